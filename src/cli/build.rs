@@ -15,6 +15,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args, ValueHint};
 use jiff::{Timestamp, Zoned};
 use serde_json::json;
+use wincimg_common::untrusted::Untrusted;
 use wincimg_engine::base_contents::Purpose;
 use wincimg_engine::build::{EngineOptions, build, plans};
 use wincimg_engine::compat_check::check_served;
@@ -33,6 +34,7 @@ use wincimg_oci::document::ManifestFormat;
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::{is_repository, is_tag};
 use wincimg_oci::store::Location;
+use wincimg_windows::compat::Architecture;
 
 use self::daemon::DaemonArgs;
 use self::destinations::{check_output, destinations, output_place};
@@ -175,9 +177,10 @@ impl Build {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         let naming = self.naming()?;
         self.check_places(naming.registry.as_ref())?;
+        self.daemon.check()?;
         let arguments = self.daemon.arguments();
         let names = self.recipe.names_set(&arguments);
-        let wanted = self.recipe.read(&self.dockerfile, arguments, session)?;
+        let wanted = self.recipe.read(&self.dockerfile, &arguments, session)?;
         let ResolvedRequest {
             mut request,
             left_out,
@@ -229,7 +232,9 @@ impl Build {
                     session
                         .note("the daemon runs the instructions: the plan contains only the base");
                 }
-                self.print_plans(&images, &failed, &left_out)?;
+                let steps = request.windows.as_ref();
+                let place = steps.and_then(|steps| steps.place(&request.options));
+                self.print_plans(&images, place.as_deref(), &failed, &left_out)?;
                 return Ok(report_failed(&failed, session));
             }
             let delivered = build(&mut request, target, &ctx).await?;
@@ -310,12 +315,14 @@ impl Build {
     fn print_plans(
         &self,
         images: &[PlannedImage],
+        place: Option<&str>,
         failed: &[UnservedHost],
         left_out: &[String],
     ) -> Result<(), Failure> {
         let contents = images.iter().map(|image| listing(&image.plan));
         let contents = contents.collect::<Result<Vec<_>, _>>()?;
         let plans = images.iter().zip(&contents);
+        let worker = self.daemon.worker();
         write_result(None, |out| match self.format {
             ReviewFormat::Gitlab => write_annotations(self.format, &[], out),
             ReviewFormat::Text | ReviewFormat::Github => {
@@ -323,7 +330,11 @@ impl Build {
                     if index > 0 {
                         writeln!(out)?;
                     }
-                    write_steps(image.stages.placements(), out)?;
+                    write_steps(image.stages.placements(), worker.as_ref(), place, out)?;
+                    let architecture = &image.base.image.config().architecture;
+                    if architecture != Architecture::Amd64.name() {
+                        writeln!(out, "{:<12}windows/{}", "platform", Untrusted(architecture))?;
+                    }
                     write!(out, "{}", image.plan)?;
                     write_content(&content.files, out)?;
                     write_paths("deletes", &content.deleted, out)?;
@@ -338,6 +349,8 @@ impl Build {
                             "content": content.files,
                             "deleted": content.deleted,
                             "steps": image.stages.placements(),
+                            "step_images": place,
+                            "architecture": image.base.image.config().architecture,
                             "left_out": image.stages.left_out(),
                         });
                         extended(&image.plan, more)
@@ -345,7 +358,9 @@ impl Build {
                     .collect();
                 let failed = json!(failed);
                 write_json(
-                    &json!({ "plans": plans, "failed": failed, "left_out": left_out }),
+                    &json!({
+                        "plans": plans, "failed": failed, "left_out": left_out, "worker": worker,
+                    }),
                     out,
                 )
             }

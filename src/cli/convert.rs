@@ -63,7 +63,7 @@ impl Convert {
             refuse_overwriting(file, self.force)?;
         }
         let arguments = build_arguments(&self.arguments);
-        let wanted = self.recipe.read(&self.dockerfile, arguments, session)?;
+        let wanted = self.recipe.read(&self.dockerfile, &arguments, session)?;
         let ResolvedRequest { request, .. } = wanted;
         let Some(stages) = request.design.stages() else {
             let problem = anyhow!("the input is already a recipe: expected a Dockerfile");

@@ -8,7 +8,7 @@ use clap::Args;
 use wincimg_cluster::nodes::{Node, NodeList, read_nodes};
 use wincimg_cluster::selector::LabelSelector;
 use wincimg_engine::plans::TargetHost;
-use wincimg_windows::compat::{HostBuild, served_by};
+use wincimg_windows::compat::{Architecture, HostBuild, served_by};
 use wincimg_windows::release::{self, Release, ReleaseKind};
 use wincimg_windows::update::{Update, Updates};
 use wincimg_windows::version::{ParseVersionError, WindowsVersion};
@@ -307,6 +307,50 @@ impl Builds {
             nodes: vec![Node::from_build(build)],
             left_out: Vec::new(),
         }
+    }
+
+    /// The hosts of an architecture: typed ones have any; nodes with another are left out.
+    pub(super) fn on(
+        mut self,
+        architecture: Architecture,
+        session: &Session,
+    ) -> Result<Self, Failure> {
+        let mut nodes = Vec::new();
+        for node in std::mem::take(&mut self.nodes) {
+            match (&node.name, node.build) {
+                (None, Some(build)) => nodes.push(Node::from_build(HostBuild {
+                    architecture,
+                    ..build
+                })),
+                (Some(name), _) if node.architecture != architecture.name() => {
+                    let own = &node.architecture;
+                    session.warn(format_args!(
+                        "skipped node {name}, whose architecture is {own}: build for it with \
+                         --platform windows/{own}"
+                    ));
+                    self.left_out.push(name.clone());
+                }
+                (_, build) => nodes.push(Node {
+                    build: build.map(|build| HostBuild {
+                        architecture,
+                        ..build
+                    }),
+                    ..node
+                }),
+            }
+        }
+        if nodes.is_empty() && !self.all.is_empty() {
+            let name = architecture.name();
+            return Err(
+                Failure::usage(anyhow!("no host has the architecture {name}"))
+                    .hint("name a build with --host-build 26100.1742"),
+            );
+        }
+        self.all = nodes.iter().filter_map(|node| node.build).collect();
+        self.all.sort();
+        self.all.dedup();
+        self.nodes = nodes;
+        Ok(self)
     }
 
     /// The builds, with the names of their nodes.

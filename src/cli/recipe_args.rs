@@ -9,11 +9,12 @@ use wincimg_cluster::live::ClusterContext;
 use wincimg_cluster::nodes::Node;
 use wincimg_cluster::rollout::command_line;
 use wincimg_dockerfile::stages::StageReplacement;
-use wincimg_engine::definition::{BuildInput, dockerfile_of};
+use wincimg_engine::definition::{BuildDefinition, BuildInput, dockerfile_of};
 use wincimg_engine::notice::UPDATE_LOCK;
 use wincimg_engine::plans::BuildRequest;
 use wincimg_inspect::bases::BaseMatch;
 use wincimg_recipe::Recipe;
+use wincimg_windows::compat::Architecture;
 
 use super::base::MatchArgs;
 use super::command_context::Session;
@@ -33,6 +34,9 @@ pub(super) struct RecipeArgs {
     hosts: HostArgs,
     #[command(flatten)]
     matched: MatchArgs,
+    /// Platform of the image: windows/amd64 or windows/arm64 [default: windows/amd64]
+    #[arg(long, value_name = "PLATFORM", value_parser = platform, hide_short_help = true)]
+    platform: Option<Architecture>,
     /// Set a variable of the recipe (repeatable)
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value, add = complete::variables())]
     values: Vec<(String, String)>,
@@ -74,6 +78,16 @@ pub(super) struct InstallerArgs {
     choco_feed: Option<String>,
 }
 
+/// Parses `windows/amd64` or `windows/arm64`.
+fn platform(text: &str) -> Result<Architecture, String> {
+    let architecture = text
+        .strip_prefix("windows/")
+        .and_then(Architecture::from_name);
+    architecture.ok_or_else(|| {
+        format!("unsupported platform {text:?}: expected windows/amd64 or windows/arm64")
+    })
+}
+
 impl InstallerArgs {
     /// Sets them for a definition.
     pub(super) fn apply_to(&self, input: &mut BuildInput) {
@@ -106,6 +120,7 @@ impl RecipeArgs {
             matched: MatchArgs {
                 wanted: BaseMatch::Nearest,
             },
+            platform: None,
             values: Vec::new(),
             context: None,
             base,
@@ -117,10 +132,24 @@ impl RecipeArgs {
     pub(super) fn read(
         &self,
         dockerfile: &DockerfileArgs,
-        arguments: Vec<(String, String)>,
+        arguments: &[(String, String)],
         session: &Session,
     ) -> Result<ResolvedRequest, Failure> {
-        let design = self.named(dockerfile, arguments).read(session)?;
+        let read = |architecture: Option<Architecture>| {
+            let mut arguments = arguments.to_vec();
+            if let Some(architecture) = architecture {
+                let name = architecture.name();
+                arguments.push(("TARGETARCH".to_owned(), name.to_owned()));
+                arguments.push(("TARGETPLATFORM".to_owned(), format!("windows/{name}")));
+            }
+            self.named(dockerfile, arguments).read(session)
+        };
+        let other = |architecture: &Architecture| *architecture != Architecture::default();
+        let mut design = read(self.platform.filter(other))?;
+        let architecture = self.architecture(&design)?;
+        if self.platform.is_none() && other(&architecture) {
+            design = read(Some(architecture))?;
+        }
         if let Some(recipe) = design.recipe() {
             self.check_context(recipe)?;
         }
@@ -134,6 +163,7 @@ impl RecipeArgs {
         } else {
             self.hosts.builds_of_images(session)?
         };
+        let hosts = hosts.on(architecture, session)?;
         let matched = self.matched.wanted;
         let mut request = BuildRequest::new(design, hosts.targets(), base_registry, matched);
         request.noting = noting();
@@ -142,6 +172,39 @@ impl RecipeArgs {
             left_out: hosts.left_out,
             nodes: hosts.nodes,
         })
+    }
+
+    /// The architecture of the images: the given one, or that of the Dockerfile.
+    fn architecture(&self, design: &BuildDefinition) -> Result<Architecture, Failure> {
+        let named = match design.stages() {
+            Some(stages) => stages.architecture()?,
+            None => None,
+        };
+        let Some(named) = named else {
+            let architecture = self.platform.unwrap_or_default();
+            if architecture != Architecture::Amd64 && design.is_for_any_host()? {
+                let name = architecture.name();
+                let problem = anyhow!("the base hostprocess is for amd64, not {name}");
+                return Err(Failure::usage(problem).hint("remove --platform"));
+            }
+            return Ok(architecture);
+        };
+        let of_file = platform(&format!("windows/{named}"));
+        let of_file = of_file.map_err(|problem| {
+            Failure::usage(anyhow!("FROM --platform: {problem}"))
+                .hint("write FROM without --platform, and give it to the command")
+        })?;
+        match self.platform {
+            Some(given) if given != of_file => {
+                let given = given.name();
+                let problem = anyhow!(
+                    "FROM --platform=windows/{named} contradicts --platform windows/{given}"
+                );
+                Err(Failure::usage(problem)
+                    .hint("write FROM --platform=$TARGETPLATFORM, or remove the flag"))
+            }
+            _ => Ok(of_file),
+        }
     }
 
     /// Rejects a context folder that does not exist, or that the recipe does not use.

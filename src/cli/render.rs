@@ -53,8 +53,7 @@ impl Render {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         self.recipe.refuse_dockerfile()?;
         let options = DockerfileArgs::default();
-        let ResolvedRequest { mut request, .. } =
-            self.recipe.read(&options, Vec::new(), session)?;
+        let ResolvedRequest { mut request, .. } = self.recipe.read(&options, &[], session)?;
         request.engine = Some(Engine::Docker);
         if self.output.is_none() {
             request.downloads = LockMode::Offline;

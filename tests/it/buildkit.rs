@@ -9,10 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::path::Path;
 use std::{fmt, fs};
 
 use flate2::Compression;
@@ -22,8 +19,8 @@ use serde_json::Value;
 use wincimg_oci::document::{
     BASE_DIGEST, BASE_NAME, CREATED, Document, Index, ManifestFormat, Verbatim,
 };
+use wincimg_testkit::buildkitd::Buildkitd;
 use wincimg_testkit::harness::skip_always;
-use wincimg_testkit::programs::in_path;
 use wincimg_testkit::windows_base::StandIn;
 
 use crate::site::{Site, json_of};
@@ -99,79 +96,18 @@ impl fmt::Display for Difference {
 }
 
 /// A `BuildKit` daemon that runs until it is dropped.
-struct BuildKit {
-    process: Child,
-    folder: tempfile::TempDir,
-    client: PathBuf,
-    _alone: MutexGuard<'static, ()>,
-}
-
-/// Two daemons would use the same socket for traces.
-static ALONE: Mutex<()> = Mutex::new(());
+struct BuildKit(Buildkitd);
 
 impl BuildKit {
-    /// Starts a daemon that allows plain HTTP for a registry.
     fn start(registry: &str) -> Self {
-        let find = |name| in_path(name).unwrap_or_else(|| skip_always("BuildKit in the PATH"));
-        let [daemon, client, _] = ["buildkitd", "buildctl", "runc"].map(find);
-        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let folder = tempfile::tempdir().unwrap();
-        let inside = |name: &str| folder.path().join(name);
-        let config = format!("[registry.\"{registry}\"]\nhttp = true\n");
-        fs::write(inside("buildkitd.toml"), config).unwrap();
-        let log = fs::File::create(inside("log")).unwrap();
-        let mut command = Command::new(daemon);
-        command
-            .arg("--config")
-            .arg(inside("buildkitd.toml"))
-            .arg("--root")
-            .arg(inside("root"))
-            .arg("--addr")
-            .arg(format!("unix://{}", inside("socket").display()))
-            .args(["--oci-worker=true", "--containerd-worker=false"])
-            .args(["--oci-worker-snapshotter=native"]);
-        let process = command
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().unwrap())
-            .stderr(log)
-            .spawn()
-            .unwrap();
-        let daemon = Self {
-            process,
-            folder,
-            client,
-            _alone: alone,
-        };
-        let deadline = Instant::now() + Duration::from_secs(30);
-        while !daemon
-            .client()
-            .args(["debug", "workers"])
-            .output()
-            .unwrap()
-            .status
-            .success()
-        {
-            let log = fs::read_to_string(daemon.folder.path().join("log")).unwrap();
-            assert!(Instant::now() < deadline, "BuildKit does not answer: {log}");
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        daemon
-    }
-
-    fn client(&self) -> Command {
-        let mut command = Command::new(&self.client);
-        let socket = self.folder.path().join("socket");
-        command
-            .arg("--addr")
-            .arg(format!("unix://{}", socket.display()));
-        command
+        Self(Buildkitd::find(registry).unwrap_or_else(|| skip_always("BuildKit in the PATH")))
     }
 
     /// Builds a folder's Dockerfile into an OCI layout.
     fn build(&self, folder: &Path, layout: &Path) {
         let archive = layout.with_extension("tar");
         let local = |name: &str| format!("{name}={}", folder.display());
-        let mut command = self.client();
+        let mut command = self.0.client();
         command
             .args([
                 "build",
@@ -196,14 +132,6 @@ impl BuildKit {
         fs::create_dir_all(layout).unwrap();
         let file = fs::File::open(archive).unwrap();
         tar::Archive::new(file).unpack(layout).unwrap();
-    }
-}
-
-impl Drop for BuildKit {
-    fn drop(&mut self) {
-        let pid = self.process.id().to_string();
-        drop(Command::new("kill").arg(&pid).status());
-        drop(self.process.wait());
     }
 }
 

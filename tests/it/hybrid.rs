@@ -6,11 +6,15 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
 use std::process::{Command, Output};
+use std::sync::Arc;
 
 use serde_json::Value;
+use wincimg_common::progress::Silent;
 use wincimg_oci::document::{
-    Descriptor, History, Image, ManifestFormat, NewLayer, Platform, sha256,
+    Descriptor, Document, History, Image, ManifestFormat, NewLayer, Platform, sha256,
 };
+use wincimg_oci::remote::{RegistryClient, RegistryOptions};
+use wincimg_oci::store::Source;
 use wincimg_testkit::windows_base::StandIn;
 use wincimg_testkit::windows_stand_in::WindowsStandIn;
 
@@ -108,7 +112,7 @@ pub(crate) fn json_of(output: &Output) -> Value {
 }
 
 /// The instructions of a build below `FROM`.
-fn instructions(dockerfile: &str) -> Vec<&str> {
+pub(crate) fn instructions(dockerfile: &str) -> Vec<&str> {
     let (from, rest) = dockerfile.split_once('\n').unwrap();
     assert!(
         from.starts_with("FROM ") && from.contains("@sha256:"),
@@ -118,20 +122,25 @@ fn instructions(dockerfile: &str) -> Vec<&str> {
 }
 
 /// The files of an image's own layers: each layer's, with their contents.
-async fn layers(site: &Site, built: &Value) -> Vec<BTreeMap<String, String>> {
+pub(crate) async fn layers(site: &Site, built: &Value) -> Vec<BTreeMap<String, String>> {
     let image = &built["images"][0];
     let reference = image["reference"].as_str().unwrap();
     let repository = wincimg_testkit::repository(wincimg_testkit::options(&site.host()), reference);
-    let mut layers = Vec::new();
-    for layer in &image["layers"].as_array().unwrap()[1..] {
-        let digest = layer["digest"].as_str().unwrap().parse().unwrap();
-        let blob = Descriptor::new(
+    let own = image["layers"].as_array().unwrap()[1..].iter();
+    let own = own.map(|layer| {
+        Descriptor::new(
             layer["media_type"].as_str().unwrap(),
-            digest,
+            layer["digest"].as_str().unwrap().parse().unwrap(),
             layer["size"].as_u64().unwrap(),
-        );
-        let source = wincimg_oci::store::Source::Registry(repository.clone());
-        let bytes = source.bytes(&blob, 1 << 20).await.unwrap();
+        )
+    });
+    files_of(&Source::Registry(repository), &own.collect::<Vec<_>>()).await
+}
+
+async fn files_of(source: &Source, layers: &[Descriptor]) -> Vec<BTreeMap<String, String>> {
+    let mut read = Vec::new();
+    for blob in layers {
+        let bytes = source.bytes(blob, 1 << 20).await.unwrap();
         let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(bytes.as_ref()));
         let mut files = BTreeMap::new();
         for entry in archive.entries().unwrap() {
@@ -143,12 +152,12 @@ async fn layers(site: &Site, built: &Value) -> Vec<BTreeMap<String, String>> {
                 files.insert(path, text);
             }
         }
-        layers.push(files);
+        read.push(files);
     }
-    layers
+    read
 }
 
-fn only(path: &str, text: &str) -> BTreeMap<String, String> {
+pub(crate) fn only(path: &str, text: &str) -> BTreeMap<String, String> {
     [(path.to_owned(), text.to_owned())].into()
 }
 
@@ -363,11 +372,178 @@ async fn a_failed_step_is_named_by_its_line_and_what_is_below_is_kept() {
     dockerfile("two");
     json_of(&build(&site, &arguments));
     assert_eq!(windows.builds().len(), 3);
+}
 
-    // Without a place for the images in between.
+/// The image of an output.
+async fn output_image(location: &str) -> (Source, Image) {
+    let registry = RegistryClient::new(RegistryOptions::default(), Arc::new(Silent)).unwrap();
+    let source = Source::open(&location.parse().unwrap(), &registry)
+        .await
+        .unwrap();
+    let Document::Manifest(manifest) = source.resolve(None).await.unwrap() else {
+        panic!("{location} has an index");
+    };
+    let image = source.image(*manifest).await.unwrap();
+    (source, image)
+}
+
+#[test(multi_thread = 2)]
+async fn without_a_registry_the_images_between_steps_are_in_the_daemon() {
+    let site = site();
+    let windows = WindowsStandIn::start(site.registry.clone());
+    let daemon = windows.host();
+    let text = format!(
+        "{FROM}\nENV A=1\nCOPY site C:/site/\nRUN [\"/Files/tool\", \"one\"]\nRUN mkdir C:\\data\n\
+         RUN [\"/Files/tool\", \"two\"]\nCOPY late.txt C:/late.txt\n\
+         RUN [\"/Files/tool\", \"three\"]\nENV B=last\nCMD [\"x\"]\n"
+    );
+    site.write("app/Dockerfile", &text);
+    let layout = format!("oci:{}", site.path("layout").display());
+    let arguments = ["--docker-host", &daemon, "--output", &layout];
+
+    let place = "docker-daemon:wincimg-cache";
+    let rehearsal = [&arguments[..], &["--dry-run"]].concat();
+    let planned = json_of(&build(&site, &rehearsal));
+    assert_eq!(planned["plans"][0]["step_images"], place);
+    let mut shown = site.command(&["build", "./app", "--host-build", "17763.973"]);
+    shown.args(["--base-registry", &format!("{}/mcr", site.host())]);
+    let shown = shown.args(&rehearsal).output().unwrap();
+    assert!(
+        String::from_utf8_lossy(&shown.stdout).contains(place),
+        "{}",
+        stderr(&shown)
+    );
+    assert!(windows.builds().is_empty() && windows.loads().is_empty());
+
+    let built = json_of(&build(&site, &arguments));
+    assert_eq!(built["images"][0]["engine"], "hybrid");
+    let builds = windows.builds();
+    assert_eq!(builds.len(), 2);
+    for build in &builds {
+        assert!(
+            build.starts_with("FROM wincimg-cache:windows-base-"),
+            "{build}"
+        );
+    }
+    // The base is pulled; the second image has one layer more than the first steps' result.
+    let blobs = |files: &Vec<String>| files.iter().filter(|it| it.starts_with("blobs/")).count();
+    let loads = windows.loads();
+    let documents = 2;
+    assert_eq!(
+        loads.iter().map(blobs).collect::<Vec<_>>(),
+        [documents + 1; 2]
+    );
+    let (source, image) = output_image(&layout).await;
+    let expected = [
+        only("Files/site/a.txt", "a"),
+        only("Files/made-one.txt", "A=1 site=1 late=0"),
+        BTreeMap::new(),
+        only("Files/made-two.txt", "A=1 site=1 late=0"),
+        only("Files/late.txt", "late"),
+        only("Files/made-three.txt", "A=1 site=1 late=1"),
+    ];
+    assert_eq!(
+        files_of(&source, &image.manifest().layers[1..]).await,
+        expected
+    );
+    let layers = &image.manifest().layers;
+    assert!(
+        layers[1..]
+            .iter()
+            .all(|layer| layer.media_type.ends_with("+gzip"))
+    );
+    let config = image.config();
+    assert_eq!(config.os_version.as_deref(), Some("10.0.17763.973"));
+    assert_eq!(config.config.env, ["A=1", "B=last"]);
+    let mut known = site.registry.with(|stored| stored.requests().to_vec());
+    known.retain(|request| request.contains("/app/") || request.contains("wincimg-cache"));
+    assert!(known.is_empty(), "{known:?}");
+
+    // Not a step is run again, nor is an image loaded.
+    let file = format!("docker-archive:{}", site.path("app.tar").display());
+    let output = build(&site, &["--docker-host", &daemon, "--output", &file]);
+    let again = json_of(&output);
+    let said = stderr(&output);
+    assert!(said.contains("lines 4 to 6 do not run again"), "{said}");
+    assert_eq!(again["images"][0]["digest"], built["images"][0]["digest"]);
+    let (_, same) = output_image(&file).await;
+    assert_eq!(same.digest(), image.digest());
+    assert_eq!((windows.builds().len(), windows.loads().len()), (2, 2));
+
+    // What follows a changed file is run again.
+    site.write("app/late.txt", "later");
+    let changed = json_of(&build(&site, &arguments));
+    assert_ne!(changed["images"][0]["digest"], built["images"][0]["digest"]);
+    assert_eq!((windows.builds().len(), windows.loads().len()), (3, 3));
+    json_of(&build(&site, &[&arguments[..], &["--no-cache"]].concat()));
+    assert_eq!(windows.builds().len(), 5);
+}
+
+#[test(multi_thread = 2)]
+async fn a_base_in_a_folder_is_loaded_whole() {
+    let site = site();
+    let windows = WindowsStandIn::start(site.registry.clone());
+    let daemon = windows.host();
+    site.write("app/Dockerfile", format!("{FROM}\nCOPY site C:/site/\n"));
+    json_of(&build(&site, &["--output", "oci:one", "--tag", "1"]));
+    site.write(
+        "app/Dockerfile",
+        format!(
+            "{FROM} AS made\nRUN msbuild.exe\nFROM made AS more\nRUN [\"/Files/tool\", \"one\"]\n\
+             FROM {}\nCOPY --from=more C:/made-one.txt C:/\n",
+            &FROM["FROM ".len()..]
+        ),
+    );
+    let layout = format!("oci:{}", site.path("layout").display());
+    let arguments = [
+        "--docker-host",
+        &daemon,
+        "--stage",
+        "made=oci:one:1",
+        "--output",
+        &layout,
+    ];
+    json_of(&build(&site, &arguments));
+    let (source, image) = output_image(&layout).await;
+    let expected = [only("Files/made-one.txt", "A= site=1 late=0")];
+    assert_eq!(
+        files_of(&source, &image.manifest().layers[1..]).await,
+        expected
+    );
+    let [load] = windows.loads().try_into().unwrap();
+    assert_eq!(load.iter().filter(|it| it.starts_with("blobs/")).count(), 4);
+}
+
+#[test(multi_thread = 2)]
+async fn without_a_registry_a_base_that_the_daemon_cannot_pull_is_refused_with_the_ways_out() {
+    let site = site();
+    let windows = WindowsStandIn::start(site.registry.clone());
+    let daemon = windows.host();
+    let version = "10.0.17763.973";
+    let image = Image::empty(ManifestFormat::Docker, Platform::windows(version)).unwrap();
+    let gone = sha256(b"gone");
+    let layer = NewLayer {
+        blob: Descriptor::new(ManifestFormat::Docker.layer_gzip(), gone.clone(), 4),
+        diff_id: gone,
+        history: History::default(),
+    };
+    let image = image.append_layer(layer).unwrap();
+    let layers = Vec::new();
+    site.registry.with(|stored| {
+        add_base(
+            stored,
+            "mcr/windows/servercore",
+            version,
+            StandIn { image, layers },
+        );
+    });
+    site.write(
+        "app/Dockerfile",
+        "FROM mcr.microsoft.com/windows/servercore:1809\nCOPY site C:/site/\nRUN [\"/Files/tool\"]\n",
+    );
     let output = build(&site, &["--docker-host", &daemon]);
-    assert_eq!(output.status.code(), Some(2));
     Failure::of(&output)
-        .is("usage/cache", &[])
+        .is("daemon/refused", &["pull", "windows/servercore"])
         .advises(&["--push", "--cache-to"]);
+    assert!(windows.builds().is_empty());
 }

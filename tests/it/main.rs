@@ -50,6 +50,7 @@ mod hostile;
 mod hotfix;
 mod hotfix_fetch;
 mod hybrid;
+mod hybrid_buildkit;
 mod iis;
 mod iis_lines;
 mod iis_server;

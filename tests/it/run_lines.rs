@@ -248,7 +248,7 @@ async fn services_are_made_and_changed_as_windows_keeps_them() {
 RUN sc config worker start= auto displayname= "The worker" && sc.exe description Worker "Works"
 RUN sc config w3svc start= disabled
 SHELL ["powershell", "-Command"]
-RUN New-Service -Name Second -BinaryPathName C:\second.exe; Set-Service Second -StartupType Manual"#,
+RUN New-Service -Name Second -BinaryPathName C:\second.exe -DisplayName Second; Set-Service Second -StartupType Manual"#,
     );
     let key = |layer: usize, name: &str| {
         key_of(
@@ -301,6 +301,16 @@ RUN New-Service -Name Second -BinaryPathName C:\second.exe; Set-Service Second -
             "RUN sc config nobody start= auto",
             "dockerfile/fails",
             "nobody",
+        ),
+        (
+            "RUN sc create a binPath= C:\\a.exe displayname= Both && sc create b binPath= C:\\b.exe displayname= both",
+            "dockerfile/fails",
+            "display name \"both\"",
+        ),
+        (
+            "RUN sc create a binPath= C:\\a.exe displayname= w3svc",
+            "dockerfile/fails",
+            "w3svc",
         ),
         (
             "RUN sc create x binPath= C:\\x.exe obj= .\\me",
@@ -1163,4 +1173,34 @@ async fn users_are_looked_up_among_the_accounts_of_the_base() {
         .is("dockerfile/invalid", &["\"apps\""])
         .names(&["Dockerfile:2: "])
         .on_line(2);
+}
+
+#[test(multi_thread)]
+async fn files_of_a_build_do_not_replace_folders_of_the_base() {
+    // Neither base is indexed before.
+    let bench = Bench::new().await;
+    let layers = bench.layers("COPY a.txt C:/inetpub/app");
+    let copied = files_of(&layers[0]);
+    assert_eq!(copied["Files/inetpub/app/a.txt"], b"a.txt");
+    assert!(!copied.contains_key("Files/inetpub/app"), "{copied:?}");
+    for (line, problem) in [
+        ("RUN Set-Content C:\\inetpub x", "folder"),
+        (
+            "RUN [IO.File]::WriteAllText('C:\\inetpub', 'x')",
+            r"C:\inetpub is a folder, which a file cannot replace",
+        ),
+        (
+            "RUN New-Item -ItemType Directory -Force C:\\inetpub\\app\\Config.txt",
+            "Config.txt",
+        ),
+        (
+            "RUN [IO.Directory]::CreateDirectory('C:\\inetpub\\app\\Config.txt')",
+            r"C:\inetpub\app\Config.txt is a file, which a folder cannot replace",
+        ),
+    ] {
+        let bench = Bench::new().await;
+        let shell = "SHELL [\"powershell\", \"-Command\"]\n";
+        let failure = bench.refused(&format!("{shell}{line}"));
+        failure.is("dockerfile/fails", &[problem]);
+    }
 }

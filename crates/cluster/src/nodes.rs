@@ -378,9 +378,11 @@ impl NodeObject {
             .ok()
             .or_else(|| self.label(BUILD_LABEL).and_then(|build| build.parse().ok()));
         let build = version.filter(|_| is_windows).map(|version| {
-            match WindowsEdition::from_product_name(&info.os_image) {
-                Some(edition) => HostBuild { version, edition },
-                None => HostBuild::new(version),
+            let edition = WindowsEdition::from_product_name(&info.os_image);
+            let host = HostBuild::new(version);
+            HostBuild {
+                edition: edition.unwrap_or(host.edition),
+                ..host
             }
         });
         let architecture = match info.architecture.as_str() {
@@ -407,14 +409,14 @@ impl Node {
         let labels = [
             (OS_LABEL, "windows".to_owned()),
             (OLD_OS_LABEL, "windows".to_owned()),
-            ("kubernetes.io/arch", "amd64".to_owned()),
+            ("kubernetes.io/arch", build.architecture.name().to_owned()),
             (BUILD_LABEL, format!("10.0.{}", build.version.build)),
         ];
         Self {
             name: None,
             build: Some(build),
             runtime: ContainerRuntime::CONTAINERD,
-            architecture: "amd64".to_owned(),
+            architecture: build.architecture.name().to_owned(),
             labels: labels
                 .into_iter()
                 .map(|(name, value)| (name.to_owned(), value))

@@ -21,6 +21,7 @@ use wincimg_recipe::Plan;
 
 use super::base_contents::{Purpose, load_contents};
 use super::bases::BaseSearch;
+use super::buildkit::BuildkitAddress;
 use super::delivery::{DeliveryReport, DeliveryTarget, Destination, prefetch_tags};
 use super::direct::deliver_directly;
 use super::docker::{DockerBuildOptions, deliver_by_docker};
@@ -73,6 +74,11 @@ pub struct EngineOptions {
 }
 
 impl EngineOptions {
+    /// The address of `BuildKit`'s daemon, if that is named in place of Docker's.
+    pub(crate) fn buildkit(&self) -> Option<BuildkitAddress> {
+        self.docker_host.as_ref()?.parse().ok()
+    }
+
     /// Returns true if the daemon is a builder's: one for each build of Windows.
     pub(crate) fn has_builder(&self) -> bool {
         let host = self.docker_host.as_deref().unwrap_or_default();

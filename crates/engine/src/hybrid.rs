@@ -2,18 +2,22 @@
 //!
 //! A [segment](WindowsSegment) is run on the image that stands so far, which is pushed first. Its
 //! result is pushed too, under a tag made of its key: the same steps on the same
-//! image are run once for all machines that see the registry. Then the Dockerfile is evaluated again
+//! image are run once for all machines that see the registry. Without one, both are
+//! [in the daemon](in_daemon). Then the Dockerfile is evaluated again
 //! with the result in place of a base, until no segment is left.
 
+mod buildkit;
+mod in_daemon;
 mod key;
 mod worker;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::join_all;
 use tokio::sync::OnceCell;
-use wincimg_common::diagnose::{Blame, BoxError, Excerpt, Problem};
+use wincimg_common::diagnose::{BoxError, Excerpt, Problem};
 use wincimg_common::digest::{Digest, sha256};
 use wincimg_common::lock;
 use wincimg_dockerfile::stages::{Stages, WindowsSegment};
@@ -24,10 +28,11 @@ use wincimg_oci::store::{Location, Source};
 use wincimg_recipe::{Instructions, Plan};
 use wincimg_registry::UnknownBase;
 
+use self::in_daemon::{NOT_KEPT, no_place};
 use self::key::segment_key;
-use self::worker::{DockerWorker, WindowsBuild, WindowsWorker};
+use self::worker::{WindowsBuild, WindowsWorker, Worker};
 use crate::base_contents::{Purpose, load_contents};
-use crate::build::BuildContext;
+use crate::build::{BuildContext, EngineOptions};
 use crate::delivery::{AttachmentOptions, DeliveryTarget, Destination, TagPolicy};
 use crate::direct::deliver_directly;
 use crate::downloads::DownloadSet;
@@ -44,8 +49,20 @@ const DIGITS: usize = 32;
 /// Options of steps that run on Windows.
 #[derive(Debug, Clone, Default)]
 pub struct WindowsSteps {
-    /// The repository that images below and above them are pushed to.
+    /// The repository that images below and above them are pushed to; without one, they are in the
+    /// daemon.
     pub cache: Option<CacheRepository>,
+}
+
+impl WindowsSteps {
+    /// The place of the images below and above them; `BuildKit` keeps none.
+    pub fn place(&self, options: &EngineOptions) -> Option<String> {
+        match &self.cache {
+            Some(cache) => Some(cache.to_string()),
+            None if options.buildkit().is_some() => None,
+            None => Some(format!("docker-daemon:{}", in_daemon::NAME)),
+        }
+    }
 }
 
 /// A repository for images between steps.
@@ -77,6 +94,15 @@ impl CacheRepository {
     }
 }
 
+impl fmt::Display for CacheRepository {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.registry.join(&self.name) {
+            Ok(reference) => f.write_str(&repository_of(&reference)),
+            Err(_) => f.write_str(&self.name),
+        }
+    }
+}
+
 /// Runs all segments of the images' Dockerfile that have no result yet.
 pub(crate) async fn run_windows_steps(
     request: &BuildRequest,
@@ -88,12 +114,12 @@ pub(crate) async fn run_windows_steps(
     let (Some(steps), true) = (&request.windows, images.iter().any(has_segments)) else {
         return Ok(());
     };
-    let Some(cache) = &steps.cache else {
-        return Err(no_repository());
-    };
+    if steps.place(&request.options).is_none() {
+        return Err(no_place(NOT_KEPT));
+    }
     let build = HybridBuild {
         request,
-        cache,
+        steps,
         ctx,
         workers: Workers::default(),
     };
@@ -123,22 +149,10 @@ pub(crate) async fn run_windows_steps(
     Ok(())
 }
 
-fn no_repository() -> BoxError {
-    Problem::new(
-        "usage/cache",
-        "steps on Windows require a repository for the images below and above them",
-    )
-    .blame(Blame::Request)
-    .hint(
-        "push the image with --registry HOST[:PORT][/PREFIX] --push, or add --cache-to REPOSITORY",
-    )
-    .into()
-}
-
 /// A build with steps on Windows.
 struct HybridBuild<'a> {
     request: &'a BuildRequest,
-    cache: &'a CacheRepository,
+    steps: &'a WindowsSteps,
     ctx: &'a BuildContext<'a>,
     workers: Workers,
 }
@@ -146,10 +160,12 @@ struct HybridBuild<'a> {
 /// The worker for each build of Windows, connected for the first segment that no repository has. A
 /// daemon that is not a builder's is the only one.
 #[derive(Default)]
-struct Workers(Mutex<BTreeMap<Vec<u32>, Arc<OnceCell<DockerWorker>>>>);
+struct Workers(Mutex<BTreeMap<Vec<u32>, Arc<WorkerCell>>>);
+
+type WorkerCell = OnceCell<Arc<Worker>>;
 
 impl Workers {
-    fn get(&self, builds: &[u32]) -> Arc<OnceCell<DockerWorker>> {
+    fn get(&self, builds: &[u32]) -> Arc<WorkerCell> {
         Arc::clone(lock(&self.0).entry(builds.to_vec()).or_default())
     }
 }
@@ -166,7 +182,14 @@ impl HybridBuild<'_> {
         let key = segment_key(ground.base.image.config().digest(), segment);
         let tag = format!("windows-{}", digits(&key));
         let lines = lines_of(segment);
-        if let Some(known) = self.find(&tag, &ground.base).await? {
+        let known = match self.find(&tag, &ground.base).await? {
+            None if self.steps.cache.is_none() => {
+                let worker = self.worker(image, &ground.base).await?;
+                worker.docker()?.find(&tag, &ground.base, self).await?
+            }
+            known => known,
+        };
+        if let Some(known) = known {
             self.ctx.reporter.note(&Notice::WindowsStepsKnown {
                 lines: &lines,
                 image: &known.display_name(),
@@ -178,26 +201,42 @@ impl HybridBuild<'_> {
             lines: &lines,
             base: &name,
         });
-        let options = &self.request.options;
-        let builds = if options.has_builder() {
-            builds_of(image, &ground.base)
-        } else {
-            Vec::new()
-        };
-        let worker = self.workers.get(&builds);
-        let worker = worker
-            .get_or_try_init(|| DockerWorker::connect(options, &builds))
-            .await?;
+        let worker = self.worker(image, &ground.base).await?;
         let build = WindowsBuild {
             ground: &ground,
             segment,
-            repository: self.cache,
+            repository: self.steps.cache.as_ref(),
             tag: &tag,
         };
         let ran = worker.run(&build, self.ctx).await;
         let digest = ran.map_err(|error| self.failed(segment, error))?;
-        let reference = self.cache.reference(&format!("{tag}@{digest}"))?;
-        self.read(&reference, &ground.base).await
+        match &self.steps.cache {
+            Some(cache) => {
+                let reference = cache.reference(&format!("{tag}@{digest}"))?;
+                self.read(&reference, &ground.base).await
+            }
+            None => worker.docker()?.save(&tag, &ground.base, self).await,
+        }
+    }
+
+    /// The worker for the steps of an image on another.
+    async fn worker(
+        &self,
+        image: &PlannedImage,
+        below: &PlannedBase,
+    ) -> Result<Arc<Worker>, BoxError> {
+        let options = &self.request.options;
+        let builds = if options.has_builder() {
+            builds_of(image, below)
+        } else {
+            Vec::new()
+        };
+        let worker = self.workers.get(&builds);
+        let connecting = worker.get_or_try_init(|| async {
+            let worker = Worker::connect(options, &builds, self.ctx).await?;
+            Ok::<_, BoxError>(Arc::new(worker))
+        });
+        connecting.await.map(Arc::clone)
     }
 
     /// The image below a segment, as a plan of its own.
@@ -222,8 +261,9 @@ impl HybridBuild<'_> {
             set_aside: Vec::new(),
             windows: None,
         };
-        // A base in no registry is pushed as it is.
-        let unpushed = base.reference.is_none().then(|| Instructions {
+        // A base in no registry is pushed as it is, or loaded.
+        let is_placed = base.reference.is_some() || base.interim.is_some();
+        let unpushed = (!is_placed).then(|| Instructions {
             steps: Vec::new(),
             container: base.image.config().config.clone(),
             author: None,
@@ -233,14 +273,20 @@ impl HybridBuild<'_> {
         };
         below.downloads_mut().for_each(|file| supply.resolve(file));
         planned.plan.instructions = Some(below);
-        let reference = self.push_below(&mut planned, segment).await?;
-        planned.base = self.read(&reference, base).await?;
+        planned.base = match &self.steps.cache {
+            Some(cache) => {
+                let reference = self.push_below(cache, &mut planned, segment).await?;
+                self.read(&reference, base).await?
+            }
+            None => self.make_below(&mut planned).await?,
+        };
         Ok(planned)
     }
 
     /// Pushes the image below a segment, and returns its reference.
     async fn push_below(
         &self,
+        cache: &CacheRepository,
         planned: &mut PlannedImage,
         segment: &WindowsSegment,
     ) -> Result<Reference, BoxError> {
@@ -255,7 +301,7 @@ impl HybridBuild<'_> {
         );
         let tag = format!("windows-base-{}", digits(&sha256(stage.as_bytes())));
         let naming = NamingOptions {
-            name: self.cache.name.clone(),
+            name: cache.name.clone(),
             tag: Some(tag.clone()),
             index: IndexMode::Several,
             style: TagStyle::default(),
@@ -263,8 +309,8 @@ impl HybridBuild<'_> {
         let publication = Publication::new(images, &naming)?;
         let target = DeliveryTarget {
             naming,
-            destinations: vec![Destination::Registry(self.cache.registry.clone())],
-            named_after: Some(self.cache.registry.clone()),
+            destinations: vec![Destination::Registry(cache.registry.clone())],
+            named_after: Some(cache.registry.clone()),
             flavour: None,
             existing: TagPolicy::Replace,
             documents: AttachmentOptions::default(),
@@ -274,8 +320,7 @@ impl HybridBuild<'_> {
         let delivering = deliver_directly(&publication, options, &target, self.ctx);
         let delivered = Box::pin(delivering).await?;
         let digest = delivered.images.first().map(|image| image.digest.as_str());
-        self.cache
-            .reference(&format!("{tag}@{}", digest.unwrap_or_default()))
+        cache.reference(&format!("{tag}@{}", digest.unwrap_or_default()))
     }
 
     /// The result of a segment in a repository, unless all steps are to be run again. What is not on
@@ -289,7 +334,7 @@ impl HybridBuild<'_> {
             Location::Registry(reference) => CacheRepository::of_reference(reference),
             _ => None,
         });
-        for repository in std::iter::once(self.cache.clone()).chain(more) {
+        for repository in self.steps.cache.iter().cloned().chain(more) {
             let reference = repository.reference(tag)?;
             let place = Location::Registry(reference.clone());
             let found = Source::find(&place, false, self.ctx.registry).await?;
@@ -337,12 +382,7 @@ impl HybridBuild<'_> {
             None => format!("{file}: Windows cannot run {}", lines_of(segment)),
         };
         if segment.below.is_some() {
-            let repository = self.cache.registry.join(&self.cache.name);
-            let repository = repository.map_or_else(
-                |_| self.cache.name.clone(),
-                |reference| repository_of(&reference),
-            );
-            let repository = &repository;
+            let repository = &self.steps.place();
             self.ctx.reporter.note(&Notice::KeptBelow { repository });
         }
         let marked = step.map(|step| {
@@ -394,6 +434,7 @@ fn with_image(below: &PlannedBase, reference: Reference, image: Image) -> Planne
     PlannedBase {
         reference: Some(reference),
         local: None,
+        interim: None,
         image,
         inside: Arc::new(UnknownBase),
         ..below.clone()

@@ -26,6 +26,7 @@ extern crate wincimg_testkit;
 pub mod base_contents;
 pub mod bases;
 pub mod build;
+pub mod buildkit;
 pub mod compat_check;
 pub mod definition;
 pub mod delivery;

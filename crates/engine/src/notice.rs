@@ -48,6 +48,8 @@ pub(crate) enum Notice<'a> {
     RunsOnWindows { lines: &'a str, base: &'a str },
     /// Steps on Windows are not run again.
     WindowsStepsKnown { lines: &'a str, image: &'a str },
+    /// `BuildKit` runs steps on Windows.
+    BuildkitOnWindows { address: &'a str, version: &'a str },
     /// The pod of a daemon is gone.
     PodGone { pod: &'a str },
     /// The next build does not repeat what precedes a failed step.
@@ -106,6 +108,10 @@ impl fmt::Display for Notice<'_> {
             Self::WindowsStepsKnown { lines, image } => {
                 write!(f, "{lines} do not run again: {image} is their result")
             }
+            Self::BuildkitOnWindows { address, version } => write!(
+                f,
+                "BuildKit {version} at {address}: on Windows it is experimental"
+            ),
             Self::PodGone { pod } => write!(
                 f,
                 "the pod {pod} is gone: waiting for its successor, on which the running step starts \

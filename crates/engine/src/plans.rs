@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
+pub(crate) use base::InterimImage;
 pub use base::PlannedBase;
 use futures_util::future::try_join_all;
 pub(crate) use host::HostGroups;
@@ -27,7 +28,7 @@ use wincimg_inspect::bases::{
     BaseMatch, BaseRegistry, HostProcessBase, NamedBase, RejectedTag, Resolution,
 };
 use wincimg_oci::store::Location;
-use wincimg_recipe::{DownloadRequests, Plan, PlanBase, Recipe};
+use wincimg_recipe::{DownloadRequests, FileSource, Plan, PlanBase, Recipe};
 use wincimg_registry::{KeyPath, Presence, Root};
 use wincimg_windows::compat::HostBuild;
 
@@ -416,6 +417,20 @@ impl BuildRequest {
                     Some(_) => stages.check_for_daemon()?,
                     None => stages.check(self.windows.is_some())?,
                 }
+                if let Some(named) = stages.architecture()?
+                    && let Some(host) = self
+                        .hosts
+                        .iter()
+                        .find(|it| it.build.architecture.name() != named)
+                {
+                    let problem = format!(
+                        "FROM --platform=windows/{named} is for another architecture than the host {host}"
+                    );
+                    return Err(Problem::new("dockerfile/request", problem)
+                        .blame(Blame::Request)
+                        .hint("build it with `wincimg build`, for hosts of that architecture")
+                        .into());
+                }
                 for name in stages.bases() {
                     if stages.is_local(name) {
                         name.parse::<Location>()?;
@@ -476,6 +491,7 @@ impl BuildRequest {
         let version = host.map(|host| host.build.version);
         let mut plan = recipe.plan(base.for_plan(), version, &self.design.settings())?;
         check_base(&plan)?;
+        check_architecture(&plan, &base)?;
         self.add_labels(&mut plan, &base);
         Ok(PlannedImage {
             host: host.cloned(),
@@ -497,7 +513,26 @@ fn check_base(plan: &Plan) -> Result<(), Problem> {
     })
 }
 
-/// Note for a Dockerfile that names another Windows than the host gets.
+/// Rejects programs of this one in an image for another architecture than theirs.
+fn check_architecture(plan: &Plan, base: &PlannedBase) -> Result<(), Problem> {
+    let architecture = &base.image.config().architecture;
+    let embedded = plan.files.iter().find_map(|file| match file.source {
+        FileSource::Embedded(program) => Some(program.name()),
+        _ => None,
+    });
+    match embedded {
+        Some(program) if architecture != "amd64" => {
+            let problem = format!(
+                "the embedded {program} is a program for amd64: the image is for {architecture}"
+            );
+            Err(Problem::new("recipe/architecture", problem)
+                .blame(Blame::Request)
+                .hint("remove `embedded` from the recipe, or build with --platform windows/amd64"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A base of a Dockerfile.
 enum StageBaseFound {
     /// Of a registry, for each group of hosts.
@@ -506,6 +541,7 @@ enum StageBaseFound {
     Local(Vec<PlannedBase>),
 }
 
+/// Note for a Dockerfile that names another Windows than the host gets.
 fn other_windows(
     name: &str,
     named: &NamedBase,

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub use planned_tag::{PlannedTag, PlannedTagEntry, sort_entries};
 use wincimg_common::diagnose::{Blame, Problem};
 use wincimg_inspect::bases::HOST_PROCESS;
-use wincimg_windows::compat::generation;
+use wincimg_windows::compat::{Architecture, generation};
 use wincimg_windows::release;
 use wincimg_windows::version::WindowsVersion;
 
@@ -143,9 +143,10 @@ impl<'a> TaggedImage<'a> {
 impl NamingOptions {
     /// The tags to be written if each of these hosts gets a base of its exact version.
     pub fn likely_tags(&self, hosts: &[TargetHost]) -> BTreeSet<String> {
-        let known = hosts.iter().map(|host| host.build.version);
-        let known = known.filter(|version| version.revision.is_some());
-        let versions: BTreeSet<WindowsVersion> = known.collect();
+        let known = hosts.iter().map(|host| host.build);
+        let known = known.filter(|host| host.version.revision.is_some());
+        let known = known.map(|host| (host.version, host.architecture));
+        let versions: BTreeSet<(WindowsVersion, Architecture)> = known.collect();
         let has_index = match self.index {
             IndexMode::Several => versions.len() > 1,
             IndexMode::Always => !versions.is_empty(),
@@ -153,7 +154,8 @@ impl NamingOptions {
         };
         let index = has_index.then(|| self.index_tag().to_owned());
         let images = versions.into_iter();
-        let images = images.map(|version| self.tag_for(Some(version), has_index));
+        let images = images
+            .map(|(version, architecture)| self.tag_for(Some(version), architecture, has_index));
         images.chain(index).collect()
     }
 
@@ -164,14 +166,27 @@ impl NamingOptions {
     /// The tag of an image: its version if no tag is requested, appended to the tag if there is an
     /// index. An image without a version is the same for every host.
     fn tag_of(&self, image: &PlannedImage, has_index: bool) -> String {
-        self.tag_for(image.base.os_version, has_index)
+        let host = image.host.as_ref();
+        let architecture = host.map_or_else(Architecture::default, |host| host.build.architecture);
+        self.tag_for(image.base.os_version, architecture, has_index)
     }
 
-    fn tag_for(&self, version: Option<WindowsVersion>, has_index: bool) -> String {
+    /// The suffix names another architecture than the usual one, as base images' tags do.
+    fn tag_for(
+        &self,
+        version: Option<WindowsVersion>,
+        architecture: Architecture,
+        has_index: bool,
+    ) -> String {
         let has_suffix = has_index || (self.index == IndexMode::Never && version.is_some());
         let suffix = version.map_or_else(
             || HOST_PROCESS.to_owned(),
-            |version| self.style.text(version),
+            |version| match architecture {
+                Architecture::Amd64 => self.style.text(version),
+                Architecture::Arm64 => {
+                    format!("{}-{}", self.style.text(version), architecture.name())
+                }
+            },
         );
         match (&self.tag, has_suffix) {
             (Some(tag), true) => format!("{tag}-{suffix}"),

@@ -89,6 +89,20 @@ impl HiveFolder {
     }
 }
 
+/// Writes a finished layer, compressed or not, as the options say.
+pub fn recompress<W: Write + Send>(
+    layer: impl Read + Send,
+    mut sink: W,
+    options: &WriteOptions,
+) -> Result<WrittenLayer, LayerError> {
+    let mut tar = decompress(layer).map_err(LayerError::Existing)?;
+    thread::scope(|scope| {
+        let mut blocks = Blocks::new(scope, &mut sink, options);
+        copy(&mut tar, &mut blocks)?;
+        blocks.finish()
+    })
+}
+
 /// Copies a reader to its end, and returns the number of bytes.
 fn copy(source: &mut dyn Read, blocks: &mut impl Stream) -> Result<u64, LayerError> {
     let mut copied = 0;

@@ -65,7 +65,7 @@ fn numbers(seed: u64) -> impl Iterator<Item = u64> {
     .skip(1)
 }
 
-pub use added_hives::HiveFolder;
+pub use added_hives::{HiveFolder, recompress};
 pub use blob_buffer::{BlobBuffer, BufferedBlob};
 pub use compress::Compression;
 pub use content::{ContentSource, EntryContent, Layer, LinkTo, Symlink};

@@ -8,8 +8,10 @@
 mod error;
 mod format;
 mod read;
+mod upper;
 mod write;
 
 pub use error::DockerArchiveError;
 pub use read::DockerArchive;
+pub use upper::{SavedBytes, UpperLayer, UpperLayers};
 pub use write::ArchiveWriter;

@@ -73,7 +73,7 @@ impl Deletion {
                 }
                 tags
             }
-            Source::Archive(_) => return Err(deletion.refused()),
+            Source::Archive(_) | Source::Loose(_) => return Err(deletion.refused()),
         };
         let own = deletion.tag.as_deref();
         let others = tags.iter().filter(|tag| Some(tag.as_str()) != own);
@@ -119,7 +119,7 @@ impl Deletion {
                 let removed = layout.remove(&self.digest, tag).await;
                 Ok(removed.map_err(StoreError::from)?)
             }
-            Source::Archive(_) => Err(self.refused()),
+            Source::Archive(_) | Source::Loose(_) => Err(self.refused()),
         }
     }
 

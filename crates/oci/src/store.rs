@@ -5,11 +5,14 @@
 //! yet.
 
 mod location;
+mod loose;
 
 use std::fmt;
+use std::sync::Arc;
 
 use bytes::Bytes;
 pub use location::{LOCAL_SCHEMES, Location, LocationError};
+pub use loose::LooseLayers;
 use tokio::io::AsyncReadExt;
 use wincimg_common::diagnose::Diagnose;
 use wincimg_common::progress::Task;
@@ -91,6 +94,8 @@ pub enum Source {
     Layout(Layout),
     /// A docker-archive file.
     Archive(DockerArchive),
+    /// Layers in this process, above an image in another store, which has no document of theirs.
+    Loose(LooseLayers),
 }
 
 impl Source {
@@ -119,6 +124,7 @@ impl Source {
             }
             Self::Layout(layout) => Ok(layout.resolve(wanted).await?),
             Self::Archive(archive) => Ok(archive.resolve(wanted).await?),
+            Self::Loose(loose) => Box::pin(loose.below.resolve(wanted)).await,
         }
     }
 
@@ -202,6 +208,7 @@ impl Source {
             }
             Self::Layout(layout) => Ok(layout.document(media_type, &entry.digest).await?),
             Self::Archive(archive) => Ok(archive.document(media_type, &entry.digest).await?),
+            Self::Loose(loose) => Box::pin(loose.below.document(entry)).await,
         }
     }
 
@@ -215,6 +222,7 @@ impl Source {
             Self::Registry(repository) => repository.get_blob(blob, MAX_DOCUMENT).await?,
             Self::Layout(layout) => layout.read(&blob.digest).await?,
             Self::Archive(archive) => archive.read(&blob.digest).await?,
+            Self::Loose(loose) => return Box::pin(loose.below.read(blob)).await,
         };
         Verbatim::verify(bytes, &blob.digest).map_err(|error| self.unusable(error))
     }
@@ -231,6 +239,10 @@ impl Source {
             Self::Registry(repository) => Ok(repository.has_blob(&blob.digest).await?),
             Self::Layout(layout) => Ok(layout.blob_path(&blob.digest).is_file()),
             Self::Archive(archive) => Ok(archive.has_blob(&blob.digest)),
+            Self::Loose(loose) => {
+                Ok(loose.get(&blob.digest).is_some()
+                    || Box::pin(loose.below.has_blob(blob)).await?)
+            }
         }
     }
 
@@ -240,6 +252,10 @@ impl Source {
             Self::Registry(repository) => repository.blob(blob).into(),
             Self::Layout(layout) => layout.blob(blob).into(),
             Self::Archive(archive) => archive.blob(blob)?.into(),
+            Self::Loose(loose) => match loose.get(&blob.digest) {
+                Some(bytes) => Arc::clone(bytes).into(),
+                None => loose.below.blob(blob)?,
+            },
         })
     }
 
@@ -287,7 +303,7 @@ impl Source {
                 found.retain(is_wanted);
                 Ok(found)
             }
-            Self::Archive(_) => Ok(Vec::new()),
+            Self::Archive(_) | Self::Loose(_) => Ok(Vec::new()),
         }
     }
 
@@ -336,6 +352,7 @@ impl fmt::Display for Source {
             Self::Registry(repository) => repository.fmt(f),
             Self::Layout(layout) => write!(f, "oci:{}", layout.root().display()),
             Self::Archive(archive) => write!(f, "docker-archive:{}", archive.path().display()),
+            Self::Loose(loose) => loose.below.fmt(f),
         }
     }
 }

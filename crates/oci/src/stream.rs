@@ -4,6 +4,7 @@
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
@@ -169,6 +170,8 @@ enum Origin {
     Remote(Box<RemoteBlob>),
     /// In a local file.
     Local(FileRange),
+    /// In this process.
+    Held(Arc<dyn BlobSource>),
 }
 
 impl BlobHandle {
@@ -207,12 +210,22 @@ impl From<FileRange> for BlobHandle {
     }
 }
 
+impl From<Arc<dyn BlobSource>> for BlobHandle {
+    fn from(held: Arc<dyn BlobSource>) -> Self {
+        Self {
+            origin: Origin::Held(held),
+            watched: None,
+        }
+    }
+}
+
 impl BlobSource for BlobHandle {
     fn open(&self, offset: u64) -> BoxFuture<'_, io::Result<BlobReader>> {
         Box::pin(async move {
             let reader = match &self.origin {
                 Origin::Remote(remote) => remote.open(offset).await?,
                 Origin::Local(range) => range.open(offset).await?,
+                Origin::Held(held) => held.open(offset).await?,
             };
             Ok(match &self.watched {
                 Some(watched) => watched.tee(reader, offset),

@@ -24,6 +24,7 @@ pub mod script;
 mod tools;
 mod traced_text;
 mod variables;
+mod wildcards;
 
 #[cfg(test)]
 mod tests;

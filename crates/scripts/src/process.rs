@@ -7,6 +7,8 @@ use wincimg_windows::path::ImagePath;
 use super::error::ScriptError;
 use super::image::{Deferred, EntryKind, ImageAction, ImageState, InstallerProgram, Lookup};
 use super::variables::Variables;
+use super::wildcards::name_matches;
+pub(super) use super::wildcards::{Wildcards, is_everything, is_like};
 
 /// Maximum depth of nested shells.
 const DEPTH: usize = 8;
@@ -21,6 +23,8 @@ pub(super) struct Process<'a> {
     pub(super) stack: Vec<ImagePath>,
     /// Last error after which the script continued.
     pub(super) error: Option<ScriptError>,
+    /// A command that was left out as one without effect, and may fail on Windows.
+    pub(super) skipped: Option<String>,
     /// Number of actions applied to the image.
     pub(super) changes: usize,
     /// A file that exists, whatever the image has.
@@ -40,13 +44,6 @@ pub(super) enum PathState {
     File,
     Absent,
     Deferred,
-}
-
-/// Dialect of wildcards.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wildcards {
-    Cmd,
-    PowerShell,
 }
 
 /// Path or pattern.
@@ -79,6 +76,7 @@ impl<'a> Process<'a> {
             folder,
             stack: Vec::new(),
             error: None,
+            skipped: None,
             changes: 0,
             assumed_file: None,
             is_in_package: false,
@@ -168,6 +166,20 @@ impl<'a> Process<'a> {
         }
         self.changes += 1;
         self.image.apply(action)
+    }
+
+    /// Leaves out a command without effect, and returns the exit code of its success.
+    pub(super) fn skip(&mut self, what: String) -> Result<i32, ScriptError> {
+        self.skipped = Some(what.clone());
+        self.image.apply(ImageAction::Skip(what))?;
+        Ok(0)
+    }
+
+    /// The error where something depends on whether a command that was left out fails.
+    pub(super) fn depends_on(skipped: &str) -> ScriptError {
+        ScriptError::windows(format!(
+            "it depends on whether {skipped} fails, which is known only on Windows"
+        ))
     }
 
     pub(super) fn edit(&mut self, edit: RegistryEdit) -> Result<(), ScriptError> {
@@ -445,62 +457,4 @@ fn is_short(name: &str) -> bool {
                 && !number.is_empty()
                 && number.chars().all(|digit| digit.is_ascii_digit())
         })
-}
-
-/// Returns true if a name matches a pattern; an error if its short name may match instead.
-fn name_matches(name: &str, pattern: &str, wildcards: Wildcards) -> Result<bool, ScriptError> {
-    if wildcards == Wildcards::Cmd && pattern == "*.*" {
-        return Ok(true);
-    }
-    let lower = |text: &str| text.to_lowercase().chars().collect::<Vec<_>>();
-    let (text, wild) = (lower(name), lower(pattern));
-    if wildcard_matches(&text, &wild) {
-        return Ok(true);
-    }
-    // A short name has the first three letters of the extension.
-    let extension = |text: &str| text.rsplit_once('.').map(|(_, after)| after.to_owned());
-    if let (Some(of_name), Some(wanted)) = (extension(name), extension(pattern))
-        && of_name.chars().count() > 3
-        && wildcards == Wildcards::Cmd
-        && wanted.chars().count() == 3
-        && of_name.to_lowercase().starts_with(&wanted.to_lowercase())
-    {
-        return Err(ScriptError::unclear(format!(
-            "whether {pattern} matches {name} depends on its short name, which only Windows knows"
-        )));
-    }
-    Ok(false)
-}
-
-/// Matches `*` and `?`.
-fn wildcard_matches(text: &[char], pattern: &[char]) -> bool {
-    let (mut at, mut from) = (0, 0);
-    let mut star: Option<(usize, usize)> = None;
-    while at < text.len() {
-        match pattern.get(from) {
-            Some('*') => {
-                star = Some((from, at));
-                from += 1;
-            }
-            Some(c) if *c == '?' || *c == text[at] => {
-                at += 1;
-                from += 1;
-            }
-            _ => match star {
-                Some((after, seen)) => {
-                    star = Some((after, seen + 1));
-                    from = after + 1;
-                    at = seen + 1;
-                }
-                None => return false,
-            },
-        }
-    }
-    pattern[from..].iter().all(|c| *c == '*')
-}
-
-/// Returns true if a text matches a pattern of `*` and `?`, ignoring case.
-pub(super) fn is_like(text: &str, pattern: &str) -> bool {
-    let lower = |text: &str| text.to_lowercase().chars().collect::<Vec<_>>();
-    wildcard_matches(&lower(text), &lower(pattern))
 }

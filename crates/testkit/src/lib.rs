@@ -7,6 +7,7 @@
 #![expect(clippy::print_stdout, reason = "it prints the skipped tests")]
 #![expect(clippy::format_push_string, reason = "speed is irrelevant here")]
 
+pub mod buildkitd;
 pub mod docker_registry;
 pub mod dockerd;
 pub mod fake_registry;

@@ -1,8 +1,11 @@
 //! A real Docker daemon that runs Linux containers in place of Windows ones: what a client sends and
 //! gets is as with a daemon on Windows, and the steps of a build run.
 //!
-//! In between, images change their system: each image of Windows that a build is based on gets a twin
-//! for Linux in the registry, and each pushed image one for Windows. Their layers are the same.
+//! In between, images change their system: each image of Windows that is pulled gets a twin for Linux
+//! in the registry, and each pushed image one for Windows; loaded and saved images are changed on
+//! their way. Their layers are the same.
+
+mod buildctl;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -19,6 +22,7 @@ use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use wincimg_demo::DemoRegistry;
 
+use self::buildctl::BuildctlState;
 use super::dockerd::Dockerd;
 use super::windows_daemon::{info, server_2019};
 
@@ -37,6 +41,9 @@ struct Shared {
     machine: Machine,
     /// Dockerfiles of the builds, as they were sent.
     builds: Mutex<Vec<String>>,
+    buildctl: BuildctlState,
+    /// The names of the files of each loaded image.
+    loads: Mutex<Vec<Vec<String>>>,
 }
 
 /// The machine that the daemon seems to run on.
@@ -82,6 +89,8 @@ impl WindowsStandIn {
             registry,
             machine,
             builds: Mutex::default(),
+            buildctl: BuildctlState::default(),
+            loads: Mutex::default(),
         });
         let router = Router::new()
             .fallback(answer)
@@ -101,6 +110,11 @@ impl WindowsStandIn {
     /// The Dockerfiles of all builds so far.
     pub fn builds(&self) -> Vec<String> {
         self.shared.builds.lock().unwrap().clone()
+    }
+
+    /// The names of the files of each loaded image.
+    pub fn loads(&self) -> Vec<Vec<String>> {
+        self.shared.loads.lock().unwrap().clone()
     }
 }
 
@@ -164,8 +178,13 @@ impl Shared {
                 meeting.wait();
             }
             (target, self.for_linux(body))
+        } else if path.ends_with("/images/load") {
+            let image = Self::converted_archive(body, Self::make_linux);
+            let mut loads = self.loads.lock().unwrap();
+            loads.push(files_of(body).into_iter().map(|(name, _)| name).collect());
+            (target.to_owned(), image)
         } else {
-            (target.to_owned(), body.to_vec())
+            (self.with_twin(target), body.to_vec())
         };
         let mut reply = self.forward(method, &target, headers, &body);
         if path.ends_with("/info") {
@@ -178,8 +197,80 @@ impl Shared {
             reply.body = image.to_string().into_bytes();
         } else if path.ends_with("/push") {
             reply.body = self.for_windows(path, reply.body);
+        } else if path.ends_with("/images/get") && reply.status == StatusCode::OK {
+            let body = Bytes::from(reply.body);
+            reply.body = Self::converted_archive(&body, |config| self.make_windows(config));
         }
         reply
+    }
+
+    /// A request about an image that is named by digest, for its twin.
+    fn with_twin(&self, target: &str) -> String {
+        let parts = |target: &str| {
+            let (_, rest) = target.split_once("/images/")?;
+            if let Some(query) = rest.strip_prefix("create?") {
+                let values = query.split('&').filter_map(|it| it.split_once('='));
+                let values: Vec<_> = values.collect();
+                let value = |name| values.iter().find(|(key, _)| *key == name).map(|it| it.1);
+                return Some((value("fromImage")?.to_owned(), value("tag")?.to_owned()));
+            }
+            let (name, digest) = rest.strip_suffix("/json")?.split_once('@')?;
+            Some((name.to_owned(), digest.to_owned()))
+        };
+        let Some((name, digest)) = parts(target) else {
+            return target.to_owned();
+        };
+        let plain = |text: &str| text.replace("%2F", "/").replace("%3A", ":");
+        let twin = self.twin(&format!("{}@{}", plain(&name), plain(&digest)));
+        let (_, twin) = twin.split_once('@').unwrap();
+        let same = if digest.contains("%3A") {
+            twin.replace(':', "%3A")
+        } else {
+            twin.to_owned()
+        };
+        target.replace(&digest, &same)
+    }
+
+    fn make_linux(config: &mut Value) {
+        config["os"] = json!("linux");
+        config.as_object_mut().unwrap().remove("os.version");
+    }
+
+    fn make_windows(&self, config: &mut Value) {
+        config["os"] = json!("windows");
+        config["os.version"] = json!(self.machine.version);
+    }
+
+    /// An archive of one image, with another configuration of the same name.
+    fn converted_archive(archive: &[u8], change: impl Fn(&mut Value)) -> Vec<u8> {
+        let files = files_of(archive);
+        let find = |name: &str| &files.iter().find(|(it, _)| it == name).unwrap().1;
+        let images: Value = serde_json::from_slice(find("manifest.json")).unwrap();
+        let named = images[0]["Config"].as_str().unwrap();
+        let mut sent = tar::Archive::new(archive);
+        let mut rewritten = tar::Builder::new(Vec::new());
+        for entry in sent.entries().unwrap() {
+            let mut entry = entry.unwrap();
+            let mut header = entry.header().clone();
+            let path = entry.path().unwrap().into_owned();
+            if path.to_str() == Some(named) {
+                let mut config: Value = serde_json::from_slice(find(named)).unwrap();
+                change(&mut config);
+                let config = config.to_string();
+                header.set_size(config.len() as u64);
+                rewritten
+                    .append_data(&mut header, path, config.as_bytes())
+                    .unwrap();
+            } else if let Some(target) = entry.link_name().unwrap() {
+                let target = target.into_owned();
+                rewritten.append_link(&mut header, path, target).unwrap();
+            } else {
+                rewritten
+                    .append_data(&mut header, path, &mut entry)
+                    .unwrap();
+            }
+        }
+        rewritten.into_inner().unwrap()
     }
 
     fn forward(&self, method: &Method, target: &str, headers: &str, body: &[u8]) -> Reply {
@@ -217,14 +308,14 @@ impl Shared {
 
     /// The Linux twin of an image that is named with its digest.
     fn twin(&self, image: &str) -> String {
-        let (name, digest) = image.split_once('@').unwrap();
+        // An image that was loaded has changed on its way.
+        let Some((name, digest)) = image.split_once('@') else {
+            return image.to_owned();
+        };
         let host = self.registry.host();
         let path = name.strip_prefix(&format!("{host}/")).unwrap();
         let repository = path.split(':').next().unwrap();
-        let twin = self.converted(repository, digest, "twin", |config| {
-            config["os"] = json!("linux");
-            config.as_object_mut().unwrap().remove("os.version");
-        });
+        let twin = self.converted(repository, digest, "twin", Self::make_linux);
         format!("{host}/{repository}@{twin}")
     }
 
@@ -242,11 +333,13 @@ impl Shared {
         let (_, name) = path.split_once("/images/").unwrap();
         let name = name.strip_suffix("/push").unwrap().replace("%2F", "/");
         let (_, repository) = name.split_once('/').unwrap();
-        let twin = self.converted(repository, digest, tag, |config| {
-            config["os"] = json!("windows");
-            config["os.version"] = json!(self.machine.version);
-        });
+        let twin = self.windows_twin(repository, digest, tag);
         text.replace(digest, &twin).into_bytes()
+    }
+
+    /// The Windows twin of a pushed image.
+    fn windows_twin(&self, repository: &str, digest: &str, tag: &str) -> String {
+        self.converted(repository, digest, tag, |config| self.make_windows(config))
     }
 
     /// Adds an image with another configuration under a tag, and returns its digest.
@@ -280,6 +373,18 @@ impl Shared {
         assert_eq!(reply.status, StatusCode::OK, "{path}");
         reply.json()
     }
+}
+
+/// The files of an archive, with their contents.
+fn files_of(archive: &[u8]) -> Vec<(String, Vec<u8>)> {
+    let mut archive = tar::Archive::new(archive);
+    let files = archive.entries().unwrap().map(|entry| {
+        let mut entry = entry.unwrap();
+        let mut bytes = Vec::new();
+        entry.read_to_end(&mut bytes).unwrap();
+        (entry.path().unwrap().display().to_string(), bytes)
+    });
+    files.collect()
 }
 
 /// A request in the version of HTTP whose answers end with the connection.

@@ -51,6 +51,33 @@ impl WindowsEdition {
     }
 }
 
+/// Processor architecture of a host and its images.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub enum Architecture {
+    /// 64-bit x86.
+    #[default]
+    Amd64,
+    /// 64-bit Arm.
+    Arm64,
+}
+
+impl Architecture {
+    /// Its name in images, nodes and `--platform`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Amd64 => "amd64",
+            Self::Arm64 => "arm64",
+        }
+    }
+
+    /// Parses its name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Amd64, Self::Arm64]
+            .into_iter()
+            .find(|it| it.name() == name)
+    }
+}
+
 /// Version and edition of Windows on a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HostBuild {
@@ -58,20 +85,22 @@ pub struct HostBuild {
     pub version: WindowsVersion,
     /// Its edition; clients have other rules than servers.
     pub edition: WindowsEdition,
+    /// The architecture of images for it.
+    pub architecture: Architecture,
 }
 
 impl HostBuild {
     /// A host of this version and product name; none if its edition decides what it runs, but
     /// neither the name nor the version reveals it.
     pub fn of_product(version: WindowsVersion, name: &str) -> Option<Self> {
+        let taken = Self::new(version);
         let client = Self {
-            version,
             edition: WindowsEdition::Client,
+            ..taken
         };
         match WindowsEdition::from_product_name(name) {
-            Some(edition) => Some(Self { version, edition }),
+            Some(edition) => Some(Self { edition, ..taken }),
             None => {
-                let taken = Self::new(version);
                 let matters = is_client_without_process_isolation(client);
                 (taken == client || !matters).then_some(taken)
             }
@@ -84,7 +113,11 @@ impl HostBuild {
             Some(release) if release.kind == ReleaseKind::Client => WindowsEdition::Client,
             _ => WindowsEdition::Server,
         };
-        Self { version, edition }
+        Self {
+            version,
+            edition,
+            architecture: Architecture::Amd64,
+        }
     }
 }
 

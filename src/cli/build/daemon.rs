@@ -1,13 +1,20 @@
 //! Options of the docker engine in `wincimg build`.
 
+use std::fmt;
+
+use anyhow::anyhow;
 use clap::Args;
+use serde::Serialize;
 use wincimg_cluster::builder::BuilderName;
+use wincimg_common::untrusted::without_password;
+use wincimg_engine::buildkit::BuildkitAddress;
 use wincimg_engine::docker::DockerBuildOptions;
 use wincimg_windows::compat::Isolation;
 
 use crate::cli::cluster_args::CLUSTER_SOURCE;
 use crate::cli::complete;
 use crate::cli::docker_args::DockerArgs;
+use crate::cli::error::Failure;
 use crate::cli::recipe_args::build_arguments;
 
 /// Build options of a Docker daemon.
@@ -16,12 +23,16 @@ use crate::cli::recipe_args::build_arguments;
 pub(in crate::cli) struct DaemonArgs {
     #[command(flatten)]
     docker: DockerArgs,
-    /// Docker daemons on the nodes of a cluster, from `node builder`
+    /// Daemon for the lines that require Windows: `kube://NAMESPACE/NAME` or `buildkit://HOST:PORT`
     ///
-    /// Lines that require Windows run in the pod for the build of Windows of the image's base, by
-    /// exec with the rights of the kubeconfig.
-    #[arg(long, value_name = "kube://NAMESPACE/NAME", conflicts_with = "docker_host", group = CLUSTER_SOURCE)]
-    builder: Option<BuilderName>,
+    /// `kube://NAMESPACE/NAME`, from `node builder`, has Docker daemons on nodes of a cluster: lines
+    /// run in the pod for the build of Windows of the image's base, by exec with the rights of the
+    /// kubeconfig. `buildkit://HOST:PORT` is BuildKit's daemon, which is experimental on Windows. It
+    /// requires buildctl, whose other addresses follow `buildkit+`, as in
+    /// `buildkit+npipe:////./pipe/buildkitd`; TLS files are those of `DOCKER_CERT_PATH` with
+    /// `DOCKER_TLS_VERIFY`.
+    #[arg(long, value_name = "ADDRESS", value_parser = builder, conflicts_with = "docker_host", group = CLUSTER_SOURCE)]
+    builder: Option<Builder>,
     /// Isolation of the containers that run commands [default: the daemon's]
     #[arg(long, value_enum, hide_short_help = true)]
     isolation: Option<Isolation>,
@@ -39,7 +50,61 @@ pub(in crate::cli) struct DaemonArgs {
     arguments: Vec<String>,
 }
 
+/// A builder.
+#[derive(Debug, Clone)]
+enum Builder {
+    /// On nodes of a cluster.
+    Nodes(BuilderName),
+    /// `BuildKit`'s daemon.
+    Buildkit(BuildkitAddress),
+}
+
+fn builder(text: &str) -> Result<Builder, String> {
+    if BuildkitAddress::is_meant(text) {
+        return text.parse().map(Builder::Buildkit);
+    }
+    text.parse().map(Builder::Nodes)
+}
+
+impl fmt::Display for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nodes(name) => name.fmt(f),
+            Self::Buildkit(address) => address.fmt(f),
+        }
+    }
+}
+
 impl DaemonArgs {
+    /// Rejects options that the named daemon does not have.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        let given = [
+            ("--isolation", self.isolation.is_some()),
+            ("--memory", self.memory.is_some()),
+        ];
+        let given = given.into_iter().find(|(_, is_given)| *is_given);
+        match (&self.builder, given) {
+            (Some(Builder::Buildkit(address)), Some((flag, _))) => {
+                let problem = anyhow!("BuildKit at {address} has no {flag}");
+                Err(Failure::usage(problem).hint(format!(
+                    "remove {flag}, or name a Docker daemon with --docker-host"
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The daemon that runs steps on Windows, as a plan shows it.
+    pub(super) fn worker(&self) -> Option<Worker> {
+        let (kind, address) = match (&self.builder, &self.docker.docker_host) {
+            (Some(Builder::Nodes(name)), _) => ("docker", name.to_string()),
+            (Some(Builder::Buildkit(address)), _) => ("buildkit", address.to_string()),
+            (None, Some(host)) => ("docker", without_password(host).into_owned()),
+            (None, None) => return None,
+        };
+        Some(Worker { kind, address })
+    }
+
     /// The daemon, if one is named.
     pub(super) fn host(&self) -> Option<String> {
         let builder = self.builder.as_ref().map(ToString::to_string);
@@ -74,6 +139,24 @@ impl DaemonArgs {
             memory: self.memory,
             ..DockerBuildOptions::default()
         }
+    }
+}
+
+/// A daemon in a plan.
+#[derive(Debug, Serialize)]
+pub(super) struct Worker {
+    kind: &'static str,
+    address: String,
+}
+
+impl fmt::Display for Worker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, address } = self;
+        write!(f, "{kind} at {address}")?;
+        if *kind == "buildkit" {
+            f.write_str(", experimental")?;
+        }
+        Ok(())
     }
 }
 

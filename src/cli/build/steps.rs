@@ -9,11 +9,13 @@ use wincimg_engine::hybrid::{CacheRepository, WindowsSteps};
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::parse_reference;
 
+use super::daemon::Worker;
+
 /// Options of steps that run on Windows.
 #[derive(Debug, Args)]
 pub(super) struct StepArgs {
     /// Repository for the images below and above steps that run on Windows [default: the image's,
-    /// with --push]
+    /// with --push; else they stay in the daemon]
     #[arg(long, value_name = "REPOSITORY", value_parser = repository, hide_short_help = true)]
     cache_to: Option<CacheRepository>,
 }
@@ -46,8 +48,14 @@ fn repository(text: &str) -> Result<CacheRepository, String> {
     CacheRepository::of_reference(&reference).ok_or_else(expected)
 }
 
-/// Writes where each step runs, if one of them does not run here.
-pub(super) fn write_steps(steps: &[StepPlacement], out: &mut dyn Write) -> io::Result<()> {
+/// Writes where each step runs, if one of them does not run here; the daemon; and where the images
+/// below and above those are.
+pub(super) fn write_steps(
+    steps: &[StepPlacement],
+    worker: Option<&Worker>,
+    place: Option<&str>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     if steps.iter().all(|step| step.engine == StepEngine::Direct) {
         return Ok(());
     }
@@ -64,6 +72,12 @@ pub(super) fn write_steps(steps: &[StepPlacement], out: &mut dyn Write) -> io::R
         if let Some(reason) = &step.reason {
             writeln!(out, "{:>width$}  {:<12}  {}", "", "", Untrusted(reason))?;
         }
+    }
+    if let Some(worker) = worker {
+        writeln!(out, "windows: {}", Untrusted(worker))?;
+    }
+    if let Some(place) = place {
+        writeln!(out, "images below and above these lines: {place}")?;
     }
     writeln!(out)
 }

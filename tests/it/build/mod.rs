@@ -12,6 +12,7 @@ mod index;
 mod interrupted;
 pub(crate) mod joined;
 mod messages;
+mod platform;
 mod pushed;
 mod readers;
 mod refused;

@@ -48,7 +48,9 @@ impl Windows {
         match host.build {
             None => Self::Unknown,
             Some(build) if is_exact => Self::Exactly(build),
-            Some(HostBuild { version, edition }) => Self::Alike(
+            Some(HostBuild {
+                version, edition, ..
+            }) => Self::Alike(
                 version.build,
                 edition,
                 generation(version),

@@ -66,7 +66,7 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
         };
         let at = (step.instruction, word.range.start);
         if let Some(message) = alias_message(command) {
-            let is_program = word.eq_ignore_case("sc");
+            let is_program = word.eq_ignore_case("sc") || word.eq_ignore_case("where");
             let edit = Edit::after(word.range.end, ".exe");
             let edits: &[Edit] = if is_program { &[edit] } else { &[] };
             let line = step.line_at(word.range.start);
@@ -95,6 +95,13 @@ fn alias_message(command: &LintCommand) -> Option<String> {
             "sc is Set-Content in Windows PowerShell, and writes a file {first:?}: write sc.exe"
         ));
     }
+    if name == "where" && !command.has_input && !first.starts_with(['{', '$', '-', '(']) {
+        return Some(
+            "where is Where-Object in PowerShell, which finds nothing here and does not fail: write \
+             where.exe"
+                .to_owned(),
+        );
+    }
     if name == "set" && first.contains('=') && !first.starts_with(['-', '$', '=']) {
         let (variable, _) = arguments[0].value.split_once('=')?;
         return Some(format!(
@@ -121,6 +128,12 @@ fn missing_message(step: &LintStep<'_>, command: &LintCommand) -> Option<String>
     let (word, arguments) = command.words.split_first()?;
     let name = word.value.to_ascii_lowercase();
     let first = arguments.first().map_or("", |word| word.value.as_str());
+    if name.starts_with('@') && matches!(command.program(), "powershell" | "pwsh" | "cmd" | "echo")
+    {
+        let message = "PowerShell reads this line, and @ before a command is of cmd and a syntax error \
+            here: remove it";
+        return Some(message.to_owned());
+    }
     let is_block = match name.as_str() {
         "if" => ["exist", "not", "errorlevel", "defined", "/i"]
             .iter()

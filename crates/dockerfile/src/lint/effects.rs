@@ -27,6 +27,17 @@ pub(super) fn check_error_action(stage: &Stage<'_>, findings: &mut Findings<'_>)
         if step.is("SHELL") || step.is("ENV") {
             stops = text.contains("erroractionpreference") || (stops && !step.is("SHELL"));
         }
+        if step.is("SHELL") && is_bare_preference(&text) {
+            let message = "PowerShell runs a word without quotes after = as a command, and continues \
+                after errors: write $ErrorActionPreference = 'Stop';";
+            findings.add(
+                "error-action",
+                Severity::Warning,
+                step.instruction.lines().0,
+                message,
+            );
+            return;
+        }
         let is_stopped = text.contains("erroractionpreference") || text.contains("erroraction");
         if !step.is("RUN") || is_stopped {
             continue;
@@ -57,6 +68,18 @@ pub(super) fn check_error_action(stage: &Stage<'_>, findings: &mut Findings<'_>)
             return;
         }
     }
+}
+
+/// Returns true for `$ErrorActionPreference = Stop`; the text is in lower case.
+fn is_bare_preference(text: &str) -> bool {
+    let value = text
+        .split_once("$erroractionpreference")
+        .and_then(|(_, rest)| rest.trim_start().strip_prefix('='));
+    value.is_some_and(|value| {
+        value
+            .trim_start()
+            .starts_with(|c: char| c.is_ascii_alphabetic())
+    })
 }
 
 /// Commands that fetch, unpack or install, and whose error must end a build.

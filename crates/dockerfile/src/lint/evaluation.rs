@@ -121,7 +121,7 @@ fn check_from(
             return;
         }
     };
-    check_image(linted, instruction, &from.image, findings);
+    check_image(linted, stage, &from.image, findings);
     let Some(name) = from.name else { return };
     if let Some(first) = names.insert(name.clone(), line + 1) {
         let message = format!("the stage {name:?} is already defined on line {first}");
@@ -130,12 +130,8 @@ fn check_from(
 }
 
 /// Reports a base image whose name lacks a part, as nothing sets its variable.
-fn check_image(
-    linted: &LintFile<'_>,
-    from: &Instruction,
-    image: &str,
-    findings: &mut Findings<'_>,
-) {
+fn check_image(linted: &LintFile<'_>, stage: &Stage<'_>, image: &str, findings: &mut Findings<'_>) {
+    let from = stage.from;
     let arguments = &linted.arguments;
     let of_shell = super::environment::shell_variables(image).find(|it| arguments.is_declared(it));
     if let Some(name) = of_shell {
@@ -147,6 +143,11 @@ fn check_image(
         return;
     };
     let text = expanded.text.as_str();
+    let is_known = expanded.unset.is_empty() && matches!(stage.base, StageBaseRef::Image(_));
+    if let Some(message) = refused_name(text).filter(|_| is_known) {
+        findings.add(INVALID, Severity::Error, from.lines().0, message);
+        return;
+    }
     let is_broken = text.is_empty()
         || text.starts_with(['/', ':'])
         || text.ends_with([':', '@', '/'])
@@ -180,6 +181,26 @@ fn check_image(
         ),
     };
     findings.add("unset-variable", Severity::Error, from.lines().0, message);
+}
+
+/// Message about a name that Docker refuses.
+fn refused_name(image: &str) -> Option<String> {
+    if let Some((_, name)) = image.split_once("://") {
+        return Some(format!(
+            "FROM takes the name of an image, without a protocol: write {name}"
+        ));
+    }
+    let name = image.split('@').next().unwrap_or_default();
+    let (host, path) = name.split_once('/')?;
+    let tag = path.rfind(':').unwrap_or(path.len());
+    let (path, tag) = path.split_at(tag);
+    // Names in capitals are placeholders.
+    let has = |of_case: fn(&char) -> bool| path.chars().any(|c| of_case(&c));
+    let is_mixed = has(char::is_ascii_uppercase) && has(char::is_ascii_lowercase);
+    (is_mixed && host.contains('.')).then(|| {
+        let lower = path.to_ascii_lowercase();
+        format!("the name of an image is in lower case: write {host}/{lower}{tag}")
+    })
 }
 
 /// Returns true for `# ARG NAME`, with which a template lists what its generator writes.
@@ -382,6 +403,10 @@ fn check_run(
     let Some(shell) = step.shell_words(current) else {
         return;
     };
+    let is_plain_user = current.config.user.as_deref() == Some("ContainerUser");
+    if is_plain_user && super::user::check_rights(linted, step, findings) {
+        return;
+    }
     // Variables of an unknown base can change any line.
     if stage.platform != Platform::Windows || !stage.knows_environment {
         return;

@@ -132,6 +132,14 @@ pub(super) fn check_shell_syntax(it: &EvaluatedStep<'_>, findings: &mut Findings
     };
     let reads_cmd = reads_cmd || is_nested("cmd");
     let reads_powershell = reads_powershell || is_nested("powershell") || is_nested("pwsh");
+    let is_option = |names: &[&str]| {
+        let mut words = arguments.iter();
+        words.any(|word| names.iter().any(|name| word.eq_ignore_ascii_case(name)))
+    };
+    // It gets the arguments of a script as they are written.
+    let is_file =
+        reads_powershell && is_option(&["-file", "-f"]) && !is_option(&["-command", "-c"]);
+    let reads_powershell = reads_powershell && !is_file;
     // Windows starts cmd for a batch file, which reads the whole line.
     let is_batch = has_extension(&shell, &["bat", "cmd"]);
     let reads_cmd = reads_cmd || is_batch;
@@ -160,10 +168,16 @@ pub(super) fn check_shell_syntax(it: &EvaluatedStep<'_>, findings: &mut Findings
         let Some(name) = foreign.or_else(dockers) else {
             continue;
         };
-        let message = format!(
-            "the exec form does not expand variables, and {name} stays as it is written: use the \
-             shell form, or \"cmd\", \"/C\" with %{name}%"
-        );
+        let message = if is_file {
+            format!(
+                "the arguments of -File are no script, and {name} stays as it is written: use -Command"
+            )
+        } else {
+            format!(
+                "the exec form does not expand variables, and {name} stays as it is written: use the \
+                 shell form, or \"cmd\", \"/C\" with %{name}%"
+            )
+        };
         findings.add("exec-form-syntax", Severity::Error, it.line(), message);
         return;
     }

@@ -2,10 +2,11 @@
 
 use super::effects::powershell_scripts;
 use super::entrypoint::has_extension;
+use super::prompts::is_known_installer;
 use super::reference::Platform;
 use super::stage::{LintStep, Stage};
 use super::statements::PowerShellStatement;
-use super::words::Grammar;
+use super::words::{Grammar, LintCommand};
 use super::{Findings, Severity};
 
 /// Reports installers that PowerShell starts and does not wait for.
@@ -25,12 +26,18 @@ pub(super) fn check_wait(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut 
         "hasexited",
         "get-process",
     ];
-    if waits.iter().any(|wait| whole.contains(wait)) || keeps_process(&whole) {
+    // A loop waits for what the installer makes.
+    let is_polled = whole.contains("while") && whole.contains("test-path");
+    if is_polled || waits.iter().any(|wait| whole.contains(wait)) || keeps_process(&whole) {
         return;
     }
     for script in powershell_scripts(step) {
         let all = &script.statements;
-        let found = all.iter().find_map(|it| Some((it, find_unawaited(it)?)));
+        let found = all.iter().find_map(|it| {
+            let at = script.range.start + it.at;
+            let is_brought = |file: &str| is_brought(stage, step, at, file);
+            Some((it, find_unawaited(it, &is_brought)?))
+        });
         let Some((statement, (severity, message))) = found else {
             continue;
         };
@@ -39,17 +46,51 @@ pub(super) fn check_wait(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut 
         return;
     }
     for command in step.commands() {
-        let is_start = command.program() == "start" && command.grammar == Grammar::Cmd;
-        let names = command.words.iter().skip(1);
-        let is_installer = names.into_iter().any(|word| is_installer(&word.value));
-        if is_start && is_installer {
+        if command.program() != "start" || command.grammar != Grammar::Cmd {
+            continue;
+        }
+        let mut names = command.words.iter().skip(1);
+        let (severity, message) = if names.any(|word| is_installer(&word.value)) {
             let message = "start does not wait for the installer, and the build may end before it: \
                 add /wait";
-            let at = (step.instruction, command.words[0].range.start);
-            findings.add_at("installer-wait", Severity::Error, at, message);
-            return;
-        }
+            (Severity::Error, message)
+        } else if is_last_work(&whole) && starts_program(command) {
+            let message = "start does not wait for the program, which ends with its RUN: add /wait";
+            (Severity::Warning, message)
+        } else {
+            continue;
+        };
+        let at = (step.instruction, command.words[0].range.start);
+        findings.add_at("installer-wait", severity, at, message);
+        return;
     }
+}
+
+/// Returns true if a line does nothing that may use a program that it started.
+fn is_last_work(line: &str) -> bool {
+    let uses = ["ping ", "timeout", "sleep", "taskkill", "tasklist"];
+    !uses.iter().any(|part| line.contains(part))
+}
+
+fn starts_program(command: &LintCommand) -> bool {
+    let started = command.started();
+    started.is_some_and(|started| has_extension(&started.words[0].value, &["exe"]))
+}
+
+/// Returns true if an earlier instruction, or an earlier part of this one, names a file: it is copied
+/// or downloaded.
+fn is_brought(stage: &Stage<'_>, step: &LintStep<'_>, at: usize, file: &str) -> bool {
+    let names = |text: &str| text.to_ascii_lowercase().contains(file);
+    let own = step.instruction.lines().0;
+    let mut earlier = stage
+        .steps
+        .iter()
+        .take_while(|it| it.instruction.lines().0 < own);
+    names(&step.instruction.full_text()[..at])
+        || earlier.any(|it| {
+            let keyword = it.instruction.keyword.as_str();
+            matches!(keyword, "ADD" | "COPY" | "RUN") && names(it.instruction.full_text())
+        })
 }
 
 /// Returns true if a script keeps a process that it starts, and does something with it later.
@@ -63,21 +104,34 @@ fn keeps_process(script: &str) -> bool {
     name.is_some_and(|name| after.contains("-passthru") && after.contains(name))
 }
 
-/// Programs of the console with such options, for which PowerShell waits.
-const CONSOLE_PROGRAMS: [&str; 10] = [
-    "cmd",
-    "mysqld",
-    "mysqladmin",
-    "aspnet_regsql",
-    "aspnet_regiis",
+/// Programs of the console with such names or options, for which PowerShell waits.
+const CONSOLE_PROGRAMS: [&str; 6] = [
     "installutil",
+    "mysqladmin",
+    "mysqld",
     "nssm",
+    "sqlcmd",
     "winsw",
-    "sc",
-    "net",
 ];
 
-fn find_unawaited(statement: &PowerShellStatement) -> Option<(Severity, String)> {
+/// Options with which an installer opens no window.
+const SILENT: [&str; 8] = [
+    "quiet",
+    "silent",
+    "verysilent",
+    "install",
+    "s",
+    "q",
+    "qn",
+    "passive",
+];
+
+/// An installer that a statement starts and does not wait for; `is_brought` tells whether the file
+/// copies or downloads a program.
+fn find_unawaited(
+    statement: &PowerShellStatement,
+    is_brought: &dyn Fn(&str) -> bool,
+) -> Option<(Severity, String)> {
     let name = statement.command();
     let is_start = matches!(name.as_str(), "start-process" | "saps" | "start");
     if is_start {
@@ -102,12 +156,28 @@ fn find_unawaited(statement: &PowerShellStatement) -> Option<(Severity, String)>
             -ArgumentList …";
         return Some((Severity::Error, message.to_owned()));
     }
-    let is_program = has_extension(&statement.written_command(), &["exe"])
-        && !CONSOLE_PROGRAMS.contains(&name.as_str());
-    let is_silent = statement.parameters_of_programs().any(|option| {
-        ["quiet", "silent", "verysilent", "install", "s", "qn"].contains(&option.as_str())
-    });
-    (is_program && is_silent && !statement.text.contains('|')).then(|| {
+    let written = statement.written_command();
+    let is_program =
+        has_extension(&written, &["exe"]) && !CONSOLE_PROGRAMS.contains(&name.as_str());
+    if !is_program || statement.text.contains('|') {
+        return None;
+    }
+    let file = written.rsplit(['\\', '/']).next().unwrap_or_default();
+    let is_named = is_installer(file) || is_known_installer(file) || name == "wusa";
+    let is_silent = if is_named {
+        let mut options = statement.parameters_of_programs();
+        // The installer of SQL Server is of the console.
+        options.any(|option| SILENT.contains(&option.as_str())) && !statement.contains("/action=")
+    } else {
+        // Programs of the console have such options too, but seldom with a slash.
+        let mut words = statement.text.split_whitespace();
+        let is_switch = |word: &str| {
+            let switch = word.strip_prefix('/').map(str::to_ascii_lowercase);
+            switch.is_some_and(|switch| SILENT.contains(&switch.as_str()))
+        };
+        words.any(is_switch) && is_brought(file)
+    };
+    is_silent.then(|| {
         let message = "PowerShell does not wait for a program with windows, as installers are: use \
             Start-Process -Wait";
         (Severity::Warning, message.to_owned())

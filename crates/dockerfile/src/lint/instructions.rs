@@ -6,6 +6,7 @@ use super::entrypoint::has_extension;
 use super::environment;
 use super::evaluation::EvaluatedStep;
 use super::reference::Platform;
+use super::shell::BaseShell;
 use super::stage::{LintStep, Stage, StageBaseRef};
 use super::words::{Grammar, LintCommand};
 use super::{Edit, Findings, LintFile, Severity};
@@ -81,9 +82,8 @@ pub(super) fn check_unset(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
         if it.state.declares(name) {
             continue;
         }
-        let reason = if is_expanded_early(it, name) {
-            "cmd expands the variables of a line before it runs it; set it in an ENV above"
-                .to_owned()
+        let reason = if let Some(reason) = expanded_early(it, name) {
+            reason.to_owned()
         } else if it.linted.arguments.is_declared(name) {
             format!("the ARG above FROM is not visible in a stage; add ARG {name} below FROM")
         } else if let Some(later) = declared_elsewhere(it, name) {
@@ -96,8 +96,8 @@ pub(super) fn check_unset(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// Returns true if the line itself sets a variable that cmd expands before that.
-fn is_expanded_early(it: &EvaluatedStep<'_>, name: &str) -> bool {
+/// Reason why a variable is not set, if the line itself sets it and cmd expands it before that.
+fn expanded_early(it: &EvaluatedStep<'_>, name: &str) -> Option<&'static str> {
     let text = it.step.instruction.text().to_ascii_lowercase();
     let lower = name.to_ascii_lowercase();
     // `call` and delayed expansion read the line again, and an earlier one may set it too.
@@ -105,25 +105,47 @@ fn is_expanded_early(it: &EvaluatedStep<'_>, name: &str) -> bool {
         .iter()
         .any(|part| text.contains(part));
     if is_open || super::variables::is_of_windows(&lower) {
-        return false;
+        return None;
     }
     let used = format!("%{lower}%");
     let commands = it.step.commands().iter();
     let mut commands = commands.filter(|command| command.grammar == Grammar::Cmd);
     let start = |command: &LintCommand| command.words[0].range.start;
     let set = commands.clone().find(|command| {
-        let assigned = command.words.get(1).map_or("", |word| word.value.as_str());
-        let (known, _) = assigned.split_once('=').unwrap_or_default();
-        command.program() == "set" && known.eq_ignore_ascii_case(name)
+        let mut words = command.words.iter().skip(1);
+        match command.program() {
+            "set" => {
+                let assigned = words.next().map_or("", |word| word.value.as_str());
+                let (known, _) = assigned.split_once('=').unwrap_or_default();
+                known.eq_ignore_ascii_case(name)
+            }
+            "setx" => words
+                .find(|word| !word.value.starts_with(['/', '-']))
+                .is_some_and(|word| word.eq_ignore_case(name)),
+            _ => false,
+        }
+    })?;
+    let is_used = commands.any(|command| {
+        let mut words = command.words.iter();
+        start(command) > start(set)
+            && !matches!(command.program(), "setx" | "reg")
+            && words.any(|word| word.value.to_ascii_lowercase().contains(&used))
     });
-    set.is_some_and(|set| {
-        commands.any(|command| {
-            let mut words = command.words.iter();
-            start(command) > start(set)
-                && !matches!(command.program(), "setx" | "reg")
-                && words.any(|word| word.value.to_ascii_lowercase().contains(&used))
-        })
-    })
+    if !is_used {
+        return None;
+    }
+    if set.program() == "set" {
+        return Some(
+            "cmd expands the variables of a line before it runs it; set it in an ENV above",
+        );
+    }
+    let own = it.line();
+    let mut earlier = it.stage.steps.iter();
+    let is_set = earlier.any(|step| {
+        let text = step.instruction.text();
+        step.instruction.lines().0 < own && text.to_ascii_lowercase().contains(&lower)
+    });
+    (!is_set).then_some("setx writes the registry, which only the next RUN reads; use ENV")
 }
 
 /// Reason why a variable is not set in a `RUN`, though an `ARG` or `ENV` of the file has its name.
@@ -265,11 +287,37 @@ fn check_argument(instruction: &Instruction, findings: &mut Findings<'_>) {
     );
 }
 
+/// Reports `set A = b` of cmd, which sets a variable whose name ends in a space.
+fn check_set(step: &LintStep<'_>, findings: &mut Findings<'_>) {
+    let mut commands = step.commands().iter();
+    let spaced = commands.find(|it| {
+        let [program, name, value, ..] = it.words.as_slice() else {
+            return false;
+        };
+        it.grammar == Grammar::Cmd
+            && program.eq_ignore_case("set")
+            && value.value.starts_with('=')
+            && !name.value.contains(['=', '/'])
+            && name.range.len() == name.value.len()
+    });
+    if let Some(command) = spaced {
+        let name = &command.words[1].value;
+        let message = format!(
+            "set with a space before the = sets a variable named {:?}: write set {name}=VALUE",
+            format!("{name} ")
+        );
+        let at = (step.instruction, command.words[0].range.start);
+        findings.add_at("spaced-equals", Severity::Error, at, message);
+    }
+}
+
 /// Reports `ENV A = b`, which sets A to "= b".
 pub(super) fn check_equals(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
     let instruction = step.instruction;
-    if step.is("ARG") {
-        check_argument(instruction, findings);
+    match instruction.keyword.as_str() {
+        "ARG" => check_argument(instruction, findings),
+        "RUN" if step.shell == BaseShell::Cmd => check_set(step, findings),
+        _ => {}
     }
     if !matches!(instruction.keyword.as_str(), "ENV" | "LABEL") {
         return;
@@ -278,6 +326,27 @@ pub(super) fn check_equals(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Fi
     let Some((name, rest)) = text.split_once([' ', '\t']) else {
         return;
     };
+    if name.ends_with(':') && !name.contains(['=', '"', '$']) && !rest.trim().is_empty() {
+        let keyword = &instruction.keyword;
+        let message = format!("{keyword} sets {name:?} with its colon: write = in place of it");
+        let start = instruction.start();
+        let value = rest.trim();
+        let value_at = text.len() - rest.trim_start().len();
+        let edit = Edit::new(start + name.len() - 1..start + value_at, "=");
+        let edits: &[Edit] = if value.contains([' ', '\t', '=']) {
+            &[]
+        } else {
+            &[edit]
+        };
+        findings.add_edits(
+            "spaced-equals",
+            Severity::Warning,
+            instruction,
+            message,
+            edits,
+        );
+        return;
+    }
     let Some(value) = rest.trim_start().strip_prefix('=') else {
         return;
     };
@@ -325,6 +394,12 @@ pub(super) fn check_copy_source(it: &EvaluatedStep<'_>, findings: &mut Findings<
             format!(
                 "{keyword} reads {source:?} from the build context, which has no drives: write a \
                  path relative to the context"
+            )
+        } else if source.starts_with("\\\\") && text.starts_with("//") && expanded.unset.is_empty()
+        {
+            format!(
+                "{keyword} reads {source:?} from the build context, and not from a share: copy the \
+                 file into the context"
             )
         } else if text == ".." || text.starts_with("../") {
             format!("{source:?} is outside of the build context, where {keyword} cannot read")
@@ -511,6 +586,24 @@ pub(super) fn requires_buildkit(linted: &LintFile<'_>) -> bool {
 
 /// Reports what Docker Engine on Windows refuses without BuildKit.
 pub(super) fn check_buildkit(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
+    let windows = linted
+        .stages
+        .iter()
+        .filter(|stage| stage.platform == Platform::Windows);
+    let script = windows.flat_map(|stage| &stage.steps).find(|step| {
+        let documents = &step.instruction.documents;
+        let lines = |text: &str| text.lines().filter(|line| !line.trim().is_empty()).count();
+        step.is("RUN")
+            && step.instruction.is_here_document()
+            && documents.iter().any(|document| lines(&document.text) > 1)
+    });
+    if let Some(step) = script {
+        let message = "BuildKit on Windows supports only one statement in a here-document: write the \
+            commands as one RUN with && or ;";
+        let line = step.instruction.lines().0;
+        findings.add("requires-buildkit", Severity::Warning, line, message);
+        return;
+    }
     if has_syntax(linted) {
         return;
     }

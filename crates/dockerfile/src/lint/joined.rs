@@ -1,5 +1,6 @@
 //! Commands on lines of their own that are one command: a line that continues ends no command.
 
+use super::entrypoint::has_extension;
 use super::reference::Platform;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage};
@@ -59,17 +60,26 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
             let name = program_name(word.trim_start_matches(['(', '@', '"']));
             LAUNCHERS.contains(&name.as_str())
         });
+        let was_quoted = quotes % 2 == 1;
         quotes += text.matches(['"', '\'']).count();
         let is_quoted = quotes % 2 == 1;
         let Some((number, next)) = join.next.map(|(number, next)| (number, next.trim())) else {
             continue;
         };
+        if step.shell == BaseShell::PowerShell && !was_quoted && has_comment(text) {
+            let message = "the lines of a RUN are joined, so this comment goes on to its end: write \
+                the comment on a line of its own, or as <# … #>";
+            findings.add("joined-commands", Severity::Error, join.line, message);
+            return;
+        }
         let separator = match step.shell {
             BaseShell::Cmd if !is_launched && !ends_in(text, "&|(^,)") => "&&",
             BaseShell::PowerShell if !ends_in(text, ";|{(,)}=`+&[@") => ";",
             _ => continue,
         };
-        if is_quoted || !begins_command(next, step.shell) || !is_command(text, step.shell) {
+        let is_one = is_command(text, step.shell)
+            || step.shell == BaseShell::PowerShell && is_whole(text, next);
+        if is_quoted || !is_one || !begins_command(next, step.shell) {
             continue;
         }
         let message = format!(
@@ -98,8 +108,11 @@ fn begins_command(line: &str, shell: BaseShell) -> bool {
     let Some(argument) = words.next() else {
         return false;
     };
+    let is_path = argument.contains([':', '/', '\\']) && argument.len() > 1;
     match shell {
+        BaseShell::PowerShell if matches!(name.as_str(), "cd" | "md" | "mkdir") => is_path,
         BaseShell::PowerShell => is_cmdlet(&name) && !matches!(argument, "\\" | "`"),
+        _ if name == "tar" => argument.starts_with("-x") || argument.starts_with("xf"),
         _ if name == "if" => matches!(
             argument.to_ascii_lowercase().as_str(),
             "not" | "exist" | "errorlevel"
@@ -115,6 +128,42 @@ fn is_command(text: &str, shell: BaseShell) -> bool {
         BaseShell::PowerShell => is_cmdlet(&name.to_ascii_lowercase()),
         _ => !name.starts_with(['-', '/', '"', '%']),
     }
+}
+
+/// Programs whose arguments are never cmdlets.
+const PROGRAMS: [&str; 7] = ["git", "tar", "dotnet", "msbuild", "npm", "7z", "robocopy"];
+
+/// Returns true if the text above is an assignment, or a program and the next line a cmdlet.
+fn is_whole(text: &str, next: &str) -> bool {
+    let name = text.split_whitespace().next().unwrap_or_default();
+    let is_assignment = text.starts_with('$')
+        && text.split_once('=').is_some_and(|(variable, value)| {
+            !variable.trim_end().contains([' ', '(']) && !value.trim().is_empty()
+        });
+    let is_program = has_extension(name, &["exe"]) || PROGRAMS.contains(&name);
+    let noun = next.split_once('-').map_or("", |(_, noun)| noun);
+    // Names of packages are in lower case.
+    let is_cmdlet = noun.starts_with(|c: char| c.is_ascii_uppercase());
+    is_assignment
+        || is_program && (is_cmdlet || next.starts_with("cd ") || next.starts_with("mkdir "))
+}
+
+/// Returns true if a line has a comment of PowerShell, outside of quotes.
+fn has_comment(text: &str) -> bool {
+    let mut quote = None;
+    let mut before = ' ';
+    for (at, c) in text.char_indices() {
+        // Without spaces it may be a placeholder.
+        let is_apart = || " ;".contains(before) && text[at + 1..].starts_with(' ');
+        match c {
+            '"' | '\'' if quote.is_none() => quote = Some(c),
+            _ if quote == Some(c) => quote = None,
+            '#' if quote.is_none() && is_apart() => return true,
+            _ => {}
+        }
+        before = c;
+    }
+    false
 }
 
 fn is_cmdlet(name: &str) -> bool {

@@ -4,6 +4,7 @@ use super::effects::{is_shell, powershell_scripts};
 use super::reference::Platform;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage};
+use super::variables::is_assigned;
 use super::words::{Grammar, LintCommand, NextOperator, program_name};
 use super::{Findings, Severity};
 
@@ -57,7 +58,12 @@ impl LineEffect {
         let second = command.words.get(1).map_or("", |word| word.value.as_str());
         let is_cmd = command.grammar == Grammar::Cmd;
         match command.program() {
-            "set" if is_cmd && second.contains('=') && !second.starts_with('/') => {
+            "set"
+                if is_cmd
+                    && !second.starts_with('/')
+                    && (second.contains('=')
+                        || command.words.len() > 2 && command.words[2].value.starts_with('=')) =>
+            {
                 Some(Self::Variable)
             }
             "cd" | "chdir" | "set-location" | "sl" if is_without_effect(command) => None,
@@ -165,6 +171,7 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
     if !step.is("RUN") || stage.is_linux() || !is_known {
         return;
     }
+    check_script_variable(stage, step, findings);
     // What separates commands of another shell is unknown.
     if step.shell == BaseShell::Unknown && step.instruction.text().split_whitespace().count() != 2 {
         return;
@@ -193,6 +200,60 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
         };
         findings.add_at(RULE, severity, (step.instruction, at), message);
     }
+}
+
+/// Reports a variable of PowerShell that only an earlier `RUN` sets.
+fn check_script_variable(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+    let text = step.instruction.text();
+    // Another file may set it.
+    if step.shell != BaseShell::PowerShell || !text.contains('$') || text.contains(".ps1") {
+        return;
+    }
+    let own = step.instruction.lines().0;
+    let before = || {
+        let steps = stage.steps.iter();
+        steps.take_while(|it| it.instruction.lines().0 < own)
+    };
+    for earlier in before().filter(|it| it.is("RUN") && it.shell == BaseShell::PowerShell) {
+        let assigned = earlier.instruction.text().strip_prefix('$');
+        let Some((name, _)) = assigned.and_then(|text| text.split_once('=')) else {
+            continue;
+        };
+        let name = name.trim_end();
+        let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        let Some(at) = used_variable(text, name).filter(|_| is_name) else {
+            continue;
+        };
+        let lower = name.to_ascii_lowercase();
+        let is_set = lower.ends_with("preference")
+            || is_assigned(&text.to_ascii_lowercase(), &lower)
+            || before().any(|it| !it.is("RUN") && it.instruction.text().contains(name));
+        if is_set {
+            continue;
+        }
+        let line = earlier.instruction.lines().0 + 1;
+        let message = format!(
+            "${name} is empty here, as the RUN on line {line} that sets it is a process of its own: \
+             use ENV, or one RUN"
+        );
+        let at = (step.instruction, step.instruction.start() + at);
+        findings.add_at(RULE, Severity::Error, at, message);
+        return;
+    }
+}
+
+/// Position of the use of a variable, outside of single quotes.
+fn used_variable(text: &str, name: &str) -> Option<usize> {
+    let mut places = text.match_indices('$').map(|(at, _)| at);
+    places.find(|at| {
+        let after = text.get(at + 1..at + 1 + name.len());
+        let rest = text.get(at + 1 + name.len()..).unwrap_or_default();
+        let is_whole = !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || "_:".contains(c));
+        !name.is_empty()
+            && is_whole
+            && after.is_some_and(|after| after.eq_ignore_ascii_case(name))
+            && text[..*at].matches('\'').count().is_multiple_of(2)
+    })
 }
 
 fn report_effect(

@@ -241,10 +241,11 @@ fn without_consequences(findings: Vec<LintFinding>) -> Vec<LintFinding> {
         let by_base = matches!(name, "prompt" | "basic-parsing" | "error-action")
             && errors.contains(&(finding.line, "nano-server-lacks"));
         let is_misnamed = |other: &LintFinding| {
-            let names = ["unknown-repository", "unknown-stage"];
+            let names = ["unknown-repository", "unknown-stage", "unknown-tag"];
             other.line == finding.line && names.contains(&other.rule.name)
         };
-        let by_name = name == "floating-base" && findings.iter().any(is_misnamed);
+        let is_of_base = matches!(name, "floating-base" | "dead-base");
+        let by_name = is_of_base && findings.iter().any(is_misnamed);
         let by_form = name == "invalid-instruction"
             && ["invalid-json", "eaten-backslash"]
                 .iter()

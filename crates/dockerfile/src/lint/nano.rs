@@ -155,11 +155,14 @@ impl NanoState {
         else {
             return;
         };
-        if self.added[index] {
-            return;
-        }
         let (name, instead) = MISSING_PROGRAMS[index];
-        let message = format!("Nano Server has no {name}; {instead}");
+        let message = match self.added[index] {
+            true if name == "choco" => {
+                format!("choco requires .NET Framework, which Nano Server does not have; {instead}")
+            }
+            true => return,
+            false => format!("Nano Server has no {name}; {instead}"),
+        };
         let (severity, message) = match when {
             ExecutionPhase::Built if self.is_certain => (Severity::Error, message),
             ExecutionPhase::Built => (

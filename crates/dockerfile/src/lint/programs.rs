@@ -1,5 +1,6 @@
 //! Programs that a published base image does not have, or not on its PATH.
 
+use super::entrypoint::has_extension;
 use super::reference::Reference;
 use super::stage::{Stage, StageBaseRef};
 use super::words::{LintCommand, program_name};
@@ -21,6 +22,20 @@ pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
     if reference.is_windows_base() || is_without_pwsh(reference) {
         check_pwsh(stage, reference, findings);
     }
+    if reference.build() == Some(SERVER_2016)
+        && (reference.is_windows_base() || reference.is_of_microsoft())
+    {
+        check_downloaders(stage, findings);
+    }
+    if SERVER_CORE
+        .iter()
+        .any(|end| reference.repository.ends_with(end))
+    {
+        check_winget(stage, reference, findings);
+    }
+    if reference.is_windows_base() {
+        check_dotnet(stage, reference, findings);
+    }
     check_appcmd(stage, reference, findings);
     check_python(stage, reference, findings);
     let is_framework = IIS.contains(&reference.repository.as_str())
@@ -29,6 +44,11 @@ pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
         check_dotnet(stage, reference, findings);
     }
 }
+
+const SERVER_2016: u32 = 14393;
+
+/// Ends of the names of images without the programs of a desktop.
+const SERVER_CORE: [&str; 3] = ["windows/servercore", "windows/nanoserver", "servercore/iis"];
 
 /// Returns true for Microsoft's images of runtimes: those of the SDK have PowerShell 7.
 fn is_without_pwsh(reference: &Reference) -> bool {
@@ -61,10 +81,12 @@ fn check_pwsh(stage: &Stage<'_>, reference: &Reference, findings: &mut Findings<
             });
         let command = step.commands().iter().find(|it| it.program() == "pwsh");
         if (is_shell && !text.contains(":\\")) || command.is_some_and(is_plain) {
-            let message = format!(
-                "{} has no pwsh: use powershell, or install it",
-                reference.repository
-            );
+            let instead = if reference.is_nano_server() {
+                "copy it from mcr.microsoft.com/powershell, or use that image"
+            } else {
+                "use powershell, or install it"
+            };
+            let message = format!("{} has no pwsh: {instead}", reference.repository);
             let line = instruction.lines().0;
             findings.add(RULE, Severity::Error, line, message);
             return;
@@ -81,6 +103,65 @@ fn check_pwsh(stage: &Stage<'_>, reference: &Reference, findings: &mut Findings<
             {
                 return;
             }
+        }
+    }
+}
+
+/// Reports `curl` and `tar`, which Windows has since version 1803.
+fn check_downloaders(stage: &Stage<'_>, findings: &mut Findings<'_>) {
+    for step in &stage.steps {
+        let mut commands = step.commands().iter();
+        let found = commands.find(|it| {
+            // PowerShell has an alias curl.
+            let is_alias =
+                it.grammar.is_powershell() && !has_extension(&it.words[0].value, &["exe"]);
+            let is_missing = match it.program() {
+                "curl" => !is_alias,
+                "tar" => true,
+                _ => false,
+            };
+            is_missing && is_plain(it)
+        });
+        if let Some(command) = found {
+            let message = format!(
+                "Windows Server 2016 has no {}: use Invoke-WebRequest and Expand-Archive",
+                command.program()
+            );
+            let at = (step.instruction, command.words[0].range.start);
+            findings.add_at(RULE, Severity::Error, at, message);
+            return;
+        }
+        // Packages and archives bring them.
+        let text = step.instruction.text().to_ascii_lowercase();
+        let brings = [
+            "curl", "tar.exe", "choco", "scoop", "git", "path", "msys", "busybox",
+        ];
+        if brings.iter().any(|part| text.contains(part)) {
+            return;
+        }
+    }
+}
+
+/// Reports `winget`, which is a program of the desktop.
+fn check_winget(stage: &Stage<'_>, reference: &Reference, findings: &mut Findings<'_>) {
+    for step in &stage.steps {
+        let mut commands = step.commands().iter();
+        let found = commands.find(|it| it.program() == "winget" && is_plain(it));
+        let at = found.map_or(step.instruction.full_text().len(), |it| {
+            it.words[0].range.start
+        });
+        let before = step.instruction.full_text()[..at].to_ascii_lowercase();
+        let brings = ["winget", "msixbundle", "appinstaller", ".ps1"];
+        if brings.iter().any(|part| before.contains(part)) {
+            return;
+        }
+        if found.is_some() {
+            let message = format!(
+                "{} has no winget: download the installer, or use another package manager",
+                reference.repository
+            );
+            findings.add_at(RULE, Severity::Error, (step.instruction, at), message);
+            return;
         }
     }
 }
@@ -147,7 +228,7 @@ fn check_python(stage: &Stage<'_>, reference: &Reference, findings: &mut Finding
     }
 }
 
-/// Reports `dotnet` on an image of .NET Framework, which has only that.
+/// Reports `dotnet` on an image that has at most .NET Framework.
 fn check_dotnet(stage: &Stage<'_>, reference: &Reference, findings: &mut Findings<'_>) {
     for step in &stage.steps {
         let mut commands = step.commands().iter();
@@ -163,6 +244,13 @@ fn check_dotnet(stage: &Stage<'_>, reference: &Reference, findings: &mut Finding
         // Anything that names it, or a script, may bring it.
         let text = step.instruction.text().to_ascii_lowercase();
         let brings = ["dotnet", ".ps1", ".cmd", ".bat", "choco", "path"];
+        // A copied tree, or an installer.
+        let is_root = |target: &str| target.trim_end_matches(['/', '\\']).len() < 3;
+        let is_open = reference.is_windows_base()
+            && (step.is("RUN") || step.is("ADD") || text.split_whitespace().any(is_root));
+        if is_open {
+            return;
+        }
         if brings.iter().any(|part| text.contains(part)) {
             return;
         }

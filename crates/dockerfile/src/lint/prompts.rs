@@ -225,6 +225,11 @@ const INSTALLERS: [(&str, &str); 15] = [
     ("winsdksetup", "/q"),
 ];
 
+/// Returns true for the file name of an installer that opens a window; it is in lower case.
+pub(super) fn is_known_installer(file: &str) -> bool {
+    INSTALLERS.iter().any(|(name, _)| file.starts_with(name)) && !file.starts_with("rustup-init")
+}
+
 /// Options with which an installer opens no window, or installs nothing; those that begin with q or
 /// y are as well.
 const WITHOUT_WINDOW: [&str; 11] = [

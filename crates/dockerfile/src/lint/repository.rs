@@ -3,7 +3,7 @@
 use wincimg_common::diagnose::closest_match;
 use wincimg_windows::release;
 
-use super::reference::{Platform, Reference};
+use super::reference::{Platform, Reference, SERVER_2022};
 use super::stage::StageBaseRef;
 use super::{Edit, Findings, LintFile, Severity, stage_names};
 
@@ -113,6 +113,13 @@ fn check_repository(reference: &Reference) -> Option<(String, String)> {
     let (folder, name, known): (&str, &str, &[&str]) =
         if let Some(name) = path.strip_prefix("windows/") {
             ("windows", name, &OF_WINDOWS)
+        } else if let Some(name) = path
+            .strip_prefix("window/")
+            .filter(|it| OF_WINDOWS.contains(it))
+        {
+            let meant = format!("mcr.microsoft.com/windows/{name}");
+            let message = format!("{repository} does not exist; use {meant}");
+            return Some((meant, message));
         } else if let Some(name) = path.strip_prefix("dotnet/framework/") {
             ("dotnet/framework", name, &OF_FRAMEWORK)
         } else {
@@ -180,6 +187,10 @@ fn check_tag(reference: &Reference) -> Option<String> {
             "{repository} has no tag {tag}: Nano Server of Server 2019 is nanoserver-1809"
         ));
     }
+    let of_form = check_form(repository, tag, reference.build());
+    if of_form.is_some() {
+        return of_form;
+    }
     let is_framework = repository.contains("dotnet/framework/");
     if is_framework && tag.contains("-ltsc") && !tag.contains("windowsservercore") {
         return Some(format!(
@@ -195,8 +206,57 @@ fn check_tag(reference: &Reference) -> Option<String> {
     None
 }
 
+/// Message about a tag of an image on a base of Windows, in another form than those have.
+fn check_form(repository: &str, tag: &str, build: Option<u32>) -> Option<String> {
+    let is_dotnet = repository.starts_with("mcr.microsoft.com/dotnet/");
+    let mut words = tag.split('-');
+    let first = words.next().unwrap_or_default();
+    let is_iis = repository.ends_with("windows/servercore/iis");
+    let is_year = |word: &str| matches!(word, "2016" | "2019" | "2022" | "2025");
+    let mut pairs = tag.split('-').zip(words);
+    let is_short = is_dotnet
+        && pairs.any(|(base, year)| {
+            matches!(base, "windowsservercore" | "nanoserver") && is_year(year)
+        });
+    if is_short || is_iis && release::from_tag_word(first).is_some() {
+        return Some(format!(
+            "{repository} has no tag {tag}: the names of Windows are windowsservercore-ltsc2022 and \
+             the like"
+        ));
+    }
+    let build = build.filter(|_| repository.contains("dotnet/framework/"))?;
+    let is_published = match first {
+        "4.6.2" => build == 14393,
+        "4.7" | "4.7.1" => build < 17763,
+        "4.7.2" => build <= 17763,
+        "4.8" => build <= SERVER_2022,
+        "4.8.1" => build >= SERVER_2022,
+        _ => true,
+    };
+    (!is_published).then(|| {
+        format!(
+            "{repository} has no tag {tag}: Server 2022 has .NET Framework 4.8 and 4.8.1, later \
+             releases 4.8.1, and earlier ones at most 4.8"
+        )
+    })
+}
+
 fn check_base_tag(reference: &Reference, tag: &str) -> Option<String> {
     let first = tag.split('-').next().unwrap_or_default();
+    let repository = &reference.repository;
+    if repository.ends_with("windows/nanoserver") && first == "ltsc2016" {
+        return Some(format!(
+            "{repository} has no tag {tag}: Nano Server 2016 was sac2016"
+        ));
+    }
+    let successor = reference
+        .build()
+        .and_then(|build| reference.repository_for(build));
+    if let Some(successor) = successor.filter(|it| it.ends_with("/server") && it != repository) {
+        return Some(format!(
+            "{repository} has no tag {tag}: since Server 2022 it is {successor}"
+        ));
+    }
     let is_version = first.starts_with("10.0.")
         && first
             .parse::<wincimg_windows::version::WindowsVersion>()

@@ -71,6 +71,13 @@ fn check_command(
     let option = arguments
         .iter()
         .find(|word| word.value.starts_with(['-', '/']));
+    let is_given = step.is("ENTRYPOINT") && stage.steps.iter().any(|it| it.is("CMD"))
+        || !matches!(stage.base, StageBaseRef::Image(_));
+    if arguments.is_empty() && !is_given {
+        let message = "ServiceMonitor ends without the name of a service: add \"w3svc\", or yours";
+        findings.add_at(rule, Severity::Error, at, message);
+        return;
+    }
     let ignored = option.or_else(|| arguments.get(2));
     if let Some(ignored) = ignored {
         let message = format!(

@@ -330,7 +330,12 @@ pub(super) fn check_shell(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
     };
     let last = words.last().map_or("", |word| word.trim_end());
     let is_open = words.len() > 2 && last.contains('=') && !last.ends_with([';', '{', '|', '&']);
+    let is_file = last.eq_ignore_ascii_case("-file") || last.eq_ignore_ascii_case("-f");
     let message = match program.as_str() {
+        "powershell" | "pwsh" if is_file => {
+            "PowerShell takes the command of RUN, which follows -File, for the name of a script: write \
+             \"-Command\""
+        }
         "powershell" | "pwsh" if is_open && has(&["-command", "-c"]) => {
             "the command of RUN follows this text without a separator, which is a syntax error: end \
              it with ;"
@@ -394,8 +399,11 @@ pub(super) fn check_semicolons(
         let separator = command.words.iter().enumerate().find(|(index, word)| {
             let text = step.instruction.part(word.range.clone());
             let ends = text.ends_with(';') && !text.contains('"') && !text.contains('=');
-            *index + 1 < command.words.len()
-                && (text == ";" || (ends && !text.contains(['%', '\\'])))
+            // A list of folders does not repeat the command.
+            command.words.get(*index + 1).is_some_and(|next| {
+                let is_same = next.eq_ignore_case(&command.words[0].value);
+                text == ";" || ends && (is_same || !text.contains(['%', '\\']))
+            })
         });
         let next = separator.and_then(|(index, word)| Some((word, command.words.get(index + 1)?)));
         let Some((word, next)) = next else { continue };

@@ -82,6 +82,36 @@ const PORTED: [(&str, &str); 50] = [
     ("test", "if"),
 ];
 
+/// What PowerShell has in place of those.
+const IN_POWERSHELL: [(&str, &str); 26] = [
+    ("touch", "New-Item"),
+    ("grep", "Select-String"),
+    ("ln", "New-Item -ItemType SymbolicLink"),
+    ("which", "Get-Command"),
+    ("unzip", "Expand-Archive"),
+    ("sed", "-replace"),
+    ("awk", "-split"),
+    ("gawk", "-split"),
+    ("head", "Select-Object -First"),
+    ("tail", "Select-Object -Last"),
+    ("uname", "[Environment]::OSVersion"),
+    ("xargs", "ForEach-Object"),
+    ("env", "Get-ChildItem env:"),
+    ("true", "exit 0"),
+    ("printenv", "Get-ChildItem env:"),
+    ("md5sum", "Get-FileHash"),
+    ("sha1sum", "Get-FileHash"),
+    ("sha256sum", "Get-FileHash"),
+    ("sha512sum", "Get-FileHash"),
+    ("basename", "Split-Path -Leaf"),
+    ("dirname", "Split-Path"),
+    ("mktemp", "New-TemporaryFile"),
+    ("cut", "-split"),
+    ("wc", "Measure-Object"),
+    ("du", "Measure-Object"),
+    ("nproc", "$env:NUMBER_OF_PROCESSORS"),
+];
+
 /// Commands of shells of Linux.
 const OF_SHELLS: [(&str, &str); 2] = [
     ("export", "set, or the instruction ENV"),
@@ -89,8 +119,9 @@ const OF_SHELLS: [(&str, &str); 2] = [
 ];
 
 /// Commands of Linux that are aliases in PowerShell.
-const ALIASES: [&str; 13] = [
+const ALIASES: [&str; 14] = [
     "rm", "cp", "mv", "ls", "cat", "wget", "curl", "tee", "pwd", "sort", "ps", "kill", "sleep",
+    "diff",
 ];
 
 /// Parts of a text that says that programs of Linux are installed.
@@ -199,7 +230,7 @@ fn problem(program: &str, command: &LintCommand, installed: &Installed) -> Optio
     if is_unix_folder
         && matches!(
             program,
-            "sh" | "bash" | "env" | "python" | "python3" | "tini"
+            "sh" | "bash" | "env" | "python" | "python3" | "tini" | "dotnet" | "node" | "java"
         )
     {
         return Some(format!("Windows has no {written}"));
@@ -243,6 +274,11 @@ fn missing_program(program: &str, command: &LintCommand, installed: &Installed) 
     if installed.installs.contains(program) {
         return None;
     }
+    let of_powershell = IN_POWERSHELL
+        .iter()
+        .filter(|_| command.grammar.is_powershell());
+    let of_powershell = of_powershell.into_iter().find(|(name, _)| *name == program);
+    let instead = of_powershell.map_or(*instead, |(_, instead)| *instead);
     Some(format!("Windows has no {program}; use {instead}"))
 }
 
@@ -566,10 +602,11 @@ pub(super) fn report_copy_flags(
 ) {
     // Docker knows the accounts of Windows.
     let owner = instruction.flag("chown").unwrap_or_default();
-    let is_account = ["ContainerUser", "ContainerAdministrator"]
-        .iter()
-        .any(|name| owner.eq_ignore_ascii_case(name))
-        || owner.contains('\\');
+    // A group after a colon, a number or a user of Linux is not one.
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "\\_-.".contains(c);
+    let is_account = owner.starts_with(|c: char| c.is_ascii_alphabetic())
+        && owner.chars().all(is_name)
+        && !is_user_of_linux(&owner.to_ascii_lowercase());
     if is_account && instruction.flag("chmod").is_none() {
         let message = "BuildKit and wincimg do not set owners on Windows, only Docker's own builder \
             does: use icacls";
@@ -597,6 +634,10 @@ pub(super) fn report_copy_flags(
     );
 }
 
+fn is_user_of_linux(name: &str) -> bool {
+    matches!(name, "root" | "nobody" | "www-data" | "nginx" | "daemon")
+}
+
 /// Reports users that Windows does not have.
 pub(super) fn check_user(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
     instructions::check_signal(it, findings);
@@ -619,10 +660,7 @@ pub(super) fn check_user(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
         .unwrap_or_default()
         .to_ascii_lowercase();
     let is_number = !name.is_empty() && name.chars().all(|c| c.is_ascii_digit());
-    let is_of_linux = matches!(
-        name.as_str(),
-        "root" | "nobody" | "www-data" | "nginx" | "daemon"
-    );
+    let is_of_linux = is_user_of_linux(&name);
     let is_created = it.linted.file.lines().any(|line| {
         let line = line.to_ascii_lowercase();
         line.contains("user") && line.contains(&name) && !line.trim_start().starts_with("user")

@@ -1,10 +1,13 @@
 //! Commands with arguments that they refuse on every Windows.
 
 use super::effects::powershell_scripts;
+use super::entrypoint::has_extension;
 use super::reference::Platform;
+use super::shell::BaseShell;
 use super::stage::{LintStep, Stage};
-use super::words::{Grammar, LintCommand, NextOperator};
-use super::{Findings, Severity};
+use super::statements::PowerShellStatement;
+use super::words::{Grammar, LintCommand, NextOperator, Word, program_name};
+use super::{Findings, LintFinding, Severity};
 
 const RULE: &str = "failing-run";
 
@@ -12,12 +15,23 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
     if !step.is("RUN") || stage.platform != Platform::Windows {
         return;
     }
-    for command in step.commands() {
-        if let Some(message) = problem(command) {
-            let at = (step.instruction, command.words[0].range.start);
-            findings.add_at(RULE, Severity::Error, at, message);
-            return;
+    let of_command = step.commands().iter().find_map(|command| {
+        let severity = if is_for_firewall(command) || opens_slashed_package(command) {
+            Severity::Warning
+        } else {
+            Severity::Error
+        };
+        Some((command.words[0].range.start, severity, problem(command)?))
+    });
+    let of_syntax = || syntax_error(step).map(|(at, message)| (at, Severity::Error, message));
+    if let Some((at, severity, message)) = of_command.or_else(of_syntax) {
+        let line = step.line_at(at);
+        // The interpreter may have said so.
+        let is_said = |found: &LintFinding| found.line == line + 1 && *found.rule == *RULE;
+        if !findings.found.iter().any(is_said) {
+            findings.add(RULE, severity, line, message);
         }
+        return;
     }
     for script in powershell_scripts(step) {
         let all = &script.statements;
@@ -34,6 +48,92 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
             return;
         }
     }
+}
+
+/// Position of a syntax error in a script, and a message.
+fn syntax_error(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
+    let commands = step.commands();
+    if let Some(word) = commands.windows(2).find_map(cut_address) {
+        let message =
+            "the shell ends the command at the & of this address: put it in double quotes";
+        return Some((word.range.start, message));
+    }
+    if step.shell == BaseShell::Cmd {
+        let text = step.instruction.text();
+        let at = doubled_operator(text)?;
+        let message = "two && in a row are a syntax error, and cmd runs nothing of the line";
+        return Some((step.instruction.start() + at, message));
+    }
+    powershell_scripts(step).filter(|it| !it.is_nested).find_map(|script| {
+        let text = step.instruction.part(script.range.clone());
+        if let Some(at) = open_quote(text) {
+            let message = "a single quote stays open, which is a syntax error: write it twice within a \
+                text";
+            return Some((script.range.start + at, message));
+        }
+        let all = &script.statements;
+        let cut = all.windows(2).find(|pair| is_cut_path(text, pair))?;
+        let message = "PowerShell ends the command at this ; and runs the folder behind it, which fails: \
+            put the list in quotes";
+        Some((script.range.start + cut[1].at, message))
+    })
+}
+
+/// The address of a command that the shell ends at its `&`, if a parameter follows.
+fn cut_address(pair: &[LintCommand]) -> Option<&Word> {
+    let [command, next] = pair else { return None };
+    let (word, first) = (command.words.last()?, next.words.first()?);
+    // Quotes may keep the two together.
+    let is_plain = |word: &Word| word.range.len() == word.value.len();
+    let is_cut = matches!(command.grammar, Grammar::Cmd | Grammar::PowerShell)
+        && is_plain(word)
+        && is_plain(first)
+        && command.next == NextOperator::Other
+        && first.range.start == word.range.end + 1
+        && first.value.contains('=')
+        && word.value.contains('?')
+        && word.value.contains("://");
+    is_cut.then_some(word)
+}
+
+/// Position of `&& &&` outside of quotes.
+fn doubled_operator(text: &str) -> Option<usize> {
+    let mut places = text.match_indices("&&").map(|(at, _)| at);
+    places.find(|at| {
+        let after = text[at + 2..].trim_start();
+        after.starts_with("&&") && text[..*at].matches('"').count().is_multiple_of(2)
+    })
+}
+
+/// Position of a single quote that nothing closes, in a script without other quotes and comments.
+fn open_quote(text: &str) -> Option<usize> {
+    let is_plain = !text.contains(['"', '`', '#', '\u{2018}', '\u{2019}', '@']);
+    let mut quotes = text.match_indices('\'').map(|(at, _)| at);
+    let is_open = is_plain && quotes.clone().count() % 2 == 1 && !text.contains("{{");
+    is_open.then(|| quotes.next_back()).flatten()
+}
+
+/// Returns true if the second of two statements is a folder of a list that was meant for the first.
+fn is_cut_path(script: &str, pair: &[PowerShellStatement]) -> bool {
+    let [list, folder] = pair else { return false };
+    let path = folder.text.as_str();
+    let has_drive = path.get(1..3).is_some_and(|it| matches!(it, ":\\" | ":/"));
+    let is_folder = has_drive
+        && !path.contains([' ', '"', '\''])
+        && !has_extension(path, &["exe", "ps1", "cmd", "bat"]);
+    // `SHELL` has statements before it that end in `;`.
+    is_folder
+        && list.contains("$env:path")
+        && !list.text.contains(['"', '\''])
+        && script[..folder.at].ends_with(';')
+}
+
+/// Returns true for a command that changes the firewall.
+fn is_for_firewall(command: &LintCommand) -> bool {
+    let is_advanced = |word: &Word| word.eq_ignore_case("advfirewall");
+    let (verb, noun) = command.program().split_once('-').unwrap_or_default();
+    command.program() == "netsh" && command.words.get(1).is_some_and(is_advanced)
+        || noun.starts_with("netfirewall") && matches!(verb, "new" | "set" | "enable" | "disable")
 }
 
 fn problem(command: &LintCommand) -> Option<&'static str> {
@@ -92,12 +192,59 @@ fn problem(command: &LintCommand) -> Option<&'static str> {
         "for" if command.grammar == Grammar::Cmd && begins(&["%%"]) => {
             Some("outside of a batch file a variable of for has one %")
         }
+        "msiexec" | "start" | "start-process" | "saps" if opens_slashed_package(command) => {
+            Some("Windows Installer does not open a package whose path has /: write \\")
+        }
+        "start" if command.grammar == Grammar::Cmd && starts_title(command) => Some(
+            "start takes its first argument in quotes for a title and opens a window: write start \"\" /wait \"…\"",
+        ),
+        "new-localuser" | "set-localuser" if has_plain_password(command) => Some(
+            "-Password takes a SecureString: write (ConvertTo-SecureString … -AsPlainText -Force)",
+        ),
+        _ if is_for_firewall(command) && command.next != NextOperator::Or => {
+            Some("the firewall's service does not run in containers, where this fails: remove it")
+        }
         "restart-computer" | "stop-computer" => Some("a container cannot restart in a build"),
         "shutdown" if has(&["/r", "-r", "/s", "-s"]) => {
             Some("a container cannot restart in a build")
         }
         _ => None,
     }
+}
+
+/// Returns true if Windows Installer gets a package with `/` in its path.
+fn opens_slashed_package(command: &LintCommand) -> bool {
+    let mut words = command.words.iter();
+    let is_slashed = |path: &str| {
+        let path = path.trim_matches(['"', '\'']);
+        path.get(1..2) == Some(":") && path.contains('/') && has_extension(path, &["msi"])
+    };
+    words
+        .clone()
+        .any(|word| program_name(&word.value) == "msiexec")
+        && words.any(|word| word.value.split([' ', ',']).any(is_slashed))
+}
+
+/// Returns true for a `start` with a program in quotes and none behind it.
+fn starts_title(command: &LintCommand) -> bool {
+    let mut words = command.words.iter().skip(1);
+    let is_option = |word: &&Word| word.value.starts_with('/');
+    let Some(title) = words.find(|word| !is_option(word)) else {
+        return false;
+    };
+    let is_quoted = title.range.len() > title.value.len();
+    is_quoted
+        && has_extension(&title.value, &["exe", "msi", "cmd", "bat"])
+        && words.all(|word| is_option(&word))
+}
+
+/// Returns true for a text after `-Password`.
+fn has_plain_password(command: &LintCommand) -> bool {
+    let mut words = command.words.iter();
+    words.any(|word| word.eq_ignore_case("-password"))
+        && words
+            .next()
+            .is_some_and(|word| !word.value.starts_with(['$', '@', '%', '-', '(']))
 }
 
 /// Returns true for an `if` that ends after its condition.

@@ -2,7 +2,8 @@
 
 use super::evaluation::EvaluatedStep;
 use super::reference::Platform;
-use super::stage::{Stage, StageBaseRef};
+use super::stage::{LintStep, Stage, StageBaseRef};
+use super::words::LintCommand;
 use super::{Findings, LintFile, Severity};
 use crate::instruction::InstructionKind;
 use crate::stages::is_known_account;
@@ -56,6 +57,49 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
         );
         findings.add("unknown-user", Severity::Error, line, message);
     }
+}
+
+/// Reports a command that only an administrator may run, in a line of `ContainerUser`; returns true if
+/// there is one.
+pub(super) fn check_rights(
+    linted: &LintFile<'_>,
+    step: &LintStep<'_>,
+    findings: &mut Findings<'_>,
+) -> bool {
+    let Some((command, severity)) = step.commands().iter().find_map(of_administrator) else {
+        return false;
+    };
+    let mut lines = linted.file.lines();
+    if lines.any(|line| line.to_ascii_lowercase().contains("administrators")) {
+        return false;
+    }
+    let message = format!(
+        "{} requires an administrator, and this runs as ContainerUser: put it above USER, or USER \
+         ContainerAdministrator above it",
+        command.program()
+    );
+    let at = (step.instruction, command.words[0].range.start);
+    findings.add_at("failing-run", severity, at, message);
+    true
+}
+
+/// The command, if only an administrator may run it; a package may be for a user.
+fn of_administrator(command: &LintCommand) -> Option<(&LintCommand, Severity)> {
+    let has = |names: &[&str]| {
+        let mut words = command.words.iter();
+        words.any(|word| names.iter().any(|name| word.eq_ignore_case(name)))
+    };
+    let severity = match command.program() {
+        "dism" if has(&["/online"]) => Severity::Error,
+        "install-windowsfeature"
+        | "add-windowsfeature"
+        | "enable-windowsoptionalfeature"
+        | "new-localuser" => Severity::Error,
+        "net" if has(&["user", "localgroup"]) && has(&["/add"]) => Severity::Error,
+        "msiexec" if has(&["/i", "/package"]) => Severity::Warning,
+        _ => return None,
+    };
+    Some((command, severity))
 }
 
 /// Returns true if the base, or a line before this one, may create an account.

@@ -1,5 +1,6 @@
 //! Variables in the syntax of another shell than the one that reads them.
 
+use super::entrypoint::has_extension;
 use super::environment::shell_variables;
 use super::evaluation::EvaluatedStep;
 use super::reference::Platform;
@@ -71,6 +72,23 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
         if matches!(program, "start-process" | "start" | "choco") || reads_dollar {
             continue;
         }
+        let substitution = command
+            .words
+            .iter()
+            .find(|word| is_substitution(&word.value));
+        let is_of_cmd = command.grammar == Grammar::Cmd && step.shell == BaseShell::Cmd;
+        if let Some(word) = substitution.filter(|_| is_of_cmd && !is_shell(program))
+            && !command
+                .files
+                .iter()
+                .any(|file| has_extension(&file.value, &["ps1", "sh"]))
+        {
+            let message = "cmd does not run $(…), and the command gets it as it is written: use for /F, \
+                or PowerShell";
+            let at = (step.instruction, word.range.start);
+            findings.add_at("foreign-variable", Severity::Error, at, message);
+            return;
+        }
         let is_own = match command.grammar {
             Grammar::Cmd => step.shell == BaseShell::Cmd && program != "echo",
             Grammar::PowerShell | Grammar::PowerShellCore => {
@@ -109,6 +127,21 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
             return;
         }
     }
+}
+
+/// Commands of substitutions, unlike the properties of `MSBuild`.
+const SUBSTITUTED: [&str; 9] = [
+    "hostname", "whoami", "pwd", "date", "uname", "nproc", "cat", "git", "curl",
+];
+
+/// Returns true for a word with `$(COMMAND`.
+fn is_substitution(word: &str) -> bool {
+    let Some((_, command)) = word.split_once("$(") else {
+        return false;
+    };
+    let command = command.to_ascii_lowercase();
+    let name = command.split(')').next().unwrap_or_default();
+    SUBSTITUTED.contains(&name) || name.starts_with("get-")
 }
 
 fn foreign_to_cmd(word: &str, state: &StageState) -> Option<(String, String)> {
@@ -167,7 +200,7 @@ pub(super) fn dollar_names(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Returns true if a script sets a variable; both are in lower case.
-fn is_assigned(script: &str, name: &str) -> bool {
+pub(super) fn is_assigned(script: &str, name: &str) -> bool {
     script
         .match_indices(&format!("${name}"))
         .any(|(at, found)| {

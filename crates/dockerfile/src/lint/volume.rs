@@ -53,6 +53,35 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
     }
 }
 
+/// Commands that write files; others may only name the folder, as in a configuration.
+const WRITERS: [&str; 25] = [
+    "add-content",
+    "copy",
+    "copy-item",
+    "cp",
+    "curl",
+    "expand-archive",
+    "git",
+    "invoke-webrequest",
+    "iwr",
+    "md",
+    "mkdir",
+    "move",
+    "move-item",
+    "mv",
+    "new-item",
+    "ni",
+    "out-file",
+    "ren",
+    "rename-item",
+    "robocopy",
+    "set-content",
+    "start-bitstransfer",
+    "tar",
+    "wget",
+    "xcopy",
+];
+
 /// Reports a `RUN` that writes into a volume.
 fn check_run(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
     let volumes = it.state.config.other.get("Volumes");
@@ -64,10 +93,22 @@ fn check_run(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
             .replace("//", "/")
             .to_ascii_lowercase()
     };
-    let text = plain(it.step.instruction.text());
-    let found = volumes.keys().find(|name| {
-        let name = plain(name);
-        name.len() > 3 && text.contains(&format!("{}/", name.trim_end_matches('/')))
+    let folders = volumes.keys().filter(|name| name.len() > 3);
+    let folders: Vec<(&String, String)> = folders
+        .map(|name| (name, format!("{}/", plain(name).trim_end_matches('/'))))
+        .collect();
+    if folders.is_empty() {
+        return;
+    }
+    let found = it.step.commands().iter().find_map(|command| {
+        let arguments = command.words.iter().skip(1);
+        let arguments = arguments.filter(|_| WRITERS.contains(&command.program()));
+        let mut targets = command.files.iter().chain(arguments);
+        targets.find_map(|word| {
+            let path = plain(&word.value);
+            let folder = folders.iter().find(|(_, folder)| path.contains(folder));
+            folder.map(|(name, _)| *name)
+        })
     });
     if let Some(name) = found {
         let message = format!(

@@ -36,6 +36,8 @@ pub(crate) fn target(state: &StageState, copy: &CopyInstruction) -> Result<CopyT
 pub(super) struct Draft<'a> {
     tree: &'a Tree,
     entries: BTreeMap<String, PlannedEntry>,
+    /// Target of a file at which the base may have a folder, which then is the target.
+    pub(super) unknown: Option<ImagePath>,
 }
 
 /// Kind of the entry at a path before the instruction.
@@ -43,11 +45,21 @@ fn kind_below(tree: &Tree, path: &ImagePath) -> Result<Presence<PathKind>, Strin
     tree.kind(path).map_err(|error| error_chain(&error))
 }
 
+fn has_extension_of(path: &ImagePath, name: &str) -> bool {
+    let extension = |name: &str| {
+        let found = name.rsplit_once('.');
+        found.map(|(_, extension)| extension.to_ascii_lowercase())
+    };
+    let own = path.components().last().and_then(|name| extension(name));
+    own.is_some() && own == extension(name)
+}
+
 impl<'a> Draft<'a> {
     pub(super) fn new(tree: &'a Tree) -> Self {
         Self {
             tree,
             entries: BTreeMap::new(),
+            unknown: None,
         }
     }
 
@@ -101,11 +113,18 @@ impl<'a> Draft<'a> {
     }
 
     /// Target path of a file: inside the target if that is a folder, else the target itself.
-    pub(super) fn file_target(&self, target: &CopyTarget, name: &str) -> Result<ImagePath, String> {
-        let is_folder =
-            target.is_folder || self.kind(&target.path)? == Presence::Present(PathKind::Folder);
-        if is_folder {
+    pub(super) fn file_target(
+        &mut self,
+        target: &CopyTarget,
+        name: &str,
+    ) -> Result<ImagePath, String> {
+        let kind = self.kind(&target.path)?;
+        if target.is_folder || kind == Presence::Present(PathKind::Folder) {
             return target.path.join(name).map_err(|error| error.to_string());
+        }
+        // The same extension is that of a file.
+        if kind == Presence::Unknown && !has_extension_of(&target.path, name) {
+            self.unknown.get_or_insert_with(|| target.path.clone());
         }
         Ok(target.path.clone())
     }

@@ -459,6 +459,17 @@ impl<'a> Evaluation<'a> {
         done?;
         self.copy_documents(&mut draft, &target, state, copy)
             .map_err(failed)?;
+        // The result of steps on Windows is not inspected.
+        if let Some(path) = &draft.unknown
+            && state.base_name == stages.base_of(index)
+        {
+            let problem = format!("it is unknown whether the base has the folder {path}");
+            let error = failed(problem).with_hint(format!(
+                "end the target with a separator if it is a folder: {:?}",
+                format!("{}/", copy.target)
+            ));
+            return Err(error.with_workaround(Workaround::IndexBase(index)));
+        }
         let layer = PlannedLayer {
             entries: draft.into_entries(),
             ..PlannedLayer::default()

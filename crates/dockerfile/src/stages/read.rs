@@ -301,6 +301,34 @@ impl Stages {
         Ok(is_other.then_some(platform))
     }
 
+    /// The architecture that `FROM --platform=windows/ARCHITECTURE` of the required stages names, if
+    /// one does.
+    pub fn architecture(&self) -> Result<Option<String>, StageError> {
+        let mut named: Option<String> = None;
+        let needed = self.needed();
+        for (stage, _) in self.all.iter().zip(needed).filter(|(_, needed)| *needed) {
+            let InstructionKind::From(from) = &stage.from.kind else {
+                continue;
+            };
+            let (Some(platform), false) = (&from.platform, stage.is_replaced) else {
+                continue;
+            };
+            let platform = self.global(&stage.from, platform)?;
+            let Some(own) = platform.strip_prefix("windows/") else {
+                continue;
+            };
+            match &named {
+                Some(known) if known != own => {
+                    let problem = format!("another stage is for windows/{known}");
+                    let hint = format!("use {}", self.replacement_of(stage));
+                    return Err(self.error(&stage.from, problem).with_hint(hint));
+                }
+                _ => named = Some(own.to_owned()),
+            }
+        }
+        Ok(named)
+    }
+
     /// Refuses bases that are not for Windows.
     fn check_bases(&self) -> Result<(), StageError> {
         let needed = self.needed();

@@ -253,11 +253,39 @@ impl RunState<'_> {
         if path.components().is_empty() {
             return Ok(());
         }
+        self.check_kind(&path, true)?;
         if there != Presence::Present(PathKind::Folder) {
             self.check_writable(&path, true)?;
             self.put(path, PlannedContent::Folder);
         }
         Ok(())
+    }
+
+    /// Checks that no file replaces a folder, and the reverse.
+    fn check_kind(&self, path: &ImagePath, is_folder: bool) -> Result<(), ScriptError> {
+        if self.tree.is_later(path) {
+            return Ok(());
+        }
+        let (own, other) = if is_folder {
+            ("folder", "file")
+        } else {
+            ("file", "folder")
+        };
+        let has_extension = path
+            .components()
+            .last()
+            .is_some_and(|name| name.contains('.'));
+        match (self.kind(path)?, is_folder) {
+            (Presence::Present(PathKind::Folder), false)
+            | (Presence::Present(PathKind::File(())), true) => Err(ScriptError::fails(format!(
+                "{path} is a {other}, which a {own} cannot replace"
+            ))),
+            // A file without an extension is rare.
+            (Presence::Unknown, _) if !is_folder || has_extension => Err(ScriptError::unknown(
+                format!("it fails if the base has a {other} {path}"),
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// Creates a symbolic link, where no layer has something else.
@@ -291,6 +319,7 @@ impl RunState<'_> {
     }
 
     fn write(&mut self, path: ImagePath, content: Vec<u8>) -> Result<(), ScriptError> {
+        self.check_kind(&path, false)?;
         self.check_writable(&path, false)?;
         let source = match String::from_utf8(content) {
             Ok(text) => FileSource::Text(text),

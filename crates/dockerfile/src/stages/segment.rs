@@ -70,6 +70,8 @@ pub struct SegmentStep {
     pub line: usize,
     /// Its lines.
     pub text: String,
+    /// Names of the build arguments that it declares.
+    declares: Vec<String>,
 }
 
 impl WindowsSegment {
@@ -83,6 +85,56 @@ impl WindowsSegment {
             ),
             ..RenderedDockerfile::default()
         }
+    }
+
+    /// Its Dockerfile on an image, with the values of build arguments in place of their defaults, for
+    /// a client that shows arguments in the process list. Fails with the name of an argument whose
+    /// value has several lines.
+    pub fn dockerfile_with_values(&self, image: &str) -> Result<String, String> {
+        let declared = self.declared.iter().map(|name| self.declaration(name));
+        let declared = declared.map(|it| Ok(format!("ARG {}\n", it?)));
+        let steps = self.steps.iter().map(|step| {
+            let is_known = |name: &String| self.arguments.contains_key(name);
+            if !step.declares.iter().any(is_known) {
+                return Ok(format!("{}\n", step.text));
+            }
+            let names = step.declares.iter().map(|name| self.declaration(name));
+            let names = names.collect::<Result<Vec<_>, _>>()?;
+            Ok(format!("ARG {}\n", names.join(" ")))
+        });
+        let lines = declared.chain(steps).collect::<Result<String, String>>()?;
+        let directive = self.directive.unwrap_or_default();
+        Ok(format!("{directive}FROM {image}\n{lines}"))
+    }
+
+    /// `NAME='value'`, or the name of an argument without a value.
+    fn declaration(&self, name: &str) -> Result<String, String> {
+        match self.arguments.get(name) {
+            Some(value) if value.contains(['\r', '\n']) => Err(name.to_owned()),
+            // In single quotes, every character stands for itself.
+            Some(value) => Ok(format!("{name}='{}'", value.replace('\'', r#"'"'"'"#))),
+            None => Ok(name.to_owned()),
+        }
+    }
+
+    /// Number of instructions of its Dockerfile.
+    pub fn instruction_count(&self) -> usize {
+        self.declared.len() + self.steps.len() + 1
+    }
+
+    /// Numbers of the instructions of its Dockerfile that make a layer, where `FROM` is the first.
+    pub fn layer_numbers(&self) -> Vec<usize> {
+        let makes_layer = |step: &SegmentStep| {
+            let keyword = step.text.split_whitespace().next().unwrap_or_default();
+            let keywords = ["RUN", "COPY", "ADD", "WORKDIR"];
+            keywords.iter().any(|it| keyword.eq_ignore_ascii_case(it))
+        };
+        let before = self.declared.len() + 2;
+        let steps = self.steps.iter().enumerate();
+        let layers = steps.filter(|(_, step)| makes_layer(step));
+        std::iter::once(1)
+            .chain(layers.map(|(index, _)| index + before))
+            .collect()
     }
 
     /// Its instructions below `FROM`.
@@ -267,6 +319,12 @@ impl Evaluation<'_> {
                 .map(|step| SegmentStep {
                     line: step.line,
                     text: texts.get(&step.line).cloned().unwrap_or_default(),
+                    declares: match &step.kind {
+                        InstructionKind::Arg(names) => {
+                            names.iter().map(|(name, _)| name.clone()).collect()
+                        }
+                        _ => Vec::new(),
+                    },
                 })
                 .collect(),
             arguments: declared_values(state, &open.declared, steps),
@@ -450,6 +508,28 @@ mod tests {
         assert_eq!(container.env, ["A=1", "B=2"]);
         let rest: Vec<_> = result.instructions.steps.iter().map(|it| it.line).collect();
         assert_eq!(rest, [Some(11), Some(12), Some(13)]);
+    }
+
+    #[test]
+    fn a_dockerfile_can_have_the_values_of_its_arguments() {
+        let text = format!(
+            "# escape=`\nFROM {BASE}\nARG GIVEN=no\nCOPY a.txt C:/a.txt\nRUN one.exe\nARG NONE\n\
+             ARG A=\"it's `\"\" B\nWORKDIR C:/x\nrun two.exe\n"
+        );
+        let mut segment = evaluated(&text).segments.remove(0);
+        let sent = segment.dockerfile_with_values("repo.lan/x@sha256:1");
+        assert_eq!(
+            sent.unwrap(),
+            "# escape=`\nFROM repo.lan/x@sha256:1\nARG GIVEN='yes'\nRUN one.exe\nARG NONE\n\
+             ARG A='it'\"'\"'s \"' B\nWORKDIR C:/x\nrun two.exe\n"
+        );
+        // Those of FROM, both RUN lines and WORKDIR.
+        assert_eq!(segment.layer_numbers(), [1, 3, 6, 7]);
+        assert_eq!(segment.instruction_count(), 7);
+        assert_eq!(segment.step(6).unwrap().text, "WORKDIR C:/x");
+        segment.arguments.insert("A".to_owned(), "1\n2".to_owned());
+        let refused = segment.dockerfile_with_values("x").unwrap_err();
+        assert_eq!(refused, "A");
     }
 
     #[test]

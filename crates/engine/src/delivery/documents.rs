@@ -291,7 +291,7 @@ fn dependencies(planned: &PlannedImage) -> Vec<ResolvedDependency> {
             let uri = match (&base.reference, &base.local) {
                 (Some(reference), _) => format!("docker://{reference}"),
                 (None, Some(place)) => place.to_string(),
-                (None, None) => return None,
+                (None, None) => base.interim.as_ref().map(|_| base.display_name())?,
             };
             Some(ResolvedDependency {
                 name: base.display_name(),

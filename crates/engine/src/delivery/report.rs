@@ -45,6 +45,8 @@ pub struct DeliveredImage {
     pub host_build: Option<String>,
     /// Its version of Windows, if it has one.
     pub os_version: Option<String>,
+    /// Its architecture: `amd64` or `arm64`.
+    pub architecture: String,
     /// Its base.
     pub base: DeliveredBase,
     /// Its layers, the base's first.
@@ -248,6 +250,7 @@ fn report_without_location(image: &TaggedImage<'_>, made: &BuiltImage<'_>) -> De
         engine: made.engine(planned),
         host_build: planned.host_build(),
         os_version: base.version_text(),
+        architecture: base.image.config().architecture.clone(),
         base: DeliveredBase {
             reference: base.label(),
             digest: base.digest().to_string(),

@@ -8,7 +8,7 @@ use wincimg_oci::store::Location;
 
 use super::layer_reuse::LayerReuse;
 use super::streamed::LayerStreams;
-use super::{AssembleOptions, DirectEngine};
+use super::{AssembleOptions, AssembledImage, DirectEngine};
 use crate::build::{BuildContext, EngineOptions};
 use crate::delivery::{BuiltImage, Delivery, DeliveryReport, DeliveryTarget};
 use crate::publication::Publication;
@@ -51,6 +51,23 @@ pub(crate) async fn deliver_directly(
         streams.end().await;
     }
     delivered
+}
+
+/// Builds the images of a publication without a destination: all of their layers stay here.
+pub(crate) async fn assemble_directly(
+    publication: &Publication<'_>,
+    options: &EngineOptions,
+    ctx: &BuildContext<'_>,
+) -> Result<Vec<AssembledImage>, BoxError> {
+    let cancelled = CancelOnDrop::default();
+    let assemble = AssembleOptions {
+        compression: options.compression,
+        created: options.created,
+        cancelled: Arc::clone(&cancelled.0),
+        ..AssembleOptions::default()
+    };
+    let engine = DirectEngine::new(assemble, Arc::clone(ctx.progress));
+    engine.build_images(publication).await
 }
 
 /// Streams of the layers of a publication: to its first registry.

@@ -5,10 +5,12 @@ use std::io::{self, Cursor, Read};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use wincimg_common::progress::Progress;
 use wincimg_layer::{BlobBuffer, BufferedBlob, Compression, Layer, WriteOptions, WrittenLayer};
 use wincimg_oci::document::{Descriptor, Digest, DocumentError, Image, ManifestFormat};
+use wincimg_oci::remote::{BlobReader, BlobSource};
 use wincimg_oci::store::Source;
 
 use super::error::DirectError;
@@ -106,6 +108,20 @@ impl AddedLayer {
                 Err(error) => Err(error),
             },
         })
+    }
+}
+
+impl BlobSource for AddedLayer {
+    fn open(&self, offset: u64) -> BoxFuture<'_, io::Result<BlobReader>> {
+        match &self.bytes {
+            LayerBytes::Here(BufferedBlob::Memory(bytes)) => bytes.open(offset),
+            LayerBytes::Here(BufferedBlob::Disk(spool)) => spool.open(offset),
+            LayerBytes::There(source) => Box::pin(async move {
+                let blob = source.blob(&self.descriptor(ManifestFormat::Oci));
+                let blob = blob.map_err(io::Error::other)?;
+                blob.open(offset).await
+            }),
+        }
     }
 }
 

@@ -11,6 +11,10 @@ use wincimg_common::untrusted::without_password;
 
 use super::error::invalid_address;
 use super::tls::TlsFiles;
+use crate::buildkit::BuildkitAddress;
+
+/// Problem with an address of `BuildKit`.
+const BUILDKIT: &str = "BuildKit runs steps of Dockerfiles only";
 
 /// Address of a daemon.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,6 +91,7 @@ impl Address {
                 };
                 Ok((Self::Builder(builder), None))
             }
+            _ if BuildkitAddress::is_meant(text) => Err(failed(BUILDKIT)),
             "ssh" => Err(failed("SSH is not supported")),
             _ => Err(failed("unknown scheme")),
         }

@@ -35,6 +35,9 @@ pub struct Info {
     /// The daemon's folder of images.
     #[serde(deserialize_with = "or_default")]
     pub(crate) docker_root_dir: String,
+    /// Details of the daemon's store of images.
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) driver_status: Vec<(String, String)>,
     /// The daemon's configuration of registries.
     #[serde(deserialize_with = "or_default")]
     pub registry_config: RegistryConfig,
@@ -93,6 +96,13 @@ impl Info {
             "" => self.operating_system.contains("Windows"),
             os => os == "windows",
         }
+    }
+
+    /// Returns true if the daemon's images are in a store of containerd's, by the digests of their
+    /// blobs; otherwise in one of its own, by those of their contents.
+    pub(super) fn has_containerd_store(&self) -> bool {
+        let mut status = self.driver_status.iter();
+        status.any(|(key, value)| key == "driver-type" && value.starts_with("io.containerd."))
     }
 
     /// The operating system of the daemon's containers.

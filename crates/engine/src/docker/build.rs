@@ -64,14 +64,14 @@ pub struct DockerBuildOptions {
     step.instruction
 )]
 #[diagnose(code = "daemon/step", hint = failure_hint(step, *exit_code, output))]
-pub(super) struct StepError {
+pub(crate) struct StepError {
     /// The step.
-    pub step: BuildStep,
+    pub(crate) step: BuildStep,
     /// Exit code, if a program failed.
-    pub exit_code: Option<ExitCode>,
+    pub(crate) exit_code: Option<ExitCode>,
     /// The daemon's message and the last lines of the program.
     #[source]
-    pub output: StepOutput,
+    pub(crate) output: StepOutput,
 }
 
 /// Number of the failed step, if that is the error.
@@ -82,11 +82,11 @@ pub(crate) fn step_number(error: &(dyn std::error::Error + 'static)) -> Option<u
 
 /// Output about a failed step.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct StepOutput {
+pub(crate) struct StepOutput {
     /// The daemon's message.
-    pub message: String,
+    pub(crate) message: String,
     /// The last lines of the step's program.
-    pub lines: Vec<String>,
+    pub(crate) lines: Vec<String>,
 }
 
 impl std::error::Error for StepOutput {}

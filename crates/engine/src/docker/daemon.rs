@@ -128,7 +128,7 @@ impl Daemon {
     }
 
     /// The image as `docker save` writes it. It may be large and slow.
-    async fn save(&self, name: &str) -> Result<BodyChunks, DockerError> {
+    pub(super) async fn save(&self, name: &str) -> Result<BodyChunks, DockerError> {
         let what = format!("save {name}");
         let call = async |docker: Docker| docker.export_images(&[name]).try_next().await;
         let answer = self.client.call_raw(&what, "", call).await?;

@@ -180,7 +180,7 @@ impl Endpoint {
     }
 }
 
-pub(super) fn is_loopback(host: &str) -> bool {
+pub(crate) fn is_loopback(host: &str) -> bool {
     host == "localhost"
         || host
             .parse()

@@ -106,7 +106,10 @@ impl<'a> DockerEngine<'a> {
         Ok((options, credential))
     }
 
-    async fn ask_registry(&self, host: &str) -> Result<Option<DaemonCredential>, BoxError> {
+    pub(super) async fn ask_registry(
+        &self,
+        host: &str,
+    ) -> Result<Option<DaemonCredential>, BoxError> {
         let ping = self.registry.ping(host).await?;
         let preflight = Preflight::new(self.daemon, self.info);
         preflight.check_registry(host, ping.connection).await?;
@@ -129,6 +132,8 @@ impl<'a> DockerEngine<'a> {
             dockerfile: dockerfile.name.clone(),
             target: dockerfile.target.clone(),
             labels: dockerfile.labels.clone(),
+            // No registry has an image between steps.
+            pull: options.pull && base.interim.is_none(),
             ..options.clone()
         };
         let info = self.daemon.build(listing, &options, self.progress).await?;
@@ -158,7 +163,11 @@ impl<'a> DockerEngine<'a> {
 
     /// Bytes a build needs: the context counts twice, as received and as a layer, and the base if
     /// the daemon has to pull it.
-    async fn bytes_needed(&self, base: &PlannedBase, context: u64) -> Result<u64, BoxError> {
+    pub(super) async fn bytes_needed(
+        &self,
+        base: &PlannedBase,
+        context: u64,
+    ) -> Result<u64, BoxError> {
         let layers = match self.daemon.image(&base.label()).await {
             Ok(_) => 0,
             Err(error) if error.is_not_found() => {

@@ -7,6 +7,7 @@ use wincimg_cluster::live::{BuilderError, ProgramError};
 use wincimg_common::diagnose::{Blame, Diagnose, Diagnosis, Problem};
 
 use super::failures::Failure;
+use crate::buildkit::BuildkitAddress;
 
 /// Message for an incomplete answer.
 pub(super) const CUT_OFF: &str = "the Docker daemon's answer ends too early";
@@ -81,7 +82,11 @@ pub(super) fn no_context(name: &str, folder: &Path, nearest: Option<&str>) -> Pr
 }
 
 fn address_hint(text: &str) -> String {
-    if text.starts_with("ssh://") {
+    if BuildkitAddress::is_meant(text) {
+        "name it with --builder, for a Dockerfile and without --engine docker; or give \
+         --docker-host tcp://HOST:PORT"
+            .to_owned()
+    } else if text.starts_with("ssh://") {
         format!("on that machine {LISTEN}; then {}", tunnel(text))
     } else if text.contains('@') {
         "give --docker-host tcp://HOST:PORT; for a daemon that requires a client certificate, set \

@@ -22,6 +22,8 @@ pub(super) struct Failure<'a> {
 
 /// Separator of the classic builder between a failed step's command and its exit code.
 const RETURNED: &str = "returned a non-zero code: ";
+/// The same of `BuildKit`.
+const COMPLETED: &str = "did not complete successfully: exit code: ";
 
 struct Row {
     /// True if the program's output is searched too.
@@ -89,6 +91,16 @@ impl Failure<'_> {
     }
 }
 
+/// Meaning of a message about an image and the next step, if known.
+pub(crate) fn advice(message: &str, image: &str) -> Option<String> {
+    let failure = Failure {
+        message,
+        image: Some(image),
+        ..Failure::default()
+    };
+    failure.hint()
+}
+
 impl Row {
     fn is_in(&self, text: &str) -> bool {
         let mut words = self.words.iter();
@@ -106,10 +118,11 @@ fn registry_in(message: &str) -> Option<String> {
 }
 
 /// Exit code in the message of a daemon that has no field for it.
-pub(super) fn exit_code_in(message: &str) -> Option<ExitCode> {
+pub(crate) fn exit_code_in(message: &str) -> Option<ExitCode> {
     let (_, rest) = message
         .split_once(RETURNED)
-        .or_else(|| message.split_once("exit status "))?;
+        .or_else(|| message.split_once("exit status "))
+        .or_else(|| message.split_once(COMPLETED))?;
     let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
     ExitCode::new(digits.parse().ok()?)
 }

@@ -173,7 +173,7 @@ impl DaemonFailure {
 }
 
 /// The daemon's text on one line, without control characters.
-pub(super) fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     let words = text.split(|c: char| c.is_whitespace() || c.is_control());
     let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
     words.join(" ")

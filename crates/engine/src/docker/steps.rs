@@ -14,42 +14,33 @@ const LINE: usize = 1000;
 
 /// A step of a Dockerfile.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct BuildStep {
+pub(crate) struct BuildStep {
     /// Its number, from 1.
-    pub number: usize,
+    pub(crate) number: usize,
     /// Number of steps.
-    pub count: usize,
+    pub(crate) count: usize,
     /// The instruction, as the daemon shows it.
-    pub instruction: String,
+    pub(crate) instruction: String,
 }
 
 pub(super) struct Steps<'a> {
     progress: &'a dyn Progress,
     current: Option<(BuildStep, Arc<dyn Task>)>,
-    output: VecDeque<String>,
+    output: OutputTail,
+}
+
+/// The last lines of a step's program.
+#[derive(Debug, Default)]
+pub(crate) struct OutputTail {
+    lines: VecDeque<String>,
     line: String,
     /// True after a carriage return.
     returned: bool,
 }
 
-impl<'a> Steps<'a> {
-    pub(super) fn new(progress: &'a dyn Progress) -> Self {
-        Self {
-            progress,
-            current: None,
-            output: VecDeque::new(),
-            line: String::new(),
-            returned: false,
-        }
-    }
-
+impl OutputTail {
     /// Takes the next piece of text.
-    pub(super) fn read(&mut self, text: &str) {
-        // A program may print what looks like a step, but each of the daemon's is one message.
-        if let Some(step) = BuildStep::read(text).filter(|step| self.follows(step)) {
-            self.start_step(step);
-            return;
-        }
+    pub(crate) fn read(&mut self, text: &str) {
         for character in text.chars() {
             match character {
                 '\n' => self.end_line(),
@@ -69,6 +60,48 @@ impl<'a> Steps<'a> {
         if self.line.len() < LINE {
             self.line.push(character);
         }
+    }
+
+    fn end_line(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        self.returned = false;
+        let line = line.trim_end();
+        // The daemon's own lines, about containers and images in between, begin with an arrow.
+        let is_own = line.starts_with(" --->") || line.starts_with("Removing intermediate");
+        if line.trim().is_empty() || is_own {
+            return;
+        }
+        tracing::debug!("  {line}");
+        if self.lines.len() == LINES {
+            self.lines.pop_front();
+        }
+        self.lines.push_back(line.to_owned());
+    }
+
+    /// The lines.
+    pub(crate) fn into_lines(mut self) -> Vec<String> {
+        self.end_line();
+        self.lines.into()
+    }
+}
+
+impl<'a> Steps<'a> {
+    pub(super) fn new(progress: &'a dyn Progress) -> Self {
+        Self {
+            progress,
+            current: None,
+            output: OutputTail::default(),
+        }
+    }
+
+    /// Takes the next piece of text.
+    pub(super) fn read(&mut self, text: &str) {
+        // A program may print what looks like a step, but each of the daemon's is one message.
+        if let Some(step) = BuildStep::read(text).filter(|step| self.follows(step)) {
+            self.start_step(step);
+            return;
+        }
+        self.output.read(text);
     }
 
     fn follows(&self, step: &BuildStep) -> bool {
@@ -93,34 +126,17 @@ impl<'a> Steps<'a> {
 
     /// Finishes the line of the last step.
     pub(super) fn finish(&mut self) {
-        self.end_line();
-        self.output.clear();
+        self.output.end_line();
+        self.output = OutputTail::default();
         if let Some((_, task)) = self.current.take() {
             task.done("done");
         }
     }
 
-    fn end_line(&mut self) {
-        let line = std::mem::take(&mut self.line);
-        self.returned = false;
-        let line = line.trim_end();
-        // The daemon's own lines, about containers and images in between, begin with an arrow.
-        let is_own = line.starts_with(" --->") || line.starts_with("Removing intermediate");
-        if line.trim().is_empty() || is_own {
-            return;
-        }
-        tracing::debug!("  {line}");
-        if self.output.len() == LINES {
-            self.output.pop_front();
-        }
-        self.output.push_back(line.to_owned());
-    }
-
     /// The current step, and its last lines.
-    pub(super) fn into_failure(mut self) -> (Option<BuildStep>, Vec<String>) {
-        self.end_line();
+    pub(super) fn into_failure(self) -> (Option<BuildStep>, Vec<String>) {
         let step = self.current.map(|(step, _)| step);
-        (step, self.output.into())
+        (step, self.output.into_lines())
     }
 }
 

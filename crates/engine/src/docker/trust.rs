@@ -88,7 +88,7 @@ impl std::fmt::Display for TrustInstructions {
     }
 }
 
-pub(super) fn host_of(registry: &str) -> &str {
+pub(crate) fn host_of(registry: &str) -> &str {
     if let Some((address, _)) = registry
         .strip_prefix('[')
         .and_then(|rest| rest.split_once(']'))

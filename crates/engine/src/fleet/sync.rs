@@ -18,6 +18,7 @@ use wincimg_common::lock;
 use wincimg_common::progress::Reporter;
 use wincimg_inspect::bases::{BaseMatch, BaseRegistry};
 use wincimg_oci::reference::Reference;
+use wincimg_windows::compat::Architecture;
 
 use super::report::{FleetReport, ImageReport, ReportedError};
 use super::tag_contents::{ImageInputs, RegistryReachability, TagContents};
@@ -172,6 +173,9 @@ impl SyncContext<'_> {
             ..self.run.ctx
         };
         let nodes = self.nodes.iter().filter(|node| entry.matches(node));
+        // A list's images are for the usual architecture.
+        let usual = Architecture::default().name();
+        let nodes = nodes.filter(|node| node.architecture == usual);
         let nodes: Vec<Node> = nodes.cloned().collect();
         match &entry.work {
             EntrySource::Build(named) => {

@@ -8,6 +8,8 @@ use wincimg_common::diagnose::BoxError;
 use wincimg_dockerfile::stages::WindowsSegment;
 
 use super::CacheRepository;
+use super::buildkit::BuildkitWorker;
+use super::in_daemon::{NAME, NOT_KEPT, no_place, not_loaded};
 use crate::build::{BuildContext, EngineOptions};
 use crate::docker::{Daemon, DockerBuildOptions, DockerEngine, Info, connect_windows, step_number};
 use crate::notice::Notice;
@@ -19,19 +21,19 @@ const MAX_EVICTIONS: usize = 3;
 
 /// Steps for a worker.
 pub(super) struct WindowsBuild<'a> {
-    /// The image below, in a registry.
+    /// The image below, in a registry or for the daemon.
     pub(super) ground: &'a PlannedImage,
     /// The steps.
     pub(super) segment: &'a WindowsSegment,
-    /// The repository for the result.
-    pub(super) repository: &'a CacheRepository,
+    /// The repository for the result; none if it stays in the daemon.
+    pub(super) repository: Option<&'a CacheRepository>,
     /// Its tag there.
     pub(super) tag: &'a str,
 }
 
 /// A machine that runs steps on Windows.
 pub(super) trait WindowsWorker {
-    /// Runs the steps, pushes the result, and returns its digest.
+    /// Runs the steps, pushes the result to its repository, and returns its digest.
     async fn run(
         &self,
         build: &WindowsBuild<'_>,
@@ -39,9 +41,54 @@ pub(super) trait WindowsWorker {
     ) -> Result<String, BoxError>;
 }
 
+/// The worker of a request.
+pub(super) enum Worker {
+    /// A Docker daemon, also of a builder on nodes.
+    Docker(Box<DockerWorker>),
+    /// `BuildKit`'s daemon.
+    Buildkit(Box<BuildkitWorker>),
+}
+
+impl Worker {
+    /// Connects to the worker of the options; of a builder, to that for the first of the builds.
+    pub(super) async fn connect(
+        options: &EngineOptions,
+        builds: &[u32],
+        ctx: &BuildContext<'_>,
+    ) -> Result<Self, BoxError> {
+        Ok(match options.buildkit() {
+            Some(address) => Self::Buildkit(Box::new(
+                BuildkitWorker::connect(address, options, ctx).await?,
+            )),
+            None => Self::Docker(Box::new(DockerWorker::connect(options, builds).await?)),
+        })
+    }
+
+    /// The daemon, which keeps images itself; `BuildKit` needs a repository for them.
+    pub(super) fn docker(&self) -> Result<&DockerWorker, BoxError> {
+        match self {
+            Self::Docker(worker) => Ok(worker),
+            Self::Buildkit(_) => Err(no_place(NOT_KEPT)),
+        }
+    }
+}
+
+impl WindowsWorker for Worker {
+    async fn run(
+        &self,
+        build: &WindowsBuild<'_>,
+        ctx: &BuildContext<'_>,
+    ) -> Result<String, BoxError> {
+        match self {
+            Self::Docker(worker) => worker.run(build, ctx).await,
+            Self::Buildkit(worker) => worker.run(build, ctx).await,
+        }
+    }
+}
+
 /// A Docker daemon for Windows containers.
 pub(super) struct DockerWorker {
-    daemon: Daemon,
+    pub(super) daemon: Daemon,
     info: Info,
     options: DockerBuildOptions,
     /// Builds run one after the other: they share the daemon's machine.
@@ -49,9 +96,7 @@ pub(super) struct DockerWorker {
 }
 
 impl DockerWorker {
-    /// Connects to the daemon of the options; of a builder, to that for the first of
-    /// the builds.
-    pub(super) async fn connect(options: &EngineOptions, builds: &[u32]) -> Result<Self, BoxError> {
+    async fn connect(options: &EngineOptions, builds: &[u32]) -> Result<Self, BoxError> {
         let (daemon, info) = connect_windows(options, builds).await?;
         let mut docker = options.docker.clone();
         let created = options.created.map(|time| u64::try_from(time.as_second()));
@@ -117,7 +162,7 @@ impl DockerWorker {
         ctx: &BuildContext<'_>,
     ) -> Result<String, BoxError> {
         let naming = NamingOptions {
-            name: build.repository.name.clone(),
+            name: build.repository.map_or(NAME, |it| &it.name).to_owned(),
             tag: Some(build.tag.to_owned()),
             index: IndexMode::Several,
             style: TagStyle::default(),
@@ -133,14 +178,19 @@ impl DockerWorker {
                 arguments: self.arguments(build.segment),
                 ..self.options.clone()
             },
-            named_after: Some(build.repository.registry.clone()),
-            pushes: true,
+            named_after: build.repository.map(|it| it.registry.clone()),
+            pushes: build.repository.is_some(),
             progress: ctx.progress.as_ref(),
         };
+        let loading = Box::pin(engine.load(&build.ground.base));
+        loading.await.map_err(not_loaded)?;
         let made = Box::pin(engine.build_images(&publication, &[dockerfile])).await?;
         let mut digest = String::new();
         for image in made {
-            digest = image.push(ctx.progress.as_ref()).await?;
+            digest = match build.repository {
+                Some(_) => image.push(ctx.progress.as_ref()).await?,
+                None => image.info.id,
+            };
         }
         Ok(digest)
     }

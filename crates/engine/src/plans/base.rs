@@ -1,12 +1,14 @@
 //! Bases of planned images.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use wincimg_inspect::bases::{BaseImage, HOST_PROCESS, HostProcessBase, LocalBase};
 use wincimg_oci::document::{Digest, Image};
 use wincimg_oci::reference::Reference;
+use wincimg_oci::remote::BlobSource;
 use wincimg_oci::remote::RegistryClient;
-use wincimg_oci::store::{Location, Source, StoreError};
+use wincimg_oci::store::{Location, LooseLayers, Source, StoreError};
 use wincimg_recipe::{Plan, PlanBase, variable};
 use wincimg_registry::UnknownBase;
 use wincimg_windows::base_contents::BaseContents;
@@ -14,6 +16,7 @@ use wincimg_windows::search_path::VARIABLE;
 use wincimg_windows::version::WindowsVersion;
 
 use super::TargetHost;
+use crate::direct::AddedLayer;
 
 /// The base of an image.
 #[derive(Debug, Clone)]
@@ -22,6 +25,8 @@ pub struct PlannedBase {
     pub reference: Option<Reference>,
     /// The layout or archive that it is in; without a reference and this, wincimg makes it.
     pub local: Option<Location>,
+    /// The image between steps that it is, if it is in neither.
+    pub(crate) interim: Option<Arc<InterimImage>>,
     /// Its version; none if it has no Windows inside.
     pub os_version: Option<WindowsVersion>,
     /// Match with the host's version: exact, nearest, or any if there is none.
@@ -32,12 +37,42 @@ pub struct PlannedBase {
     pub inside: Arc<dyn BaseContents>,
 }
 
+/// An image between steps of a Dockerfile, in the Docker daemon that runs them.
+#[derive(Debug)]
+pub(crate) struct InterimImage {
+    /// Its name in the daemon.
+    pub(crate) name: String,
+    /// Its layers above those of the image below.
+    pub(crate) layers: Vec<Arc<AddedLayer>>,
+    /// The image below.
+    pub(crate) below: PlannedBase,
+}
+
 impl PlannedBase {
     /// The store that it is in; none if wincimg makes it.
     pub(crate) async fn source(
         &self,
         registry: &RegistryClient,
     ) -> Result<Option<Source>, StoreError> {
+        let mut blobs: HashMap<Digest, Arc<dyn BlobSource>> = HashMap::new();
+        let mut stored = self;
+        while let Some(interim) = &stored.interim {
+            for layer in &interim.layers {
+                let bytes = Arc::clone(layer) as Arc<dyn BlobSource>;
+                blobs.insert(layer.digest.clone(), bytes);
+            }
+            stored = &interim.below;
+        }
+        let source = stored.stored_source(registry).await?;
+        Ok(source.map(|source| {
+            if blobs.is_empty() {
+                return source;
+            }
+            Source::Loose(LooseLayers::new(blobs, source))
+        }))
+    }
+
+    async fn stored_source(&self, registry: &RegistryClient) -> Result<Option<Source>, StoreError> {
         match (&self.reference, &self.local) {
             (Some(reference), _) => Ok(Some(Source::Registry(registry.repository(reference)))),
             (None, Some(place)) => Source::open(place, registry).await.map(Some),
@@ -55,8 +90,11 @@ impl PlannedBase {
         self.os_version.map(|version| version.os_version())
     }
 
-    /// Its name in reports.
+    /// Its name in reports, and of an image between steps in its daemon.
     pub fn label(&self) -> String {
+        if let Some(interim) = &self.interim {
+            return interim.name.clone();
+        }
         match (&self.reference, &self.local) {
             (Some(reference), _) => reference.to_string(),
             (None, Some(place)) => format!("{place}@{}", self.digest()),
@@ -66,6 +104,9 @@ impl PlannedBase {
 
     /// Its name in messages: the tag, which says more than the pinned digest.
     pub fn display_name(&self) -> String {
+        if let Some(interim) = &self.interim {
+            return format!("docker-daemon:{}", interim.name);
+        }
         match (&self.reference, &self.local) {
             (Some(reference), _) => format!(
                 "{}/{}:{}",
@@ -112,6 +153,7 @@ impl From<BaseImage> for PlannedBase {
         Self {
             reference: Some(base.reference),
             local: None,
+            interim: None,
             os_version: Some(base.os_version),
             matched: base.matched.name(),
             image: base.image,
@@ -125,6 +167,7 @@ impl From<LocalBase> for PlannedBase {
         Self {
             reference: None,
             local: Some(base.location),
+            interim: None,
             os_version: Some(base.os_version),
             matched: base.matched.name(),
             image: base.image,
@@ -138,6 +181,7 @@ impl From<HostProcessBase> for PlannedBase {
         Self {
             reference: base.reference,
             local: None,
+            interim: None,
             os_version: None,
             matched: "any",
             image: base.image,

@@ -103,7 +103,12 @@ impl HostGroups {
 pub(crate) fn leader(host: HostBuild, hosts: &[HostBuild]) -> HostBuild {
     let kind = |host: &HostBuild| {
         let version = host.version;
-        Some((version.build, host.edition, generation(version)?))
+        Some((
+            version.build,
+            host.edition,
+            host.architecture,
+            generation(version)?,
+        ))
     };
     let Some(own) = kind(&host) else {
         return host;

@@ -347,6 +347,7 @@ impl EvaluationPass<'_> {
         Ok(vec![PlannedBase {
             reference: Some(reference),
             local: None,
+            interim: None,
             os_version: None,
             matched: "any",
             image: image.clone(),

@@ -42,7 +42,7 @@ pub(super) enum VersionSource<S> {
 impl<S> CandidateQueue<S> {
     /// Creates the candidates of a list of tags for a host.
     pub(super) fn new(tags: &[String], host: HostBuild, wanted: BaseMatch) -> Self {
-        let by_image = TagsByImage::new(tags);
+        let by_image = TagsByImage::new(tags, host.architecture);
         let mut offers = Self {
             host,
             wanted,

@@ -7,7 +7,7 @@
 use futures_util::future::try_join_all;
 use wincimg_oci::reference::{Reference, parse_reference, with_digest};
 use wincimg_oci::remote::RegistryClient;
-use wincimg_windows::compat::HostBuild;
+use wincimg_windows::compat::{Architecture, HostBuild};
 use wincimg_windows::update::Updates;
 use wincimg_windows::version::WindowsVersion;
 
@@ -65,7 +65,7 @@ impl BaseRegistry {
             TagPrecision::Nothing => None,
         });
         Ok(match (read, build) {
-            (Some(tag), Some(build)) if tag.is_for_servers() => NamedBase::OfHost {
+            (Some(tag), Some(build)) if tag.is_for(Architecture::Amd64) => NamedBase::OfHost {
                 name: BaseName {
                     flavour: FlavourSelector::from_flavour(&tag.flavour),
                     repository: reference,
@@ -138,7 +138,7 @@ async fn resolve_exact(
     let which = reference.digest().unwrap_or(tag);
     let mut set_aside = Vec::new();
     let mut best = None;
-    match read_tag(&repository, which).await? {
+    match read_tag(&repository, which, host.architecture).await? {
         Ok(seen) => {
             for (version, found) in seen {
                 match Fit::of(version, host, wanted) {
@@ -160,7 +160,7 @@ async fn resolve_exact(
         }),
     }
     if let Some((_, version, found)) = best {
-        match found.load(&repository, version).await? {
+        match found.load(&repository, version, host.architecture).await? {
             Ok(image) => {
                 return Ok(BaseImage {
                     reference: with_digest(

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use wincimg_common::diagnose::{Blame, Problem, closest_match};
-use wincimg_windows::compat::HostBuild;
+use wincimg_windows::compat::{Architecture, HostBuild};
 
 use super::best_fit::BaseMatch;
 use super::candidates::CandidateQueue;
@@ -66,11 +66,12 @@ impl FlavourSelector {
         &self,
         repository: &str,
         tags: &[String],
+        architecture: Architecture,
     ) -> Result<Vec<BaseTag>, Problem> {
         let all: Vec<BaseTag> = tags
             .iter()
             .filter_map(|text| BaseTag::parse(text))
-            .filter(BaseTag::is_for_servers)
+            .filter(|tag| tag.is_for(architecture))
             .collect();
         let Self::Named(words) = self else {
             return Ok(all);
@@ -104,7 +105,8 @@ impl FlavourSelector {
         hosts: &[HostBuild],
         wanted: BaseMatch,
     ) -> Result<Vec<String>, Problem> {
-        let named = self.matching_tags(repository, tags)?;
+        let architecture = hosts.first().map(|host| host.architecture);
+        let named = self.matching_tags(repository, tags, architecture.unwrap_or_default())?;
         let texts: Vec<String> = named.iter().map(|tag| tag.text.clone()).collect();
         let fitting = |host: &HostBuild| -> BTreeSet<BaseFlavour> {
             let offers: CandidateQueue<()> = CandidateQueue::new(&texts, *host, wanted);

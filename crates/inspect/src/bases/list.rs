@@ -115,7 +115,11 @@ mod tests {
     fn listing(tags: &[&str]) -> BaseListing {
         let tags: Vec<String> = tags.iter().map(|&tag| tag.to_owned()).collect();
         let named = FlavourSelector::Usual
-            .matching_tags("nanoserver", &tags)
+            .matching_tags(
+                "nanoserver",
+                &tags,
+                wincimg_windows::compat::Architecture::Amd64,
+            )
             .unwrap();
         let others = tags.len() - named.len();
         BaseListing::new(named, others)

@@ -36,7 +36,10 @@ impl LocalBase {
             Document::Manifest(manifest) => vec![*manifest],
             Document::Index(index) => {
                 let mut manifests = Vec::new();
-                for entry in index.manifests.iter().filter(|entry| is_for_nodes(entry)) {
+                for entry in &index.manifests {
+                    if !is_for_nodes(entry, host.architecture) {
+                        continue;
+                    }
                     if let Document::Manifest(manifest) = source.document(entry).await? {
                         manifests.push(*manifest);
                     }
@@ -48,7 +51,7 @@ impl LocalBase {
         let mut best: Option<(Fit, Self)> = None;
         for manifest in manifests {
             let image = source.image(manifest).await?;
-            let os_version = match windows_version(&image) {
+            let os_version = match windows_version(&image, host.architecture) {
                 Ok(version) => version,
                 Err(reason) => {
                     reasons.push(reason);
@@ -71,7 +74,7 @@ impl LocalBase {
         }
         best.map(|(_, found)| found).ok_or_else(|| {
             let reasons = if reasons.is_empty() {
-                "it has no image for windows/amd64".to_owned()
+                format!("it has no image for windows/{}", host.architecture.name())
             } else {
                 reasons.join("; ")
             };

@@ -10,7 +10,7 @@ use wincimg_common::diagnose::{Diagnose, Problem, closest_match};
 use wincimg_oci::document::{Digest, Image};
 use wincimg_oci::reference::{Reference, with_digest};
 use wincimg_oci::remote::{RegistryClient, RegistryError, Repository};
-use wincimg_windows::compat::{HostBuild, Isolation, check};
+use wincimg_windows::compat::{Architecture, HostBuild, Isolation, check};
 use wincimg_windows::version::WindowsVersion;
 
 use super::best_fit::BaseMatch;
@@ -294,9 +294,11 @@ impl BaseRepository {
 
     /// The images of the requested flavour, or all of them.
     pub fn listing(&self) -> Result<BaseListing, ResolveError> {
-        let named = self
-            .flavour
-            .matching_tags(&self.repository.to_string(), &self.tags)?;
+        let named = self.flavour.matching_tags(
+            &self.repository.to_string(),
+            &self.tags,
+            Architecture::default(),
+        )?;
         let others = self.tags.len() - named.len();
         Ok(BaseListing::new(named, others))
     }
@@ -384,7 +386,10 @@ impl Search<'_> {
         while let Some(offer) = self.offers.pop_best() {
             let promised = match offer.basis {
                 VersionSource::Seen(version, found) => {
-                    match found.load(self.repository, version).await? {
+                    match found
+                        .load(self.repository, version, self.host.architecture)
+                        .await?
+                    {
                         Ok(image) => {
                             let tag = &offer.tag.text;
                             return Ok(Some(self.base_image(tag, version, found.index, image)));
@@ -415,7 +420,7 @@ impl Search<'_> {
         tag: BaseTag,
         promised: Option<WindowsVersion>,
     ) -> Result<(), RegistryError> {
-        let seen = match read_tag(self.repository, &tag.text).await? {
+        let seen = match read_tag(self.repository, &tag.text, self.host.architecture).await? {
             Ok(seen) => seen,
             Err(reason) => {
                 self.skip(tag.text, reason);

@@ -4,6 +4,7 @@
 //! KB number, a date, an edition, an architecture, and the version of the installed software.
 
 use jiff::civil::Date;
+use wincimg_windows::compat::Architecture;
 use wincimg_windows::release;
 use wincimg_windows::update::Kb;
 use wincimg_windows::version::WindowsVersion;
@@ -54,8 +55,10 @@ pub enum TagPrecision {
 pub enum TagArch {
     /// Not named: an index, or an image for the usual architecture.
     Unsaid,
-    /// 64-bit x86, the architecture of Windows nodes.
+    /// 64-bit x86, the architecture of most Windows nodes.
     Amd64,
+    /// 64-bit Arm.
+    Arm64,
     /// Any other.
     Other,
 }
@@ -70,9 +73,7 @@ const EDITIONS: [&str; 5] = [
 
 const PREVIEW_WORDS: [&str; 6] = ["preview", "insider", "insiders", "rc", "canary", "nightly"];
 
-const OTHER_ARCHITECTURES: [&str; 8] = [
-    "arm64", "arm64v8", "aarch64", "arm", "arm32", "arm32v7", "386", "x86",
-];
+const OTHER_ARCHITECTURES: [&str; 5] = ["arm", "arm32", "arm32v7", "386", "x86"];
 
 enum Word {
     Version(WindowsVersion),
@@ -150,15 +151,21 @@ impl BaseTag {
         })
     }
 
-    /// Returns true if the tag is for the usual architecture of nodes.
-    pub(crate) fn is_for_servers(&self) -> bool {
-        self.arch != TagArch::Other && !self.preview
+    /// Returns true if the tag may have images for servers of an architecture.
+    pub(crate) fn is_for(&self, architecture: Architecture) -> bool {
+        let is_its_own = match self.arch {
+            TagArch::Unsaid => true,
+            TagArch::Amd64 => architecture == Architecture::Amd64,
+            TagArch::Arm64 => architecture == Architecture::Arm64,
+            TagArch::Other => false,
+        };
+        is_its_own && !self.preview
     }
 
     /// The tag without its architecture.
     pub(crate) fn without_arch(&self) -> String {
         let lower = self.text.to_ascii_lowercase();
-        let plain = ["-amd64", "_amd64", "-x64"]
+        let plain = ["-amd64", "_amd64", "-x64", "-arm64", "_arm64"]
             .iter()
             .find_map(|end| lower.strip_suffix(end));
         plain.map(str::to_owned).unwrap_or(lower)
@@ -200,6 +207,7 @@ impl Word {
         }
         match lower {
             "amd64" | "x64" => return Some(Self::Arch(TagArch::Amd64)),
+            "arm64" | "arm64v8" | "aarch64" => return Some(Self::Arch(TagArch::Arm64)),
             "latest" => return Some(Self::Latest),
             _ => {}
         }
@@ -349,10 +357,16 @@ mod tests {
             "10.0.26040.1000-preview",
             "ltsc2025-preview-amd64",
         ] {
-            assert!(!BaseTag::parse(text).unwrap().is_for_servers(), "{text}");
+            assert!(
+                !BaseTag::parse(text).unwrap().is_for(Architecture::Amd64),
+                "{text}"
+            );
         }
         for text in ["ltsc2025", "10.0.26100.1742-amd64"] {
-            assert!(BaseTag::parse(text).unwrap().is_for_servers(), "{text}");
+            assert!(
+                BaseTag::parse(text).unwrap().is_for(Architecture::Amd64),
+                "{text}"
+            );
         }
     }
 

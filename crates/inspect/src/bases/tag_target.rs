@@ -6,6 +6,7 @@ use wincimg_oci::document::{
     Descriptor, Digest, Document, Image, ImageConfig, Index, MAX_DOCUMENT, Manifest, Verbatim,
 };
 use wincimg_oci::remote::{RegistryError, Repository};
+use wincimg_windows::compat::Architecture;
 use wincimg_windows::version::WindowsVersion;
 
 pub(super) struct TagTarget {
@@ -29,6 +30,7 @@ impl TagTarget {
         &self,
         repository: &Repository,
         version: WindowsVersion,
+        architecture: Architecture,
     ) -> Result<BaseResult<Image>, RegistryError> {
         let image = match &self.image {
             Pointer::Loaded(image) => return Ok(Ok(image.as_ref().clone())),
@@ -40,7 +42,7 @@ impl TagTarget {
                 }
             }
         };
-        Ok(windows_version(&image).and_then(|own| {
+        Ok(windows_version(&image, architecture).and_then(|own| {
             if own == version {
                 return Ok(image);
             }
@@ -57,20 +59,21 @@ impl TagTarget {
 pub(super) async fn read_tag(
     repository: &Repository,
     tag: &str,
+    architecture: Architecture,
 ) -> Result<BaseResult<Vec<(WindowsVersion, TagTarget)>>, RegistryError> {
     let document = match read_document(repository, tag).await? {
         Ok(document) => document,
         Err(reason) => return Ok(Err(reason)),
     };
     match document {
-        Document::Index(index) => read_index(repository, &index).await,
+        Document::Index(index) => read_index(repository, &index, architecture).await,
         Document::Manifest(manifest) => {
             repository.prefetch_referrers(manifest.digest());
             let image = match load_config(repository, *manifest).await? {
                 Ok(image) => image,
                 Err(reason) => return Ok(Err(reason)),
             };
-            Ok(windows_version(&image).map(|version| {
+            Ok(windows_version(&image, architecture).map(|version| {
                 let image = Pointer::Loaded(Box::new(image));
                 vec![(version, TagTarget { index: None, image })]
             }))
@@ -83,10 +86,12 @@ pub(super) async fn read_tag(
 async fn read_index(
     repository: &Repository,
     index: &Verbatim<Index>,
+    architecture: Architecture,
 ) -> Result<BaseResult<Vec<(WindowsVersion, TagTarget)>>, RegistryError> {
     let mut seen = Vec::new();
     let mut problem = None;
-    for entry in index.manifests.iter().filter(|entry| is_for_nodes(entry)) {
+    let own = index.manifests.iter();
+    for entry in own.filter(|entry| is_for_nodes(entry, architecture)) {
         let stated = entry
             .platform
             .as_ref()
@@ -95,7 +100,10 @@ async fn read_index(
             Some(Ok(version)) => Ok((version, Pointer::Entry(entry.digest.clone()))),
             Some(Err(_)) | None => load_entry(repository, &entry.digest)
                 .await?
-                .and_then(|image| Ok((windows_version(&image)?, Pointer::Loaded(Box::new(image))))),
+                .and_then(|image| {
+                    let version = windows_version(&image, architecture)?;
+                    Ok((version, Pointer::Loaded(Box::new(image))))
+                }),
         };
         match outcome {
             Ok((version, image)) => {
@@ -107,17 +115,16 @@ async fn read_index(
     }
     if seen.is_empty() {
         return Ok(Err(problem.unwrap_or_else(|| {
-            "its index has no image for windows/amd64".to_owned()
+            format!("its index has no image for windows/{}", architecture.name())
         })));
     }
     Ok(Ok(seen))
 }
 
-pub(super) fn is_for_nodes(entry: &Descriptor) -> bool {
-    entry
-        .platform
-        .as_ref()
-        .is_some_and(|platform| platform.os == "windows" && platform.architecture == "amd64")
+pub(super) fn is_for_nodes(entry: &Descriptor, architecture: Architecture) -> bool {
+    entry.platform.as_ref().is_some_and(|platform| {
+        platform.os == "windows" && platform.architecture == architecture.name()
+    })
 }
 
 async fn load_entry(
@@ -168,13 +175,18 @@ async fn load_config(
         .map_err(|error| error_chain(&error)))
 }
 
-/// The Windows version of an image, or the reason why it is not for Windows nodes.
-pub(super) fn windows_version(image: &Image) -> BaseResult<WindowsVersion> {
+/// The Windows version of an image, or the reason why it is not for Windows nodes of an architecture.
+pub(super) fn windows_version(
+    image: &Image,
+    architecture: Architecture,
+) -> BaseResult<WindowsVersion> {
     let platform = image.config().platform();
-    if platform.os != "windows" || platform.architecture != "amd64" {
+    if platform.os != "windows" || platform.architecture != architecture.name() {
         return Err(format!(
-            "its image is for {}/{}, not windows/amd64",
-            platform.os, platform.architecture
+            "its image is for {}/{}, not windows/{}",
+            platform.os,
+            platform.architecture,
+            architecture.name()
         ));
     }
     match platform.os_version.as_deref().map(str::parse) {

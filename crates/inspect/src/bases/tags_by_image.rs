@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use wincimg_windows::compat::Architecture;
 use wincimg_windows::update::Kb;
 use wincimg_windows::version::WindowsVersion;
 
@@ -28,10 +29,10 @@ fn keep_plainest<K: Ord>(map: &mut BTreeMap<K, BaseTag>, key: K, tag: BaseTag) {
 }
 
 impl TagsByImage {
-    pub(super) fn new(tags: &[String]) -> Self {
+    pub(super) fn new(tags: &[String], architecture: Architecture) -> Self {
         let mut by_image = Self::default();
         let usable = tags.iter().filter_map(|text| BaseTag::parse(text));
-        for tag in usable.filter(BaseTag::is_for_servers) {
+        for tag in usable.filter(|tag| tag.is_for(architecture)) {
             by_image.put(tag);
         }
         by_image

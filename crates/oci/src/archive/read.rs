@@ -349,13 +349,7 @@ impl Members {
             } else if let Some(target) = entry.link_name_bytes()
                 && (kind.is_symlink() || kind.is_hard_link())
             {
-                let target = String::from_utf8_lossy(&target).into_owned();
-                let target = match name.rsplit_once('/') {
-                    Some((dir, _)) if kind.is_symlink() && !target.starts_with('/') => {
-                        normalised(&format!("{dir}/{target}"))
-                    }
-                    _ => normalised(&target),
-                };
+                let target = link_target(&name, &target, kind.is_symlink());
                 members.links.insert(name, target);
             }
         }
@@ -409,8 +403,19 @@ impl Seek for Headers {
     }
 }
 
+/// The path that a link of that name refers to.
+pub(super) fn link_target(name: &str, target: &[u8], is_symlink: bool) -> String {
+    let target = String::from_utf8_lossy(target);
+    match name.rsplit_once('/') {
+        Some((dir, _)) if is_symlink && !target.starts_with('/') => {
+            normalised(&format!("{dir}/{target}"))
+        }
+        _ => normalised(&target),
+    }
+}
+
 /// A path without empty, `.` and `..` parts.
-fn normalised(path: &str) -> String {
+pub(super) fn normalised(path: &str) -> String {
     let mut parts = Vec::new();
     for part in path.split('/') {
         match part {

@@ -137,8 +137,28 @@ impl ArchiveWriter {
 
     /// Packs the archive and renames it to its path.
     pub async fn finish(&self) -> Result<(), DockerArchiveError> {
+        self.blocking(Self::pack).await
+    }
+
+    /// Packs the archive into a temporary file, instead of one at its path.
+    pub async fn finish_unnamed(&self) -> Result<Spool, DockerArchiveError> {
+        self.blocking(|writer| {
+            let path = &writer.0.path;
+            let failed = |source| StreamError::write(path, source);
+            let spool = Spool::in_folder(parent(path)).map_err(failed)?;
+            let documents = writer.documents()?;
+            writer.pack_into(spool.file(), &documents).map_err(failed)?;
+            Ok(spool)
+        })
+        .await
+    }
+
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<T, DockerArchiveError> + Send + 'static,
+    ) -> Result<T, DockerArchiveError> {
         let writer = self.clone();
-        match tokio::task::spawn_blocking(move || writer.pack()).await {
+        match tokio::task::spawn_blocking(move || work(&writer)).await {
             Ok(result) => result,
             Err(error) => Err(StreamError::write(&self.0.path, io::Error::other(error)).into()),
         }
@@ -150,6 +170,14 @@ impl ArchiveWriter {
 
     fn pack(&self) -> Result<(), DockerArchiveError> {
         let path = &self.0.path;
+        let documents = self.documents()?;
+        files::replace(path, |file| self.pack_into(file, &documents))
+            .map_err(|source| StreamError::write(path, source))?;
+        Ok(())
+    }
+
+    /// The documents that list the images.
+    fn documents(&self) -> Result<[(&'static str, Bytes); 3], DockerArchiveError> {
         let mut images = self.images().clone();
         images.sort_by(|a, b| (&a.1, a.0.digest().as_ref()).cmp(&(&b.1, b.0.digest().as_ref())));
         let index = Verbatim::new(Index::new(
@@ -158,22 +186,19 @@ impl ArchiveWriter {
         ))
         .map_err(|source| self.unusable("index.json", source))?;
         let saved = serde_json::to_vec(&self.saved_images(&images)?)
-            .map_err(|error| StreamError::write(path, error.into()))?;
+            .map_err(|error| StreamError::write(&self.0.path, error.into()))?;
         let header = json!({"imageLayoutVersion": "1.0.0"}).to_string();
-        let documents = [
-            ("oci-layout", header.as_bytes()),
-            ("index.json", index.bytes()),
-            ("manifest.json", &saved),
-        ];
-        files::replace(path, |file| self.pack_into(file, &documents))
-            .map_err(|source| StreamError::write(path, source))?;
-        Ok(())
+        Ok([
+            ("oci-layout", header.into()),
+            ("index.json", index.bytes().clone()),
+            ("manifest.json", saved.into()),
+        ])
     }
 
-    fn pack_into(&self, file: &mut fs::File, documents: &[(&str, &[u8])]) -> io::Result<()> {
+    fn pack_into(&self, file: &fs::File, documents: &[(&str, Bytes)]) -> io::Result<()> {
         let mut tar = tar::Builder::new(io::BufWriter::new(file));
         for (name, bytes) in documents {
-            tar.append_data(&mut file_header(bytes.len() as u64), name, *bytes)?;
+            tar.append_data(&mut file_header(bytes.len() as u64), name, &bytes[..])?;
         }
         // Each blob is deleted once packed, so that the disk holds little more than one copy.
         let mut blobs = std::mem::take(&mut *self.blobs());

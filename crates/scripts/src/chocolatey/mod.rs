@@ -351,9 +351,10 @@ fn run_script(
     })?;
     match code {
         0 => Ok(()),
-        code => Err(ScriptError::fails(format!(
-            "{script} ends with exit code {code}"
-        ))),
+        code => Err(machine
+            .error
+            .take()
+            .unwrap_or_else(|| ScriptError::fails(format!("{script} ends with exit code {code}")))),
     }
 }
 

@@ -234,8 +234,16 @@ impl BatchFile {
                 out.push_str(&value);
                 rest = after;
             } else if let Some((inside, after)) = after.split_once('%') {
-                if inside.eq_ignore_ascii_case("errorlevel") && has_failed {
-                    return Err(ScriptError::unclear("exit codes are not tracked"));
+                if inside.eq_ignore_ascii_case("errorlevel") {
+                    if has_failed {
+                        return Err(ScriptError::unclear("exit codes are not tracked"));
+                    }
+                    // A line that ends the file passes on the failure.
+                    if let Some(what) = &machine.skipped
+                        && !line.to_ascii_lowercase().contains("exit")
+                    {
+                        return Err(Process::depends_on(what));
+                    }
                 }
                 let is_name = inside
                     .split(':')

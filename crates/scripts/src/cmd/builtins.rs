@@ -161,6 +161,10 @@ impl Cmd<'_, '_> {
         ) {
             words.check_slashes(name)?;
         }
+        // Their output is in the language of Windows.
+        if matches!(name, "copy" | "move" | "mklink" | "dir") {
+            self.check_output_discarded()?;
+        }
         match name {
             "cd" | "chdir" => self.change_folder(rest.as_str()),
             "pushd" => {
@@ -181,8 +185,8 @@ impl Cmd<'_, '_> {
             "copy" => self.copy(&words),
             "move" => self.move_files(&words),
             "ren" | "rename" => self.rename(&words),
-            "title" | "cls" | "color" | "prompt" => Ok(0),
-            "ver" | "vol" => {
+            "title" | "color" | "prompt" => Ok(0),
+            "ver" | "vol" | "cls" => {
                 self.check_output_discarded()?;
                 Ok(0)
             }
@@ -476,34 +480,5 @@ impl Cmd<'_, '_> {
             }
         }
         Ok(code)
-    }
-
-    fn list(&mut self, words: &Words) -> Result<i32, ScriptError> {
-        self.check_output_discarded()?;
-        for operand in &words.operands {
-            let missing = match self.machine.paths(operand, super::Wildcards::Cmd)? {
-                super::Paths::One(path) => match self.machine.entry(&path) {
-                    Lookup::Unknown => {
-                        return Err(ScriptError::unknown(format!(
-                            "it fails unless the base has {path}"
-                        )));
-                    }
-                    seen => seen == Lookup::Absent,
-                },
-                super::Paths::Pattern { folder, pattern } => {
-                    match self
-                        .machine
-                        .glob(&folder, &pattern, super::Wildcards::Cmd)?
-                    {
-                        super::GlobMatches::Paths(paths) => paths.is_empty(),
-                        super::GlobMatches::Deferred => false,
-                    }
-                }
-            };
-            if missing {
-                return Ok(1);
-            }
-        }
-        Ok(0)
     }
 }

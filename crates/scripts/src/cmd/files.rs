@@ -3,9 +3,10 @@
 use wincimg_windows::path::ImagePath;
 
 use super::super::error::ScriptError;
-use super::super::image::{Deferred, ImageAction, Lookup};
+use super::super::image::{Deferred, EntryKind, ImageAction, Lookup};
 use super::super::process::{
-    GlobMatches, PathState, Paths, Wildcards, child, is_nul, is_same, is_within, last_name, parent,
+    GlobMatches, PathState, Paths, Wildcards, child, is_everything, is_nul, is_same, is_within,
+    last_name, parent,
 };
 use super::Cmd;
 use super::builtins::Words;
@@ -343,5 +344,99 @@ impl Cmd<'_, '_> {
                 .map(|()| 0),
             _ => Ok(1),
         }
+    }
+
+    /// `dir`: its exit code says whether it finds something.
+    pub(super) fn list(&self, words: &Words) -> Result<i32, ScriptError> {
+        let mut wanted = None;
+        for switch in &words.switches {
+            let Some(attributes) = switch.strip_prefix("/a") else {
+                continue;
+            };
+            wanted = match attributes.trim_start_matches(':') {
+                "" => None,
+                "d" => Some(PathState::Folder),
+                "-d" => Some(PathState::File),
+                _ => {
+                    let why = format!("which files have the attributes of {switch} is unknown");
+                    return Err(ScriptError::unclear(why));
+                }
+            };
+        }
+        let here = [".".to_owned()];
+        let operands = match words.operands.as_slice() {
+            [] => here.as_slice(),
+            operands => operands,
+        };
+        for operand in operands {
+            if !self.has_listed(operand, wanted, words)? {
+                return Ok(1);
+            }
+        }
+        Ok(0)
+    }
+
+    /// Returns true if `dir` lists something.
+    fn has_listed(
+        &self,
+        operand: &str,
+        wanted: Option<PathState>,
+        words: &Words,
+    ) -> Result<bool, ScriptError> {
+        let is_here = |path: &ImagePath| is_same(path, &self.machine.folder);
+        let (folder, pattern) = match self.machine.paths(operand, Wildcards::Cmd)? {
+            Paths::Pattern { folder, pattern } => (folder, pattern),
+            Paths::One(path) => match self.machine.entry(&path) {
+                Lookup::Unknown if !is_here(&path) => {
+                    return Err(ScriptError::unknown(format!(
+                        "it fails unless the base has {path}"
+                    )));
+                }
+                Lookup::Deferred(Deferred) => return Ok(true),
+                Lookup::Present(EntryKind::Folder) | Lookup::Unknown => (path, "*".to_owned()),
+                Lookup::Present(EntryKind::File(())) if wanted != Some(PathState::Folder) => {
+                    return Ok(true);
+                }
+                Lookup::Present(EntryKind::File(())) | Lookup::Absent if !words.has("/s") => {
+                    return Ok(false);
+                }
+                Lookup::Present(EntryKind::File(())) | Lookup::Absent => {
+                    let folder = parent(&path).unwrap_or_else(ImagePath::drive);
+                    (folder, last_name(&path).to_owned())
+                }
+            },
+        };
+        if is_everything(&pattern) && wanted != Some(PathState::File) {
+            // The drive has the folder Windows; others have . and .., which /b leaves out.
+            let is_drive = folder.components().is_empty();
+            let has_dots = !words.has("/b")
+                && (is_here(&folder) || self.machine.path_state(&folder)? == PathState::Folder);
+            if is_drive || has_dots {
+                return Ok(true);
+            }
+        }
+        let mut pending = vec![folder];
+        while let Some(folder) = pending.pop() {
+            for path in match self.machine.glob(&folder, &pattern, Wildcards::Cmd)? {
+                GlobMatches::Paths(paths) => paths,
+                GlobMatches::Deferred => return Ok(true),
+            } {
+                let state = self.machine.path_state(&path)?;
+                if state == PathState::Deferred || wanted.is_none_or(|wanted| wanted == state) {
+                    return Ok(true);
+                }
+            }
+            if !words.has("/s") {
+                continue;
+            }
+            if let GlobMatches::Paths(all) = self.machine.glob(&folder, "*", Wildcards::Cmd)? {
+                for path in all {
+                    if self.machine.path_state(&path)? == PathState::Folder {
+                        pending.push(path);
+                    }
+                }
+            }
+        }
+        Ok(false)
     }
 }

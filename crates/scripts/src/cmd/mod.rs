@@ -18,7 +18,9 @@ use wincimg_windows::quoting::cmd as quoting;
 
 use super::error::ScriptError;
 use super::image::{Deferred, ImageAction, Lookup};
-use super::process::{GlobMatches, PathState, Paths, Process, Wildcards, is_nul, parent};
+use super::process::{
+    GlobMatches, PathState, Paths, Process, Wildcards, is_everything, is_nul, parent,
+};
 use super::tools;
 use super::traced_text::TracedText;
 
@@ -144,16 +146,7 @@ impl Cmd<'_, '_> {
                 }
                 Ok(0)
             }
-            CmdNode::Or(nodes) => {
-                let mut code = 0;
-                for node in nodes {
-                    code = self.node(node)?;
-                    if code == 0 || self.exit.is_some() {
-                        break;
-                    }
-                }
-                Ok(code)
-            }
+            CmdNode::Or(nodes) => self.alternatives(nodes),
             CmdNode::Pipe(nodes) => self.pipe(nodes),
             CmdNode::Block(inside, redirects) => self.redirected(redirects, |cmd| cmd.node(inside)),
             CmdNode::If {
@@ -163,6 +156,13 @@ impl Cmd<'_, '_> {
                 then,
                 otherwise,
             } => {
+                if let (Test::ErrorLevel(_), Some(what)) = (test, &self.machine.skipped)
+                    && !fails(then)
+                    && !otherwise.as_deref().is_some_and(fails)
+                    && !(prints(then) && otherwise.as_deref().is_none_or(prints))
+                {
+                    return Err(Process::depends_on(what).at_position(position(node)));
+                }
                 if self.test(test, *ignore_case)? == *not {
                     otherwise.as_deref().map_or(Ok(0), |node| self.node(node))
                 } else {
@@ -182,19 +182,51 @@ impl Cmd<'_, '_> {
         }
     }
 
+    /// Runs commands separated by `||`, up to the first that succeeds.
+    fn alternatives(&mut self, nodes: &[CmdNode]) -> Result<i32, ScriptError> {
+        let outer = self.machine.skipped.take();
+        let mut code = 0;
+        for (index, node) in nodes.iter().enumerate() {
+            let before = self.machine.changes;
+            code = self.node(node)?;
+            if let (Some(what), Some(next)) = (&self.machine.skipped, nodes.get(index + 1))
+                && !fails(next)
+                && !(prints(next) && self.machine.changes == before)
+            {
+                return Err(Process::depends_on(what).at_position(position(node)));
+            }
+            if code == 0 || self.exit.is_some() {
+                break;
+            }
+        }
+        self.machine.skipped = self.machine.skipped.take().or(outer);
+        Ok(code)
+    }
+
     /// Runs commands separated by `&`, whether or not they fail.
     fn sequence(&mut self, nodes: &[CmdNode]) -> Result<i32, ScriptError> {
         let mut code = 0;
         let mut failed = None;
-        for node in nodes {
+        for (index, node) in nodes.iter().enumerate() {
             if code != 0 {
                 failed.get_or_insert(position(node));
                 self.has_unhandled_failure = true;
             }
+            let before = self.machine.changes;
+            let outer = self.machine.skipped.take();
             code = self.node(node)?;
             if self.exit.is_some() {
                 return Ok(code);
             }
+            // What follows && would be left out, and the next command would run.
+            if let Some(what) = &self.machine.skipped
+                && !matches!(node, CmdNode::Simple(_))
+                && index + 1 < nodes.len()
+                && self.machine.changes > before
+            {
+                return Err(Process::depends_on(what).at_position(position(node)));
+            }
+            self.machine.skipped = self.machine.skipped.take().or(outer);
         }
         match failed {
             Some(at) if code == 0 => Err(ScriptError::unclear(
@@ -415,6 +447,15 @@ impl Cmd<'_, '_> {
             },
             Paths::Pattern { folder, pattern } => {
                 match self.machine.glob(&folder, &pattern, Wildcards::Cmd)? {
+                    GlobMatches::Paths(paths)
+                        if paths.is_empty()
+                            && is_everything(&pattern)
+                            && self.machine.path_state(&folder)? == PathState::Folder =>
+                    {
+                        Err(ScriptError::unclear(format!(
+                            "whether . counts as a match in the empty folder {folder} is unclear"
+                        )))
+                    }
                     GlobMatches::Paths(paths) => Ok(!paths.is_empty()),
                     GlobMatches::Deferred => Err(ScriptError::later(
                         "it depends on a file that is downloaded later",
@@ -720,8 +761,8 @@ fn compare(
     right: &str,
     ignore_case: bool,
 ) -> Result<bool, ScriptError> {
-    let order = match (left.parse::<i32>(), right.parse::<i32>()) {
-        (Ok(left), Ok(right)) if operator != "==" => left.cmp(&right),
+    let order = match (number(left), number(right)) {
+        (Some(left), Some(right)) if operator != "==" => left.cmp(&right),
         _ if ignore_case => left.to_lowercase().cmp(&right.to_lowercase()),
         _ if matches!(operator, "==" | "equ" | "neq") => left.cmp(right),
         _ => {
@@ -738,6 +779,54 @@ fn compare(
         "gtr" => order.is_gt(),
         _ => order.is_ge(),
     })
+}
+
+/// The number that cmd compares: a leading 0 makes it octal, 0x hexadecimal.
+fn number(text: &str) -> Option<i64> {
+    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let (digits, radix) = match unsigned.as_bytes() {
+        [b'0', b'x' | b'X', ..] => (&unsigned[2..], 16),
+        [b'0', _, ..] => (&unsigned[1..], 8),
+        _ => (unsigned, 10),
+    };
+    if digits.is_empty() || !digits.chars().all(|c| c.is_digit(radix)) {
+        return None;
+    }
+    let number = i64::from_str_radix(digits, radix).unwrap_or(i64::MAX);
+    let sign = if text.starts_with('-') { -1 } else { 1 };
+    // Larger ones are the largest.
+    Some((sign * number).clamp(i32::MIN.into(), i32::MAX.into()))
+}
+
+/// Returns true if a command only prints.
+fn prints(node: &CmdNode) -> bool {
+    let to_file = |redirect: &Redirect| matches!(&redirect.to, RedirectTarget::File { name, .. } if !is_nul(name.as_str()));
+    match node {
+        CmdNode::Nothing => true,
+        CmdNode::Sequence(nodes) | CmdNode::And(nodes) => nodes.iter().all(prints),
+        CmdNode::Block(inside, redirects) => !redirects.iter().any(to_file) && prints(inside),
+        CmdNode::Simple(simple) => {
+            let (name, _) = command_name(&simple.text);
+            let name = name.to_ascii_lowercase();
+            !simple.redirects.iter().any(to_file) && matches!(name.as_str(), "echo" | "rem" | "ver")
+        }
+        _ => false,
+    }
+}
+
+/// Returns true if a command ends the line, or the batch file, with an error.
+fn fails(node: &CmdNode) -> bool {
+    match node {
+        CmdNode::Sequence(nodes) | CmdNode::And(nodes) => nodes.iter().any(fails),
+        CmdNode::Block(inside, _) => fails(inside),
+        CmdNode::Simple(simple) => {
+            let (name, rest) = command_name(&simple.text);
+            let code = rest.as_str().split_whitespace().next_back();
+            let code = code.and_then(|code| code.parse::<i32>().ok());
+            name.eq_ignore_ascii_case("exit") && code.is_some_and(|code| code != 0)
+        }
+        _ => false,
+    }
 }
 
 fn position(node: &CmdNode) -> usize {

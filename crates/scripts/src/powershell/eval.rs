@@ -28,6 +28,8 @@ pub(super) struct Shell<'m, 'a> {
     /// Path of the script, if it is a file.
     pub(super) file: Option<ImagePath>,
     pub(super) variables: BTreeMap<String, PsValue>,
+    /// Types of variables, to which later values are converted too.
+    pub(super) types: BTreeMap<String, String>,
     /// True if it is PowerShell 7 rather than Windows PowerShell.
     pub(super) is_core: bool,
     /// Working folder of the process, which `cd` does not change.
@@ -36,6 +38,7 @@ pub(super) struct Shell<'m, 'a> {
     /// `$?`
     pub(super) is_ok: bool,
     pub(super) last_exit: Option<i32>,
+    pub(super) left_out: LeftOut,
     /// True if the script has loaded the types that unpack zip files.
     pub(super) has_zip: bool,
     /// Pending `break`, `continue` or `return`.
@@ -52,6 +55,17 @@ pub(super) struct Shell<'m, 'a> {
     pub(super) pipeline: PipelineKind,
     /// Files that the current pipelines read.
     pub(super) read_files: Vec<ImagePath>,
+}
+
+/// Commands without effect that were left out: what Windows says of them is unknown.
+#[derive(Debug, Default)]
+pub(super) struct LeftOut {
+    /// The last command: `$?` is that of its success.
+    pub(super) command: Option<String>,
+    /// The last program: so is `$LASTEXITCODE`.
+    pub(super) program: Option<String>,
+    /// True where a failure would fail the build.
+    is_success_assumed: bool,
 }
 
 /// Number of commands in a pipeline. PowerShell waits for a program with windows only in one of
@@ -83,10 +97,12 @@ impl<'m, 'a> Shell<'m, 'a> {
             script,
             file: None,
             variables: BTreeMap::new(),
+            types: BTreeMap::new(),
             is_core,
             exit: None,
             is_ok: true,
             last_exit: None,
+            left_out: LeftOut::default(),
             has_zip: is_core,
             flow: None,
             functions: BTreeMap::new(),
@@ -216,7 +232,9 @@ impl Shell<'_, '_> {
         otherwise: &[Statement],
     ) -> Result<PsValue, ScriptError> {
         for (test, body) in clauses {
-            let value = self.statement(test)?;
+            let fails = |statements| self.always_fails(statements) || exits_with_last(statements);
+            let is_check = clauses.len() == 1 && (fails(body) || fails(otherwise));
+            let value = self.assuming_success(is_check, |shell| shell.statement(test))?;
             let PsValue::Matches {
                 path,
                 algorithm,
@@ -245,8 +263,20 @@ impl Shell<'_, '_> {
         self.block(otherwise)
     }
 
+    /// Evaluates something. If it is a check, commands that were left out succeed.
+    pub(super) fn assuming_success<T>(
+        &mut self,
+        is_check: bool,
+        run: impl FnOnce(&mut Self) -> T,
+    ) -> T {
+        let outer = std::mem::replace(&mut self.left_out.is_success_assumed, is_check);
+        let value = run(self);
+        self.left_out.is_success_assumed = outer;
+        value
+    }
+
     /// Returns true if these statements always fail the build.
-    fn always_fails(&self, statements: &[Statement]) -> bool {
+    pub(super) fn always_fails(&self, statements: &[Statement]) -> bool {
         statements.iter().any(|statement| match statement {
             Statement::Throw { .. } => true,
             Statement::Exit {
@@ -277,6 +307,7 @@ impl Shell<'_, '_> {
     fn elements(&mut self, pipeline: &Pipeline) -> Result<PsValue, ScriptError> {
         let mut input: Option<PsValue> = None;
         let mut all_ok = true;
+        let mut skipped = None;
         self.pipeline = match pipeline.elements.as_slice() {
             [_] => PipelineKind::One,
             _ => PipelineKind::Several,
@@ -287,6 +318,7 @@ impl Shell<'_, '_> {
                     let value = self.expression(expression)?;
                     if !matches!(expression, Expression::Group(_)) {
                         self.is_ok = true;
+                        self.left_out.command = None;
                     }
                     value
                 }
@@ -295,7 +327,9 @@ impl Shell<'_, '_> {
             // A pipeline fails if any element fails.
             all_ok &= self.is_ok;
             self.is_ok = all_ok;
+            skipped = skipped.or(self.left_out.command.take());
         }
+        self.left_out.command = skipped;
         Ok(input.unwrap_or(PsValue::Null))
     }
 
@@ -338,6 +372,7 @@ impl Shell<'_, '_> {
         let lower = name.to_lowercase();
         let cmdlet = self.alias(&lower);
         self.is_ok = true;
+        self.left_out.command = None;
         if command.is_dotted {
             if input.is_some() || !super::script_file::is_script(name) {
                 let why = "after a dot, only a script file is supported";
@@ -508,7 +543,11 @@ impl Shell<'_, '_> {
         let line = native_command_line(&words);
         let at = self.position(command.at);
         let before = self.machine.error.take();
+        let outer = self.machine.skipped.take();
         let code = tools::command_line(self.machine, &TracedText::from_one(&line, at))?;
+        self.left_out.command.clone_from(&self.machine.skipped);
+        self.left_out.program.clone_from(&self.machine.skipped);
+        self.machine.skipped = self.machine.skipped.take().or(outer);
         self.last_exit = Some(code);
         self.is_ok = code == 0;
         if code == 0 {
@@ -551,13 +590,26 @@ impl Shell<'_, '_> {
         Ok(value)
     }
 
+    /// The output of a statement; in an expression, an assignment has the assigned value.
+    fn value_of(&mut self, statement: &Statement) -> Result<PsValue, ScriptError> {
+        let value = self.statement(statement)?;
+        match statement {
+            Statement::Assign { to, .. } => match to {
+                Expression::Variable(name) => Ok(self.variable(name)),
+                Expression::Cast(_, inner) => self.expression(inner),
+                _ => Ok(value),
+            },
+            _ => Ok(value),
+        }
+    }
+
     fn assign(
         &mut self,
         to: &Expression,
         operator: char,
         statement: &Statement,
     ) -> Result<(), ScriptError> {
-        let mut value = self.statement(statement)?;
+        let mut value = self.value_of(statement)?;
         if matches!(statement, Statement::Pipeline(pipeline) if matches!(pipeline.elements.as_slice(), [Element::Expression(_)]))
         {
             self.is_ok = true;
@@ -570,8 +622,15 @@ impl Shell<'_, '_> {
                 }
                 self.set_variable(name, value)
             }
-            Expression::Cast(_, inner) => match inner.as_ref() {
-                Expression::Variable(name) if operator == '=' => self.set_variable(name, value),
+            Expression::Cast(kind, inner) => match inner.as_ref() {
+                Expression::Variable(name) if operator == '=' => {
+                    let value = super::operators::typed(kind, value)?;
+                    self.types.remove(without_scope(name));
+                    self.set_variable(name, value)?;
+                    self.types
+                        .insert(without_scope(name).to_owned(), kind.clone());
+                    Ok(())
+                }
                 _ => Err(ScriptError::unclear("unsupported assignment")),
             },
             Expression::Member {
@@ -629,8 +688,18 @@ impl Shell<'_, '_> {
             )));
         }
         if plain != "null" {
-            self.variables.insert(plain.to_owned(), value.check_size()?);
+            self.put_variable(plain, value)?;
         }
+        Ok(())
+    }
+
+    /// Sets a variable of the current scope, whose type converts the value.
+    pub(super) fn put_variable(&mut self, name: &str, value: PsValue) -> Result<(), ScriptError> {
+        let value = match self.types.get(name) {
+            Some(kind) => super::operators::typed(kind, value)?,
+            None => value,
+        };
+        self.variables.insert(name.to_owned(), value.check_size()?);
         Ok(())
     }
 
@@ -651,6 +720,16 @@ impl Shell<'_, '_> {
             "true" => PsValue::Bool(true),
             "false" => PsValue::Bool(false),
             "null" => PsValue::Null,
+            "?" | "lastexitcode"
+                if !self.left_out.is_success_assumed
+                    && let Some(what) = if name == "?" {
+                        &self.left_out.command
+                    } else {
+                        &self.left_out.program
+                    } =>
+            {
+                PsValue::Opaque(Process::depends_on(what))
+            }
             "?" => PsValue::Bool(self.is_ok),
             "pwd" => PsValue::Text(self.machine.folder.to_string()),
             "psitem" => self.variables.get("_").cloned().unwrap_or(PsValue::Null),
@@ -700,7 +779,7 @@ impl Shell<'_, '_> {
                     .collect::<Result<_, _>>()?;
                 Ok(PsValue::List(items))
             }
-            Expression::Group(statement) => self.statement(statement),
+            Expression::Group(statement) => self.value_of(statement),
             Expression::Script(statements) => self.block(statements),
             Expression::Array(statements) => {
                 let value = self.block(statements)?;
@@ -809,6 +888,34 @@ impl Shell<'_, '_> {
         }
         Ok(PsValue::Text(out))
     }
+}
+
+/// Returns true if these statements only print.
+pub(super) fn only_prints(statements: &[Statement]) -> bool {
+    let is_output = |name: &str| {
+        let verb = name.get(..6).unwrap_or_default();
+        verb.eq_ignore_ascii_case("write-") || name.eq_ignore_ascii_case("echo")
+    };
+    let prints = |element: &Element| match element {
+        Element::Expression(expression) => matches!(
+            expression,
+            Expression::Text(_) | Expression::Filled(_) | Expression::Variable(_)
+        ),
+        Element::Command(command) => {
+            matches!(&command.name, Expression::Word(name) if is_output(name))
+                && command.redirects.is_empty()
+        }
+    };
+    statements.iter().all(|statement| {
+        matches!(statement, Statement::Pipeline(pipeline) if pipeline.elements.iter().all(prints))
+    })
+}
+
+/// Returns true if these statements end the script with the exit code of the last program.
+fn exits_with_last(statements: &[Statement]) -> bool {
+    statements.iter().any(|statement| {
+        matches!(statement, Statement::Exit { code: Some(Expression::Variable(name)), .. } if name == "lastexitcode")
+    })
 }
 
 /// Returns true if a program gets an argument as written.

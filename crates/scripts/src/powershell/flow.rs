@@ -6,9 +6,10 @@ use wincimg_windows::path::ImagePath;
 
 use super::super::error::{ScriptError, ScriptErrorKind};
 use super::super::image::{ImageAction, Lookup};
+use super::super::process::Process;
 use super::super::traced_text::TracedText;
 use super::ast::{Argument, CommandAst, ControlFlow, Expression, Statement};
-use super::eval::Shell;
+use super::eval::{Shell, only_prints};
 use super::script_file::{file_variables, locate};
 use super::value::PsValue;
 
@@ -57,7 +58,7 @@ impl Shell<'_, '_> {
         let mut out = Vec::new();
         for item in items.items() {
             self.machine.step()?;
-            self.variables.insert(variable.to_owned(), item);
+            self.put_variable(variable, item)?;
             out.extend(self.block(body)?.items());
             if self.ends_loop() {
                 break;
@@ -75,7 +76,7 @@ impl Shell<'_, '_> {
                 ));
             }
             Some(code) => {
-                let value = self.expression(code)?;
+                let value = self.assuming_success(true, |shell| shell.expression(code))?;
                 value.check_known()?;
                 value
                     .number()
@@ -167,7 +168,17 @@ impl Shell<'_, '_> {
         has_typed_catch: bool,
         finally: &[Statement],
     ) -> Result<PsValue, ScriptError> {
-        let done = match (self.block(body), catch) {
+        let outer = self.machine.skipped.take();
+        let before = self.machine.changes;
+        let tried = self.block(body);
+        if let (Some(what), Some(catch)) = (&self.machine.skipped, catch)
+            && !self.always_fails(catch)
+            && !(only_prints(catch) && body.len() == 1 && self.machine.changes == before)
+        {
+            return Err(Process::depends_on(what));
+        }
+        self.machine.skipped = self.machine.skipped.take().or(outer);
+        let done = match (tried, catch) {
             (Err(error), Some(_)) if has_typed_catch && error.kind == ScriptErrorKind::Fails => {
                 return Err(ScriptError::unclear(
                     "catch for specific errors is not supported",
@@ -190,9 +201,11 @@ impl Shell<'_, '_> {
         if is_over {
             return done;
         }
-        let kept = (self.flow.take(), self.is_ok);
+        // It runs after exit, too, and `$?` is that of its last command.
+        let kept = (self.flow.take(), self.exit.take());
         let mut out = self.block(finally)?.items();
-        (self.flow, self.is_ok) = kept;
+        self.flow = self.flow.or(kept.0);
+        self.exit = self.exit.or(kept.1);
         let mut all = done?.items();
         all.append(&mut out);
         Ok(PsValue::from_items(all))
@@ -260,12 +273,12 @@ impl Shell<'_, '_> {
         if positional.next().is_some() {
             return Err(ScriptError::unclear("more arguments than supported"));
         }
-        let outer = self.variables.clone();
+        let outer = (self.variables.clone(), std::mem::take(&mut self.types));
         self.variables.extend(given);
         self.calls += 1;
         let done = self.function_body(function);
         self.calls -= 1;
-        self.variables = outer;
+        (self.variables, self.types) = outer;
         match self.flow {
             Some(ControlFlow::Return) | None => self.flow = None,
             Some(_) => {

@@ -237,7 +237,7 @@ impl Shell<'_, '_> {
                     continue;
                 }
                 let is_folder_meant = destination.ends_with(['\\', '/']);
-                let done = self.transfer(path, &target, is_folder_meant, &given, is_move);
+                let done = self.transfer(path, &target, is_folder_meant, &given, is_move, on_error);
                 self.handle_result(on_error, done)?;
             }
         }
@@ -251,6 +251,7 @@ impl Shell<'_, '_> {
         is_folder_meant: bool,
         given: &BoundParameters,
         is_move: bool,
+        on_error: ErrorAction,
     ) -> Result<(), ScriptError> {
         let source = self.machine.path_state(&from)?;
         let to = match self.machine.path_state(target)? {
@@ -309,6 +310,14 @@ impl Shell<'_, '_> {
                     "copying a folder without -Recurse to an existing one is not supported",
                 )),
             },
+            // It is an error, after which the files are copied all the same.
+            (PathState::Folder, PathState::Folder) if !given.has("force") => {
+                let error = ScriptError::fails(format!("{to} already exists"));
+                if on_error == ErrorAction::Continue {
+                    self.apply(ImageAction::Copy { from, to })?;
+                }
+                Err(error.help("add -Force"))
+            }
             _ => self.apply(ImageAction::Copy { from, to }),
         }
     }
@@ -593,21 +602,27 @@ impl Shell<'_, '_> {
             return self.items_below(&source, &given);
         }
         let path = match self.machine.paths(&source, Wildcards::PowerShell)? {
-            Paths::One(path) if itself || filter.is_none() => path,
-            Paths::One(path) => {
-                let pattern = filter.unwrap_or_default();
-                return self.matching_items(&path, &pattern, &given);
-            }
+            Paths::One(path) => path,
             Paths::Pattern { folder, pattern } => {
-                return self.matching_items(&folder, &pattern, &given);
+                if filter.is_some() {
+                    return Err(ScriptError::unclear(
+                        "-Filter with a pattern as path is not supported",
+                    ));
+                }
+                return self.matching_items(&folder, &pattern, Wildcards::PowerShell, &given);
             }
         };
-        match self.machine.path_state(&path)? {
-            PathState::Absent => Err(ScriptError::fails(format!("{path} not found"))),
-            PathState::Deferred => Ok(later()),
-            PathState::File => Ok(PsValue::Item(path)),
-            PathState::Folder if itself => Ok(PsValue::Item(path)),
-            PathState::Folder => self.matching_items(&path, "*", &given),
+        match (self.machine.path_state(&path)?, filter) {
+            (PathState::Absent, _) => Err(ScriptError::fails(format!("{path} not found"))),
+            (PathState::Deferred, _) => Ok(later()),
+            (PathState::Folder, Some(filter)) if !itself => {
+                self.matching_items(&path, &filter, Wildcards::Cmd, &given)
+            }
+            (PathState::Folder, None) if !itself => {
+                self.matching_items(&path, "*", Wildcards::PowerShell, &given)
+            }
+            (_, Some(_)) => Err(ScriptError::unclear("-Filter of one item is not supported")),
+            (_, None) => Ok(PsValue::Item(path)),
         }
     }
 
@@ -641,7 +656,7 @@ impl Shell<'_, '_> {
         while let Some(folder) = pending.pop() {
             let mut matches = |pattern: &str| {
                 self.machine.step()?;
-                self.machine.glob(&folder, pattern, Wildcards::PowerShell)
+                self.machine.glob(&folder, pattern, Wildcards::Cmd)
             };
             let (all, matching) = match (matches("*"), matches(&pattern)) {
                 (Ok(GlobMatches::Paths(all)), Ok(GlobMatches::Paths(matching))) => (all, matching),
@@ -673,9 +688,10 @@ impl Shell<'_, '_> {
         &mut self,
         folder: &ImagePath,
         pattern: &str,
+        wildcards: Wildcards,
         given: &BoundParameters,
     ) -> Result<PsValue, ScriptError> {
-        let fitting = match self.machine.glob(folder, pattern, Wildcards::PowerShell) {
+        let fitting = match self.machine.glob(folder, pattern, wildcards) {
             Ok(fitting) => fitting,
             Err(error) => return Ok(PsValue::Opaque(error)),
         };

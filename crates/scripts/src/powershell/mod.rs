@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 use eval::Shell;
 
-use super::error::ScriptError;
+use super::error::{ScriptError, ScriptErrorKind};
 use super::process::Process;
 use super::traced_text::TracedText;
 
@@ -128,9 +128,24 @@ fn run_script(
     let statements = parse::parse(script.as_str()).map_err(located)?;
     machine.nested(|machine| {
         let mut shell = Shell::new(machine, Arc::new(script.clone()), is_core);
-        shell.block(&statements)?;
+        if let Err(error) = shell.block(&statements) {
+            return ended(machine, error, is_core);
+        }
+        if shell.exit.is_none() && shell.left_out.command.is_some() {
+            shell.machine.skipped = shell.left_out.command;
+        }
         Ok(shell.exit.unwrap_or(i32::from(!shell.is_ok)))
     })
+}
+
+/// The exit code of a script that an error ends.
+fn ended(machine: &mut Process<'_>, error: ScriptError, is_core: bool) -> Result<i32, ScriptError> {
+    if error.kind != ScriptErrorKind::Fails {
+        return Err(error);
+    }
+    let name = if is_core { "pwsh" } else { "powershell" };
+    machine.error = Some(error.in_command(name, usize::MAX));
+    Ok(1)
 }
 
 /// Runs a script file of Windows PowerShell without arguments, and returns its exit code.

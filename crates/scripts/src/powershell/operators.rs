@@ -4,7 +4,7 @@ use super::super::error::ScriptError;
 use super::super::process::is_like;
 use super::super::tools;
 use super::patterns;
-use super::value::{PsValue, limited_text};
+use super::value::{PsValue, integer, limited_text};
 
 pub(super) fn unary(operator: &str, value: PsValue) -> Result<PsValue, ScriptError> {
     match (operator, value) {
@@ -190,8 +190,13 @@ fn equal(operator: &str, left: PsValue, right: PsValue) -> Result<PsValue, Scrip
             return Ok(PsValue::Bool(!wanted));
         }
         (PsValue::Number(left), right) => {
-            let same = right.number() == Some(left);
-            return Ok(PsValue::Bool(same == wanted));
+            right.check_known()?;
+            // The right side is converted to the type of the left one.
+            let right = match &right {
+                PsValue::Text(text) => integer(text)?,
+                right => right.number(),
+            };
+            return Ok(PsValue::Bool((right == Some(left)) == wanted));
         }
         (PsValue::Bool(left), right) => {
             return Ok(PsValue::Bool((left == right.to_bool()?) == wanted));
@@ -334,20 +339,57 @@ pub(super) fn index(of: PsValue, index: &PsValue) -> Result<PsValue, ScriptError
     }
 }
 
-pub(super) fn cast(to: &str, value: PsValue) -> Result<PsValue, ScriptError> {
-    match to {
-        "void" => Ok(PsValue::Null),
-        "string" => match value.text() {
-            Ok(text) => Ok(PsValue::Text(text)),
-            Err(error) => Ok(PsValue::Opaque(error)),
+/// Converts a value to a type; `None` if the type is not supported.
+fn conversion(to: &str, value: PsValue) -> Result<Option<PsValue>, ScriptError> {
+    let value = match (to, value) {
+        ("void", _) => PsValue::Null,
+        // A digest can only be compared, and the comparison is what its type would be.
+        (_, value @ PsValue::Opaque(_))
+        | ("string", value @ PsValue::Digest(..))
+        | ("bool" | "boolean", value @ PsValue::Matches { .. })
+        | ("object" | "psobject" | "net.securityprotocoltype", value)
+        | ("hashtable", value @ PsValue::Table(_))
+        | ("scriptblock", value @ PsValue::Block(_))
+        | ("switch", value @ PsValue::Bool(_))
+        | ("timespan", value @ PsValue::TimeSpan(_)) => value,
+        ("string", value) => match value.text() {
+            Ok(text) => PsValue::Text(text),
+            Err(error) => PsValue::Opaque(error),
         },
-        "int" | "int32" | "int64" | "long" => value
-            .number()
-            .map(PsValue::Number)
-            .ok_or_else(|| ScriptError::unclear("not a number")),
-        "bool" | "boolean" => Ok(PsValue::Bool(value.to_bool()?)),
-        "array" | "string[]" | "object[]" => Ok(PsValue::List(value.items())),
-        "net.securityprotocoltype" => Ok(value),
-        _ => Err(ScriptError::unclear(format!("unsupported type [{to}]"))),
-    }
+        ("int" | "int32" | "int64" | "long", value) => {
+            let number = match &value {
+                PsValue::Null => Some(0),
+                PsValue::Text(text) => integer(text)?,
+                value => value.number(),
+            };
+            let is_long = to.ends_with("64") || to == "long";
+            let number = number.filter(|it| is_long || i32::try_from(*it).is_ok());
+            number
+                .map(PsValue::Number)
+                .ok_or_else(|| ScriptError::unclear("not a number"))?
+        }
+        ("bool" | "boolean", value) => PsValue::Bool(value.to_bool()?),
+        ("array" | "object[]", value) => PsValue::List(value.items()),
+        ("string[]" | "int[]" | "int32[]", value) => {
+            let item = &to[..to.len() - 2];
+            let items = value.items().into_iter().map(|value| cast(item, value));
+            PsValue::List(items.collect::<Result<_, _>>()?)
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some(value))
+}
+
+fn unsupported(kind: &str) -> ScriptError {
+    ScriptError::unclear(format!("unsupported type [{kind}]"))
+}
+
+pub(super) fn cast(to: &str, value: PsValue) -> Result<PsValue, ScriptError> {
+    conversion(to, value)?.ok_or_else(|| unsupported(to))
+}
+
+/// The value of a variable with a type. Only its use is an error if the type is not supported.
+pub(super) fn typed(kind: &str, value: PsValue) -> Result<PsValue, ScriptError> {
+    let value = conversion(kind, value)?;
+    Ok(value.unwrap_or_else(|| PsValue::Opaque(unsupported(kind))))
 }

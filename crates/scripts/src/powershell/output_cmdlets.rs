@@ -1,11 +1,10 @@
 //! Cmdlets that filter a pipeline, and cmdlets that only print.
 
 use super::super::error::ScriptError;
-use super::super::image::ImageAction;
 use super::super::process::{last_name, parent};
 use super::ast::CommandAst;
 use super::cmdlets::{Drive, path_of};
-use super::eval::Shell;
+use super::eval::{ErrorAction, Shell};
 use super::parameters::ParameterSet;
 use super::value::PsValue;
 
@@ -81,8 +80,17 @@ impl Shell<'_, '_> {
                 .split([';', '|', '\n', ')', '}'])
                 .next()
                 .unwrap_or_default();
-            self.machine
-                .apply(ImageAction::Skip(text.trim().to_owned()))?;
+            let outer = self.machine.skipped.take();
+            self.machine.skip(text.trim().to_owned())?;
+            // Without arguments it prints all there is.
+            if command.arguments.is_empty() {
+                self.machine.skipped = None;
+            }
+            self.left_out.command.clone_from(&self.machine.skipped);
+            if self.error_action(command)? == ErrorAction::Continue {
+                self.machine.skipped = None;
+            }
+            self.machine.skipped = self.machine.skipped.take().or(outer);
         }
         Ok(PsValue::opaque(format!("the output of {name} is used")))
     }

@@ -38,8 +38,14 @@ impl BoundParameters {
             .map(|(_, value)| value)
     }
 
+    /// The text of a parameter that takes one: a list is none.
     pub(super) fn text(&self, name: &str) -> Result<Option<String>, ScriptError> {
-        self.value(name).map(PsValue::text).transpose()
+        match self.value(name) {
+            Some(PsValue::List(_)) => Err(ScriptError::unclear(format!(
+                "a list is given for -{name}, which takes one value"
+            ))),
+            value => value.map(PsValue::text).transpose(),
+        }
     }
 
     pub(super) fn required(&self, name: &str) -> Result<String, ScriptError> {

@@ -57,6 +57,9 @@ pub(super) fn parse_file(
     Ok((parameters, parser.statements(None)?))
 }
 
+/// Parameters of a function, with their defaults.
+type Parameters = Vec<(String, Option<Expression>)>;
+
 pub(super) struct Parser<'a> {
     pub(super) text: &'a str,
     pub(super) at: usize,
@@ -424,7 +427,7 @@ impl Parser<'_> {
             return Err(self.expected("a name"));
         }
         self.skip_lines()?;
-        let mut parameters = self.parameters()?;
+        let (mut parameters, mut body) = self.parameters()?;
         self.skip_lines()?;
         if !self.eat("{") {
             return Err(self.expected("a {"));
@@ -433,9 +436,9 @@ impl Parser<'_> {
         if self.keyword() == "param" {
             self.at += "param".len();
             self.skip_lines()?;
-            parameters = self.parameters()?;
+            (parameters, body) = self.parameters()?;
         }
-        let body = self.statements(Some('}'))?;
+        body.append(&mut self.statements(Some('}'))?);
         self.next();
         Ok(Statement::Function {
             name,
@@ -444,21 +447,22 @@ impl Parser<'_> {
         })
     }
 
-    /// Parses `($a, [string] $b = 1)`, if present.
-    fn parameters(&mut self) -> Result<Vec<(String, Option<Expression>)>, ScriptError> {
+    /// Parses `($a, [string] $b = 1)`, if present: the parameters, and the assignments that give
+    /// them their types.
+    fn parameters(&mut self) -> Result<(Parameters, Vec<Statement>), ScriptError> {
         let mut parameters = Vec::new();
+        let mut types = Vec::new();
         if !self.eat("(") {
-            return Ok(parameters);
+            return Ok((parameters, types));
         }
         loop {
             self.skip_lines()?;
             if self.eat(")") {
-                return Ok(parameters);
+                return Ok((parameters, types));
             }
-            if self.rest().starts_with("[string]") {
-                self.at += "[string]".len();
-                self.skip_lines()?;
-            }
+            let at = self.at;
+            let is_text = self.eat("[string]");
+            self.skip_lines()?;
             if !self.eat("$") {
                 return Err(self.expected("a parameter"));
             }
@@ -471,6 +475,18 @@ impl Parser<'_> {
                 value = Some(self.expression()?);
                 self.is_argument = is_argument;
                 self.skip_lines()?;
+            }
+            if is_text {
+                let variable = Expression::Variable(name.clone());
+                types.push(Statement::Assign {
+                    to: Expression::Cast("string".to_owned(), Box::new(variable.clone())),
+                    operator: '=',
+                    value: Box::new(Statement::Pipeline(Pipeline {
+                        elements: vec![Element::Expression(variable)],
+                        at,
+                    })),
+                    at,
+                });
             }
             parameters.push((name, value));
             self.eat(",");

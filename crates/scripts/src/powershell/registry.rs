@@ -229,7 +229,13 @@ fn data(
     existing: Option<DataType>,
     value: &PsValue,
 ) -> Result<RegistryData, ScriptError> {
-    let wrong = || ScriptError::fails("the value does not match its type");
+    let is_rounded = matches!(value, PsValue::Text(text) if text.trim().parse::<f64>().is_ok());
+    let wrong = || {
+        if is_rounded {
+            return ScriptError::unclear("a number with a fraction is not supported here");
+        }
+        ScriptError::fails("the value does not match its type")
+    };
     let kind = match kind.map(str::to_lowercase).as_deref() {
         Some("string") => DataType::SZ,
         Some("expandstring") => DataType::EXPAND_SZ,
@@ -281,6 +287,7 @@ fn data(
 
 fn whole_number(value: &PsValue) -> Option<i64> {
     match value {
+        PsValue::Null => Some(0),
         PsValue::Text(text) => {
             let text = text.trim();
             let hexadecimal = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));

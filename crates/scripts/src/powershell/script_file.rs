@@ -66,7 +66,9 @@ pub(super) fn run(
         let done = bound.and_then(|()| shell.block(&file.statements));
         let (exit, flow) = (shell.exit, shell.flow);
         file.locate_recorded(machine, before);
-        done.map_err(|error| file.locate(error))?;
+        if let Err(error) = done {
+            return super::ended(machine, file.locate(error), is_core);
+        }
         file.check_end(flow)?;
         Ok(exit.unwrap_or(0))
     })
@@ -207,6 +209,9 @@ impl ScriptFile {
                 (None, None) => parameter.empty_value()?,
             };
             shell.variables.insert(parameter.name.clone(), value);
+            if let Some(kind) = parameter.kind.clone().filter(|_| !parameter.is_switch()) {
+                shell.types.insert(parameter.name.clone(), kind);
+            }
         }
         match positional.next() {
             None => Ok(()),
@@ -355,6 +360,11 @@ impl Shell<'_, '_> {
         let before = self.machine.error.take();
         let mut inner = Shell {
             variables,
+            types: if command.is_dotted {
+                self.types.clone()
+            } else {
+                BTreeMap::new()
+            },
             process_folder: self.process_folder.clone(),
             last_exit: self.last_exit,
             has_zip: self.has_zip,
@@ -367,14 +377,15 @@ impl Shell<'_, '_> {
         let bound = file.bind(&mut inner, given, ArgumentMode::Value);
         let done = bound.and_then(|()| inner.block(&file.statements));
         let (exit, is_ok, flow) = (inner.exit, inner.is_ok, inner.flow);
-        let (variables, functions) = (inner.variables, inner.functions);
+        let (variables, types, functions) = (inner.variables, inner.types, inner.functions);
         (self.last_exit, self.has_zip) = (inner.last_exit, inner.has_zip);
+        self.left_out.program = inner.left_out.program;
         file.locate_recorded(self.machine, before);
         let value = done.map_err(|error| file.locate(error))?;
         file.check_end(flow)?;
         if command.is_dotted {
             self.take_scope(&file, variables)?;
-            self.functions = functions;
+            (self.functions, self.types) = (functions, types);
             if exit.is_some() {
                 self.exit = exit;
                 return Ok(value);

@@ -217,6 +217,30 @@ impl PsValue {
     }
 }
 
+/// The integer that PowerShell converts a text to, or `None` if it does not.
+pub(super) fn integer(text: &str) -> Result<Option<i64>, ScriptError> {
+    let trimmed = text.trim();
+    let hexadecimal = trimmed.strip_prefix("0x").or(trimmed.strip_prefix("0X"));
+    let number = match hexadecimal {
+        Some(digits) => i64::from_str_radix(digits, 16)
+            .ok()
+            .filter(|it| *it < 1 << 31),
+        None if text.is_empty() => Some(0),
+        None => trimmed.parse().ok().or_else(|| {
+            let (whole, part) = trimmed.split_once('.')?;
+            let is_whole = !part.is_empty() && part.bytes().all(|digit| digit == b'0');
+            whole.parse().ok().filter(|_| is_whole)
+        }),
+    };
+    // Other numbers are rounded, or have units.
+    if number.is_none() && !trimmed.starts_with(char::is_alphabetic) {
+        return Err(ScriptError::unclear(format!(
+            "whether {text:?} converts to an integer is unclear"
+        )));
+    }
+    Ok(number)
+}
+
 /// Returns true if a word is a number of PowerShell that is written differently as a text.
 fn is_inexact_number(word: &str) -> bool {
     let lower = word.to_ascii_lowercase();

@@ -396,3 +396,187 @@ fn a_redirection_empties_its_file_before_the_command_runs() {
         );
     }
 }
+
+/// Files and folders that commands after a start leave in C:\d.
+fn left(start: &str, line: &str) -> Vec<String> {
+    let all = run_on(image(), &CMD, &format!("{start}&& {line}"));
+    let all = all.unwrap_or_else(|error| panic!("{line}: {error}"));
+    let left = all.listing(r"C:\d");
+    left.iter().map(|path| path[5..].to_owned()).collect()
+}
+
+#[test]
+fn numbers_of_if_may_be_octal_or_hexadecimal() {
+    for (test, is_true) in [
+        ("8 equ 8", true),
+        ("010 equ 8", true),
+        ("0x10 equ 16", true),
+        ("-0X1 equ -1", true),
+        ("007 leq 7", true),
+        ("10 gtr 9", true),
+        ("99999999999 equ 2147483647", true),
+        // 08 is no octal number: they are compared as texts.
+        ("08 equ 8", false),
+        ("08 neq 8", true),
+        ("0 equ 00", true),
+        ("010==8", false),
+    ] {
+        let made = in_cmd(&format!(r"if {test} (mkdir C:\yes) else mkdir C:\no"));
+        let expected = if is_true { "yes" } else { "no" };
+        assert_eq!(made, [format!(r"folder C:\{expected}")], "{test}");
+    }
+    let line = r"if 09 gtr 8 mkdir C:\yes";
+    assert_eq!(refused(&CMD, line).0, NotUnderstood);
+}
+
+#[test]
+fn wildcards_of_cmd_match_names_without_what_they_end_with() {
+    let start = r"mkdir C:\d&& echo a>C:\d\a.t&& echo b>C:\d\b&& echo c>C:\d\x.y.z";
+    for (line, expected) in [
+        (r"del /q C:\d\a?.t", &["b", "x.y.z"][..]),
+        (r"del /q C:\d\*.", &["a.t", "x.y.z"]),
+        (r"del /q C:\d\*.*.*", &[]),
+        (r"del /q C:\d\?.?", &["x.y.z"]),
+        (r"if exist C:\d\b?? del C:\d\b", &["a.t", "x.y.z"]),
+        (r"for %i in (C:\d\a?.t) do del %i", &["b", "x.y.z"]),
+        (r"copy C:\d\a?.t C:\d\c", &["a.t", "b", "c", "x.y.z"]),
+    ] {
+        assert_eq!(left(start, line), expected, "{line}");
+    }
+    // C:\d\x.y.z may be XY~1.Z too.
+    let line = format!(r"{start}&& del /q C:\d\????????.?");
+    assert_eq!(refused(&CMD, &line).0, NotUnderstood);
+}
+
+#[test]
+fn dir_says_whether_it_lists_anything() {
+    let start = r"mkdir C:\d\empty C:\d\sub\below&& echo a>C:\d\a.t&& echo b>C:\d\sub\below\b.u";
+    for (dir, finds) in [
+        (r"dir C:\d", true),
+        (r"dir C:\d\a.t", true),
+        (r"dir C:\d\none", false),
+        (r"dir C:\d\*.t", true),
+        (r"dir C:\d\*.u", false),
+        (r"dir C:\d\*.u /s /b", true),
+        (r"dir /s/b C:\d\b.u", true),
+        (r"dir C:\d\*.v /s", false),
+        (r"dir /a-d C:\d\*", true),
+        (r"dir /a-d C:\d\sub\*", false),
+        (r"dir /a-d /s C:\d\sub", true),
+        (r"dir /A:-D C:\d\sub", false),
+        (r"dir /ad C:\d\a.t", false),
+        (r"dir /ad /b C:\d", true),
+        // An empty folder has . and .., which /b leaves out.
+        (r"dir C:\d\empty", true),
+        (r"dir C:\d\empty\*", true),
+        (r"dir /ad C:\d\empty", true),
+        (r"dir /b C:\d\empty", false),
+        (r"dir /b C:\d\empty\*.*", false),
+        (r"dir /a /b C:\d\sub", true),
+        (r"dir /b C:\", true),
+        (r"dir", true),
+    ] {
+        let line = format!(r"{start}&& {dir} >nul 2>nul && mkdir C:\yes || mkdir C:\no");
+        let expected = if finds { "yes" } else { "no" };
+        let made = in_cmd(&line).pop();
+        assert_eq!(made, Some(format!(r"folder C:\{expected}")), "{dir}");
+    }
+    let line = format!(r"{start}&& dir /a:h C:\d");
+    assert_eq!(refused(&CMD, &line).0, NotUnderstood);
+    let line = format!(r"{start}&& if exist C:\d\empty\* mkdir C:\x");
+    assert_eq!(refused(&CMD, &line).0, NotUnderstood);
+}
+
+#[test]
+fn what_commands_print_is_not_written_to_a_file() {
+    let start = "echo a>a.txt&& ";
+    for line in [
+        "copy a.txt b.txt >log.txt",
+        "move a.txt b.txt >>log.txt",
+        "mklink l a.txt >log.txt",
+        "(copy a.txt b.txt& echo done)>log.txt",
+        "cls>log.txt",
+    ] {
+        let (kind, why) = refused(&CMD, &format!("{start}{line}"));
+        assert_eq!(kind, NeedsWindows, "{line}: {why}");
+    }
+    for line in [
+        "copy a.txt b.txt >nul",
+        "(copy a.txt b.txt>nul& echo done)>log.txt",
+        "(ren a.txt b.txt& mkdir d& del b.txt& rd d)>log.txt",
+    ] {
+        in_cmd(&format!("{start}{line}"));
+    }
+}
+
+#[test]
+fn robocopy_says_whether_it_copies() {
+    let start = r"mkdir C:\s&& echo a>C:\s\a&& mkdir C:\t&& ";
+    // Exit code 1 for new files, 2 for others that the destination has.
+    for (line, kind) in [
+        (r"robocopy C:\s C:\t", Some(Fails)),
+        (r"robocopy C:\t C:\u", None),
+        (r"robocopy C:\t C:\s", Some(Fails)),
+        (r"echo b>C:\t\b&& robocopy C:\s C:\t", Some(Fails)),
+        (
+            r"(robocopy C:\s C:\t /E || robocopy C:\s C:\t /E)",
+            Some(NotUnderstood),
+        ),
+        (
+            r"(robocopy C:\s C:\t || echo b>C:\s\b)&& robocopy C:\s C:\t || mkdir C:\x",
+            None,
+        ),
+    ] {
+        let found = run_on(image(), &CMD, &format!("{start}{line}"));
+        assert_eq!(found.err().map(|error| error.kind), kind, "{line}");
+    }
+    for (made, code) in [("C:\\t\\b", 3), ("C:\\s\\b", 1), ("C:\\t\\A", 0)] {
+        let line = format!(
+            r"{start}echo b>{made}&& powershell robocopy C:\s C:\t; if ($LASTEXITCODE -eq {code}) {{ mkdir C:\x }}; exit 0"
+        );
+        match code {
+            0 => assert_eq!(refused(&CMD, &line).0, NotUnderstood),
+            _ => assert_eq!(in_cmd(&line).last().unwrap(), r"folder C:\x", "{line}"),
+        }
+    }
+}
+
+#[test]
+fn what_was_left_out_does_not_decide() {
+    for line in [
+        r"npm --version || mkdir C:\x",
+        r"(node --version && mkdir C:\y) || mkdir C:\x",
+        "node --version || exit 0",
+        r"(node --version && mkdir C:\y) || echo none",
+        r"node --version && mkdir C:\y & mkdir C:\x",
+        r"powershell try { node --version; mkdir C:\x } catch { }",
+        r"powershell -Command node --version || mkdir C:\x",
+        r"powershell Get-Service Nope || mkdir C:\x",
+        "powershell node --version; if ($?) { mkdir x }",
+        "powershell node --version; if ($LASTEXITCODE) { mkdir x }",
+        "powershell try { node --version } catch { mkdir x }",
+        "powershell try { Get-Service Nope -ErrorAction Stop } catch { mkdir x }",
+    ] {
+        let (kind, why) = refused(&CMD, line);
+        assert_eq!(kind, NeedsWindows, "{line}: {why}");
+        assert!(why.contains("it depends on whether "), "{why}");
+    }
+    for line in [
+        "node --version && npm --version",
+        "node --version & mkdir C:\\x",
+        "node --version || exit /b 1",
+        "node --version || (echo missing& exit 1)",
+        r"(node --version && mkdir C:\y) || exit 1",
+        r"node --version && npm --version & mkdir C:\x",
+        "node --version || echo none>nul",
+        "powershell node --version; if ($LASTEXITCODE -ne 0) { throw 'x' }; exit $LASTEXITCODE",
+        "powershell node --version; if (-not $?) { exit $LASTEXITCODE }",
+        "powershell try { node --version } catch { Write-Host none; exit 1 }",
+        "powershell try { node --version } catch { Write-Host none }",
+        "powershell try { Get-Service Nope } catch { mkdir x }",
+        "powershell try { node --version; mkdir x } finally { mkdir y }",
+        "powershell node --version; mkdir x; if ($?) { mkdir y }",
+    ] {
+        in_cmd(line);
+    }
+}

@@ -2,6 +2,7 @@ use super::{
     CMD, POWERSHELL, actions_of, describe, image, in_cmd, in_powershell, refused, run_as, run_on,
 };
 use crate::ScriptErrorKind::{Deferred, Fails, NeedsWindows, NotUnderstood};
+use crate::{ImageState, Lookup};
 use wincimg_registry::RegistryData;
 
 const SHA: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
@@ -860,4 +861,191 @@ fn a_package_provider_may_be_installed() {
     assert!(in_powershell("Get-PackageProvider | Out-Null")[0].starts_with("Skip"));
     let line = "Get-PackageProvider -Name NuGet -ForceBootstrap | Out-Null";
     assert_eq!(refused(&POWERSHELL, line).0, NeedsWindows);
+}
+
+/// Content of C:\o.txt after lines of PowerShell, or why they are refused.
+fn written(script: &str) -> Result<String, String> {
+    let tree = run_on(image(), &["powershell", "-Command"], script);
+    let tree = tree.map_err(|error| error.to_string())?;
+    let Lookup::Present(content) = tree.content(&r"C:\o.txt".parse().unwrap()) else {
+        return Err("no file".to_owned());
+    };
+    Ok(String::from_utf8(content).unwrap().replace("\r\n", ";"))
+}
+
+#[test]
+fn a_variable_has_its_type() {
+    for (script, value, expected) in [
+        ("[int]$n = '5'", "$n + 1", "6;"),
+        ("[int]$n = $env:NONE", "$n + 1", "1;"),
+        ("[int]$n = 5; $n = '7'", "$n + 1", "8;"),
+        ("[int]$n = '0x10'; $n += '4'; $n = $n", "$n", "20;"),
+        ("[string]$s = 5", "$s + 1", "51;"),
+        ("[string]$s = 'a','b'", "$s", "a b;"),
+        ("[string]$s = 'a'; $s = $null", "$s -eq $null", "False;"),
+        ("[string]$s = 1; [int]$s = 2", "$s + 1", "3;"),
+        ("[bool]$b = 'False'", "$b", "True;"),
+        ("$b = [int]$a = '5'", "$a + $b", "10;"),
+        ("$b = ($a = 'x') + 'y'", "$a + $b", "xxy;"),
+        ("[array]$a = 'x'", "$a + 'y'", "x;y;"),
+        ("[string[]]$a = 1; $a += 2", "$a[0] + $a[1]", "12;"),
+        ("[int[]]$a = '1','2'", "$a[0] + $a[1]", "3;"),
+        ("[int]$n = 0; foreach ($n in '1','2') { }", "$n + 1", "3;"),
+        // A function or block has variables of its own.
+        ("[int]$n = 5; & { $n = '7'; $n + 1 | Out-Null }", "$n", "5;"),
+        ("[int]$n = 5; function f { $n = '7'; $n + 1 }", "f", "71;"),
+        ("function f([string]$s) { $s + 1 }", "f 5", "51;"),
+        (
+            "function f { param([string]$s) $s -eq $null }",
+            "f",
+            "False;",
+        ),
+        // What is not supported is only refused where it is used.
+        ("[version]$v = '1.2'", "'x'", "x;"),
+        ("[hashtable]$t = @{ a = 'b' }", "$t.a", "b;"),
+    ] {
+        let line = format!("{script}; Set-Content C:\\o.txt ({value})");
+        assert_eq!(written(&line), Ok(expected.to_owned()), "{line}");
+    }
+    for script in [
+        "[int]$n = 'abc'",
+        "[int]$n = '5.5'",
+        "[int]$n = '1kb'",
+        "[int]$n = 3000000000",
+        "[double]$n = '1.5'",
+        "[version]$n = '1.2'",
+    ] {
+        let line = format!("{script}; Set-Content C:\\o.txt $n");
+        assert_eq!(refused(&POWERSHELL, &line).0, NotUnderstood, "{line}");
+    }
+    let checked = format!(
+        "curl https://e.com/a -OutFile C:\\a; [string]$h = (Get-FileHash C:\\a).Hash; if ($h -ne '{SHA}') {{ exit 1 }}"
+    );
+    assert!(in_powershell(&checked)[1].starts_with("verify "));
+}
+
+#[test]
+fn a_text_that_is_compared_with_a_number_becomes_one() {
+    for (test, expected) in [
+        ("0 -eq ''", "True"),
+        ("0 -ne ''", "False"),
+        ("5 -eq '5.0'", "True"),
+        ("5 -eq ' 5 '", "True"),
+        ("16 -eq '0x10'", "True"),
+        ("5 -eq 'five'", "False"),
+        ("'5.0' -eq 5", "False"),
+        ("1 -eq $true", "True"),
+    ] {
+        let line = format!("Set-Content C:\\o.txt ({test})");
+        assert_eq!(written(&line), Ok(format!("{expected};")), "{test}");
+    }
+    let line = "if (5 -eq '5.4') { mkdir C:\\x }";
+    assert_eq!(refused(&POWERSHELL, line).0, NotUnderstood);
+}
+
+#[test]
+fn finally_runs_after_exit() {
+    for script in [
+        "try { throw 'x' } catch { exit 0 } finally { Set-Content C:\\o.txt f }",
+        "try { exit 0 } finally { Set-Content C:\\o.txt f }; Set-Content C:\\o.txt no",
+        "function f { try { return } finally { Set-Content C:\\o.txt f } }; f",
+        // It has the last command.
+        "try { Remove-Item C:\\none } finally { Set-Content C:\\o.txt f }",
+    ] {
+        assert_eq!(written(script), Ok("f;".to_owned()), "{script}");
+    }
+    let (kind, why) = refused(&POWERSHELL, "try { exit 3 } finally { mkdir C:\\x }");
+    assert_eq!(
+        (kind, why.as_str()),
+        (Fails, "the line ends with exit code 3")
+    );
+}
+
+#[test]
+fn a_list_is_no_text_of_a_parameter() {
+    for line in [
+        "New-Item -Type Directory -Path C:\\ -Name 'a','b'",
+        "New-Item C:\\x.txt -Value 'a','b'",
+        "Join-Path C:\\a 'b','c'",
+        "Rename-Item C:\\work 'a','b'",
+    ] {
+        assert_eq!(refused(&POWERSHELL, line).0, NotUnderstood, "{line}");
+    }
+    let line = r#"$l = 'b','c'; mkdir (Join-Path C:\a \"$l\")"#;
+    assert_eq!(in_powershell(line), [r"folder C:\a\b c"]);
+}
+
+#[test]
+fn a_filter_is_one_of_windows() {
+    let start = r"mkdir C:\d; 'a.htm', 'b' | % { Set-Content C:\d\$_ 1 }; ";
+    let of = |rest: &str| in_powershell(&format!("{start}{rest}"))[3..].to_vec();
+    assert_eq!(
+        of(r"Get-ChildItem C:\d -Filter *.htm | Remove-Item"),
+        [r"delete C:\d\a.htm"]
+    );
+    assert_eq!(of(r"gci C:\d *. | rm"), [r"delete C:\d\b"]);
+    assert_eq!(of(r"gci C:\d\b* | rm"), [r"delete C:\d\b"]);
+    assert_eq!(of(r"gci C:\d\?? | rm"), [""; 0]);
+    for rest in [
+        r"Set-Content C:\d\c.html 1; Get-ChildItem C:\d -Filter *.htm | Remove-Item",
+        r"gci C:\d\* -Filter *.htm | rm",
+    ] {
+        let line = format!("{start}{rest}");
+        assert_eq!(refused(&POWERSHELL, &line).0, NotUnderstood, "{rest}");
+    }
+    assert_eq!(refused(&POWERSHELL, r"gci C:\none -Filter *.htm").0, Fails);
+}
+
+#[test]
+fn a_folder_is_copied_over_another_only_with_force() {
+    let start = r"mkdir C:\s\d, C:\t\d; Set-Content C:\s\d\f.txt 1; ";
+    for source in [r"C:\s\d", r"C:\s\*"] {
+        let line = format!(r"{start}Copy-Item {source} C:\t -Recurse");
+        assert_eq!(refused(&POWERSHELL, &line).0, Fails, "{line}");
+        let copied = [r"copy C:\s\d to C:\t\d", r"folder C:\x"];
+        assert_eq!(
+            in_powershell(&format!("{line} -Force; mkdir C:\\x"))[3..],
+            copied
+        );
+        // Otherwise the files are copied after the error, too.
+        let lenient = ["powershell", "-Command"];
+        assert_eq!(
+            actions_of(&lenient, &format!("{line}; mkdir C:\\x"))[3..],
+            copied
+        );
+        assert_eq!(refused(&lenient, &line).0, Fails);
+    }
+}
+
+#[test]
+fn an_error_of_powershell_is_an_exit_code_to_its_caller() {
+    for script in ["throw 'x'", "Remove-Item C:\\none -ErrorAction Stop"] {
+        for line in [
+            format!("powershell -Command \"{script}\" || mkdir C:\\x"),
+            format!("powershell -Command \"{script}\" & mkdir C:\\x & exit 0"),
+            format!("powershell powershell -Command \\\"{script}\\\"; mkdir C:\\x"),
+        ] {
+            assert_eq!(in_cmd(&line), [r"folder C:\x"], "{line}");
+        }
+    }
+    assert_eq!(
+        refused(&CMD, "powershell throw 'x' && mkdir C:\\x"),
+        (Fails, "throw: the script throws an error".to_owned())
+    );
+}
+
+#[test]
+fn a_value_of_the_registry_without_data_is_zero_or_empty() {
+    let start =
+        "New-Item HKLM:\\SOFTWARE\\x -Force | Out-Null; New-ItemProperty HKLM:\\SOFTWARE\\x n";
+    for (kind, expected) in [
+        ("DWord", "REG_DWORD Dword(0)"),
+        ("QWord", "REG_QWORD Qword(0)"),
+        ("String", "REG_SZ "),
+    ] {
+        let made = in_powershell(&format!("{start} -PropertyType {kind}"));
+        assert_eq!(made[1], format!(r"set HKLM\SOFTWARE\x n = {expected}"));
+    }
+    let line = format!("{start} -PropertyType DWord -Value 1.5");
+    assert_eq!(refused(&POWERSHELL, &line).0, NotUnderstood);
 }

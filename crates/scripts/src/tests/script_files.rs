@@ -368,6 +368,15 @@ fn variables_and_exit_codes_of_a_batch_file_are_those_of_cmd() {
         actions(&CMD, with(&[ends]), r"C:\e.bat || mkdir C:\b"),
         [r"folder C:\a", r"folder C:\b"]
     );
+    // What was left out succeeds where its failure would fail the build.
+    let checks = (
+        r"C:\v.bat",
+        "node --version\r\nif errorlevel 1 exit /b 1\r\nif %errorlevel% neq 0 exit /b %errorlevel%\r\n",
+    );
+    assert_eq!(
+        actions(&CMD, with(&[checks]), r"C:\v.bat"),
+        [r#"Skip("node --version")"#]
+    );
     // exit without /b ends the cmd that called it.
     let quits = (r"C:\q.bat", "exit 0");
     assert_eq!(
@@ -407,6 +416,14 @@ fn what_a_batch_file_needs_is_told_with_its_line() {
         ("rem ^\r\nmkdir C:\\a\r\n", NotUnderstood),
         ("for /f %%i in (a) do mkdir %%i\r\n", NotUnderstood),
         ("C:\\b.bat\r\n", NotUnderstood),
+        (
+            "node --version\r\nif %errorlevel% neq 0 mkdir C:\\a\r\n",
+            NeedsWindows,
+        ),
+        (
+            "node --version\r\nif errorlevel 1 mkdir C:\\a\r\n",
+            NeedsWindows,
+        ),
     ] {
         let (kind, why) = error(&CMD, with(&[(r"C:\b.bat", text)]), r"C:\b.bat");
         assert_eq!(kind, expected, "{text}: {why}");

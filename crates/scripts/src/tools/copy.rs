@@ -114,22 +114,74 @@ pub(super) fn robocopy(machine: &mut Process<'_>, words: &[String]) -> Result<i3
         }
         PathState::Folder => {}
     }
-    let has_anything = match machine.image.names(&from) {
-        Lookup::Present(names) => !names.is_empty(),
-        Lookup::Deferred(Deferred) => true,
-        Lookup::Absent | Lookup::Unknown => {
-            return Err(ScriptError::unknown(format!(
-                "the content of {from} is unknown"
-            )));
-        }
-    };
-    if switches.iter().any(|switch| switch == "/e") {
+    let is_deep = switches.iter().any(|switch| switch == "/e");
+    let mut seen = Comparison::default();
+    compare(machine, &from, &to, is_deep, &mut seen)?;
+    if !seen.has_new && seen.has_both {
+        return Err(ScriptError::unclear(format!(
+            "whether it copies the files that {to} has depends on their times, and its exit code on that"
+        )));
+    }
+    if is_deep {
         copy_to(machine, from, to)?;
     } else {
         files_into(machine, &from, "*", &to)?;
     }
     // Copied files make the exit code 1 or more, which fails a line that does not handle it.
-    Ok(i32::from(has_anything))
+    Ok(i32::from(seen.has_new) + 2 * i32::from(seen.has_more))
+}
+
+/// What decides the exit code of `robocopy`.
+#[derive(Default)]
+struct Comparison {
+    /// The destination lacks something, or what it lacks is known only after a download.
+    has_new: bool,
+    /// A file is in both.
+    has_both: bool,
+    /// The destination has something else.
+    has_more: bool,
+}
+
+fn compare(
+    machine: &mut Process<'_>,
+    from: &ImagePath,
+    to: &ImagePath,
+    is_deep: bool,
+    seen: &mut Comparison,
+) -> Result<(), ScriptError> {
+    machine.step()?;
+    let names = |folder: &ImagePath| match machine.image.names(folder) {
+        Lookup::Present(names) => Ok(Some(names)),
+        Lookup::Deferred(Deferred) => Ok(None),
+        Lookup::Absent | Lookup::Unknown => Err(ScriptError::unknown(format!(
+            "the content of {folder} is unknown"
+        ))),
+    };
+    let Some(sources) = names(from)? else {
+        seen.has_new = true;
+        return Ok(());
+    };
+    let existing = match machine.path_state(to)? {
+        PathState::Folder => names(to)?.unwrap_or_default(),
+        PathState::Absent | PathState::File | PathState::Deferred => Vec::new(),
+    };
+    let has = |names: &[String], name: &str| {
+        let lower = name.to_lowercase();
+        names.iter().any(|own| own.to_lowercase() == lower)
+    };
+    seen.has_more |= existing.iter().any(|name| !has(&sources, name));
+    for name in &sources {
+        let path = child(from, name)?;
+        let is_folder = machine.path_state(&path)? == PathState::Folder;
+        if !has(&existing, name) {
+            seen.has_new = true;
+        } else if !is_folder {
+            seen.has_both = true;
+        } else if is_deep {
+            compare(machine, &path, &child(to, name)?, is_deep, seen)?;
+        }
+    }
+    Ok(())
 }
 
 fn switches(words: &[String]) -> (Vec<String>, Vec<String>) {

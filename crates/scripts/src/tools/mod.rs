@@ -71,8 +71,7 @@ pub(super) fn command_line(
                 .map(|word| word.as_str().to_owned())
                 .collect();
             if shell == "pwsh" && prints_version(&words) {
-                machine.apply(ImageAction::Skip(line.as_str().to_owned()))?;
-                return Ok(0);
+                return machine.skip(line.as_str().to_owned());
             }
             powershell::run(machine, &arguments, shell == "pwsh")
         }
@@ -179,14 +178,8 @@ pub(super) fn tool(
         "choco" if !prints_version(words) => chocolatey::run(machine, words),
         "cinst" => chocolatey::run(machine, &[&["install".to_owned()], words].concat()),
         "refreshenv" if words.is_empty() && machine.image.feed() != PackageFeed::None => Ok(0),
-        "dotnet" if prints_facts(words) => {
-            machine.apply(ImageAction::Skip(format!("{name} {}", words.join(" "))))?;
-            Ok(0)
-        }
-        _ if prints_version(words) => {
-            machine.apply(ImageAction::Skip(format!("{name} {}", words.join(" "))))?;
-            Ok(0)
-        }
+        "dotnet" if prints_facts(words) => machine.skip(format!("{name} {}", words.join(" "))),
+        _ if prints_version(words) => machine.skip(format!("{name} {}", words.join(" "))),
         _ => other_program(machine, name, words),
     }
 }

@@ -132,12 +132,15 @@ fn a_fix_that_keeps_the_image_makes_it_start() {
         .flat_map(|host| versions.iter().map(move |image| (*host, *image)));
     for (version, image) in pairs {
         for edition in [WindowsEdition::Server, WindowsEdition::Client] {
-            let host = HostBuild { version, edition };
+            let host = HostBuild {
+                edition,
+                ..HostBuild::new(version)
+            };
             let fixed = match check(Some(host), Some(image), Isolation::Process).fix {
                 Some(Fix::PatchHost { to, .. }) => {
                     let patched = HostBuild {
-                        version: to,
                         edition,
+                        ..HostBuild::new(to)
                     };
                     check(Some(patched), Some(image), Isolation::Process)
                 }
@@ -183,8 +186,8 @@ fn the_invariants_hold_for_every_pair_of_listed_versions() {
     for &host in &versions {
         for &image in &versions {
             let hosted = HostBuild {
-                version: host,
                 edition: WindowsEdition::Server,
+                ..HostBuild::new(host)
             };
             let process = check(Some(hosted), Some(image), Isolation::Process);
             let hyperv = check(Some(hosted), Some(image), Isolation::HyperV);
@@ -214,8 +217,8 @@ fn the_invariants_hold_for_every_pair_of_listed_versions() {
                 crossings += 1;
                 let other_way = check(
                     Some(HostBuild {
-                        version: image,
                         edition: WindowsEdition::Server,
+                        ..HostBuild::new(image)
                     }),
                     Some(host),
                     Isolation::Process,
@@ -409,8 +412,8 @@ fn every_pair_of_builds_is_judged_as_containerd_judges_it() {
     builds.extend([10240, 30000]);
     for &build in &builds {
         let host = HostBuild {
-            version: WindowsVersion::new(build, 100_000),
             edition: WindowsEdition::Server,
+            ..HostBuild::new(WindowsVersion::new(build, 100_000))
         };
         for &image in &builds {
             let verdict = check(

@@ -35,6 +35,9 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
         json::check(rule, step, &line, findings);
         return;
     };
+    if continues_outside(&line) {
+        return;
+    }
     if let Some(message) = nested_quotes(&line) {
         let place = problems[0].line;
         report(rule, step.instruction, message, place, None, findings);
@@ -60,6 +63,28 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
             findings,
         );
     }
+}
+
+/// Returns true for a nested PowerShell whose script begins with a setting of the process: without the
+/// quotes that one gets the setting, and the outer PowerShell runs the rest to the same effect.
+fn continues_outside(line: &SourceLine) -> bool {
+    let (parts, _) = line.parts();
+    let [part] = parts.as_slice() else {
+        return false;
+    };
+    let text = line.text.trim_end();
+    let program = text.split_whitespace().next().unwrap_or_default();
+    let is_shell = matches!(program_name(program).as_str(), "powershell" | "pwsh");
+    if !is_shell || part.close.at + 1 != text.len() {
+        return false;
+    }
+    let inside = &text[part.open.at + 1..part.close.at];
+    inside.split_once(';').is_some_and(|(first, _)| {
+        let lower = first.to_ascii_lowercase();
+        let is_setting = lower.contains("servicepointmanager]::securityprotocol")
+            || lower.trim_start().starts_with("set-executionpolicy");
+        is_setting && !first.contains(['(', '$', '{', '|', '\'', '@'])
+    })
 }
 
 /// Advice for a shell whose command has quotes in quotes.

@@ -63,6 +63,14 @@ impl<'a> Keys<'a> {
         value.of_image()
     }
 
+    /// Keys that a line gave a value of this name.
+    pub(super) fn with_value(&self, name: &str) -> impl Iterator<Item = &KeyPath> {
+        self.changes().filter_map(move |edit| match edit {
+            RegistryEdit::SetValue { key, name: own, .. } if eq_ignore_case(own, name) => Some(key),
+            _ => None,
+        })
+    }
+
     /// Names of the values of a key.
     pub(super) fn value_names(&self, key: &KeyPath) -> Lookup<Vec<String>> {
         if self.key(key) == Lookup::Absent {
@@ -105,7 +113,7 @@ impl<'a> Keys<'a> {
     }
 }
 
-fn is_same(one: &KeyPath, other: &KeyPath) -> bool {
+pub(super) fn is_same(one: &KeyPath, other: &KeyPath) -> bool {
     one.components().len() == other.components().len() && is_within(one, other)
 }
 

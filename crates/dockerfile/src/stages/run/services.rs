@@ -1,6 +1,7 @@
 //! Services that a line creates, changes or deletes.
 
-use wincimg_registry::{RegistryData, RegistryEdit, TypedData};
+use wincimg_registry::name_folding::eq_ignore_case;
+use wincimg_registry::{KeyPath, RegistryData, RegistryEdit, TypedData};
 use wincimg_scripts::{
     Deferred, ImageState as _, Lookup, ScriptError, ServiceChange, ServiceFailure, ServiceStart,
 };
@@ -8,11 +9,18 @@ use wincimg_windows::invalid::InvalidText;
 use wincimg_windows::service::{FailureActions, ServiceName, ServiceSettings, StartType};
 
 use super::RunState;
+use super::keys::is_same;
+
+/// Value of a service's key.
+const DISPLAY_NAME: &str = "DisplayName";
 
 impl RunState<'_> {
     pub(super) fn service(&mut self, service: &ServiceChange) -> Result<(), ScriptError> {
         let name: ServiceName = service.name.parse().map_err(not_understood)?;
         let settings = settings(service)?;
+        if let Some(display_name) = &service.display_name {
+            self.check_display_name(display_name, &name)?;
+        }
         let key = name.key();
         let mut edits = match (self.key(&key), service.is_new) {
             (Lookup::Present(()), true) => {
@@ -47,6 +55,28 @@ impl RunState<'_> {
         self.check_service_exists(&name)?;
         let edit = RegistryEdit::DeleteKey { key: name.key() };
         self.registry.edits.push(edit);
+        Ok(())
+    }
+
+    /// A display name is that of one service, and no other service has it as its name. Those of the
+    /// base are mostly in resources of its programs.
+    fn check_display_name(&self, text: &str, name: &ServiceName) -> Result<(), ScriptError> {
+        let own = name.key();
+        let is_name = text.parse::<ServiceName>().is_ok_and(|other| {
+            !is_same(&other.key(), &own) && self.key(&other.key()) == Lookup::Present(())
+        });
+        let has_it = |key: &KeyPath| matches!(self.value(key, DISPLAY_NAME), Lookup::Present(data) if matches!(data.typed(), TypedData::Text(other) if eq_ignore_case(&other, text)));
+        let above = |key: &KeyPath| {
+            let mut above = key.clone();
+            above.pop();
+            above
+        };
+        let is_other = |key: &KeyPath| !is_same(key, &own) && is_same(&above(key), &above(&own));
+        let mut keys = self.registry.with_value(DISPLAY_NAME);
+        if is_name || keys.any(|key| is_other(key) && has_it(key)) {
+            let why = format!("another service has the name or display name {text:?}");
+            return Err(ScriptError::fails(why));
+        }
         Ok(())
     }
 

@@ -1,0 +1,189 @@
+//! `BuildKit` as a worker.
+
+use wincimg_common::diagnose::{Blame, BoxError, Problem};
+use wincimg_common::untrusted::password;
+use wincimg_oci::document::Document;
+use wincimg_oci::reference::{Reference, repository_of};
+use wincimg_oci::remote::DaemonCredential;
+use wincimg_oci::store::Source;
+use wincimg_windows::compat::{HostBuild, Isolation, VerdictOutcome, check};
+use wincimg_windows::version::WindowsVersion;
+
+use super::CacheRepository;
+use super::in_daemon::{NOT_KEPT, no_place};
+use super::worker::{WindowsBuild, WindowsWorker};
+use crate::build::{BuildContext, EngineOptions};
+use crate::buildkit::{Buildctl, BuildctlBuild, BuildkitAddress, DaemonWorker};
+use crate::docker::{DockerBuildOptions, host_of, is_loopback};
+use crate::notice::Notice;
+
+/// `BuildKit`'s daemon on Windows.
+pub(super) struct BuildkitWorker {
+    client: Buildctl,
+    options: DockerBuildOptions,
+    /// The version of Windows of its host, if it is known.
+    host: Option<HostBuild>,
+}
+
+impl BuildkitWorker {
+    /// Connects to a daemon that runs Windows containers.
+    pub(super) async fn connect(
+        address: BuildkitAddress,
+        options: &EngineOptions,
+        ctx: &BuildContext<'_>,
+    ) -> Result<Self, BoxError> {
+        let client = Buildctl::new(address);
+        let workers = client.workers().await?;
+        let address = client.address();
+        let of_windows = workers
+            .iter()
+            .find(|worker| worker.systems().any(|system| system == "windows"));
+        let Some(worker) = of_windows else {
+            let mut systems: Vec<&str> = workers.iter().flat_map(DaemonWorker::systems).collect();
+            systems.dedup();
+            let systems = systems.join(" and ");
+            let problem =
+                format!("BuildKit at {address} runs {systems} containers: expected windows");
+            return Err(Problem::new("windows/needed", problem)
+                .hint("name BuildKit on Windows with --builder, or a Docker daemon with --docker-host")
+                .into());
+        };
+        let version = worker.windows_version();
+        let version = version.and_then(|it| it.parse::<WindowsVersion>().ok());
+        ctx.reporter.warn(&Notice::BuildkitOnWindows {
+            address: &address.to_string(),
+            version: worker.version(),
+        });
+        Ok(Self {
+            host: version.and_then(|it| HostBuild::of_product(it, "")),
+            client,
+            options: options.docker.clone(),
+        })
+    }
+
+    /// Checks that steps on an image can run there, as far as that is known.
+    fn check_base(&self, version: WindowsVersion) -> Result<(), Problem> {
+        let verdict = check(self.host, Some(version), Isolation::Process);
+        tracing::debug!("buildkit: {}", verdict.reason());
+        if verdict.outcome != VerdictOutcome::Incompatible {
+            return Ok(());
+        }
+        let (address, reason) = (self.client.address(), verdict.reason());
+        let problem = format!("BuildKit at {address} cannot run the base: {reason}");
+        Err(Problem::new("daemon/cannot-run", problem)
+            .hint("build on a host of the base's version, or with a Docker daemon"))
+    }
+
+    /// The proxies among the given build arguments.
+    fn proxies(&self) -> Result<Vec<(&str, &str)>, Problem> {
+        let given = self.options.arguments.iter();
+        let proxies = given.filter(|(name, _)| name.to_ascii_lowercase().ends_with("_proxy"));
+        let proxies = proxies.map(|(name, value)| match password(value) {
+            None => Ok((name.as_str(), value.as_str())),
+            Some(_) => {
+                let problem = format!(
+                    "the proxy {name} has a password, which buildctl would show in the process list"
+                );
+                Err(Problem::new("usage", problem)
+                    .blame(Blame::Request)
+                    .hint("configure the proxy of the daemon's machine, or remove the password"))
+            }
+        });
+        proxies.collect()
+    }
+
+    /// Credentials for the registries of the images.
+    async fn credentials(
+        &self,
+        build: &WindowsBuild<'_>,
+        repository: &CacheRepository,
+        ctx: &BuildContext<'_>,
+    ) -> Result<Vec<DaemonCredential>, BoxError> {
+        let mut hosts = vec![repository.registry.host()];
+        let ground = build.ground.base.reference.as_ref();
+        hosts.extend(ground.map(Reference::registry));
+        hosts.sort_unstable();
+        hosts.dedup();
+        let address = self.client.address();
+        let mut found = Vec::new();
+        for host in hosts {
+            if is_loopback(host_of(host)) && !address.is_on_this_machine() {
+                let problem = format!(
+                    "the registry {host} is on this machine, but BuildKit at {address} would look \
+                     for it on its own machine"
+                );
+                return Err(Problem::new("daemon/another-machine", problem)
+                    .hint(
+                        "name the registry by this machine's name or address, as the daemon's \
+                         machine reaches it",
+                    )
+                    .into());
+            }
+            let ping = ctx.registry.ping(host).await?;
+            let readable = self.client.is_readable();
+            found.extend(ctx.registry.daemon_credential(&ping, readable).await?);
+        }
+        Ok(found)
+    }
+}
+
+impl WindowsWorker for BuildkitWorker {
+    async fn run(
+        &self,
+        build: &WindowsBuild<'_>,
+        ctx: &BuildContext<'_>,
+    ) -> Result<String, BoxError> {
+        let base = &build.ground.base;
+        if let Some(version) = base.os_version {
+            self.check_base(version)?;
+        }
+        let segment = build.segment;
+        let dockerfile = segment.dockerfile_with_values(&base.label());
+        let dockerfile = dockerfile.map_err(|name| {
+            let problem = format!("the build argument {name} has several lines");
+            Problem::new("dockerfile/request", problem)
+                .blame(Blame::Request)
+                .hint(
+                    "BuildKit takes arguments of one line: name a Docker daemon with --docker-host",
+                )
+        })?;
+        let layers = segment.layer_numbers();
+        let repository = build.repository.ok_or_else(|| no_place(NOT_KEPT))?;
+        let reference = repository.reference(build.tag)?;
+        let name = format!("{}:{}", repository_of(&reference), build.tag);
+        let (arguments, credentials) = (
+            self.proxies()?,
+            self.credentials(build, repository, ctx).await?,
+        );
+        let image = BuildctlBuild {
+            dockerfile: &dockerfile,
+            layers: &layers,
+            count: segment.instruction_count(),
+            name: &name,
+            arguments: &arguments,
+            credentials: &credentials,
+            no_cache: self.options.no_cache,
+        };
+        let digest = self.client.build(&image, ctx.progress.as_ref()).await?;
+        // Its layers are compared by the caller.
+        let pushed = repository.reference(&format!("{}@{digest}", build.tag))?;
+        let source = Source::Registry(ctx.registry.repository(&pushed));
+        let Document::Manifest(manifest) = source.resolve(pushed.digest()).await? else {
+            let problem = format!("{pushed} is an index: expected an image");
+            return Err(Problem::new("daemon/answer", problem).into());
+        };
+        let made = source.image(*manifest).await?;
+        let config = made.config();
+        let (os, version) = (config.os.as_str(), config.os_version.as_deref());
+        let expected = base.version_text();
+        if os != "windows" || version != expected.as_deref() {
+            let problem = format!(
+                "BuildKit built an image of {os} {}: expected windows {}",
+                version.unwrap_or_default(),
+                expected.unwrap_or_default()
+            );
+            return Err(Problem::new("daemon/other-base", problem).into());
+        }
+        Ok(digest)
+    }
+}

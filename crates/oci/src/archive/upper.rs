@@ -1,0 +1,343 @@
+//! Reads the upper layers of an image from a docker-archive while it is received: what a daemon
+//! saves begins with gigabytes of a base that is known, which are not kept.
+
+use std::collections::{HashMap, HashSet};
+use std::io::{self, Cursor, Read, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use wincimg_common::files::{self, Spool};
+
+use super::error::DockerArchiveError;
+use super::format::{SavedImage, blob_member};
+use super::read::{link_target, normalised};
+use crate::document::{Digest, Hasher, Image, ImageConfig, MAX_DOCUMENT, Verbatim};
+use crate::stream::StreamError;
+
+/// Larger files are on disk.
+const IN_MEMORY: u64 = 256 * 1024;
+
+/// Number of links to follow.
+const MAX_LINKS: usize = 8;
+
+/// An image's configuration, and its layers above another image.
+#[derive(Debug)]
+pub struct UpperLayers {
+    /// The configuration.
+    pub config: Verbatim<ImageConfig>,
+    /// The layers, from the lowest on.
+    pub layers: Vec<UpperLayer>,
+}
+
+/// A layer as it was saved.
+#[derive(Debug)]
+pub struct UpperLayer {
+    /// Digest of its tar.
+    pub diff_id: Digest,
+    /// Its bytes, not verified; none if the image below has the same layer.
+    pub bytes: Option<Arc<SavedBytes>>,
+}
+
+/// Bytes of a file in an archive.
+#[derive(Debug)]
+pub enum SavedBytes {
+    /// A small file.
+    Memory(Bytes),
+    /// A large one.
+    Disk(Spool),
+}
+
+impl SavedBytes {
+    /// Opens a reader of the bytes.
+    pub fn open(&self) -> io::Result<Box<dyn Read + Send>> {
+        Ok(match self {
+            Self::Memory(bytes) => Box::new(Cursor::new(bytes.clone())),
+            Self::Disk(spool) => Box::new(files::open(spool.path())?),
+        })
+    }
+}
+
+impl UpperLayers {
+    /// Reads an archive of one image on top of `below`; `name` is for messages. This uses the disk:
+    /// call it outside of asynchronous code.
+    pub fn read(name: &str, input: impl Read, below: &Image) -> Result<Self, DockerArchiveError> {
+        let archive = Archive::read(name, input, below)?;
+        let saved = archive.document("manifest.json")?;
+        let saved: Vec<SavedImage> = serde_json::from_slice(&saved)
+            .map_err(|error| archive.broken(format!("its manifest.json is damaged: {error}")))?;
+        let [image] = saved.as_slice() else {
+            let count = saved.len();
+            return Err(archive.broken(format!("it has {count} images: expected one")));
+        };
+        let config = archive.document(&image.config)?;
+        let config = Verbatim::<ImageConfig>::parse(config).map_err(|source| {
+            DockerArchiveError::Document {
+                path: archive.path.clone(),
+                member: image.config.clone(),
+                source: Box::new(source),
+            }
+        })?;
+        let members = image.layers.as_deref().unwrap_or_default();
+        let known = &below.config().rootfs.diff_ids;
+        let diff_ids = &config.rootfs.diff_ids;
+        if members.len() != diff_ids.len() || !diff_ids.starts_with(known) {
+            return Err(archive.broken("its layers are not those of the image".to_owned()));
+        }
+        let upper = members.iter().zip(diff_ids).skip(known.len());
+        let layers = upper.map(|(member, diff_id)| {
+            let bytes = archive.get(member).cloned();
+            if bytes.is_none() && !known.contains(diff_id) {
+                return Err(archive.lacks(member));
+            }
+            Ok(UpperLayer {
+                diff_id: diff_id.clone(),
+                bytes,
+            })
+        });
+        let layers = layers.collect::<Result<_, _>>()?;
+        Ok(Self { config, layers })
+    }
+}
+
+/// The files of an archive, without those of known layers.
+struct Archive {
+    path: PathBuf,
+    files: HashMap<String, Arc<SavedBytes>>,
+    links: HashMap<String, String>,
+}
+
+impl Archive {
+    fn read(name: &str, input: impl Read, below: &Image) -> Result<Self, DockerArchiveError> {
+        let mut archive = Self {
+            path: name.into(),
+            files: HashMap::new(),
+            links: HashMap::new(),
+        };
+        let blobs = below.manifest().layers.iter().map(|layer| &layer.digest);
+        let known: HashSet<&Digest> = blobs.chain(&below.config().rootfs.diff_ids).collect();
+        let skipped: HashSet<String> = known.iter().map(|digest| blob_member(digest)).collect();
+        let path = archive.path.clone();
+        let unreadable = |source| DockerArchiveError::Read {
+            path: path.clone(),
+            source,
+        };
+        let mut tar = tar::Archive::new(input);
+        for entry in tar.entries().map_err(unreadable)? {
+            let mut entry = entry.map_err(unreadable)?;
+            let kind = entry.header().entry_type();
+            let name = normalised(&String::from_utf8_lossy(&entry.path_bytes()));
+            if let Some(target) = entry.link_name_bytes()
+                && (kind.is_symlink() || kind.is_hard_link())
+            {
+                let target = link_target(&name, &target, kind.is_symlink());
+                archive.links.insert(name, target);
+            } else if (kind.is_file() || kind.is_contiguous()) && !skipped.contains(&name) {
+                let bytes = if entry.size() <= IN_MEMORY {
+                    let mut bytes = Vec::new();
+                    entry.read_to_end(&mut bytes).map_err(unreadable)?;
+                    SavedBytes::Memory(bytes.into())
+                } else {
+                    let folder = std::env::temp_dir();
+                    let spool = Spool::in_folder(&folder)
+                        .map_err(|source| StreamError::write(&folder, source))?;
+                    // An older daemon does not name layers by their digests.
+                    let digest = save(&mut entry, &spool)
+                        .map_err(|source| StreamError::write(&folder, source))?;
+                    if known.contains(&digest) {
+                        continue;
+                    }
+                    SavedBytes::Disk(spool)
+                };
+                archive.files.insert(name, Arc::new(bytes));
+            }
+        }
+        Ok(archive)
+    }
+
+    /// The file of that name, or that it links to.
+    fn get(&self, name: &str) -> Option<&Arc<SavedBytes>> {
+        let mut name = normalised(name);
+        for _ in 0..MAX_LINKS {
+            if let Some(found) = self.files.get(&name) {
+                return Some(found);
+            }
+            name.clone_from(self.links.get(&name)?);
+        }
+        None
+    }
+
+    fn document(&self, name: &str) -> Result<Bytes, DockerArchiveError> {
+        match self.get(name).map(AsRef::as_ref) {
+            Some(SavedBytes::Memory(bytes)) => Ok(bytes.clone()),
+            Some(SavedBytes::Disk(spool)) => {
+                let read = files::read(spool.path(), MAX_DOCUMENT);
+                let read = read.map_err(|source| DockerArchiveError::Read {
+                    path: self.path.clone(),
+                    source,
+                })?;
+                Ok(read.into())
+            }
+            None => Err(self.lacks(name)),
+        }
+    }
+
+    fn lacks(&self, name: &str) -> DockerArchiveError {
+        DockerArchiveError::Unusable {
+            path: self.path.clone(),
+            problem: format!("lacks {name}"),
+        }
+    }
+
+    fn broken(&self, reason: String) -> DockerArchiveError {
+        DockerArchiveError::NotAnArchive {
+            path: self.path.clone(),
+            reason,
+        }
+    }
+}
+
+/// Writes the rest of a reader to a file, and returns its digest.
+fn save(reader: &mut impl Read, spool: &Spool) -> io::Result<Digest> {
+    let mut hasher = Hasher::default();
+    let mut file = spool.file();
+    let mut buffer = vec![0; 256 * 1024];
+    loop {
+        match reader.read(&mut buffer) {
+            Ok(0) => return Ok(hasher.finish()),
+            Ok(read) => {
+                hasher.update(&buffer[..read]);
+                file.write_all(&buffer[..read])?;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::document::{Descriptor, History, ManifestFormat, NewLayer, Platform, sha256};
+
+    fn on(image: &Image, tar: &[u8]) -> Image {
+        let diff_id = sha256(tar);
+        let layer = NewLayer {
+            blob: Descriptor::new("x", sha256(&[b"gzip", tar].concat()), 9),
+            diff_id,
+            history: History::default(),
+        };
+        image.append_layer(layer).unwrap()
+    }
+
+    /// A base of one layer, and an image with one more.
+    fn images() -> (Image, Image) {
+        let platform = Platform::windows("10.0.17763.973");
+        let image = Image::empty(ManifestFormat::Oci, platform).unwrap();
+        let base = on(&image, &base_tar());
+        let upper = on(&base, b"upper");
+        (base, upper)
+    }
+
+    /// Larger than what stays in memory.
+    fn base_tar() -> Vec<u8> {
+        vec![7; 300 * 1024]
+    }
+
+    fn archive(files: &[(&str, &[u8])], link: Option<(&str, &str)>) -> Vec<u8> {
+        let mut tar = tar::Builder::new(Vec::new());
+        for (name, bytes) in files {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(bytes.len() as u64);
+            tar.append_data(&mut header, name, *bytes).unwrap();
+        }
+        if let Some((name, target)) = link {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(0);
+            header.set_entry_type(tar::EntryType::Symlink);
+            tar.append_link(&mut header, name, target).unwrap();
+        }
+        tar.into_inner().unwrap()
+    }
+
+    fn text(layer: &UpperLayer) -> String {
+        let bytes = layer.bytes.as_ref().unwrap();
+        io::read_to_string(bytes.open().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn only_the_layers_above_are_kept_in_old_and_new_archives() {
+        let (base, upper) = images();
+        let config = upper.config().bytes();
+        let listed = |layers: [&str; 2]| json!([{"Config": "c.json", "Layers": layers}]);
+        let old = listed(["a/layer.tar", "b/layer.tar"]).to_string();
+        let blobs = upper.config().rootfs.diff_ids.iter().map(blob_member);
+        let blobs: Vec<String> = blobs.collect();
+        let new = listed([&blobs[0], &blobs[1]]).to_string();
+        let tar = base_tar();
+        for bytes in [
+            archive(
+                &[
+                    ("a/layer.tar", &tar),
+                    ("0/layer.tar", b"upper"),
+                    ("c.json", config),
+                    ("manifest.json", old.as_bytes()),
+                ],
+                Some(("b/layer.tar", "../0/layer.tar")),
+            ),
+            archive(
+                &[
+                    (&blobs[0], b"not read"),
+                    (&blobs[1], b"upper"),
+                    ("c.json", config),
+                    ("manifest.json", new.as_bytes()),
+                ],
+                None,
+            ),
+        ] {
+            let read = UpperLayers::read("x", bytes.as_slice(), &base).unwrap();
+            assert_eq!(read.config.digest(), upper.config().digest());
+            let [layer] = read.layers.as_slice() else {
+                panic!("{read:?}");
+            };
+            assert_eq!(text(layer), "upper");
+        }
+    }
+
+    #[test]
+    fn a_layer_that_the_image_below_has_too_is_named() {
+        let (base, _) = images();
+        let twice = on(&base, &base_tar());
+        let blob = blob_member(&twice.config().rootfs.diff_ids[0]);
+        let listed = json!([{"Config": "c.json", "Layers": [blob, blob]}]).to_string();
+        let bytes = archive(
+            &[
+                (&blob, &base_tar()),
+                ("c.json", twice.config().bytes()),
+                ("manifest.json", listed.as_bytes()),
+            ],
+            None,
+        );
+        let read = UpperLayers::read("x", bytes.as_slice(), &base).unwrap();
+        assert_eq!(read.layers.len(), 1);
+        assert!(read.layers[0].bytes.is_none());
+    }
+
+    #[test]
+    fn other_archives_are_refused() {
+        let (base, upper) = images();
+        let config = upper.config().bytes();
+        let one = json!([{"Config": "c.json", "Layers": ["a", "b"]}]).to_string();
+        let two = json!([{"Config": "c.json"}, {"Config": "c.json"}]).to_string();
+        for (below, manifest) in [(&base, &one), (&base, &two), (&on(&upper, b"x"), &one)] {
+            let bytes = archive(
+                &[("c.json", config), ("manifest.json", manifest.as_bytes())],
+                None,
+            );
+            assert!(UpperLayers::read("x", bytes.as_slice(), below).is_err());
+        }
+        assert!(UpperLayers::read("x", &[][..], &base).is_err());
+    }
+}

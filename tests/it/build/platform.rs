@@ -1,0 +1,224 @@
+//! Images for another architecture than amd64.
+
+use std::fs;
+
+use serde_json::{Value, json};
+use wincimg_oci::document::{Document, Index, ManifestFormat, Verbatim};
+use wincimg_testkit::windows_base::StandIn;
+
+use crate::failure::Failure;
+use crate::site::{Site, add_base, json_of, stderr};
+
+const VERSION: &str = "10.0.26100.1742";
+const REPOSITORY: &str = "mcr/windows/nanoserver";
+const FROM: &str = "mcr.microsoft.com/windows/nanoserver:ltsc2025";
+
+/// A site with a base for both architectures, and their digests.
+fn site() -> (Site, [String; 2]) {
+    let site = Site::new();
+    let images = ["amd64", "arm64"].map(|architecture| {
+        let mut base = StandIn::new(ManifestFormat::Oci, VERSION, &[(2000, 7)]);
+        let image = base.image.edit_config(|config| {
+            config.architecture = architecture.to_owned();
+            config.created = Some("2025-01-14T00:00:00Z".to_owned());
+        });
+        base.image = image.unwrap();
+        base
+    });
+    let entries = images.iter().map(|base| base.image.index_entry()).collect();
+    let index = Verbatim::new(Index::new(ManifestFormat::Oci, entries)).unwrap();
+    let digests = [0, 1].map(|place| images[place].image.digest().to_string());
+    site.registry.with(|stored| {
+        for base in images {
+            let digest = base.image.digest().to_string();
+            add_base(stored, REPOSITORY, &digest, base);
+        }
+        for tag in ["ltsc2025", VERSION] {
+            let index = Document::Index(Box::new(index.clone()));
+            let bytes = index.bytes().clone();
+            stored.add_manifest(REPOSITORY, tag, index.media_type(), bytes);
+        }
+    });
+    site.write("app/a.txt", "a");
+    write(&site, FROM);
+    (site, digests)
+}
+
+fn write(site: &Site, from: &str) {
+    let text =
+        format!("FROM {from}\nARG TARGETARCH\nCOPY a.txt C:/\nENV ARCH=$TARGETARCH\nCMD [\"x\"]\n");
+    site.write("app/Dockerfile", text);
+}
+
+fn build(site: &Site, more: &[&str]) -> assert_cmd::Command {
+    let mut command = site.build("./app");
+    command.args(["--host-build", "26100.1742"]).args(more);
+    command
+}
+
+/// The configuration of the image in a layout of the site.
+fn config_of(site: &Site, layout: &str) -> Value {
+    let layout = site.path(layout);
+    let read = |path: &str| -> Value {
+        serde_json::from_slice(&fs::read(layout.join(path)).unwrap()).unwrap()
+    };
+    let blob = |entry: &Value| {
+        let digest = entry["digest"].as_str().unwrap();
+        read(&format!("blobs/{}", digest.replace(':', "/")))
+    };
+    let index = read("index.json");
+    blob(&blob(&index["manifests"][0])["config"])
+}
+
+const ARM: [&str; 2] = ["--platform", "windows/arm64"];
+
+#[test]
+fn an_image_for_arm64_is_on_that_entry_of_its_base() {
+    let (site, [amd64, arm64]) = site();
+    let planned = json_of(build(&site, &ARM).arg("--dry-run"));
+    assert_eq!(planned["plans"][0]["architecture"], "arm64");
+    let built = json_of(build(&site, &ARM).args(["--output", "oci:arm"]));
+    let image = &built["images"][0];
+    assert_eq!(image["architecture"], "arm64");
+    assert_eq!(image["base"]["digest"], arm64);
+    let config = config_of(&site, "arm");
+    assert_eq!(config["architecture"], "arm64");
+    assert_eq!(config["config"]["Env"], json!(["ARCH=arm64"]));
+
+    // FROM says the same.
+    write(&site, &format!("--platform=windows/arm64 {FROM}"));
+    let named = json_of(build(&site, &[]).args(["--output", "oci:named"]));
+    assert_eq!(named["images"][0]["digest"], image["digest"]);
+    let other = build(&site, &["--platform", "windows/amd64", "--format", "json"])
+        .output()
+        .unwrap();
+    let failure = Failure::of(&other).names(&["windows/arm64", "windows/amd64"]);
+    assert_eq!(failure.code, "usage");
+
+    write(&site, FROM);
+    let usual = json_of(build(&site, &[]).args(["--output", "oci:usual"]));
+    assert_eq!(usual["images"][0]["base"]["digest"], amd64);
+    assert_eq!(
+        config_of(&site, "usual")["config"]["Env"],
+        json!(["ARCH=amd64"])
+    );
+}
+
+#[test]
+fn tags_may_name_the_architecture() {
+    let (site, _) = site();
+    let repository = "mcr/windows/servercore";
+    let digests = ["amd64", "arm64"].map(|architecture| {
+        let mut base = StandIn::new(ManifestFormat::Oci, VERSION, &[(2000, 8)]);
+        let image = base.image.edit_config(|config| {
+            config.architecture = architecture.to_owned();
+            config.created = Some("2025-01-14T00:00:00Z".to_owned());
+        });
+        base.image = image.unwrap();
+        let digest = base.image.digest().to_string();
+        let tag = format!("{VERSION}-{architecture}");
+        site.registry
+            .with(|stored| add_base(stored, repository, &tag, base));
+        digest
+    });
+    write(&site, "mcr.microsoft.com/windows/servercore:ltsc2025");
+    for (digest, platform) in digests.iter().zip(["windows/amd64", "windows/arm64"]) {
+        let mut build = build(&site, &["--platform", platform, "--output", "oci:tagged"]);
+        assert_eq!(json_of(&mut build)["images"][0]["base"]["digest"], **digest);
+    }
+}
+
+#[test]
+fn what_is_not_for_the_platform_is_refused() {
+    let (site, _) = site();
+    for platform in ["linux/amd64", "windows/386", "arm64"] {
+        let output = build(&site, &["--platform", platform]).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{platform}");
+        let said = stderr(&output);
+        assert!(said.contains("windows/arm64"), "{said}");
+    }
+    write(&site, &format!("--platform=windows/386 {FROM}"));
+    let output = build(&site, &["--format", "json"]).output().unwrap();
+    Failure::of(&output).is("usage", &["windows/386", "windows/arm64"]);
+    // The shim is a program for amd64.
+    let mut pause = site.build("pause");
+    pause
+        .args(["--host-build", "26100.1742", "--format", "json"])
+        .args(ARM);
+    Failure::of(&pause.output().unwrap()).is("recipe/architecture", &["shim", "arm64"]);
+    // Older bases have no image for it.
+    let mut old = site.build("./app");
+    old.args(["--host-build", "17763.973", "--format", "json"])
+        .args(ARM);
+    assert_eq!(old.output().unwrap().status.code(), Some(1));
+}
+
+#[test]
+fn an_index_keeps_the_entries_of_the_other_architecture() {
+    let (site, _) = site();
+    let host = site.host();
+    let push = ["--registry", &host, "--push", "--tag", "1.4", "--join"];
+    json_of(&mut build(&site, &push));
+    let arm = json_of(build(&site, &push).args(ARM));
+    let kept = format!("windows/amd64:{VERSION}");
+    assert_eq!(arm["index"]["kept"], json!([kept]));
+    site.write("app/a.txt", "changed");
+    let amd = json_of(&mut build(&site, &push));
+    let kept = format!("windows/arm64:{VERSION}");
+    assert_eq!(amd["index"]["kept"], json!([kept]));
+    let references = [&amd, &arm].map(|built| built["images"][0]["reference"].clone());
+    let app = format!("{host}/app:1.4-{VERSION}");
+    assert_eq!(references, [json!(app), json!(format!("{app}-arm64"))]);
+}
+
+#[test]
+fn nodes_of_another_architecture_are_left_out_and_do_not_start_the_image() {
+    let (site, _) = site();
+    let host = site.host();
+    let node = |name: &str, architecture: &str| {
+        json!({
+            "metadata": {"name": name, "labels": {
+                "kubernetes.io/os": "windows", "kubernetes.io/arch": architecture,
+            }},
+            "status": {"nodeInfo": {
+                "operatingSystem": "windows", "architecture": architecture,
+                "kernelVersion": VERSION, "osImage": "Windows Server 2025 Datacenter",
+                "containerRuntimeVersion": "containerd://1.7.20",
+            }},
+        })
+    };
+    let list = json!({"kind": "List", "items": [node("x-1", "amd64"), node("arm-1", "arm64")]});
+    site.write("nodes.json", list.to_string());
+    let mut command = site.build("./app");
+    let push = ["--registry", &host, "--push", "--tag", "1.4"];
+    command
+        .args(["--nodes", "nodes.json", "--format", "json"])
+        .args(push);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stderr(&output).contains("arm-1"), "{}", stderr(&output));
+    let built: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(built["left_out"], json!(["arm-1"]));
+    let image = format!("{host}/app:1.4");
+    let check = [
+        "check-compat",
+        &image,
+        "--nodes",
+        "nodes.json",
+        "--format",
+        "json",
+    ];
+    let output = site.command(&check).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let verdict = |name: &str| {
+        let mut checks = answer["checks"].as_array().unwrap().iter();
+        let check = checks.find(|check| check["host"]["name"] == name).unwrap();
+        (check["verdict"].clone(), check["rule"].clone())
+    };
+    assert_eq!(verdict("x-1").0, "compatible");
+    assert_eq!(
+        verdict("arm-1"),
+        (json!("incompatible"), json!("no-matching-platform"))
+    );
+}
