@@ -17,7 +17,7 @@ const SET_DIRECTORY: u32 = 35;
 const SET_PROPERTY: u32 = 51;
 
 /// Entry points of libraries whose work leaves nothing in an image, with their source.
-const WITHOUT_EFFECT: [(&str, &str); 9] = [
+const WITHOUT_EFFECT: [(&str, &str); 11] = [
     // Asks running programs to close; a build runs none.
     // https://docs.firegiant.com/wix/schema/util/closeapplication/
     ("WixCloseApplications", "WiX Util"),
@@ -37,6 +37,11 @@ const WITHOUT_EFFECT: [(&str, &str); 9] = [
     // Ends the installation of a product that is there already, which the image does not have.
     // https://docs.firegiant.com/wix/schema/util/exitearlywithsuccess/
     ("WixExitEarlyWithSuccess", "WiX Util"),
+    // Remove what an earlier installation added.
+    // https://docs.firegiant.com/wix/schema/firewall/
+    ("SchedFirewallExceptionsUninstall", "WiX Firewall"),
+    // https://docs.firegiant.com/wix/schema/iis/certificate/
+    ("UninstallCertificates", "WiX IIS"),
 ];
 
 impl Session<'_> {
@@ -82,11 +87,25 @@ impl Session<'_> {
                     self.notes.push(note);
                     return Ok(());
                 }
+                let mut runs = self.describe(kind, source, target)?;
+                match (kind & KIND, target) {
+                    (1, "SchedFirewallExceptionsInstall") => return self.note_firewall_rules(),
+                    (1, "InstallCertificates") if self.has_certificates() => {
+                        match self.certificates() {
+                            Ok(trusted) => {
+                                return trusted.iter().try_for_each(|it| plan.edit(it.edit()));
+                            }
+                            Err(MsiError::Unsupported(why)) => runs = format!("{runs}: {why}"),
+                            Err(error) => return Err(error),
+                        }
+                    }
+                    _ => {}
+                }
                 plan.refused.push(RefusedAction {
                     name: name.to_owned(),
                     kind,
                     condition: condition.to_owned(),
-                    runs: self.describe(kind, source, target)?,
+                    runs,
                 });
                 Ok(())
             }

@@ -6,6 +6,7 @@
 mod transform;
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io::{Read, Seek};
 use std::sync::Arc;
 
@@ -33,8 +34,8 @@ pub(crate) type Compound<R> = cfb::CompoundFile<R>;
 pub(crate) struct Database {
     tables: BTreeMap<String, Table>,
     code_page: u32,
-    /// Icons of transforms, by the name of their stream.
-    icons: BTreeMap<String, Vec<u8>>,
+    /// Icons and binaries of transforms, and certificates, by the name of their stream.
+    streams: BTreeMap<String, Vec<u8>>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -131,9 +132,25 @@ impl Database {
         Ok(database)
     }
 
-    /// An icon of a transform, by the name of its stream.
-    pub(crate) fn icon(&self, stream: &str) -> Option<&[u8]> {
-        self.icons.get(stream).map(Vec::as_slice)
+    /// The stream of an icon of a transform, or of a certificate.
+    pub(crate) fn stream(&self, name: &str) -> Option<&[u8]> {
+        self.streams.get(name).map(Vec::as_slice)
+    }
+
+    /// Keeps streams of the package; those of transforms replace them.
+    pub(crate) fn keep_streams<R: Read + Seek>(
+        &mut self,
+        file: &mut Compound<R>,
+        names: Vec<String>,
+    ) -> Result<(), MsiError> {
+        for name in names {
+            if let Entry::Vacant(entry) = self.streams.entry(name)
+                && let Some(bytes) = read_stream(file, &stream_name(entry.key(), false))?
+            {
+                entry.insert(bytes);
+            }
+        }
+        Ok(())
     }
 
     /// The rows of a table; none if it is missing.

@@ -17,6 +17,7 @@ mod database;
 mod directories;
 mod environment;
 mod error;
+mod extensions;
 mod files;
 mod formatted;
 #[cfg(fuzzing)]

@@ -10,6 +10,7 @@ use wincimg_registry::Presence;
 use super::cabinet::Cabinet;
 use super::database::{Compound, Database, stream_name};
 use super::error::MsiError;
+use super::extensions::certificate_streams;
 use super::plan::{
     InstallOptions, InstallPlan, InstalledContent, InstalledFile, NEW_INSTANCE, Product,
     TransformPlace,
@@ -123,6 +124,10 @@ impl<R: Read + Seek> Package<R> {
         }
         if is_instance && places.is_empty() {
             return Err(no_instance());
+        }
+        let streams = certificate_streams(&database);
+        if !streams.is_empty() {
+            database.to_mut().keep_streams(&mut self.file, streams)?;
         }
         let session = Session {
             database: &database,

@@ -302,7 +302,7 @@ impl Session<'_> {
         for row in self.database.rows("Icon") {
             let name = row.text("Name");
             let stream = format!("Icon.{name}");
-            let source = match self.database.icon(&stream) {
+            let source = match self.database.stream(&stream) {
                 Some(bytes) => InstalledContent::Bytes(bytes.to_vec()),
                 None => InstalledContent::Stream(stream),
             };

@@ -152,7 +152,7 @@ impl Database {
         }
     }
 
-    /// Names of the changed tables, and of other streams. Icons are kept.
+    /// Names of the changed tables, and of other streams. Icons and binaries are kept.
     fn take_streams<R: Read + Seek>(
         &mut self,
         file: &mut Compound<R>,
@@ -179,9 +179,9 @@ impl Database {
                 continue;
             }
             let name = decoded_name(&encoded);
-            if name.starts_with("Icon.") {
+            if name.starts_with("Icon.") || name.starts_with("Binary.") {
                 let bytes = read_stream(file, &format!("{folder}/{encoded}"))?;
-                self.icons.insert(name, bytes.unwrap_or_default());
+                self.streams.insert(name, bytes.unwrap_or_default());
             } else {
                 streams.push(name);
             }

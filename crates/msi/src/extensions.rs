@@ -1,0 +1,132 @@
+//! Tables of the extensions of `WiX`, which actions of their libraries read: firewall rules and
+//! certificates.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use wincimg_common::x509::Certificate;
+use wincimg_registry::Presence;
+use wincimg_windows::certificate::{CertificateStore, TrustedCertificate};
+
+use super::database::{Database, Row};
+use super::error::MsiError;
+use super::session::{Session, image_path};
+
+/// Firewall rules of `WiX` 3, 4 and 5.
+const FIREWALL_RULES: [&str; 3] = [
+    "WixFirewallException",
+    "Wix4FirewallException",
+    "Wix5FirewallException",
+];
+/// Certificates of `WiX` 3 and later.
+const CERTIFICATES: [&str; 2] = ["Certificate", "Wix4Certificate"];
+
+/// The computer's stores, among the locations of stores.
+const LOCAL_MACHINE: i32 = 2;
+/// Attributes of certificates.
+const REQUEST: u32 = 1;
+const IS_BINARY: u32 = 2;
+
+fn certificates(database: &Database) -> impl Iterator<Item = Row<'_>> {
+    CERTIFICATES.iter().flat_map(|table| database.rows(table))
+}
+
+/// Names of the streams with certificates.
+pub(crate) fn certificate_streams(database: &Database) -> Vec<String> {
+    let names = certificates(database).filter_map(|row| row.optional("Binary_"));
+    names.map(|name| format!("Binary.{name}")).collect()
+}
+
+impl Session<'_> {
+    /// Notes the firewall's rules. The firewall's service is off in containers, so they have no
+    /// effect; there the action of Windows fails with 0x800706d9, unless a rule ignores that.
+    /// <https://github.com/MicrosoftDocs/windowsserverdocs/issues/622>
+    pub(crate) fn note_firewall_rules(&mut self) -> Result<(), MsiError> {
+        let database = self.database;
+        for row in FIREWALL_RULES.iter().flat_map(|it| database.rows(it)) {
+            if self.installed(row.text("Component_")).is_none() {
+                continue;
+            }
+            let (port, program) = (row.text("Port"), row.text("Program"));
+            let what = match (self.format(port)?, self.format(program)?) {
+                (port, program) if port.is_empty() => program,
+                (port, program) if program.is_empty() => format!("port {port}"),
+                (port, program) => format!("port {port}, {program}"),
+            };
+            let name = self.format(row.text("Name"))?;
+            self.notes.push(format!(
+                "firewall rule {name} ({what}) is left out: containers run no firewall"
+            ));
+        }
+        Ok(())
+    }
+
+    /// True if the package has certificates.
+    pub(crate) fn has_certificates(&self) -> bool {
+        certificates(self.database).next().is_some()
+    }
+
+    /// The certificates that are installed, without the friendly names by which they are removed.
+    pub(crate) fn certificates(&self) -> Result<Vec<TrustedCertificate>, MsiError> {
+        certificates(self.database)
+            .filter(|row| self.installed(row.text("Component_")).is_some())
+            .map(|row| self.certificate(&row))
+            .collect()
+    }
+
+    fn certificate(&self, row: &Row<'_>) -> Result<TrustedCertificate, MsiError> {
+        let unsupported = |why: String| {
+            let name = row.text("Certificate");
+            MsiError::unsupported(format!("certificate {name}: {why}"))
+        };
+        let location = row.number("StoreLocation").unwrap_or_default();
+        if location != LOCAL_MACHINE {
+            let why = format!("the store is not the computer's (location {location})");
+            return Err(unsupported(why));
+        }
+        let store = match row.text("StoreName").to_ascii_lowercase().as_str() {
+            "root" => CertificateStore::Root,
+            "ca" => CertificateStore::Ca,
+            "trustedpublisher" => CertificateStore::TrustedPublisher,
+            "trustedpeople" => CertificateStore::TrustedPeople,
+            other => return Err(unsupported(format!("unsupported store {other}"))),
+        };
+        let (place, bytes) = match row.flags("Attributes") {
+            own if own & REQUEST == 0 && own & IS_BINARY != 0 => {
+                let stream = format!("Binary.{}", row.text("Binary_"));
+                let bytes = self.database.stream(&stream).map(<[u8]>::to_vec);
+                (stream, bytes)
+            }
+            // Read before the files of the package are there.
+            0 => {
+                let path = image_path(&self.format(row.text("CertificatePath"))?)?;
+                let bytes = match self.system.content(&path) {
+                    Presence::Present(bytes) => Some(bytes),
+                    Presence::Absent | Presence::Unknown => None,
+                };
+                (path.to_string(), bytes)
+            }
+            other => return Err(unsupported(format!("unsupported attributes {other}"))),
+        };
+        let bytes =
+            bytes.ok_or_else(|| unsupported(format!("the content of {place} is unknown")))?;
+        let certificate = Certificate::parse(der(bytes)).map_err(|_| {
+            let why = "is not one certificate in DER or PEM: a PFX, with its key, is not supported";
+            unsupported(format!("{place} {why}"))
+        })?;
+        Ok(TrustedCertificate { store, certificate })
+    }
+}
+
+/// The content of PEM with one certificate; other bytes as they are.
+fn der(bytes: Vec<u8>) -> Vec<u8> {
+    let text = str::from_utf8(&bytes).unwrap_or_default().trim();
+    let digits = text
+        .strip_prefix("-----BEGIN CERTIFICATE-----")
+        .and_then(|rest| rest.strip_suffix("-----END CERTIFICATE-----"))
+        .map(|digits| digits.split_whitespace().collect::<String>());
+    let decoded = digits.and_then(|digits| BASE64_STANDARD.decode(digits).ok());
+    decoded.unwrap_or(bytes)
+}
+
+#[cfg(test)]
+mod tests;

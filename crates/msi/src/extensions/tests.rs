@@ -1,0 +1,154 @@
+use std::io::Cursor;
+
+use wincimg_common::x509::sample::sample;
+use wincimg_testkit::transform::{Cell, TestTransform};
+
+use super::*;
+use crate::{BareSystem, InstallOptions, InstallPlan, Package};
+
+/// Tables with an installed component and an action. Columns of numbers begin with `#`.
+const TABLES: [&str; 7] = [
+    "Property|Property|Value\nProductCode|{10000000-0000-0000-0000-000000000001}\nPORT|8080",
+    "Directory|Directory|Directory_Parent|DefaultDir\nTARGETDIR||SourceDir",
+    "Feature|Feature|#Level\nAll|1",
+    "Component|Component|Directory_\nMain|TARGETDIR",
+    "FeatureComponents|Feature_|Component_\nAll|Main",
+    "CustomAction|Action|#Type|Source|Target\nOwn|1|WixCA|ENTRY",
+    "InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\nOwn|2",
+];
+
+/// Plans a package whose action has a table. Its stream `Binary.own`, which for `WiX` 4 a transform
+/// replaces, and `C:\ca.pem` have the same bytes.
+fn plan(entry: &str, table: &str, bytes: &[u8]) -> InstallPlan {
+    let mut package = TestTransform::new("", "x64;1033", 0);
+    package.stream("Binary.own", bytes);
+    let mut tables = package.clone();
+    if table.starts_with("Wix4") {
+        package.stream("Binary.own", b"replaced");
+    }
+    for text in TABLES.into_iter().chain([table]) {
+        let text = text.replace("ENTRY", entry);
+        let mut lines = text.lines().map(|line| line.split('|').collect::<Vec<_>>());
+        let names = lines.next().unwrap();
+        let is_number = |at: usize| names[at + 1].starts_with('#');
+        let columns = names[1..].iter().enumerate().map(|(at, name)| match at {
+            0 => (*name, 0x2D48),
+            at if is_number(at) => (&name[1..], 0x1502),
+            _ => (*name, 0x1DFF),
+        });
+        tables.add_table(names[0], &columns.collect::<Vec<_>>());
+        for line in lines {
+            let cells = line.iter().enumerate().map(|(at, text)| match *text {
+                "" => Cell::Null,
+                text if is_number(at) => Cell::Short(text.parse().unwrap()),
+                text => Cell::Text(text),
+            });
+            tables.add(names[0], &cells.collect::<Vec<_>>());
+        }
+    }
+    let properties = [("TRANSFORMS", r"C:\own.mst"), ("ALLUSERS", "1")];
+    let options = InstallOptions {
+        properties: properties.map(|(a, b)| (a.into(), b.into())).to_vec(),
+        ..InstallOptions::default()
+    };
+    let files = [
+        (r"C:\own.mst", tables.bytes()),
+        (r"C:\ca.pem", bytes.into()),
+    ];
+    let files = files.map(|(path, bytes)| (path.parse().unwrap(), bytes));
+    let system = BareSystem {
+        files: files.into(),
+    };
+    let mut package = Package::read(Cursor::new(package.bytes())).unwrap();
+    package.plan(&options, &system).unwrap()
+}
+
+#[test]
+fn firewall_rules_are_noted() {
+    for table in FIREWALL_RULES {
+        let rows = "a|A|[PORT]||Main\nb|B||[%windir]\\b|Main\nc|C|80-90|c.exe|Main\nd|D|1||Other";
+        let table = format!("{table}|Id|Name|Port|Program|Component_\n{rows}");
+        let plan = plan("SchedFirewallExceptionsInstall", &table, &[]);
+        let rules = [
+            r"A (port 8080)",
+            r"B (C:\Windows\b)",
+            "C (port 80-90, c.exe)",
+        ];
+        let noted =
+            rules.map(|it| format!("firewall rule {it} is left out: containers run no firewall"));
+        assert_eq!(plan.notes, noted);
+        assert!(plan.refused.is_empty());
+    }
+}
+
+/// Plans the installation of a certificate: its table, location, store, attributes and source.
+fn trust(table: &str, row: &str, bytes: &[u8]) -> (InstallPlan, String) {
+    let names = "#StoreLocation|StoreName|#Attributes|Binary_|CertificatePath";
+    let table = format!("{table}|Certificate|Component_|{names}\nCorp|Main|{row}");
+    let plan = plan("InstallCertificates", &table, bytes);
+    let refused = plan.refused.iter().map(ToString::to_string).collect();
+    (plan, refused)
+}
+
+fn certificate() -> Vec<u8> {
+    sample("200101000000Z", "20990101000000Z", true)
+}
+
+#[test]
+fn certificates_of_the_computer_are_trusted() {
+    use CertificateStore::{Ca, Root, TrustedPeople};
+    let der = certificate();
+    let pem = BASE64_STANDARD.encode(&der);
+    let pem = format!("-----BEGIN CERTIFICATE-----\r\n{pem}\r\n-----END CERTIFICATE-----\r\n");
+    for (table, row, bytes, store) in [
+        ("Certificate", "2|Root|2|own|", &der[..], Root),
+        ("Certificate", r"2|CA|0||C:\ca.pem", pem.as_bytes(), Ca),
+        (
+            "Wix4Certificate",
+            "2|TrustedPeople|10|own|",
+            pem.as_bytes(),
+            TrustedPeople,
+        ),
+    ] {
+        let (plan, refused) = trust(table, row, bytes);
+        assert_eq!(refused, "");
+        let certificate = Certificate::parse(der.clone()).unwrap();
+        assert_eq!(
+            plan.registry,
+            [TrustedCertificate { store, certificate }.edit()]
+        );
+    }
+}
+
+#[test]
+fn keys_and_stores_of_users_are_refused() {
+    let der = certificate();
+    let pfx = [0x30, 0x06, 0x02, 0x01, 0x03, 0x30, 0x01, 0x00];
+    for (row, bytes, why) in [
+        (
+            "2|Root|2|own|",
+            &pfx[..],
+            "Binary.own is not one certificate in DER or PEM",
+        ),
+        (
+            "1|Root|2|own|",
+            &der,
+            "the store is not the computer's (location 1)",
+        ),
+        ("2|MY|2|own|", &der, "unsupported store my"),
+        ("2|Root|3|own|", &der, "unsupported attributes 3"),
+        (
+            r"2|Root|0||C:\none",
+            &der,
+            r"the content of C:\none is unknown",
+        ),
+    ] {
+        let (plan, refused) = trust("Certificate", row, bytes);
+        let runs = "Own (type 1) runs InstallCertificates of the library WixCA in the package";
+        assert!(
+            refused.starts_with(&format!("{runs}: certificate Corp: {why}")),
+            "{refused}"
+        );
+        assert!(plan.registry.is_empty());
+    }
+}
