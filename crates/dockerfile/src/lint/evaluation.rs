@@ -183,26 +183,6 @@ fn check_image(linted: &LintFile<'_>, stage: &Stage<'_>, image: &str, findings: 
     findings.add("unset-variable", Severity::Error, from.lines().0, message);
 }
 
-/// Message about a name that Docker refuses.
-fn refused_name(image: &str) -> Option<String> {
-    if let Some((_, name)) = image.split_once("://") {
-        return Some(format!(
-            "FROM takes the name of an image, without a protocol: write {name}"
-        ));
-    }
-    let name = image.split('@').next().unwrap_or_default();
-    let (host, path) = name.split_once('/')?;
-    let tag = path.rfind(':').unwrap_or(path.len());
-    let (path, tag) = path.split_at(tag);
-    // Names in capitals are placeholders.
-    let has = |of_case: fn(&char) -> bool| path.chars().any(|c| of_case(&c));
-    let is_mixed = has(char::is_ascii_uppercase) && has(char::is_ascii_lowercase);
-    (is_mixed && host.contains('.')).then(|| {
-        let lower = path.to_ascii_lowercase();
-        format!("the name of an image is in lower case: write {host}/{lower}{tag}")
-    })
-}
-
 /// Returns true for `# ARG NAME`, with which a template lists what its generator writes.
 fn is_argument_comment(line: &str) -> bool {
     let argument = line.strip_prefix("# ARG ");
