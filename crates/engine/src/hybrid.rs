@@ -381,8 +381,9 @@ impl HybridBuild<'_> {
             Some(step) => format!("{file}:{}: Windows cannot run the step", step.line),
             None => format!("{file}: Windows cannot run {}", lines_of(segment)),
         };
-        if segment.below.is_some() {
-            let repository = &self.steps.place();
+        let place = self.steps.place(&self.request.options);
+        if let Some(place) = place.filter(|_| segment.below.is_some()) {
+            let repository = &place;
             self.ctx.reporter.note(&Notice::KeptBelow { repository });
         }
         let marked = step.map(|step| {
