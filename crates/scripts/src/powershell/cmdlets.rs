@@ -437,6 +437,9 @@ impl Shell<'_, '_> {
                 };
                 let given = self.bind_parameters(command, &takes)?;
                 let module = given.required("name")?;
+                if super::script_file::is_module(&module) {
+                    return self.import_module(&module);
+                }
                 match module.to_lowercase().as_str() {
                     "webadministration"
                     | "iisadministration"

@@ -9,8 +9,11 @@ use super::super::error::ScriptError;
 use super::super::image::{Deferred, Lookup};
 use super::super::process::{Process, last_name};
 use super::super::traced_text::TracedText;
-use super::ast::{Argument, CommandAst, ControlFlow, ScriptParameter, Statement};
+use super::ast::{
+    Argument, CommandAst, ControlFlow, Element, Expression, Pipeline, ScriptParameter, Statement,
+};
 use super::eval::Shell;
+use super::flow::Function;
 use super::parse;
 use super::value::PsValue;
 
@@ -45,6 +48,11 @@ enum ArgumentMode {
 /// Returns true if a name is that of a script file.
 pub(super) fn is_script(name: &str) -> bool {
     name.to_ascii_lowercase().ends_with(".ps1")
+}
+
+/// Returns true for the path of a module that is one script.
+pub(super) fn is_module(name: &str) -> bool {
+    name.contains(['\\', '/']) && name.to_ascii_lowercase().ends_with(".psm1")
 }
 
 /// Runs a script file as `-File` does, and returns its exit code.
@@ -95,6 +103,10 @@ impl ScriptFile {
                 "{name:?} is not a script file: expected a name that ends with .ps1"
             )));
         }
+        Self::read_any(machine, name, is_core)
+    }
+
+    fn read_any(machine: &Process<'_>, name: &str, is_core: bool) -> Result<Self, ScriptError> {
         let path = machine.path(name)?;
         let bytes = match machine.image.content(&path) {
             Lookup::Present(bytes) => bytes,
@@ -409,6 +421,49 @@ impl Shell<'_, '_> {
             None => self.is_ok = true,
         }
         Ok(value)
+    }
+
+    /// Imports a module that only defines functions. They see the variables of `RUN`, which are global,
+    /// but would not see those of a script file.
+    pub(super) fn import_module(&mut self, name: &str) -> Result<PsValue, ScriptError> {
+        let file = ScriptFile::read_any(self.machine, name, self.is_core)?;
+        if self.file.is_some() {
+            return Err(ScriptError::unclear(format!(
+                "a script file imports the module {}: which variables its functions see is unclear",
+                file.path
+            ))
+            .help("import it in RUN"));
+        }
+        let is_export = |pipeline: &Pipeline| {
+            let [Element::Command(command)] = pipeline.elements.as_slice() else {
+                return false;
+            };
+            matches!(&command.name, Expression::Text(name) | Expression::Word(name)
+                if name.eq_ignore_ascii_case("export-modulemember"))
+        };
+        for statement in &file.statements {
+            match statement {
+                Statement::Function {
+                    name,
+                    parameters,
+                    body,
+                } => {
+                    let function = Function {
+                        parameters: parameters.clone(),
+                        body: body.clone(),
+                        script: Arc::clone(&file.text),
+                        file: Some(file.path.clone()),
+                    };
+                    self.functions.insert(name.clone(), function);
+                }
+                Statement::Pipeline(pipeline) if is_export(pipeline) => {}
+                _ => {
+                    let why = format!("the module {} does more than define functions", file.path);
+                    return Err(ScriptError::unclear(why));
+                }
+            }
+        }
+        Ok(PsValue::Null)
     }
 
     /// Takes over the variables of a dotted script, except those that name it.

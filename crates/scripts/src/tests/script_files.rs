@@ -289,6 +289,42 @@ fn a_dotted_script_runs_in_the_scope_of_its_caller() {
 }
 
 #[test]
+fn a_module_of_the_image_brings_its_functions() {
+    let module = (
+        r"C:\in\own.psm1",
+        "function Add-Own($name) {\n  mkdir \"$PSScriptRoot\\$name-$kind\"\n}\n\
+         Export-ModuleMember -Function Add-Own\n",
+    );
+    for line in [
+        r"Import-Module C:\in\own.psm1; $kind = 'b'; Add-Own a",
+        r"$kind = 'b'; cd C:\in; Import-Module .\own.psm1 -Force; Add-Own a",
+    ] {
+        assert_eq!(
+            actions(&POWERSHELL, with(&[module]), line),
+            [r"folder C:\in\a-b"],
+            "{line}"
+        );
+    }
+    let state = (
+        r"C:\in\state.psm1",
+        "$kind = 'c'\nfunction Add-Own { mkdir C:\\$kind }",
+    );
+    let script = (
+        r"C:\in\main.ps1",
+        "Import-Module C:\\in\\own.psm1\nAdd-Own a",
+    );
+    for (line, expected) in [
+        (r"Import-Module C:\none.psm1", Fails),
+        (r"Import-Module C:\in\state.psm1", NotUnderstood),
+        (r"C:\in\main.ps1", NotUnderstood),
+        ("Import-Module Own", NeedsWindows),
+    ] {
+        let (kind, why) = error(&POWERSHELL, with(&[module, state, script]), line);
+        assert_eq!(kind, expected, "{line}: {why}");
+    }
+}
+
+#[test]
 fn a_slash_begins_a_path_and_not_an_option() {
     let line = r"powershell /build/setup.ps1";
     assert_eq!(

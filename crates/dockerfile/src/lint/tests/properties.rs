@@ -92,7 +92,10 @@ proptest! {
                 // The number of backslashes in a path makes no difference.
                 let read = |script: &str| {
                     let is_path = script.contains(":\\");
-                    let single = script.replace("\\\\", "\\");
+                    let mut single = script.to_owned();
+                    while single.contains("\\\\") {
+                        single = single.replace("\\\\", "\\");
+                    }
                     script::read(if is_path { &single } else { script })
                 };
                 let meant = read(line.strip_prefix("RUN ").unwrap());
