@@ -1,10 +1,9 @@
 //! Steps of a Dockerfile that Windows runs, in a build that is otherwise direct.
 //!
 //! A [segment](WindowsSegment) is run on the image that stands so far, which is pushed first. Its
-//! result is pushed too, under a tag made of its key: the same steps on the same
-//! image are run once for all machines that see the registry. Without one, both are
-//! [in the daemon](in_daemon). Then the Dockerfile is evaluated again
-//! with the result in place of a base, until no segment is left.
+//! result is pushed too, under a tag made of its key: the same steps on the same image are run once
+//! for all machines that see the registry. Without one, both are in the daemon. Then the Dockerfile is
+//! evaluated again with the result in place of a base, until no segment is left.
 
 mod buildkit;
 mod in_daemon;
