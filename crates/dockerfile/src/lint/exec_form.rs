@@ -170,7 +170,7 @@ pub(super) fn check_shell_syntax(it: &EvaluatedStep<'_>, findings: &mut Findings
         };
         let message = if is_file {
             format!(
-                "the arguments of -File are no script, and {name} stays as it is written: use -Command"
+                "-File does not run its arguments as a script, and {name} stays as it is written: use -Command"
             )
         } else {
             format!(

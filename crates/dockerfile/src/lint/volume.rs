@@ -143,10 +143,5 @@ fn resolve(it: &EvaluatedStep<'_>, text: &str) -> Option<ImagePath> {
 }
 
 fn is_inside(path: &ImagePath, folder: &ImagePath) -> bool {
-    let (path, folder) = (path.components(), folder.components());
-    path.len() >= folder.len()
-        && path
-            .iter()
-            .zip(folder)
-            .all(|(one, other)| one.eq_ignore_ascii_case(other))
+    path.strip_prefix(folder).is_some()
 }

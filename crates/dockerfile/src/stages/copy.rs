@@ -118,9 +118,13 @@ impl<'a> Draft<'a> {
         target: &CopyTarget,
         name: &str,
     ) -> Result<ImagePath, String> {
+        let inside = || target.path.join(name).map_err(|error| error.to_string());
+        if target.is_folder {
+            return inside();
+        }
         let kind = self.kind(&target.path)?;
-        if target.is_folder || kind == Presence::Present(PathKind::Folder) {
-            return target.path.join(name).map_err(|error| error.to_string());
+        if kind == Presence::Present(PathKind::Folder) {
+            return inside();
         }
         // The same extension is that of a file.
         if kind == Presence::Unknown && !has_extension_of(&target.path, name) {

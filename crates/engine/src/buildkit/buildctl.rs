@@ -178,7 +178,7 @@ impl Buildctl {
 
     fn command(&self) -> Command {
         let mut command = Command::new(PROGRAM);
-        // As one word: an address is no flag.
+        // As one word: an address must not be read as a flag.
         command.arg(format!("--addr={}", self.address.for_buildctl()));
         for (flag, file) in self.tls.iter().flat_map(TlsFlags::flags) {
             command.arg(flag).arg(file);

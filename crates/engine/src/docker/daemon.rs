@@ -100,6 +100,15 @@ impl Daemon {
         self.client.call(&what, call).await.map(Into::into)
     }
 
+    /// The image of that name, if the daemon has it.
+    pub(crate) async fn find_image(&self, name: &str) -> Result<Option<ImageInfo>, DockerError> {
+        match self.image(name).await {
+            Ok(found) => Ok(Some(found)),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Tags an image.
     pub async fn tag(&self, image: &str, name: &str, tag: &str) -> Result<(), DockerError> {
         let what = format!("tag {image} as {name}:{tag}");

@@ -168,13 +168,12 @@ impl<'a> DockerEngine<'a> {
         base: &PlannedBase,
         context: u64,
     ) -> Result<u64, BoxError> {
-        let layers = match self.daemon.image(&base.label()).await {
-            Ok(_) => 0,
-            Err(error) if error.is_not_found() => {
+        let layers = match self.daemon.find_image(&base.label()).await? {
+            Some(_) => 0,
+            None => {
                 let layers = base.image.manifest().layers.iter();
                 layers.map(|layer| layer.size).sum::<u64>()
             }
-            Err(error) => return Err(error.into()),
         };
         let base = layers.saturating_mul(EXPANSION);
         Ok(context.saturating_mul(2).saturating_add(base))

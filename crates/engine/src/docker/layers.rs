@@ -1,11 +1,14 @@
-//! Progress of the layers that a daemon pulls or pushes, one line each.
+//! Transfers by a daemon, with a line of progress for each layer.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use bollard::Docker;
 use wincimg_common::progress::{Progress, Task};
 
-use super::response::Message;
+use super::daemon::Daemon;
+use super::error::DockerError;
+use super::response::{Message, Messages, one_line};
 
 /// Statuses with which a layer is finished.
 const ENDS: [&str; 6] = [
@@ -59,6 +62,34 @@ impl<'a> Layers<'a> {
             }
         };
         line.set_position(current);
+    }
+}
+
+impl Daemon {
+    /// Makes a call that transfers layers, shows them, and passes each message on.
+    pub(super) async fn follow_transfer<T>(
+        &self,
+        what: &str,
+        progress: &dyn Progress,
+        call: impl AsyncFnOnce(Docker) -> Result<T, bollard::errors::Error>,
+        mut each: impl FnMut(&Message),
+    ) -> Result<(), DockerError> {
+        let answer = self.client.call_raw(what, "", call).await?;
+        let mut messages = Messages::new(what, answer);
+        let mut layers = Layers::new(progress);
+        while let Some(message) = messages.next().await? {
+            if let Some(complaint) = &message.complaint {
+                return Err(DockerError::Refused {
+                    what: what.to_owned(),
+                    status: None,
+                    message: one_line(&complaint.message),
+                    image: None,
+                });
+            }
+            layers.show(&message);
+            each(&message);
+        }
+        Ok(())
     }
 }
 

@@ -22,9 +22,7 @@ use super::client::credentials;
 use super::daemon::Daemon;
 use super::engine::DockerEngine;
 use super::error::DockerError;
-use super::layers::Layers;
 use super::preflight::Preflight;
-use super::response::{Messages, one_line};
 use crate::direct::{AddedLayer, MAX_IN_MEMORY};
 use crate::plans::{InterimImage, PlannedBase};
 
@@ -102,11 +100,8 @@ impl Daemon {
     /// Returns true if the daemon has an image of that name and with these layers.
     pub(crate) async fn has_image(&self, name: &str, image: &Image) -> Result<bool, DockerError> {
         let diff_ids = image.config().rootfs.diff_ids.iter().map(AsRef::as_ref);
-        match self.image(name).await {
-            Ok(found) => Ok(diff_ids.eq(found.layers.iter().map(String::as_str))),
-            Err(error) if error.is_not_found() => Ok(false),
-            Err(error) => Err(error),
-        }
+        let found = self.find_image(name).await?;
+        Ok(found.is_some_and(|found| diff_ids.eq(found.layers.iter().map(String::as_str))))
     }
 
     /// Pulls an image by digest.
@@ -127,7 +122,7 @@ impl Daemon {
             let mut messages = docker.create_image(Some(options), None, credential);
             messages.try_next().await
         };
-        self.follow_transfer(&what, progress, call)
+        self.follow_transfer(&what, progress, call, |_| {})
             .await
             .map_err(|error| error.about(&reference.to_string()))
     }
@@ -160,32 +155,8 @@ impl Daemon {
             let mut messages = docker.import_image(options, body, None);
             messages.try_next().await
         };
-        self.follow_transfer(&what, progress, call).await?;
+        self.follow_transfer(&what, progress, call, |_| {}).await?;
         task.done("loaded");
-        Ok(())
-    }
-
-    /// Makes a call that is answered with messages, and waits for the last of them.
-    async fn follow_transfer<T>(
-        &self,
-        what: &str,
-        progress: &dyn Progress,
-        call: impl AsyncFnOnce(Docker) -> Result<T, bollard::errors::Error>,
-    ) -> Result<(), DockerError> {
-        let answer = self.client.call_raw(what, "", call).await?;
-        let mut messages = Messages::new(what, answer);
-        let mut layers = Layers::new(progress);
-        while let Some(message) = messages.next().await? {
-            if let Some(complaint) = &message.complaint {
-                return Err(DockerError::Refused {
-                    what: what.to_owned(),
-                    status: None,
-                    message: one_line(&complaint.message),
-                    image: None,
-                });
-            }
-            layers.show(&message);
-        }
         Ok(())
     }
 

@@ -9,8 +9,6 @@ use wincimg_oci::remote::DaemonCredential;
 use super::client::credentials;
 use super::daemon::Daemon;
 use super::error::{CUT_OFF, DockerError, unanswered};
-use super::layers::Layers;
-use super::response::{Messages, one_line};
 
 impl Daemon {
     /// Pushes the image of that name and tag, and returns the digest of its manifest. Dropping the
@@ -32,25 +30,14 @@ impl Daemon {
             let mut messages = docker.push_image(name, Some(options), credential);
             messages.try_next().await
         };
-        let about = |error: DockerError| error.about(&format!("{name}:{tag}"));
-        let answer = self.client.call_raw(&what, "", call).await.map_err(about)?;
-        let mut messages = Messages::new(&what, answer);
-        let mut layers = Layers::new(progress);
         let mut digest = None;
-        while let Some(message) = messages.next().await? {
-            if let Some(complaint) = &message.complaint {
-                return Err(about(DockerError::Refused {
-                    what,
-                    status: None,
-                    message: one_line(&complaint.message),
-                    image: None,
-                }));
-            }
-            layers.show(&message);
-            let reported = message.pushed;
+        let pushing = self.follow_transfer(&what, progress, call, |message| {
             let shown = || digest_in(message.status.as_deref()?, tag);
-            digest = reported.or_else(shown).or(digest);
-        }
+            let reported = message.pushed.clone().or_else(shown);
+            digest = reported.or_else(|| digest.take());
+        });
+        let about = |error: DockerError| error.about(&format!("{name}:{tag}"));
+        pushing.await.map_err(about)?;
         digest.ok_or_else(|| unanswered(&what, CUT_OFF).into())
     }
 }

@@ -83,10 +83,8 @@ impl DockerWorker {
         if build.request.options.docker.no_cache {
             return Ok(None);
         }
-        let found = match self.daemon.image(&format!("{NAME}:{tag}")).await {
-            Ok(found) => found,
-            Err(error) if error.is_not_found() => return Ok(None),
-            Err(error) => return Err(error.into()),
+        let Some(found) = self.daemon.find_image(&format!("{NAME}:{tag}")).await? else {
+            return Ok(None);
         };
         let below_it = below.image.config().rootfs.diff_ids.iter();
         let count = below_it.len();

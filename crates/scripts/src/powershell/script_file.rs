@@ -10,10 +10,9 @@ use super::super::image::{Deferred, Lookup};
 use super::super::process::{Process, last_name};
 use super::super::traced_text::TracedText;
 use super::ast::{
-    Argument, CommandAst, ControlFlow, Element, Expression, Pipeline, ScriptParameter, Statement,
+    Argument, CommandAst, ControlFlow, Element, Expression, ScriptParameter, Statement,
 };
 use super::eval::Shell;
-use super::flow::Function;
 use super::parse;
 use super::value::PsValue;
 
@@ -434,36 +433,31 @@ impl Shell<'_, '_> {
             ))
             .help("import it in RUN"));
         }
-        let is_export = |pipeline: &Pipeline| {
+        let is_export = |statement: &Statement| {
+            let Statement::Pipeline(pipeline) = statement else {
+                return false;
+            };
             let [Element::Command(command)] = pipeline.elements.as_slice() else {
                 return false;
             };
             matches!(&command.name, Expression::Text(name) | Expression::Word(name)
                 if name.eq_ignore_ascii_case("export-modulemember"))
         };
-        for statement in &file.statements {
-            match statement {
-                Statement::Function {
-                    name,
-                    parameters,
-                    body,
-                } => {
-                    let function = Function {
-                        parameters: parameters.clone(),
-                        body: body.clone(),
-                        script: Arc::clone(&file.text),
-                        file: Some(file.path.clone()),
-                    };
-                    self.functions.insert(name.clone(), function);
-                }
-                Statement::Pipeline(pipeline) if is_export(pipeline) => {}
-                _ => {
-                    let why = format!("the module {} does more than define functions", file.path);
-                    return Err(ScriptError::unclear(why));
-                }
-            }
+        let is_definition = |statement: &Statement| matches!(statement, Statement::Function { .. });
+        let (definitions, others): (Vec<_>, Vec<_>) =
+            file.statements.into_iter().partition(is_definition);
+        if !others.iter().all(is_export) {
+            let why = format!("the module {} does more than define functions", file.path);
+            return Err(ScriptError::unclear(why));
         }
-        Ok(PsValue::Null)
+        let mut module = Shell {
+            functions: std::mem::take(&mut self.functions),
+            file: Some(file.path),
+            ..Shell::new(self.machine, file.text, self.is_core)
+        };
+        let defined = module.block(&definitions);
+        self.functions = module.functions;
+        defined
     }
 
     /// Takes over the variables of a dotted script, except those that name it.
