@@ -68,15 +68,13 @@ async fn steps_for_windows_run_in_buildkit_and_not_again() {
     );
     let bases = format!("{}/mcr", site.host());
     let text = ["build", "./app", "--host-build", "17763.973", "--dry-run"];
-    let text = [
-        &text[..],
-        &["--base-registry", &bases, "--builder", BUILDER],
-    ]
-    .concat();
-    let shown = site.command(&text).output().unwrap();
-    let shown = String::from_utf8(shown.stdout).unwrap();
-    let expected = format!("windows: buildkit at {BUILDER}, experimental");
-    assert!(shown.lines().any(|line| line == expected), "{shown}");
+    for flag in ["--builder", "--docker-host"] {
+        let text = [&text[..], &["--base-registry", &bases, flag, BUILDER]].concat();
+        let shown = site.command(&text).output().unwrap();
+        let shown = String::from_utf8(shown.stdout).unwrap();
+        let expected = format!("windows: buildkit at {BUILDER}, experimental");
+        assert!(shown.lines().any(|line| line == expected), "{shown}");
+    }
     assert!(windows.buildctl_calls().arguments.is_empty());
 
     let output = run(&[]);

@@ -19,7 +19,7 @@ use tokio::sync::OnceCell;
 use wincimg_common::diagnose::{BoxError, Excerpt, Problem};
 use wincimg_common::digest::{Digest, sha256};
 use wincimg_common::lock;
-use wincimg_dockerfile::stages::{Stages, WindowsSegment};
+use wincimg_dockerfile::stages::{SegmentStep, Stages, WindowsSegment};
 use wincimg_oci::document::{Document, Image};
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::{Reference, repository_of};
@@ -35,7 +35,7 @@ use crate::build::{BuildContext, EngineOptions};
 use crate::delivery::{AttachmentOptions, DeliveryTarget, Destination, TagPolicy};
 use crate::direct::deliver_directly;
 use crate::downloads::DownloadSet;
-use crate::notice::Notice;
+use crate::notice::{LineSpan, Notice};
 use crate::plans::{BuildRequest, PlannedBase, PlannedImage, StageBases};
 use crate::publication::{IndexMode, NamingOptions, Publication, TagStyle};
 
@@ -190,16 +190,15 @@ impl HybridBuild<'_> {
         };
         if let Some(known) = known {
             self.ctx.reporter.note(&Notice::WindowsStepsKnown {
-                lines: &lines,
+                lines,
                 image: &known.display_name(),
             });
             return Ok(known);
         }
         let name = ground.base.display_name();
-        self.ctx.reporter.note(&Notice::RunsOnWindows {
-            lines: &lines,
-            base: &name,
-        });
+        self.ctx
+            .reporter
+            .note(&Notice::RunsOnWindows { lines, base: &name });
         let worker = self.worker(image, &ground.base).await?;
         let build = WindowsBuild {
             ground: &ground,
@@ -414,12 +413,11 @@ fn digits(digest: &Digest) -> String {
 }
 
 /// `lines 3 and 5`, `lines 3 to 9`: the steps of a segment.
-fn lines_of(segment: &WindowsSegment) -> String {
-    let lines: Vec<String> = segment.steps.iter().map(|it| it.line.to_string()).collect();
-    match lines.as_slice() {
-        [] => "no line".to_owned(),
-        [line] => format!("line {line}"),
-        [first, .., last] => format!("lines {first} to {last}"),
+fn lines_of(segment: &WindowsSegment) -> LineSpan {
+    let line = |step: Option<&SegmentStep>| step.map_or(0, |step| step.line);
+    LineSpan {
+        first: line(segment.steps.first()),
+        last: line(segment.steps.last()),
     }
 }
 

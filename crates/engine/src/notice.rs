@@ -45,9 +45,9 @@ pub(crate) enum Notice<'a> {
     /// A registry is named, but not pushed to.
     NotPushed,
     /// Steps run on Windows.
-    RunsOnWindows { lines: &'a str, base: &'a str },
+    RunsOnWindows { lines: LineSpan, base: &'a str },
     /// Steps on Windows are not run again.
-    WindowsStepsKnown { lines: &'a str, image: &'a str },
+    WindowsStepsKnown { lines: LineSpan, image: &'a str },
     /// `BuildKit` runs steps on Windows.
     BuildkitOnWindows { address: &'a str, version: &'a str },
     /// The pod of a daemon is gone.
@@ -103,10 +103,16 @@ impl fmt::Display for Notice<'_> {
                 )
             }
             Self::RunsOnWindows { lines, base } => {
-                write!(f, "{lines} run on Windows, on {base}")
+                let run = if lines.is_one() { "runs" } else { "run" };
+                write!(f, "{lines} {run} on Windows, on {base}")
             }
             Self::WindowsStepsKnown { lines, image } => {
-                write!(f, "{lines} do not run again: {image} is their result")
+                let (verb, whose) = if lines.is_one() {
+                    ("does", "its")
+                } else {
+                    ("do", "their")
+                };
+                write!(f, "{lines} {verb} not run again: {image} is {whose} result")
             }
             Self::BuildkitOnWindows { address, version } => write!(
                 f,
@@ -176,6 +182,28 @@ pub(crate) fn report_planned(images: &[PlannedImage], reporter: &dyn Reporter) {
     let found: BTreeSet<String> = contents.flatten().collect();
     if !found.is_empty() {
         reporter.warn(&Notice::Secrets(found));
+    }
+}
+
+/// Lines of a Dockerfile, from the first to the last.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LineSpan {
+    pub(crate) first: usize,
+    pub(crate) last: usize,
+}
+
+impl LineSpan {
+    fn is_one(self) -> bool {
+        self.first == self.last
+    }
+}
+
+impl fmt::Display for LineSpan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_one() {
+            return write!(f, "line {}", self.first);
+        }
+        write!(f, "lines {} to {}", self.first, self.last)
     }
 }
 

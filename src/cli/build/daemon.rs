@@ -83,8 +83,9 @@ impl DaemonArgs {
             ("--memory", self.memory.is_some()),
         ];
         let given = given.into_iter().find(|(_, is_given)| *is_given);
-        match (&self.builder, given) {
-            (Some(Builder::Buildkit(address)), Some((flag, _))) => {
+        let buildkit = self.host().filter(|host| BuildkitAddress::is_meant(host));
+        match (buildkit, given) {
+            (Some(address), Some((flag, _))) => {
                 let problem = anyhow!("BuildKit at {address} has no {flag}");
                 Err(Failure::usage(problem).hint(format!(
                     "remove {flag}, or name a Docker daemon with --docker-host"
@@ -96,12 +97,13 @@ impl DaemonArgs {
 
     /// The daemon that runs steps on Windows, as a plan shows it.
     pub(super) fn worker(&self) -> Option<Worker> {
-        let (kind, address) = match (&self.builder, &self.docker.docker_host) {
-            (Some(Builder::Nodes(name)), _) => ("docker", name.to_string()),
-            (Some(Builder::Buildkit(address)), _) => ("buildkit", address.to_string()),
-            (None, Some(host)) => ("docker", without_password(host).into_owned()),
-            (None, None) => return None,
+        let host = self.host()?;
+        let kind = if BuildkitAddress::is_meant(&host) {
+            "buildkit"
+        } else {
+            "docker"
         };
+        let address = without_password(&host).into_owned();
         Some(Worker { kind, address })
     }
 
