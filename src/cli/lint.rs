@@ -7,6 +7,7 @@ mod files;
 use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
@@ -306,20 +307,32 @@ fn summarize(session: &Session, linted: &[LintedFile]) -> usize {
 
 /// Results of a function for each item, in order, several at a time.
 fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    // Small shares, as files differ in size and other processes take their part of a processor.
+    let shares: Vec<&[T]> = items.chunks(16).collect();
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let share = items.len().div_ceil(threads).max(1);
-    let work = &work;
-    std::thread::scope(|scope| {
-        let shares = items.chunks(share);
-        let running: Vec<_> = shares
-            .map(|share| scope.spawn(move || share.iter().map(work).collect::<Vec<_>>()))
+    let next = AtomicUsize::new(0);
+    let take = || {
+        let mut done = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(share) = shares.get(index) else {
+                return done;
+            };
+            done.push((index, share.iter().map(&work).collect::<Vec<R>>()));
+        }
+    };
+    let mut done: Vec<(usize, Vec<R>)> = std::thread::scope(|scope| {
+        let running: Vec<_> = (0..threads.min(shares.len()))
+            .map(|_| scope.spawn(&take))
             .collect();
-        let done = running.into_iter().map(|thread| match thread.join() {
+        let joined = running.into_iter().map(|thread| match thread.join() {
             Ok(results) => results,
             Err(panic) => std::panic::resume_unwind(panic),
         });
-        done.flatten().collect()
-    })
+        joined.flatten().collect()
+    });
+    done.sort_unstable_by_key(|(index, _)| *index);
+    done.into_iter().flat_map(|(_, results)| results).collect()
 }
 
 fn read(path: &Path) -> Result<String, Failure> {

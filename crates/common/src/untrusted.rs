@@ -16,6 +16,12 @@ impl<T: fmt::Display> fmt::Display for Untrusted<T> {
 }
 
 fn harmless(text: &str) -> Cow<'_, str> {
+    if text
+        .bytes()
+        .all(|byte| matches!(byte, b' '..=b'~' if byte != b':' && byte != b'#'))
+    {
+        return Cow::Borrowed(text);
+    }
     // GitHub interprets `::error::` at the beginning of a line, `##[error]` and `##vso[` anywhere.
     let is_command = |at: usize| {
         let rest = &text[at..];

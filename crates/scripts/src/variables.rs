@@ -70,9 +70,13 @@ impl Variables {
         let Some(profile) = self.profile() else {
             return false;
         };
-        let path = path.to_string().to_ascii_lowercase();
-        let temp = format!(r"{profile}\AppData\Local\Temp").to_ascii_lowercase();
-        temp == path || temp.starts_with(&format!("{}\\", path.trim_end_matches('\\')))
+        let path = path.to_string();
+        let path = path.trim_end_matches('\\');
+        let temp = format!(r"{profile}\AppData\Local\Temp");
+        let Some((start, rest)) = temp.split_at_checked(path.len()) else {
+            return false;
+        };
+        start.eq_ignore_ascii_case(path) && (rest.is_empty() || rest.starts_with('\\'))
     }
 
     pub(super) fn get(&self, name: &str, image: &dyn ImageState) -> Lookup<String> {

@@ -148,13 +148,16 @@ fn missing_message(step: &LintStep<'_>, command: &LintCommand) -> Option<String>
         ));
     }
     // In quotes it is a string, and it may be a function or an alias of the script.
-    let is_plain = step
-        .instruction
-        .part(word.range.clone())
-        .eq_ignore_ascii_case(&name);
-    let text = step.instruction.text().to_ascii_lowercase();
-    let is_own = text.contains("function") || text.contains("alias");
-    (ONLY_CMD.contains(&name.as_str()) && is_plain && !is_own && !command.has_input).then(|| {
+    let is_plain = || {
+        let written = step.instruction.part(word.range.clone());
+        written.eq_ignore_ascii_case(&name)
+    };
+    let is_own = || {
+        let text = step.lower_text();
+        text.contains("function") || text.contains("alias")
+    };
+    let is_of_cmd = ONLY_CMD.contains(&name.as_str()) && !command.has_input;
+    (is_of_cmd && is_plain() && !is_own()).then(|| {
         format!("PowerShell has no {name}, which is a command of cmd: write cmd /C {name}")
     })
 }

@@ -23,7 +23,7 @@ pub(super) fn check_error_action(stage: &Stage<'_>, findings: &mut Findings<'_>)
     // The published images with PowerShell as their shell stop at errors.
     let mut stops = stage.begins_with_powershell();
     for step in &stage.steps {
-        let text = step.instruction.text().to_ascii_lowercase();
+        let text = step.lower_text();
         if step.is("SHELL") || step.is("ENV") {
             stops = text.contains("erroractionpreference") || (stops && !step.is("SHELL"));
         }
@@ -150,7 +150,10 @@ pub(super) fn check_robocopy(stage: &Stage<'_>, step: &LintStep<'_>, findings: &
         return;
     }
     let commands = step.commands();
-    let text = step.instruction.text().to_ascii_lowercase();
+    if commands.iter().all(|it| it.program() != "robocopy") {
+        return;
+    }
+    let text = step.lower_text();
     let is_handled = [
         "errorlevel",
         "exitcode",
@@ -202,7 +205,7 @@ const LONG: &str = "the PATH of a developer prompt has more than 1024 characters
 fn is_developer_prompt(stage: &Stage<'_>) -> bool {
     let mut shells = stage.steps.iter().filter(|step| step.is("SHELL"));
     shells.any(|step| {
-        let text = step.instruction.text().to_ascii_lowercase();
+        let text = step.lower_text();
         text.contains("vsdevcmd") || text.contains("vcvars")
     })
 }
@@ -304,7 +307,7 @@ pub(super) fn check_basic_parsing(
         if script.grammar != Grammar::PowerShell {
             continue;
         }
-        let text = step.instruction.full_text().to_ascii_lowercase();
+        let text = step.lower_full_text();
         if text.contains("psdefaultparametervalues") {
             continue;
         }

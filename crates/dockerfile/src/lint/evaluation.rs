@@ -357,15 +357,13 @@ const REMOVING: [&str; 12] = [
     "rd", "rmdir", "del", "erase", "move", "ren", "rename", "rm", "ri", "mv", "robocopy", "delete",
 ];
 
-/// Returns true if a line may remove or rename a folder.
+/// Returns true if a line, in lower case, may remove or rename a folder.
 fn may_remove(text: &str) -> bool {
     let mut words = text.split(|c: char| !c.is_ascii_alphanumeric());
-    words.any(|word| {
-        let word = word.to_ascii_lowercase();
-        REMOVING.contains(&word.as_str())
-    }) || ["remove-item", "move-item", "rename-item"]
-        .iter()
-        .any(|cmdlet| text.to_ascii_lowercase().contains(cmdlet))
+    words.any(|word| REMOVING.contains(&word))
+        || ["remove-item", "move-item", "rename-item"]
+            .iter()
+            .any(|cmdlet| text.contains(cmdlet))
 }
 
 /// A line that fails on every Windows.
@@ -377,7 +375,7 @@ fn check_run(
     program: &ProgramForm,
     findings: &mut Findings<'_>,
 ) {
-    if may_remove(step.instruction.text()) {
+    if may_remove(step.lower_text()) {
         made.clear();
     }
     let Some(shell) = step.shell_words(current) else {

@@ -46,7 +46,7 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
         }
         return;
     }
-    let text = step.instruction.text().to_ascii_lowercase();
+    let text = step.lower_text();
     if HANDLED.iter().any(|sign| text.contains(sign)) {
         return;
     }
@@ -65,12 +65,14 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
 
 /// Position of an `%ERRORLEVEL%` that is to be the exit code of a program of the same line.
 fn early_errorlevel(step: &LintStep<'_>) -> Option<usize> {
-    let text = step.instruction.text().to_ascii_lowercase();
+    let text = step.lower_text();
     // `call` and delayed expansion read it later, and a loop's commands are files of their own.
-    let is_open = ["call ", "/v:", "setlocal", "^%"]
-        .iter()
-        .any(|part| text.contains(part));
-    if is_open || !text.contains("%errorlevel%") {
+    let is_open = || {
+        ["call ", "/v:", "setlocal", "^%"]
+            .iter()
+            .any(|part| text.contains(part))
+    };
+    if !text.contains("%errorlevel%") || is_open() {
         return None;
     }
     let mut commands = step

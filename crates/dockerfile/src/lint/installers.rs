@@ -15,8 +15,7 @@ pub(super) fn check_wait(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut 
         return;
     }
     // That of an installer waits for its own parts.
-    let whole = step.instruction.text().to_ascii_lowercase();
-    let whole = whole.replace("--wait", "");
+    let whole = step.lower_text().replace("--wait", "");
     let waits = [
         "waitforexit",
         "wait-process",

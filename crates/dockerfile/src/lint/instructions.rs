@@ -98,7 +98,7 @@ pub(super) fn check_unset(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
 
 /// Reason why a variable is not set, if the line itself sets it and cmd expands it before that.
 fn expanded_early(it: &EvaluatedStep<'_>, name: &str) -> Option<&'static str> {
-    let text = it.step.instruction.text().to_ascii_lowercase();
+    let text = it.step.lower_text();
     let lower = name.to_ascii_lowercase();
     // `call` and delayed expansion read the line again, and an earlier one may set it too.
     let is_open = ["call ", "/v", "for ", "%%"]
@@ -164,7 +164,7 @@ fn declared_elsewhere(it: &EvaluatedStep<'_>, name: &str) -> Option<String> {
     let mut before = it.stage.steps.iter().filter(|step| step.is("RUN"));
     let is_set = super::variables::is_of_windows(&lower)
         || before.any(|step| {
-            let text = step.instruction.full_text().to_ascii_lowercase();
+            let text = step.lower_full_text();
             let own = step.instruction.lines().0;
             own <= line && assigns.iter().any(|part| text.contains(part))
                 || own < line && earlier.iter().any(|part| text.contains(part))
@@ -645,7 +645,7 @@ pub(super) fn check_zip(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut F
     };
     let name = source.rsplit(['\\', '/']).next().unwrap_or(source);
     let uses = stage.steps.iter().filter(|other| {
-        let text = other.instruction.text().to_ascii_lowercase();
+        let text = other.lower_text();
         text.contains(&name.to_ascii_lowercase())
             || text.contains("expand-archive")
             || text.contains("*.zip")

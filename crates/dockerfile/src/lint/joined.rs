@@ -44,6 +44,10 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
     if !step.is("RUN") || stage.platform != Platform::Windows || instruction.has_here_document() {
         return;
     }
+    let (first, last) = instruction.lines();
+    if first == last {
+        return;
+    }
     let mut is_first = true;
     let mut is_launched = false;
     let mut quotes = 0;
@@ -56,10 +60,11 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
         if text.is_empty() || text.starts_with('#') {
             continue;
         }
-        is_launched |= text.split_whitespace().any(|word| {
-            let name = program_name(word.trim_start_matches(['(', '@', '"']));
-            LAUNCHERS.contains(&name.as_str())
-        });
+        is_launched |= step.shell == BaseShell::Cmd
+            && text.split_whitespace().any(|word| {
+                let name = program_name(word.trim_start_matches(['(', '@', '"']));
+                LAUNCHERS.contains(&name.as_str())
+            });
         let was_quoted = quotes % 2 == 1;
         quotes += text.matches(['"', '\'']).count();
         let is_quoted = quotes % 2 == 1;

@@ -131,7 +131,7 @@ fn maps_drive(command: &LintCommand) -> bool {
 
 /// `refreshenv` of Chocolatey before another command of PowerShell.
 fn lost_refresh<'a>(step: &LintStep<'_>, commands: &[&'a LintCommand]) -> Option<&'a LintCommand> {
-    let text = step.instruction.text().to_ascii_lowercase();
+    let text = step.lower_text();
     let is_imported = [
         "import-module",
         "$profile",
@@ -343,7 +343,7 @@ fn may_start_itself(stage: &Stage<'_>, step: &LintStep<'_>) -> bool {
         "dism",
     ];
     until.any(|step| {
-        let text = step.instruction.text().to_ascii_lowercase();
+        let text = step.lower_text();
         signs.iter().any(|sign| text.contains(sign)) && !text.contains("manual")
     })
 }

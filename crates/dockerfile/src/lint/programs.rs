@@ -72,7 +72,7 @@ fn is_plain(command: &LintCommand) -> bool {
 fn check_pwsh(stage: &Stage<'_>, reference: &Reference, findings: &mut Findings<'_>) {
     for step in &stage.steps {
         let instruction = step.instruction;
-        let text = instruction.text().to_ascii_lowercase();
+        let text = step.lower_text();
         let is_shell = step.is("SHELL")
             && instruction.exec_form().is_some_and(|words| {
                 words
@@ -172,7 +172,7 @@ fn check_winget(stage: &Stage<'_>, reference: &Reference, findings: &mut Finding
 fn check_appcmd(stage: &Stage<'_>, reference: &Reference, findings: &mut Findings<'_>) {
     let mut has_iis = IIS.contains(&reference.repository.as_str());
     for step in &stage.steps {
-        let text = step.instruction.text().to_ascii_lowercase();
+        let text = step.lower_text();
         has_iis |= reference.is_windows_base()
             && ["web-server", "iis-webserver"]
                 .iter()
@@ -244,7 +244,7 @@ fn check_dotnet(stage: &Stage<'_>, reference: &Reference, findings: &mut Finding
             return;
         }
         // Anything that names it, or a script, may bring it.
-        let text = step.instruction.text().to_ascii_lowercase();
+        let text = step.lower_text();
         let brings = ["dotnet", ".ps1", ".cmd", ".bat", "choco", "path"];
         // A copied tree, or an installer.
         let is_root = |target: &str| target.trim_end_matches(['/', '\\']).len() < 3;

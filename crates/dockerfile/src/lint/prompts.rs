@@ -55,7 +55,7 @@ pub(super) fn check_prompt(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mu
             line.contains("trusted") || line.contains("trustrepository")
         })
     };
-    let text = step.instruction.text().to_ascii_lowercase();
+    let text = step.lower_text();
     let is_answered = [" -y", "--yes", "-confirm", "/y"]
         .iter()
         .any(|it| text.contains(it));
@@ -240,9 +240,12 @@ const WITHOUT_WINDOW: [&str; 11] = [
 fn installer_window(step: &LintStep<'_>, command: &LintCommand) -> Option<Prompt> {
     let program = command.words.first()?.value.to_ascii_lowercase();
     let file = program.rsplit(['\\', '/']).next().unwrap_or_default();
-    let known = INSTALLERS.iter().filter(|_| has_extension(file, &["exe"]));
-    let (_, options) = known.into_iter().find(|(name, _)| file.starts_with(name))?;
-    let text = step.instruction.text().to_ascii_lowercase();
+    if !has_extension(file, &["exe"]) {
+        return None;
+    }
+    let mut known = INSTALLERS.iter();
+    let (_, options) = known.find(|(name, _)| file.starts_with(name))?;
+    let text = step.lower_text();
     let is_quiet = ["silent", "quiet"].iter().any(|part| text.contains(part))
         || text
             .split(|c: char| c.is_whitespace() || "\"',()[]".contains(c))
@@ -337,7 +340,7 @@ fn may_exist(stage: &Stage<'_>, step: &LintStep<'_>, target: &super::words::Word
     is_copied
         || is_name(before)
         || earlier.any(|step| {
-            let text = step.instruction.full_text().to_ascii_lowercase();
+            let text = step.lower_full_text();
             is_name(&text) || step.is("RUN") && makers.iter().any(|maker| text.contains(maker))
         })
 }

@@ -113,7 +113,7 @@ pub(super) fn check_exit(stage: &Stage<'_>, findings: &mut Findings<'_>) {
         .iter()
         .filter(|it| !is_shell(it.program()))
         .collect();
-    let text = step.instruction.text().to_ascii_lowercase();
+    let text = step.lower_text();
     if text.contains("-noexit") || text.contains("/k") || own.is_empty() {
         return;
     }

@@ -49,6 +49,7 @@ pub(super) struct LintStep<'a> {
     /// True if the shell is `pwsh` and not Windows PowerShell.
     pub(super) is_core: bool,
     scripts: Rc<OnceCell<StepScripts>>,
+    lower: OnceCell<String>,
 }
 
 impl LintStep<'_> {
@@ -68,6 +69,17 @@ impl LintStep<'_> {
 
     pub(super) fn is(&self, keyword: &str) -> bool {
         self.instruction.keyword == keyword
+    }
+
+    /// Joined text of the instruction in lower case, made once: most rules look for words of it.
+    pub(super) fn lower_full_text(&self) -> &str {
+        self.lower
+            .get_or_init(|| self.instruction.full_text().to_ascii_lowercase())
+    }
+
+    /// Text after the keyword and its flags, in lower case.
+    pub(super) fn lower_text(&self) -> &str {
+        self.lower_full_text()[self.instruction.start()..].trim_end()
     }
 
     /// Command line of the shell; `None` if it is unknown.
@@ -198,6 +210,7 @@ impl<'a> Stage<'a> {
             shell: self.shell,
             is_core: self.is_core,
             scripts: Rc::default(),
+            lower: OnceCell::new(),
         });
     }
 

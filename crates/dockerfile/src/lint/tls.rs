@@ -29,7 +29,7 @@ pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
         return;
     }
     for step in &stage.steps {
-        let text = step.instruction.full_text().to_ascii_lowercase();
+        let text = step.lower_full_text();
         let sets = [
             "securityprotocol",
             "strongcrypto",

@@ -153,8 +153,8 @@ struct Installed {
 }
 
 impl Installed {
+    /// `text` is in lower case.
     fn add(&mut self, text: &str) {
-        let text = text.to_ascii_lowercase();
         // An address of GitHub is not Git.
         let has_git = || {
             let mut words = text.split(|c: char| !c.is_ascii_alphanumeric());
@@ -163,7 +163,7 @@ impl Installed {
         let has_port = || PORTS.iter().any(|part| text.contains(part));
         self.has_ports = self.has_ports || has_git() || has_port();
         if text.contains("install") {
-            self.installs.push_str(&text);
+            self.installs.push_str(text);
         }
     }
 }
@@ -202,7 +202,7 @@ pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
                 findings.add("unix-command", Severity::Error, line, message);
             }
         }
-        installed.add(step.instruction.full_text());
+        installed.add(step.lower_full_text());
     }
 }
 

@@ -64,7 +64,7 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
         return;
     }
     let whole = step.instruction.full_text();
-    let lower = whole.to_ascii_lowercase();
+    let lower = step.lower_full_text();
     let reads_dollar = lower.contains("bash") || lower.contains("start-process");
     for (index, command) in step.commands().iter().enumerate() {
         let program = command.program();
