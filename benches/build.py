@@ -62,56 +62,57 @@ def push_blob(registry, repository, data):
     return {"digest": digest, "size": len(data)}
 
 
-def push_base(registry, repository, version, hive=None):
-    """A base image with a layer of 4 MiB that does not compress, and perhaps a hive."""
-    tar = io.BytesIO()
-    with tarfile.open(fileobj=tar, mode="w") as archive:
-        content = hashlib.shake_256(version.encode()).digest(4 << 20)
-        entry = tarfile.TarInfo("Files/data")
-        entry.size = len(content)
-        archive.addfile(entry, io.BytesIO(content))
-        if hive:
-            entry = tarfile.TarInfo("Files/Windows/System32/config/SYSTEM")
-            entry.size = len(hive)
-            archive.addfile(entry, io.BytesIO(hive))
-    plain = tar.getvalue()
-    layer = push_blob(registry, repository, gzip.compress(plain, 1, mtime=0))
+def push_layer(registry, repository, plain):
+    """A tar as a layer: its blob, and the digest of the tar."""
+    return push_blob(registry, repository, gzip.compress(plain, 1, mtime=0)), "sha256:" + hashlib.sha256(plain).hexdigest()
+
+
+def push_image(registry, repository, tag, version, layers):
+    """An image of layers that are in the repository."""
     config = {
         "os": "windows",
         "architecture": "amd64",
         "os.version": version,
         "created": "2020-01-14T00:00:00Z",
         "config": {},
-        "rootfs": {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(plain).hexdigest()]},
+        "rootfs": {"type": "layers", "diff_ids": [diff_id for _, diff_id in layers]},
     }
     config = push_blob(registry, repository, json.dumps(config).encode())
     manifest = {
         "schemaVersion": 2,
         "mediaType": MANIFEST,
         "config": {"mediaType": DOCKER + "container.image.v1+json", **config},
-        "layers": [{"mediaType": DOCKER + "image.rootfs.diff.tar.gzip", **layer}],
+        "layers": [{"mediaType": DOCKER + "image.rootfs.diff.tar.gzip", **blob} for blob, _ in layers],
     }
-    url = f"{registry}/v2/{repository}/manifests/{version}"
+    url = f"{registry}/v2/{repository}/manifests/{tag}"
     request("PUT", url, json.dumps(manifest).encode(), Content_Type=MANIFEST)
+
+
+def push_base(registry, repository, version, hive=None):
+    """A base image with a layer of 4 MiB that does not compress, and perhaps a hive; answers with the layer."""
+    files = {"Files/data": hashlib.shake_256(version.encode()).digest(4 << 20)}
+    if hive:
+        files["Files/Windows/System32/config/SYSTEM"] = hive
+    layer = push_layer(registry, repository, tar_of(files))
+    push_image(registry, repository, version, version, [layer])
+    return layer
+
+
+def tar_of(files):
+    """A tar of these files, by their names."""
+    tar = io.BytesIO()
+    with tarfile.open(fileobj=tar, mode="w") as archive:
+        for name, content in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+    return tar.getvalue()
 
 
 def push_noise(registry, repository, tag, size, layers):
     """An image of layers that do not compress."""
-    blobs = []
-    for number in range(layers):
-        content = random.Random(number).randbytes(size // layers)
-        blobs.append(push_blob(registry, repository, content))
-    rootfs = {"type": "layers", "diff_ids": [blob["digest"] for blob in blobs]}
-    config = {"os": "windows", "architecture": "amd64", "os.version": VERSIONS[0], "config": {}, "rootfs": rootfs}
-    config = push_blob(registry, repository, json.dumps(config).encode())
-    manifest = {
-        "schemaVersion": 2,
-        "mediaType": MANIFEST,
-        "config": {"mediaType": DOCKER + "container.image.v1+json", **config},
-        "layers": [{"mediaType": DOCKER + "image.rootfs.diff.tar.gzip", **blob} for blob in blobs],
-    }
-    url = f"{registry}/v2/{repository}/manifests/{tag}"
-    request("PUT", url, json.dumps(manifest).encode(), Content_Type=MANIFEST)
+    blobs = [push_blob(registry, repository, random.Random(number).randbytes(size // layers)) for number in range(layers)]
+    push_image(registry, repository, tag, VERSIONS[0], [(blob, blob["digest"]) for blob in blobs])
 
 
 def timed(command, answer=0, **more):

@@ -427,6 +427,13 @@ def tar_and_gzip(context, folder):
     return run
 
 
+def write(begin, lines):
+    """Puts lines into the document, below this mark."""
+    before, rest = DOCUMENT.read_text(encoding="utf-8").split(begin)
+    after = rest.split(END, 1)[1]
+    DOCUMENT.write_text("\n".join([before + begin, *lines, END]) + after, encoding="utf-8")
+
+
 def versions(bench):
     """Who was measured, and where."""
     def first_line(*command):
@@ -458,11 +465,9 @@ def main():
         print(versions(bench))
         for row in arguments.only.split(","):
             getattr(bench, row)()
-        table = "\n".join([BEGIN, *bench.table.lines, "", f"Measured on {versions(bench)}.", END])
+        lines = [*bench.table.lines, "", f"Measured on {versions(bench)}."]
     if arguments.write:
-        text = DOCUMENT.read_text(encoding="utf-8")
-        before, rest = text.split(BEGIN)
-        DOCUMENT.write_text(before + table + rest.split(END)[1], encoding="utf-8")
+        write(BEGIN, lines)
 
 
 if __name__ == "__main__":
