@@ -12,7 +12,7 @@ use reqwest::Url;
 use tokio::task::spawn_blocking;
 use wincimg_common::diagnose::Diagnose;
 use wincimg_common::digest::{Digest, Hasher, sha256};
-use wincimg_common::files::{FileCache, SpoolPart};
+use wincimg_common::files::{CacheFileUse, FileCache, SpoolPart};
 
 use super::addresses::AddressPolicy;
 use super::client::HttpClient;
@@ -301,7 +301,7 @@ impl Downloads {
                 fs::rename(&target, &path).map_err(FileError::io("rename", &target))?;
             }
             let content = SpoolPart::open_path(&path).map_err(FileError::io("open", &path))?;
-            kept.evict(&path, |_| true, remove_if_unlocked);
+            kept.evict(&path, |_, _| CacheFileUse::Counted, remove_if_unlocked);
             Ok(DownloadedFile {
                 digest: found,
                 size: content.length(),
@@ -428,7 +428,7 @@ mod tests {
         let busy = File::open(put("url-e.part", 4)).unwrap();
         busy.try_lock().unwrap();
         put("url-e.part.json", 4);
-        kept.evict(&newest, |_| true, remove_if_unlocked);
+        kept.evict(&newest, |_, _| CacheFileUse::Counted, remove_if_unlocked);
         let mut left: Vec<_> = fs::read_dir(folder.path())
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use std::{iter, thread};
 
 use wincimg_common::digest::{Digest, Hasher, sha256};
-use wincimg_common::files::FileCache;
+use wincimg_common::files::{CacheFileUse, FileCache};
 
 use super::content::{ContentSource, EntryContent, Symlink, TarItem};
 use super::descriptor::Security;
@@ -64,7 +64,7 @@ impl DiffIdCache {
         let Some(kept) = &self.0 else { return };
         let path = kept.folder().join(stamp.0.digest());
         match kept.write(&path, format!("{diff_id}\n").as_bytes()) {
-            Ok(()) => kept.evict(&path, |_| true, FileCache::remove),
+            Ok(()) => kept.evict(&path, |_, _| CacheFileUse::Counted, FileCache::remove),
             Err(error) => tracing::debug!("{}: {error}", path.display()),
         }
     }

@@ -6,6 +6,8 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use super::atomic_file::is_draft;
@@ -16,12 +18,33 @@ use super::open::open;
 pub struct FileCache {
     folder: PathBuf,
     limit: u64,
+    /// Bytes that this process may write before it lists the folder again.
+    room: Arc<AtomicU64>,
 }
+
+/// What the limit of a cache says of one of its files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CacheFileUse {
+    Counted,
+    /// Stays: of another cache in the folder, or empty.
+    Uncounted,
+    Expired,
+}
+
+/// Part of the free space that one process uses between two listings, as others write too.
+const SHARE_OF_PROCESS: u64 = 8;
+
+/// Space of the smallest file on disk.
+const BLOCK: u64 = 4096;
 
 impl FileCache {
     /// Creates a cache in `folder`.
     pub fn new(folder: PathBuf, limit: u64) -> Self {
-        Self { folder, limit }
+        Self {
+            folder,
+            limit,
+            room: Arc::default(),
+        }
     }
 
     /// Path of the folder.
@@ -61,7 +84,7 @@ impl FileCache {
     }
 
     /// Returns the complete files with path, time of last use and size.
-    pub fn files(&self) -> Vec<(PathBuf, SystemTime, u64)> {
+    fn files(&self) -> Vec<(PathBuf, SystemTime, u64)> {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let found = entries.filter_map(|entry| {
             let data = entry.metadata().ok().filter(fs::Metadata::is_file)?;
@@ -72,11 +95,29 @@ impl FileCache {
         found.collect()
     }
 
-    /// Makes room for a file that was just written: calls `take_away` for the least recently used
-    /// files for which `counts` is true.
-    pub fn evict(&self, written: &Path, counts: impl Fn(&Path) -> bool, take_away: impl Fn(&Path)) {
+    /// Makes room for a file that was just written: calls `take_away` for expired files and for the
+    /// least recently used ones. Lists the folder only if the limit could be reached.
+    pub fn evict(
+        &self,
+        written: &Path,
+        use_of: impl Fn(&Path, SystemTime) -> CacheFileUse,
+        take_away: impl Fn(&Path),
+    ) {
+        let size = fs::metadata(written).map_or(u64::MAX, |data| data.len());
+        let subtracted = |room: u64| room.checked_sub(size.max(BLOCK));
+        let order = Ordering::Relaxed;
+        if self.room.fetch_update(order, order, subtracted).is_ok() {
+            return;
+        }
         let mut found = self.files();
-        found.retain(|(path, ..)| counts(path));
+        found.retain(|(path, used, _)| match use_of(path, *used) {
+            CacheFileUse::Counted => true,
+            CacheFileUse::Uncounted => false,
+            CacheFileUse::Expired => {
+                take_away(path);
+                false
+            }
+        });
         // Most recently used first; `written` wins ties.
         found.sort_by_key(|(path, used, _)| std::cmp::Reverse((*used, path == written)));
         let mut total = 0_u64;
@@ -86,5 +127,39 @@ impl FileCache {
                 take_away(&path);
             }
         }
+        let room = self.limit.saturating_sub(total) / SHARE_OF_PROCESS;
+        self.room.store(room, order);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_stays_below_its_limit_and_keeps_the_newest() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = FileCache::new(folder.path().join("deep"), 1 << 20);
+        let use_of = |path: &Path, _| match path.extension() {
+            Some(end) if end == "old" => CacheFileUse::Expired,
+            Some(end) if end == "other" => CacheFileUse::Uncounted,
+            _ => CacheFileUse::Counted,
+        };
+        let put = |name: String, size: usize| {
+            let path = cache.folder().join(name);
+            cache.write(&path, &vec![0; size]).unwrap();
+            path
+        };
+        let expired = put("a.old".to_owned(), 1);
+        let other = put("b.other".to_owned(), 2 << 20);
+        for number in 0..200 {
+            let path = put(number.to_string(), 20_000);
+            cache.evict(&path, use_of, FileCache::remove);
+            assert!(path.exists());
+            let counted = cache.files().into_iter().filter(|(it, ..)| *it != other);
+            assert!(counted.map(|(_, _, size)| size).sum::<u64>() <= 1 << 20);
+        }
+        assert!(other.exists() && !expired.exists());
+        assert!(cache.files().len() > 40);
     }
 }

@@ -13,7 +13,7 @@ mod spool_part;
 mod window;
 
 pub use atomic_file::{AtomicFile, create_folder, is_draft, lock_folder, sync_folder, write};
-pub use file_cache::FileCache;
+pub use file_cache::{CacheFileUse, FileCache};
 pub use open::{LimitedReader, open, open_stream, open_with_metadata, read, read_text};
 pub use replace::replace;
 pub use similar::similar_path;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use std::{fs, io};
 
-use wincimg_common::files::FileCache;
+use wincimg_common::files::{CacheFileUse, FileCache};
 use wincimg_oci::document::{Digest, sha256};
 
 use crate::base::FORMAT;
@@ -147,13 +147,16 @@ impl FactsCache {
             let end = path.extension().and_then(OsStr::to_str).unwrap_or_default();
             end.trim_end_matches(|c: char| c.is_ascii_digit()) == kind
         };
-        for (path, seen, _) in self.0.files() {
-            if is_named(&path, ABSENCE) && is_old(seen) {
-                self.remove(&path);
+        let use_of = |path: &Path, seen| {
+            if is_named(path, FACTS) || is_named(path, LAYER) {
+                CacheFileUse::Counted
+            } else if is_named(path, ABSENCE) && is_old(seen) {
+                CacheFileUse::Expired
+            } else {
+                CacheFileUse::Uncounted
             }
-        }
-        let counts = |path: &Path| is_named(path, FACTS) || is_named(path, LAYER);
-        self.0.evict(written, counts, |path| self.remove(path));
+        };
+        self.0.evict(written, use_of, |path| self.remove(path));
     }
 }
 

@@ -3,10 +3,9 @@
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use wincimg_common::files::FileCache;
+use wincimg_common::files::{CacheFileUse, FileCache};
 
 use super::client::RegistryClient;
 use super::error::RegistryError;
@@ -17,23 +16,14 @@ const LARGEST: u64 = 256 * 1024;
 
 /// The cached documents.
 #[derive(Debug)]
-pub(super) struct Documents {
-    kept: FileCache,
-    /// True if the cache was trimmed in this run.
-    trimmed: AtomicBool,
-}
+pub(super) struct Documents(FileCache);
 
 impl RegistryClient {
     /// Caches configurations in a folder. For commands that only read images: a configuration
     /// missing from the registry goes unnoticed.
     pub fn enable_document_cache(&self, folder: FileCache) {
-        let trimmed = AtomicBool::new(false);
-        let documents = Documents {
-            kept: folder,
-            trimmed,
-        };
         // The first call sets the folder.
-        let _ = self.0.documents.set(documents);
+        let _ = self.0.documents.set(Documents(folder));
     }
 
     /// Caches a document that was uploaded, as if it had been downloaded.
@@ -70,21 +60,24 @@ impl Documents {
             return;
         }
         let path = self.path(blob);
-        let written = self.kept.write(&path, bytes);
-        if let Err(error) = written {
+        if let Err(error) = self.0.write(&path, bytes) {
             tracing::debug!(%error, "cannot cache a document");
             return;
         }
-        if !self.trimmed.swap(true, Ordering::Relaxed) {
-            let is_document = |path: &Path| path.extension().is_some_and(|it| it == EXTENSION);
-            self.kept.evict(&path, is_document, FileCache::remove);
-        }
+        let use_of = |path: &Path, _| {
+            if path.extension().is_some_and(|it| it == EXTENSION) {
+                CacheFileUse::Counted
+            } else {
+                CacheFileUse::Uncounted
+            }
+        };
+        self.0.evict(&path, use_of, FileCache::remove);
     }
 
     fn path(&self, blob: &Descriptor) -> PathBuf {
         let digest = &blob.digest;
         let name = format!("{}-{}.{EXTENSION}", digest.algorithm(), digest.digest());
-        self.kept.folder().join(name)
+        self.0.folder().join(name)
     }
 }
 
@@ -99,10 +92,7 @@ mod tests {
     #[test]
     fn what_is_kept_is_what_its_digest_says() {
         let folder = tempfile::tempdir().unwrap();
-        let documents = Documents {
-            kept: FileCache::new(folder.path().join("deep"), 1 << 20),
-            trimmed: AtomicBool::new(false),
-        };
+        let documents = Documents(FileCache::new(folder.path().join("deep"), 1 << 20));
         let bytes = Bytes::from_static(b"{}");
         let blob = Descriptor::new(OCI_CONFIG, sha256(&bytes), 2);
         assert_eq!(documents.find(&blob), None);
