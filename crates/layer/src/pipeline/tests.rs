@@ -33,10 +33,6 @@ fn options(compression: Compression, threads: usize) -> WriteOptions<'static> {
     }
 }
 
-fn sha256(bytes: &[u8]) -> Digest {
-    digest_of(Sha256::new_with_prefix(bytes))
-}
-
 #[test]
 fn digests_and_sizes_are_those_of_the_bytes() {
     for size in [0, 1, 100_000, (1 << 20) - 5000, 5 << 20, 9 << 20] {
