@@ -33,6 +33,7 @@ mod access;
 mod certificates;
 mod check_program;
 mod container;
+mod download;
 mod file;
 mod files;
 mod host_process;
@@ -58,6 +59,7 @@ use std::path::{Path, PathBuf};
 
 pub use certificates::certificates_in_file;
 pub use container::{HEALTH_TIMES, set_variable, variable};
+pub use download::PlannedDownload;
 use file::{Head, RecipeFile};
 pub use file::{VariableType, schema};
 pub use files::utf16_with_mark;
