@@ -8,6 +8,18 @@ use std::ops::{Range, RangeInclusive};
 use wincimg_recipe::KEYWORDS;
 use wincimg_windows::quoting::Escape;
 
+/// Returns true if the text has a `FROM`: without it, it is not a Dockerfile.
+pub fn has_from(text: &str) -> bool {
+    let mut lines = text.lines().map(str::trim_start);
+    let first = lines.find(|line| !line.is_empty() && !line.starts_with('#'));
+    let keyword = first.and_then(|line| line.split_ascii_whitespace().next());
+    if keyword.is_some_and(|keyword| keyword.eq_ignore_ascii_case("FROM")) {
+        return true;
+    }
+    let file = Dockerfile::read(text);
+    file.instructions.iter().any(|it| it.keyword == "FROM")
+}
+
 /// Instructions and lines of a file.
 #[derive(Debug)]
 pub struct Dockerfile<'a> {
