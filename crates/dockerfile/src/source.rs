@@ -187,7 +187,7 @@ impl<'a> Dockerfile<'a> {
     }
 
     /// Lines of an instruction that continue on the next one.
-    pub fn continuations(&self, instruction: &Instruction) -> Vec<LineContinuation<'_>> {
+    pub(crate) fn continuations(&self, instruction: &Instruction) -> Vec<LineContinuation<'_>> {
         instruction
             .pieces
             .iter()
@@ -319,7 +319,7 @@ impl Instruction {
 
     /// Start of each line in [`Self::text`] or in the here-document that replaces it, and its
     /// number from 1.
-    pub fn line_starts(&self) -> Vec<(usize, usize)> {
+    pub(crate) fn line_starts(&self) -> Vec<(usize, usize)> {
         if let ([document], true) = (self.documents.as_slice(), self.is_here_document()) {
             let first = self.lines().1 + 2;
             let mut at = 0;
@@ -363,7 +363,7 @@ impl Instruction {
     }
 
     /// Joined text of the instruction.
-    pub fn full_text(&self) -> &str {
+    pub(crate) fn full_text(&self) -> &str {
         &self.joined
     }
 
