@@ -2,7 +2,7 @@
 
 /// A cabinet of files that are not compressed.
 pub fn cabinet(files: &[(&str, &[u8])]) -> Vec<u8> {
-    let content: Vec<u8> = files.iter().flat_map(|it| it.1.to_vec()).collect();
+    let content = files.iter().map(|it| it.1).collect::<Vec<_>>().concat();
     let blocks: Vec<&[u8]> = content.chunks(32 << 10).collect();
     let (mut names, mut offset) = (Vec::new(), 0_usize);
     for (name, bytes) in files {
