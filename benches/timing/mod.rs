@@ -8,7 +8,7 @@ const ENOUGH: Duration = Duration::from_secs(3);
 const MIN_RUNS: usize = 10;
 
 /// Repeats a function, and prints the median of its times and between which nine tenths of them are.
-pub fn measure<T>(name: &str, mut run: impl FnMut() -> T) {
+pub(crate) fn measure<T>(name: &str, mut run: impl FnMut() -> T) {
     black_box(run());
     let mut times = Vec::new();
     let started = Instant::now();

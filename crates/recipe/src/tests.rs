@@ -1,3 +1,7 @@
+use std::path::Path;
+
+use wincimg_common::diagnose::Diagnose;
+use wincimg_images::recipes;
 use wincimg_registry::Root;
 use wincimg_windows::version::WindowsVersion;
 

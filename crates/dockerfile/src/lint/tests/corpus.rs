@@ -25,7 +25,7 @@ fn public_dockerfiles_are_judged_as_written_down() {
         let Ok(source) = std::fs::read_to_string(Path::new(&folder).join(path)) else {
             continue;
         };
-        if sha256(&source).digest() != digest {
+        if sha256(source.as_bytes()).digest() != digest {
             continue;
         }
         seen += 1;
