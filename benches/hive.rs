@@ -2,11 +2,14 @@
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
+mod timing;
+
 use std::hint::black_box;
 
-use criterion::{Criterion, criterion_group, criterion_main};
 use wincimg_registry::hive::{FileTime, Hive, HiveFile, layer_hives, merge};
 use wincimg_registry::{RegistryData, RegistryEdit, Root, UnknownBase};
+
+use timing::measure;
 
 fn set(key: &str, name: &str, data: RegistryData) -> RegistryEdit {
     RegistryEdit::SetValue {
@@ -48,27 +51,24 @@ fn ten_thousand() -> Vec<RegistryEdit> {
         .collect()
 }
 
-fn hives(criterion: &mut Criterion) {
+fn main() {
     let time = FileTime::from_unix_seconds(1_600_000_000);
     let pause = pause();
-    criterion.bench_function("write the pause image's hive", |bench| {
-        bench.iter(|| layer_hives(black_box(&pause), &UnknownBase, time).unwrap());
+    measure("write the pause image's hive", || {
+        layer_hives(black_box(&pause), &UnknownBase, time).unwrap()
     });
     let many = ten_thousand();
-    criterion.bench_function("write 10000 edits", |bench| {
-        bench.iter(|| layer_hives(black_box(&many), &UnknownBase, time).unwrap());
+    measure("write 10000 edits", || {
+        layer_hives(black_box(&many), &UnknownBase, time).unwrap()
     });
     let written = layer_hives(&many, &UnknownBase, time).unwrap();
     let software = |hive: &&HiveFile| hive.name == Root::Software.delta_name();
     let written = written.iter().find(software).unwrap();
-    criterion.bench_function("read 10000 keys", |bench| {
-        bench.iter(|| Hive::read(black_box(&written.bytes)).unwrap());
+    measure("read 10000 keys", || {
+        Hive::read(black_box(&written.bytes)).unwrap()
     });
     let root = Hive::read(&written.bytes).unwrap().root;
-    criterion.bench_function("merge 10000 keys over themselves", |bench| {
-        bench.iter(|| merge(Some(root.clone()), [root.clone()]));
+    measure("merge 10000 keys over themselves", || {
+        merge(Some(root.clone()), [root.clone()])
     });
 }
-
-criterion_group!(benches, hives);
-criterion_main!(benches);

@@ -1,10 +1,12 @@
-//! Throughput of layers: a small one, as the pause image has it, many small files, and text.
+//! Time to write layers: a small one, as the pause image has it, many small files, and text.
 
-use std::hint::black_box;
+mod timing;
+
 use std::io;
 
-use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use wincimg_layer::{Compression, Layer, LayerPath, PathError, WriteOptions};
+
+use timing::measure;
 
 fn path(text: &str) -> LayerPath {
     text.parse()
@@ -40,44 +42,22 @@ fn write(layer: &Layer, compression: Compression) -> u64 {
     }
 }
 
-fn pause(criterion: &mut Criterion) {
+fn main() {
     let mut layer = Layer::new(1_580_256_000);
     layer.hive(path("System_Delta"), vec![0; 8192]);
     layer.file(path("shim.exe"), text(60_000));
-    criterion.bench_function("pause", |bencher| {
-        bencher.iter(|| write(black_box(&layer), Compression::Gzip));
-    });
-}
+    measure("pause", || write(&layer, Compression::Gzip));
 
-fn small_files(criterion: &mut Criterion) {
     let mut layer = Layer::new(1_580_256_000);
     for at in 0..5000 {
         layer.file(path(&format!("app/{}/{at}.txt", at / 50)), text(600));
     }
-    let mut group = criterion.benchmark_group("small files");
-    group.throughput(Throughput::Elements(5000)).sample_size(20);
-    group.bench_function("gzip", |bencher| {
-        bencher.iter(|| write(black_box(&layer), Compression::Gzip));
+    measure("5000 small files, gzip", || {
+        write(&layer, Compression::Gzip)
     });
-    group.finish();
-}
 
-fn large_text(criterion: &mut Criterion) {
-    const SIZE: usize = 32 << 20;
     let mut layer = Layer::new(1_580_256_000);
-    layer.file(path("log.txt"), text(SIZE));
-    let mut group = criterion.benchmark_group("text");
-    group
-        .throughput(Throughput::Bytes(SIZE as u64))
-        .sample_size(10);
-    for compression in [Compression::Gzip, Compression::Zstd] {
-        let id = BenchmarkId::from_parameter(format!("{compression:?}"));
-        group.bench_function(id, |bencher| {
-            bencher.iter(|| write(black_box(&layer), compression));
-        });
-    }
-    group.finish();
+    layer.file(path("log.txt"), text(32 << 20));
+    measure("32 MiB of text, gzip", || write(&layer, Compression::Gzip));
+    measure("32 MiB of text, zstd", || write(&layer, Compression::Zstd));
 }
-
-criterion_group!(benches, pause, small_files, large_text);
-criterion_main!(benches);

@@ -7,6 +7,7 @@ use wincimg_cluster::live::{Cluster, ClusterContext, NodeSnapshot};
 
 use super::complete;
 use super::error::Failure;
+use super::http_args::USER_AGENT;
 use super::registry_args;
 
 /// The flags that use a cluster.
@@ -44,6 +45,7 @@ impl ClusterArgs {
         ClusterContext {
             kubeconfig: self.kubeconfig.clone(),
             name: self.kube_context.clone(),
+            user_agent: USER_AGENT,
         }
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use predicates::Predicate as _;
+use wincimg_testkit::cabinet::cabinet;
 use wincimg_testkit::component;
 
 use crate::failure::{Fails, note};
@@ -645,15 +646,7 @@ fn packages_as_server_23h2_has_them_are_read_by_their_metadata() {
 #[test]
 fn a_genuine_package_that_says_nothing_of_itself_is_kept() {
     let setup = CatalogSetup::new();
-    let mut builder = cab::CabinetBuilder::new();
-    builder
-        .add_folder(cab::CompressionType::None)
-        .add_file("readme.txt");
-    let mut writer = builder.build(std::io::Cursor::new(Vec::new())).unwrap();
-    while let Some(mut file) = writer.next_file().unwrap() {
-        std::io::Write::write_all(&mut file, b"hello").unwrap();
-    }
-    let bytes = writer.finish().unwrap().into_inner();
+    let bytes = cabinet(&[("readme.txt", b"hello")]);
     setup.catalog.publish(TITLE, &[(FILE, bytes.clone())]);
     setup.fetch().assert_code(0).assert_warning(&[FILE]);
     assert_eq!(fs::read(setup.out().join(FILE)).unwrap(), bytes);

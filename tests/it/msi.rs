@@ -9,8 +9,10 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use wincimg_registry::hive::Hive;
 use wincimg_registry::security::SecurityDescriptor;
+use wincimg_testkit::cabinet::cabinet;
 use wincimg_testkit::component;
 use wincimg_testkit::file_server::FileServer;
+use wincimg_testkit::harness::skip_always;
 use wincimg_testkit::transform::{Cell, TestTransform};
 use wincimg_testkit::wine::succeed;
 
@@ -600,39 +602,6 @@ fn program(section: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A cabinet of files that are not compressed.
-fn cabinet(files: &[(&str, &[u8])]) -> Vec<u8> {
-    let content: Vec<u8> = files.iter().flat_map(|it| it.1.to_vec()).collect();
-    let blocks: Vec<&[u8]> = content.chunks(32 << 10).collect();
-    let (mut names, mut offset) = (Vec::new(), 0_usize);
-    for (name, bytes) in files {
-        names.extend(u32::try_from(bytes.len()).unwrap().to_le_bytes());
-        names.extend(u32::try_from(offset).unwrap().to_le_bytes());
-        names.extend([0; 8]);
-        names.extend(name.as_bytes());
-        names.push(0);
-        offset += bytes.len();
-    }
-    let mut cabinet = b"MSCF".to_vec();
-    cabinet.extend([0; 12]);
-    cabinet.extend(44_u32.to_le_bytes());
-    cabinet.extend([0, 0, 0, 0, 3, 1, 1, 0]);
-    cabinet.extend(u16::try_from(files.len()).unwrap().to_le_bytes());
-    cabinet.extend([0; 6]);
-    cabinet.extend(u32::try_from(44 + names.len()).unwrap().to_le_bytes());
-    cabinet.extend(u16::try_from(blocks.len()).unwrap().to_le_bytes());
-    cabinet.extend([0; 2]);
-    cabinet.extend(names);
-    for block in blocks {
-        let size = u16::try_from(block.len()).unwrap().to_le_bytes();
-        cabinet.extend([0; 4]);
-        cabinet.extend(size);
-        cabinet.extend(size);
-        cabinet.extend(block);
-    }
-    cabinet
-}
-
 /// A `WiX` bundle with these packages in its chain, signed or not.
 fn bundle(chain: &str, package: &[u8], signature: u32) -> Vec<u8> {
     const STUB: u32 = 0x400;
@@ -739,25 +708,32 @@ async fn an_installer_that_is_a_program_is_named() {
     }
 }
 
+const RUNTIME: &str = "msvc_runtime-14.44.35112-cp311-cp311-win_amd64.whl";
+
 #[test(multi_thread)]
 async fn a_runtime_is_pinned_by_the_table() {
     let bench = Bench::new().await.indexed();
     let text = format!("{HEAD}runtimes = [\"vcruntime-14\"]\n");
-    let file = "msvc_runtime-14.44.35112-cp311-cp311-win_amd64.whl";
     for (content, problem) in [(None, "No such file"), (Some("another"), "has the digest")] {
         if let Some(content) = content {
-            bench.write(file, content);
+            bench.write(RUNTIME, content);
         }
         let refused = bench.build_recipe(&text, &["--format", "json"]);
         Failure::of(refused.failure().get_output())
-            .is("recipe/invalid", &[file, problem, "pip download"]);
+            .is("recipe/invalid", &[RUNTIME, problem, "pip download"]);
     }
-    // The real archive is Microsoft's, and not part of the project.
+}
+
+/// The real archive is Microsoft's, and not part of the project.
+#[test(multi_thread)]
+async fn a_runtime_is_installed_from_its_archive() {
     let Some(real) = std::env::var_os("WINCIMG_RUNTIMES") else {
-        return;
+        skip_always("a folder of Microsoft's archives (WINCIMG_RUNTIMES)")
     };
-    bench.write(file, fs::read(Path::new(&real).join(file)).unwrap());
-    let done = bench.build_recipe(&text, &[]).success();
+    let bench = Bench::new().await.indexed();
+    bench.write(RUNTIME, fs::read(Path::new(&real).join(RUNTIME)).unwrap());
+    let recipe = format!("{HEAD}runtimes = [\"vcruntime-14\"]\n");
+    let done = bench.build_recipe(&recipe, &[]).success();
     let printed = String::from_utf8_lossy(&done.get_output().stderr).into_owned();
     assert!(printed.contains("is under: Microsoft"), "{printed}");
     let layer = &bench.built()[0];

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
+use flate2::read::GzDecoder;
 use serde_json::Value;
 use spdx::{Expression, LicenseReq};
 use toml::Table;
@@ -144,6 +145,68 @@ fn fuzzing_targets_are_locked_to_the_libraries_of_the_program() {
             assert!(!is_built || is_locked, "{} {name}", package["name"]);
         }
     }
+}
+
+/// What is meant for other programs too.
+const FOR_OTHERS: [&str; 2] = ["wincimg-layer", "wincimg-registry"];
+
+#[test]
+fn crates_for_others_can_be_published_with_all_that_they_need() {
+    let packages = packages();
+    let mut needed = FOR_OTHERS.map(str::to_owned).to_vec();
+    let mut at = 0;
+    while let Some(name) = needed.get(at) {
+        let package = packages.iter().find(|it| it["name"] == **name).unwrap();
+        let used = package["dependencies"].as_array().unwrap().iter();
+        let used = used.filter(|it| it["path"].is_string() && it["kind"] != "dev");
+        let used: Vec<String> = used
+            .map(|it| it["name"].as_str().unwrap().to_owned())
+            .filter(|name| !needed.contains(name))
+            .collect();
+        needed.extend(used);
+        at += 1;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let output = Command::new(env!("CARGO"))
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .args(["package", "--offline", "--no-verify", "--allow-dirty"])
+        .arg("--target-dir")
+        .arg(folder.path())
+        .args(needed.iter().flat_map(|name| ["--package", name]))
+        .output()
+        .unwrap();
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{printed}");
+    for name in FOR_OTHERS {
+        let version = env!("CARGO_PKG_VERSION");
+        let package = folder
+            .path()
+            .join(format!("package/{name}-{version}.crate"));
+        let package = GzDecoder::new(std::fs::File::open(package).unwrap());
+        let mut package = tar::Archive::new(package);
+        let files: Vec<String> = package
+            .entries()
+            .unwrap()
+            .map(|entry| entry.unwrap().path().unwrap().display().to_string())
+            .collect();
+        for file in ["LICENSE", "README.md"] {
+            let file = format!("{name}-{version}/{file}");
+            assert!(files.contains(&file), "{file}: {files:?}");
+        }
+    }
+}
+
+#[test]
+fn whoever_reads_layers_gets_no_installers() {
+    let output = Command::new(env!("CARGO"))
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .args(["tree", "--offline", "--edges", "normal", "--prefix", "none"])
+        .args(["--package", "wincimg-layer"])
+        .output()
+        .unwrap();
+    let tree = String::from_utf8(output.stdout).unwrap();
+    assert!(tree.contains("wincimg-registry v"), "{tree}");
+    assert!(!tree.contains("wincimg-msi v"), "{tree}");
 }
 
 /// `packaging/sbom` lists the linked crates, each with its source.

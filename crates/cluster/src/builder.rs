@@ -107,7 +107,7 @@ pub struct BuilderManifests {
 }
 
 /// Kinds with the builder's labels, which its removal deletes.
-pub const REMOVED_KINDS: &str = "statefulset,role,rolebinding,serviceaccount";
+const REMOVED_KINDS: &str = "statefulset,role,rolebinding,serviceaccount";
 
 impl BuilderManifests {
     /// The objects for nodes of these builds, in the order in which they are created.

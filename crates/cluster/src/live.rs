@@ -107,9 +107,6 @@ pub fn contexts() -> Vec<String> {
         .collect()
 }
 
-/// Name of this client in the cluster's audit log.
-const USER_AGENT: &str = concat!("wincimg/", env!("CARGO_PKG_VERSION"));
-
 /// What is wrong with a kubeconfig, in one line.
 fn config_problem(error: &KubeconfigError) -> String {
     match error {
@@ -132,13 +129,19 @@ pub struct ClusterContext {
     pub kubeconfig: Option<PathBuf>,
     /// The kubeconfig's context, if it is not the current one.
     pub name: Option<String>,
+    /// The name of the client in the cluster's audit log.
+    pub user_agent: &'static str,
 }
 
 impl Cluster {
     /// Connects to the cluster of a kubeconfig's context: by default the current context or, inside
     /// a pod, the pod's own cluster.
     pub async fn connect(context: &ClusterContext) -> Result<Self, LiveError> {
-        let ClusterContext { kubeconfig, name } = context;
+        let ClusterContext {
+            kubeconfig,
+            name,
+            user_agent,
+        } = context;
         let read = match kubeconfig {
             Some(file) => Kubeconfig::read_from(file),
             None => Kubeconfig::read(),
@@ -168,7 +171,7 @@ impl Cluster {
             Err(error) if is_named => return Err(failed(config_problem(&error))),
             Err(error) => Config::incluster().map_err(|_| failed(config_problem(&error)))?,
         };
-        if let (Ok(name), Ok(value)) = ("user-agent".parse(), USER_AGENT.parse()) {
+        if let (Ok(name), Ok(value)) = ("user-agent".parse(), user_agent.parse()) {
             config.headers.push((name, value));
         }
         let address = config.cluster_url.to_string();

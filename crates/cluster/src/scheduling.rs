@@ -125,7 +125,7 @@ impl Scheduling {
     }
 
     /// Returns true if nothing but taints can keep a pod off this node.
-    pub fn matches_node(&self, node: &Node) -> bool {
+    pub(crate) fn matches_node(&self, node: &Node) -> bool {
         self.allows_node_name(node) && self.selects(node)
     }
 

@@ -116,7 +116,7 @@ impl Excerpt {
     }
 
     /// Marks the word at a byte offset of a single line.
-    pub fn from_line_at(number: usize, line: &str, offset: usize) -> Self {
+    pub(crate) fn from_line_at(number: usize, line: &str, offset: usize) -> Self {
         Self {
             number: Some(number),
             ..Self::at(line, offset)
@@ -212,7 +212,7 @@ fn nth_line(text: &str, number: usize) -> (usize, &str) {
 }
 
 /// Returns the offset where a JSON parser stopped, or the end of the value before it.
-pub fn json_offset(line: &str, offset: usize) -> usize {
+pub(crate) fn json_offset(line: &str, offset: usize) -> usize {
     let offset = floor(line, offset);
     let is_behind = line[offset..].starts_with([',', ']', '}']);
     let before = line[..offset].chars().next_back();

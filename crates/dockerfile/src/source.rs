@@ -8,6 +8,18 @@ use std::ops::{Range, RangeInclusive};
 use wincimg_recipe::KEYWORDS;
 use wincimg_windows::quoting::Escape;
 
+/// Returns true if the text has a `FROM`: without it, it is not a Dockerfile.
+pub fn has_from(text: &str) -> bool {
+    let mut lines = text.lines().map(str::trim_start);
+    let first = lines.find(|line| !line.is_empty() && !line.starts_with('#'));
+    let keyword = first.and_then(|line| line.split_ascii_whitespace().next());
+    if keyword.is_some_and(|keyword| keyword.eq_ignore_ascii_case("FROM")) {
+        return true;
+    }
+    let file = Dockerfile::read(text);
+    file.instructions.iter().any(|it| it.keyword == "FROM")
+}
+
 /// Instructions and lines of a file.
 #[derive(Debug)]
 pub struct Dockerfile<'a> {
@@ -175,7 +187,7 @@ impl<'a> Dockerfile<'a> {
     }
 
     /// Lines of an instruction that continue on the next one.
-    pub fn continuations(&self, instruction: &Instruction) -> Vec<LineContinuation<'_>> {
+    pub(crate) fn continuations(&self, instruction: &Instruction) -> Vec<LineContinuation<'_>> {
         instruction
             .pieces
             .iter()
@@ -307,7 +319,7 @@ impl Instruction {
 
     /// Start of each line in [`Self::text`] or in the here-document that replaces it, and its
     /// number from 1.
-    pub fn line_starts(&self) -> Vec<(usize, usize)> {
+    pub(crate) fn line_starts(&self) -> Vec<(usize, usize)> {
         if let ([document], true) = (self.documents.as_slice(), self.is_here_document()) {
             let first = self.lines().1 + 2;
             let mut at = 0;
@@ -351,7 +363,7 @@ impl Instruction {
     }
 
     /// Joined text of the instruction.
-    pub fn full_text(&self) -> &str {
+    pub(crate) fn full_text(&self) -> &str {
         &self.joined
     }
 

@@ -6,16 +6,18 @@ mod registry;
 use std::collections::BTreeMap;
 use std::fs;
 
+use wincimg_common::diagnose::Diagnose;
 use wincimg_iis::IisSettings;
 use wincimg_layer::DiskSource;
 use wincimg_recipe::{
-    CommandForm, EmbeddedProgram, FileSource, PlanBase, PlannedCommand, PlannedFile, Recipe,
+    CommandForm, EmbeddedProgram, FileSource, Plan, PlanBase, PlannedCommand, PlannedFile, Recipe,
     RecipeInputs,
 };
 use wincimg_registry::{KeyPath, RegistryData, RegistryEdit, UnknownBase};
 use wincimg_windows::version::WindowsVersion;
 
 use super::*;
+use crate::view::View;
 
 const VERSION: WindowsVersion = WindowsVersion::new(17763, 973);
 

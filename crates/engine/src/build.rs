@@ -218,7 +218,10 @@ impl BuildRequest {
     }
 
     /// The engine that can build all of the images, and the reason for it.
-    pub fn engine_for<'a>(&self, plans: impl Iterator<Item = &'a Plan>) -> (Engine, EngineReason) {
+    pub(crate) fn engine_for<'a>(
+        &self,
+        plans: impl Iterator<Item = &'a Plan>,
+    ) -> (Engine, EngineReason) {
         Engine::choose(self.engine, plans)
     }
 

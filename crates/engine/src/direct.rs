@@ -127,7 +127,7 @@ fn name_of(plan: &Plan) -> String {
 }
 
 /// Rejects a plan that cannot be built on any base; writes nothing.
-pub fn check_buildable(plan: &Plan) -> Result<(), BoxError> {
+pub(crate) fn check_buildable(plan: &Plan) -> Result<(), BoxError> {
     check(plan)
         .map_err(DirectError::from)
         .and_then(|()| describe::check_describable(plan))

@@ -15,8 +15,7 @@ use wincimg_common::digest::Digest;
 use wincimg_http::{
     DownloadError, DownloadedFile, Downloads, HttpClient, Remote, download_url, redacted,
 };
-use wincimg_layer::PlannedDownload;
-use wincimg_recipe::{DownloadRequest, DownloadRequests};
+use wincimg_recipe::{DownloadRequest, DownloadRequests, PlannedDownload};
 use wincimg_windows::compat::HostBuild;
 
 /// Number of concurrent downloads.

@@ -142,7 +142,7 @@ impl<'a> TaggedImage<'a> {
 
 impl NamingOptions {
     /// The tags to be written if each of these hosts gets a base of its exact version.
-    pub fn likely_tags(&self, hosts: &[TargetHost]) -> BTreeSet<String> {
+    pub(crate) fn likely_tags(&self, hosts: &[TargetHost]) -> BTreeSet<String> {
         let known = hosts.iter().map(|host| host.build);
         let known = known.filter(|host| host.version.revision.is_some());
         let known = known.map(|host| (host.version, host.architecture));

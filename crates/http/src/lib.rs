@@ -35,6 +35,7 @@ pub use error::{FileError, HttpError};
 pub use exchange::{Exchange, Payload, RedirectPolicy, SourceRange, TrustSource, location};
 pub use partial_file::PartialFile;
 pub use pem::{certificates_in, read_certificates, read_private_key};
+pub use reqwest::Url;
 pub use retry::{RetryBudget, RetryPolicy, Transient, retry_after};
 pub use transfer::{ProgressLine, Transfer, TransferError};
 pub use urls::{download_url, host_of, name_in, redacted};

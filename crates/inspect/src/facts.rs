@@ -1,9 +1,11 @@
 //! Facts from an image's manifest and configuration, and about its Windows.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 
 use jiff::civil::Date;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use wincimg_common::diagnose::error_chain;
 use wincimg_images::shim;
 use wincimg_images::shim::Shim;
 use wincimg_images::wrapper::{Wrapper, wrappers};
@@ -15,7 +17,6 @@ use wincimg_windows::version::WindowsVersion;
 use super::contents::ImageWaste;
 use super::{
     LayerReadError, LayerReadStatus, RegistryReport, ShutdownTimes, SkipReason, UnclosedHive,
-    as_texts,
 };
 
 /// All facts about one image.
@@ -240,4 +241,8 @@ fn layers(image: &Image) -> Vec<LayerFacts> {
             problems: Vec::new(),
         })
         .collect()
+}
+
+fn as_texts<S: Serializer>(errors: &[impl Error], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(errors.iter().map(|error| error_chain(error)))
 }

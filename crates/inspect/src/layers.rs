@@ -18,9 +18,9 @@ use wincimg_oci::store::Source;
 use wincimg_registry::Root;
 use wincimg_registry::hive::{Hive, HiveReadError, HiveState, needs_logs, recover};
 
-use super::PARALLEL;
 use super::base::{BaseHive, HivePart};
 use super::error::{LayerProblem, LayerReadError};
+use super::inspection::PARALLEL;
 use super::stream::{self, BlobReadOutcome, Depth, Input, layer_limits};
 
 /// Layers up to this size are read to their end.

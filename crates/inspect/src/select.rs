@@ -1,16 +1,19 @@
 //! Selection of the images that a reference names.
 
+use std::error::Error;
+
 use futures_util::future::BoxFuture;
 use futures_util::{StreamExt, TryStreamExt, stream};
-use serde::Serialize;
-use wincimg_common::diagnose::{Blame, Problem};
+use serde::{Serialize, Serializer};
+use wincimg_common::diagnose::{Blame, Problem, error_chain};
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::{
     Descriptor, Digest, Document, Image, Index, Manifest, Platform, Verbatim, media_type,
 };
 use wincimg_oci::store::{Source, StoreError};
 
-use super::{InspectError, PARALLEL, as_text};
+use super::InspectError;
+use super::inspection::PARALLEL;
 
 /// Real indexes contain images; the specification allows one more level, which some use.
 const DEPTH: usize = 3;
@@ -220,4 +223,8 @@ fn other(entry: &Descriptor, kind: EntryKind) -> SelectedEntry {
         platform: entry.platform.as_ref().map(ToString::to_string),
         kind,
     })
+}
+
+fn as_text<S: Serializer>(error: &impl Error, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&error_chain(error))
 }

@@ -177,10 +177,10 @@ mod tests {
     use std::time::Duration;
 
     use tokio::io::{AsyncRead, ReadBuf};
+    use wincimg_common::diagnose::error_chain;
     use wincimg_common::progress::Silent;
 
     use super::*;
-    use crate::error_chain;
 
     /// A source of zeros that counts what it returned, and stops after some.
     #[derive(Clone)]

@@ -276,8 +276,8 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::super::numbers;
     use super::*;
+    use crate::test_numbers::numbers;
 
     fn blob(compression: Compression, blocks: &[Vec<u8>]) -> Vec<u8> {
         let mut encoder = Encoder::new(compression).unwrap();

@@ -14,7 +14,6 @@ use wincimg_registry::security::Sid;
 use super::descriptor::Security;
 use super::error::LayerError;
 use super::path::{LayerPath, PathError, WHITEOUT_PREFIX, check_target, fold};
-use crate::PlannedDownload;
 use crate::archive::Member;
 
 /// The content of a layer. The order of additions does not matter: the written layer has its own,
@@ -317,18 +316,6 @@ impl From<Arc<Path>> for ContentSource {
 impl From<SpoolPart> for ContentSource {
     fn from(part: SpoolPart) -> Self {
         Self::Part(part)
-    }
-}
-
-impl From<&PlannedDownload> for ContentSource {
-    fn from(download: &PlannedDownload) -> Self {
-        match &download.content {
-            Some(part) => Self::Part(part.clone()),
-            None => Self::Lacking {
-                url: download.url.clone(),
-                size: download.size,
-            },
-        }
     }
 }
 

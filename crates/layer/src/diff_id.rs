@@ -131,8 +131,8 @@ fn hash(blocks: &Receiver<(Vec<u8>, usize)>, empty: &SyncSender<Vec<u8>>) -> Dig
 
 #[cfg(test)]
 mod tests {
-    use super::super::numbers;
     use super::*;
+    use crate::test_numbers::numbers;
 
     /// Reproducible lines that fill more than one block.
     fn layer() -> Layer {

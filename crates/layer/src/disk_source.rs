@@ -11,7 +11,7 @@ use super::dockerignore::{IgnoreError, IgnoreRules};
 /// A file or folder on disk. Copies share the paths, for a plan may have many thousands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiskSource {
-    /// Source folder whose `.dockerignore` applies: the context, or the recipe's own.
+    /// Source folder whose `.dockerignore` applies, such as the build context.
     pub top: Arc<Path>,
     /// Path on disk.
     pub path: Arc<Path>,

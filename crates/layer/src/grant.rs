@@ -37,16 +37,12 @@ pub enum GrantError {
     #[error(
         "cannot grant rights on {path}: the base may have it, and the content of the base is unknown"
     )]
-    #[diagnose(
-        hint = "build it with `wincimg build --engine docker`, on a Docker daemon for Windows containers"
-    )]
     Unknown {
         /// The file or folder.
         path: ImagePath,
     },
-    /// Neither the base nor the recipe has it.
-    #[error("cannot grant rights on {path}: neither the base nor the recipe has it")]
-    #[diagnose(hint = "add it with [[files]], or set it as the working_dir")]
+    /// Neither the base nor the layer has it.
+    #[error("cannot grant rights on {path}: neither the base nor the layer has it")]
     Nowhere {
         /// The file or folder.
         path: ImagePath,
@@ -54,9 +50,6 @@ pub enum GrantError {
     /// It is a file of the base, or a link.
     #[error(
         "cannot grant rights on {path}, a file or link of the base: a layer would have to contain all of it"
-    )]
-    #[diagnose(
-        hint = "build it with `wincimg build --engine docker`, on a Docker daemon for Windows containers"
     )]
     OfBase {
         /// The file.
@@ -66,7 +59,6 @@ pub enum GrantError {
     #[error(
         "cannot grant rights on {path} and the {count} folders of the base in it: the maximum is {MOST_FOLDERS}"
     )]
-    #[diagnose(hint = "add inherit = \"none\", or name a folder further down")]
     TooMany {
         /// The folder.
         path: ImagePath,
@@ -75,9 +67,6 @@ pub enum GrantError {
     },
     /// Only Windows can make the change.
     #[error("cannot change the rights on {path}: {source}")]
-    #[diagnose(
-        hint = "build it with `wincimg build --engine docker`, on a Docker daemon for Windows containers"
-    )]
     Unsupported {
         /// The file or folder.
         path: String,

@@ -40,7 +40,6 @@ mod diff_id;
 mod diff_id_cache;
 mod disk_source;
 pub mod dockerignore;
-mod download;
 mod error;
 mod fit;
 mod folder;
@@ -54,16 +53,8 @@ mod read_ahead;
 mod sorted;
 mod split;
 mod tar_stream;
-
-/// Pseudorandom numbers, the same in every run.
 #[cfg(test)]
-fn numbers(seed: u64) -> impl Iterator<Item = u64> {
-    std::iter::successors(Some(seed), |number| {
-        let next = number.wrapping_mul(6_364_136_223_846_793_005);
-        Some(next.wrapping_add(1))
-    })
-    .skip(1)
-}
+mod test_numbers;
 
 pub use added_hives::{HiveFolder, recompress};
 pub use blob_buffer::{BlobBuffer, BufferedBlob};
@@ -73,7 +64,6 @@ pub use descriptor::Security;
 pub use diff_id::inputs;
 pub use diff_id_cache::{DiffIdCache, LayerStamp};
 pub use disk_source::{DiskSource, IgnoreFilter};
-pub use download::PlannedDownload;
 pub use error::LayerError;
 pub use folder::link;
 pub use grant::GrantError;

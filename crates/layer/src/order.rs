@@ -90,8 +90,9 @@ impl<'a> NamedFile<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Layer, LinkTo, numbers};
+    use super::super::{Layer, LinkTo};
     use super::*;
+    use crate::test_numbers::numbers;
 
     #[test]
     fn twins_come_together_behind_all_else_and_the_rest_by_kind() {

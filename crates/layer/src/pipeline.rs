@@ -14,8 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, Scope, ScopedJoinHandle};
 
 use flate2::Crc;
-use sha2::{Digest as _, Sha256};
-use wincimg_common::digest::Digest;
+use wincimg_common::digest::{Digest, Hasher, sha256};
 use wincimg_common::lock;
 use wincimg_common::progress::{Silent, Task};
 
@@ -194,7 +193,7 @@ impl<'scope, 'env> Blocks<'scope, 'env> {
             output.put(&block).map_err(LayerError::Write)?;
             let (digest, size) = output.finish(compression).map_err(LayerError::Write)?;
             return Ok(WrittenLayer {
-                diff_id: digest_of(Sha256::new_with_prefix(&last)),
+                diff_id: sha256(&last),
                 digest,
                 size,
                 uncompressed_size: last.len() as u64,
@@ -338,12 +337,12 @@ fn compress_blocks(
 }
 
 fn hash_blocks(queue: &Receiver<Arc<Vec<u8>>>, done: &Sender<Vec<u8>>) -> Digest {
-    let mut hash = Sha256::new();
+    let mut hasher = Hasher::default();
     for block in queue {
-        hash.update(block.as_slice());
+        hasher.update(&block);
         give_back(block, done);
     }
-    digest_of(hash)
+    hasher.finish()
 }
 
 /// Returns a block from its last user. The receiver is gone once all blocks are filled.
@@ -373,7 +372,7 @@ fn write_blocks(
 /// The blob as it is written.
 struct Output<'a> {
     sink: &'a mut (dyn Write + Send),
-    digest: Sha256,
+    digest: Hasher,
     size: u64,
     crc: Crc,
 }
@@ -382,7 +381,7 @@ impl<'a> Output<'a> {
     fn start(sink: &'a mut (dyn Write + Send), compression: Compression) -> io::Result<Self> {
         let mut output = Self {
             sink,
-            digest: Sha256::new(),
+            digest: Hasher::default(),
             size: 0,
             crc: Crc::new(),
         };
@@ -405,12 +404,8 @@ impl<'a> Output<'a> {
     fn finish(mut self, compression: Compression) -> io::Result<DigestAndSize> {
         self.write(&compression.trailer(&self.crc))?;
         self.sink.flush()?;
-        Ok((digest_of(self.digest), self.size))
+        Ok((self.digest.finish(), self.size))
     }
-}
-
-fn digest_of(hash: Sha256) -> Digest {
-    Digest::new("sha256", &hash.finalize())
 }
 
 #[cfg(test)]

@@ -6,6 +6,25 @@
 //!
 //! Packages are foreign bytes: every size is bounded, every table may be damaged, and an error ends
 //! the reading, never a panic.
+//!
+//! ```
+//! use std::io::{Cursor, Read, Seek};
+//! use wincimg_msi::{BareSystem, InstallOptions, MsiError, Package};
+//!
+//! /// Lists the files that a package installs.
+//! fn list(package: impl Read + Seek) -> Result<(), MsiError> {
+//!     let mut package = Package::read(package)?;
+//!     println!("{}", package.product().name);
+//!     let plan = package.plan(&InstallOptions::default(), &BareSystem::default())?;
+//!     for file in &plan.files {
+//!         println!("{} has {} bytes", file.path, file.size);
+//!     }
+//!     Ok(())
+//! }
+//!
+//! let error = list(Cursor::new(b"MZ")).unwrap_err();
+//! assert!(error.to_string().contains("it is not a package"));
+//! ```
 
 mod actions;
 mod builder;

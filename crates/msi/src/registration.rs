@@ -4,7 +4,7 @@
 //! The keys are those that wine's `msiexec` and Windows write; the dates and names that Windows
 //! takes from the clock and from chance are derived from the package.
 
-use sha2::{Digest, Sha256};
+use wincimg_common::digest::sha256;
 use wincimg_registry::{KeyMode, KeyPath, RegistryData, RegistryEdit};
 use wincimg_windows::path::ImagePath;
 
@@ -83,13 +83,10 @@ fn packed_code(guid: &str, of: &str) -> Result<String, MsiError> {
 impl Registration<'_> {
     /// Path of the package's copy. Windows picks a random name.
     fn cached_package(&self) -> Result<ImagePath, MsiError> {
-        let mut hash = Sha256::new();
-        hash.update(&self.product.code);
-        hash.update(&self.summary.package_code);
-        let name = hash.finalize()[..4]
-            .iter()
-            .fold(0_u32, |all, byte| all << 8 | u32::from(*byte));
-        image_path(&format!(r"C:\Windows\Installer\{name:x}.msi"))
+        let codes = [&*self.product.code, &*self.summary.package_code].concat();
+        let hash = sha256(codes.as_bytes());
+        let name = hash.digest()[..8].trim_start_matches('0');
+        image_path(&format!(r"C:\Windows\Installer\{name}.msi"))
     }
 
     /// Date of the installation: that of the package.

@@ -350,7 +350,7 @@ impl Layout {
     }
 
     /// Returns the digest that a tag refers to.
-    pub async fn resolve_tag(&self, tag: &str) -> Result<Option<Digest>, LayoutError> {
+    pub(crate) async fn resolve_tag(&self, tag: &str) -> Result<Option<Digest>, LayoutError> {
         Ok(find_tag(&self.index().await?, tag).cloned())
     }
 

@@ -418,7 +418,7 @@ impl Sink {
     }
 
     /// Returns the current digest of a tag or digest in a registry; `None` for other stores.
-    pub async fn current_digest(&self, which: &str) -> Result<Option<Digest>, StoreError> {
+    pub(crate) async fn current_digest(&self, which: &str) -> Result<Option<Digest>, StoreError> {
         let Self::Registry(repository) = self else {
             return Ok(None);
         };

@@ -9,10 +9,11 @@ use base64::prelude::BASE64_STANDARD;
 use wincimg_common::diagnose::{Excerpt, error_chain};
 use wincimg_common::untrusted::without_password;
 use wincimg_http::{download_url, name_in};
-use wincimg_layer::{DiskSource, PlannedDownload, dockerignore};
+use wincimg_layer::{DiskSource, dockerignore};
 use wincimg_oci::store::LOCAL_SCHEMES;
 use wincimg_windows::path::{ImagePath, PathError};
 
+use super::download::PlannedDownload;
 use super::file::FileEntry;
 use super::instructions::{PlannedContent, PlannedEntry};
 use super::plan::PlannedFile;

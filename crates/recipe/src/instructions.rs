@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use wincimg_iis::config::ConfigEdit;
-use wincimg_layer::PlannedDownload;
 use wincimg_layer::Symlink;
 use wincimg_layer::archive::UnpackedContent;
 use wincimg_oci::document::ContainerConfig;
@@ -15,6 +14,7 @@ use wincimg_registry::{DataType, RegistryEdit};
 use wincimg_windows::access::{AccessAccount, AccessChange};
 use wincimg_windows::path::ImagePath;
 
+use super::download::PlannedDownload;
 use super::packages::PlannedPackage;
 use super::plan::{Fact, assignments, facts};
 use super::source::{FileSource, ImageFiles};

@@ -196,7 +196,7 @@ impl Plan {
     }
 
     /// Returns true if packages are not installed yet.
-    pub fn lacks_packages(&self) -> bool {
+    pub(crate) fn lacks_packages(&self) -> bool {
         self.packages().any(|it| it.product.is_none())
     }
 

@@ -9,7 +9,6 @@ use toml::Spanned;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_iis::{IisSettings, schema_files, server_config};
 use wincimg_images::shim;
-use wincimg_layer::PlannedDownload;
 use wincimg_oci::document::ContainerConfig;
 use wincimg_registry::{Link, RegistryEdit, Root, hive};
 use wincimg_shim::args::LOG_VARIABLE;
@@ -26,6 +25,7 @@ use wincimg_windows::shutdown;
 use wincimg_windows::version::WindowsVersion;
 
 use super::certificates::TrustedCertificates;
+use super::download::PlannedDownload;
 use super::file::{RecipeFile, RunEntry};
 use super::iis::name_pool;
 use super::instructions::{Instructions, PlannedContent};

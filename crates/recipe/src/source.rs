@@ -8,11 +8,11 @@ use serde::Serialize;
 use wincimg_common::digest::Digest;
 use wincimg_common::files::SpoolPart;
 use wincimg_images::shim;
+use wincimg_layer::DiskSource;
 use wincimg_layer::archive::{Archive, ArchiveError, ArchiveLocation, Archives, Member};
-use wincimg_layer::{DiskSource, PlannedDownload};
 use wincimg_msi::SetupProgram;
 
-use super::{PlannedEntry, PlannedFile};
+use super::{PlannedDownload, PlannedEntry, PlannedFile};
 
 /// Source of a file's bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

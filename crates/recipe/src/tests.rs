@@ -1,3 +1,7 @@
+use std::path::Path;
+
+use wincimg_common::diagnose::Diagnose;
+use wincimg_images::recipes;
 use wincimg_registry::Root;
 use wincimg_windows::version::WindowsVersion;
 
@@ -5,11 +9,8 @@ use super::*;
 use crate::toml_error::{EXAMPLES, example};
 
 fn recipe(text: &str) -> Result<Recipe, RecipeError> {
-    Recipe::parse(RecipeOrigin {
-        name: "recipe.toml".to_owned(),
-        text: text.to_owned(),
-        folder: Some(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src")),
-    })
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    Recipe::from_text("recipe.toml", text.to_owned(), &folder)
 }
 
 fn base() -> PlanBase {
@@ -74,16 +75,6 @@ fn the_examples_for_mistakes_are_right() {
         let read = recipe(&format!("{own}\n{line}\n"));
         assert!(read.is_ok(), "{line}: {}", read.unwrap_err());
     }
-}
-
-#[test]
-fn the_recipe_in_the_guide_is_one() {
-    let guide = include_str!("../../../docs/guide/recipes.md");
-    let (_, rest) = guide.split_once("`web/recipe.toml`:\n\n```toml\n").unwrap();
-    let (text, _) = rest.split_once("```").unwrap();
-    let web = recipe(text).unwrap();
-    assert_eq!(web.name(), "web");
-    assert_eq!(web.variables().count(), 1);
 }
 
 #[test]

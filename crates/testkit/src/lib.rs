@@ -8,6 +8,7 @@
 #![expect(clippy::format_push_string, reason = "speed is irrelevant here")]
 
 pub mod buildkitd;
+pub mod cabinet;
 pub mod docker_registry;
 pub mod dockerd;
 pub mod fake_registry;

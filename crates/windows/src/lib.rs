@@ -1,6 +1,6 @@
 //! Facts about Windows, its versions and its containers: pure knowledge, no I/O.
 //!
-//! Nothing here imports another module of the project.
+//! Registry keys and certificates are those of `wincimg_registry` and `wincimg_common`.
 //!
 //! ```
 //! use wincimg_windows::compat::{HostBuild, Isolation, VerdictOutcome, check};

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use reqwest::Url;
 use wincimg_catalog::{Catalog, CatalogError, DEFAULT_CATALOG};
 use wincimg_common::diagnose::{Diagnose, error_chain};
 use wincimg_common::progress::Silent;
 use wincimg_common::untrusted::without_password;
-use wincimg_http::{CertificateFiles, HttpClient, RetryPolicy, host_of, redacted};
+use wincimg_http::{CertificateFiles, HttpClient, RetryPolicy, Url, host_of, redacted};
 
 use super::Check;
 use crate::cli::http_args::USER_AGENT;

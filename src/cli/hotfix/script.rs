@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 use wincimg_catalog::{Description, FileLocation, InstallScript, ScriptFile, folder_name};
+use wincimg_http::Url;
 use wincimg_windows::update::{Kb, Update};
 use wincimg_windows::version::WindowsVersion;
 
@@ -168,7 +169,7 @@ impl MakeScript {
 }
 
 fn read_mirror(text: &str) -> Result<String, String> {
-    match text.parse::<reqwest::Url>() {
+    match text.parse::<Url>() {
         Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(text.to_owned()),
         _ => Err(format!(
             "invalid URL {text:?}: expected http://HOST/FOLDER or https://…"

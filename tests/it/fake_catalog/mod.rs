@@ -7,7 +7,7 @@ pub mod setup;
 use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
+use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -19,6 +19,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::{StreamExt, stream};
 use sha2::Digest as _;
+use wincimg_testkit::cabinet::cabinet;
 use wincimg_testkit::serve;
 use wincimg_testkit::serve::serve_with;
 
@@ -185,19 +186,11 @@ pub fn msu(article: &str, architecture: &str, padding: usize) -> Vec<u8> {
         "Applies to=\"Windows 10.0\"\r\nBuild Date=\"2020/04/10\"\r\n\
          KB Article Number=\"{article}\"\r\nProcessor Architecture=\"{architecture}\"\r\n"
     );
-    let mut builder = cab::CabinetBuilder::new();
-    let folder = builder.add_folder(cab::CompressionType::None);
-    folder.add_file("WSUSSCAN.cab");
-    folder.add_file(format!("Windows10.0-KB{article}-x64-pkgProperties.txt"));
-    let mut writer = builder.build(io::Cursor::new(Vec::new())).unwrap();
-    let noise = (0..padding)
+    let name = format!("Windows10.0-KB{article}-x64-pkgProperties.txt");
+    let noise: Vec<u8> = (0..padding)
         .map(|i| ((i * i) >> 3).to_le_bytes()[0])
         .collect();
-    let mut contents = [noise, properties.into_bytes()].into_iter();
-    while let Some(mut file) = writer.next_file().unwrap() {
-        file.write_all(&contents.next().unwrap()).unwrap();
-    }
-    writer.finish().unwrap().into_inner()
+    cabinet(&[("WSUSSCAN.cab", &noise), (&name, properties.as_bytes())])
 }
 
 type Shared = State<(Arc<Mutex<Content>>, String)>;

@@ -11,7 +11,7 @@ use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
-use sha2::{Digest, Sha256};
+use wincimg_common::digest::sha256;
 use wincimg_common::untrusted::Untrusted;
 
 use super::{Cluster, LiveError, PATIENCE};
@@ -177,9 +177,13 @@ impl EventRecorder {
 /// Name of the event, the same for every replica.
 fn name_of(node: &NodeReference, event: &NodeEvent) -> String {
     let printed = [&node.uid, event.reason, event.action, event.note.as_str()].join("\n");
-    let digest = hex::encode(Sha256::digest(printed));
+    let digest = sha256(printed.as_bytes());
     let start = &node.name[..node.name.floor_char_boundary(LONGEST_NAME)];
-    format!("{}.{}", start.trim_end_matches(['.', '-']), &digest[..16])
+    format!(
+        "{}.{}",
+        start.trim_end_matches(['.', '-']),
+        &digest.digest()[..16]
+    )
 }
 
 /// Shortens a note to the length that the server accepts.

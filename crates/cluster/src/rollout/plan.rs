@@ -311,7 +311,7 @@ impl fmt::Display for PlanAction {
 }
 
 /// Steps after a patch command.
-pub const AFTER_A_PATCH: &str =
+const AFTER_A_PATCH: &str =
     "; run the script there as an administrator, and kubectl uncordon it afterwards";
 
 /// Maximum number of pins whose removal is tried one by one.

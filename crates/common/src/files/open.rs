@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(error.to_string(), "it is larger than 4 bytes");
     }
 
-    #[cfg(unix)]
+    #[cfg(target_os = "linux")]
     #[test]
     fn a_pipe_or_a_device_is_refused_at_once_also_behind_a_link() {
         let folder = tempfile::tempdir().unwrap();

@@ -10,12 +10,12 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use wincimg_http::DownloadedFile;
 use wincimg_layer::archive::{Archive, ArchiveLocation};
-use wincimg_layer::{DiskSource, EntryContent, Layer, PlannedDownload, Symlink};
+use wincimg_layer::{DiskSource, EntryContent, Layer, Symlink};
 use wincimg_msi::TransformPlace;
 use wincimg_oci::store::LOCAL_SCHEMES;
 use wincimg_recipe::{
-    FetchedFile, FileSource, PlannedContent, PlannedEntry, PlannedFile, PlannedPackage, add_files,
-    utf16_with_mark,
+    FetchedFile, FileSource, PlannedContent, PlannedDownload, PlannedEntry, PlannedFile,
+    PlannedPackage, add_files, utf16_with_mark,
 };
 use wincimg_windows::path::{ImagePath, fold};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sha2::{Digest as _, Sha256};
+use wincimg_common::digest::sha256;
 use wincimg_common::files::{LARGEST_TEXT, read_text};
 use wincimg_layer::EntryContent;
 use wincimg_layer::dockerignore::FILE_NAME;
@@ -36,8 +36,8 @@ impl Stages {
         let dockerfile = self.pinned(bases);
         let mut context = self.whole_context()?;
         // Like Docker's client: the daemon removes both before it builds.
-        let digest = hex::encode(Sha256::digest(&dockerfile));
-        let name = format!(".dockerfile.{}", &digest[..20]);
+        let digest = sha256(dockerfile.as_bytes());
+        let name = format!(".dockerfile.{}", &digest.digest()[..20]);
         let rules = context.iter().position(|entry| entry.path == FILE_NAME);
         let rules = match rules.map(|place| context.remove(place)) {
             Some(_) => {

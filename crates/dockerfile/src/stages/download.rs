@@ -2,8 +2,7 @@
 
 use wincimg_common::digest::{Digest, Hasher};
 use wincimg_http::{download_url, name_in};
-use wincimg_layer::PlannedDownload;
-use wincimg_recipe::{DownloadRequest, FileSource, PlannedContent};
+use wincimg_recipe::{DownloadRequest, FileSource, PlannedContent, PlannedDownload};
 
 use super::copy::Draft;
 use super::paths::CopyTarget;

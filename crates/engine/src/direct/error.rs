@@ -12,6 +12,10 @@ use wincimg_windows::search_path::SearchPathError;
 /// Maximum number of names to list if none is close to the typed one.
 const MAX_LISTED: usize = 24;
 
+/// What makes an image that requires Windows.
+pub(super) const ON_WINDOWS: &str =
+    "build it with `wincimg build --engine docker`, on a Docker daemon for Windows containers";
+
 /// An image that the direct engine cannot build.
 #[derive(Debug, thiserror::Error, Diagnose)]
 #[diagnose(code = "build/failed")]
@@ -34,7 +38,7 @@ pub(super) enum DirectError {
     Hive(#[from] WriteError),
     /// Rights could not be granted.
     #[error(transparent)]
-    #[diagnose(forward)]
+    #[diagnose(forward, hint = grant_hint(_0))]
     Grant(#[from] GrantError),
     /// The layer could not be written.
     #[error(transparent)]
@@ -47,6 +51,19 @@ pub(super) enum DirectError {
     #[error(transparent)]
     #[diagnose(forward)]
     Other(#[from] Problem),
+}
+
+fn grant_hint(error: &GrantError) -> Option<String> {
+    let hint = match error {
+        GrantError::Unknown { .. } | GrantError::OfBase { .. } | GrantError::Unsupported { .. } => {
+            ON_WINDOWS
+        }
+        GrantError::Nowhere { .. } => "add it with [[files]], or set it as the working_dir",
+        GrantError::TooMany { .. } => "add inherit = \"none\", or name a folder further down",
+        GrantError::Unreadable { .. } | GrantError::Inside(_) => return None,
+        GrantError::Layer(error) => return error.diagnosis().hint,
+    };
+    Some(hint.to_owned())
 }
 
 fn holder_hint(error: &WriteError) -> Option<String> {
@@ -62,7 +79,7 @@ fn holder_hint(error: &WriteError) -> Option<String> {
 pub(super) fn needs_windows(problem: String) -> Problem {
     Problem::new("windows/needed", problem)
         .blame(Blame::Windows)
-        .hint("build it with `wincimg build --engine docker`, on a Docker daemon for Windows containers")
+        .hint(ON_WINDOWS)
 }
 
 /// Error for a change that the base's IIS configuration does not accept.
@@ -92,5 +109,23 @@ fn meant(error: &EditError) -> Option<String> {
         Some(near) => Some(format!("did you mean {near:?}?")),
         None if known.is_empty() || known.len() > MAX_LISTED => None,
         None => Some(format!("known names: {}", known.join(", "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rights_that_a_layer_cannot_grant_have_a_way_out() {
+        let path = || r"C:\x".parse().unwrap();
+        let hint = |error: GrantError| DirectError::from(error).diagnosis().hint.unwrap();
+        assert!(hint(GrantError::Unknown { path: path() }).contains("--engine docker"));
+        assert!(hint(GrantError::Nowhere { path: path() }).contains("[[files]]"));
+        let many = GrantError::TooMany {
+            path: path(),
+            count: 5000,
+        };
+        assert!(hint(many).contains("inherit"));
     }
 }

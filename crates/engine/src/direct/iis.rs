@@ -13,7 +13,7 @@ use wincimg_registry::Presence;
 use wincimg_windows::base_contents::BaseContents;
 use wincimg_windows::path::ImagePath;
 
-use super::error::{DirectError, refused};
+use super::error::{DirectError, ON_WINDOWS, refused};
 
 /// Maximum size of a configuration; IIS reads 250 kB of a `web.config` unless the registry sets
 /// another limit.
@@ -41,7 +41,7 @@ pub(super) fn check_contents_known(
             "base/unseen",
             format!("cannot configure the IIS of the base {base}: its contents are not known"),
         )
-        .hint("build it with `wincimg build --engine docker`, on a Docker daemon for Windows containers"),
+        .hint(ON_WINDOWS),
         Presence::Absent => Problem::new(
             "base/no-iis",
             format!("the base {base} has no IIS: {file} not found"),

@@ -42,7 +42,7 @@ pub struct DockerEngine<'a> {
 impl<'a> DockerEngine<'a> {
     /// Builds the images of a publication from their Dockerfiles, one after the other, as they
     /// share the daemon's machine.
-    pub async fn build_images(
+    pub(crate) async fn build_images(
         &self,
         publication: &Publication<'_>,
         dockerfiles: &[RenderedDockerfile],

@@ -100,7 +100,7 @@ impl<'a> Preflight<'a> {
     }
 
     /// Checks the free space in the daemon's folder of images, if the daemon is on this machine.
-    pub fn check_disk(&self, needed: u64) -> Result<(), Problem> {
+    pub(crate) fn check_disk(&self, needed: u64) -> Result<(), Problem> {
         let folder = Path::new(&self.info.docker_root_dir);
         if !self.daemon.endpoint().is_local() || !folder.is_dir() {
             return Ok(());

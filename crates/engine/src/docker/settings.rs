@@ -109,7 +109,7 @@ impl DockerConfig {
     }
 
     /// Adds the proxy variables to a build's arguments, which take precedence.
-    pub fn add_proxies(&self, arguments: &mut BTreeMap<String, String>) {
+    pub(crate) fn add_proxies(&self, arguments: &mut BTreeMap<String, String>) {
         for (name, value) in &self.proxies {
             arguments.entry(name.clone()).or_insert(value.clone());
         }

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use sha2::{Digest as _, Sha256};
+use wincimg_common::digest::sha256;
 
 /// The variable with the index of a pod of a Kubernetes Indexed Job.
 pub const INDEX_VARIABLE: &str = "JOB_COMPLETION_INDEX";
@@ -36,10 +36,9 @@ impl Shard {
 
     /// Returns true if the name belongs to the shard.
     pub fn has(self, name: &str) -> bool {
-        let hash = Sha256::digest(name);
-        let mut start = [0; 8];
-        start.copy_from_slice(&hash[..8]);
-        u64::from_be_bytes(start) % u64::from(self.of) == u64::from(self.index)
+        let hash = sha256(name.as_bytes());
+        u64::from_str_radix(&hash.digest()[..16], 16)
+            .is_ok_and(|start| start % u64::from(self.of) == u64::from(self.index))
     }
 }
 

@@ -32,7 +32,7 @@ pub struct PlannedTagEntry {
 
 impl PlannedTagEntry {
     /// The entry of an image that is to be built.
-    pub fn from_image(image: &TaggedImage<'_>) -> Self {
+    pub(crate) fn from_image(image: &TaggedImage<'_>) -> Self {
         Self {
             platform: image.planned.base.image.config().platform(),
             version: image.planned.base.os_version,
@@ -42,7 +42,7 @@ impl PlannedTagEntry {
 
 impl Publication<'_> {
     /// The planned tags: the index's with the kept entries, or each image's.
-    pub fn planned_tags(&self, kept: &[PlannedTagEntry]) -> Vec<PlannedTag<'_>> {
+    pub(crate) fn planned_tags(&self, kept: &[PlannedTagEntry]) -> Vec<PlannedTag<'_>> {
         let Some(tag) = &self.index else {
             let images = self.images.iter();
             return images

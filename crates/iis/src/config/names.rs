@@ -55,7 +55,10 @@ impl Schema {
     }
 
     /// The edit with names in the schema's spelling.
-    pub fn normalize_names(&self, mut edit: ConfigEdit) -> Result<ConfigEdit, SchemaViolation> {
+    pub(crate) fn normalize_names(
+        &self,
+        mut edit: ConfigEdit,
+    ) -> Result<ConfigEdit, SchemaViolation> {
         let section = self.find_section(edit.section.as_str())?;
         let at = self.section(&section)?;
         match &mut edit.change {

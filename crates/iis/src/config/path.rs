@@ -29,7 +29,9 @@ pub struct Selector(pub(crate) Vec<(String, String)>);
 
 impl Selector {
     /// These attributes.
-    pub fn from_attributes<'a>(attributes: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+    pub(crate) fn from_attributes<'a>(
+        attributes: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Self {
         let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
         Self(attributes.into_iter().map(owned).collect())
     }

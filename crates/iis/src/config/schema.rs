@@ -342,7 +342,7 @@ impl CollectionSchema {
 impl ConfigEdit {
     /// The entry that an added one replaces, by its keys in the builtin schema; none if the edit
     /// adds no entry.
-    pub fn replaced_entry(&self) -> Option<ElementPath> {
+    pub(crate) fn replaced_entry(&self) -> Option<ElementPath> {
         let (ConfigChange::Add { entry, .. } | ConfigChange::Ensure { entry }) = &self.change
         else {
             return None;

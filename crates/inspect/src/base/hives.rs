@@ -34,7 +34,7 @@ impl BaseHive {
     ];
 
     /// The hive of a root that edits can reach.
-    pub const fn from_root(root: Root) -> Self {
+    pub(crate) const fn from_root(root: Root) -> Self {
         match root {
             Root::System => Self::System,
             Root::Software => Self::Software,

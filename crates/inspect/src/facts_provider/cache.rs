@@ -268,7 +268,7 @@ mod tests {
         assert!(cache.find(&base, CacheNamespace::Layers).is_some());
     }
 
-    #[cfg(unix)]
+    #[cfg(target_os = "linux")]
     #[test]
     fn what_has_a_name_of_ours_and_is_no_file_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();

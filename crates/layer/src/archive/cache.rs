@@ -19,6 +19,7 @@ struct OpenArchive {
     /// `None` where the file is not an archive.
     archives: Vec<(ArchiveLocation, Option<Arc<Archive>>)>,
     /// Windows Installer packages and their cabinets.
+    #[cfg(feature = "installers")]
     packages: Vec<(ArchiveLocation, Arc<Archive>)>,
     /// Copies of archives inside other archives.
     copies: Vec<(Member, SpoolPart)>,
@@ -41,48 +42,6 @@ impl Archives {
         Ok(archive)
     }
 
-    /// Opens a Windows Installer package.
-    pub fn open_package(
-        &self,
-        place: ArchiveLocation,
-        name: &str,
-    ) -> Result<Arc<Archive>, ArchiveError> {
-        self.open_once(place, |place| Archive::open_package(place, name.to_owned()))
-    }
-
-    /// Opens a cabinet beside a package.
-    pub fn open_cabinet(
-        &self,
-        place: ArchiveLocation,
-        name: &str,
-    ) -> Result<Arc<Archive>, ArchiveError> {
-        self.open_once(place, |place| Archive::open_cabinet(place, name.to_owned()))
-    }
-
-    /// Opens the package in a bundle.
-    pub fn open_bundle(
-        &self,
-        place: ArchiveLocation,
-        name: &str,
-    ) -> Result<Arc<Archive>, ArchiveError> {
-        self.open_once(place, |place| Archive::open_bundle(place, name.to_owned()))
-    }
-
-    fn open_once(
-        &self,
-        place: ArchiveLocation,
-        open: impl FnOnce(ArchiveLocation) -> Result<Archive, ArchiveError>,
-    ) -> Result<Arc<Archive>, ArchiveError> {
-        let mut opened = lock(&self.0);
-        let known = opened.packages.iter().find(|(known, _)| *known == place);
-        if let Some((_, package)) = known {
-            return Ok(Arc::clone(package));
-        }
-        let package = Arc::new(open(place.clone())?);
-        opened.packages.push((place, Arc::clone(&package)));
-        Ok(package)
-    }
-
     /// Location of an archive inside another one. It is read more than once, and from its end, so it
     /// is copied to an unnamed temporary file.
     pub fn locate_inner(&self, member: &Member) -> Result<ArchiveLocation, ArchiveError> {
@@ -97,6 +56,25 @@ impl Archives {
             }
         };
         Ok(ArchiveLocation::Part(copy))
+    }
+}
+
+#[cfg(feature = "installers")]
+impl Archives {
+    /// Opens an archive that is not detected, the first time.
+    pub(super) fn open_once(
+        &self,
+        place: ArchiveLocation,
+        open: impl FnOnce(ArchiveLocation) -> Result<Archive, ArchiveError>,
+    ) -> Result<Arc<Archive>, ArchiveError> {
+        let mut opened = lock(&self.0);
+        let known = opened.packages.iter().find(|(known, _)| *known == place);
+        if let Some((_, package)) = known {
+            return Ok(Arc::clone(package));
+        }
+        let package = Arc::new(open(place.clone())?);
+        opened.packages.push((place, Arc::clone(&package)));
+        Ok(package)
     }
 }
 

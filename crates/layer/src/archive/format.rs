@@ -22,10 +22,13 @@ pub enum ArchiveFormat {
     /// A tar stream.
     Tar(StreamCompression),
     /// A Windows Installer package, where it is opened as such.
+    #[cfg(feature = "installers")]
     Installer,
     /// A cabinet, where it is opened as such.
+    #[cfg(feature = "installers")]
     Cabinet,
     /// The package in a `WiX` bundle, where it is opened as such.
+    #[cfg(feature = "installers")]
     Bundle,
 }
 
@@ -49,8 +52,11 @@ impl fmt::Display for ArchiveFormat {
         f.write_str(match self {
             Self::Zip => "zip",
             Self::SevenZip => "7z",
+            #[cfg(feature = "installers")]
             Self::Installer => "msi",
+            #[cfg(feature = "installers")]
             Self::Cabinet => "cab",
+            #[cfg(feature = "installers")]
             Self::Bundle => "WiX bundle",
             Self::Tar(StreamCompression::Plain) => "tar",
             Self::Tar(StreamCompression::Gzip) => "tar.gz",

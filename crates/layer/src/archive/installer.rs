@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{Read, Seek};
+use std::sync::Arc;
 
 use wincimg_common::diagnose::error_chain;
 use wincimg_common::files::FileWindow;
@@ -14,8 +15,9 @@ use wincimg_msi::{
 
 use super::error::ArchiveError;
 use super::member::{Member, MemberReader};
-use super::{Archive, ArchiveEntry, ArchiveEntryKind, ArchiveFormat, ArchiveLocation, ArchiveSize};
-use std::sync::Arc;
+use super::{
+    Archive, ArchiveEntry, ArchiveEntryKind, ArchiveFormat, ArchiveLocation, ArchiveSize, Archives,
+};
 
 fn failed(archive: &str, error: MsiError) -> ArchiveError {
     match error {
@@ -29,6 +31,35 @@ impl ArchiveLocation {
     pub fn setup_program(&self) -> Option<SetupProgram> {
         let (mut window, _) = self.open().ok()?;
         SetupProgram::detect(&mut window).ok()?
+    }
+}
+
+impl Archives {
+    /// Opens a Windows Installer package.
+    pub fn open_package(
+        &self,
+        place: ArchiveLocation,
+        name: &str,
+    ) -> Result<Arc<Archive>, ArchiveError> {
+        self.open_once(place, |place| Archive::open_package(place, name.to_owned()))
+    }
+
+    /// Opens a cabinet beside a package.
+    pub fn open_cabinet(
+        &self,
+        place: ArchiveLocation,
+        name: &str,
+    ) -> Result<Arc<Archive>, ArchiveError> {
+        self.open_once(place, |place| Archive::open_cabinet(place, name.to_owned()))
+    }
+
+    /// Opens the package in a bundle.
+    pub fn open_bundle(
+        &self,
+        place: ArchiveLocation,
+        name: &str,
+    ) -> Result<Arc<Archive>, ArchiveError> {
+        self.open_once(place, |place| Archive::open_bundle(place, name.to_owned()))
     }
 }
 

@@ -9,6 +9,7 @@
 mod cache;
 mod error;
 mod format;
+#[cfg(feature = "installers")]
 mod installer;
 mod member;
 mod seven_zip;
@@ -110,6 +111,7 @@ impl Archive {
             ArchiveFormat::SevenZip => seven_zip::list(&name, window)?,
             ArchiveFormat::Tar(packing) => tar_archive::list(&name, window, packing)?,
             // They are never detected.
+            #[cfg(feature = "installers")]
             ArchiveFormat::Installer | ArchiveFormat::Cabinet | ArchiveFormat::Bundle => {
                 return Ok(None);
             }
@@ -154,8 +156,11 @@ impl Archive {
             ArchiveFormat::Zip => zip::each(self, window, wanted, take),
             ArchiveFormat::SevenZip => seven_zip::each(self, window, wanted, take),
             ArchiveFormat::Tar(packing) => tar_archive::each(self, window, packing, wanted, take),
+            #[cfg(feature = "installers")]
             ArchiveFormat::Installer => installer::each(self, window, wanted, take),
+            #[cfg(feature = "installers")]
             ArchiveFormat::Cabinet => installer::each_of_cabinet(self, window, wanted, take),
+            #[cfg(feature = "installers")]
             ArchiveFormat::Bundle => installer::each_of_bundle(self, window, wanted, take),
         }
     }

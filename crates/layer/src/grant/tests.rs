@@ -211,14 +211,11 @@ fn what_is_missing_or_a_layer_cannot_change_is_refused() {
             .change_access(&[access(path, Inherit::All)], inside)
             .unwrap_err();
         assert_eq!(error.diagnosis().blame, Blame::Request);
-        format!("{error}; {}", error.diagnosis().hint.unwrap())
+        error.to_string()
     };
-    assert!(refused("/none", &base).contains("neither the base nor the recipe has it; add it"));
+    assert!(refused("/none", &base).contains("neither the base nor the layer has it"));
     assert!(refused("/hosts", &base).contains("a file or link of the base"));
-    assert!(
-        refused("/none", &UnknownBase)
-            .contains("the content of the base is unknown; build it with")
-    );
+    assert!(refused("/none", &UnknownBase).contains("the content of the base is unknown"));
     let mut many = Base::default().folder("/many", PLAIN);
     for number in 0..=MOST_FOLDERS {
         many = many.folder(&format!("/many/{number}"), PLAIN);

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::atomic::AtomicU64;
 
 use super::*;
-use crate::{Layer, numbers};
+use crate::Layer;
+use crate::test_numbers::numbers;
 
 /// Text that compresses like text, the same on every run.
 fn words(bytes: usize) -> Vec<u8> {
@@ -31,10 +32,6 @@ fn options(compression: Compression, threads: usize) -> WriteOptions<'static> {
         threads: NonZeroUsize::new(threads),
         ..WriteOptions::default()
     }
-}
-
-fn sha256(bytes: &[u8]) -> Digest {
-    digest_of(Sha256::new_with_prefix(bytes))
 }
 
 #[test]

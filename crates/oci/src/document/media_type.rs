@@ -5,7 +5,7 @@ pub const DOCKER_MANIFEST: &str = "application/vnd.docker.distribution.manifest.
 /// Docker's manifest list.
 pub(crate) const DOCKER_INDEX: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
 /// Docker's image configuration.
-pub const DOCKER_CONFIG: &str = "application/vnd.docker.container.image.v1+json";
+pub(crate) const DOCKER_CONFIG: &str = "application/vnd.docker.container.image.v1+json";
 /// Docker's layer, a gzipped tar.
 pub const DOCKER_LAYER_GZIP: &str = "application/vnd.docker.image.rootfs.diff.tar.gzip";
 /// Docker's layer, a plain tar.

@@ -251,7 +251,7 @@ impl Repository {
 
     /// Returns other repositories of the host to mount from; none if the registry does not mount or
     /// does not list them.
-    pub async fn mount_candidates(&self) -> Vec<Self> {
+    pub(crate) async fn mount_candidates(&self) -> Vec<Self> {
         if !self.host.takes.get().mounts {
             return Vec::new();
         }

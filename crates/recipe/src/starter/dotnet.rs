@@ -135,7 +135,7 @@ impl ProjectKind {
     }
 
     /// Returns true if it answers HTTP.
-    pub fn is_web(&self) -> bool {
+    pub(crate) fn is_web(&self) -> bool {
         matches!(
             self,
             Self::Core { is_web: true, .. } | Self::Framework { is_web: true, .. }

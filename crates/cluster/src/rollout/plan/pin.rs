@@ -38,7 +38,7 @@ pub enum PinMethod {
 impl PinMethod {
     /// Returns `None` for kinds with unknown fields, and for workloads without a name or with a
     /// generated one.
-    pub fn for_workload(workload: &WorkloadId) -> Option<Self> {
+    pub(crate) fn for_workload(workload: &WorkloadId) -> Option<Self> {
         match workload.kind.as_str() {
             _ if workload.name.is_empty() || workload.name.ends_with('*') => None,
             "Deployment" | "DaemonSet" | "StatefulSet" | "CronJob" => Some(Self::Patch),

@@ -7,8 +7,8 @@ use std::io::{self, Read};
 
 use wincimg_common::digest::{Digest, Hasher};
 use wincimg_http::download_url;
-use wincimg_layer::{ContentSource, PlannedDownload};
-use wincimg_recipe::{DownloadRequest, FileSource, PlannedContent};
+use wincimg_layer::ContentSource;
+use wincimg_recipe::{DownloadRequest, FileSource, PlannedContent, PlannedDownload};
 use wincimg_registry::Presence;
 use wincimg_scripts::{Algorithm, ScriptError};
 use wincimg_windows::path::ImagePath;

@@ -1,8 +1,9 @@
-//! Files of a layer that come from a server.
+//! Files that come from a server.
 
 use serde::Serialize;
 use wincimg_common::digest::Digest;
 use wincimg_common::files::SpoolPart;
+use wincimg_layer::ContentSource;
 
 /// A file to download.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -34,5 +35,17 @@ impl PlannedDownload {
         self.digest = Some(digest);
         self.size = Some(size);
         self.content = Some(content);
+    }
+}
+
+impl From<&PlannedDownload> for ContentSource {
+    fn from(download: &PlannedDownload) -> Self {
+        match &download.content {
+            Some(part) => Self::Part(part.clone()),
+            None => Self::Lacking {
+                url: download.url.clone(),
+                size: download.size,
+            },
+        }
     }
 }

@@ -1,0 +1,525 @@
+//! A recipe's text, its variables, and what is checked before it is filled in.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize as _;
+use toml::de::{DeString, DeTable, Deserializer};
+use wincimg_common::diagnose::{Blame, Diagnose, Excerpt, closest_match, line_and_column};
+use wincimg_common::files::{LARGEST_TEXT, read_text, similar_path};
+use wincimg_images::recipes;
+use wincimg_layer::archive::Archives;
+
+use super::file::{Head, RecipeFile, VariableType};
+use super::text::{Field, Text, Values, fill_in};
+use super::toml_error::{TomlError, explain_toml_error};
+
+/// Variables that every recipe has in addition to its own.
+const ALWAYS_THERE: [&str; 6] = [
+    "name",
+    "description",
+    "host_build",
+    "base.name",
+    "base.digest",
+    "base.os_version",
+];
+
+/// A recipe that was read, not yet filled in for a host.
+#[derive(Debug)]
+pub struct Recipe {
+    pub(super) origin: RecipeOrigin,
+    pub(super) head: Head,
+    /// Archives that it unpacks.
+    pub(super) archives: Archives,
+}
+
+/// Origin of a recipe's text, for messages and for the files that it names.
+#[derive(Debug, Clone)]
+pub(super) struct RecipeOrigin {
+    /// A path, or the name of a built-in recipe.
+    name: String,
+    text: String,
+    /// The folder that `from` is relative to; none for a built-in recipe.
+    pub(super) folder: Option<PathBuf>,
+}
+
+/// Inputs for filling in a recipe.
+#[derive(Debug, Clone)]
+pub struct RecipeInputs<'a> {
+    /// Values for the recipe's variables, by name.
+    pub values: &'a BTreeMap<String, String>,
+    /// The folder that `context` is relative to.
+    pub context: &'a Path,
+}
+
+/// Declaration of a variable in a recipe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VariableInfo<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Type of its value.
+    pub kind: VariableType,
+    /// Default value.
+    pub default: Option<&'a str>,
+    /// Description.
+    pub description: Option<&'a str>,
+}
+
+/// Reason why a recipe could not be read or filled in.
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[error("{message}")]
+#[diagnose(code = *code, blame = *blame, hint = hint.clone(), excerpt = excerpt.as_deref().cloned())]
+pub struct RecipeError {
+    pub(super) message: String,
+    pub(super) code: &'static str,
+    pub(super) blame: Blame,
+    pub(super) hint: Option<String>,
+    /// The line, with the word marked.
+    pub(super) excerpt: Option<Box<Excerpt>>,
+    pub(super) source: Option<std::io::Error>,
+}
+
+/// A `--set` as typed, with the variable or its value marked.
+fn typed(variable: &str, value: &str, at_value: bool) -> Excerpt {
+    let before = format!("--set {variable}");
+    let whole = format!("{before}={}", value.escape_debug());
+    let marked = if at_value {
+        before.len() + 1..whole.len()
+    } else {
+        before.len() - variable.len()..before.len()
+    };
+    Excerpt::from_argument(&whole, marked)
+}
+
+/// Returns true for a text of digits and dots, which TOML accepts as a number.
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || c == '.')
+}
+
+/// A folder with a recipe or Dockerfile whose name is similar to `image`.
+fn folder_like(image: &str) -> Option<String> {
+    let meant = similar_path(Path::new(image))?;
+    let has = |name| meant.join(name).is_file();
+    let can_be_built = has("recipe.toml") || has("Dockerfile");
+    can_be_built.then(|| meant.display().to_string())
+}
+
+fn known_hint(nearest: Option<&str>) -> String {
+    nearest.map_or_else(
+        || {
+            "`wincimg recipe list` lists the recipes; a path to a recipe file or its folder works too"
+                .to_owned()
+        },
+        |nearest| format!("did you mean {nearest:?}? `wincimg recipe list` lists the recipes"),
+    )
+}
+
+fn variable_hint(variable: &str, known: &[&str]) -> String {
+    match closest_match(variable, known.iter().copied()) {
+        Some(nearest) => format!("did you mean {nearest:?}?"),
+        None if known.is_empty() => "it has no variables: remove --set".to_owned(),
+        None => format!("its variables are: {}", known.join(", ")),
+    }
+}
+
+fn file_hint(path: &Path) -> String {
+    match similar_path(path) {
+        Some(meant) => format!("did you mean {}?", meant.display()),
+        None => "IMAGE is a recipe file or a folder with a recipe.toml; to start from one, run `wincimg recipe show pause > recipe.toml`"
+            .to_owned(),
+    }
+}
+
+impl Recipe {
+    /// Finds a recipe: a built-in one by name, a recipe file, or a folder with a `recipe.toml`.
+    pub fn find(image: &str) -> Result<Self, RecipeError> {
+        if let Some(recipe) = recipes().iter().find(|recipe| recipe.name == image) {
+            return Self::parse(RecipeOrigin {
+                name: format!("{image}.toml"),
+                text: recipe.text.to_owned(),
+                folder: None,
+            });
+        }
+        let path = Path::new(image);
+        if path.is_dir() {
+            Self::load(&path.join("recipe.toml"))
+        } else if path.extension().is_some() || image.contains(['/', '\\']) || path.is_file() {
+            Self::load(path)
+        } else {
+            let nearest = closest_match(image, recipes().iter().map(|recipe| recipe.name))
+                .or_else(|| folder_like(image));
+            Err(RecipeError {
+                code: "recipe/not-found",
+                hint: Some(known_hint(nearest.as_deref())),
+                ..RecipeError::new(format!("unknown recipe {image:?}"))
+            })
+        }
+    }
+
+    /// A recipe in this folder that is hidden by the built-in recipe of the same name.
+    pub fn shadowing_file(image: &str) -> Option<PathBuf> {
+        let is_shipped = recipes().iter().any(|recipe| recipe.name == image);
+        let path = Path::new(".").join(image);
+        // A folder without one may be the context of the built-in recipe.
+        let has_recipe = path.is_file() || path.join("recipe.toml").is_file();
+        (is_shipped && has_recipe).then_some(path)
+    }
+
+    /// Reads a recipe's text as that of a file of this name in this folder.
+    pub fn from_text(name: &str, text: String, folder: &Path) -> Result<Self, RecipeError> {
+        Self::parse(RecipeOrigin {
+            name: name.to_owned(),
+            text,
+            folder: Some(folder.to_owned()),
+        })
+    }
+
+    /// Reads a recipe file.
+    pub fn load(path: &Path) -> Result<Self, RecipeError> {
+        let text = read_text(path, LARGEST_TEXT).map_err(|source| RecipeError {
+            code: "recipe/unreadable",
+            blame: Blame::Circumstances,
+            hint: Some(file_hint(path)),
+            source: Some(source),
+            ..RecipeError::new(format!("cannot read the recipe {}", path.display()))
+        })?;
+        Self::parse(RecipeOrigin {
+            name: path.display().to_string(),
+            text,
+            folder: Some(path.parent().unwrap_or(Path::new("")).to_owned()),
+        })
+    }
+
+    fn parse(origin: RecipeOrigin) -> Result<Self, RecipeError> {
+        let head: Head = toml::from_str(&origin.text).map_err(|error| origin.unreadable(&error))?;
+        let recipe = Self {
+            origin,
+            head,
+            archives: Archives::default(),
+        };
+        recipe.check_name()?;
+        recipe.check_base()?;
+        recipe.check_variables()?;
+        recipe.check_file()?;
+        Ok(recipe)
+    }
+
+    /// Rejects errors that no values of the variables can fix. If a field accepts none of the
+    /// examples, the keys after it are checked only with the actual values.
+    fn check_file(&self) -> Result<(), RecipeError> {
+        /// Example values of strings, with or without a default.
+        const EXAMPLES: [&str; 3] = [r"C:\x", "x", "1"];
+        for example in std::iter::once(None).chain(EXAMPLES.map(Some)) {
+            let values = self.example_values(example);
+            let mut open = BTreeSet::new();
+            let read = self.read_file(|offset, text| {
+                open.insert(offset);
+                // Unknown variables stay as they are.
+                if let Ok(filled) = values.expand(text) {
+                    *text = filled.into();
+                }
+                Ok(())
+            });
+            match read {
+                Ok(Ok(_)) => return Ok(()),
+                Ok(Err(error)) if !error.span().is_some_and(|at| open.contains(&at.start)) => {
+                    return Err(self.origin.unreadable(&error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Possible values of the variables: their defaults, or the example for strings.
+    fn example_values(&self, example: Option<&str>) -> Values {
+        let mut values = Values::default();
+        values.insert("name", self.name().to_owned());
+        for (name, variable) in &self.head.variables {
+            let variable = variable.get_ref();
+            let default = variable.default.as_ref().map(|text| text.value.as_str());
+            let value = match variable.kind {
+                VariableType::String => example.or(default),
+                VariableType::Integer => default.or(Some("1")),
+                VariableType::Boolean => default.or(Some("true")),
+            };
+            if let Some(value) = value {
+                values.insert(name, value.to_owned());
+            }
+        }
+        values
+    }
+
+    /// The file with its variables filled in.
+    pub(super) fn filled(&self, values: &Values) -> Result<RecipeFile, RecipeError> {
+        let read = self.read_file(|offset, text| {
+            let filled = values.expand(text);
+            *text = filled
+                .map_err(|problem| TomlError::at(offset, problem))?
+                .into();
+            Ok(())
+        })?;
+        read.map_err(|error| self.origin.unreadable(&error))
+    }
+
+    /// Reads the file after filling in the variables in its texts.
+    fn read_file(
+        &self,
+        mut fill: impl FnMut(usize, &mut DeString<'_>) -> Result<(), TomlError>,
+    ) -> Result<Result<RecipeFile, toml::de::Error>, RecipeError> {
+        let mut tree = match DeTable::parse(&self.origin.text) {
+            Ok(tree) => tree,
+            Err(error) => return Ok(Err(error)),
+        };
+        // The declarations of variables are not filled in.
+        let variables = tree.get_mut().remove_entry("variables");
+        fill_in(tree.get_mut(), &mut fill).map_err(|mistake| self.origin.mistaken(mistake))?;
+        tree.get_mut().extend(variables);
+        Ok(RecipeFile::deserialize(Deserializer::from(tree)))
+    }
+
+    /// The recipe's name, which is also the default name of its images.
+    pub fn name(&self) -> &str {
+        &self.head.name.value
+    }
+
+    /// Purpose of the image, without variables filled in.
+    pub fn description(&self) -> &str {
+        let description = self.head.description.as_ref();
+        description.map_or("", |text| &text.value)
+    }
+
+    /// The base's short name, repository or image, with variables filled in.
+    pub fn base(&self, settings: &RecipeInputs<'_>) -> Result<String, RecipeError> {
+        let values = self.values(settings)?;
+        let base = self.head.base.as_ref().or(self.head.base_image.as_ref());
+        base.map_or(Ok(String::new()), |base| self.resolve(base, &values))
+    }
+
+    /// Returns true if the base is named as a Dockerfile names it.
+    pub fn has_base_image(&self) -> bool {
+        self.head.base_image.is_some()
+    }
+
+    fn check_base(&self) -> Result<(), RecipeError> {
+        match (&self.head.base, &self.head.base_image) {
+            (Some(base), None) | (None, Some(base)) if is_number(&base.value) => {
+                let problem = format!("{} is not the name of a base image", base.value);
+                let hint = "write it like this: base = \"nanoserver\"";
+                Err(self.error(base, problem).with_hint(hint.to_owned()))
+            }
+            (Some(_), None) | (None, Some(_)) => Ok(()),
+            (Some(_), Some(image)) => {
+                Err(self.error(image, "base and base_image cannot be combined"))
+            }
+            (None, None) => {
+                let problem = "missing field `base`";
+                let hint = "add the image's base: base = \"nanoserver\"";
+                Err(self
+                    .error(&self.head.name, problem)
+                    .with_hint(hint.to_owned()))
+            }
+        }
+    }
+
+    /// Returns true if variables of the base image are used outside of labels, the environment and
+    /// the description, where any text is valid.
+    pub fn depends_on_base(&self) -> bool {
+        let uses = |text: &str| text.matches("${base.").count();
+        let Head {
+            description,
+            labels,
+            env,
+            ..
+        } = &self.head;
+        let harmless = labels.values().chain(env.values()).chain(description);
+        uses(&self.origin.text) > harmless.map(|text| uses(&text.value)).sum()
+    }
+
+    /// Returns true if a file is relative to the build's context.
+    pub fn uses_context(&self) -> bool {
+        let Ok(file) = toml::from_str::<toml::Table>(&self.origin.text) else {
+            return true;
+        };
+        let is_relative = |entry: &toml::Value| entry.get("context").is_some();
+        let files = file.get("files").and_then(toml::Value::as_array);
+        files.is_some_and(|files| files.iter().any(is_relative))
+    }
+
+    /// The variables that a build may set.
+    pub fn variables(&self) -> impl Iterator<Item = VariableInfo<'_>> {
+        self.head
+            .variables
+            .iter()
+            .map(|(name, variable)| (name, variable.get_ref()))
+            .map(|(name, variable)| VariableInfo {
+                name,
+                kind: variable.kind,
+                default: variable.default.as_ref().map(|text| text.value.as_str()),
+                description: variable.description.as_deref(),
+            })
+    }
+
+    /// The recipe's folder; none for a built-in recipe.
+    pub fn folder(&self) -> Option<&Path> {
+        self.origin.folder.as_deref()
+    }
+
+    /// Its file, or the name of the built-in recipe, for messages.
+    pub fn origin(&self) -> &str {
+        &self.origin.name
+    }
+
+    /// The recipe's file.
+    pub fn text(&self) -> &str {
+        &self.origin.text
+    }
+
+    fn check_name(&self) -> Result<(), RecipeError> {
+        let name = &self.head.name;
+        let is_separator = |byte: u8| matches!(byte, b'-' | b'_' | b'.' | b'/');
+        let in_a_row = |pair: &[u8]| pair.iter().copied().all(is_separator);
+        let sound = !name.value.is_empty()
+            && !name.value.as_bytes().windows(2).any(in_a_row)
+            && name.value.bytes().all(|byte| {
+                byte.is_ascii_lowercase() || byte.is_ascii_digit() || is_separator(byte)
+            })
+            && !name.value.starts_with(|c: char| !c.is_ascii_alphanumeric())
+            && !name.value.ends_with(|c: char| !c.is_ascii_alphanumeric());
+        if sound {
+            return Ok(());
+        }
+        Err(self.error(
+            name,
+            format!(
+                "invalid image name {:?}: expected lower-case letters, digits and single - _ . /",
+                name.value
+            ),
+        ))
+    }
+
+    fn check_variables(&self) -> Result<(), RecipeError> {
+        for (name, variable) in &self.head.variables {
+            let start = variable.span().start;
+            let variable = variable.get_ref();
+            if ALWAYS_THERE.contains(&name.as_str()) {
+                let problem = format!("{name:?} is set by wincimg: give the variable another name");
+                return Err(self.origin.error_at(start, problem));
+            }
+            if let Some(default) = &variable.default
+                && !variable.kind.accepts(&default.value)
+            {
+                let problem = format!("invalid default of {name:?}: expected {}", variable.kind);
+                return Err(self.error(default, problem));
+            }
+        }
+        Ok(())
+    }
+
+    /// The values of the recipe's own variables.
+    pub(super) fn values(&self, settings: &RecipeInputs<'_>) -> Result<Values, RecipeError> {
+        for variable in settings.values.keys() {
+            if !self.head.variables.contains_key(variable) {
+                let known: Vec<&str> = self.head.variables.keys().map(String::as_str).collect();
+                let problem = format!("the recipe {:?} has no variable {variable:?}", self.name());
+                return Err(RecipeError {
+                    code: "recipe/unknown-variable",
+                    hint: Some(variable_hint(variable, &known)),
+                    excerpt: Some(Box::new(typed(variable, "…", false))),
+                    ..RecipeError::new(problem)
+                });
+            }
+        }
+        let mut values = Values::default();
+        for (name, variable) in &self.head.variables {
+            let variable = variable.get_ref();
+            let value = settings.values.get(name).cloned().or_else(|| {
+                let default = variable.default.as_ref()?;
+                Some(default.value.clone())
+            });
+            let Some(value) = value else {
+                let description = variable.description.as_deref();
+                let description = description.map(|text| format!(" ({text})"));
+                let problem = format!(
+                    "the recipe {:?} requires a value for {name:?}{}",
+                    self.name(),
+                    description.unwrap_or_default()
+                );
+                return Err(RecipeError {
+                    code: "recipe/missing-value",
+                    hint: Some(format!("add --set {name}=VALUE")),
+                    ..RecipeError::new(problem)
+                });
+            };
+            if !variable.kind.accepts(&value) {
+                let expected = variable.kind;
+                let problem = format!(
+                    "invalid value {value:?} for the variable {name:?}: expected {expected}"
+                );
+                return Err(RecipeError {
+                    code: "recipe/wrong-value",
+                    excerpt: Some(Box::new(typed(name, &value, true))),
+                    ..RecipeError::new(problem)
+                });
+            }
+            values.insert(name, value);
+        }
+        Ok(values)
+    }
+
+    /// A text of the recipe with its variables filled in.
+    pub(super) fn resolve(&self, text: &Text, values: &Values) -> Result<String, RecipeError> {
+        values
+            .expand(&text.value)
+            .map_err(|problem| self.error(text, problem))
+    }
+
+    pub(super) fn error<T>(&self, field: &Field<T>, problem: impl Into<String>) -> RecipeError {
+        self.origin.error_at(field.offset, problem)
+    }
+}
+
+impl RecipeOrigin {
+    /// Converts a parser error, with a suggestion where there is one.
+    fn unreadable(&self, error: &toml::de::Error) -> RecipeError {
+        self.mistaken(explain_toml_error(&self.text, error))
+    }
+
+    fn mistaken(&self, mistake: TomlError) -> RecipeError {
+        self.error_at(mistake.offset, mistake.problem)
+            .with_hint(mistake.hint)
+    }
+
+    pub(super) fn error_at(&self, offset: usize, problem: impl Into<String>) -> RecipeError {
+        let (line, column) = line_and_column(&self.text, offset);
+        let problem = problem.into();
+        let mut error = RecipeError::new(format!("{}:{line}:{column}: {problem}", self.name));
+        if problem.starts_with("unknown field") {
+            error = RecipeError {
+                code: "recipe/unknown-key",
+                ..error
+            };
+        }
+        error.excerpt = Some(Box::new(Excerpt::at(&self.text, offset)));
+        error
+    }
+}
+
+impl RecipeError {
+    pub(super) fn new(message: String) -> Self {
+        Self {
+            message,
+            code: "recipe/invalid",
+            blame: Blame::Request,
+            hint: None,
+            excerpt: None,
+            source: None,
+        }
+    }
+
+    /// Sets the hint.
+    pub(super) fn with_hint(self, hint: impl Into<Option<String>>) -> Self {
+        let hint = hint.into();
+        Self { hint, ..self }
+    }
+}
