@@ -4,6 +4,7 @@
 #
 #   cargo build --profile dist && benches/mirror.sh
 #   SIZE_MIB=256 LAYERS=8 RUNS=5 WINCIMG=path/to/wincimg benches/mirror.sh
+#   TMPDIR=/dev/shm SIZE_MIB=500 LAYERS=1 benches/mirror.sh
 #
 # Requires docker-registry, skopeo, GNU time (/usr/bin/time), openssl and three times SIZE_MIB in TMPDIR.
 # Exits with 1 if wincimg is slower than skopeo or uses more than 64 MiB.
@@ -101,8 +102,11 @@ measure() {
 
 with_wincimg() {
     measure "$1" env DOCKER_CONFIG="$work" "$wincimg" mirror "$source/windows/servercore:bench" \
-        --to "$target/mirror" --insecure-registry "$source" --insecure-registry "$target"
+        --to "$target/mirror" --insecure-registry "$source" --insecure-registry "$target" \
+        --cache-dir "$work/cache" "${@:2}"
 }
+
+with_no_facts() { with_wincimg "$1" --no-facts; }
 
 with_skopeo() {
     measure "$1" skopeo --insecure-policy --override-os windows copy \
@@ -124,24 +128,25 @@ rm -rf "$work/layout"
 target="127.0.0.1:$(free_port)"
 for run in $(seq "$runs"); do
     echo "run $run of $runs" >&2
-    for tool in wincimg skopeo; do
+    for tool in wincimg no_facts skopeo; do
         start_registry target "${target#*:}"
         "with_$tool" "$tool"
         "with_$tool" "$tool-again"
         stop_registry target
+        rm -rf "$work/cache"
     done
 done
 
-printf '%-22s %12s %12s %8s\n' "" wincimg skopeo ratio
+printf '%-22s %12s %12s %12s %8s\n' "" wincimg --no-facts skopeo ratio
 for what in "" -again; do
     ours=$(median "wincimg$what")
     theirs=$(median "skopeo$what")
     label=$([ -z "$what" ] && echo "first run, seconds" || echo "second run, seconds")
-    printf '%-22s %12s %12s %8s\n' "$label" "$ours" "$theirs" \
+    printf '%-22s %12s %12s %12s %8s\n' "$label" "$ours" "$(median "no_facts$what")" "$theirs" \
         "$(awk -v a="$ours" -v b="$theirs" 'BEGIN {print (b > 0 ? sprintf("%.2f", a / b) : "-")}')"
 done
 memory=$(peak wincimg)
-printf '%-22s %12s %12s\n' "peak memory, KiB" "$memory" "$(peak skopeo)"
+printf '%-22s %12s %12s %12s\n' "peak memory, KiB" "$memory" "$(peak no_facts)" "$(peak skopeo)"
 
 awk -v a="$(median wincimg)" -v b="$(median skopeo)" 'BEGIN {exit !(a <= b)}' ||
     { echo "wincimg is slower than skopeo" >&2; exit 1; }

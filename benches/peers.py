@@ -26,7 +26,7 @@ DOCUMENT = build.HERE.parent / "docs/benchmarks.md"
 BEGIN, END = "<!-- made by benches/peers.py --write -->", "<!-- until here -->"
 BASE, VERSION = "windows/nanoserver", "10.0.17763.973"
 HOST = VERSION.removeprefix("10.0.")
-MIRRORED, LAYERS = 1 << 30, 8
+LAYERS = 8
 DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 
 
@@ -88,9 +88,10 @@ class Wincimg:
         run.size = self.registry.top_layer(name)
         return run
 
-    def mirror(self, source, target):
-        allow = [f"--insecure-registry={registry.host}" for registry in (source, target)]
-        return timed(build.WINCIMG, "mirror", f"{source.host}/big:1", "--to", f"{target.host}/m", *allow, "--quiet")
+    def mirror(self, target, *more):
+        where = [f"--insecure-registry={registry.host}" for registry in (self.registry, target)]
+        where += ["--to", f"{target.host}/m", "--cache-dir", self.cache, "--quiet"]
+        return timed(build.WINCIMG, "mirror", f"{self.registry.host}/big:1", *where, *more)
 
 
 class Crane:
@@ -352,21 +353,41 @@ class Bench:
         self.with_registry("/dev/shm", work)
 
     def mirror(self):
-        with Registry(self.folder) as source:
-            build.push_noise(f"http://{source.host}", "big", "1", MIRRORED, LAYERS)
+        for what, size, parent in [("1 GiB", 1 << 30, self.folder), ("500 MB", 500_000_000, "/dev/shm")]:
+            with Registry(parent) as source:
+                build.push_noise(f"http://{source.host}", "big", "1", size, LAYERS)
+                place = "in memory" if parent == "/dev/shm" else "on disk"
+                self.mirrored(f"mirror {what} of noise in {LAYERS} layers, {place}", source, parent)
 
-            def into_new(way):
-                def run(_number):
-                    with Registry(self.folder) as target:
-                        return way(source, target)
-                return run
+        def work(source, folder, wincimg, *_others):
+            write_text(folder / "context", source.host)
+            wincimg.folder(folder / "context", "big")
+            self.mirrored("mirror 250 MB of text in 12,000 files, in memory", source, "/dev/shm")
 
-            ways = {"wincimg": into_new(Wincimg(source, Path(self.folder)).mirror)}
-            if self.skopeo:
-                ways["skopeo copy"] = into_new(self.copy_with_skopeo)
-            if self.crane:
-                ways["crane copy"] = into_new(Crane(self.crane, source, self.folder).mirror)
-            self.table.add("mirror 1 GiB in 8 layers, on disk", *in_turns(self.runs, ways))
+        self.with_registry("/dev/shm", work)
+
+    def mirrored(self, what, source, parent):
+        """Into a new registry and with a new cache each time, then once more."""
+        ways = {
+            "wincimg": lambda target, work: Wincimg(source, work).mirror(target),
+            "wincimg, --no-facts": lambda target, work: Wincimg(source, work).mirror(target, "--no-facts"),
+        }
+        if self.skopeo:
+            ways["skopeo copy"] = lambda target, _work: self.copy_with_skopeo(source, target)
+        if self.crane:
+            ways["crane copy"] = lambda target, work: Crane(self.crane, source, work).mirror(source, target)
+        again = {name: [] for name in ways}
+
+        def into_new(name):
+            def run(_number):
+                with Registry(parent) as target, tempfile.TemporaryDirectory(dir=parent) as work:
+                    first, second = (ways[name](target, Path(work)) for _ in range(2))
+                again[name].append(second)
+                return first
+            return run
+
+        self.table.add(what, *in_turns(self.runs, {name: into_new(name) for name in ways}))
+        self.table.add("the same again", again.pop("wincimg"), again)
 
     def copy_with_skopeo(self, source, target):
         command = [self.skopeo, "--insecure-policy", "--override-os", "windows", "copy", "--src-tls-verify=false"]

@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use assert_cmd::Command;
@@ -16,7 +18,9 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use wincimg_inspect::base::{Extent, LayerPosition, assemble, collect_layer};
 use wincimg_inspect::facts_provider::FactsSource;
-use wincimg_oci::document::{Artifact, Descriptor, History, NewLayer, sha256};
+use wincimg_oci::document::{
+    Artifact, Descriptor, History, ManifestFormat, NewLayer, media_type, sha256,
+};
 use wincimg_oci::reference::parse_reference;
 use wincimg_oci::store::Sink;
 use wincimg_registry::RegistryData;
@@ -280,6 +284,98 @@ async fn layers_that_the_mirror_has_already_are_read_back_once() {
     assert_eq!(report["images"][0]["facts"][0]["outcome"], "present");
     let plans = Machine::new().plans(&target.host());
     plans.stderr(is_known(&beside(&target.host())));
+}
+
+/// The bytes of layers that a proxy has forwarded.
+fn layer_bytes(proxy: &FaultProxy, base: &StandIn) -> usize {
+    let mut log = proxy.log();
+    log.retain(|it| {
+        let mut layers = base.layers.iter();
+        reads_blob(it) && layers.any(|(layer, _)| it.path.ends_with(layer.digest.as_ref()))
+    });
+    log.iter().map(|it| it.received).sum()
+}
+
+#[test(multi_thread)]
+async fn what_cannot_be_read_is_read_once() {
+    let noise = |number| bytes::Bytes::from(wincimg_testkit::noise(16_000_000, number));
+    let mut unreadable = image_of(VERSION, Vec::new());
+    for content in [noise(1), noise(2)] {
+        let digest = sha256(&content);
+        let blob = Descriptor::new(media_type::OCI_LAYER_GZIP, digest.clone(), 16_000_000);
+        unreadable.layers.push((blob.clone(), content));
+        let layer = NewLayer {
+            blob,
+            diff_id: digest,
+            history: History::default(),
+        };
+        unreadable.image = unreadable.image.append_layer(layer).unwrap();
+    }
+    // Its layers can be read, but have no registry.
+    let no_base = StandIn::new(ManifestFormat::Oci, VERSION, &[(2_000_000, 1)]);
+    for (base, problem) in [(unreadable, Some("cannot read layer 1")), (no_base, None)] {
+        let upstream = DockerRegistry::start(Setup::default());
+        let own = DockerRegistry::start(Setup::default());
+        let front = FaultProxy::start(upstream.host(), |_| ProxyFault::Pass).await;
+        let mirror = FaultProxy::start(own.host(), |_| ProxyFault::Pass).await;
+        publish(&base, &upstream.host()).await;
+        let reference = format!("{}/{NAME}:{VERSION}", front.host());
+        let all: usize = base.layers.iter().map(|(_, bytes)| bytes.len()).sum();
+        let read = |machine: &Machine| {
+            let before = [&front, &mirror].map(|proxy| layer_bytes(proxy, &base));
+            let report = machine.json(&["mirror", &reference, "--to", &mirror.host()]);
+            let facts = &report["images"][0]["facts"][0];
+            let found = facts["problem"].as_str().map(|it| it.get(..19).unwrap());
+            assert_eq!(found, problem, "{report}");
+            let after = [&front, &mirror].map(|proxy| layer_bytes(proxy, &base));
+            [after[0] - before[0], after[1] - before[1]]
+        };
+        let machine = Machine::new();
+        assert_eq!(read(&machine), [all, 0]);
+        assert_eq!(read(&machine), [0, 0]);
+        // Layers that are not transferred are read as far as they can be. What their digests do not
+        // confirm is not remembered.
+        let other = Machine::new();
+        for is_first in [true, false] {
+            let [from, back] = read(&other);
+            let is_enough = match problem {
+                Some(_) => back > 0 && back < all / 2,
+                None => back == if is_first { all } else { 0 },
+            };
+            assert!(from == 0 && is_enough, "{back} of {all}");
+        }
+    }
+}
+
+#[test(multi_thread)]
+async fn a_layer_whose_transfer_broke_is_read_again_by_the_next_run() {
+    let (source, own) = (FakeRegistry::start(), FakeRegistry::start());
+    let base = base();
+    let reference = publish(&base, &source.host()).await;
+    let machine = Machine::new();
+    machine
+        .run(&["mirror", &reference, "--no-facts", "--to", &own.host()])
+        .success();
+    let broken = Arc::new(AtomicBool::new(true));
+    let layer = base.layers[0].0.digest.to_string();
+    let mirror = FaultProxy::start(own.host(), {
+        let broken = Arc::clone(&broken);
+        move |passed| {
+            if reads_blob(passed) && passed.path.ends_with(&layer) && broken.load(Ordering::SeqCst)
+            {
+                return ProxyFault::Flip(200);
+            }
+            ProxyFault::Pass
+        }
+    })
+    .await;
+    let arguments = ["mirror", &reference, "--to", &mirror.host()];
+    for fault in [true, false] {
+        broken.store(fault, Ordering::SeqCst);
+        let report = machine.json(&arguments);
+        let outcome = &report["images"][0]["facts"][0]["outcome"];
+        assert_eq!(*outcome, if fault { "failed" } else { "made" }, "{report}");
+    }
 }
 
 #[test(multi_thread)]

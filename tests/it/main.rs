@@ -69,6 +69,7 @@ mod messages;
 mod mirror;
 mod mirror_cli;
 mod mirror_faults;
+mod mirror_observed;
 mod msi;
 mod node;
 mod origin;

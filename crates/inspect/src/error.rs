@@ -1,6 +1,7 @@
 //! Errors of reading a layer.
 
 use std::io;
+use std::sync::Arc;
 
 use wincimg_common::diagnose::Diagnose;
 use wincimg_layer::{LayerError, TarReadError};
@@ -33,6 +34,9 @@ pub enum LayerProblem {
     /// Windows could not read it.
     #[error(transparent)]
     Tar(#[from] TarReadError),
+    /// It could not be read while it was transferred, and its bytes match the digest.
+    #[error(transparent)]
+    Observed(Arc<LayerProblem>),
     /// It cannot be written again.
     #[error(transparent)]
     Write(#[from] LayerError),

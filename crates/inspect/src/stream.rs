@@ -34,6 +34,8 @@ const QUEUE_LENGTH: usize = 4;
 pub(super) enum Depth {
     /// To its end, so that its digest is checked.
     ToTheEnd,
+    /// The same, unless the work fails.
+    WhileReadable,
     /// Until the work is done.
     UntilFound,
     /// Until the work is done, but no further than this number of bytes.
@@ -147,8 +149,10 @@ impl Input {
         if self.out_of_reach {
             return Ok(BlobReadOutcome::OutOfReach);
         }
-        if self.depth != Depth::ToTheEnd {
-            return result.map(BlobReadOutcome::Part);
+        match self.depth {
+            Depth::ToTheEnd => {}
+            Depth::WhileReadable if result.is_ok() => {}
+            _ => return result.map(BlobReadOutcome::Part),
         }
         while self.advance().map_err(LayerProblem::Read)? {}
         result.map(BlobReadOutcome::Whole)
@@ -292,7 +296,9 @@ mod tests {
         let outcome = read(zeros.open(), Depth::ToTheEnd, &Silent, work).await;
         let error = outcome.err().unwrap();
         assert!(matches!(error, LayerProblem::Read(_)), "{error}");
-        let outcome = read(zeros.open(), Depth::UntilFound, &Silent, work).await;
-        assert!(matches!(outcome, Err(LayerProblem::TooMuch { .. })));
+        for depth in [Depth::UntilFound, Depth::WhileReadable] {
+            let outcome = read(zeros.open(), depth, &Silent, work).await;
+            assert!(matches!(outcome, Err(LayerProblem::TooMuch { .. })));
+        }
     }
 }

@@ -9,15 +9,12 @@
 mod artifacts;
 mod error;
 mod mount_sources;
-mod observer;
 mod plan;
 mod platform;
 mod run;
 
 pub use artifacts::copy_artifacts;
 pub use error::CopyError;
-pub(crate) use observer::ObservedBlob;
-pub use observer::Watcher;
 pub use plan::{CopyOptions, CopyPlan, Foreign, PlannedBlob};
 pub use platform::{PlatformError, PlatformFilter, Platforms};
-pub use run::{BlobAction, BlobReport, Copier, CopyReport};
+pub use run::{BlobAction, BlobReport, Copier, CopyReport, Watcher};

@@ -7,18 +7,15 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use tokio::fs::File;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncSeekExt, AsyncWriteExt, ReadBuf};
-use tokio::sync::mpsc;
 use wincimg_common::files;
 use wincimg_common::files::AtomicFile;
 use wincimg_common::progress::Task;
 
-use super::copy::ObservedBlob;
 use super::document::{Descriptor, Digest, DocumentError, Hasher, check, hasher_of};
-use super::remote::{BlobReader, BlobSource, RemoteBlob};
+use super::remote::{BlobObserver, BlobReader, BlobSource, RemoteBlob};
 
 /// Large enough that hashing and system calls dominate, small enough for many transfers at once.
 const BUFFER: usize = 256 * 1024;
@@ -160,12 +157,7 @@ impl BlobSource for FileRange {
 }
 
 /// The bytes of a blob in some store.
-pub struct BlobHandle {
-    origin: Origin,
-    watched: Option<ObservedBlob>,
-}
-
-enum Origin {
+pub enum BlobHandle {
     /// In a registry or at a URL.
     Remote(Box<RemoteBlob>),
     /// In a local file.
@@ -175,18 +167,21 @@ enum Origin {
 }
 
 impl BlobHandle {
-    /// Also sends the bytes to a receiver while they are read, each once and in order.
-    pub(super) fn with_receiver(self, receiver: mpsc::Sender<Bytes>) -> Self {
-        Self {
-            watched: Some(ObservedBlob::new(receiver)),
-            ..self
+    /// Shows the bytes of a remote blob to an observer, if there is one for it.
+    pub(super) fn observed_by(self, observer: impl FnOnce() -> Option<BlobObserver>) -> Self {
+        match self {
+            Self::Remote(remote) => match observer() {
+                Some(observer) => Self::Remote(Box::new(remote.observed_by(observer))),
+                None => Self::Remote(remote),
+            },
+            local => local,
         }
     }
 
     /// Returns the remote blob, if it is one without an observer.
     pub(super) fn as_download(&self) -> Option<&RemoteBlob> {
-        match &self.origin {
-            Origin::Remote(remote) if self.watched.is_none() => Some(remote),
+        match self {
+            Self::Remote(remote) if !remote.is_observed() => Some(remote),
             _ => None,
         }
     }
@@ -194,44 +189,29 @@ impl BlobHandle {
 
 impl From<RemoteBlob> for BlobHandle {
     fn from(remote: RemoteBlob) -> Self {
-        Self {
-            origin: Origin::Remote(Box::new(remote)),
-            watched: None,
-        }
+        Self::Remote(Box::new(remote))
     }
 }
 
 impl From<FileRange> for BlobHandle {
     fn from(range: FileRange) -> Self {
-        Self {
-            origin: Origin::Local(range),
-            watched: None,
-        }
+        Self::Local(range)
     }
 }
 
 impl From<Arc<dyn BlobSource>> for BlobHandle {
     fn from(held: Arc<dyn BlobSource>) -> Self {
-        Self {
-            origin: Origin::Held(held),
-            watched: None,
-        }
+        Self::Held(held)
     }
 }
 
 impl BlobSource for BlobHandle {
     fn open(&self, offset: u64) -> BoxFuture<'_, io::Result<BlobReader>> {
-        Box::pin(async move {
-            let reader = match &self.origin {
-                Origin::Remote(remote) => remote.open(offset).await?,
-                Origin::Local(range) => range.open(offset).await?,
-                Origin::Held(held) => held.open(offset).await?,
-            };
-            Ok(match &self.watched {
-                Some(watched) => watched.tee(reader, offset),
-                None => reader,
-            })
-        })
+        match self {
+            Self::Remote(remote) => remote.open(offset),
+            Self::Local(range) => range.open(offset),
+            Self::Held(held) => held.open(offset),
+        }
     }
 }
 

@@ -208,9 +208,9 @@ impl Diff {
             only_before: names(&pairs.only_before),
             only_after: names(&pairs.only_after),
         };
-        let mut reader = self.contents.reader(progress);
+        let reader = self.contents.reader(progress);
         for [before, after] in &pairs.both {
-            let read = self.read_both(sources, [before, after], &mut reader, session);
+            let read = self.read_both(sources, [before, after], &reader, session);
             let contents = read.await?;
             found.images.push(self.image([before, after], &contents)?);
         }
@@ -225,11 +225,11 @@ impl Diff {
         &self,
         sources: [&Source; 2],
         images: [&Image; 2],
-        reader: &mut ContentReader,
+        reader: &ContentReader,
         session: &Session,
     ) -> Result<[ImageContents; 2], Failure> {
-        let before = reader.read(sources[0], images[0]).await?;
-        let after = reader.read(sources[1], images[1]).await?;
+        let read = |at: usize| Box::pin(reader.read(sources[at], images[at]));
+        let (before, after) = tokio::try_join!(read(0), read(1))?;
         report_problems(&self.before, &before, session);
         report_problems(&self.after, &after, session);
         Ok(if before.is_complete() && after.is_complete() {

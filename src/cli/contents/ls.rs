@@ -109,7 +109,7 @@ impl Ls {
         let listed = registry_args::run(async {
             let source = reader.open(&self.image).await?;
             let image = only_image(&source, &self.image, self.platform.as_ref()).await?;
-            let mut reader = self.contents.reader(&progress);
+            let reader = self.contents.reader(&progress);
             let contents = reader.read(&source, &image).await?;
             Ok(ListedImage { image, contents })
         })?;

@@ -70,7 +70,7 @@ pub(super) async fn add(
         skip_windows: true,
         ..ContentOptions::default()
     };
-    let mut reader = ContentReader::new(options, Arc::clone(progress));
+    let reader = ContentReader::new(options, Arc::clone(progress));
     let windows = inspection.images.iter_mut().filter(|it| it.is_windows());
     for facts in windows {
         for image in windows_images(source, Some(facts.digest.as_ref()), &[]).await? {

@@ -16,9 +16,11 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use wincimg_oci::document::ManifestFormat;
+use wincimg_oci::reference::parse_reference;
 use wincimg_oci::store::Sink;
 use wincimg_registry::{RegistryData, RegistryEdit};
-use wincimg_testkit::image_locations::no_registry;
+use wincimg_testkit::fake_registry::FakeRegistry;
+use wincimg_testkit::image_locations::{no_registry, registry};
 use wincimg_testkit::programs::{component, python_with_regipy};
 use wincimg_testkit::test_bases::{
     FILE, LayerTar, USER_FOLDER, bottom_layer, delta_hive, image_of, made_software, made_system,
@@ -430,6 +432,26 @@ fn diff_has_the_differences_of_the_trees_that_tarfile_merges() {
         listed["size"].as_u64().unwrap()
     });
     assert_eq!(sizes, expected);
+}
+
+#[test]
+fn diff_reads_a_layer_of_both_images_once() {
+    let server = FakeRegistry::start();
+    let names = ["one", "two"].map(|name| format!("{}/{name}:1", server.host()));
+    let images = [patch(), rewrite()];
+    let images = images.map(|top| image("17763.1040", vec![bottom(), app(), top]));
+    for (name, image) in names.iter().zip(&images) {
+        let repository = registry(&server.host()).repository(&parse_reference(name).unwrap());
+        let sink = Sink::Registry(repository.for_push());
+        block_on(image.put(&sink, Some("1")));
+    }
+    let empty = Images::new();
+    empty.json(&["diff", &names[0], &names[1]]);
+    let shared = images[0].layers[1].0.digest.to_string();
+    assert_eq!(shared, images[1].layers[1].0.digest.to_string());
+    let mut reads = server.requests();
+    reads.retain(|it| it.starts_with("GET ") && it.ends_with(&shared));
+    assert_eq!(reads.len(), 1, "{reads:?}");
 }
 
 #[test]

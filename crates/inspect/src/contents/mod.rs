@@ -12,7 +12,7 @@ mod waste;
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 pub use diff::{
     ContentChange, FileAspect, FileDifference, KeyDifference, ValueDifference, diff_files,
@@ -21,9 +21,11 @@ pub use diff::{
 use futures_util::{StreamExt, TryStreamExt, stream as futures};
 pub use keys::{ContentKey, list_keys};
 use serde::Serialize;
+use tokio::sync::OnceCell;
 pub use tree::{FileEntry, FileEntryKind, FileTree};
 pub use waste::{ImageWaste, WastedFile, find_waste};
 use wincimg_common::diagnose::Problem;
+use wincimg_common::lock;
 use wincimg_common::progress::Progress;
 use wincimg_oci::document::{Descriptor, Digest, Image, media_type};
 use wincimg_oci::store::Source;
@@ -88,11 +90,14 @@ pub struct ImageContents {
     pub layers: Vec<ContentLayer>,
 }
 
+/// The contents of a layer, once they are read.
+type SharedLayer = Arc<OnceCell<Arc<CollectedLayer>>>;
+
 /// Reader of the contents of images.
 pub struct ContentReader {
     options: ContentOptions,
     progress: Arc<dyn Progress>,
-    known: HashMap<(Digest, bool), Arc<CollectedLayer>>,
+    known: Mutex<HashMap<(Digest, bool), SharedLayer>>,
 }
 
 impl ContentReader {
@@ -101,49 +106,50 @@ impl ContentReader {
         Self {
             options,
             progress,
-            known: HashMap::new(),
+            known: Mutex::default(),
         }
     }
 
-    /// Reads the layers of an image, except those of an earlier one.
-    pub async fn read(&mut self, source: &Source, image: &Image) -> Result<ImageContents, Problem> {
-        let mut layers = self.layers(source, image).await?;
-        let wanted: Vec<(Descriptor, bool)> = layers
-            .iter()
+    /// Reads the layers of an image, except those of another one.
+    pub async fn read(&self, source: &Source, image: &Image) -> Result<ImageContents, Problem> {
+        let layers = self.layers(source, image).await?.into_iter();
+        let reads = layers
             .zip(&image.manifest().layers)
-            .filter(|(layer, _)| layer.status == ContentStatus::Read)
-            .map(|(layer, blob)| (blob.clone(), layer.number == 1))
-            .filter(|(blob, is_bottom)| {
-                let key = (blob.digest.clone(), *is_bottom);
-                !self.known.contains_key(&key)
-            })
-            .collect();
-        let reads = wanted.iter().map(|(blob, is_bottom)| async {
-            let read = self.read_layer(source, blob, *is_bottom).await;
-            let read = read.map_err(|problem| unreadable(&blob.digest, problem))?;
-            Ok::<_, Problem>(((blob.digest.clone(), *is_bottom), Arc::new(read)))
-        });
+            .map(async |(mut layer, blob)| {
+                if layer.status == ContentStatus::Read {
+                    layer.collected = self.collected(source, blob, layer.number == 1).await?;
+                }
+                Ok::<_, Problem>(layer)
+            });
         let reads: Vec<_> = reads.collect();
-        let found: Vec<_> = futures::iter(reads)
+        let layers: Vec<ContentLayer> = futures::iter(reads)
             .buffered(PARALLEL_LAYERS)
             .try_collect()
             .await?;
-        self.known.extend(found);
-        let mut entries = 0;
-        for layer in &mut layers {
-            let key = (layer.digest.clone(), layer.number == 1);
-            if layer.status == ContentStatus::Read
-                && let Some(known) = self.known.get(&key)
-            {
-                layer.collected = Arc::clone(known);
-                entries += known.files.len() + known.utility_vm.len();
-            }
-        }
+        let entries = layers.iter().map(|it| &it.collected);
+        let entries: usize = entries.map(|it| it.files.len() + it.utility_vm.len()).sum();
         if entries > MOST_ENTRIES {
             let problem = format!("the image has more than {MOST_ENTRIES} files in its layers");
             return Err(Problem::new("image/layer", problem));
         }
         Ok(ImageContents { layers })
+    }
+
+    /// The contents of a layer. What several images need at the same time is read once.
+    async fn collected(
+        &self,
+        source: &Source,
+        blob: &Descriptor,
+        is_bottom: bool,
+    ) -> Result<Arc<CollectedLayer>, Problem> {
+        let key = (blob.digest.clone(), is_bottom);
+        let cell = Arc::clone(lock(&self.known).entry(key).or_default());
+        let read = async || {
+            let read = self.read_layer(source, blob, is_bottom).await;
+            read.map(Arc::new)
+                .map_err(|problem| unreadable(&blob.digest, problem))
+        };
+        cell.get_or_try_init(read).await.cloned()
     }
 
     /// The layers without their contents.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use std::{fs, io};
 
-use wincimg_common::files::{CacheFileUse, FileCache};
+use wincimg_common::files::{self, CacheFileUse, FileCache};
 use wincimg_oci::document::{Digest, sha256};
 
 use crate::base::FORMAT;
@@ -13,11 +13,17 @@ use crate::layer_diff;
 
 /// Time for which the absence of facts in a repository is remembered.
 const ABSENCE_HOLDS: Duration = Duration::from_hours(1);
+/// Time for which it is remembered that a base cannot be read: another version of this program may
+/// read more in the same format.
+const UNREADABLE_HOLDS: Duration = Duration::from_hours(30 * 24);
+/// Limit on the reason for that.
+const LONGEST_REASON: u64 = 64 << 10;
 
 /// A kind of files, and its format: versions of this program with another one share the folder.
 type Kind = (&'static str, u32);
 const FACTS: Kind = ("facts", FORMAT);
 const ABSENCE: Kind = ("none", 1);
+const UNREADABLE: Kind = ("unreadable", FORMAT);
 /// The layer diffs.
 const LAYER: Kind = ("layer", layer_diff::FORMAT);
 
@@ -110,8 +116,26 @@ impl FactsCache {
     /// Returns true if a repository had no facts a short while ago.
     pub(crate) fn is_known_absent(&self, base: &Digest, repository: &str) -> bool {
         let path = self.path(base, CacheNamespace::Repository(repository), ABSENCE);
-        let seen = fs::metadata(path).and_then(|found| found.modified());
-        seen.is_ok_and(|seen| !is_old(seen))
+        is_recent(&path, ABSENCE_HOLDS)
+    }
+
+    /// Records why a base cannot be read, although its bytes were checked; without a reason, it is
+    /// none.
+    pub(super) fn store_unreadable(&self, base: &Digest, reason: &str) -> io::Result<()> {
+        if self.0.limit() == 0 {
+            return Ok(());
+        }
+        let path = self.path(base, CacheNamespace::Layers, UNREADABLE);
+        self.0.write(&path, reason.as_bytes())?;
+        self.trim(&path);
+        Ok(())
+    }
+
+    /// Returns why a base could not be read, if that is known.
+    pub(super) fn find_unreadable(&self, base: &Digest) -> Option<String> {
+        let path = self.path(base, CacheNamespace::Layers, UNREADABLE);
+        let reason = || files::read_text(&path, LONGEST_REASON).ok();
+        is_recent(&path, UNREADABLE_HOLDS).then(reason)?
     }
 
     /// Returns true if the cache knows a repository's answer about a base.
@@ -148,9 +172,11 @@ impl FactsCache {
             end.trim_end_matches(|c: char| c.is_ascii_digit()) == kind
         };
         let use_of = |path: &Path, seen| {
+            let is_expired = |kind, holds| is_named(path, kind) && is_old(seen, holds);
             if is_named(path, FACTS) || is_named(path, LAYER) {
                 CacheFileUse::Counted
-            } else if is_named(path, ABSENCE) && is_old(seen) {
+            } else if is_expired(ABSENCE, ABSENCE_HOLDS) || is_expired(UNREADABLE, UNREADABLE_HOLDS)
+            {
                 CacheFileUse::Expired
             } else {
                 CacheFileUse::Uncounted
@@ -160,9 +186,14 @@ impl FactsCache {
     }
 }
 
+fn is_recent(path: &Path, holds: Duration) -> bool {
+    let seen = fs::metadata(path).and_then(|found| found.modified());
+    seen.is_ok_and(|seen| !is_old(seen, holds))
+}
+
 /// A time in the future comes from a wrong clock.
-fn is_old(seen: SystemTime) -> bool {
-    seen.elapsed().is_ok_and(|age| age > ABSENCE_HOLDS) || seen > SystemTime::now() + ABSENCE_HOLDS
+fn is_old(seen: SystemTime, holds: Duration) -> bool {
+    seen.elapsed().is_ok_and(|age| age > holds) || seen > SystemTime::now() + holds
 }
 
 #[cfg(test)]
@@ -248,6 +279,27 @@ mod tests {
         cache.store_absence(&base, name).unwrap();
         cache.store(&base, origin, b"abc").unwrap();
         assert!(!cache.is_known_absent(&base, name));
+    }
+
+    #[test]
+    fn what_cannot_be_read_counts_for_its_format_and_a_month() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = FactsCache::new(folder.path().to_owned(), 100);
+        let base = sha256(b"base");
+        let other = cache.path(&base, CacheNamespace::Layers, ("unreadable", FORMAT + 1));
+        fs::write(&other, "another reader's").unwrap();
+        assert_eq!(cache.find_unreadable(&base), None);
+        cache.store_unreadable(&base, "why").unwrap();
+        assert_eq!(cache.find_unreadable(&base).as_deref(), Some("why"));
+        assert_eq!(cache.find_unreadable(&sha256(b"other")), None);
+        let path = cache.path(&base, CacheNamespace::Layers, UNREADABLE);
+        age(&path, Duration::from_hours(31 * 24));
+        assert_eq!(cache.find_unreadable(&base), None);
+        cache.store(&base, CacheNamespace::Layers, b"abc").unwrap();
+        assert!(!path.exists() && other.exists());
+        let none = FactsCache::new(folder.path().to_owned(), 0);
+        none.store_unreadable(&base, "why").unwrap();
+        assert!(!path.exists());
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::stream::{BlobReadOutcome, Depth, Input};
 
 /// Number of layers that are read in parallel. Each requires a processor, and memory for its
 /// contents.
-const PARALLEL_LAYERS: usize = 2;
+pub(super) const PARALLEL_LAYERS: usize = 2;
 
 /// Reads the layers of an image, the bottom one first.
 pub(super) async fn read(
@@ -23,10 +23,15 @@ pub(super) async fn read(
     extent: &Extent,
     progress: &dyn Progress,
 ) -> Result<Vec<CollectedLayer>, LayerReadError> {
+    let depth = match extent {
+        Extent::Everything | Extent::Listing { .. } => Depth::ToTheEnd,
+        Extent::Part(_) => Depth::UntilFound,
+    };
     let layers = image.manifest().layers.iter().enumerate();
     let reads: Vec<_> = layers
         .map(|(number, blob)| async move {
-            let found = read_layer(registry, place, blob, place_of(number), extent, progress);
+            let wanted = (extent, depth);
+            let found = read_layer(registry, place, blob, place_of(number), wanted, progress);
             found.await.map_err(|source| LayerReadError {
                 layer: number,
                 digest: blob.digest.clone(),
@@ -53,15 +58,11 @@ pub(super) async fn read_layer(
     place: &Source,
     blob: &Descriptor,
     layer: LayerPosition,
-    extent: &Extent,
+    (extent, depth): (&Extent, Depth),
     progress: &dyn Progress,
 ) -> Result<CollectedLayer, LayerProblem> {
     let reader = open(registry, place, blob).await?;
     let task = progress.task(&format!("layer {}", blob.digest), Some(blob.size));
-    let depth = match extent {
-        Extent::Everything | Extent::Listing { .. } => Depth::ToTheEnd,
-        Extent::Part(_) => Depth::UntilFound,
-    };
     let extent = extent.clone();
     let work = move |input: &mut Input| Ok(collect_layer(input, layer, &extent)?);
     match stream::read(reader, depth, task.as_ref(), work).await? {

@@ -6,23 +6,25 @@ use std::sync::{Arc, Mutex, Weak};
 
 use bytes::{Buf, Bytes};
 use futures_util::future::{BoxFuture, join_all};
-use tokio::sync::{mpsc, watch};
-use wincimg_common::diagnose::{BoxError, error_chain};
+use futures_util::{StreamExt, TryStreamExt, stream as futures};
+use tokio::sync::{mpsc, oneshot, watch};
+use wincimg_common::diagnose::{BoxError, Problem, error_chain};
 use wincimg_common::lock;
 use wincimg_oci::copy::Watcher;
 use wincimg_oci::document::{
-    Descriptor, Digest, Document, Hasher, ImageConfig, Manifest, Verbatim, check, hasher_of,
-    media_type,
+    Descriptor, Digest, Document, ImageConfig, Manifest, Verbatim, media_type,
 };
 use wincimg_oci::mirror::{
     CompanionOutcome, CompanionReport, CompanionTask, MirrorHook, MirrorJob,
 };
+use wincimg_oci::remote::BlobObserver;
 use wincimg_oci::store::Source;
 
-use super::layers::{place_of, read_layer};
+use super::layers::{PARALLEL_LAYERS, place_of, read_layer};
 use super::{BaseFactsProvider, NoRegistry};
 use crate::base::{CollectedLayer, Extent, LayerPosition, collect_layer};
 use crate::error::{LayerProblem, LayerReadError};
+use crate::stream::Depth;
 
 /// Number of pieces of a layer that may wait to be read.
 const QUEUE_LENGTH: usize = 8;
@@ -50,7 +52,9 @@ enum ObservedState {
     Coming,
     /// It was transferred completely.
     Whole(Arc<CollectedLayer>),
-    /// The transfer ended early, or its bytes cannot be read.
+    /// It cannot be read.
+    Unreadable(Arc<LayerProblem>),
+    /// The transfer ended early, or was faster.
     Broken,
 }
 
@@ -67,6 +71,8 @@ enum FactsPlan {
     Present,
     /// The facts are known.
     Known(Bytes, CompanionOutcome),
+    /// The image could not be read; without a reason, it is no base.
+    Unreadable(String),
     /// They are collected from these layers.
     Make(Vec<(Descriptor, Arc<Slot>)>),
 }
@@ -125,6 +131,10 @@ impl MirrorFactsCollector {
         if let Ok(Some((_, bytes))) = library.in_registry(copying.from, base, true).await {
             return FactsPlan::Known(bytes, CompanionOutcome::Copied);
         }
+        let cache = library.cache.as_ref();
+        if let Some(reason) = cache.and_then(|it| it.find_unreadable(base)) {
+            return FactsPlan::Unreadable(reason);
+        }
         // The source's descriptors are used to look up layers and to find foreign ones.
         let sources = &copying.plan.blobs;
         let layers = manifest.layers.iter().enumerate().map(|(number, layer)| {
@@ -153,22 +163,26 @@ impl MirrorFactsCollector {
 
     /// Carries out the plan of one image, which is now in the mirror.
     async fn conclude(&self, copying: &MirrorJob<'_>, subject: Subject) -> Option<CompanionReport> {
-        let image = subject.manifest.digest.to_string();
+        let image = subject.manifest.digest.clone();
         let (outcome, size, problem) = match self.finish(copying, subject).await {
             Ok((outcome, size)) => (outcome, size, None),
-            // An image that claims to be for Windows, but is not a base.
-            Err(error) if error.downcast_ref::<NoRegistry>().is_some() => {
-                tracing::info!("{}", error_chain(error.as_ref()));
-                return None;
+            Err(error) => {
+                let mut problem = error_chain(error.as_ref());
+                if error.downcast_ref::<NoRegistry>().is_some() {
+                    // An image that claims to be for Windows, but is not a base.
+                    tracing::info!("{problem}");
+                    problem.clear();
+                }
+                if is_lasting(&error) {
+                    let library = &self.library;
+                    library.update_cache(|it| it.store_unreadable(&image, &problem));
+                }
+                (CompanionOutcome::Failed, None, Some(problem))
             }
-            Err(error) => (
-                CompanionOutcome::Failed,
-                None,
-                Some(error_chain(error.as_ref())),
-            ),
         };
-        Some(CompanionReport {
-            image,
+        let is_base = problem.as_ref().is_none_or(|it| !it.is_empty());
+        is_base.then(|| CompanionReport {
+            image: image.to_string(),
             outcome,
             size,
             problem,
@@ -184,16 +198,11 @@ impl MirrorFactsCollector {
         let (bytes, outcome) = match subject.plan {
             FactsPlan::Present => return Ok((CompanionOutcome::Present, None)),
             FactsPlan::Known(bytes, outcome) => (bytes, outcome),
+            FactsPlan::Unreadable(reason) => {
+                return Err(Problem::new("base/unreadable", reason).into());
+            }
             FactsPlan::Make(layers) => {
-                let mut found = Vec::with_capacity(layers.len());
-                for (number, (blob, slot)) in layers.into_iter().enumerate() {
-                    let layer = self.layer(copying, &blob, slot).await;
-                    found.push(layer.map_err(|source| LayerReadError {
-                        layer: number,
-                        digest: blob.digest.clone(),
-                        source,
-                    })?);
-                }
+                let found = self.layers(copying, layers).await?;
                 let (version, everything) = (Some(&*subject.os_version), Extent::Everything);
                 let made = self
                     .library
@@ -209,80 +218,120 @@ impl MirrorFactsCollector {
         Ok((outcome, Some(bytes.len() as u64)))
     }
 
-    /// A layer's contents: as collected during the transfer, or else read back from the mirror.
-    async fn layer(
+    /// The contents of layers: as collected during the transfer, or else read back from the mirror.
+    async fn layers(
+        &self,
+        copying: &MirrorJob<'_>,
+        layers: Vec<(Descriptor, Arc<Slot>)>,
+    ) -> Result<Vec<CollectedLayer>, LayerReadError> {
+        let mut observed = Vec::with_capacity(layers.len());
+        for (number, (blob, slot)) in layers.into_iter().enumerate() {
+            let seen = slot.last_state().await;
+            if let ObservedState::Unreadable(problem) = seen {
+                return Err(failed(number, &blob)(LayerProblem::Observed(problem)));
+            }
+            observed.push((number, blob, slot.place, seen));
+        }
+        let reads = observed
+            .into_iter()
+            .map(|(number, blob, place, seen)| async move {
+                if let ObservedState::Whole(layer) = seen {
+                    return Ok(Arc::unwrap_or_clone(layer));
+                }
+                let read = self.read_back(copying, &blob, place).await;
+                read.map_err(failed(number, &blob))
+            });
+        futures::iter(reads.collect::<Vec<_>>())
+            .buffered(PARALLEL_LAYERS)
+            .try_collect()
+            .await
+    }
+
+    async fn read_back(
         &self,
         copying: &MirrorJob<'_>,
         blob: &Descriptor,
-        slot: Arc<Slot>,
+        place: LayerPosition,
     ) -> Result<CollectedLayer, LayerProblem> {
-        let mut seen = slot.seen.subscribe();
-        let over = seen
-            .wait_for(|seen| !matches!(seen, ObservedState::Coming))
-            .await;
-        let whole = match over.map(|seen| seen.clone()) {
-            Ok(ObservedState::Whole(layer)) => Some(layer),
-            _ => None,
-        };
-        let place = slot.place;
-        drop(seen);
-        drop(slot);
-        if let Some(layer) = whole {
-            return Ok(Arc::unwrap_or_clone(layer));
-        }
         // In the mirror no layer is foreign.
         let mut here = blob.clone();
         here.media_type = media_type::distributable(&blob.media_type);
         let mirror = Source::Registry(copying.to.clone());
         let library = &self.library;
-        let everything = Extent::Everything;
+        // Facts that cannot be collected are not worth the rest of the layer.
+        let wanted = (&Extent::Everything, Depth::WhileReadable);
         let progress = library.progress.as_ref();
-        read_layer(
-            &library.registry,
-            &mirror,
-            &here,
-            place,
-            &everything,
-            progress,
-        )
-        .await
+        read_layer(&library.registry, &mirror, &here, place, wanted, progress).await
+    }
+}
+
+/// Returns true if the same image will fail again: bytes that match their digest are the reason.
+fn is_lasting(error: &BoxError) -> bool {
+    let layer = error.downcast_ref::<LayerReadError>();
+    layer.is_some_and(|it| matches!(it.source, LayerProblem::Observed(_)))
+        || error.downcast_ref::<NoRegistry>().is_some()
+}
+
+fn failed(number: usize, blob: &Descriptor) -> impl FnOnce(LayerProblem) -> LayerReadError + use<> {
+    let digest = blob.digest.clone();
+    move |source| LayerReadError {
+        layer: number,
+        digest,
+        source,
+    }
+}
+
+impl Slot {
+    /// The state once the transfer is over.
+    async fn last_state(&self) -> ObservedState {
+        let mut seen = self.seen.subscribe();
+        let over = seen.wait_for(|seen| !matches!(seen, ObservedState::Coming));
+        over.await
+            .map_or(ObservedState::Broken, |seen| seen.clone())
     }
 }
 
 impl Watcher for MirrorFactsCollector {
-    fn watch(&self, blob: &Descriptor) -> Option<mpsc::Sender<Bytes>> {
+    fn watch(&self, blob: &Descriptor) -> Option<BlobObserver> {
         let layers = lock(&self.layers);
         let slot = layers.get(blob.digest.as_ref()).and_then(Weak::upgrade)?;
         drop(layers);
-        let hasher = hasher_of(&blob.digest).ok()?;
         if matches!(
             *slot.seen.borrow(),
-            ObservedState::Coming | ObservedState::Whole(_)
+            ObservedState::Coming | ObservedState::Whole(_) | ObservedState::Unreadable(_)
         ) {
             return None;
         }
         let (sender, receiver) = mpsc::channel(QUEUE_LENGTH);
+        let (verified, is_verified) = oneshot::channel();
         slot.seen.send_replace(ObservedState::Coming);
+        let digest = blob.digest.clone();
         let mut passing = ObservedBytes {
             receiver,
             chunk: Bytes::new(),
-            hasher: Some(hasher),
-            blob: blob.clone(),
             left: blob.size,
+            ended_early: false,
         };
         tokio::task::spawn_blocking(move || {
-            let seen = match passing.collect_facts(slot.place) {
-                Ok(found) => ObservedState::Whole(Arc::new(found)),
-                Err(error) => {
-                    let digest = &passing.blob.digest;
-                    let why = error_chain(&error);
-                    tracing::info!("cannot read layer {digest} during its transfer: {why}");
-                    ObservedState::Broken
-                }
+            let found = passing.collect_facts(slot.place);
+            let ended_early = passing.ended_early;
+            // After the first error nothing more is taken: the copy continues alone.
+            drop(passing);
+            let seen = if ended_early || is_verified.blocking_recv().is_err() {
+                tracing::info!("layer {digest} was not read to its end during its transfer");
+                ObservedState::Broken
+            } else {
+                found.map_or_else(
+                    |problem| ObservedState::Unreadable(Arc::new(problem)),
+                    |layer| ObservedState::Whole(Arc::new(layer)),
+                )
             };
             slot.seen.send_replace(seen);
         });
-        Some(sender)
+        Some(BlobObserver {
+            bytes: sender,
+            verified,
+        })
     }
 }
 
@@ -302,50 +351,31 @@ impl MirrorHook for MirrorFactsCollector {
     }
 }
 
-/// The transferred bytes of a layer, which end with an error unless they match the digest.
+/// The transferred bytes of a layer.
 struct ObservedBytes {
     receiver: mpsc::Receiver<Bytes>,
     chunk: Bytes,
-    blob: Descriptor,
     left: u64,
-    hasher: Option<Hasher>,
+    ended_early: bool,
 }
 
 impl ObservedBytes {
-    /// Collects a layer. After the first error nothing more is read: the copy continues alone.
+    /// Collects a layer to the end of its bytes.
     fn collect_facts(&mut self, place: LayerPosition) -> Result<CollectedLayer, LayerProblem> {
         let found = collect_layer(&mut *self, place, &Extent::Everything)?;
         // The layer's archive may end before its bytes.
         io::copy(self, &mut io::sink()).map_err(LayerProblem::Read)?;
         Ok(found)
     }
-
-    /// Checks the received bytes against the digest.
-    fn check(&mut self) -> io::Result<()> {
-        let Some(hasher) = self.hasher.take() else {
-            return Ok(());
-        };
-        if self.left > 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        check(hasher, &self.blob.digest).map_err(io::Error::other)
-    }
 }
 
 impl Read for ObservedBytes {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        while self.chunk.is_empty() {
-            let Some(chunk) = self.receiver.blocking_recv() else {
-                return self.check().map(|()| 0);
-            };
-            if let Some(hasher) = &mut self.hasher {
-                hasher.update(&chunk);
-            }
-            self.left = self
-                .left
-                .checked_sub(chunk.len() as u64)
-                .ok_or(io::ErrorKind::InvalidData)?;
-            self.chunk = chunk;
+        while self.chunk.is_empty() && self.left > 0 {
+            let next = self.receiver.blocking_recv();
+            self.ended_early = next.is_none();
+            self.chunk = next.ok_or(io::ErrorKind::UnexpectedEof)?;
+            self.left = self.left.saturating_sub(self.chunk.len() as u64);
         }
         let count = self.chunk.len().min(buffer.len());
         self.chunk.copy_to_slice(&mut buffer[..count]);
@@ -372,15 +402,20 @@ mod tests {
         let chunk = Bytes::from(vec![7; 64 << 10]);
         let blob = Descriptor::new(media_type::OCI_LAYER, sha256(&chunk), 1 << 40);
         let slot = maker.slot(&blob.digest, place_of(0));
-        let sender = maker.watch(&blob).unwrap();
+        let observer = maker.watch(&blob).unwrap();
         let sends = async {
             let mut sent: u64 = 0;
-            while sender.send(chunk.clone()).await.is_ok() {
+            while observer.bytes.send(chunk.clone()).await.is_ok() {
                 sent += chunk.len() as u64;
                 assert!(sent < 64 << 20, "all of it is read");
             }
         };
         timeout(Duration::from_secs(20), sends).await.unwrap();
-        assert!(matches!(*slot.seen.borrow(), ObservedState::Broken));
+        assert!(matches!(*slot.seen.borrow(), ObservedState::Coming));
+        observer.verified.send(()).unwrap();
+        assert!(matches!(
+            slot.last_state().await,
+            ObservedState::Unreadable(_)
+        ));
     }
 }

@@ -11,10 +11,9 @@ use wincimg_common::progress::Progress;
 
 use super::error::CopyError;
 use super::mount_sources::MountSources;
-use super::observer::Watcher;
 use super::plan::{CopyPlan, PlannedBlob};
 use crate::document::{Descriptor, Digest, media_type};
-use crate::remote::{BlobSource, RegistryClient, Repository};
+use crate::remote::{BlobObserver, BlobSource, RegistryClient, Repository};
 use crate::store::{Sink, Source, StoreError};
 use crate::stream::BlobHandle;
 
@@ -23,6 +22,12 @@ use crate::stream::BlobHandle;
 const SENT_UNASKED: u64 = 96 * 1024;
 /// Existence checks in flight for one image.
 const QUESTIONS: usize = 16;
+
+/// An observer of copied blobs, so that they need not be downloaded again.
+pub trait Watcher: Send + Sync {
+    /// Returns the observer of a blob, if there is one for it.
+    fn watch(&self, blob: &Descriptor) -> Option<BlobObserver>;
+}
 
 /// Executes copy plans, also concurrently, and transfers shared blobs only once.
 pub struct Copier {
@@ -312,9 +317,8 @@ impl Copier {
         let _permit = self.transfers.acquire().await.ok();
         let label = format!("{sink} {}", short(&blob.digest));
         let task = self.progress.task(&label, Some(blob.size));
-        let receiver = self.watcher.as_ref().and_then(|it| it.watch(blob));
-        let bytes = match receiver {
-            Some(receiver) => bytes.with_receiver(receiver),
+        let bytes = match &self.watcher {
+            Some(watcher) => bytes.observed_by(|| watcher.watch(blob)),
             None => bytes,
         };
         sink.copy_blob(blob, &bytes, task.as_ref()).await?;

@@ -3,7 +3,7 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use bytes::{Bytes, BytesMut};
 use futures_util::future::BoxFuture;
@@ -12,6 +12,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use reqwest::header::{CONTENT_RANGE, HeaderMap, HeaderValue, RANGE};
 use reqwest::{Method, Response, StatusCode, Url};
 use tokio_util::io::StreamReader;
+use wincimg_common::lock;
 use wincimg_common::progress::Task;
 use wincimg_http::{
     BlobReader, BlobSource, Exchange, HttpError, PartialFile, RedirectPolicy, RetryBudget,
@@ -20,6 +21,7 @@ use wincimg_http::{
 
 use super::client::RegistryClient;
 use super::error::{RegistryError, check};
+use super::observer::{BlobObserver, Observation};
 use super::repository::Repository;
 use crate::document::{Descriptor, Digest, Hasher};
 
@@ -43,6 +45,7 @@ impl Repository {
             registry: self.registry.clone(),
             origin: BlobOrigin::Repository(self.clone()),
             descriptor: descriptor.clone(),
+            observer: None,
         }
     }
 
@@ -82,6 +85,7 @@ impl RegistryClient {
             registry: self.clone(),
             origin: BlobOrigin::Urls(urls.into()),
             descriptor: descriptor.clone(),
+            observer: None,
         }
     }
 }
@@ -93,12 +97,28 @@ pub struct RemoteBlob {
     registry: RegistryClient,
     origin: BlobOrigin,
     descriptor: Descriptor,
+    /// Taken by the first reader.
+    observer: Option<Arc<Mutex<Option<BlobObserver>>>>,
 }
 
 impl RemoteBlob {
     /// Descriptor of the blob.
     pub fn descriptor(&self) -> &Descriptor {
         &self.descriptor
+    }
+
+    /// Shows what the first reader reads to an observer, if it starts at offset 0: no other is
+    /// verified.
+    pub(crate) fn observed_by(self, observer: BlobObserver) -> Self {
+        Self {
+            observer: Some(Arc::new(Mutex::new(Some(observer)))),
+            ..self
+        }
+    }
+
+    /// Returns true if readers have an observer.
+    pub(crate) fn is_observed(&self) -> bool {
+        self.observer.is_some()
     }
 
     /// Downloads the blob to a file, by way of `FILE.part`, which is renamed once complete and
@@ -155,6 +175,7 @@ impl RemoteBlob {
             position,
             response: None,
             hasher,
+            observation: None,
         }
     }
 }
@@ -162,7 +183,9 @@ impl RemoteBlob {
 impl BlobSource for RemoteBlob {
     fn open(&self, offset: u64) -> BoxFuture<'_, io::Result<BlobReader>> {
         Box::pin(async move {
-            let pull = self.verified(offset).map_err(io::Error::other)?;
+            let mut pull = self.verified(offset).map_err(io::Error::other)?;
+            let observer = self.observer.as_ref().and_then(|it| lock(it).take());
+            pull.observation = observer.filter(|_| offset == 0).map(Observation::new);
             let chunks = pull.chunks().map_err(io::Error::other);
             Ok(Box::pin(StreamReader::new(chunks)) as BlobReader)
         })
@@ -197,6 +220,7 @@ struct Pull {
     response: Option<(Response, u64)>,
     /// `None` unless reading began at 0; nothing can be verified then.
     hasher: Option<Hasher>,
+    observation: Option<Observation>,
     attempts: RetryBudget,
 }
 
@@ -204,6 +228,14 @@ impl Pull {
     fn chunks(self) -> BoxStream<'static, Result<Bytes, RegistryError>> {
         let chunks = stream::try_unfold(self, |mut pull| async {
             let next = pull.next().await?;
+            if let (Some(chunk), Some(observation)) = (&next, &mut pull.observation) {
+                observation.send(chunk).await;
+            }
+            if pull.hasher.is_none()
+                && let Some(verified) = pull.observation.take()
+            {
+                verified.confirm();
+            }
             Ok(next.map(|chunk| (chunk, pull)))
         });
         chunks.boxed()
