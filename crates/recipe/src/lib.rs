@@ -77,7 +77,8 @@ pub use source::{
     DownloadRequest, DownloadRequests, EmbeddedProgram, FetchedFile, FileSource, ImageFiles,
 };
 use text::{Field, Text, Values, fill_in};
-use toml::de::{DeString, DeTable, Deserializer};
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue, Deserializer};
 pub use toml_error::{TomlError, explain_toml_error};
 pub use unpack::UnpackOptions;
 use wincimg_common::diagnose::{Blame, Diagnose, Excerpt, closest_match, line_and_column};
@@ -559,6 +560,22 @@ impl RecipeOrigin {
     fn mistaken(&self, mistake: TomlError) -> RecipeError {
         self.error_at(mistake.offset, mistake.problem)
             .with_hint(mistake.hint)
+    }
+
+    /// An error of the value that keys and numbers lead to: `services.0.name`.
+    fn error_in(&self, path: &str, problem: impl Into<String>) -> RecipeError {
+        let tree = DeTable::parse(&self.text).map(Spanned::into_inner);
+        let tree = DeValue::Table(tree.unwrap_or_default());
+        let (mut value, mut offset) = (&tree, 0);
+        for step in path.split('.') {
+            let inside = match step.parse::<usize>() {
+                Ok(number) => value.get(number),
+                Err(_) => value.get(step),
+            };
+            let Some(inside) = inside else { break };
+            (value, offset) = (inside.get_ref(), inside.span().start);
+        }
+        self.error_at(offset, problem)
     }
 
     fn error_at(&self, offset: usize, problem: impl Into<String>) -> RecipeError {
