@@ -31,9 +31,9 @@ mod tests;
 
 pub use error::{ScriptError, ScriptErrorKind};
 pub use image::{
-    AccessChange, AccessOperation, Algorithm, Deferred, EntryKind, IisCommand, ImageAction,
-    ImageState, InstallAction, InstallerProgram, LinkAction, Lookup, OverwriteMode, PackageFeed,
-    ServiceChange, ServiceFailure, ServiceStart, UnpackAction, UnpackFormat,
+    Algorithm, Deferred, EntryKind, IisCommand, ImageAction, ImageState, InstallAction,
+    InstallerProgram, LinkAction, Lookup, OverwriteMode, PackageFeed, ServiceChange, UnpackAction,
+    UnpackFormat,
 };
 use process::Process;
 use traced_text::TracedText;
