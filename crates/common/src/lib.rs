@@ -11,6 +11,8 @@
 
 pub mod diagnose;
 pub mod digest;
+#[cfg(feature = "document")]
+pub mod document;
 pub mod excerpt;
 pub mod files;
 pub mod json;

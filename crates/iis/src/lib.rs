@@ -29,6 +29,8 @@ pub mod appcmd;
 mod change;
 pub mod cmdlets;
 pub mod config;
+#[cfg(feature = "document")]
+pub mod document;
 mod edits;
 mod files;
 mod settings;

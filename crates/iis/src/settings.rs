@@ -2,10 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+#[cfg(feature = "document")]
+use schemars::JsonSchema;
+#[cfg(feature = "document")]
+use serde::Deserialize;
 use serde::Serialize;
+#[cfg(feature = "document")]
+use wincimg_common::document::{Pairs, Text};
 use wincimg_windows::path::ImagePath;
 
 use super::config::ConfigEdit;
+#[cfg(feature = "document")]
+use super::document::{environment, settings};
 use super::text::{Attribute, Binding, DocumentName, FileExtension, MimeType, Name, UrlPath};
 
 /// Settings of IIS.
@@ -35,12 +43,21 @@ pub struct IisSettings {
 
 /// An application pool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "document", derive(Deserialize, JsonSchema))]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a table, such as { name = \"api\", settings = { managedRuntimeVersion = \"\" } }"
+)]
 pub struct AppPool {
-    /// Its name.
+    /// The pool's name.
     pub name: Name,
-    /// Its settings, by the path of their attribute.
+    /// Attributes as appcmd names them, such as processModel.idleTimeout = "00:00:00".
+    #[serde(default, deserialize_with = "settings")]
+    #[cfg_attr(feature = "document", schemars(with = "Pairs<String, String>"))]
     pub settings: BTreeMap<Attribute, String>,
-    /// Additional environment variables of its processes.
+    /// Additional environment variables of the pool's processes.
+    #[serde(default, deserialize_with = "environment")]
+    #[cfg_attr(feature = "document", schemars(with = "BTreeMap<String, Text>"))]
     pub environment: BTreeMap<String, String>,
 }
 

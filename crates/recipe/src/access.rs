@@ -13,6 +13,7 @@ use super::{
 };
 
 /// Rights on a file or folder, in addition to its existing ones.
+// Apart from `Access`: layers are the recipe's, and two variables may be the same account.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(
     deny_unknown_fields,

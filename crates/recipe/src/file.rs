@@ -6,7 +6,9 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
+use wincimg_common::document::items;
 use wincimg_windows::path::ImagePath;
+use wincimg_windows::service::Service;
 
 use super::access::AccessEntry;
 use super::certificates::CertificatesEntry;
@@ -18,8 +20,7 @@ use super::packages::PackageEntry;
 use super::path::PathEntry;
 use super::plan::{LogPattern, Port, ShutdownTimeout};
 use super::registry::RegistryEntry;
-use super::services::ServiceEntry;
-use super::text::{Field, Text, Texts, items};
+use super::text::{Field, Text, Texts};
 
 /// The keys of a recipe that are read before its variables have values.
 #[derive(Debug, Deserialize)]
@@ -132,7 +133,7 @@ pub(super) struct RecipeFile {
     pub(super) access: Vec<AccessEntry>,
     /// Services of the image.
     #[serde(default)]
-    pub(super) services: Vec<ServiceEntry>,
+    pub(super) services: Vec<Service>,
     /// Settings of IIS, which the base must include.
     pub(super) iis: Option<IisEntry>,
     /// Commands that run during the build, as `ContainerAdministrator`. They require Windows and

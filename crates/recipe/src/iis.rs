@@ -5,19 +5,23 @@ use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use wincimg_common::document::{Pairs, items};
+use wincimg_iis::document::settings;
 use wincimg_iis::{
-    Attribute, DEFAULT_APP_POOL, DEFAULT_PATH, DEFAULT_SITE, DocumentName, FileExtension,
+    AppPool, Attribute, DEFAULT_APP_POOL, DEFAULT_PATH, DEFAULT_SITE, DocumentName, FileExtension,
     IisSettings, MimeType, Name, Site,
 };
 use wincimg_windows::path::ImagePath;
 
-use self::server::{AppPoolEntry, ConfigEntry, HandlerEntry, ModuleEntry, SiteEntry};
-use super::text::{Field, Pairs, Texts, items};
+use self::server::{ConfigEntry, HandlerEntry, ModuleEntry, SiteEntry};
+use super::text::{Field, Texts};
 use super::{Plan, Recipe, RecipeError};
 
 mod server;
 
 /// Settings of IIS: one site's `web.config`, and the server's configuration.
+// Apart from `IisSettings`: the defaults of `path` and `app_pool` are those of the site, and
+// handlers, modules and sections become edits.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct IisEntry {
@@ -42,7 +46,7 @@ pub(super) struct IisEntry {
     app_pool: Option<SitePoolEntry>,
     /// Application pools, created if the base does not have them.
     #[serde(default)]
-    app_pools: Vec<AppPoolEntry>,
+    app_pools: Vec<AppPool>,
     /// Sites, created if the base does not have them.
     #[serde(default)]
     sites: Vec<SiteEntry>,
@@ -64,8 +68,9 @@ struct SitePoolEntry {
     /// The pool's name; default: that of the site in sites, or `DefaultAppPool`.
     name: Option<Field<Name>>,
     /// Attributes as appcmd names them, such as processModel.idleTimeout = "00:00:00".
-    #[serde(default)]
-    settings: Pairs<Attribute, Line>,
+    #[serde(default, deserialize_with = "settings")]
+    #[schemars(with = "Pairs<String, String>")]
+    settings: BTreeMap<Attribute, String>,
 }
 
 /// Passes the pool to `ServiceMonitor`, which sets the container's variables in it:
@@ -99,27 +104,6 @@ pub(super) fn name_pool(plan: &mut Plan) {
     last.push(pool);
 }
 
-/// A value of an attribute.
-#[derive(Debug)]
-pub(super) struct Line(pub(super) String);
-
-impl FromStr for Line {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if text.contains(char::is_control) {
-            return Err("expected a value on one line");
-        }
-        Ok(Self(text.to_owned()))
-    }
-}
-
-/// Converts the recipe's settings of IIS.
-fn settings(pairs: Pairs<Attribute, Line>) -> BTreeMap<Attribute, String> {
-    let pairs = pairs.0.into_iter();
-    pairs.map(|(path, Line(value))| (path, value)).collect()
-}
-
 impl Recipe {
     pub(super) fn iis(&self, entry: IisEntry) -> Result<IisSettings, RecipeError> {
         let pool = entry.app_pool.unwrap_or_default();
@@ -136,16 +120,14 @@ impl Recipe {
         for changes in entry.config.iter().filter(|entry| entry.layer.is_none()) {
             config.extend(self.config(changes)?);
         }
-        let app_pools = entry.app_pools.into_iter();
-        let app_pools = app_pools.map(|pool| self.app_pool(pool));
         Ok(IisSettings {
             path: self.or_default(entry.path, &folder)?,
             file_extensions: entry.file_extensions.into_iter().collect(),
             mime_types: entry.mime_types.0,
             default_documents: entry.default_documents,
             app_pool: self.or_default(pool.name, &own_pool)?,
-            app_pool_settings: settings(pool.settings),
-            app_pools: app_pools.collect::<Result<_, _>>()?,
+            app_pool_settings: pool.settings,
+            app_pools: entry.app_pools,
             site: name,
             sites,
             config,
@@ -176,3 +158,6 @@ fn of_site(sites: &[Site], name: &Name) -> (String, String) {
         pool.map_or_else(|| DEFAULT_APP_POOL.to_owned(), Name::to_string),
     )
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,6 +22,7 @@ use wincimg_windows::quoting::argv::ArgvParser;
 use wincimg_windows::search_path::{PathAdditions, SearchPathError};
 use wincimg_windows::service::Service;
 use wincimg_windows::shutdown;
+use wincimg_windows::variables::check_new_variable;
 use wincimg_windows::version::WindowsVersion;
 
 use super::certificates::TrustedCertificates;
@@ -552,7 +553,7 @@ impl Recipe {
             access: access
                 .map(|entry| self.access(entry))
                 .collect::<Result<_, _>>()?,
-            services: self.services(std::mem::take(&mut file.services))?,
+            services: self.checked_services(std::mem::take(&mut file.services))?,
             iis: file.iis.take().map(|entry| self.iis(entry)).transpose()?,
             steps: file
                 .run
@@ -608,14 +609,8 @@ impl Recipe {
     ) -> Result<BTreeMap<String, String>, RecipeError> {
         let mut variables = BTreeMap::new();
         for (name, text) in texts {
-            if name.is_empty() || name.contains(['=', '\0']) {
-                return Err(self.error(text, format!("invalid name of a variable: {name:?}")));
-            }
-            let same = |known: &&String| known.eq_ignore_ascii_case(name);
-            if let Some(known) = variables.keys().find(same) {
-                let problem = format!("{known} and {name} are the same variable on Windows");
-                return Err(self.error(text, problem));
-            }
+            check_new_variable(name, variables.keys())
+                .map_err(|problem| self.error(text, problem))?;
             // It is in the plan's `path`.
             if !(is_path(name) && PathAdditions::read(&text.value).is_some()) {
                 variables.insert(name.clone(), text.value.clone());

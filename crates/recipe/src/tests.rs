@@ -673,6 +673,15 @@ fn arguments_in_one_text_are_taken_apart_as_windows_does_it() {
 }
 
 #[test]
+fn the_schema_describes_types_of_windows_and_iis() {
+    let schema = schema();
+    let types = &schema["$defs"];
+    assert_eq!(types.get("Text2"), None);
+    let read = ["Service", "FailureActions", "FailureAction", "AppPool"];
+    insta::assert_json_snapshot!(read.map(|name| &types[name]));
+}
+
+#[test]
 fn the_schema_knows_every_key_of_the_recipes_that_ship() {
     let schema = schema();
     let known = schema["properties"].as_object().unwrap();

@@ -3,20 +3,18 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::marker::PhantomData;
 use std::str::FromStr;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::value::{MapDeserializer, SeqAccessDeserializer};
-use serde::de::{self, Deserialize, DeserializeSeed, Deserializer};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::de::{Deserialize, Deserializer};
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 use wincimg_common::diagnose::closest_match;
+use wincimg_common::document;
 
 use super::toml_error::TomlError;
 
-/// A value of the recipe file and its position, with variables filled in. A whole number, true and
-/// false are accepted as texts.
+/// A value of the recipe file and its position, with variables filled in.
 #[derive(Debug, Clone)]
 pub(super) struct Field<T> {
     pub(super) value: T,
@@ -26,6 +24,9 @@ pub(super) struct Field<T> {
 
 /// A text and its position.
 pub(super) type Text = Field<String>;
+
+/// One text, or a list.
+pub(super) type Texts = document::Texts<Text>;
 
 impl<T> Field<T> {
     pub(super) fn into_inner(self) -> T {
@@ -38,41 +39,9 @@ pub(super) fn plain<T: Clone>(fields: &[Field<T>]) -> Vec<T> {
     fields.iter().map(|field| field.value.clone()).collect()
 }
 
-/// A key of a table, or a value without its position.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key<T>(pub(super) T);
-
-impl<'de, T: FromStr<Err: fmt::Display>> Deserialize<'de> for Key<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor<T>(PhantomData<T>);
-
-        impl<T: FromStr<Err: fmt::Display>> de::Visitor<'_> for Visitor<T> {
-            type Value = Key<T>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a string, a whole number, true or false")
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Key<T>, E> {
-                text.parse().map(Key).map_err(E::custom)
-            }
-
-            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Key<T>, E> {
-                self.visit_str(&number.to_string())
-            }
-
-            fn visit_bool<E: de::Error>(self, flag: bool) -> Result<Key<T>, E> {
-                self.visit_str(&flag.to_string())
-            }
-        }
-
-        deserializer.deserialize_any(Visitor(PhantomData))
-    }
-}
-
 impl<'de, T: FromStr<Err: fmt::Display>> Deserialize<'de> for Field<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let spanned = Spanned::<Key<T>>::deserialize(deserializer)?;
+        let spanned = Spanned::<document::Text<T>>::deserialize(deserializer)?;
         Ok(Self {
             offset: spanned.span().start,
             value: spanned.into_inner().0,
@@ -82,166 +51,12 @@ impl<'de, T: FromStr<Err: fmt::Display>> Deserialize<'de> for Field<T> {
 
 impl<T> JsonSchema for Field<T> {
     fn schema_name() -> Cow<'static, str> {
-        "Text".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "description": "A string, which may contain ${variables}; a whole number, true and false are accepted, too",
-            "type": ["string", "integer", "boolean"]
-        })
-    }
-}
-
-/// One string, or a list.
-#[derive(Debug)]
-pub(super) enum Texts<T = String> {
-    One(String),
-    List(Vec<Field<T>>),
-}
-
-/// A table, or one string with `KEY=VALUE,KEY=VALUE`.
-#[derive(Debug)]
-pub(super) struct Pairs<K, V>(pub(super) BTreeMap<K, V>);
-
-impl<'de, T: FromStr<Err: fmt::Display>> Deserialize<'de> for Texts<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor<T>(PhantomData<T>);
-
-        impl<'de, T: FromStr<Err: fmt::Display>> de::Visitor<'de> for Visitor<T> {
-            type Value = Texts<T>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a string or a list of strings")
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Texts<T>, E> {
-                Ok(Texts::One(text.to_owned()))
-            }
-
-            fn visit_seq<A: de::SeqAccess<'de>>(self, items: A) -> Result<Texts<T>, A::Error> {
-                Vec::deserialize(SeqAccessDeserializer::new(items)).map(Texts::List)
-            }
-        }
-
-        deserializer.deserialize_any(Visitor(PhantomData))
-    }
-}
-
-/// Reads a list, or one string with commas.
-pub(super) fn items<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: FromStr<Err: fmt::Display>,
-{
-    match Texts::deserialize(deserializer)? {
-        Texts::One(text) => {
-            let items: Result<_, _> = split_at_commas(&text).map(str::parse).collect();
-            items.map_err(de::Error::custom)
-        }
-        Texts::List(list) => Ok(list.into_iter().map(Field::into_inner).collect()),
-    }
-}
-
-impl<'de, K, V> Deserialize<'de> for Pairs<K, V>
-where
-    K: FromStr<Err: fmt::Display> + Ord + fmt::Display,
-    V: FromStr<Err: fmt::Display>,
-{
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor<K, V>(BTreeMap<K, V>);
-
-        /// A value, unless its key is a duplicate.
-        struct Value<V>(Option<String>, PhantomData<V>);
-
-        impl<'de, V: FromStr<Err: fmt::Display>> DeserializeSeed<'de> for Value<V> {
-            type Value = V;
-
-            fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<V, D::Error> {
-                match self.0 {
-                    Some(key) => Err(de::Error::custom(format!("duplicate {key}"))),
-                    None => Key::deserialize(deserializer).map(|Key(value)| value),
-                }
-            }
-        }
-
-        impl<'de, K, V> de::Visitor<'de> for Visitor<K, V>
-        where
-            K: FromStr<Err: fmt::Display> + Ord + fmt::Display,
-            V: FromStr<Err: fmt::Display>,
-        {
-            type Value = Pairs<K, V>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a string or a table of strings")
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Pairs<K, V>, E> {
-                let missing = |item| format!("{item:?} has no =: expected KEY=VALUE");
-                let pairs = split_at_commas(text).map(|item| {
-                    let (key, value) = item.split_once('=').ok_or_else(|| missing(item))?;
-                    Ok((key.trim(), value.trim()))
-                });
-                let pairs: Vec<_> = pairs
-                    .collect::<Result<_, _>>()
-                    .map_err(E::custom::<String>)?;
-                self.visit_map(MapDeserializer::new(pairs.into_iter()))
-            }
-
-            fn visit_map<A: de::MapAccess<'de>>(
-                mut self,
-                mut fields: A,
-            ) -> Result<Pairs<K, V>, A::Error> {
-                while let Some(Key(key)) = fields.next_key()? {
-                    let known = self.0.contains_key(&key).then(|| key.to_string());
-                    let value = fields.next_value_seed(Value(known, PhantomData))?;
-                    self.0.insert(key, value);
-                }
-                Ok(Pairs(self.0))
-            }
-        }
-
-        deserializer.deserialize_any(Visitor(BTreeMap::new()))
-    }
-}
-
-impl<K, V> Default for Pairs<K, V> {
-    fn default() -> Self {
-        Self(BTreeMap::new())
-    }
-}
-
-impl<T> JsonSchema for Texts<T> {
-    fn schema_name() -> Cow<'static, str> {
-        "Texts".into()
+        document::Text::<T>::schema_name()
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let text = generator.subschema_for::<Text>();
-        json_schema!({
-            "description": "A list of strings, or one string with several",
-            "anyOf": [{ "type": "string" }, { "type": "array", "items": text }]
-        })
+        document::Text::<T>::json_schema(generator)
     }
-}
-
-impl<K, V> JsonSchema for Pairs<K, V> {
-    fn schema_name() -> Cow<'static, str> {
-        "Pairs".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let text = generator.subschema_for::<Text>();
-        json_schema!({
-            "description": "A table of strings, or one string with KEY=VALUE,KEY=VALUE",
-            "anyOf": [{ "type": "string" }, { "type": "object", "additionalProperties": text }]
-        })
-    }
-}
-
-fn split_at_commas(text: &str) -> impl Iterator<Item = &str> {
-    let items = text.split(',').map(str::trim);
-    items.filter(|item| !item.is_empty())
 }
 
 /// Calls `fill` with the position of each text that may have variables: all values, and the

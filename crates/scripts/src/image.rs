@@ -4,10 +4,10 @@ use std::convert::Infallible;
 
 use wincimg_iis::cmdlets::ParameterValue;
 use wincimg_registry::{KeyPath, Presence, RegistryData, RegistryEdit};
-pub(super) use wincimg_windows::access::{InheritanceMode, RemovedEntries};
+use wincimg_windows::access::AccessChange;
 use wincimg_windows::base_contents::FileKind;
 use wincimg_windows::path::ImagePath;
-use wincimg_windows::service::FailureAction;
+use wincimg_windows::service::{FailureActions, ServiceName, ServiceSettings};
 
 use super::error::ScriptError;
 
@@ -174,7 +174,7 @@ pub enum ImageAction {
     /// Creates or changes a service.
     Service(ServiceChange),
     /// Deletes a service.
-    DeleteService(String),
+    DeleteService(ServiceName),
     /// Changes rights on a file or folder and its content.
     Access(AccessChange),
     /// Change of the IIS configuration.
@@ -261,94 +261,15 @@ pub enum OverwriteMode {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServiceChange {
     /// Name.
-    pub name: String,
+    pub name: ServiceName,
     /// True to create the service, false to change an existing one.
     pub is_new: bool,
-    /// Command line.
-    pub command: Option<String>,
-    /// Display name.
-    pub display_name: Option<String>,
-    /// Description.
-    pub description: Option<String>,
-    /// Start type.
-    pub start: Option<ServiceStart>,
-    /// Account that it runs as.
-    pub account: Option<String>,
-    /// Services that it depends on.
-    pub depends_on: Option<Vec<String>>,
+    /// Settings.
+    pub settings: ServiceSettings,
     /// Actions when it fails.
-    pub on_failure: Option<ServiceFailure>,
+    pub on_failure: Option<FailureActions>,
     /// True if it fails, too, if it stops with an error.
     pub fails_on_error: bool,
-}
-
-/// Actions when a service fails.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServiceFailure {
-    /// Actions for the first failure, the second and so on.
-    pub actions: Vec<FailureAction>,
-    /// Seconds after which the next failure is the first again.
-    pub reset_after: u32,
-    /// Command of the action that runs one.
-    pub command: Option<String>,
-}
-
-/// Start type of a service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ServiceStart {
-    /// With Windows.
-    Auto,
-    /// With Windows, delayed.
-    Delayed,
-    /// On demand.
-    Demand,
-    /// Never.
-    Disabled,
-}
-
-/// Change of rights on a file or folder.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AccessChange {
-    /// File or folder.
-    pub path: ImagePath,
-    /// Change.
-    pub operation: AccessOperation,
-    /// True if everything in the folder is changed in the same way.
-    pub each_inside: bool,
-}
-
-/// Kind of a change of rights. Accounts are as written, rights as `icacls` spells them: `(OI)(CI)F`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum AccessOperation {
-    /// Grants rights.
-    Grant {
-        /// Account.
-        account: String,
-        /// Rights.
-        rights: String,
-        /// True if earlier grants of the account are replaced.
-        replaces: bool,
-    },
-    /// Denies rights.
-    Deny {
-        /// Account.
-        account: String,
-        /// Rights.
-        rights: String,
-    },
-    /// Removes the entries of an account.
-    Remove {
-        /// Account.
-        account: String,
-        /// Removed entries.
-        entries: RemovedEntries,
-    },
-    /// Changes what is inherited.
-    Inheritance(InheritanceMode),
-    /// Leaves only what is inherited.
-    Reset,
-    /// Sets the owner.
-    Owner(String),
 }
 
 /// Change of the IIS configuration.

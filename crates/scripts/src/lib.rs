@@ -32,9 +32,9 @@ mod tests;
 
 pub use error::{ScriptError, ScriptErrorKind};
 pub use image::{
-    AccessChange, AccessOperation, Algorithm, Deferred, EntryKind, IisCommand, ImageAction,
-    ImageState, InstallAction, InstallerProgram, LinkAction, Lookup, OverwriteMode, PackageFeed,
-    ServiceChange, ServiceFailure, ServiceStart, UnpackAction, UnpackFormat,
+    Algorithm, Deferred, EntryKind, IisCommand, ImageAction, ImageState, InstallAction,
+    InstallerProgram, LinkAction, Lookup, OverwriteMode, PackageFeed, ServiceChange, UnpackAction,
+    UnpackFormat,
 };
 pub use run_line::{RunCommand, RunEnvironment, run_line};
 pub use variables::is_administrator;

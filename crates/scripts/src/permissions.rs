@@ -5,10 +5,11 @@
 //! build creates there. Only administrators may change Windows, its programs and its registry. Any
 //! other case is an error.
 
+use wincimg_windows::access::{AccessChange, AccessEdit, DescriptorEdit};
 use wincimg_windows::path::ImagePath;
 
 use super::error::ScriptError;
-use super::image::{AccessOperation, Deferred, EntryKind, ImageAction, Lookup};
+use super::image::{Deferred, EntryKind, ImageAction, Lookup};
 use super::process::{Process, parent};
 
 /// Folders that only administrators may write to.
@@ -47,10 +48,11 @@ pub(super) fn check(machine: &Process<'_>, action: &ImageAction) -> Result<(), S
         | ImageAction::Service(_)
         | ImageAction::DeleteService(_)
         | ImageAction::Iis(_) => Err(denied(machine, "change the machine's settings")),
-        ImageAction::Access(change) => match &change.operation {
-            AccessOperation::Owner(_) => Err(denied(machine, "set the owner of files")),
-            _ => may_change(machine, &change.path),
-        },
+        ImageAction::Access(AccessChange::Edit(AccessEdit {
+            edit: DescriptorEdit::Owner(_),
+            ..
+        })) => Err(denied(machine, "set the owner of files")),
+        ImageAction::Access(change) => may_change(machine, change.path()),
         // The hive is the user's own.
         ImageAction::UserVariable { .. }
         | ImageAction::Verify { .. }

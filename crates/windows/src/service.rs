@@ -9,45 +9,79 @@
 //! (`SetServiceObjectSecurity`, `sc sdset`). Windows then creates the subkey for administrators
 //! only; without it, the service has the default descriptor.
 
+#[cfg(feature = "document")]
+mod document;
 mod settings;
 
+#[cfg(feature = "document")]
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
+#[cfg(feature = "document")]
+use schemars::JsonSchema;
+#[cfg(feature = "document")]
+use serde::Deserialize;
 use serde::Serialize;
 pub use settings::ServiceSettings;
+#[cfg(feature = "document")]
+use wincimg_common::document::{Text, text};
 use wincimg_registry::{KeyPath, RegistryData, RegistryEdit, Root};
 
 use super::invalid::InvalidText;
+use super::path::ImagePath;
 use super::quoting::argv;
 
 /// Longest name: Windows allows 256 characters, but 255 for a key.
 pub(crate) const MAX_NAME: usize = 255;
 
-/// A service in its own process.
+/// A service in its own process. It replaces a service of that name in the base.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "document", derive(Deserialize, JsonSchema))]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a table, such as { name = \"Worker\", program = 'C:\\app\\worker.exe' }"
+)]
 pub struct Service {
-    /// Its name, also that of its key.
+    /// The service's name.
     pub name: ServiceName,
     /// Display name.
     pub display_name: Option<ServiceText>,
     /// Description.
     pub description: Option<ServiceText>,
-    /// The program's full path; `%VARIABLES%` are expanded.
-    pub program: String,
-    /// The program's arguments.
-    pub arguments: Vec<String>,
-    /// Start type.
+    /// The program's full path.
+    pub program: ServiceProgram,
+    /// Its arguments, passed unchanged.
+    #[serde(default)]
+    pub arguments: Vec<ServiceArgument>,
+    /// auto (with the container; the default), delayed-auto, demand or disabled.
+    #[serde(default)]
     pub start: StartType,
-    /// Account.
+    /// `LocalSystem` (the default), `LocalService`, `NetworkService` or NT SERVICE\NAME.
+    #[serde(default)]
     pub account: ServiceAccount,
-    /// The services that must run before it.
+    /// Names of services that must run before it.
+    #[serde(default)]
     pub depends_on: Vec<ServiceName>,
-    /// Variables in addition to the container's, as `NAME=value`.
+    /// Variables in addition to the container's.
+    #[serde(default, deserialize_with = "document::variables")]
+    #[cfg_attr(feature = "document", schemars(with = "BTreeMap<String, Text>"))]
+    // The default is another type than the schema's.
+    #[cfg_attr(feature = "document", schemars(skip_serializing_if = "Vec::is_empty"))]
     pub environment: Vec<ServiceText>,
-    /// Failure actions.
+    /// Actions of Windows if it exits without reporting that it stopped.
     pub on_failure: Option<FailureActions>,
 }
+
+/// A path of drive C, or one that begins with a variable of Windows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct ServiceProgram(String);
+
+/// A word of a command line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct ServiceArgument(String);
 
 /// A valid service name; case-insensitive.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -88,26 +122,43 @@ pub enum ServiceAccount {
     Virtual(ServiceName),
 }
 
-/// Actions when a service ends without reporting that it stopped.
+/// Actions of Windows when a service fails.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "document", derive(Deserialize, JsonSchema))]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a table, such as { actions = [{ action = \"restart\", after = 5 }] }"
+)]
 pub struct FailureActions {
     /// Actions for the first failure, the second and so on; the last applies to all further ones.
     pub actions: Vec<FailureAction>,
-    /// Seconds without a failure after which the count restarts.
+    /// Seconds without a failure after which the count restarts; default: a day.
+    #[serde(default = "document::day", deserialize_with = "document::seconds")]
+    #[cfg_attr(feature = "document", schemars(with = "Text"))]
     pub reset_after: u32,
-    /// Command of [`FailureKind::Run`].
+    /// The command line of the action run.
     pub command: Option<ServiceText>,
     /// True if stopping with an error counts as a failure, too.
+    #[serde(default, deserialize_with = "text")]
+    #[cfg_attr(feature = "document", schemars(with = "Text"))]
     pub also_on_error: bool,
 }
 
-/// Action for a failure.
+/// Action of Windows for one failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "document", derive(Deserialize, JsonSchema))]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a table, such as { action = \"restart\", after = 5 }"
+)]
 pub struct FailureAction {
-    /// Kind.
+    /// restart, run or nothing.
     pub action: FailureKind,
-    /// Delay in milliseconds.
-    #[serde(rename = "after_ms")]
+    /// Delay in seconds; default: 0.
+    // In documents; here and in plans it is in milliseconds.
+    #[serde(default, deserialize_with = "document::delay")]
+    #[serde(rename(serialize = "after_ms", deserialize = "after"))]
+    #[cfg_attr(feature = "document", schemars(with = "Text"))]
     pub after: u32,
 }
 
@@ -172,6 +223,13 @@ impl fmt::Display for ServiceName {
     }
 }
 
+impl ServiceText {
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
 impl FromStr for ServiceText {
     type Err = InvalidText;
 
@@ -180,6 +238,34 @@ impl FromStr for ServiceText {
             return Err(InvalidText::new("text", text, "a non-empty line"));
         }
         Ok(Self(text.to_owned()))
+    }
+}
+
+impl FromStr for ServiceArgument {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.contains(char::is_control) {
+            return Err("a command line cannot contain control characters");
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl FromStr for ServiceProgram {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let ServiceArgument(program) = text.parse()?;
+        if program.contains('"') {
+            return Err("the program's path cannot contain a quote".to_owned());
+        }
+        if program.starts_with('%') {
+            return Ok(Self(program));
+        }
+        let path: Result<ImagePath, _> = program.parse();
+        path.map(|path| Self(path.to_string()))
+            .map_err(|problem| problem.to_string())
     }
 }
 
@@ -312,8 +398,8 @@ impl FailureActions {
 impl Service {
     /// The command line.
     pub fn command_line(&self) -> String {
-        let program = std::iter::once(&self.program);
-        let words: Vec<&String> = program.chain(&self.arguments).collect();
+        let arguments = self.arguments.iter().map(|it| &it.0);
+        let words: Vec<&String> = std::iter::once(&self.program.0).chain(arguments).collect();
         argv::join(&words)
     }
 

@@ -57,6 +57,22 @@ pub fn is_unrecorded_variable(name: &str) -> bool {
     known.any(|known| known.eq_ignore_ascii_case(name))
 }
 
+/// Checks the name of a variable that others precede.
+pub fn check_new_variable<'a>(
+    name: &str,
+    mut others: impl Iterator<Item = &'a String>,
+) -> Result<(), String> {
+    if name.is_empty() || name.contains(['=', '\0']) {
+        return Err(format!("invalid name of a variable: {name:?}"));
+    }
+    match others.find(|known| known.eq_ignore_ascii_case(name)) {
+        Some(known) => Err(format!(
+            "{known} and {name} are the same variable on Windows"
+        )),
+        None => Ok(()),
+    }
+}
+
 /// Fills in the variables with the same value in every container, and others; `None` if a text has
 /// another one.
 pub fn filled_in(text: &str, more: &[(&str, &str)]) -> Option<String> {

@@ -482,9 +482,9 @@ impl ImageState for RunState<'_> {
                 self.set_user_variable(&hive, &name, &data)
             }
             ImageAction::Certificate { store, file } => self.trust(&store, &file),
-            ImageAction::Service(service) => self.service(&service),
+            ImageAction::Service(service) => self.service(service),
             ImageAction::DeleteService(name) => self.delete_service(&name),
-            ImageAction::Access(change) => self.change_access(&change),
+            ImageAction::Access(change) => self.change_access(change),
             ImageAction::Iis(asked) => self.iis(&asked),
         }
     }

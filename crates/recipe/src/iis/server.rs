@@ -5,35 +5,18 @@ use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use wincimg_iis::config::{
-    ConfigChange, ConfigEdit, ConfigLocation, ElementPath, SectionPath, is_value,
-};
-use wincimg_iis::{AppPool, Application, Attribute, Binding, Name, Site, UrlPath};
+use wincimg_common::document::{self, Pairs, items};
+use wincimg_iis::config::{ConfigChange, ConfigEdit, ConfigLocation, ElementPath, SectionPath};
+use wincimg_iis::document::{EntryValue, Line, settings};
+use wincimg_iis::{Application, Attribute, Binding, Name, Site, UrlPath};
 use wincimg_windows::invalid::InvalidText;
 use wincimg_windows::path::ImagePath;
 
-use super::{Line, settings};
-use crate::text::{Field, Key, Pairs, Text, Texts, items, plain};
+use crate::text::{Field, Text, Texts, plain};
 use crate::{Recipe, RecipeError};
 
-/// An application pool.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(
-    deny_unknown_fields,
-    expecting = "a table, such as { name = \"api\", settings = { managedRuntimeVersion = \"\" } }"
-)]
-pub(super) struct AppPoolEntry {
-    /// The pool's name.
-    name: Field<Name>,
-    /// Attributes as appcmd names them, such as processModel.idleTimeout = "00:00:00".
-    #[serde(default)]
-    settings: Pairs<Attribute, Line>,
-    /// Additional environment variables of the pool's processes.
-    #[serde(default)]
-    environment: BTreeMap<String, Field<EntryValue>>,
-}
-
 /// A site.
+// Apart from `Site`: its own folders and pool are those of the application `/`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(
     deny_unknown_fields,
@@ -53,12 +36,13 @@ pub(super) struct SiteEntry {
     #[schemars(with = "Texts")]
     bindings: Vec<Binding>,
     /// Attributes as appcmd names them, such as limits.maxConnections = 100.
-    #[serde(default)]
-    settings: Pairs<Attribute, Line>,
+    #[serde(default, deserialize_with = "settings")]
+    #[schemars(with = "Pairs<String, String>")]
+    settings: BTreeMap<Attribute, String>,
     /// Applications, by their paths in URLs.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, ApplicationEntry>")]
-    applications: BTreeMap<Key<UrlPath>, ApplicationEntry>,
+    applications: BTreeMap<document::Text<UrlPath>, ApplicationEntry>,
     /// The folders of virtual directories, by their paths in URLs.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, Text>")]
@@ -77,8 +61,9 @@ struct ApplicationEntry {
     /// Its application pool; default: the one in the server's defaults.
     app_pool: Option<Field<Name>>,
     /// Attributes as appcmd names them, such as preloadEnabled = true.
-    #[serde(default)]
-    settings: Pairs<Attribute, Line>,
+    #[serde(default, deserialize_with = "settings")]
+    #[schemars(with = "Pairs<String, String>")]
+    settings: BTreeMap<Attribute, String>,
     /// The folders of virtual directories, by their paths in the application's URLs.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, Text>")]
@@ -172,22 +157,7 @@ pub(crate) struct ConfigEntry {
 }
 
 /// Folders by their paths in URLs.
-type Folders = BTreeMap<Key<UrlPath>, Field<ImagePath>>;
-
-/// A value that appcmd takes in quotes.
-#[derive(Debug)]
-struct EntryValue(String);
-
-impl FromStr for EntryValue {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if !is_value(text) {
-            return Err("expected a value on one line, without ', which appcmd does not take");
-        }
-        Ok(Self(text.to_owned()))
-    }
-}
+type Folders = BTreeMap<document::Text<UrlPath>, Field<ImagePath>>;
 
 /// The path of an entry.
 #[derive(Debug, Clone)]
@@ -252,22 +222,6 @@ impl HandlerEntry {
 }
 
 impl Recipe {
-    pub(super) fn app_pool(&self, entry: AppPoolEntry) -> Result<AppPool, RecipeError> {
-        for (name, value) in &entry.environment {
-            if name.is_empty() || name.contains('=') || !is_value(name) {
-                return Err(self.error(value, format!("invalid name of a variable: {name:?}")));
-            }
-        }
-        let environment = entry.environment.into_iter();
-        Ok(AppPool {
-            name: entry.name.value,
-            settings: settings(entry.settings),
-            environment: environment
-                .map(|(name, value)| (name, value.value.0))
-                .collect(),
-        })
-    }
-
     pub(super) fn site(&self, entry: SiteEntry) -> Result<Site, RecipeError> {
         if entry.bindings.is_empty() {
             return Err(self.error(&entry.name, "a site without bindings cannot be reached"));
@@ -278,7 +232,7 @@ impl Recipe {
             settings: BTreeMap::new(),
         };
         let mut applications = BTreeMap::from([(UrlPath::root(), root)]);
-        for (Key(path), application) in entry.applications {
+        for (document::Text(path), application) in entry.applications {
             if applications.contains_key(&path) {
                 let problem = format!("the application {path} is the site itself: set it there");
                 return Err(self.error(&application.path, problem));
@@ -286,7 +240,7 @@ impl Recipe {
             let new = Application {
                 app_pool: application.app_pool.map(Field::into_inner),
                 folders: self.folders(application.path, application.virtual_directories)?,
-                settings: settings(application.settings),
+                settings: application.settings,
             };
             applications.insert(path, new);
         }
@@ -294,7 +248,7 @@ impl Recipe {
             name: entry.name.value,
             id: entry.id.map(Field::into_inner),
             bindings: entry.bindings,
-            settings: settings(entry.settings),
+            settings: entry.settings,
             applications,
         })
     }
@@ -306,7 +260,7 @@ impl Recipe {
         others: Folders,
     ) -> Result<BTreeMap<UrlPath, ImagePath>, RecipeError> {
         let mut folders = BTreeMap::from([(UrlPath::root(), root.value)]);
-        for (Key(path), folder) in others {
+        for (document::Text(path), folder) in others {
             let error = self.error(&folder, "path sets the folder of /");
             if folders.insert(path, folder.value).is_some() {
                 return Err(error);

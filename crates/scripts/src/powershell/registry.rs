@@ -1,12 +1,13 @@
 //! Cmdlets on registry values, and on services, which the registry holds.
 
 use wincimg_registry::{DataType, KeyPath, RegistryData, RegistryEdit, TypedData};
+use wincimg_windows::service::StartType;
 use wincimg_windows::variables::filled_in;
 
 use super::super::error::ScriptError;
-use super::super::image::{Deferred, ImageAction, Lookup, ServiceStart};
+use super::super::image::{Deferred, ImageAction, Lookup};
 use super::super::process::Process;
-use super::super::tools::{empty_service, is_present};
+use super::super::tools::{is_present, services};
 use super::ast::CommandAst;
 use super::cmdlets::{Drive, path_of};
 use super::eval::Shell;
@@ -199,22 +200,33 @@ impl Shell<'_, '_> {
         is_new: bool,
     ) -> Result<PsValue, ScriptError> {
         let given = self.bind_parameters(command, &SERVICE)?;
-        let mut service = empty_service(&given.required("name")?, is_new);
-        service.command = given.text("binarypathname")?;
-        service.display_name = given.text("displayname")?;
-        service.description = given.text("description")?;
+        let mut service = services::empty(&given.required("name")?, is_new)?;
+        let text = |name| {
+            given
+                .text(name)?
+                .as_deref()
+                .map(services::setting)
+                .transpose()
+        };
+        let settings = &mut service.settings;
+        settings.command = given.text("binarypathname")?;
+        settings.display_name = text("displayname")?;
+        settings.description = text("description")?;
         let depends_on = given.texts("dependson")?;
-        service.depends_on = (!depends_on.is_empty()).then_some(depends_on);
-        if is_new && service.command.is_none() {
+        if !depends_on.is_empty() {
+            let names = depends_on.iter().map(String::as_str);
+            settings.depends_on = Some(services::services(names)?);
+        }
+        if is_new && settings.command.is_none() {
             return Err(ScriptError::fails("a new service requires -BinaryPathName"));
         }
-        service.start = match given.text("startuptype")?.map(|text| text.to_lowercase()) {
-            None => is_new.then_some(ServiceStart::Auto),
+        settings.start = match given.text("startuptype")?.map(|text| text.to_lowercase()) {
+            None => is_new.then_some(StartType::Auto),
             Some(text) => Some(match text.as_str() {
-                "automatic" => ServiceStart::Auto,
-                "automaticdelayedstart" => ServiceStart::Delayed,
-                "manual" => ServiceStart::Demand,
-                "disabled" => ServiceStart::Disabled,
+                "automatic" => StartType::Auto,
+                "automaticdelayedstart" => StartType::DelayedAuto,
+                "manual" => StartType::Demand,
+                "disabled" => StartType::Disabled,
                 other => return Err(ScriptError::option(other)),
             }),
         };

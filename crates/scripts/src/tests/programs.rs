@@ -1,6 +1,10 @@
+use wincimg_windows::access::{
+    AccessChange, AccountRights, DescriptorEdit, InheritanceMode, RemovedEntries,
+};
+
 use super::{CMD, describe, image, in_cmd, in_powershell, refused, run_on};
 use crate::ScriptErrorKind::{Deferred, Fails, NeedsWindows, NotKnown, NotUnderstood, Refused};
-use crate::{RunCommand, RunEnvironment, run_line};
+use crate::{ImageAction, RunCommand, RunEnvironment, run_line};
 
 #[test]
 fn curl_downloads() {
@@ -183,13 +187,13 @@ fn services_access_and_certificates_are_continued() {
         all[0]
     );
     assert!(
-        all[1].contains(r#"depends_on: Some(["a", "b"])"#),
+        all[1].contains(r#"depends_on: Some([ServiceName("a"), ServiceName("b")])"#),
         "{}",
         all[1]
     );
     let all = in_cmd(r#"icacls C:\work /grant "Users:(OI)(CI)f" /T"#);
     assert!(
-        all[0].contains(r#"rights: "(OI)(CI)F", replaces: false }, each_inside: true"#),
+        all[0].contains("rights: [Full], inherit: All,") && all[0].contains("each_inside: true"),
         "{}",
         all[0]
     );
@@ -310,51 +314,69 @@ fn services_fail_and_go_as_sc_says() {
         "sc failureflag x 0",
         "sc sdset x D:(A;;GA;;;WD)",
         "sc delete x now",
+        r"sc create a\b binPath= a.exe",
+        r"sc config x obj= CORP\bob",
+        "sc config x start= boot",
     ] {
         assert_eq!(refused(&CMD, line).0, NotUnderstood, "{line}");
     }
     assert_eq!(
         in_cmd("sc.exe delete diagtrack -f"),
-        [r#"DeleteService("diagtrack")"#]
+        [r#"DeleteService(ServiceName("diagtrack"))"#]
     );
 }
 
 #[test]
 fn icacls_has_one_change_for_each_option() {
-    let changes = |words: &str| {
-        let all = in_cmd(&format!(r"icacls C:\work {words}"));
-        let reported = all.iter().map(|it| {
-            let (_, after) = it.split_once("operation: ").unwrap();
-            after.trim_end_matches(" })").to_owned()
-        });
-        reported.collect::<Vec<_>>()
+    let changes = |words: &str| in_cmd(&format!(r"icacls C:\work {words}"));
+    let change = |edit, each_inside| {
+        let path = r"C:\work".parse().unwrap();
+        describe(&ImageAction::Access(AccessChange::new(
+            path,
+            edit,
+            each_inside,
+        )))
+    };
+    let rights = |account, rights| AccountRights::read(account, rights).unwrap();
+    let replaced = |rights| DescriptorEdit::Grant {
+        rights,
+        replaces: true,
     };
     assert_eq!(
         changes(r#"/inheritance:r /grant:r "Users:(OI)(CI)(np)rx" "SYSTEM:F" /q"#),
         [
-            "Inheritance(Remove), each_inside: false",
-            r#"Grant { account: "Users", rights: "(OI)(CI)(NP)RX", replaces: true }, each_inside: false"#,
-            r#"Grant { account: "SYSTEM", rights: "F", replaces: true }, each_inside: false"#,
+            change(DescriptorEdit::Inheritance(InheritanceMode::Remove), false),
+            change(replaced(rights("Users", "(OI)(CI)(NP)RX")), false),
+            change(replaced(rights("SYSTEM", "F")), false),
         ]
     );
+    let removed = |account: &str| DescriptorEdit::Remove {
+        account: account.parse().unwrap(),
+        entries: RemovedEntries::Granted,
+    };
     assert_eq!(
         changes("/deny Everyone:W /remove:g *S-1-5-11 Users /T /C"),
         [
-            r#"Deny { account: "Everyone", rights: "W" }, each_inside: true"#,
-            r#"Remove { account: "*S-1-5-11", entries: Granted }, each_inside: true"#,
-            r#"Remove { account: "Users", entries: Granted }, each_inside: true"#,
+            change(DescriptorEdit::Deny(rights("Everyone", "W")), true),
+            change(removed("S-1-5-11"), true),
+            change(removed("Users"), true),
         ]
     );
-    assert_eq!(changes("/reset /t"), ["Reset, each_inside: true"]);
+    assert_eq!(changes("/reset /t"), [change(DescriptorEdit::Reset, true)]);
     assert_eq!(
         changes("/setowner SYSTEM"),
-        [r#"Owner("SYSTEM"), each_inside: false"#]
+        [change(
+            DescriptorEdit::Owner("SYSTEM".parse().unwrap()),
+            false
+        )]
     );
     for words in [
         "/reset /grant Users:F",
         "/inheritance:d /remove Users",
         "/inheritance:e /deny Users:W",
         "/grant Users:F /deny users:W",
+        "/grant Users:F /deny *S-1-5-32-545:W",
+        "/grant Bob:F",
         "/grant:r Users:F Users:R",
         "/grant Users:(OI)(IO)F /T",
         "/grant",

@@ -1,9 +1,12 @@
 //! `icacls`: changes of rights, owners and inheritance.
 
-use super::super::error::ScriptError;
-use super::super::image::{
-    AccessChange, AccessOperation, ImageAction, InheritanceMode, RemovedEntries,
+use wincimg_windows::access::{
+    AccessAccount, AccessChange, AccountError, AccountRights, DescriptorEdit, InheritanceMode,
+    RemovedEntries,
 };
+
+use super::super::error::ScriptError;
+use super::super::image::ImageAction;
 use super::super::process::{PathState, Process};
 
 /// Option whose operands follow.
@@ -19,7 +22,7 @@ enum Operands {
 /// Options of a line.
 #[derive(Default)]
 struct Options {
-    operations: Vec<AccessOperation>,
+    edits: Vec<DescriptorEdit>,
     each_inside: bool,
 }
 
@@ -30,7 +33,6 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32, Sc
     if rest.is_empty() {
         return Ok(0);
     }
-    let options = Options::read(rest)?;
     if path.contains(['*', '?']) {
         return Err(ScriptError::unclear("wildcards are not supported here"));
     }
@@ -40,13 +42,11 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32, Sc
         PathState::File => true,
         PathState::Folder | PathState::Deferred => false,
     };
+    let options = Options::read(rest)?;
     options.check(is_file)?;
-    for operation in options.operations {
-        machine.apply(ImageAction::Access(AccessChange {
-            path: path.clone(),
-            operation,
-            each_inside: options.each_inside,
-        }))?;
+    for edit in options.edits {
+        let change = AccessChange::new(path.clone(), edit, options.each_inside);
+        machine.apply(ImageAction::Access(change))?;
     }
     Ok(0)
 }
@@ -75,52 +75,44 @@ impl Options {
                 }
             };
         }
-        if options.operations.is_empty() {
+        if options.edits.is_empty() {
             return Err(ScriptError::unclear("no change given"));
         }
         Ok(options)
     }
 
     fn switch(&mut self, switch: &str) -> Result<(), ScriptError> {
-        let inheritance = |mode| AccessOperation::Inheritance(mode);
+        let inheritance = |mode| DescriptorEdit::Inheritance(mode);
         match switch {
             "/t" => self.each_inside = true,
             "/q" | "/c" => {}
-            "/reset" => self.operations.push(AccessOperation::Reset),
-            "/inheritance:e" => self.operations.push(inheritance(InheritanceMode::Enable)),
-            "/inheritance:d" => self.operations.push(inheritance(InheritanceMode::Copy)),
-            "/inheritance:r" => self.operations.push(inheritance(InheritanceMode::Remove)),
+            "/reset" => self.edits.push(DescriptorEdit::Reset),
+            "/inheritance:e" => self.edits.push(inheritance(InheritanceMode::Enable)),
+            "/inheritance:d" => self.edits.push(inheritance(InheritanceMode::Copy)),
+            "/inheritance:r" => self.edits.push(inheritance(InheritanceMode::Remove)),
             _ => return Err(ScriptError::option(switch)),
         }
         Ok(())
     }
 
     fn operand(&mut self, word: &str, operands: Operands) -> Result<(), ScriptError> {
-        let account = || word.to_owned();
-        let operation = match operands {
+        let edit = match operands {
             Operands::None => {
                 let why = format!("unsupported argument {word:?}");
                 return Err(ScriptError::unclear(why));
             }
-            Operands::Grants { replaces } => {
-                let (account, rights) = account_and_rights(word)?;
-                AccessOperation::Grant {
-                    account,
-                    rights,
-                    replaces,
-                }
-            }
-            Operands::Denials => {
-                let (account, rights) = account_and_rights(word)?;
-                AccessOperation::Deny { account, rights }
-            }
-            Operands::Removed(entries) => AccessOperation::Remove {
-                account: account(),
+            Operands::Grants { replaces } => DescriptorEdit::Grant {
+                rights: account_rights(word)?,
+                replaces,
+            },
+            Operands::Denials => DescriptorEdit::Deny(account_rights(word)?),
+            Operands::Removed(entries) => DescriptorEdit::Remove {
+                account: account(word)?,
                 entries,
             },
-            Operands::Owner => AccessOperation::Owner(account()),
+            Operands::Owner => DescriptorEdit::Owner(account(word)?),
         };
-        self.operations.push(operation);
+        self.edits.push(edit);
         Ok(())
     }
 
@@ -129,22 +121,22 @@ impl Options {
         let refused = |why: &str| {
             Err(ScriptError::unclear(why.to_owned()).help("run icacls once for each change"))
         };
-        let all = &self.operations;
+        let all = &self.edits;
         let takes_all =
-            |it: &AccessOperation| matches!(it, AccessOperation::Reset | AccessOperation::Owner(_));
+            |it: &DescriptorEdit| matches!(it, DescriptorEdit::Reset | DescriptorEdit::Owner(_));
         if all.len() > 1 && all.iter().any(takes_all) {
             return refused("/reset and /setowner are supported only by themselves");
         }
-        let is_kept = |it: &AccessOperation| {
+        let is_kept = |it: &DescriptorEdit| {
             matches!(
                 it,
-                AccessOperation::Inheritance(InheritanceMode::Enable | InheritanceMode::Copy)
+                DescriptorEdit::Inheritance(InheritanceMode::Enable | InheritanceMode::Copy)
             )
         };
-        let is_plain = |it: &AccessOperation| {
+        let is_plain = |it: &DescriptorEdit| {
             matches!(
                 it,
-                AccessOperation::Grant {
+                DescriptorEdit::Grant {
                     replaces: false,
                     ..
                 }
@@ -153,24 +145,25 @@ impl Options {
         if all.iter().any(is_kept) && all.iter().any(|it| !is_kept(it) && !is_plain(it)) {
             return refused("it is unclear whether inheritance changes before or after the rest");
         }
-        let accounts = |it: &AccessOperation| match it {
-            AccessOperation::Grant { account, .. }
-            | AccessOperation::Deny { account, .. }
-            | AccessOperation::Remove { account, .. } => Some(account.to_lowercase()),
+        let account = |it: &DescriptorEdit| match it {
+            DescriptorEdit::Grant { rights, .. } | DescriptorEdit::Deny(rights) => {
+                Some(rights.account.sid())
+            }
+            DescriptorEdit::Remove { account, .. } => Some(account.sid()),
             _ => None,
         };
         for (place, one) in all.iter().enumerate() {
             let mut others = all[..place].iter();
-            let is_same = |other: &AccessOperation| accounts(other) == accounts(one);
-            if accounts(one).is_some()
+            let is_same = |other: &DescriptorEdit| account(other) == account(one);
+            if account(one).is_some()
                 && others.any(|other| is_same(other) && !(is_plain(one) && is_plain(other)))
             {
                 return refused("an account has several changes, whose order is unclear");
             }
         }
-        let is_for_folders = |it: &AccessOperation| match it {
-            AccessOperation::Grant { rights, .. } | AccessOperation::Deny { rights, .. } => {
-                rights.contains("(IO)")
+        let is_for_folders = |it: &DescriptorEdit| match it {
+            DescriptorEdit::Grant { rights, .. } | DescriptorEdit::Deny(rights) => {
+                rights.inherit_only
             }
             _ => false,
         };
@@ -182,15 +175,18 @@ impl Options {
 }
 
 /// Reads `account:rights`.
-fn account_and_rights(text: &str) -> Result<(String, String), ScriptError> {
+fn account_rights(text: &str) -> Result<AccountRights, ScriptError> {
     let (account, rights) = text
         .rsplit_once(':')
         .ok_or_else(|| ScriptError::unclear(format!("{text:?} has no permissions")))?;
-    let is_right = |c: char| c.is_ascii_alphabetic() || "(),".contains(c);
-    if account.is_empty() || rights.is_empty() || !rights.chars().all(is_right) {
-        return Err(ScriptError::unclear(format!(
-            "unsupported permissions {text:?}"
-        )));
-    }
-    Ok((account.to_owned(), rights.to_ascii_uppercase()))
+    AccountRights::read(account, &rights.to_ascii_uppercase()).map_err(|error| {
+        ScriptError::unclear(error.to_string()).help("name F, M, RX, R or W and a built-in account")
+    })
+}
+
+fn account(text: &str) -> Result<AccessAccount, ScriptError> {
+    let account = text.strip_prefix('*').unwrap_or(text);
+    account.parse().map_err(|error: AccountError| {
+        ScriptError::unclear(error.to_string()).help("name a built-in account")
+    })
 }

@@ -9,14 +9,13 @@ mod icacls;
 mod msiexec;
 mod options;
 mod reg;
-mod services;
+pub(super) mod services;
 
 pub(super) use archives::unpack_zip;
 pub(super) use certutil::add as add_certificate;
 pub(super) use curl::download;
 pub(super) use hashes::{algorithm, digest, find_digest, hash_file};
 pub(super) use reg::is_present;
-pub(super) use services::empty as empty_service;
 use wincimg_registry::{RegistryData, RegistryEdit};
 use wincimg_windows::quoting::argv;
 

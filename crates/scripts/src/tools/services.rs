@@ -1,9 +1,15 @@
 //! `sc`: services are created, changed and deleted.
 
+use std::str::FromStr;
+
+use wincimg_windows::invalid::InvalidText;
+use wincimg_windows::service::{
+    FailureAction, FailureActions, FailureKind, ServiceName, ServiceSettings,
+};
+
 use super::super::error::ScriptError;
-use super::super::image::{ImageAction, ServiceChange, ServiceFailure, ServiceStart};
+use super::super::image::{ImageAction, ServiceChange};
 use super::super::process::Process;
-use wincimg_windows::service::{FailureAction, FailureKind};
 
 pub(super) fn sc(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
     let [verb, name, rest @ ..] = words else {
@@ -16,14 +22,14 @@ pub(super) fn sc(machine: &mut Process<'_>, words: &[String]) -> Result<i32, Scr
             let [description] = rest else {
                 return Err(ScriptError::unclear("expected one description"));
             };
-            let mut service = empty(name, false);
-            service.description = Some(description.clone());
+            let mut service = empty(name, false)?;
+            service.settings.description = Some(setting(description)?);
             machine.apply(ImageAction::Service(service))?;
             return Ok(0);
         }
         "delete" => return delete(machine, name, rest),
         "failure" => {
-            let mut service = empty(name, false);
+            let mut service = empty(name, false)?;
             service.on_failure = Some(failure(rest)?);
             machine.apply(ImageAction::Service(service))?;
             return Ok(0);
@@ -35,7 +41,7 @@ pub(super) fn sc(machine: &mut Process<'_>, words: &[String]) -> Result<i32, Scr
             if flag != "1" {
                 return Err(ScriptError::unclear(format!("unsupported flag {flag:?}")));
             }
-            let mut service = empty(name, false);
+            let mut service = empty(name, false)?;
             service.fails_on_error = true;
             machine.apply(ImageAction::Service(service))?;
             return Ok(0);
@@ -47,24 +53,31 @@ pub(super) fn sc(machine: &mut Process<'_>, words: &[String]) -> Result<i32, Scr
         }
         verb => return Err(ScriptError::unclear(format!("sc {verb} is not supported"))),
     };
-    let mut service = empty(name, is_new);
+    let mut service = empty(name, is_new)?;
+    let settings = &mut service.settings;
     let mut rest = rest.iter();
     while let Some(word) = rest.next() {
         let (option, value) = option(word, &mut rest)?;
         match option.as_str() {
-            "binpath" => service.command = Some(value),
-            "displayname" => service.display_name = Some(value),
-            "start" => service.start = Some(start(&value)?),
-            "obj" => service.account = Some(value),
-            "depend" => {
-                service.depends_on = Some(value.split('/').map(str::to_owned).collect());
+            "binpath" => settings.command = Some(value),
+            "displayname" => settings.display_name = Some(setting(&value)?),
+            "start" => {
+                let start = value.to_ascii_lowercase().parse();
+                settings.start = Some(start.map_err(|_| {
+                    ScriptError::unclear(format!("unsupported start type {value:?}"))
+                })?);
             }
+            "obj" => {
+                let help = "use a virtual account: obj= \"NT SERVICE\\NAME\"";
+                settings.account = Some(setting(&value).map_err(|error| error.help(help))?);
+            }
+            "depend" => settings.depends_on = Some(services(value.split('/'))?),
             "type" if value.eq_ignore_ascii_case("own") => {}
             "error" if value.eq_ignore_ascii_case("normal") => {}
             _ => return Err(ScriptError::option(word)),
         }
     }
-    if is_new && service.command.is_none() {
+    if is_new && settings.command.is_none() {
         return Err(ScriptError::fails("a new service requires binPath="));
     }
     machine.apply(ImageAction::Service(service))?;
@@ -99,12 +112,12 @@ fn delete(machine: &mut Process<'_>, name: &str, rest: &[String]) -> Result<i32,
             "unsupported argument {word:?}"
         )));
     }
-    machine.apply(ImageAction::DeleteService(name.to_owned()))?;
+    machine.apply(ImageAction::DeleteService(setting(name)?))?;
     Ok(0)
 }
 
 /// Reads the options of `sc failure`.
-fn failure(words: &[String]) -> Result<ServiceFailure, ScriptError> {
+fn failure(words: &[String]) -> Result<FailureActions, ScriptError> {
     let (mut reset_after, mut actions, mut command) = (None, None, None);
     let mut rest = words.iter();
     while let Some(word) = rest.next() {
@@ -118,17 +131,18 @@ fn failure(words: &[String]) -> Result<ServiceFailure, ScriptError> {
                 reset_after = Some(seconds);
             }
             "actions" => actions = Some(failure_actions(&value)?),
-            "command" if !value.is_empty() => command = Some(value),
+            "command" if !value.is_empty() => command = Some(setting(&value)?),
             _ => return Err(ScriptError::option(word)),
         }
     }
     let (Some(reset_after), Some(actions)) = (reset_after, actions) else {
         return Err(ScriptError::unclear("expected reset= and actions="));
     };
-    Ok(ServiceFailure {
+    Ok(FailureActions {
         actions,
         reset_after,
         command,
+        also_on_error: false,
     })
 }
 
@@ -158,31 +172,29 @@ fn failure_actions(text: &str) -> Result<Vec<FailureAction>, ScriptError> {
 }
 
 /// Creates a change without any setting.
-pub(in super::super) fn empty(name: &str, is_new: bool) -> ServiceChange {
-    ServiceChange {
-        name: name.to_owned(),
+pub(in super::super) fn empty(name: &str, is_new: bool) -> Result<ServiceChange, ScriptError> {
+    Ok(ServiceChange {
+        name: setting(name)?,
         is_new,
-        command: None,
-        display_name: None,
-        description: None,
-        start: None,
-        account: None,
-        depends_on: None,
+        settings: ServiceSettings::default(),
         on_failure: None,
         fails_on_error: false,
-    }
+    })
 }
 
-fn start(text: &str) -> Result<ServiceStart, ScriptError> {
-    Ok(match text.to_ascii_lowercase().as_str() {
-        "auto" => ServiceStart::Auto,
-        "delayed-auto" => ServiceStart::Delayed,
-        "demand" => ServiceStart::Demand,
-        "disabled" => ServiceStart::Disabled,
-        _ => {
-            return Err(ScriptError::unclear(format!(
-                "unsupported start type {text:?}"
-            )));
-        }
-    })
+/// Reads the names of services, without empty ones.
+pub(in super::super) fn services<'a>(
+    names: impl IntoIterator<Item = &'a str>,
+) -> Result<Vec<ServiceName>, ScriptError> {
+    let names = names.into_iter().filter(|name| !name.is_empty());
+    names.map(setting).collect()
+}
+
+/// Reads a setting.
+pub(in super::super) fn setting<T>(text: &str) -> Result<T, ScriptError>
+where
+    T: FromStr<Err = InvalidText>,
+{
+    let read = text.parse();
+    read.map_err(|error: InvalidText| ScriptError::unclear(error.to_string()))
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 use wincimg_registry::security::{Ace, Acl, SecurityDescriptor, ace_flags, control};
 
 use super::icacls::AccountRights;
-use super::{ALLOWS, Access, AccessAccount, DENIES, add};
+use super::{ALLOWS, Access, AccessAccount, DENIES, Grant, add};
 use crate::path::ImagePath;
 
 /// Kinds of entries that depend on a condition: one that allows, one that denies.
@@ -120,6 +120,31 @@ impl fmt::Display for AccessChange {
 }
 
 impl AccessChange {
+    /// The change of a file or folder by one option: a plain grant where it is one.
+    pub fn new(path: ImagePath, edit: DescriptorEdit, each_inside: bool) -> Self {
+        match edit {
+            DescriptorEdit::Grant {
+                rights,
+                replaces: false,
+            } if !(each_inside || rights.inherit_only || rights.no_propagate) => {
+                let grant = |own: &_| Grant {
+                    account: rights.account.clone(),
+                    rights: *own,
+                };
+                Self::Grant(Access {
+                    path,
+                    grants: rights.rights.iter().map(grant).collect(),
+                    inherit: rights.inherit,
+                })
+            }
+            edit => Self::Edit(AccessEdit {
+                path,
+                edit,
+                each_inside,
+            }),
+        }
+    }
+
     /// The file or folder.
     pub fn path(&self) -> &ImagePath {
         match self {

@@ -7,7 +7,7 @@ fn service() -> Service {
         name: "Worker".parse().unwrap(),
         display_name: None,
         description: None,
-        program: r"C:\app\worker.exe".to_owned(),
+        program: r"C:\app\worker.exe".parse().unwrap(),
         arguments: Vec::new(),
         start: StartType::Auto,
         account: ServiceAccount::LocalSystem,
@@ -46,8 +46,10 @@ fn a_service_has_the_values_that_windows_own_have() {
     let whole = Service {
         display_name: Some("The worker".parse().unwrap()),
         description: Some("Works".parse().unwrap()),
-        program: r"C:\Program Files\worker.exe".to_owned(),
-        arguments: vec!["--name".to_owned(), "a \"b\"".to_owned(), String::new()],
+        program: r"C:\Program Files\worker.exe".parse().unwrap(),
+        arguments: ["--name", "a \"b\"", ""]
+            .map(|it| it.parse().unwrap())
+            .into(),
         start: StartType::DelayedAuto,
         account: "localservice".parse().unwrap(),
         depends_on: vec!["RpcSs".parse().unwrap(), "Dhcp".parse().unwrap()],

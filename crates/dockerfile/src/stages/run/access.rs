@@ -2,11 +2,8 @@
 //! again, so files of earlier layers are copied.
 
 use wincimg_registry::Presence;
-use wincimg_scripts::{AccessChange as Wanted, AccessOperation, ScriptError};
-use wincimg_windows::access::{
-    Access, AccessAccount, AccessChange, AccessEdit, AccountError, AccountRights, DescriptorEdit,
-    Grant,
-};
+use wincimg_scripts::ScriptError;
+use wincimg_windows::access::AccessChange;
 use wincimg_windows::path::ImagePath;
 
 use super::super::drive::{PathKind, key};
@@ -16,12 +13,12 @@ use super::{RunState, failed};
 const MOST_OF_BASE: usize = 4096;
 
 impl RunState<'_> {
-    pub(super) fn change_access(&mut self, wanted: &Wanted) -> Result<(), ScriptError> {
-        if wanted.path.components().is_empty() {
+    pub(super) fn change_access(&mut self, change: AccessChange) -> Result<(), ScriptError> {
+        if change.path().components().is_empty() {
             let why = "a layer cannot change the permissions of the drive itself";
             return Err(ScriptError::unclear(why));
         }
-        self.set_access(change(wanted)?)
+        self.set_access(change)
     }
 
     /// Adds a change of permissions, with the files that it changes.
@@ -85,64 +82,6 @@ impl RunState<'_> {
         self.put(path.clone(), content);
         Ok(())
     }
-}
-
-fn change(wanted: &Wanted) -> Result<AccessChange, ScriptError> {
-    let (path, each_inside) = (wanted.path.clone(), wanted.each_inside);
-    let edit = match &wanted.operation {
-        AccessOperation::Grant {
-            account,
-            rights,
-            replaces,
-        } => {
-            let rights = read_rights(account, rights)?;
-            let is_plain =
-                !(*replaces || each_inside || rights.inherit_only || rights.no_propagate);
-            if is_plain {
-                let grant = |own: &_| Grant {
-                    account: rights.account.clone(),
-                    rights: *own,
-                };
-                return Ok(AccessChange::Grant(Access {
-                    path,
-                    grants: rights.rights.iter().map(grant).collect(),
-                    inherit: rights.inherit,
-                }));
-            }
-            DescriptorEdit::Grant {
-                rights,
-                replaces: *replaces,
-            }
-        }
-        AccessOperation::Deny { account, rights } => {
-            DescriptorEdit::Deny(read_rights(account, rights)?)
-        }
-        AccessOperation::Remove { account, entries } => DescriptorEdit::Remove {
-            account: read_account(account)?,
-            entries: *entries,
-        },
-        AccessOperation::Inheritance(mode) => DescriptorEdit::Inheritance(*mode),
-        AccessOperation::Reset => DescriptorEdit::Reset,
-        AccessOperation::Owner(account) => DescriptorEdit::Owner(read_account(account)?),
-    };
-    Ok(AccessChange::Edit(AccessEdit {
-        path,
-        edit,
-        each_inside,
-    }))
-}
-
-fn read_rights(account: &str, rights: &str) -> Result<AccountRights, ScriptError> {
-    AccountRights::read(account, rights).map_err(|error| {
-        ScriptError::unclear(error.to_string()).help("name F, M, RX, R or W and a built-in account")
-    })
-}
-
-fn read_account(text: &str) -> Result<AccessAccount, ScriptError> {
-    let account = text.strip_prefix('*').unwrap_or(text);
-    account.parse().map_err(|error: AccountError| {
-        ScriptError::unclear(error.to_string()).help("name a built-in account")
-    })
 }
 
 fn unknown(path: &ImagePath) -> ScriptError {

@@ -2,11 +2,8 @@
 
 use wincimg_registry::name_folding::eq_ignore_case;
 use wincimg_registry::{KeyPath, RegistryData, RegistryEdit, TypedData};
-use wincimg_scripts::{
-    Deferred, ImageState as _, Lookup, ScriptError, ServiceChange, ServiceFailure, ServiceStart,
-};
-use wincimg_windows::invalid::InvalidText;
-use wincimg_windows::service::{FailureActions, ServiceName, ServiceSettings, StartType};
+use wincimg_scripts::{Deferred, ImageState as _, Lookup, ScriptError, ServiceChange};
+use wincimg_windows::service::{FailureActions, ServiceName};
 
 use super::RunState;
 use super::keys::is_same;
@@ -15,11 +12,10 @@ use super::keys::is_same;
 const DISPLAY_NAME: &str = "DisplayName";
 
 impl RunState<'_> {
-    pub(super) fn service(&mut self, service: &ServiceChange) -> Result<(), ScriptError> {
-        let name: ServiceName = service.name.parse().map_err(not_understood)?;
-        let settings = settings(service)?;
-        if let Some(display_name) = &service.display_name {
-            self.check_display_name(display_name, &name)?;
+    pub(super) fn service(&mut self, service: ServiceChange) -> Result<(), ScriptError> {
+        let ServiceChange { name, settings, .. } = service;
+        if let Some(display_name) = &settings.display_name {
+            self.check_display_name(display_name.as_str(), &name)?;
         }
         let key = name.key();
         let mut edits = match (self.key(&key), service.is_new) {
@@ -37,7 +33,8 @@ impl RunState<'_> {
             }
         };
         if let Some(failure) = &service.on_failure {
-            edits.extend(self.failure_actions(failure, &name)?.edits(&name));
+            self.check_failure_command(failure, &name)?;
+            edits.extend(failure.edits(&name));
         }
         if service.fails_on_error {
             edits.push(RegistryEdit::SetValue {
@@ -50,9 +47,8 @@ impl RunState<'_> {
         Ok(())
     }
 
-    pub(super) fn delete_service(&mut self, name: &str) -> Result<(), ScriptError> {
-        let name: ServiceName = name.parse().map_err(not_understood)?;
-        self.check_service_exists(&name)?;
+    pub(super) fn delete_service(&mut self, name: &ServiceName) -> Result<(), ScriptError> {
+        self.check_service_exists(name)?;
         let edit = RegistryEdit::DeleteKey { key: name.key() };
         self.registry.edits.push(edit);
         Ok(())
@@ -91,58 +87,18 @@ impl RunState<'_> {
         }
     }
 
-    /// The new actions of a service. Its command stays where none is given, and only Windows knows
-    /// how the actions say so.
-    fn failure_actions(
+    /// The command of a service stays where none is given, and only Windows knows how the actions
+    /// say so.
+    fn check_failure_command(
         &self,
-        failure: &ServiceFailure,
+        failure: &FailureActions,
         name: &ServiceName,
-    ) -> Result<FailureActions, ScriptError> {
+    ) -> Result<(), ScriptError> {
         let has = |value: &str| self.value(&name.key(), value) != Lookup::Absent;
         if has("RebootMessage") || failure.command.is_none() && has("FailureCommand") {
             let why = format!("the service {name} has a failure command or message already");
             return Err(ScriptError::unclear(why).help("give the command, too"));
         }
-        let command = failure.command.as_ref().map(|text| text.parse());
-        Ok(FailureActions {
-            actions: failure.actions.clone(),
-            reset_after: failure.reset_after,
-            command: command.transpose().map_err(not_understood)?,
-            also_on_error: false,
-        })
+        Ok(())
     }
-}
-
-fn settings(service: &ServiceChange) -> Result<ServiceSettings, ScriptError> {
-    let line = |text: &Option<String>| {
-        let line = text.as_ref().map(|text| text.parse());
-        line.transpose().map_err(not_understood)
-    };
-    let account = service.account.as_ref().map(|text| {
-        text.parse().map_err(|error| {
-            not_understood(error).help("use a virtual account: obj= \"NT SERVICE\\NAME\"")
-        })
-    });
-    let depends_on = service.depends_on.as_ref().map(|names| {
-        let named = names.iter().filter(|name| !name.is_empty());
-        named.map(|name| name.parse()).collect::<Result<_, _>>()
-    });
-    Ok(ServiceSettings {
-        command: service.command.clone(),
-        display_name: line(&service.display_name)?,
-        description: line(&service.description)?,
-        start: service.start.map(|start| match start {
-            ServiceStart::Auto => StartType::Auto,
-            ServiceStart::Delayed => StartType::DelayedAuto,
-            ServiceStart::Demand => StartType::Demand,
-            ServiceStart::Disabled => StartType::Disabled,
-        }),
-        account: account.transpose()?,
-        depends_on: depends_on.transpose().map_err(not_understood)?,
-    })
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "the signature for `map_err`")]
-fn not_understood(error: InvalidText) -> ScriptError {
-    ScriptError::unclear(error.to_string())
 }

@@ -1,0 +1,75 @@
+use super::super::tests::{plan, problem};
+
+#[test]
+fn what_is_no_pool_is_refused_in_its_place() {
+    for (keys, printed) in [
+        (
+            "name = 'a/b'",
+            r#"4:8: invalid name of a site or an application pool "a/b": expected letters, digits, spaces, - _ or ."#,
+        ),
+        (
+            r#"settings = { idle = "a\nb" }"#,
+            "5:21: expected a value on one line",
+        ),
+        (
+            "settings = { 'a b' = 1 }",
+            r#"5:14: invalid attribute of IIS's configuration "a b": expected names separated by dots, such as processModel.idleTimeout"#,
+        ),
+        ("settings = 'a=1, a=2'", "5:12: duplicate a"),
+        (
+            "settings = { a = 1.5 }",
+            "5:18: invalid type: floating point `1.5`, expected a string, a whole number, true or false",
+        ),
+        (
+            "settings = 'a'",
+            r#"5:12: "a" has no =: expected KEY=VALUE"#,
+        ),
+        (
+            "environment = { 'A=B' = '1' }",
+            r#"5:25: invalid name of a variable: "A=B""#,
+        ),
+        (
+            r#"environment = { A = "it's" }"#,
+            "5:21: expected a value on one line, without ', which appcmd does not take",
+        ),
+        (
+            r#"environment = { "a'b" = 1 }"#,
+            r#"5:25: invalid name of a variable: "a'b""#,
+        ),
+        (
+            "environment = 1",
+            "5:15: invalid type: integer `1`, expected a map",
+        ),
+        (
+            "x = 1",
+            "5:1: unknown field `x`, expected one of `name`, `settings`, `environment`",
+        ),
+        (
+            "settings = 1",
+            "5:12: invalid type: integer `1`, expected a string or a table of strings",
+        ),
+        (
+            "environment = { A = 1.5 }",
+            "5:21: invalid type: floating point `1.5`, expected a string, a whole number, true or false",
+        ),
+    ] {
+        let name = if keys.starts_with("name") {
+            ""
+        } else {
+            "name = 'a'\n"
+        };
+        let problem = problem(&format!("[[iis.app_pools]]\n{name}{keys}\n"));
+        assert_eq!(problem, format!("recipe.toml:{printed}"), "{keys}");
+    }
+}
+
+#[test]
+fn a_pool_has_its_settings_and_variables() {
+    let body = "[[iis.app_pools]]\nname = 'a'\nsettings = 'b.c=1, d=x'\n\
+                environment = { Y = '${name}', X = true }\n";
+    let pools = plan(body).unwrap().iis.unwrap().app_pools;
+    assert_eq!(
+        serde_json::to_string(&pools).unwrap(),
+        r#"[{"name":"a","settings":{"b.c":"1","d":"x"},"environment":{"X":"true","Y":"app"}}]"#
+    );
+}
