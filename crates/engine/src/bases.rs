@@ -23,16 +23,16 @@ pub struct BaseSearch {
     found: Mutex<HashMap<Key, Arc<OnceCell<BaseSearchResult>>>>,
 }
 
-/// Query of a base: its name, registry, hosts and match.
-type Key = (Name, BaseRegistry, Vec<HostBuild>, BaseMatch);
+/// Query of a base: its name, hosts and match.
+type Key = (Name, Vec<HostBuild>, BaseMatch);
 
-/// The name of a base, as written.
+/// The name of a base.
 #[derive(PartialEq, Eq, Hash)]
 enum Name {
-    /// In a recipe.
-    Recipe(String),
-    /// In a Dockerfile.
-    Dockerfile(String),
+    /// As a recipe names it, of a registry.
+    Recipe(String, BaseRegistry),
+    /// As a Dockerfile or an image names it.
+    Named(NamedBase),
 }
 
 /// Cached result of a query.
@@ -45,16 +45,6 @@ pub enum ResolvedBases {
     OfHosts(Vec<Resolution>),
     /// One image without Windows, for all hosts.
     HostProcess(Box<HostProcessBase>),
-}
-
-/// Query of a base.
-pub(super) struct BaseQuery<'a> {
-    /// Registry to search.
-    pub(super) registry: &'a BaseRegistry,
-    /// Hosts that need a base.
-    pub(super) hosts: &'a [HostBuild],
-    /// Required match with the host's version.
-    pub(super) matched: BaseMatch,
 }
 
 impl BaseSearch {
@@ -70,22 +60,25 @@ impl BaseSearch {
     pub(super) async fn for_recipe(
         &self,
         name: &str,
-        wanted: &BaseQuery<'_>,
+        registry: &BaseRegistry,
+        hosts: &[HostBuild],
+        matched: BaseMatch,
     ) -> Result<ResolvedBases, BoxError> {
         let search = async {
-            let found = HostProcessBase::find(name, wanted.registry, &self.registry).await?;
+            let found = HostProcessBase::find(name, registry, &self.registry).await?;
             if let Some(found) = found {
                 return Ok(ResolvedBases::HostProcess(Box::new(found)));
             }
-            let repository = wanted.registry.repository(name)?;
-            let bases = BaseRepository::open_for(&self.registry, &repository, wanted.hosts).await?;
-            let bases = bases.with_single_flavour(wanted.hosts, wanted.matched)?;
-            let searches = wanted.hosts.iter();
-            let searches = searches.map(|host| bases.resolve(*host, wanted.matched));
+            let repository = registry.repository(name)?;
+            let bases = BaseRepository::open_for(&self.registry, &repository, hosts).await?;
+            let bases = bases.with_single_flavour(hosts, matched)?;
+            let searches = hosts.iter();
+            let searches = searches.map(|host| bases.resolve(*host, matched));
             Ok(ResolvedBases::OfHosts(try_join_all(searches).await?))
         };
-        let name = Name::Recipe(name.to_owned());
-        self.resolve_once(name, wanted, Box::pin(search)).await
+        let name = Name::Recipe(name.to_owned(), registry.clone());
+        let key = (name, hosts.to_vec(), matched);
+        self.resolve_once(key, Box::pin(search)).await
     }
 
     /// The bases on which a recipe's images for these hosts are built, in their order.
@@ -97,12 +90,8 @@ impl BaseSearch {
     ) -> Result<Vec<PlannedBase>, BoxError> {
         let matched = BaseMatch::Nearest;
         let sharing = HostGroups::new(hosts.to_vec(), true, matched);
-        let wanted = BaseQuery {
-            registry,
-            hosts: &sharing.asked_for,
-            matched,
-        };
-        let found = self.for_recipe(name, &wanted).await?;
+        let searching = self.for_recipe(name, registry, &sharing.asked_for, matched);
+        let found = searching.await?;
         let bases = hosts.iter().map(|host| match &found {
             ResolvedBases::OfHosts(found) => sharing.base_for(*host, found).0,
             ResolvedBases::HostProcess(found) => PlannedBase::from((**found).clone()),
@@ -110,19 +99,19 @@ impl BaseSearch {
         Ok(bases.collect())
     }
 
-    /// The base of that name in a Dockerfile.
+    /// The base of that name for each host.
     pub(super) async fn by_name(
         &self,
-        text: &str,
         named: &NamedBase,
-        wanted: &BaseQuery<'_>,
+        hosts: &[HostBuild],
+        matched: BaseMatch,
     ) -> Result<Vec<Resolution>, BoxError> {
         let search = async {
-            let found = named.resolve(&self.registry, wanted.hosts, wanted.matched);
+            let found = named.resolve(&self.registry, hosts, matched);
             Ok(ResolvedBases::OfHosts(found.await?))
         };
-        let name = Name::Dockerfile(text.to_owned());
-        match self.resolve_once(name, wanted, Box::pin(search)).await? {
+        let key = (Name::Named(named.clone()), hosts.to_vec(), matched);
+        match self.resolve_once(key, Box::pin(search)).await? {
             ResolvedBases::OfHosts(found) => Ok(found),
             ResolvedBases::HostProcess(_) => Ok(Vec::new()),
         }
@@ -141,16 +130,9 @@ impl BaseSearch {
 
     async fn resolve_once(
         &self,
-        name: Name,
-        wanted: &BaseQuery<'_>,
+        key: Key,
         search: impl Future<Output = Result<ResolvedBases, BoxError>>,
     ) -> Result<ResolvedBases, BoxError> {
-        let BaseQuery {
-            registry,
-            hosts,
-            matched,
-        } = wanted;
-        let key = (name, (*registry).clone(), hosts.to_vec(), *matched);
         let cell = {
             let mut found = lock(&self.found);
             Arc::clone(found.entry(key).or_default())

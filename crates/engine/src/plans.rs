@@ -32,7 +32,7 @@ use wincimg_recipe::{DownloadRequests, FileSource, Plan, PlanBase, Recipe};
 use wincimg_registry::{KeyPath, Presence, Root};
 use wincimg_windows::compat::HostBuild;
 
-use super::bases::{BaseQuery, BaseSearch, ResolvedBases};
+use super::bases::{BaseSearch, ResolvedBases};
 use super::build::{BuildContext, EngineOptions};
 use super::definition::{BuildDefinition, DefinitionKind};
 use super::downloads::{DownloadSet, LockMode};
@@ -180,12 +180,13 @@ impl BuildRequest {
         };
         let base = recipe.base(&self.design.settings())?;
         let sharing = self.sharing();
-        let wanted = self.wanted_of(&sharing.asked_for);
+        let (hosts, matched) = (&sharing.asked_for, self.matched);
         let found = if recipe.has_base_image() {
             let named = self.base_registry.parse_dockerfile_name(&base)?;
-            ResolvedBases::OfHosts(search.by_name(&base, &named, &wanted).await?)
+            ResolvedBases::OfHosts(search.by_name(&named, hosts, matched).await?)
         } else {
-            search.for_recipe(&base, &wanted).await?
+            let searching = search.for_recipe(&base, &self.base_registry, hosts, matched);
+            searching.await?
         };
         let mut found = match found {
             ResolvedBases::OfHosts(found) => found,
@@ -215,11 +216,10 @@ impl BuildRequest {
         search: &BaseSearch,
     ) -> Result<Vec<PlannedImage>, BoxError> {
         let sharing = self.sharing();
-        let wanted = self.wanted_of(&sharing.asked_for);
         let names = stages.bases();
         let finding = names
             .iter()
-            .map(|name| self.find_stage_base(name, stages, search, &wanted));
+            .map(|name| self.find_stage_base(name, stages, search, &sharing));
         let mut found = try_join_all(finding).await?;
         let plan_for = |(index, host): (usize, &TargetHost)| {
             let mut planned = BTreeMap::new();
@@ -275,7 +275,7 @@ impl BuildRequest {
         name: &str,
         stages: &Stages,
         search: &BaseSearch,
-        wanted: &BaseQuery<'_>,
+        sharing: &HostGroups,
     ) -> Result<StageBaseFound, BoxError> {
         if stages.is_local(name) {
             let place = name.parse()?;
@@ -284,7 +284,8 @@ impl BuildRequest {
             return Ok(StageBaseFound::Local(try_join_all(reading).await?));
         }
         let base = self.base_registry.parse_dockerfile_name(name)?;
-        let found = search.by_name(name, &base, wanted).await?;
+        let searching = search.by_name(&base, &sharing.asked_for, self.matched);
+        let found = searching.await?;
         Ok(StageBaseFound::Named(base, found))
     }
 
@@ -390,14 +391,6 @@ impl BuildRequest {
             labels.retain(|key, _| !stages.text().contains(key.as_str()));
         }
         labels
-    }
-
-    fn wanted_of<'a>(&'a self, hosts: &'a [HostBuild]) -> BaseQuery<'a> {
-        BaseQuery {
-            registry: &self.base_registry,
-            hosts,
-            matched: self.matched,
-        }
     }
 
     fn sharing(&self) -> HostGroups {

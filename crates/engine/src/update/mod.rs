@@ -239,7 +239,6 @@ pub async fn plan(
     let bases = Bases {
         ctx,
         base_registry: request.base_registry,
-        wanted: request.wanted,
         setting: request.base_setting,
     };
     let finding = needed.iter().map(async |place| {

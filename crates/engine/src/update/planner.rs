@@ -56,11 +56,13 @@ impl Planner<'_> {
             .iter()
             .filter(|(_, place)| is_alike(&all[place].named, &old.named));
         let builds: Vec<HostBuild> = alike.map(|(host, _)| host.build).collect();
-        let sharing = HostGroups::new(builds, self.request.is_shared, self.bases.wanted);
-        let found = self
-            .bases
-            .find_for_hosts(&old.named, &sharing.asked_for)
-            .await?;
+        let UpdateRequest {
+            is_shared, wanted, ..
+        } = *self.request;
+        let sharing = HostGroups::new(builds, is_shared, wanted);
+        let bases = self.ctx.bases;
+        let searching = bases.by_name(&old.named, &sharing.asked_for, wanted);
+        let found = searching.await?;
         let (base, place) = sharing.base_for(host.build, &found);
         Ok(NewBase {
             base,
