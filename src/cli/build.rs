@@ -226,18 +226,19 @@ impl Build {
         };
         registry_args::run(async {
             if self.dry_run {
-                let planning = plans(&mut request, Purpose::Rehearsal, Some(&target), &ctx);
-                let (images, failed) = planning.await?;
+                let planning = plans(&request, Purpose::Rehearsal, Some(&target), &ctx);
+                let planned = planning.await?;
+                let failed = &planned.unserved;
                 if request.daemon_stages().is_some() {
                     session
                         .note("the daemon runs the instructions: the plan contains only the base");
                 }
                 let steps = request.windows.as_ref();
                 let place = steps.and_then(|steps| steps.place(&request.options));
-                self.print_plans(&images, place.as_deref(), &failed, &left_out)?;
-                return Ok(report_failed(&failed, session));
+                self.print_plans(&planned.images, place.as_deref(), failed, &left_out)?;
+                return Ok(report_failed(failed, session));
             }
-            let delivered = build(&mut request, target, &ctx).await?;
+            let delivered = build(&request, target, &ctx).await?;
             self.write_files(&delivered)?;
             self.print(&delivered, &left_out, session)?;
             Ok(report_failed(&delivered.failed, session))

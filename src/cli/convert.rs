@@ -75,18 +75,16 @@ impl Convert {
         };
         let online = self.recipe.online(session)?;
         let ctx = online.build_context();
-        let mut supply = request.downloads(&ctx)?;
         let planned = registry_args::run(async {
-            let mut images = request.plan(&ctx).await?;
-            let finishing = request.finish(&mut images, Purpose::Layers, &mut supply, &ctx);
-            finishing.await?;
-            Ok(images)
+            let mut planned = request.plan(&ctx).await?;
+            let supply = planned.finish(Purpose::Layers, &ctx).await?;
+            Ok((planned.images, supply))
         });
         let of_repository = repository_name(stages.file());
         let name = self.name.as_deref().or(of_repository.as_deref());
         let mut needs_windows = false;
         let converted = match planned {
-            Ok(images) => {
+            Ok((images, supply)) => {
                 let convert = |image: &PlannedImage| {
                     let conversion = Conversion {
                         name: name.unwrap_or(request.design.name()),

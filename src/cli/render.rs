@@ -61,8 +61,8 @@ impl Render {
         let online = self.recipe.online(session)?;
         let ctx = online.build_context();
         let images = registry_args::run(async {
-            let planning = plans(&mut request, Purpose::Dockerfile, None, &ctx);
-            Ok(planning.await?.0)
+            let planning = plans(&request, Purpose::Dockerfile, None, &ctx);
+            Ok(planning.await?.images)
         })?;
         let several = images.len() > 1;
         if several && self.output.is_none() && self.format == OutputFormat::Text {

@@ -32,12 +32,12 @@ use self::key::segment_key;
 use self::worker::{WindowsBuild, WindowsWorker, Worker};
 use crate::base_contents::{Purpose, load_contents};
 use crate::build::{BuildContext, EngineOptions};
-use crate::delivery::{AttachmentOptions, DeliveryTarget, Destination, TagPolicy};
+use crate::delivery::DeliveryTarget;
 use crate::direct::deliver_directly;
 use crate::downloads::DownloadSet;
 use crate::notice::{LineSpan, Notice};
-use crate::plans::{BuildRequest, PlannedBase, PlannedImage, StageBases};
-use crate::publication::{IndexMode, NamingOptions, Publication, TagStyle};
+use crate::plans::{BuildRequest, PlannedBase, PlannedImage};
+use crate::publication::{NamingOptions, Publication};
 
 /// Name of the engine in reports.
 pub(crate) const HYBRID: &str = "hybrid";
@@ -248,17 +248,9 @@ impl HybridBuild<'_> {
             let problem = format!("the image {:?} below a step is not known", segment.base);
             return Err(Problem::new("internal/segment", problem).into());
         };
-        let mut planned = PlannedImage {
-            host: image.host.clone(),
-            base: base.clone(),
-            plan: image
-                .host
-                .as_ref()
-                .map_or_else(Plan::default, |host| base.plan_of(&image.plan.name, host)),
-            stages: StageBases::default(),
-            set_aside: Vec::new(),
-            windows: None,
-        };
+        let host = image.host.as_ref();
+        let plan = host.map_or_else(Plan::default, |host| base.plan_of(&image.plan.name, host));
+        let mut planned = PlannedImage::new(host.cloned(), base.clone(), plan);
         // A base in no registry is pushed as it is, or loaded.
         let is_placed = base.reference.is_some() || base.interim.is_some();
         let unpushed = (!is_placed).then(|| Instructions {
@@ -271,12 +263,14 @@ impl HybridBuild<'_> {
         };
         below.downloads_mut().for_each(|file| supply.resolve(file));
         planned.plan.instructions = Some(below);
+        let images = std::slice::from_mut(&mut planned);
+        load_contents(images, Purpose::Layers, self.ctx).await?;
         planned.base = match &self.steps.cache {
             Some(cache) => {
-                let reference = self.push_below(cache, &mut planned, segment).await?;
+                let reference = self.push_below(cache, &planned, segment).await?;
                 self.read(&reference, base).await?
             }
-            None => self.make_below(&mut planned).await?,
+            None => self.make_below(&planned).await?,
         };
         Ok(planned)
     }
@@ -285,35 +279,20 @@ impl HybridBuild<'_> {
     async fn push_below(
         &self,
         cache: &CacheRepository,
-        planned: &mut PlannedImage,
+        planned: &PlannedImage,
         segment: &WindowsSegment,
     ) -> Result<Reference, BoxError> {
-        let images = std::slice::from_mut(planned);
-        load_contents(images, Purpose::Layers, self.ctx).await?;
         // The same tag in the next build, whose unchanged layers are then not written again.
         let stage = format!(
             "{} {} {:?}",
-            images[0].base.digest(),
+            planned.base.digest(),
             segment.stage,
             segment.id
         );
         let tag = format!("windows-base-{}", digits(&sha256(stage.as_bytes())));
-        let naming = NamingOptions {
-            name: cache.name.clone(),
-            tag: Some(tag.clone()),
-            index: IndexMode::Several,
-            style: TagStyle::default(),
-        };
-        let publication = Publication::new(images, &naming)?;
-        let target = DeliveryTarget {
-            naming,
-            destinations: vec![Destination::Registry(cache.registry.clone())],
-            named_after: Some(cache.registry.clone()),
-            flavour: None,
-            existing: TagPolicy::Replace,
-            documents: AttachmentOptions::default(),
-            review: &|_| Ok(()),
-        };
+        let naming = NamingOptions::tagged(&cache.name, &tag);
+        let publication = Publication::new(std::slice::from_ref(planned), &naming)?;
+        let target = DeliveryTarget::registry_only(naming, &cache.registry, &|_| Ok(()));
         let options = &self.request.options;
         let delivering = deliver_directly(&publication, options, &target, self.ctx);
         let delivered = Box::pin(delivering).await?;

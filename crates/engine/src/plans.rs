@@ -30,7 +30,6 @@ use wincimg_inspect::bases::{
 use wincimg_oci::store::Location;
 use wincimg_recipe::{DownloadRequests, FileSource, Plan, PlanBase, Recipe};
 use wincimg_registry::{KeyPath, Presence, Root};
-use wincimg_windows::compat::HostBuild;
 
 use super::bases::{BaseSearch, ResolvedBases};
 use super::build::{BuildContext, EngineOptions};
@@ -86,9 +85,24 @@ pub struct PlannedImage {
     pub set_aside: Vec<RejectedTag>,
     /// The image that the plan's instructions are on, if Windows made one on the base.
     pub(crate) windows: Option<PlannedBase>,
+    /// Annotations of its entry in an index.
+    pub(crate) annotations: BTreeMap<String, String>,
 }
 
 impl PlannedImage {
+    /// An image of one stage.
+    pub(crate) fn new(host: Option<TargetHost>, base: PlannedBase, plan: Plan) -> Self {
+        Self {
+            host,
+            base,
+            plan,
+            stages: StageBases::default(),
+            set_aside: Vec::new(),
+            windows: None,
+            annotations: BTreeMap::new(),
+        }
+    }
+
     /// The image that the plan's layers are on: what Windows made of the base, or the base.
     pub(crate) fn ground(&self) -> &PlannedBase {
         self.windows.as_ref().unwrap_or(&self.base)
@@ -170,35 +184,35 @@ impl BuildRequest {
     /// each host.
     pub(crate) async fn on_bases(
         &self,
+        hosts: &[TargetHost],
         search: &BaseSearch,
     ) -> Result<Vec<PlannedImage>, BoxError> {
-        let recipe = match &self.design.made_by {
-            DefinitionKind::Recipe(recipe) => recipe,
+        let sharing = self.sharing(hosts);
+        let (recipe, wanted) = match &self.design.made_by {
+            DefinitionKind::Recipe(recipe) => (recipe, &sharing.asked_for),
             DefinitionKind::Dockerfile(stages) => {
-                return self.stages_on_bases(stages, search).await;
+                return self.stages_on_bases(stages, hosts, &sharing, search).await;
             }
         };
         let base = recipe.base(&self.design.settings())?;
-        let sharing = self.sharing();
-        let (hosts, matched) = (&sharing.asked_for, self.matched);
         let found = if recipe.has_base_image() {
             let named = self.base_registry.parse_dockerfile_name(&base)?;
-            ResolvedBases::OfHosts(search.by_name(&named, hosts, matched).await?)
+            let searching = search.by_name(&named, wanted, self.matched);
+            ResolvedBases::OfHosts(searching.await?)
         } else {
-            let searching = search.for_recipe(&base, &self.base_registry, hosts, matched);
+            let searching = search.for_recipe(&base, &self.base_registry, wanted, self.matched);
             searching.await?
         };
         let mut found = match found {
             ResolvedBases::OfHosts(found) => found,
             ResolvedBases::HostProcess(found) => {
                 let base = PlannedBase::from(*found);
-                let images = self.hosts_or_any();
-                return images
+                return hosts_or_any(hosts)
                     .map(|host| self.planned(recipe, base.clone(), host, Vec::new()))
                     .collect();
             }
         };
-        self.hosts
+        hosts
             .iter()
             .map(|host| {
                 let (base, place) = sharing.base_for(host.build, &found);
@@ -213,13 +227,23 @@ impl BuildRequest {
     async fn stages_on_bases(
         &self,
         stages: &Stages,
+        hosts: &[TargetHost],
+        sharing: &HostGroups,
         search: &BaseSearch,
     ) -> Result<Vec<PlannedImage>, BoxError> {
-        let sharing = self.sharing();
         let names = stages.bases();
-        let finding = names
-            .iter()
-            .map(|name| self.find_stage_base(name, stages, search, &sharing));
+        let finding = names.iter().map(async |name| {
+            if stages.is_local(name) {
+                let place = name.parse()?;
+                let reading = hosts.iter();
+                let reading = reading.map(|host| search.local(&place, host.build, self.matched));
+                return Ok(StageBaseFound::Local(try_join_all(reading).await?));
+            }
+            let base = self.base_registry.parse_dockerfile_name(name)?;
+            let searching = search.by_name(&base, &sharing.asked_for, self.matched);
+            let found = searching.await?;
+            Ok::<_, BoxError>(StageBaseFound::Named(base, found))
+        });
         let mut found = try_join_all(finding).await?;
         let plan_for = |(index, host): (usize, &TargetHost)| {
             let mut planned = BTreeMap::new();
@@ -258,35 +282,12 @@ impl BuildRequest {
             };
             self.add_labels(&mut plan, &base);
             Ok(PlannedImage {
-                host: Some(host.clone()),
-                base,
-                plan,
                 stages: on_bases,
                 set_aside,
-                windows: None,
+                ..PlannedImage::new(Some(host.clone()), base, plan)
             })
         };
-        self.hosts.iter().enumerate().map(plan_for).collect()
-    }
-
-    /// Finds a base of a Dockerfile for all hosts.
-    async fn find_stage_base(
-        &self,
-        name: &str,
-        stages: &Stages,
-        search: &BaseSearch,
-        sharing: &HostGroups,
-    ) -> Result<StageBaseFound, BoxError> {
-        if stages.is_local(name) {
-            let place = name.parse()?;
-            let hosts = self.hosts.iter().map(|host| host.build);
-            let reading = hosts.map(|host| search.local(&place, host, self.matched));
-            return Ok(StageBaseFound::Local(try_join_all(reading).await?));
-        }
-        let base = self.base_registry.parse_dockerfile_name(name)?;
-        let searching = search.by_name(&base, &sharing.asked_for, self.matched);
-        let found = searching.await?;
-        Ok(StageBaseFound::Named(base, found))
+        hosts.iter().enumerate().map(plan_for).collect()
     }
 
     fn image_extractor<'a>(&'a self, ctx: &BuildContext<'a>) -> ImageExtractor<'a> {
@@ -393,8 +394,8 @@ impl BuildRequest {
         labels
     }
 
-    fn sharing(&self) -> HostGroups {
-        let builds = self.hosts.iter().map(|host| host.build);
+    fn sharing(&self, hosts: &[TargetHost]) -> HostGroups {
+        let builds = hosts.iter().map(|host| host.build);
         HostGroups::new(builds.collect(), self.is_shared, self.matched)
     }
 
@@ -455,7 +456,7 @@ impl BuildRequest {
             path: None,
             ..PlanBase::default()
         };
-        for host in self.hosts_or_any() {
+        for host in hosts_or_any(&self.hosts) {
             let version = host.map(|host| host.build.version);
             let draft = recipe.plan(base.clone(), version, settings)?;
             check_base(&draft)?;
@@ -465,12 +466,6 @@ impl BuildRequest {
             }
         }
         Ok(drafts)
-    }
-
-    /// The hosts, or one `None` for any.
-    fn hosts_or_any(&self) -> impl Iterator<Item = Option<&TargetHost>> {
-        let any = self.hosts.is_empty().then_some(None);
-        self.hosts.iter().map(Some).chain(any)
     }
 
     /// Fills in the recipe for one base and one host.
@@ -487,14 +482,16 @@ impl BuildRequest {
         check_architecture(&plan, &base)?;
         self.add_labels(&mut plan, &base);
         Ok(PlannedImage {
-            host: host.cloned(),
-            base,
-            plan,
-            stages: StageBases::default(),
             set_aside,
-            windows: None,
+            ..PlannedImage::new(host.cloned(), base, plan)
         })
     }
+}
+
+/// The hosts, or one `None` for any.
+fn hosts_or_any(hosts: &[TargetHost]) -> impl Iterator<Item = Option<&TargetHost>> {
+    let any = hosts.is_empty().then_some(None);
+    hosts.iter().map(Some).chain(any)
 }
 
 /// Rejects a plan that requires Windows on a base without it.

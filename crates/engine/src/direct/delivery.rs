@@ -40,11 +40,7 @@ pub(crate) async fn deliver_directly(
         let made = made.into_iter().map(Box::new);
         Ok(made.map(BuiltImage::Assembled).collect())
     };
-    let delivery = Delivery {
-        registry: ctx.registry,
-        progress: Arc::clone(ctx.progress),
-        target,
-    };
+    let delivery = Delivery::new(target, ctx);
     let delivered = Box::pin(delivery.deliver(publication, making)).await;
     drop(cancelled);
     if let Some(streams) = streams {

@@ -26,7 +26,7 @@ use super::{
     UpdateVerdict, hives, rebase,
 };
 use crate::build::BuildContext;
-use crate::plans::{HostGroups, PlannedBase, PlannedImage, StageBases, TargetHost};
+use crate::plans::{HostGroups, PlannedBase, PlannedImage, TargetHost};
 
 /// Services and state of planning.
 pub(super) struct Planner<'a> {
@@ -116,12 +116,8 @@ impl Planner<'_> {
         let plan = new.base.plan_of(self.request.image.repository(), host);
         Ok(PlannedUpdate {
             planned: PlannedImage {
-                host: Some(host.clone()),
-                base: new.base,
-                plan,
-                stages: StageBases::default(),
                 set_aside: new.set_aside,
-                windows: None,
+                ..PlannedImage::new(Some(host.clone()), new.base, plan)
             },
             from: image.clone(),
             on,
