@@ -269,7 +269,7 @@ fn reports(updates: &UpdatePlan) -> Vec<Value> {
                 "reference": base.label(),
                 "digest": base.digest(),
                 "os_version": base.version_text(),
-                "match": base.matched,
+                "match": base.match_name(),
             },
             "layers": update.own,
             "obstacles": update.verdict.obstacles(),

@@ -8,7 +8,8 @@ use tokio::sync::OnceCell;
 use wincimg_common::diagnose::BoxError;
 use wincimg_common::lock;
 use wincimg_inspect::bases::{
-    BaseMatch, BaseRegistry, BaseRepository, HostProcessBase, LocalBase, NamedBase, Resolution,
+    BaseMatch, BaseRegistry, BaseRepository, HostProcessBase, LocalBase, NamedBase, RejectedTag,
+    Resolution,
 };
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::Location;
@@ -36,15 +37,22 @@ enum Name {
 }
 
 /// Cached result of a query.
-type BaseSearchResult = Result<ResolvedBases, SharedError>;
+type BaseSearchResult = Result<Vec<FoundBase>, SharedError>;
 
-/// Resolved bases.
+/// A base, and the tags that were skipped because they contradict their images.
 #[derive(Debug, Clone)]
-pub enum ResolvedBases {
-    /// A Windows image for each host, in their order.
-    OfHosts(Vec<Resolution>),
-    /// One image without Windows, for all hosts.
-    HostProcess(Box<HostProcessBase>),
+pub(super) struct FoundBase {
+    pub(super) base: PlannedBase,
+    pub(super) set_aside: Vec<RejectedTag>,
+}
+
+impl From<Resolution> for FoundBase {
+    fn from(found: Resolution) -> Self {
+        Self {
+            base: found.base.into(),
+            set_aside: found.set_aside,
+        }
+    }
 }
 
 impl BaseSearch {
@@ -56,25 +64,30 @@ impl BaseSearch {
         }
     }
 
-    /// The base named by a recipe.
+    /// The base named by a recipe for each host; one without Windows inside serves any.
     pub(super) async fn for_recipe(
         &self,
         name: &str,
         registry: &BaseRegistry,
         hosts: &[HostBuild],
         matched: BaseMatch,
-    ) -> Result<ResolvedBases, BoxError> {
+    ) -> Result<Vec<FoundBase>, BoxError> {
         let search = async {
             let found = HostProcessBase::find(name, registry, &self.registry).await?;
             if let Some(found) = found {
-                return Ok(ResolvedBases::HostProcess(Box::new(found)));
+                let found = FoundBase {
+                    base: found.into(),
+                    set_aside: Vec::new(),
+                };
+                return Ok(vec![found; hosts.len().max(1)]);
             }
             let repository = registry.repository(name)?;
             let bases = BaseRepository::open_for(&self.registry, &repository, hosts).await?;
             let bases = bases.with_single_flavour(hosts, matched)?;
             let searches = hosts.iter();
             let searches = searches.map(|host| bases.resolve(*host, matched));
-            Ok(ResolvedBases::OfHosts(try_join_all(searches).await?))
+            let found = try_join_all(searches).await?;
+            Ok(found.into_iter().map(FoundBase::from).collect())
         };
         let name = Name::Recipe(name.to_owned(), registry.clone());
         let key = (name, hosts.to_vec(), matched);
@@ -92,10 +105,7 @@ impl BaseSearch {
         let sharing = HostGroups::new(hosts.to_vec(), true, matched);
         let searching = self.for_recipe(name, registry, &sharing.asked_for, matched);
         let found = searching.await?;
-        let bases = hosts.iter().map(|host| match &found {
-            ResolvedBases::OfHosts(found) => sharing.base_for(*host, found).0,
-            ResolvedBases::HostProcess(found) => PlannedBase::from((**found).clone()),
-        });
+        let bases = hosts.iter().map(|host| sharing.base_for(*host, &found).0);
         Ok(bases.collect())
     }
 
@@ -105,16 +115,13 @@ impl BaseSearch {
         named: &NamedBase,
         hosts: &[HostBuild],
         matched: BaseMatch,
-    ) -> Result<Vec<Resolution>, BoxError> {
+    ) -> Result<Vec<FoundBase>, BoxError> {
         let search = async {
-            let found = named.resolve(&self.registry, hosts, matched);
-            Ok(ResolvedBases::OfHosts(found.await?))
+            let found = named.resolve(&self.registry, hosts, matched).await?;
+            Ok(found.into_iter().map(FoundBase::from).collect())
         };
         let key = (Name::Named(named.clone()), hosts.to_vec(), matched);
-        match self.resolve_once(key, Box::pin(search)).await? {
-            ResolvedBases::OfHosts(found) => Ok(found),
-            ResolvedBases::HostProcess(_) => Ok(Vec::new()),
-        }
+        self.resolve_once(key, Box::pin(search)).await
     }
 
     /// The base of a layout or archive for a host.
@@ -131,8 +138,8 @@ impl BaseSearch {
     async fn resolve_once(
         &self,
         key: Key,
-        search: impl Future<Output = Result<ResolvedBases, BoxError>>,
-    ) -> Result<ResolvedBases, BoxError> {
+        search: impl Future<Output = Result<Vec<FoundBase>, BoxError>>,
+    ) -> Result<Vec<FoundBase>, BoxError> {
         let cell = {
             let mut found = lock(&self.found);
             Arc::clone(found.entry(key).or_default())

@@ -25,7 +25,6 @@ use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::{Reference, repository_of};
 use wincimg_oci::store::{Location, Source};
 use wincimg_recipe::{Instructions, Plan};
-use wincimg_registry::UnknownBase;
 
 use self::in_daemon::{NOT_KEPT, no_place};
 use self::key::segment_key;
@@ -252,7 +251,7 @@ impl HybridBuild<'_> {
         let plan = host.map_or_else(Plan::default, |host| base.plan_of(&image.plan.name, host));
         let mut planned = PlannedImage::new(host.cloned(), base.clone(), plan);
         // A base in no registry is pushed as it is, or loaded.
-        let is_placed = base.reference.is_some() || base.interim.is_some();
+        let is_placed = base.reference().is_some() || base.interim.is_some();
         let unpushed = (!is_placed).then(|| Instructions {
             steps: Vec::new(),
             container: base.image.config().config.clone(),
@@ -322,7 +321,9 @@ impl HybridBuild<'_> {
             if is_on(&image, &below.image) {
                 let digest = image.digest();
                 let reference = repository.reference(&format!("{tag}@{digest}"))?;
-                return Ok(Some(with_image(below, reference, image)));
+                return Ok(Some(
+                    below.with_image(Some(Location::Registry(reference)), image),
+                ));
             }
         }
         Ok(None)
@@ -345,7 +346,8 @@ impl HybridBuild<'_> {
             let problem = format!("{reference} does not have the layers of {base} below its own");
             return Err(Problem::new("daemon/other-base", problem).into());
         }
-        Ok(with_image(below, reference.clone(), image))
+        let place = Location::Registry(reference.clone());
+        Ok(below.with_image(Some(place), image))
     }
 
     /// Error for a segment that failed, with the line of the Dockerfile.
@@ -404,16 +406,4 @@ fn lines_of(segment: &WindowsSegment) -> LineSpan {
 fn is_on(image: &Image, below: &Image) -> bool {
     let own = &image.config().rootfs.diff_ids;
     own.starts_with(&below.config().rootfs.diff_ids) && image.config().os == below.config().os
-}
-
-/// The image of a repository, for the same hosts as the one below.
-fn with_image(below: &PlannedBase, reference: Reference, image: Image) -> PlannedBase {
-    PlannedBase {
-        reference: Some(reference),
-        local: None,
-        interim: None,
-        image,
-        inside: Arc::new(UnknownBase),
-        ..below.clone()
-    }
 }

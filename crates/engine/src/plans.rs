@@ -24,14 +24,12 @@ use stages::EvaluationPass;
 pub use stages::StageBases;
 use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_dockerfile::stages::{Stages, WindowsInputs};
-use wincimg_inspect::bases::{
-    BaseMatch, BaseRegistry, HostProcessBase, NamedBase, RejectedTag, Resolution,
-};
+use wincimg_inspect::bases::{BaseMatch, BaseRegistry, HostProcessBase, NamedBase, RejectedTag};
 use wincimg_oci::store::Location;
 use wincimg_recipe::{DownloadRequests, FileSource, Plan, PlanBase, Recipe};
 use wincimg_registry::{KeyPath, Presence, Root};
 
-use super::bases::{BaseSearch, ResolvedBases};
+use super::bases::{BaseSearch, FoundBase};
 use super::build::{BuildContext, EngineOptions};
 use super::definition::{BuildDefinition, DefinitionKind};
 use super::downloads::{DownloadSet, LockMode};
@@ -195,23 +193,19 @@ impl BuildRequest {
             }
         };
         let base = recipe.base(&self.design.settings())?;
-        let found = if recipe.has_base_image() {
+        let mut found = if recipe.has_base_image() {
             let named = self.base_registry.parse_dockerfile_name(&base)?;
-            let searching = search.by_name(&named, wanted, self.matched);
-            ResolvedBases::OfHosts(searching.await?)
+            search.by_name(&named, wanted, self.matched).await?
         } else {
             let searching = search.for_recipe(&base, &self.base_registry, wanted, self.matched);
             searching.await?
         };
-        let mut found = match found {
-            ResolvedBases::OfHosts(found) => found,
-            ResolvedBases::HostProcess(found) => {
-                let base = PlannedBase::from(*found);
-                return hosts_or_any(hosts)
-                    .map(|host| self.planned(recipe, base.clone(), host, Vec::new()))
-                    .collect();
-            }
-        };
+        if hosts.is_empty() {
+            return found
+                .into_iter()
+                .map(|found| self.planned(recipe, found.base, None, found.set_aside))
+                .collect();
+        }
         hosts
             .iter()
             .map(|host| {
@@ -526,7 +520,7 @@ fn check_architecture(plan: &Plan, base: &PlannedBase) -> Result<(), Problem> {
 /// A base of a Dockerfile.
 enum StageBaseFound {
     /// Of a registry, for each group of hosts.
-    Named(NamedBase, Vec<Resolution>),
+    Named(NamedBase, Vec<FoundBase>),
     /// Of a layout or archive, for each host.
     Local(Vec<PlannedBase>),
 }

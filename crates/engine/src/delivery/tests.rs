@@ -52,7 +52,7 @@ struct Site {
 /// The base of an image as the replayed daemon's builds use it.
 fn base_of(image: &PlannedImage) -> BaseImage {
     BaseImage {
-        reference: image.base.reference.clone().unwrap(),
+        reference: image.base.reference().unwrap().clone(),
         index: None,
         os_version: image.base.os_version.unwrap(),
         matched: BaseMatch::Exact,

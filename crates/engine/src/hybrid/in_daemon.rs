@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_oci::document::Image;
-use wincimg_registry::UnknownBase;
 
 use super::worker::DockerWorker;
 use super::{HybridBuild, digits};
@@ -114,15 +113,11 @@ fn interim(
     below: &PlannedBase,
 ) -> PlannedBase {
     PlannedBase {
-        reference: None,
-        local: None,
         interim: Some(Arc::new(InterimImage {
             name: format!("{NAME}:{tag}"),
             layers,
             below: below.clone(),
         })),
-        image,
-        inside: Arc::new(UnknownBase),
-        ..below.clone()
+        ..below.with_image(None, image)
     }
 }

@@ -260,7 +260,8 @@ impl Bases<'_> {
             Ok(found) => {
                 let mut found = found.iter().map(|found| &found.base);
                 let below = found.find(|base| is_below(&base.image, image));
-                Ok(below.map(|found| base(found.reference.clone(), found.image.clone())))
+                Ok(below
+                    .and_then(|found| Some(base(found.reference()?.clone(), found.image.clone()))))
             }
             Err(error) => match search(&error) {
                 Some(ResolveError::NothingFits(_) | ResolveError::NoBaseTags { .. }) => Ok(None),

@@ -155,7 +155,7 @@ impl Planner<'_> {
             }
             return Ok(obstacles);
         }
-        let Some(reference) = &new.reference else {
+        let Some(reference) = new.reference() else {
             return Ok(obstacles);
         };
         let looks = [(&old.reference, &old.image), (reference, &new.image)];
