@@ -17,7 +17,7 @@ use super::build::image_name;
 use super::command_context::Session;
 use super::error::{Failure, NEEDS_WINDOWS};
 use super::output::{ReviewFormat, write_annotations, write_json, write_result};
-use super::recipe_args::{DockerfileArgs, RecipeArgs, ResolvedRequest, build_arguments};
+use super::recipe_args::{DockerfileArgs, RecipeArgs, build_arguments};
 use super::{CommandOutcome, registry_args};
 use crate::report::Annotation;
 
@@ -64,7 +64,7 @@ impl Convert {
         }
         let arguments = build_arguments(&self.arguments);
         let wanted = self.recipe.read(&self.dockerfile, &arguments, session)?;
-        let ResolvedRequest { request, .. } = wanted;
+        let (request, _) = wanted;
         let Some(stages) = request.design.stages() else {
             let problem = anyhow!("the input is already a recipe: expected a Dockerfile");
             return Err(Failure::usage(problem).hint("name a Dockerfile, or a folder with one"));

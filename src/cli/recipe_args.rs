@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use clap::{Args, ValueHint};
 use wincimg_cluster::live::ClusterContext;
-use wincimg_cluster::nodes::Node;
 use wincimg_cluster::rollout::command_line;
 use wincimg_dockerfile::stages::StageReplacement;
 use wincimg_engine::definition::{BuildDefinition, BuildInput, dockerfile_of};
@@ -96,16 +95,6 @@ impl InstallerArgs {
     }
 }
 
-/// The arguments, read and checked as far as possible without a registry.
-pub(super) struct ResolvedRequest {
-    /// The definition, and the builds of Windows.
-    pub(super) request: BuildRequest,
-    /// Nodes without an image, because they do not report their version.
-    pub(super) left_out: Vec<String>,
-    /// Hosts that report their version.
-    pub(super) nodes: Vec<Node>,
-}
-
 impl RecipeArgs {
     /// A definition from only a Dockerfile and hosts.
     pub(super) fn of_dockerfile(
@@ -128,13 +117,14 @@ impl RecipeArgs {
         }
     }
 
-    /// Reads the recipe, or the Dockerfile with its build arguments, and the hosts.
+    /// Reads the recipe, or the Dockerfile with its build arguments, and the hosts; checks them as
+    /// far as possible without a registry.
     pub(super) fn read(
         &self,
         dockerfile: &DockerfileArgs,
         arguments: &[(String, String)],
         session: &Session,
-    ) -> Result<ResolvedRequest, Failure> {
+    ) -> Result<(BuildRequest, Builds), Failure> {
         let read = |architecture: Option<Architecture>| {
             let mut arguments = arguments.to_vec();
             if let Some(architecture) = architecture {
@@ -167,11 +157,7 @@ impl RecipeArgs {
         let matched = self.matched.wanted;
         let mut request = BuildRequest::new(design, hosts.targets(), base_registry, matched);
         request.noting = noting();
-        Ok(ResolvedRequest {
-            request,
-            left_out: hosts.left_out,
-            nodes: hosts.nodes,
-        })
+        Ok((request, hosts))
     }
 
     /// The architecture of the images: the given one, or that of the Dockerfile.

@@ -182,8 +182,7 @@ impl BuildRequest {
         })
     }
 
-    /// Fetches downloads, reads the required contents of the bases, and evaluates a Dockerfile on
-    /// them.
+    /// Completes planned images, all at once or one after a step on Windows.
     pub(crate) async fn finish(
         &self,
         images: &mut [PlannedImage],
@@ -219,7 +218,8 @@ impl PlannedBuild<'_> {
         Engine::choose(self.request.engine, plans)
     }
 
-    /// Completes the plans as [`BuildRequest::finish`] does, and returns the downloads.
+    /// Fetches downloads, reads the required contents of the bases, and evaluates a Dockerfile on
+    /// them. Returns the downloads.
     pub async fn finish(
         &mut self,
         purpose: Purpose,

@@ -1,6 +1,6 @@
 //! Rebases an image without its sources.
 //!
-//! [`plan`] finds the image's base (`bases`) and the matching base of each host, and compares what
+//! [`plan_served`] finds the image's base (`bases`) and the matching base of each host, and compares what
 //! the image's own layers touch in both. [`deliver`] puts the layers on the new base, with the
 //! configuration merged, if they mean the same there, and delivers the images. A layer is read once
 //! to find what it touches; none is written.
