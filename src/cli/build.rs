@@ -199,9 +199,8 @@ impl Build {
             docker: self.daemon.options(),
             daemon_flags: self.daemon_flags(&request.design),
         };
-        let online = self.recipe.online(session)?;
-        session.cache.enable_document_cache(&online.registry);
-        let ctx = online.build_context();
+        let ctx = self.recipe.online(session)?;
+        session.cache.enable_document_cache(&ctx.registry);
         let today = Zoned::now().date();
         let pushed_to = naming.registry.clone().filter(|_| self.push);
         let target = DeliveryTarget {

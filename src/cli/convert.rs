@@ -73,8 +73,7 @@ impl Convert {
             Some(file) => file.parent().unwrap_or(Path::new("")),
             None => request.design.context(),
         };
-        let online = self.recipe.online(session)?;
-        let ctx = online.build_context();
+        let ctx = self.recipe.online(session)?;
         let planned = registry_args::run(async {
             let mut planned = request.plan(&ctx).await?;
             let supply = planned.finish(Purpose::Layers, &ctx).await?;

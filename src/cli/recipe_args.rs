@@ -8,6 +8,7 @@ use clap::{Args, ValueHint};
 use wincimg_cluster::live::ClusterContext;
 use wincimg_cluster::rollout::command_line;
 use wincimg_dockerfile::stages::StageReplacement;
+use wincimg_engine::build::BuildContext;
 use wincimg_engine::definition::{BuildDefinition, BuildInput, dockerfile_of};
 use wincimg_engine::notice::UPDATE_LOCK;
 use wincimg_engine::plans::BuildRequest;
@@ -20,7 +21,7 @@ use super::command_context::Session;
 use super::complete;
 use super::error::Failure;
 use super::hosts::{Builds, HostArgs};
-use super::online_context::Online;
+use super::online_context::online;
 use super::registry_args::{BaseRegistryArgs, RegistryArgs};
 
 /// The image definition and the hosts.
@@ -260,11 +261,11 @@ impl RecipeArgs {
         }
     }
 
-    /// Options for plans whose bases are read later.
-    pub(super) fn online<'s>(&self, session: &'s Session) -> Result<Online<'s>, Failure> {
-        let online = Online::new(&self.connection, session)?;
-        online.library.enable_prefetch();
-        Ok(online)
+    /// Services for plans whose bases are read later.
+    pub(super) fn online<'s>(&self, session: &'s Session) -> Result<BuildContext<'s>, Failure> {
+        let ctx = online(&self.connection, session)?;
+        ctx.library.enable_prefetch();
+        Ok(ctx)
     }
 }
 

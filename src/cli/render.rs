@@ -58,8 +58,7 @@ impl Render {
         if self.output.is_none() {
             request.downloads = LockMode::Offline;
         }
-        let online = self.recipe.online(session)?;
-        let ctx = online.build_context();
+        let ctx = self.recipe.online(session)?;
         let images = registry_args::run(async {
             let planning = plans(&request, Purpose::Dockerfile, None, &ctx);
             Ok(planning.await?.images)

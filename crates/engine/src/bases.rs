@@ -18,10 +18,11 @@ use wincimg_windows::compat::HostBuild;
 use super::error::SharedError;
 use super::plans::{HostGroups, PlannedBase};
 
-/// Resolves bases, and caches the results.
+/// Resolves bases, and caches the results. Clones share them.
+#[derive(Clone)]
 pub struct BaseSearch {
     registry: RegistryClient,
-    found: Mutex<HashMap<Key, Arc<OnceCell<BaseSearchResult>>>>,
+    found: Arc<Mutex<HashMap<Key, Arc<OnceCell<BaseSearchResult>>>>>,
 }
 
 /// Query of a base: its name, hosts and match.
@@ -60,7 +61,7 @@ impl BaseSearch {
     pub fn new(registry: &RegistryClient) -> Self {
         Self {
             registry: registry.clone(),
-            found: Mutex::default(),
+            found: Arc::default(),
         }
     }
 

@@ -35,20 +35,20 @@ use super::publication::Publication;
 use super::unserved::{UnservedHost, served};
 
 /// Services that requests are carried out with.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct BuildContext<'a> {
     /// The client for all registries.
-    pub registry: &'a RegistryClient,
+    pub registry: RegistryClient,
     /// Resolver of bases.
-    pub bases: &'a BaseSearch,
+    pub bases: BaseSearch,
     /// Provider of the contents of bases.
-    pub library: &'a BaseFactsProvider,
+    pub library: BaseFactsProvider,
     /// Cache of downloads.
-    pub downloads: &'a Downloads,
+    pub downloads: Downloads,
     /// Cache of the diff IDs of layers written in earlier runs.
-    pub remembered: &'a DiffIdCache,
+    pub remembered: DiffIdCache,
     /// Display of running transfers.
-    pub progress: &'a Arc<dyn Progress>,
+    pub progress: Arc<dyn Progress>,
     /// Receiver of notes and warnings.
     pub reporter: &'a dyn Reporter,
 }
@@ -112,7 +112,7 @@ pub async fn build(
 ) -> Result<DeliveryReport, BoxError> {
     // Reports a mistake in the recipe or its folder before a registry is contacted.
     request.check(ctx)?;
-    prefetch_tags(&target, &request.hosts, ctx.registry);
+    prefetch_tags(&target, &request.hosts, &ctx.registry);
     // The matching bases, and a plan on each.
     let mut planned = request.plan(ctx).await?;
     planned.set_aside_conflicts(&target, ctx).await?;
@@ -165,7 +165,7 @@ impl BuildRequest {
         // One host alone has nothing to continue with.
         let is_whole = self.all_or_nothing || self.hosts.len() == 1;
         let plan = async |hosts: &[TargetHost]| {
-            let images = self.on_bases(hosts, ctx.bases).await;
+            let images = self.on_bases(hosts, &ctx.bases).await;
             let images = images.inspect_err(|error| {
                 if let Some(error) = search(error) {
                     report_searched_tags(error, ctx.reporter);

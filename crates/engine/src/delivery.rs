@@ -185,10 +185,10 @@ fn delivery_error(location: &Location, source: impl Into<BoxError>) -> Problem {
 }
 
 impl<'a> Delivery<'a> {
-    pub(crate) fn new(target: &'a DeliveryTarget<'a>, ctx: &BuildContext<'a>) -> Self {
+    pub(crate) fn new(target: &'a DeliveryTarget<'a>, ctx: &'a BuildContext<'_>) -> Self {
         Self {
-            registry: ctx.registry,
-            progress: Arc::clone(ctx.progress),
+            registry: &ctx.registry,
+            progress: Arc::clone(&ctx.progress),
             target,
         }
     }

@@ -313,7 +313,7 @@ impl HybridBuild<'_> {
         for repository in self.steps.cache.iter().cloned().chain(more) {
             let reference = repository.reference(tag)?;
             let place = Location::Registry(reference.clone());
-            let found = Source::find(&place, false, self.ctx.registry).await?;
+            let found = Source::find(&place, false, &self.ctx.registry).await?;
             let Some((source, Document::Manifest(manifest))) = found else {
                 continue;
             };

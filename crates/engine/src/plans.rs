@@ -284,12 +284,12 @@ impl BuildRequest {
         hosts.iter().enumerate().map(plan_for).collect()
     }
 
-    fn image_extractor<'a>(&'a self, ctx: &BuildContext<'a>) -> ImageExtractor<'a> {
+    fn image_extractor<'a>(&'a self, ctx: &'a BuildContext<'_>) -> ImageExtractor<'a> {
         ImageExtractor::new(
             &self.base_registry,
             self.matched,
-            ctx.registry,
-            ctx.progress,
+            &ctx.registry,
+            &ctx.progress,
         )
     }
 

@@ -91,7 +91,7 @@ impl PlannedBuild<'_> {
         }
         let index = TargetIndex {
             tag: target.naming.index_tag(),
-            existing: &target.existing_versions(ctx.registry).await?,
+            existing: &target.existing_versions(&ctx.registry).await?,
             command: &repeated_without_index,
             all_or_nothing: false,
         };

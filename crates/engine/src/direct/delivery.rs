@@ -35,7 +35,7 @@ pub(crate) async fn deliver_directly(
         streams: streams.clone(),
     };
     let making = async {
-        let made = build_images(publication, &assemble, ctx.progress).await?;
+        let made = build_images(publication, &assemble, &ctx.progress).await?;
         let made = made.into_iter().map(Box::new);
         Ok(made.map(BuiltImage::Assembled).collect())
     };
@@ -61,7 +61,7 @@ pub(crate) async fn assemble_directly(
         cancelled: Arc::clone(&cancelled.0),
         ..AssembleOptions::default()
     };
-    build_images(publication, &assemble, ctx.progress).await
+    build_images(publication, &assemble, &ctx.progress).await
 }
 
 /// Streams of the layers of a publication: to its first registry.
@@ -100,7 +100,7 @@ fn held(
         images.to_vec(),
         ctx.remembered.clone(),
         ctx.registry.clone(),
-        Arc::clone(ctx.progress),
+        Arc::clone(&ctx.progress),
     ))
 }
 

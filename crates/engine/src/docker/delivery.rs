@@ -38,7 +38,7 @@ pub(crate) async fn deliver_by_docker(
     let engine = DockerEngine {
         daemon: &daemon,
         info: &info,
-        registry: ctx.registry,
+        registry: &ctx.registry,
         options: docker,
         named_after: target.named_after.clone(),
         pushes: target.registry().is_some(),

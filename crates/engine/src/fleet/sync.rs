@@ -56,7 +56,7 @@ pub enum SyncMode {
 #[derive(Clone, Copy)]
 pub struct SyncOptions<'a> {
     /// Services of builds; bases are resolved again in each sync.
-    pub ctx: BuildContext<'a>,
+    pub ctx: &'a BuildContext<'a>,
     /// Registry of base images, unless the file sets one.
     pub base_registry: &'a BaseRegistry,
     /// Documents to attach to built images.
@@ -83,7 +83,7 @@ pub async fn sync(
         run,
         mode,
         nodes,
-        bases: BaseSearch::new(run.ctx.registry),
+        bases: BaseSearch::new(&run.ctx.registry),
         reached: RegistryReachability::default(),
         printed: Mutex::default(),
         builds: Semaphore::new(MAX_BUILDS),
@@ -165,9 +165,9 @@ impl SyncContext<'_> {
             about: Some(entry.label()),
         };
         let ctx = BuildContext {
-            bases: &self.bases,
+            bases: self.bases.clone(),
             reporter: &dedup,
-            ..self.run.ctx
+            ..self.run.ctx.clone()
         };
         let nodes = self.nodes.iter().filter(|node| entry.matches(node));
         // A list's images are for the usual architecture.
@@ -204,7 +204,7 @@ impl SyncContext<'_> {
     async fn check_registry(&self, reference: &Reference) -> Result<(), ReportedError> {
         let reached = self
             .reached
-            .check(self.run.ctx.registry, reference.registry());
+            .check(&self.run.ctx.registry, reference.registry());
         reached.await
     }
 
@@ -231,7 +231,7 @@ impl SyncContext<'_> {
         };
         self.check_registry(&reference).await?;
         let request = self.request(entry, named, design, hosts);
-        let standing = TagContents::read(ctx.registry, &reference);
+        let standing = TagContents::read(&ctx.registry, &reference);
         let (standing, planned) = tokio::join!(standing, request.plan(ctx));
         let (standing, mut planned) = (standing?, planned?);
         let command = |host: &TargetHost| {

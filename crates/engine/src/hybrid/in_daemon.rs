@@ -19,7 +19,7 @@ impl HybridBuild<'_> {
     /// Makes the image below a segment, with its layers here.
     pub(super) async fn make_below(&self, planned: &PlannedImage) -> Result<PlannedBase, BoxError> {
         let naming = NamingOptions::tagged(NAME, "windows-base");
-        if planned.base.source(self.ctx.registry).await?.is_none() {
+        if planned.base.source(&self.ctx.registry).await?.is_none() {
             return Err(no_place(NO_STORE));
         }
         let publication = Publication::new(std::slice::from_ref(planned), &naming)?;

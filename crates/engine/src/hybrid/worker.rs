@@ -169,7 +169,7 @@ impl DockerWorker {
         let engine = DockerEngine {
             daemon: &self.daemon,
             info: &self.info,
-            registry: ctx.registry,
+            registry: &ctx.registry,
             options: DockerBuildOptions {
                 arguments: self.arguments(build.segment),
                 ..self.options.clone()

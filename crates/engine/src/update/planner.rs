@@ -60,7 +60,7 @@ impl Planner<'_> {
             is_shared, wanted, ..
         } = *self.request;
         let sharing = HostGroups::new(builds, is_shared, wanted);
-        let bases = self.ctx.bases;
+        let bases = &self.ctx.bases;
         let searching = bases.by_name(&old.named, &sharing.asked_for, wanted);
         let found = searching.await?;
         let (base, place) = sharing.base_for(host.build, &found);
