@@ -48,7 +48,7 @@ use super::command_context::Session;
 use super::document_args::DocumentArgs;
 use super::error::Failure;
 use super::output::{ReviewFormat, write_annotations, write_json, write_result};
-use super::recipe_args::{DockerfileArgs, RecipeArgs, ResolvedRequest, key_and_value};
+use super::recipe_args::{DockerfileArgs, RecipeArgs, key_and_value};
 use super::registry_args;
 use super::{CommandOutcome, complete};
 use crate::report::extended;
@@ -181,11 +181,7 @@ impl Build {
         let arguments = self.daemon.arguments();
         let names = self.recipe.names_set(&arguments);
         let wanted = self.recipe.read(&self.dockerfile, &arguments, session)?;
-        let ResolvedRequest {
-            mut request,
-            left_out,
-            nodes,
-        } = wanted;
+        let (mut request, hosts) = wanted;
         let created = source_date_epoch()?;
         request.engine = self.engine;
         request.is_shared = !self.tags.no_index;
@@ -203,9 +199,8 @@ impl Build {
             docker: self.daemon.options(),
             daemon_flags: self.daemon_flags(&request.design),
         };
-        let online = self.recipe.online(session)?;
-        session.cache.enable_document_cache(&online.registry);
-        let ctx = online.build_context();
+        let ctx = self.recipe.online(session)?;
+        session.cache.enable_document_cache(&ctx.registry);
         let today = Zoned::now().date();
         let pushed_to = naming.registry.clone().filter(|_| self.push);
         let target = DeliveryTarget {
@@ -222,24 +217,25 @@ impl Build {
             documents: self
                 .documents
                 .to_options(request.design.source(), names, created),
-            review: &|outlooks| check_served(outlooks, &nodes, today, session),
+            review: &|outlooks| check_served(outlooks, &hosts.nodes, today, session),
         };
         registry_args::run(async {
             if self.dry_run {
-                let planning = plans(&mut request, Purpose::Rehearsal, Some(&target), &ctx);
-                let (images, failed) = planning.await?;
+                let planning = plans(&request, Purpose::Rehearsal, Some(&target), &ctx);
+                let planned = planning.await?;
+                let failed = &planned.unserved;
                 if request.daemon_stages().is_some() {
                     session
                         .note("the daemon runs the instructions: the plan contains only the base");
                 }
                 let steps = request.windows.as_ref();
                 let place = steps.and_then(|steps| steps.place(&request.options));
-                self.print_plans(&images, place.as_deref(), &failed, &left_out)?;
-                return Ok(report_failed(&failed, session));
+                self.print_plans(&planned.images, place.as_deref(), failed, &hosts.left_out)?;
+                return Ok(report_failed(failed, session));
             }
-            let delivered = build(&mut request, target, &ctx).await?;
+            let delivered = build(&request, target, &ctx).await?;
             self.write_files(&delivered)?;
-            self.print(&delivered, &left_out, session)?;
+            self.print(&delivered, &hosts.left_out, session)?;
             Ok(report_failed(&delivered.failed, session))
         })
     }

@@ -222,13 +222,10 @@ impl CheckCompat {
         let details = Details::missing(&rollout);
         if !details.is_empty() && !self.offline {
             images::add_details(&details, &mut request.images, &self.connection, session)?;
-            rollout = Rollout::new(&request);
+            rollout.set_images(request.images.clone());
         }
         rollout.what_if = what_if;
-        rollout.as_it_is = as_it_is.map(|nodes| {
-            let request = request.clone();
-            Rollout::new(&RolloutRequest { nodes, ..request }).count_outcomes()
-        });
+        rollout.as_it_is = as_it_is.map(|nodes| Rollout::on(nodes, &request).count_outcomes());
         let tags = if self.offline {
             TagsByRepository::default()
         } else {

@@ -3,8 +3,11 @@
 
 use clap::{Args, Subcommand};
 
-use super::{Command, contents, delete, images, init, inspect, mirror, render, try_image, update};
-use super::{base, convert, copy, sbom, scan};
+use super::command_context::Session;
+use super::error::Failure;
+use super::{Command, CommandOutcome};
+use super::{base, contents, convert, copy, delete, images, init, inspect};
+use super::{mirror, render, sbom, scan, try_image, update};
 
 /// Write, list, convert and render recipes
 #[derive(Debug, Args)]
@@ -50,11 +53,11 @@ impl Recipe {
     wincimg image update repo.mylan.k8s:8888/web:1.4 --kube --push")]
 pub(super) struct Image {
     #[command(subcommand)]
-    command: ImageCommand,
+    pub(super) command: ImageCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum ImageCommand {
+pub(super) enum ImageCommand {
     Inspect(Box<inspect::Inspect>),
     Ls(Box<contents::Ls>),
     Cp(Box<contents::Cp>),
@@ -74,27 +77,47 @@ enum ImageCommand {
     Base(Box<base::Base>),
 }
 
-impl Image {
-    /// Returns the equivalent ungrouped command.
-    pub(super) fn into_command(self) -> Command {
-        match self.command {
-            ImageCommand::Inspect(command) => Command::Inspect(*command),
-            ImageCommand::Ls(command) => Command::Ls(*command),
-            ImageCommand::Cp(command) => Command::Cp(*command),
-            ImageCommand::Diff(command) => Command::Diff(*command),
-            ImageCommand::Sbom(command) => Command::Sbom(*command),
-            ImageCommand::Scan(command) => Command::Scan(*command),
-            ImageCommand::Export(command) => Command::Export(*command),
-            ImageCommand::Delete(command) => Command::Delete(command),
-            ImageCommand::Push(command) => Command::Push(command),
-            ImageCommand::Copy(command) => Command::Copy(command),
-            ImageCommand::Tag(command) => Command::Tag(command),
-            ImageCommand::Digest(command) => Command::Digest(command),
-            ImageCommand::Manifest(command) => Command::Manifest(command),
-            ImageCommand::Mirror(command) => Command::Mirror(*command),
-            ImageCommand::Update(command) => Command::Update(command),
-            ImageCommand::Try(command) => Command::Try(*command),
-            ImageCommand::Base(command) => Command::Base(*command),
+/// Hides the top-level name of a command of images, but for the most common ones.
+pub(super) fn hide_grouped(command: clap::Command) -> clap::Command {
+    let name = command.get_name();
+    let is_grouped = ImageCommand::has_subcommand(name) && !["copy", "push"].contains(&name);
+    let hides = is_grouped || command.is_hide_set();
+    command.hide(hides)
+}
+
+impl ImageCommand {
+    /// Returns true if it compares versions of Windows with the table of updates.
+    pub(super) fn reads_updates(&self) -> bool {
+        matches!(
+            self,
+            Self::Base(_)
+                | Self::Inspect(_)
+                | Self::Mirror(_)
+                | Self::Sbom(_)
+                | Self::Scan(_)
+                | Self::Update(_)
+        )
+    }
+
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+        match self {
+            Self::Inspect(command) => command.run(session),
+            Self::Ls(command) => command.run(session),
+            Self::Cp(command) => command.run(session),
+            Self::Diff(command) => command.run(session),
+            Self::Sbom(command) => command.run(session),
+            Self::Scan(command) => command.run(session),
+            Self::Export(command) => command.run(session),
+            Self::Push(command) => command.run(session),
+            Self::Copy(command) => command.run(session),
+            Self::Tag(command) => command.run(session),
+            Self::Delete(command) => command.run(session),
+            Self::Digest(command) => command.run(session),
+            Self::Manifest(command) => command.run(session),
+            Self::Mirror(command) => command.run(session),
+            Self::Update(command) => command.run(session),
+            Self::Try(command) => command.run(session),
+            Self::Base(command) => command.run(session),
         }
     }
 }

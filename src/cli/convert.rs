@@ -17,7 +17,7 @@ use super::build::image_name;
 use super::command_context::Session;
 use super::error::{Failure, NEEDS_WINDOWS};
 use super::output::{ReviewFormat, write_annotations, write_json, write_result};
-use super::recipe_args::{DockerfileArgs, RecipeArgs, ResolvedRequest, build_arguments};
+use super::recipe_args::{DockerfileArgs, RecipeArgs, build_arguments};
 use super::{CommandOutcome, registry_args};
 use crate::report::Annotation;
 
@@ -64,7 +64,7 @@ impl Convert {
         }
         let arguments = build_arguments(&self.arguments);
         let wanted = self.recipe.read(&self.dockerfile, &arguments, session)?;
-        let ResolvedRequest { request, .. } = wanted;
+        let (request, _) = wanted;
         let Some(stages) = request.design.stages() else {
             let problem = anyhow!("the input is already a recipe: expected a Dockerfile");
             return Err(Failure::usage(problem).hint("name a Dockerfile, or a folder with one"));
@@ -73,20 +73,17 @@ impl Convert {
             Some(file) => file.parent().unwrap_or(Path::new("")),
             None => request.design.context(),
         };
-        let online = self.recipe.online(session)?;
-        let ctx = online.build_context();
-        let mut supply = request.downloads(&ctx)?;
+        let ctx = self.recipe.online(session)?;
         let planned = registry_args::run(async {
-            let mut images = request.plan(&ctx).await?;
-            let finishing = request.finish(&mut images, Purpose::Layers, &mut supply, &ctx);
-            finishing.await?;
-            Ok(images)
+            let mut planned = request.plan(&ctx).await?;
+            let supply = planned.finish(Purpose::Layers, &ctx).await?;
+            Ok((planned.images, supply))
         });
         let of_repository = repository_name(stages.file());
         let name = self.name.as_deref().or(of_repository.as_deref());
         let mut needs_windows = false;
         let converted = match planned {
-            Ok(images) => {
+            Ok((images, supply)) => {
                 let convert = |image: &PlannedImage| {
                     let conversion = Conversion {
                         name: name.unwrap_or(request.design.name()),

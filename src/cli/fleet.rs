@@ -19,7 +19,7 @@ use super::command_context::Session;
 use super::document_args::DocumentArgs;
 use super::error::{COULD_NOT, Failure};
 use super::hosts::HostArgs;
-use super::online_context::Online;
+use super::online_context::online;
 use super::output::{write_json, write_result};
 use super::recipe_args::InstallerArgs;
 use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
@@ -165,10 +165,10 @@ impl CommonArgs {
             fleet = fleet.part(shard);
         }
         let nodes = self.nodes(session)?;
-        let online = Online::new(&self.connection, session)?;
+        let ctx = online(&self.connection, session)?;
         let created = source_date_epoch()?;
         let run = SyncOptions {
-            ctx: online.build_context(),
+            ctx: &ctx,
             base_registry: &self.base.base_registry,
             documents: &documents.to_options(None, Vec::new(), created),
             created,

@@ -73,7 +73,8 @@ pub(crate) use scan::{ScanReport, ScannedImage};
     max_term_width = 100,
     after_help = "Exit codes: 0 success, 1 the answer is no, 2 invalid usage, 3 failure, 4 requires \
     Windows, 130 and 143 interrupted.\n\
-        With --format json an error is an object on stdout too; docs/errors.md lists its codes."
+        With --format json an error is an object on stdout too; docs/errors.md lists its codes.",
+    mut_subcommands(command_groups::hide_grouped)
 )]
 struct Cli {
     #[command(flatten)]
@@ -104,67 +105,37 @@ struct GlobalArgs {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    #[command(hide = true)]
-    Base(base::Base),
     Build(Box<build::Build>),
     CheckCompat(check_compat::CheckCompat),
     Completions(completions::Completions),
     #[command(hide = true)]
     Convert(Box<convert::Convert>),
-    Copy(copy::Copy),
-    #[command(hide = true)]
-    Cp(contents::Cp),
-    #[command(hide = true)]
-    Delete(delete::Delete),
     Demo(demo::Demo),
-    #[command(hide = true)]
-    Diff(contents::Diff),
-    #[command(hide = true)]
-    Digest(copy::Digest),
     Doctor(doctor::Doctor),
-    #[command(hide = true)]
-    Export(contents::Export),
     Fleet(Box<fleet::FleetArgs>),
     #[command(hide = true)]
     Hotfix(hotfix::Hotfix),
     Image(command_groups::Image),
+    #[command(flatten)]
+    OfImage(command_groups::ImageCommand),
     #[command(hide = true)]
     Images(images::Images),
     #[command(hide = true)]
     Init(Box<init::Init>),
-    #[command(hide = true)]
-    Inspect(inspect::Inspect),
     Lint(lint::Lint),
     Login(login::Login),
     Logout(login::Logout),
-    #[command(hide = true)]
-    Ls(contents::Ls),
-    #[command(hide = true)]
-    Manifest(copy::Manifest),
-    #[command(hide = true)]
-    Mirror(mirror::Mirror),
     Node(Box<node::Node>),
-    Push(copy::Push),
     Recipe(command_groups::Recipe),
     #[command(hide = true)]
     Render(render::Render),
-    #[command(hide = true)]
-    Sbom(sbom::Sbom),
-    #[command(hide = true)]
-    Scan(scan::Scan),
-    #[command(hide = true)]
-    Tag(copy::Tag),
-    #[command(hide = true)]
-    Try(try_image::Try),
-    #[command(hide = true)]
-    Update(Box<update::Update>),
 }
 
 impl Command {
     /// The command itself, if it is one of a group.
     fn ungrouped(self) -> Self {
         match self {
-            Self::Image(group) => group.into_command(),
+            Self::Image(group) => Self::OfImage(group.command),
             Self::Recipe(group) => group.into_command(),
             Self::Node(node) => match node.into_hotfix() {
                 Ok(hotfix) => Self::Hotfix(hotfix),
@@ -175,69 +146,44 @@ impl Command {
     }
 
     fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
-        match self {
+        let reads_updates = match &self {
             // This command can refresh the table first.
             Self::Hotfix(_)
             | Self::Completions(_)
-            | Self::Copy(_)
-            | Self::Cp(_)
-            | Self::Delete(_)
             | Self::Demo(_)
-            | Self::Diff(_)
-            | Self::Digest(_)
-            | Self::Export(_)
             | Self::Images(_)
             | Self::Login(_)
             | Self::Logout(_)
-            | Self::Ls(_)
-            | Self::Manifest(_)
-            | Self::Node(_)
-            | Self::Push(_)
-            | Self::Tag(_)
-            | Self::Try(_) => {}
-            _ => {
-                updates::updates_table(session);
-            }
+            | Self::Node(_) => false,
+            Self::OfImage(command) => command.reads_updates(),
+            _ => true,
+        };
+        if reads_updates {
+            updates::updates_table(session);
         }
         let relies_on_updates = match &self {
             Self::Hotfix(hotfix) => hotfix.relies_on_newest(),
             _ => false,
         };
         let result = match self {
-            Self::Base(command) => command.run(session),
             Self::Build(command) => command.run(session),
             Self::CheckCompat(command) => command.run(session),
             Self::Completions(command) => command.run(),
             Self::Convert(command) => command.run(session),
-            Self::Copy(command) => command.run(session),
-            Self::Cp(command) => command.run(session),
-            Self::Delete(command) => command.run(session),
             Self::Demo(command) => command.run(),
-            Self::Diff(command) => command.run(session),
-            Self::Digest(command) => command.run(session),
             Self::Doctor(command) => command.run(session),
-            Self::Export(command) => command.run(session),
             Self::Fleet(command) => command.run(session),
             Self::Hotfix(command) => command.run(session),
-            Self::Image(command) => command.into_command().run(session),
-            Self::Recipe(command) => command.into_command().run(session),
+            Self::Image(group) => group.command.run(session),
+            Self::OfImage(command) => command.run(session),
             Self::Images(command) => command.run(),
             Self::Init(command) => command.run(session),
-            Self::Inspect(command) => command.run(session),
             Self::Lint(command) => command.run(session),
             Self::Login(command) => command.run(session),
             Self::Logout(command) => command.run(session),
-            Self::Ls(command) => command.run(session),
-            Self::Manifest(command) => command.run(session),
-            Self::Mirror(command) => command.run(session),
             Self::Node(command) => command.run(session),
-            Self::Push(command) => command.run(session),
+            Self::Recipe(group) => group.into_command().run(session),
             Self::Render(command) => command.run(session),
-            Self::Sbom(command) => command.run(session),
-            Self::Scan(command) => command.run(session),
-            Self::Tag(command) => command.run(session),
-            Self::Try(command) => command.run(session),
-            Self::Update(command) => command.run(session),
         };
         if result.is_ok() && relies_on_updates {
             updates::warn_if_stale(session, None);

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use clap::{Args, ValueHint};
 use wincimg_cluster::live::ClusterContext;
-use wincimg_cluster::nodes::Node;
 use wincimg_cluster::rollout::command_line;
 use wincimg_dockerfile::stages::StageReplacement;
+use wincimg_engine::build::BuildContext;
 use wincimg_engine::definition::{BuildDefinition, BuildInput, dockerfile_of};
 use wincimg_engine::notice::UPDATE_LOCK;
 use wincimg_engine::plans::BuildRequest;
@@ -21,7 +21,7 @@ use super::command_context::Session;
 use super::complete;
 use super::error::Failure;
 use super::hosts::{Builds, HostArgs};
-use super::online_context::Online;
+use super::online_context::online;
 use super::registry_args::{BaseRegistryArgs, RegistryArgs};
 
 /// The image definition and the hosts.
@@ -96,16 +96,6 @@ impl InstallerArgs {
     }
 }
 
-/// The arguments, read and checked as far as possible without a registry.
-pub(super) struct ResolvedRequest {
-    /// The definition, and the builds of Windows.
-    pub(super) request: BuildRequest,
-    /// Nodes without an image, because they do not report their version.
-    pub(super) left_out: Vec<String>,
-    /// Hosts that report their version.
-    pub(super) nodes: Vec<Node>,
-}
-
 impl RecipeArgs {
     /// A definition from only a Dockerfile and hosts.
     pub(super) fn of_dockerfile(
@@ -128,13 +118,14 @@ impl RecipeArgs {
         }
     }
 
-    /// Reads the recipe, or the Dockerfile with its build arguments, and the hosts.
+    /// Reads the recipe, or the Dockerfile with its build arguments, and the hosts; checks them as
+    /// far as possible without a registry.
     pub(super) fn read(
         &self,
         dockerfile: &DockerfileArgs,
         arguments: &[(String, String)],
         session: &Session,
-    ) -> Result<ResolvedRequest, Failure> {
+    ) -> Result<(BuildRequest, Builds), Failure> {
         let read = |architecture: Option<Architecture>| {
             let mut arguments = arguments.to_vec();
             if let Some(architecture) = architecture {
@@ -167,11 +158,7 @@ impl RecipeArgs {
         let matched = self.matched.wanted;
         let mut request = BuildRequest::new(design, hosts.targets(), base_registry, matched);
         request.noting = noting();
-        Ok(ResolvedRequest {
-            request,
-            left_out: hosts.left_out,
-            nodes: hosts.nodes,
-        })
+        Ok((request, hosts))
     }
 
     /// The architecture of the images: the given one, or that of the Dockerfile.
@@ -274,11 +261,11 @@ impl RecipeArgs {
         }
     }
 
-    /// Options for plans whose bases are read later.
-    pub(super) fn online<'s>(&self, session: &'s Session) -> Result<Online<'s>, Failure> {
-        let online = Online::new(&self.connection, session)?;
-        online.library.enable_prefetch();
-        Ok(online)
+    /// Services for plans whose bases are read later.
+    pub(super) fn online<'s>(&self, session: &'s Session) -> Result<BuildContext<'s>, Failure> {
+        let ctx = online(&self.connection, session)?;
+        ctx.library.enable_prefetch();
+        Ok(ctx)
     }
 }
 

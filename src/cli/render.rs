@@ -15,7 +15,7 @@ use wincimg_engine::plans::PlannedImage;
 use super::command_context::Session;
 use super::error::Failure;
 use super::output::{OutputFormat, write_json, write_result};
-use super::recipe_args::{DockerfileArgs, RecipeArgs, ResolvedRequest};
+use super::recipe_args::{DockerfileArgs, RecipeArgs};
 use super::{CommandOutcome, registry_args};
 
 /// Render an image's Dockerfile and build context
@@ -53,16 +53,15 @@ impl Render {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         self.recipe.refuse_dockerfile()?;
         let options = DockerfileArgs::default();
-        let ResolvedRequest { mut request, .. } = self.recipe.read(&options, &[], session)?;
+        let (mut request, _) = self.recipe.read(&options, &[], session)?;
         request.engine = Some(Engine::Docker);
         if self.output.is_none() {
             request.downloads = LockMode::Offline;
         }
-        let online = self.recipe.online(session)?;
-        let ctx = online.build_context();
+        let ctx = self.recipe.online(session)?;
         let images = registry_args::run(async {
-            let planning = plans(&mut request, Purpose::Dockerfile, None, &ctx);
-            Ok(planning.await?.0)
+            let planning = plans(&request, Purpose::Dockerfile, None, &ctx);
+            Ok(planning.await?.images)
         })?;
         let several = images.len() > 1;
         if several && self.output.is_none() && self.format == OutputFormat::Text {

@@ -32,7 +32,7 @@ use super::command_context::Session;
 use super::document_args::DocumentArgs;
 use super::error::Failure;
 use super::hosts::HostArgs;
-use super::online_context::Online;
+use super::online_context::online;
 use super::output::{OutputFormat, write_json, write_result};
 use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
 use super::{CommandOutcome, complete};
@@ -104,8 +104,7 @@ impl Update {
         check_output(self.output.as_ref(), "--push")?;
         let hosts = self.hosts.builds_of_images(session)?;
         let targets = hosts.targets();
-        let online = Online::new(&self.registry, session)?;
-        let ctx = online.build_context();
+        let ctx = online(&self.registry, session)?;
         let request = UpdateRequest {
             image: &image,
             hosts: &targets,
@@ -122,7 +121,7 @@ impl Update {
             let command = &repeated_without_index;
             let planning = update::plan_served(&request, &tag, is_whole, command, &ctx);
             let planned = planning.await;
-            for warning in online.library.take_warnings() {
+            for warning in ctx.library.take_warnings() {
                 session.warn(warning);
             }
             let (updates, failed) = planned.inspect_err(|error| {
@@ -269,7 +268,7 @@ fn reports(updates: &UpdatePlan) -> Vec<Value> {
                 "reference": base.label(),
                 "digest": base.digest(),
                 "os_version": base.version_text(),
-                "match": base.matched,
+                "match": base.match_name(),
             },
             "layers": update.own,
             "obstacles": update.verdict.obstacles(),

@@ -5,13 +5,13 @@ use std::io::Read;
 
 use serde::{Deserialize, Deserializer};
 use serde_path_to_error::Segment;
-use wincimg_common::diagnose::{Diagnose, Excerpt};
+use wincimg_common::diagnose::{Blame, Excerpt, Problem};
 use wincimg_windows::compat::{ContainerRuntime, HostBuild, WindowsEdition};
 use wincimg_windows::version::WindowsVersion;
 
 use super::null_is_default;
 use super::text::without_place;
-use super::yaml::{Document, SyntaxError, documents, excerpt};
+use super::yaml::{Document, documents, excerpt};
 
 /// Label with a node's operating system.
 pub(crate) const OS_LABEL: &str = "kubernetes.io/os";
@@ -108,39 +108,16 @@ pub struct NodeList {
     pub others: Vec<Node>,
 }
 
-/// Error of reading a list of nodes.
-#[derive(Debug, thiserror::Error, Diagnose)]
-#[diagnose(code = "cluster/nodes", blame = Request)]
-pub enum NodesError {
-    /// I/O error.
-    #[error("cannot read the node list")]
-    #[diagnose(code = "file/io", blame = Circumstances)]
-    Unreadable(#[source] std::io::Error),
-    /// The input is empty.
-    #[error("it is empty: expected a list of nodes")]
-    #[diagnose(hint = "kubectl may have failed: run `kubectl get nodes -o json` by itself")]
-    NoText,
-    /// Neither JSON nor YAML, incomplete, or a field has the wrong type.
-    #[error("line {line}, column {column}: {problem}; expected a list of nodes as JSON or YAML")]
-    #[diagnose(hint = "--nodes takes the output of: kubectl get nodes -o json (or -o yaml)", excerpt = Some((**excerpt).clone()))]
-    Malformed {
-        /// Counted from 1.
-        line: usize,
-        /// Counted from 1.
-        column: usize,
-        /// Message of the parser.
-        problem: String,
-        /// The line, with a mark below the word.
-        excerpt: Box<Excerpt>,
-    },
-    /// An object of another kind.
-    #[error("expected a list of nodes, found {0}")]
-    #[diagnose(hint = "--nodes takes the output of: kubectl get nodes -o json (or -o yaml)")]
-    OtherKind(String),
-    /// The list has no items.
-    #[error("the node list is empty")]
-    #[diagnose(hint = "kubectl may use another cluster: check `kubectl config current-context`")]
-    Empty,
+/// Error for an input that is no list of nodes.
+fn no_list(problem: impl Into<String>) -> Problem {
+    Problem::new("cluster/nodes", problem)
+        .blame(Blame::Request)
+        .hint("--nodes takes the output of: kubectl get nodes -o json (or -o yaml)")
+}
+
+/// Error for an object of another kind.
+fn other_kind(found: &str) -> Problem {
+    no_list(format!("expected a list of nodes, found {found}"))
 }
 
 #[derive(Deserialize)]
@@ -220,33 +197,33 @@ struct NodeInfo {
 }
 
 /// Reads lists of nodes, or single ones.
-pub fn read_nodes(mut source: impl Read) -> Result<NodeList, NodesError> {
+pub fn read_nodes(mut source: impl Read) -> Result<NodeList, Problem> {
     let mut text = String::new();
     source
         .read_to_string(&mut text)
-        .map_err(NodesError::Unreadable)?;
+        .map_err(|error| Problem::new("file/io", "cannot read the node list").source(error))?;
     if text.trim().is_empty() {
-        return Err(NodesError::NoText);
+        return Err(no_list("it is empty: expected a list of nodes")
+            .hint("kubectl may have failed: run `kubectl get nodes -o json` by itself"));
     }
     let mut list = NodeList::default();
     for document in read_documents(&text)? {
         for item in document.into_nodes()? {
             match item.kind.as_deref() {
                 None | Some("Node") => list.add(item),
-                Some(kind) => {
-                    return Err(NodesError::OtherKind(format!("an item of kind {kind:?}")));
-                }
+                Some(kind) => return Err(other_kind(&format!("an item of kind {kind:?}"))),
             }
         }
     }
     if list.windows.is_empty() && list.others.is_empty() {
-        return Err(NodesError::Empty);
+        return Err(no_list("the node list is empty")
+            .hint("kubectl may use another cluster: check `kubectl config current-context`"));
     }
     Ok(list)
 }
 
 impl NodeDocument {
-    fn into_nodes(self) -> Result<Vec<NodeObject>, NodesError> {
+    fn into_nodes(self) -> Result<Vec<NodeObject>, Problem> {
         match (self.kind.as_deref(), self.items) {
             (Some("Node"), None) => Ok(vec![NodeObject {
                 kind: None,
@@ -255,20 +232,22 @@ impl NodeDocument {
                 status: self.status,
             }]),
             (None | Some("List" | "NodeList"), Some(items)) => Ok(items),
-            (Some("List" | "NodeList"), None) => {
-                Err(NodesError::OtherKind("a list without items".to_owned()))
-            }
-            (Some(kind), _) => Err(NodesError::OtherKind(format!("kind {kind:?}"))),
-            (None, None) => Err(NodesError::OtherKind(
-                "an object without kind and items".to_owned(),
-            )),
+            (Some("List" | "NodeList"), None) => Err(other_kind("a list without items")),
+            (Some(kind), _) => Err(other_kind(&format!("kind {kind:?}"))),
+            (None, None) => Err(other_kind("an object without kind and items")),
         }
     }
 }
 
 /// Parses the documents of a text. JSON as kubectl prints it is read without its irrelevant fields,
 /// everything else as a whole.
-fn read_documents(text: &str) -> Result<Vec<NodeDocument>, NodesError> {
+fn read_documents(text: &str) -> Result<Vec<NodeDocument>, Problem> {
+    let malformed = |line, column, problem: &str, excerpt| {
+        no_list(format!(
+            "line {line}, column {column}: {problem}; expected a list of nodes as JSON or YAML"
+        ))
+        .excerpt(Some(excerpt))
+    };
     if text.trim_start().starts_with('{') {
         let mut json = serde_json::Deserializer::from_str(text);
         match serde_path_to_error::deserialize(&mut json) {
@@ -276,30 +255,14 @@ fn read_documents(text: &str) -> Result<Vec<NodeDocument>, NodesError> {
             Err(error) if error.inner().is_data() => {
                 let inner = error.inner();
                 let (line, column) = (inner.line(), inner.column());
-                return Err(NodesError::Malformed {
-                    line,
-                    column,
-                    problem: without_place(&error.to_string()).to_owned(),
-                    excerpt: Box::new(excerpt(text, line, column)),
-                });
+                let (problem, excerpt) = (error.to_string(), excerpt(text, line, column));
+                return Err(malformed(line, column, without_place(&problem), excerpt));
             }
             _ => {}
         }
     }
-    let malformed = |line, column, problem, excerpt| NodesError::Malformed {
-        line,
-        column,
-        problem,
-        excerpt: Box::new(excerpt),
-    };
-    let read = documents(text).map_err(
-        |SyntaxError {
-             line,
-             column,
-             problem,
-             excerpt,
-         }| { malformed(line, column, problem, excerpt) },
-    )?;
+    let read = documents(text)
+        .map_err(|error| malformed(error.line, error.column, &error.problem, error.excerpt))?;
     let objects = read.documents.into_iter();
     let objects = objects.filter(|document| !document.value.is_null());
     objects
@@ -310,9 +273,9 @@ fn read_documents(text: &str) -> Result<Vec<NodeDocument>, NodesError> {
                 item_lines,
             } = document;
             let wrong =
-                |line, problem| malformed(line, 1, problem, Excerpt::at_place(text, line, 1));
+                |line, problem: &str| malformed(line, 1, problem, Excerpt::at_place(text, line, 1));
             if !value.is_object() {
-                return Err(wrong(line, "found plain text or a list".to_owned()));
+                return Err(wrong(line, "found plain text or a list"));
             }
             serde_path_to_error::deserialize(value).map_err(|error| {
                 let mut path = error.path().iter();
@@ -324,7 +287,7 @@ fn read_documents(text: &str) -> Result<Vec<NodeDocument>, NodesError> {
                     }
                     _ => None,
                 };
-                wrong(item.unwrap_or(line), error.to_string())
+                wrong(item.unwrap_or(line), &error.to_string())
             })
         })
         .collect()
@@ -432,7 +395,7 @@ impl Node {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<NodeList, NodesError> {
+    fn read(text: &str) -> Result<NodeList, Problem> {
         read_nodes(text.as_bytes())
     }
 

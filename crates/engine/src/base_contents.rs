@@ -121,8 +121,7 @@ fn bases(images: &[PlannedImage], purpose: Purpose) -> Vec<(PlannedBase, BaseReq
         .map(|image| (image.ground(), image.plan.base_requirements()));
     let of_stages = images.iter().flat_map(|image| image.stages.required());
     for (planned, mut needs) in own.chain(of_stages) {
-        let is_stored =
-            planned.reference.is_some() || planned.local.is_some() || planned.interim.is_some();
+        let is_stored = planned.place.is_some() || planned.interim.is_some();
         if !is_stored || planned.os_version.is_none() {
             continue;
         }

@@ -8,7 +8,8 @@ use tokio::sync::OnceCell;
 use wincimg_common::diagnose::BoxError;
 use wincimg_common::lock;
 use wincimg_inspect::bases::{
-    BaseMatch, BaseRegistry, BaseRepository, HostProcessBase, LocalBase, NamedBase, Resolution,
+    BaseMatch, BaseRegistry, BaseRepository, HostProcessBase, LocalBase, NamedBase, RejectedTag,
+    Resolution,
 };
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::Location;
@@ -17,44 +18,42 @@ use wincimg_windows::compat::HostBuild;
 use super::error::SharedError;
 use super::plans::{HostGroups, PlannedBase};
 
-/// Resolves bases, and caches the results.
+/// Resolves bases, and caches the results. Clones share them.
+#[derive(Clone)]
 pub struct BaseSearch {
     registry: RegistryClient,
-    found: Mutex<HashMap<Key, Arc<OnceCell<BaseSearchResult>>>>,
+    found: Arc<Mutex<HashMap<Key, Arc<OnceCell<BaseSearchResult>>>>>,
 }
 
-/// Query of a base: its name, registry, hosts and match.
-type Key = (Name, BaseRegistry, Vec<HostBuild>, BaseMatch);
+/// Query of a base: its name, hosts and match.
+type Key = (Name, Vec<HostBuild>, BaseMatch);
 
-/// The name of a base, as written.
+/// The name of a base.
 #[derive(PartialEq, Eq, Hash)]
 enum Name {
-    /// In a recipe.
-    Recipe(String),
-    /// In a Dockerfile.
-    Dockerfile(String),
+    /// As a recipe names it, of a registry.
+    Recipe(String, BaseRegistry),
+    /// As a Dockerfile or an image names it.
+    Named(NamedBase),
 }
 
 /// Cached result of a query.
-type BaseSearchResult = Result<ResolvedBases, SharedError>;
+type BaseSearchResult = Result<Vec<FoundBase>, SharedError>;
 
-/// Resolved bases.
+/// A base, and the tags that were skipped because they contradict their images.
 #[derive(Debug, Clone)]
-pub enum ResolvedBases {
-    /// A Windows image for each host, in their order.
-    OfHosts(Vec<Resolution>),
-    /// One image without Windows, for all hosts.
-    HostProcess(Box<HostProcessBase>),
+pub(super) struct FoundBase {
+    pub(super) base: PlannedBase,
+    pub(super) set_aside: Vec<RejectedTag>,
 }
 
-/// Query of a base.
-pub(super) struct BaseQuery<'a> {
-    /// Registry to search.
-    pub(super) registry: &'a BaseRegistry,
-    /// Hosts that need a base.
-    pub(super) hosts: &'a [HostBuild],
-    /// Required match with the host's version.
-    pub(super) matched: BaseMatch,
+impl From<Resolution> for FoundBase {
+    fn from(found: Resolution) -> Self {
+        Self {
+            base: found.base.into(),
+            set_aside: found.set_aside,
+        }
+    }
 }
 
 impl BaseSearch {
@@ -62,30 +61,38 @@ impl BaseSearch {
     pub fn new(registry: &RegistryClient) -> Self {
         Self {
             registry: registry.clone(),
-            found: Mutex::default(),
+            found: Arc::default(),
         }
     }
 
-    /// The base named by a recipe.
+    /// The base named by a recipe for each host; one without Windows inside serves any.
     pub(super) async fn for_recipe(
         &self,
         name: &str,
-        wanted: &BaseQuery<'_>,
-    ) -> Result<ResolvedBases, BoxError> {
+        registry: &BaseRegistry,
+        hosts: &[HostBuild],
+        matched: BaseMatch,
+    ) -> Result<Vec<FoundBase>, BoxError> {
         let search = async {
-            let found = HostProcessBase::find(name, wanted.registry, &self.registry).await?;
+            let found = HostProcessBase::find(name, registry, &self.registry).await?;
             if let Some(found) = found {
-                return Ok(ResolvedBases::HostProcess(Box::new(found)));
+                let found = FoundBase {
+                    base: found.into(),
+                    set_aside: Vec::new(),
+                };
+                return Ok(vec![found; hosts.len().max(1)]);
             }
-            let repository = wanted.registry.repository(name)?;
-            let bases = BaseRepository::open_for(&self.registry, &repository, wanted.hosts).await?;
-            let bases = bases.with_single_flavour(wanted.hosts, wanted.matched)?;
-            let searches = wanted.hosts.iter();
-            let searches = searches.map(|host| bases.resolve(*host, wanted.matched));
-            Ok(ResolvedBases::OfHosts(try_join_all(searches).await?))
+            let repository = registry.repository(name)?;
+            let bases = BaseRepository::open_for(&self.registry, &repository, hosts).await?;
+            let bases = bases.with_single_flavour(hosts, matched)?;
+            let searches = hosts.iter();
+            let searches = searches.map(|host| bases.resolve(*host, matched));
+            let found = try_join_all(searches).await?;
+            Ok(found.into_iter().map(FoundBase::from).collect())
         };
-        let name = Name::Recipe(name.to_owned());
-        self.resolve_once(name, wanted, Box::pin(search)).await
+        let name = Name::Recipe(name.to_owned(), registry.clone());
+        let key = (name, hosts.to_vec(), matched);
+        self.resolve_once(key, Box::pin(search)).await
     }
 
     /// The bases on which a recipe's images for these hosts are built, in their order.
@@ -97,35 +104,25 @@ impl BaseSearch {
     ) -> Result<Vec<PlannedBase>, BoxError> {
         let matched = BaseMatch::Nearest;
         let sharing = HostGroups::new(hosts.to_vec(), true, matched);
-        let wanted = BaseQuery {
-            registry,
-            hosts: &sharing.asked_for,
-            matched,
-        };
-        let found = self.for_recipe(name, &wanted).await?;
-        let bases = hosts.iter().map(|host| match &found {
-            ResolvedBases::OfHosts(found) => sharing.base_for(*host, found).0,
-            ResolvedBases::HostProcess(found) => PlannedBase::from((**found).clone()),
-        });
+        let searching = self.for_recipe(name, registry, &sharing.asked_for, matched);
+        let found = searching.await?;
+        let bases = hosts.iter().map(|host| sharing.base_for(*host, &found).0);
         Ok(bases.collect())
     }
 
-    /// The base of that name in a Dockerfile.
+    /// The base of that name for each host.
     pub(super) async fn by_name(
         &self,
-        text: &str,
         named: &NamedBase,
-        wanted: &BaseQuery<'_>,
-    ) -> Result<Vec<Resolution>, BoxError> {
+        hosts: &[HostBuild],
+        matched: BaseMatch,
+    ) -> Result<Vec<FoundBase>, BoxError> {
         let search = async {
-            let found = named.resolve(&self.registry, wanted.hosts, wanted.matched);
-            Ok(ResolvedBases::OfHosts(found.await?))
+            let found = named.resolve(&self.registry, hosts, matched).await?;
+            Ok(found.into_iter().map(FoundBase::from).collect())
         };
-        let name = Name::Dockerfile(text.to_owned());
-        match self.resolve_once(name, wanted, Box::pin(search)).await? {
-            ResolvedBases::OfHosts(found) => Ok(found),
-            ResolvedBases::HostProcess(_) => Ok(Vec::new()),
-        }
+        let key = (Name::Named(named.clone()), hosts.to_vec(), matched);
+        self.resolve_once(key, Box::pin(search)).await
     }
 
     /// The base of a layout or archive for a host.
@@ -141,16 +138,9 @@ impl BaseSearch {
 
     async fn resolve_once(
         &self,
-        name: Name,
-        wanted: &BaseQuery<'_>,
-        search: impl Future<Output = Result<ResolvedBases, BoxError>>,
-    ) -> Result<ResolvedBases, BoxError> {
-        let BaseQuery {
-            registry,
-            hosts,
-            matched,
-        } = wanted;
-        let key = (name, (*registry).clone(), hosts.to_vec(), *matched);
+        key: Key,
+        search: impl Future<Output = Result<Vec<FoundBase>, BoxError>>,
+    ) -> Result<Vec<FoundBase>, BoxError> {
         let cell = {
             let mut found = lock(&self.found);
             Arc::clone(found.entry(key).or_default())

@@ -1,8 +1,9 @@
 //! From a request to delivered images: [`build`] runs all steps.
 //!
 //! Each step makes or completes a value: drafts, which need no network; a plan on each resolved
-//! base; the plans with the contents of their bases; tags; images; the delivery report. A caller
-//! that only needs plans runs the steps one by one.
+//! base; the plans with the contents of their bases; tags; images; the delivery report. A fleet
+//! leaves out what exists between the plan and the rest; an update has other plans, and the same
+//! steps around them.
 
 use std::sync::Arc;
 
@@ -17,12 +18,11 @@ use wincimg_layer::{Compression, DiffIdCache};
 use wincimg_oci::document::ManifestFormat;
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::Location;
-use wincimg_recipe::Plan;
 
 use super::base_contents::{Purpose, load_contents};
 use super::bases::BaseSearch;
 use super::buildkit::BuildkitAddress;
-use super::delivery::{DeliveryReport, DeliveryTarget, Destination, prefetch_tags};
+use super::delivery::{DeliveryReport, DeliveryTarget, prefetch_tags};
 use super::direct::deliver_directly;
 use super::docker::{DockerBuildOptions, deliver_by_docker};
 use super::downloads::DownloadSet;
@@ -30,25 +30,25 @@ use super::engine_choice::{Engine, EngineReason};
 use super::error::search;
 use super::hybrid::run_windows_steps;
 use super::notice::{Notice, notes, report_missing, report_planned, report_searched_tags};
-use super::plans::{BuildRequest, PlannedImage};
-use super::publication::{IndexMode, Publication};
-use super::unserved::UnservedHost;
+use super::plans::{BuildRequest, PlannedImage, TargetHost};
+use super::publication::Publication;
+use super::unserved::{UnservedHost, served};
 
 /// Services that requests are carried out with.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct BuildContext<'a> {
     /// The client for all registries.
-    pub registry: &'a RegistryClient,
+    pub registry: RegistryClient,
     /// Resolver of bases.
-    pub bases: &'a BaseSearch,
+    pub bases: BaseSearch,
     /// Provider of the contents of bases.
-    pub library: &'a BaseFactsProvider,
+    pub library: BaseFactsProvider,
     /// Cache of downloads.
-    pub downloads: &'a Downloads,
+    pub downloads: Downloads,
     /// Cache of the diff IDs of layers written in earlier runs.
-    pub remembered: &'a DiffIdCache,
+    pub remembered: DiffIdCache,
     /// Display of running transfers.
-    pub progress: &'a Arc<dyn Progress>,
+    pub progress: Arc<dyn Progress>,
     /// Receiver of notes and warnings.
     pub reporter: &'a dyn Reporter,
 }
@@ -87,98 +87,50 @@ impl EngineOptions {
     }
 }
 
-/// Plans of the requested images, with all that a purpose requires, and the hosts without one. With
-/// a target, its tag counts too.
-pub async fn plans(
-    request: &mut BuildRequest,
+/// Plans of the requested images, with all that a purpose requires. With a target, its tag counts
+/// too.
+pub async fn plans<'r>(
+    request: &'r BuildRequest,
     purpose: Purpose,
     target: Option<&DeliveryTarget<'_>>,
     ctx: &BuildContext<'_>,
-) -> Result<(Vec<PlannedImage>, Vec<UnservedHost>), BoxError> {
-    let mut supply = request.downloads(ctx)?;
-    request.check(&supply)?;
-    let (mut images, mut unserved) = request.plan_served(ctx).await?;
+) -> Result<PlannedBuild<'r>, BoxError> {
+    request.check(ctx)?;
+    let mut planned = request.plan(ctx).await?;
     if let Some(target) = target {
-        let serving = request.set_aside_conflicts(target, &mut images, &mut unserved, ctx);
-        serving.await?;
+        planned.set_aside_conflicts(target, ctx).await?;
     }
-    let finishing = request.finish(&mut images, purpose, &mut supply, ctx);
-    Box::pin(finishing).await?;
-    Ok((images, unserved))
+    Box::pin(planned.finish(purpose, ctx)).await?;
+    Ok(planned)
 }
 
 /// Builds the requested images, and delivers them to their target.
 pub async fn build(
-    request: &mut BuildRequest,
-    mut target: DeliveryTarget<'_>,
+    request: &BuildRequest,
+    target: DeliveryTarget<'_>,
     ctx: &BuildContext<'_>,
 ) -> Result<DeliveryReport, BoxError> {
     // Reports a mistake in the recipe or its folder before a registry is contacted.
-    let mut supply = request.downloads(ctx)?;
-    request.check(&supply)?;
-    prefetch_tags(&target, &request.hosts, ctx.registry);
+    request.check(ctx)?;
+    prefetch_tags(&target, &request.hosts, &ctx.registry);
     // The matching bases, and a plan on each.
-    let (mut images, mut unserved) = request.plan_served(ctx).await?;
-    let serving = request.set_aside_conflicts(&target, &mut images, &mut unserved, ctx);
-    serving.await?;
-    if images.is_empty() {
-        return Ok(DeliveryReport {
-            failed: unserved,
-            ..DeliveryReport::default()
-        });
-    }
-    // The missing images can join later.
-    if !unserved.is_empty() && target.naming.index == IndexMode::Several {
-        target.naming.index = IndexMode::Always;
-    }
-    let (engine, reason) = request.engine_for(images.iter().map(|image| &image.plan));
-    // The daemon of steps on Windows uses them, if there are such steps.
-    if request.windows.is_none() {
-        request.options.check_flags(engine)?;
-    }
-    // The downloads, and the required contents of the bases.
-    let finishing = request.finish(&mut images, engine.purpose(), &mut supply, ctx);
-    Box::pin(finishing).await?;
-    let running = run_windows_steps(request, &mut images, &mut supply, ctx);
-    Box::pin(running).await?;
-    if target.is_not_pushed() {
-        ctx.reporter.note(&Notice::NotPushed);
-    }
-    tracing::info!("engine {}: {reason}", engine.name());
-    // What will be published, before anything is built.
-    let publication = Publication::new(&images, &target.naming)?;
-    request.options.check(engine, &target)?;
-    let delivered = match engine {
-        Engine::Direct => {
-            if target.destinations.is_empty() {
-                let name = publication.name.replace('/', "-");
-                let folder = format!("./{name}-{}", publication.tag());
-                target.destinations.push(Destination::Layout(folder.into()));
-            }
-            let delivering = deliver_directly(&publication, &request.options, &target, ctx);
-            Box::pin(delivering).await?
-        }
-        Engine::Docker => {
-            target.flavour = None;
-            Box::pin(deliver_by_docker(
-                request,
-                &publication,
-                reason,
-                &target,
-                ctx,
-            ))
-            .await?
-        }
-    };
-    Ok(DeliveryReport {
-        failed: unserved,
-        ..delivered
-    })
+    let mut planned = request.plan(ctx).await?;
+    planned.set_aside_conflicts(&target, ctx).await?;
+    Box::pin(planned.make(target, ctx)).await
+}
+
+/// The planned images of a request, each on its base, and the hosts without one.
+pub struct PlannedBuild<'r> {
+    pub(crate) request: &'r BuildRequest,
+    /// The images, in the order of their hosts.
+    pub images: Vec<PlannedImage>,
+    /// Hosts without an image.
+    pub unserved: Vec<UnservedHost>,
 }
 
 impl BuildRequest {
     /// The files to download, as far as they are pinned or may be locked.
-    pub fn downloads(&self, ctx: &BuildContext<'_>) -> Result<DownloadSet, BoxError> {
+    fn downloads(&self, ctx: &BuildContext<'_>) -> Result<DownloadSet, BoxError> {
         let lock = self.design.lock()?;
         let store = ctx.downloads.clone();
         Ok(DownloadSet::new(
@@ -191,7 +143,8 @@ impl BuildRequest {
 
     /// Rejects what is wrong on any base: a recipe that cannot be filled in, downloads that are not
     /// pinned, what the engine cannot build.
-    pub fn check(&self, supply: &DownloadSet) -> Result<(), BoxError> {
+    fn check(&self, ctx: &BuildContext<'_>) -> Result<(), BoxError> {
+        let supply = self.downloads(ctx)?;
         let drafts = self.drafts()?;
         if let Some(recipe) = self.design.recipe() {
             for draft in &drafts {
@@ -199,35 +152,38 @@ impl BuildRequest {
                 supply.check(&wants)?;
             }
         }
-        let (engine, _) = self.engine_for(drafts.iter());
+        let (engine, _) = Engine::choose(self.engine, drafts.iter());
         for draft in &drafts {
             engine.check_buildable(draft)?;
         }
         Ok(())
     }
 
-    /// Resolves the bases and makes a plan on each; reports rejected tags.
-    pub async fn plan(&self, ctx: &BuildContext<'_>) -> Result<Vec<PlannedImage>, BoxError> {
-        let images = self.on_bases(ctx.bases).await.inspect_err(|error| {
-            if let Some(error) = search(error) {
-                report_searched_tags(error, ctx.reporter);
-            }
-        })?;
-        report_planned(&images, ctx.reporter);
-        Ok(images)
+    /// Resolves the bases and makes a plan on each; reports rejected tags. Hosts without a base are
+    /// set aside; if no host has one, or all are required, the first of them is the error.
+    pub async fn plan(&self, ctx: &BuildContext<'_>) -> Result<PlannedBuild<'_>, BoxError> {
+        // One host alone has nothing to continue with.
+        let is_whole = self.all_or_nothing || self.hosts.len() == 1;
+        let plan = async |hosts: &[TargetHost]| {
+            let images = self.on_bases(hosts, &ctx.bases).await;
+            let images = images.inspect_err(|error| {
+                if let Some(error) = search(error) {
+                    report_searched_tags(error, ctx.reporter);
+                }
+            })?;
+            report_planned(&images, ctx.reporter);
+            Ok(images)
+        };
+        let (images, unserved) = served(&self.hosts, is_whole, plan).await?;
+        Ok(PlannedBuild {
+            request: self,
+            images: images.unwrap_or_default(),
+            unserved,
+        })
     }
 
-    /// The engine that can build all of the images, and the reason for it.
-    pub(crate) fn engine_for<'a>(
-        &self,
-        plans: impl Iterator<Item = &'a Plan>,
-    ) -> (Engine, EngineReason) {
-        Engine::choose(self.engine, plans)
-    }
-
-    /// Fetches downloads, reads the required contents of the bases, and evaluates a Dockerfile on
-    /// them.
-    pub async fn finish(
+    /// Completes planned images, all at once or one after a step on Windows.
+    pub(crate) async fn finish(
         &self,
         images: &mut [PlannedImage],
         purpose: Purpose,
@@ -252,6 +208,76 @@ impl BuildRequest {
                 return Ok(());
             }
         }
+    }
+}
+
+impl PlannedBuild<'_> {
+    /// The engine that can build all of the images, and the reason for it.
+    pub(crate) fn engine(&self) -> (Engine, EngineReason) {
+        let plans = self.images.iter().map(|image| &image.plan);
+        Engine::choose(self.request.engine, plans)
+    }
+
+    /// Fetches downloads, reads the required contents of the bases, and evaluates a Dockerfile on
+    /// them. Returns the downloads.
+    pub async fn finish(
+        &mut self,
+        purpose: Purpose,
+        ctx: &BuildContext<'_>,
+    ) -> Result<DownloadSet, BoxError> {
+        let mut supply = self.request.downloads(ctx)?;
+        let finishing = self
+            .request
+            .finish(&mut self.images, purpose, &mut supply, ctx);
+        finishing.await?;
+        Ok(supply)
+    }
+
+    /// Makes the images, and delivers them to their target.
+    pub(crate) async fn make(
+        mut self,
+        target: DeliveryTarget<'_>,
+        ctx: &BuildContext<'_>,
+    ) -> Result<DeliveryReport, BoxError> {
+        if self.images.is_empty() {
+            return Ok(DeliveryReport {
+                failed: self.unserved,
+                ..DeliveryReport::default()
+            });
+        }
+        let request = self.request;
+        let (engine, reason) = self.engine();
+        // The daemon of steps on Windows uses them, if there are such steps.
+        if request.windows.is_none() {
+            request.options.check_flags(engine)?;
+        }
+        // The downloads, and the required contents of the bases.
+        let mut supply = Box::pin(self.finish(engine.purpose(), ctx)).await?;
+        let running = run_windows_steps(request, &mut self.images, &mut supply, ctx);
+        Box::pin(running).await?;
+        if target.is_not_pushed() {
+            ctx.reporter.note(&Notice::NotPushed);
+        }
+        tracing::info!("engine {}: {reason}", engine.name());
+        // What will be published, before anything is built. Missing images can join later.
+        let naming = target.naming.joinable(!self.unserved.is_empty());
+        let publication = Publication::new(&self.images, &naming)?;
+        request.options.check(engine, &target)?;
+        let target = target.for_engine(engine, &publication);
+        let delivered = match engine {
+            Engine::Direct => {
+                let delivering = deliver_directly(&publication, &request.options, &target, ctx);
+                Box::pin(delivering).await?
+            }
+            Engine::Docker => {
+                let delivering = deliver_by_docker(request, &publication, reason, &target, ctx);
+                Box::pin(delivering).await?
+            }
+        };
+        Ok(DeliveryReport {
+            failed: self.unserved,
+            ..delivered
+        })
     }
 }
 

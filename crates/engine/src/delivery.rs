@@ -37,6 +37,8 @@ use self::existing_tag::ExistingTag;
 pub use self::existing_tag::{TagPolicy, check_overwrite};
 use self::index::ExpectedIndex;
 pub use self::report::{DeliveredCopy, DeliveredImage, DeliveredIndex, DeliveryReport};
+use super::build::BuildContext;
+use super::engine_choice::Engine;
 use super::plans::TargetHost;
 use super::publication::{NamingOptions, PlannedTag, PlannedTagEntry, Publication};
 
@@ -59,7 +61,39 @@ pub struct DeliveryTarget<'a> {
     pub review: &'a TagValidator<'a>,
 }
 
-impl DeliveryTarget<'_> {
+impl<'a> DeliveryTarget<'a> {
+    /// One registry.
+    pub(crate) fn registry_only(
+        naming: NamingOptions,
+        registry: &RegistryPrefix,
+        review: &'a TagValidator<'a>,
+    ) -> Self {
+        Self {
+            naming,
+            destinations: vec![Destination::Registry(registry.clone())],
+            named_after: None,
+            flavour: None,
+            existing: TagPolicy::Replace,
+            documents: AttachmentOptions::default(),
+            review,
+        }
+    }
+
+    /// The target of images that an engine makes: without a destination, the direct engine writes a
+    /// layout, and what a daemon makes stays there. A daemon has its own format.
+    pub(crate) fn for_engine(mut self, engine: Engine, publication: &Publication<'_>) -> Self {
+        match engine {
+            Engine::Docker => self.flavour = None,
+            Engine::Direct if self.destinations.is_empty() => {
+                let name = publication.name.replace('/', "-");
+                let folder = format!("./{name}-{}", publication.tag());
+                self.destinations = vec![Destination::Layout(folder.into())];
+            }
+            Engine::Direct => {}
+        }
+        self
+    }
+
     /// The registry among the destinations.
     pub(crate) fn registry(&self) -> Option<&RegistryPrefix> {
         self.destinations.iter().find_map(|place| match place {
@@ -150,7 +184,15 @@ fn delivery_error(location: &Location, source: impl Into<BoxError>) -> Problem {
     Problem::context(format!("cannot deliver {location}"), source)
 }
 
-impl Delivery<'_> {
+impl<'a> Delivery<'a> {
+    pub(crate) fn new(target: &'a DeliveryTarget<'a>, ctx: &'a BuildContext<'_>) -> Self {
+        Self {
+            registry: &ctx.registry,
+            progress: Arc::clone(&ctx.progress),
+            target,
+        }
+    }
+
     /// Waits for an engine to build the images of a publication, in their order, and delivers them
     /// to every destination.
     pub(crate) async fn deliver<'m>(
@@ -374,7 +416,7 @@ impl Delivery<'_> {
                 let images = arrived.iter().zip(&publication.images);
                 let entries = images.map(|(arrived, image)| {
                     let mut entry = arrived.image.index_entry();
-                    entry.annotations.clone_from(&image.annotations);
+                    entry.annotations.clone_from(&image.planned.annotations);
                     entry
                 });
                 let made: Vec<_> = lines.zip(entries).collect();

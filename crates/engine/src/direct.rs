@@ -44,13 +44,6 @@ struct BaseSource<'a> {
     inside: &'a dyn BaseContents,
 }
 
-/// The engine that requires no Windows.
-pub(crate) struct DirectEngine {
-    options: AssembleOptions,
-    progress: Arc<dyn Progress>,
-    added: Arc<AddedLayers>,
-}
-
 /// An image with finished documents and its new layers.
 #[derive(Debug, Clone)]
 pub struct AssembledImage {
@@ -75,47 +68,44 @@ pub(super) struct ReusedLayers {
     pub(super) has_base: bool,
 }
 
-impl DirectEngine {
-    /// An engine with these options.
-    pub(crate) fn new(options: AssembleOptions, progress: Arc<dyn Progress>) -> Self {
-        Self {
-            options,
-            progress,
-            added: Arc::default(),
-        }
-    }
+/// Builds the images of a publication concurrently; identical layers are written once.
+async fn build_images(
+    publication: &Publication<'_>,
+    options: &AssembleOptions,
+    progress: &Arc<dyn Progress>,
+) -> Result<Vec<AssembledImage>, BoxError> {
+    let added = Arc::default();
+    let images = publication.images.iter();
+    let making = images.map(|image| make_one(image.planned, options, &added, progress));
+    try_join_all(making).await
+}
 
-    /// Builds the images of a publication concurrently; identical layers are written once.
-    pub(crate) async fn build_images(
-        &self,
-        publication: &Publication<'_>,
-    ) -> Result<Vec<AssembledImage>, BoxError> {
-        let images = publication.images.iter();
-        try_join_all(images.map(|image| self.make_one(image.planned))).await
-    }
-
-    /// Compression and hashing would block the network, so they run on a thread of their own.
-    async fn make_one(&self, image: &PlannedImage) -> Result<AssembledImage, BoxError> {
-        let plan = image.plan.clone();
-        let ground = image.ground();
-        let base = ground.image.clone();
-        let inside = Arc::clone(&ground.inside);
-        let options = self.options.clone();
-        let added = Arc::clone(&self.added);
-        let progress = Arc::clone(&self.progress);
-        let name = name_of(&plan);
-        let work = move || {
-            let base = BaseSource {
-                image: &base,
-                inside: inside.as_ref(),
-            };
-            assemble(&plan, base, &options, &added, progress.as_ref())
+/// Compression and hashing would block the network, so they run on a thread of their own.
+async fn make_one(
+    image: &PlannedImage,
+    options: &AssembleOptions,
+    added: &Arc<AddedLayers>,
+    progress: &Arc<dyn Progress>,
+) -> Result<AssembledImage, BoxError> {
+    let plan = image.plan.clone();
+    let ground = image.ground();
+    let base = ground.image.clone();
+    let inside = Arc::clone(&ground.inside);
+    let options = options.clone();
+    let added = Arc::clone(added);
+    let progress = Arc::clone(progress);
+    let name = name_of(&plan);
+    let work = move || {
+        let base = BaseSource {
+            image: &base,
+            inside: inside.as_ref(),
         };
-        let done = tokio::task::spawn_blocking(work).await;
-        let stopped = || Problem::new("build/failed", "a thread stopped before the image was made");
-        done.unwrap_or_else(|_| Err(stopped().into()))
-            .map_err(|error| not_built(name, error))
-    }
+        assemble(&plan, base, &options, &added, progress.as_ref())
+    };
+    let done = tokio::task::spawn_blocking(work).await;
+    let stopped = || Problem::new("build/failed", "a thread stopped before the image was made");
+    done.unwrap_or_else(|_| Err(stopped().into()))
+        .map_err(|error| not_built(name, error))
 }
 
 /// Label of a plan's image in progress reports.

@@ -25,19 +25,18 @@ use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::{Reference, repository_of};
 use wincimg_oci::store::{Location, Source};
 use wincimg_recipe::{Instructions, Plan};
-use wincimg_registry::UnknownBase;
 
 use self::in_daemon::{NOT_KEPT, no_place};
 use self::key::segment_key;
 use self::worker::{WindowsBuild, WindowsWorker, Worker};
 use crate::base_contents::{Purpose, load_contents};
 use crate::build::{BuildContext, EngineOptions};
-use crate::delivery::{AttachmentOptions, DeliveryTarget, Destination, TagPolicy};
+use crate::delivery::DeliveryTarget;
 use crate::direct::deliver_directly;
 use crate::downloads::DownloadSet;
 use crate::notice::{LineSpan, Notice};
-use crate::plans::{BuildRequest, PlannedBase, PlannedImage, StageBases};
-use crate::publication::{IndexMode, NamingOptions, Publication, TagStyle};
+use crate::plans::{BuildRequest, PlannedBase, PlannedImage};
+use crate::publication::{NamingOptions, Publication};
 
 /// Name of the engine in reports.
 pub(crate) const HYBRID: &str = "hybrid";
@@ -248,19 +247,11 @@ impl HybridBuild<'_> {
             let problem = format!("the image {:?} below a step is not known", segment.base);
             return Err(Problem::new("internal/segment", problem).into());
         };
-        let mut planned = PlannedImage {
-            host: image.host.clone(),
-            base: base.clone(),
-            plan: image
-                .host
-                .as_ref()
-                .map_or_else(Plan::default, |host| base.plan_of(&image.plan.name, host)),
-            stages: StageBases::default(),
-            set_aside: Vec::new(),
-            windows: None,
-        };
+        let host = image.host.as_ref();
+        let plan = host.map_or_else(Plan::default, |host| base.plan_of(&image.plan.name, host));
+        let mut planned = PlannedImage::new(host.cloned(), base.clone(), plan);
         // A base in no registry is pushed as it is, or loaded.
-        let is_placed = base.reference.is_some() || base.interim.is_some();
+        let is_placed = base.reference().is_some() || base.interim.is_some();
         let unpushed = (!is_placed).then(|| Instructions {
             steps: Vec::new(),
             container: base.image.config().config.clone(),
@@ -271,12 +262,14 @@ impl HybridBuild<'_> {
         };
         below.downloads_mut().for_each(|file| supply.resolve(file));
         planned.plan.instructions = Some(below);
+        let images = std::slice::from_mut(&mut planned);
+        load_contents(images, Purpose::Layers, self.ctx).await?;
         planned.base = match &self.steps.cache {
             Some(cache) => {
-                let reference = self.push_below(cache, &mut planned, segment).await?;
+                let reference = self.push_below(cache, &planned, segment).await?;
                 self.read(&reference, base).await?
             }
-            None => self.make_below(&mut planned).await?,
+            None => self.make_below(&planned).await?,
         };
         Ok(planned)
     }
@@ -285,35 +278,20 @@ impl HybridBuild<'_> {
     async fn push_below(
         &self,
         cache: &CacheRepository,
-        planned: &mut PlannedImage,
+        planned: &PlannedImage,
         segment: &WindowsSegment,
     ) -> Result<Reference, BoxError> {
-        let images = std::slice::from_mut(planned);
-        load_contents(images, Purpose::Layers, self.ctx).await?;
         // The same tag in the next build, whose unchanged layers are then not written again.
         let stage = format!(
             "{} {} {:?}",
-            images[0].base.digest(),
+            planned.base.digest(),
             segment.stage,
             segment.id
         );
         let tag = format!("windows-base-{}", digits(&sha256(stage.as_bytes())));
-        let naming = NamingOptions {
-            name: cache.name.clone(),
-            tag: Some(tag.clone()),
-            index: IndexMode::Several,
-            style: TagStyle::default(),
-        };
-        let publication = Publication::new(images, &naming)?;
-        let target = DeliveryTarget {
-            naming,
-            destinations: vec![Destination::Registry(cache.registry.clone())],
-            named_after: Some(cache.registry.clone()),
-            flavour: None,
-            existing: TagPolicy::Replace,
-            documents: AttachmentOptions::default(),
-            review: &|_| Ok(()),
-        };
+        let naming = NamingOptions::tagged(&cache.name, &tag);
+        let publication = Publication::new(std::slice::from_ref(planned), &naming)?;
+        let target = DeliveryTarget::registry_only(naming, &cache.registry, &|_| Ok(()));
         let options = &self.request.options;
         let delivering = deliver_directly(&publication, options, &target, self.ctx);
         let delivered = Box::pin(delivering).await?;
@@ -335,7 +313,7 @@ impl HybridBuild<'_> {
         for repository in self.steps.cache.iter().cloned().chain(more) {
             let reference = repository.reference(tag)?;
             let place = Location::Registry(reference.clone());
-            let found = Source::find(&place, false, self.ctx.registry).await?;
+            let found = Source::find(&place, false, &self.ctx.registry).await?;
             let Some((source, Document::Manifest(manifest))) = found else {
                 continue;
             };
@@ -343,7 +321,9 @@ impl HybridBuild<'_> {
             if is_on(&image, &below.image) {
                 let digest = image.digest();
                 let reference = repository.reference(&format!("{tag}@{digest}"))?;
-                return Ok(Some(with_image(below, reference, image)));
+                return Ok(Some(
+                    below.with_image(Some(Location::Registry(reference)), image),
+                ));
             }
         }
         Ok(None)
@@ -366,7 +346,8 @@ impl HybridBuild<'_> {
             let problem = format!("{reference} does not have the layers of {base} below its own");
             return Err(Problem::new("daemon/other-base", problem).into());
         }
-        Ok(with_image(below, reference.clone(), image))
+        let place = Location::Registry(reference.clone());
+        Ok(below.with_image(Some(place), image))
     }
 
     /// Error for a segment that failed, with the line of the Dockerfile.
@@ -425,16 +406,4 @@ fn lines_of(segment: &WindowsSegment) -> LineSpan {
 fn is_on(image: &Image, below: &Image) -> bool {
     let own = &image.config().rootfs.diff_ids;
     own.starts_with(&below.config().rootfs.diff_ids) && image.config().os == below.config().os
-}
-
-/// The image of a repository, for the same hosts as the one below.
-fn with_image(below: &PlannedBase, reference: Reference, image: Image) -> PlannedBase {
-    PlannedBase {
-        reference: Some(reference),
-        local: None,
-        interim: None,
-        image,
-        inside: Arc::new(UnknownBase),
-        ..below.clone()
-    }
 }

@@ -72,7 +72,10 @@ impl BuildRequest {
                 "edition": EDITION,
                 "shared": shared,
                 "lock": lock,
-                "compression": format!("{compression:?}"),
+                "compression": match compression {
+                    Compression::Gzip => "Gzip",
+                    Compression::Zstd => "Zstd",
+                },
                 "base": image.base.digest(),
                 "bases": bases,
                 "host": plan.host_build.filter(|_| self.design.uses_host_version()),

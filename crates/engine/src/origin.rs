@@ -85,7 +85,7 @@ impl Origin {
     /// The labels of an image on a base.
     pub(crate) fn labels(&self, base: &PlannedBase) -> BTreeMap<String, String> {
         // A base that wincimg makes itself is in no registry.
-        let reference = base.reference.as_ref();
+        let reference = base.reference();
         let name = reference.map(|_| (BASE_NAME, base.display_name()));
         let digest = reference.map(|_| (BASE_DIGEST, base.digest().to_string()));
         let source = self.source.clone().map(|url| (SOURCE, url));

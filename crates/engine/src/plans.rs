@@ -24,15 +24,12 @@ use stages::EvaluationPass;
 pub use stages::StageBases;
 use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_dockerfile::stages::{Stages, WindowsInputs};
-use wincimg_inspect::bases::{
-    BaseMatch, BaseRegistry, HostProcessBase, NamedBase, RejectedTag, Resolution,
-};
+use wincimg_inspect::bases::{BaseMatch, BaseRegistry, HostProcessBase, NamedBase, RejectedTag};
 use wincimg_oci::store::Location;
 use wincimg_recipe::{DownloadRequests, FileSource, Plan, PlanBase, Recipe};
 use wincimg_registry::{KeyPath, Presence, Root};
-use wincimg_windows::compat::HostBuild;
 
-use super::bases::{BaseQuery, BaseSearch, ResolvedBases};
+use super::bases::{BaseSearch, FoundBase};
 use super::build::{BuildContext, EngineOptions};
 use super::definition::{BuildDefinition, DefinitionKind};
 use super::downloads::{DownloadSet, LockMode};
@@ -86,9 +83,24 @@ pub struct PlannedImage {
     pub set_aside: Vec<RejectedTag>,
     /// The image that the plan's instructions are on, if Windows made one on the base.
     pub(crate) windows: Option<PlannedBase>,
+    /// Annotations of its entry in an index.
+    pub(crate) annotations: BTreeMap<String, String>,
 }
 
 impl PlannedImage {
+    /// An image of one stage.
+    pub(crate) fn new(host: Option<TargetHost>, base: PlannedBase, plan: Plan) -> Self {
+        Self {
+            host,
+            base,
+            plan,
+            stages: StageBases::default(),
+            set_aside: Vec::new(),
+            windows: None,
+            annotations: BTreeMap::new(),
+        }
+    }
+
     /// The image that the plan's layers are on: what Windows made of the base, or the base.
     pub(crate) fn ground(&self) -> &PlannedBase {
         self.windows.as_ref().unwrap_or(&self.base)
@@ -170,34 +182,31 @@ impl BuildRequest {
     /// each host.
     pub(crate) async fn on_bases(
         &self,
+        hosts: &[TargetHost],
         search: &BaseSearch,
     ) -> Result<Vec<PlannedImage>, BoxError> {
-        let recipe = match &self.design.made_by {
-            DefinitionKind::Recipe(recipe) => recipe,
+        let sharing = self.sharing(hosts);
+        let (recipe, wanted) = match &self.design.made_by {
+            DefinitionKind::Recipe(recipe) => (recipe, &sharing.asked_for),
             DefinitionKind::Dockerfile(stages) => {
-                return self.stages_on_bases(stages, search).await;
+                return self.stages_on_bases(stages, hosts, &sharing, search).await;
             }
         };
         let base = recipe.base(&self.design.settings())?;
-        let sharing = self.sharing();
-        let wanted = self.wanted_of(&sharing.asked_for);
-        let found = if recipe.has_base_image() {
+        let mut found = if recipe.has_base_image() {
             let named = self.base_registry.parse_dockerfile_name(&base)?;
-            ResolvedBases::OfHosts(search.by_name(&base, &named, &wanted).await?)
+            search.by_name(&named, wanted, self.matched).await?
         } else {
-            search.for_recipe(&base, &wanted).await?
+            let searching = search.for_recipe(&base, &self.base_registry, wanted, self.matched);
+            searching.await?
         };
-        let mut found = match found {
-            ResolvedBases::OfHosts(found) => found,
-            ResolvedBases::HostProcess(found) => {
-                let base = PlannedBase::from(*found);
-                let images = self.hosts_or_any();
-                return images
-                    .map(|host| self.planned(recipe, base.clone(), host, Vec::new()))
-                    .collect();
-            }
-        };
-        self.hosts
+        if hosts.is_empty() {
+            return found
+                .into_iter()
+                .map(|found| self.planned(recipe, found.base, None, found.set_aside))
+                .collect();
+        }
+        hosts
             .iter()
             .map(|host| {
                 let (base, place) = sharing.base_for(host.build, &found);
@@ -212,14 +221,23 @@ impl BuildRequest {
     async fn stages_on_bases(
         &self,
         stages: &Stages,
+        hosts: &[TargetHost],
+        sharing: &HostGroups,
         search: &BaseSearch,
     ) -> Result<Vec<PlannedImage>, BoxError> {
-        let sharing = self.sharing();
-        let wanted = self.wanted_of(&sharing.asked_for);
         let names = stages.bases();
-        let finding = names
-            .iter()
-            .map(|name| self.find_stage_base(name, stages, search, &wanted));
+        let finding = names.iter().map(async |name| {
+            if stages.is_local(name) {
+                let place = name.parse()?;
+                let reading = hosts.iter();
+                let reading = reading.map(|host| search.local(&place, host.build, self.matched));
+                return Ok(StageBaseFound::Local(try_join_all(reading).await?));
+            }
+            let base = self.base_registry.parse_dockerfile_name(name)?;
+            let searching = search.by_name(&base, &sharing.asked_for, self.matched);
+            let found = searching.await?;
+            Ok::<_, BoxError>(StageBaseFound::Named(base, found))
+        });
         let mut found = try_join_all(finding).await?;
         let plan_for = |(index, host): (usize, &TargetHost)| {
             let mut planned = BTreeMap::new();
@@ -258,42 +276,20 @@ impl BuildRequest {
             };
             self.add_labels(&mut plan, &base);
             Ok(PlannedImage {
-                host: Some(host.clone()),
-                base,
-                plan,
                 stages: on_bases,
                 set_aside,
-                windows: None,
+                ..PlannedImage::new(Some(host.clone()), base, plan)
             })
         };
-        self.hosts.iter().enumerate().map(plan_for).collect()
+        hosts.iter().enumerate().map(plan_for).collect()
     }
 
-    /// Finds a base of a Dockerfile for all hosts.
-    async fn find_stage_base(
-        &self,
-        name: &str,
-        stages: &Stages,
-        search: &BaseSearch,
-        wanted: &BaseQuery<'_>,
-    ) -> Result<StageBaseFound, BoxError> {
-        if stages.is_local(name) {
-            let place = name.parse()?;
-            let hosts = self.hosts.iter().map(|host| host.build);
-            let reading = hosts.map(|host| search.local(&place, host, self.matched));
-            return Ok(StageBaseFound::Local(try_join_all(reading).await?));
-        }
-        let base = self.base_registry.parse_dockerfile_name(name)?;
-        let found = search.by_name(name, &base, wanted).await?;
-        Ok(StageBaseFound::Named(base, found))
-    }
-
-    fn image_extractor<'a>(&'a self, ctx: &BuildContext<'a>) -> ImageExtractor<'a> {
+    fn image_extractor<'a>(&'a self, ctx: &'a BuildContext<'_>) -> ImageExtractor<'a> {
         ImageExtractor::new(
             &self.base_registry,
             self.matched,
-            ctx.registry,
-            ctx.progress,
+            &ctx.registry,
+            &ctx.progress,
         )
     }
 
@@ -392,16 +388,8 @@ impl BuildRequest {
         labels
     }
 
-    fn wanted_of<'a>(&'a self, hosts: &'a [HostBuild]) -> BaseQuery<'a> {
-        BaseQuery {
-            registry: &self.base_registry,
-            hosts,
-            matched: self.matched,
-        }
-    }
-
-    fn sharing(&self) -> HostGroups {
-        let builds = self.hosts.iter().map(|host| host.build);
+    fn sharing(&self, hosts: &[TargetHost]) -> HostGroups {
+        let builds = hosts.iter().map(|host| host.build);
         HostGroups::new(builds.collect(), self.is_shared, self.matched)
     }
 
@@ -462,7 +450,7 @@ impl BuildRequest {
             path: None,
             ..PlanBase::default()
         };
-        for host in self.hosts_or_any() {
+        for host in hosts_or_any(&self.hosts) {
             let version = host.map(|host| host.build.version);
             let draft = recipe.plan(base.clone(), version, settings)?;
             check_base(&draft)?;
@@ -472,12 +460,6 @@ impl BuildRequest {
             }
         }
         Ok(drafts)
-    }
-
-    /// The hosts, or one `None` for any.
-    fn hosts_or_any(&self) -> impl Iterator<Item = Option<&TargetHost>> {
-        let any = self.hosts.is_empty().then_some(None);
-        self.hosts.iter().map(Some).chain(any)
     }
 
     /// Fills in the recipe for one base and one host.
@@ -494,14 +476,16 @@ impl BuildRequest {
         check_architecture(&plan, &base)?;
         self.add_labels(&mut plan, &base);
         Ok(PlannedImage {
-            host: host.cloned(),
-            base,
-            plan,
-            stages: StageBases::default(),
             set_aside,
-            windows: None,
+            ..PlannedImage::new(host.cloned(), base, plan)
         })
     }
+}
+
+/// The hosts, or one `None` for any.
+fn hosts_or_any(hosts: &[TargetHost]) -> impl Iterator<Item = Option<&TargetHost>> {
+    let any = hosts.is_empty().then_some(None);
+    hosts.iter().map(Some).chain(any)
 }
 
 /// Rejects a plan that requires Windows on a base without it.
@@ -536,7 +520,7 @@ fn check_architecture(plan: &Plan, base: &PlannedBase) -> Result<(), Problem> {
 /// A base of a Dockerfile.
 enum StageBaseFound {
     /// Of a registry, for each group of hosts.
-    Named(NamedBase, Vec<Resolution>),
+    Named(NamedBase, Vec<FoundBase>),
     /// Of a layout or archive, for each host.
     Local(Vec<PlannedBase>),
 }

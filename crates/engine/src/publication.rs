@@ -78,8 +78,6 @@ pub struct TaggedImage<'a> {
     pub(crate) for_hosts: Vec<&'a PlannedImage>,
     /// Its tag.
     pub tag: String,
-    /// Annotations of its entry in an index.
-    pub annotations: BTreeMap<String, String>,
 }
 
 impl<'a> Publication<'a> {
@@ -97,7 +95,6 @@ impl<'a> Publication<'a> {
                 }
                 None => images.push(TaggedImage {
                     tag: String::new(),
-                    annotations: BTreeMap::new(),
                     for_hosts: vec![planned],
                     planned,
                 }),
@@ -141,6 +138,28 @@ impl<'a> TaggedImage<'a> {
 }
 
 impl NamingOptions {
+    /// The name and tag of a single image.
+    pub(crate) fn tagged(name: &str, tag: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            tag: Some(tag.to_owned()),
+            index: IndexMode::Several,
+            style: TagStyle::default(),
+        }
+    }
+
+    /// The same with an index over a single image too, if others can join it.
+    pub(crate) fn joinable(&self, can_be_joined: bool) -> Self {
+        let index = match self.index {
+            IndexMode::Several if can_be_joined => IndexMode::Always,
+            mode => mode,
+        };
+        Self {
+            index,
+            ..self.clone()
+        }
+    }
+
     /// The tags to be written if each of these hosts gets a base of its exact version.
     pub(crate) fn likely_tags(&self, hosts: &[TargetHost]) -> BTreeSet<String> {
         let known = hosts.iter().map(|host| host.build);

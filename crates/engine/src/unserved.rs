@@ -6,14 +6,14 @@ use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_inspect::bases::ResolveError;
-use wincimg_windows::compat::{HostBuild, generation};
+use wincimg_windows::compat::generation;
 use wincimg_windows::version::WindowsVersion;
 
-use crate::build::BuildContext;
+use crate::build::{BuildContext, PlannedBuild};
 use crate::delivery::DeliveryTarget;
 use crate::error::search;
 use crate::fleet::ReportedError;
-use crate::plans::{BuildRequest, PlannedImage, TargetHost};
+use crate::plans::{PlannedImage, TargetHost};
 use crate::publication::IndexMode;
 
 /// A host without an image, and the reason.
@@ -36,88 +36,66 @@ impl Serialize for UnservedHost {
     }
 }
 
-/// The host without a matching base, if that is the error.
-pub(crate) fn host_without_base(error: &BoxError) -> Option<HostBuild> {
-    match search(error)? {
-        ResolveError::NothingFits(nothing) => Some(nothing.host),
-        _ => None,
-    }
-}
-
-/// Moves the hosts of a build to those without an image. Returns the error if they are not among
-/// the hosts.
-pub(crate) fn set_aside(
-    hosts: &mut Vec<TargetHost>,
-    build: HostBuild,
-    error: BoxError,
-    unserved: &mut Vec<UnservedHost>,
-) -> Result<(), BoxError> {
-    let (own, others): (Vec<_>, Vec<_>) = std::mem::take(hosts)
-        .into_iter()
-        .partition(|host| host.build == build);
-    *hosts = others;
-    if own.is_empty() {
-        return Err(error);
-    }
-    let error = ReportedError::from(error);
-    unserved.extend(own.into_iter().map(|host| UnservedHost {
-        host,
-        error: error.clone(),
-    }));
-    Ok(())
-}
-
-impl BuildRequest {
-    /// Plans the images of all hosts that have a base. The others leave the request and are
-    /// returned; if no host has one, or all are required, the first of them is the error.
-    pub async fn plan_served(
-        &mut self,
-        means: &BuildContext<'_>,
-    ) -> Result<(Vec<PlannedImage>, Vec<UnservedHost>), BoxError> {
-        let mut unserved = Vec::new();
-        loop {
-            let error = match self.plan(means).await {
-                Ok(images) => return Ok((images, unserved)),
-                Err(error) => error,
-            };
-            let without = host_without_base(&error);
-            let is_only = self.hosts.len() == 1 && unserved.is_empty();
-            let Some(without) = without.filter(|_| !self.all_or_nothing && !is_only) else {
-                return Err(error);
-            };
-            set_aside(&mut self.hosts, without, error, &mut unserved)?;
-            if self.hosts.is_empty() {
-                return Ok((Vec::new(), unserved));
-            }
+/// Plans for the hosts that have a base; no plan if none has one. The others are set aside with
+/// the reason, unless all are required.
+pub(crate) async fn served<P>(
+    requested: &[TargetHost],
+    all_or_nothing: bool,
+    plan: impl AsyncFn(&[TargetHost]) -> Result<P, BoxError>,
+) -> Result<(Option<P>, Vec<UnservedHost>), BoxError> {
+    let mut hosts = requested.to_vec();
+    let mut unserved = Vec::new();
+    loop {
+        let error = match plan(&hosts).await {
+            Ok(planned) => return Ok((Some(planned), unserved)),
+            Err(error) => error,
+        };
+        let without = match search(&error) {
+            Some(ResolveError::NothingFits(nothing)) if !all_or_nothing => nothing.host,
+            _ => return Err(error),
+        };
+        let (own, others): (Vec<_>, Vec<_>) =
+            hosts.into_iter().partition(|host| host.build == without);
+        if own.is_empty() {
+            return Err(error);
+        }
+        let error = ReportedError::from(error);
+        unserved.extend(own.into_iter().map(|host| UnservedHost {
+            host,
+            error: error.clone(),
+        }));
+        hosts = others;
+        if hosts.is_empty() {
+            return Ok((None, unserved));
         }
     }
 }
 
-impl BuildRequest {
-    /// Moves the hosts whose images the index cannot have to those without an image, unless all are
-    /// required. The tags of the target are read only if there are such hosts.
+impl PlannedBuild<'_> {
+    /// Sets aside the hosts whose images the index of a target cannot have, unless all are required.
+    /// The tags of the target are read only if there are such hosts.
     pub(crate) async fn set_aside_conflicts(
         &mut self,
         target: &DeliveryTarget<'_>,
-        images: &mut Vec<PlannedImage>,
-        unserved: &mut Vec<UnservedHost>,
-        means: &BuildContext<'_>,
+        ctx: &BuildContext<'_>,
     ) -> Result<(), BoxError> {
-        if target.naming.index == IndexMode::Never || self.all_or_nothing {
+        if target.naming.index == IndexMode::Never || self.request.all_or_nothing {
             return Ok(());
         }
-        let planned = || images.iter().filter_map(PlannedImage::host_and_version);
-        if index_conflicts(planned(), &[]).is_empty() {
+        let planned = self
+            .images
+            .iter()
+            .filter_map(PlannedImage::host_and_version);
+        if index_conflicts(planned, &[]).is_empty() {
             return Ok(());
         }
         let index = TargetIndex {
             tag: target.naming.index_tag(),
-            existing: &target.existing_versions(means.registry).await?,
+            existing: &target.existing_versions(&ctx.registry).await?,
             command: &repeated_without_index,
+            all_or_nothing: false,
         };
-        index.set_aside_conflicts(images, |image| image, unserved);
-        let is_served = |host: &TargetHost| unserved.iter().all(|other| other.host != *host);
-        self.hosts.retain(is_served);
+        index.set_aside_conflicts(&mut self.images, |image| image, &mut self.unserved)?;
         Ok(())
     }
 }
@@ -136,6 +114,8 @@ pub(crate) struct TargetIndex<'a> {
     pub(crate) existing: &'a [WindowsVersion],
     /// Command that publishes a host's image outside the index.
     pub(crate) command: &'a (dyn Fn(&TargetHost) -> String + Sync),
+    /// True if a host that it cannot serve is an error.
+    pub(crate) all_or_nothing: bool,
 }
 
 impl TargetIndex<'_> {
@@ -145,19 +125,24 @@ impl TargetIndex<'_> {
         images: &mut Vec<T>,
         planned: impl Fn(&T) -> &PlannedImage,
         unserved: &mut Vec<UnservedHost>,
-    ) {
+    ) -> Result<(), Problem> {
         let hosts = images.iter().map(&planned);
         let conflicts = index_conflicts(
             hosts.filter_map(PlannedImage::host_and_version),
             self.existing,
         );
         for conflict in conflicts {
+            let error = self.conflict_error(&conflict);
+            if self.all_or_nothing {
+                return Err(error);
+            }
             images.retain(|image| planned(image).host.as_ref() != Some(&conflict.host));
             unserved.push(UnservedHost {
-                error: ReportedError::from(self.conflict_error(&conflict)),
+                error: ReportedError::from(error),
                 host: conflict.host,
             });
         }
+        Ok(())
     }
 
     /// Error for a host that the index cannot serve.
@@ -256,6 +241,8 @@ mod tests {
 
     use proptest::prelude::*;
     use proptest::test_runner::FileFailurePersistence;
+
+    use wincimg_windows::compat::HostBuild;
 
     use super::*;
 

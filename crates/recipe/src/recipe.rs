@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize as _;
-use toml::de::{DeString, DeTable, Deserializer};
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue, Deserializer};
 use wincimg_common::diagnose::{Blame, Diagnose, Excerpt, closest_match, line_and_column};
 use wincimg_common::files::{LARGEST_TEXT, read_text, similar_path};
 use wincimg_images::recipes;
@@ -488,6 +489,22 @@ impl RecipeOrigin {
     fn mistaken(&self, mistake: TomlError) -> RecipeError {
         self.error_at(mistake.offset, mistake.problem)
             .with_hint(mistake.hint)
+    }
+
+    /// An error of the value that keys and numbers lead to: `services.0.name`.
+    pub(super) fn error_in(&self, path: &str, problem: impl Into<String>) -> RecipeError {
+        let tree = DeTable::parse(&self.text).map(Spanned::into_inner);
+        let tree = DeValue::Table(tree.unwrap_or_default());
+        let (mut value, mut offset) = (&tree, 0);
+        for step in path.split('.') {
+            let inside = match step.parse::<usize>() {
+                Ok(number) => value.get(number),
+                Err(_) => value.get(step),
+            };
+            let Some(inside) = inside else { break };
+            (value, offset) = (inside.get_ref(), inside.span().start);
+        }
+        self.error_at(offset, problem)
     }
 
     pub(super) fn error_at(&self, offset: usize, problem: impl Into<String>) -> RecipeError {

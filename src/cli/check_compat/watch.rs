@@ -164,10 +164,7 @@ fn answers(node: Option<&NodeList>, request: &RolloutRequest) -> BTreeMap<CheckK
     let Some(node) = node else {
         return BTreeMap::new();
     };
-    let rollout = Rollout::new(&RolloutRequest {
-        nodes: node.clone(),
-        ..request.clone()
-    });
+    let rollout = Rollout::on(node.clone(), request);
     let placed = rollout.checks().filter(|check| check.host.is_some());
     placed
         .map(|check: RolloutCheck<'_>| {

@@ -132,11 +132,12 @@ impl<'a> Work<'a> {
     }
 
     fn unknown_table(&self, command: &Command, name: &str, span: Range<usize>) -> Failure {
-        let known: Vec<&str> = command
+        let mut known: Vec<&str> = command
             .get_subcommands()
             .map(Command::get_name)
             .filter(|name| !NOT_IN_FILE.contains(name))
             .collect();
+        known.sort_unstable();
         let problem = match known[..] {
             [] => format!("unknown command {name:?}"),
             _ => format!("unknown command {name:?}: expected {}", known.join(", ")),

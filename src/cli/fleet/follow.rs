@@ -30,7 +30,7 @@ use crate::cli::build::source_date_epoch;
 use crate::cli::cluster_args::{ClusterArgs, with_kubectl_name};
 use crate::cli::command_context::Session;
 use crate::cli::error::{Context, Failure};
-use crate::cli::online_context::Online;
+use crate::cli::online_context::online;
 use crate::cli::output::{OutputFormat, stdout};
 use crate::cli::recipe_args::InstallerArgs;
 use crate::cli::registry_args::{BaseRegistryArgs, RegistryArgs, read_time};
@@ -147,20 +147,20 @@ impl FollowArgs {
         }
         let mut fleet = Fleet::read(&self.file)?;
         fleet.for_each_dockerfile(|input| self.installers.apply_to(input));
-        let online = Online::new(&self.connection, session)?;
         let reporter = DedupReporter {
             reporter: session,
             printed: &Mutex::default(),
             about: None,
         };
+        let ctx = BuildContext {
+            reporter: &reporter,
+            ..online(&self.connection, session)?
+        };
         let flags = self.connection.to_words();
         let run = SyncOptions {
             flags: &flags,
             all_or_nothing: false,
-            ctx: BuildContext {
-                reporter: &reporter,
-                ..online.build_context()
-            },
+            ctx: &ctx,
             base_registry: &self.base.base_registry,
             documents: &AttachmentOptions::default(),
             created: source_date_epoch()?,

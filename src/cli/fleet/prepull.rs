@@ -19,7 +19,7 @@ use crate::cli::error::{Context, Failure};
 use crate::cli::hosts::HostArgs;
 use crate::cli::manifests::{write_commands, write_objects};
 use crate::cli::node::builder::{builder_name, namespace};
-use crate::cli::online_context::Online;
+use crate::cli::online_context::online;
 use crate::cli::output::{OutputFormat, write_result};
 use crate::cli::registry_args::{self, RegistryArgs};
 use crate::cli::{CommandOutcome, complete};
@@ -107,9 +107,9 @@ impl PrepullArgs {
         }
         let fleet = Fleet::read(&self.file)?;
         let nodes = self.hosts.distinct_builds(session)?.nodes;
-        let online = Online::new(&self.connection, session)?;
+        let ctx = online(&self.connection, session)?;
         let found =
-            registry_args::run(async { Ok(prepull(&fleet, &nodes, &online.registry).await?) })?;
+            registry_args::run(async { Ok(prepull(&fleet, &nodes, &ctx.registry).await?) })?;
         for (image, reason) in &found.left_out {
             session.warn(format_args!("left out {image}, which {reason}"));
         }

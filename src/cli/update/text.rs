@@ -49,7 +49,7 @@ fn write_update(update: &PlannedUpdate, out: &mut dyn Write) -> io::Result<()> {
             out,
             "  fits     {} ({})",
             Untrusted(base.display_name()),
-            base.matched
+            base.match_name()
         )?;
     }
     match &update.verdict {

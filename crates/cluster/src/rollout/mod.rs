@@ -141,11 +141,16 @@ pub struct CheckCounts {
 impl Rollout {
     /// Checks all images and workloads.
     pub fn new(request: &RolloutRequest) -> Self {
+        Self::on(request.nodes.clone(), request)
+    }
+
+    /// Checks them on other nodes than those of the request.
+    pub fn on(nodes: NodeList, request: &RolloutRequest) -> Self {
         let usual = request.isolation.unwrap_or(Isolation::Process);
         let NodeList {
             windows: hosts,
             others,
-        } = request.nodes.clone();
+        } = nodes;
         let images = request.images.clone();
         let places: BTreeMap<&str, usize> = images
             .iter()
@@ -196,6 +201,12 @@ impl Rollout {
         };
         rollout.notice();
         rollout
+    }
+
+    /// Replaces the images by the same with more [`Details`], which only warnings depend on.
+    pub fn set_images(&mut self, images: Vec<Image>) {
+        self.images = images;
+        self.notice();
     }
 
     fn notice(&mut self) {

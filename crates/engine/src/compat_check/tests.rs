@@ -13,7 +13,7 @@ use wincimg_windows::compat::{IndexEntry, check, choose, choose_single, generati
 use wincimg_windows::version::WindowsVersion;
 
 use super::*;
-use crate::plans::{PlannedImage, StageBases, common, leader};
+use crate::plans::{PlannedImage, common, leader};
 use crate::publication::{IndexMode, NamingOptions, Publication, TagStyle};
 
 /// Builds with every rule of Windows, and revisions around the updates that changed it.
@@ -73,24 +73,17 @@ fn planned(host: HostBuild, base: WindowsVersion) -> PlannedImage {
         context: Path::new("."),
     };
     let recipe = Recipe::find("pause").unwrap();
-    PlannedImage {
-        host: Some(TargetHost {
-            build: host,
-            nodes: Vec::new(),
-        }),
-        plan: recipe.plan(plan_base, host.version, &settings).unwrap(),
-        base: BaseImage {
-            reference: parse_reference(&format!("mcr.test/nanoserver:{text}")).unwrap(),
-            index: None,
-            os_version: base,
-            matched: BaseMatch::compare(base, host),
-            image: BaseDocuments::empty(ManifestFormat::Oci, Platform::windows(text)).unwrap(),
-        }
-        .into(),
-        stages: StageBases::default(),
-        set_aside: Vec::new(),
-        windows: None,
-    }
+    let nodes = Vec::new();
+    let target = TargetHost { build: host, nodes };
+    let found = BaseImage {
+        reference: parse_reference(&format!("mcr.test/nanoserver:{text}")).unwrap(),
+        index: None,
+        os_version: base,
+        matched: BaseMatch::compare(base, host),
+        image: BaseDocuments::empty(ManifestFormat::Oci, Platform::windows(text)).unwrap(),
+    };
+    let plan = recipe.plan(plan_base, host.version, &settings).unwrap();
+    PlannedImage::new(Some(target), found.into(), plan)
 }
 
 /// The plan of a build for these nodes from these bases; `None` if no base fits a host.

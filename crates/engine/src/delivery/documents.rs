@@ -258,7 +258,7 @@ impl Subject<'_> {
         for blob in own {
             layers.push(surveys.layer(blob, sink, progress).await?);
         }
-        let base = base.reference.as_ref().map(|reference| InventoryBase {
+        let base = base.reference().map(|reference| InventoryBase {
             name: repository_of(reference),
             tag: reference.tag().map(str::to_owned),
             digest: base.digest().clone(),
@@ -288,10 +288,10 @@ fn dependencies(planned: &PlannedImage) -> Vec<ResolvedDependency> {
     let bases = [&planned.base].into_iter().chain(stages);
     let mut all: Vec<ResolvedDependency> = bases
         .filter_map(|base| {
-            let uri = match (&base.reference, &base.local) {
-                (Some(reference), _) => format!("docker://{reference}"),
-                (None, Some(place)) => place.to_string(),
-                (None, None) => base.interim.as_ref().map(|_| base.display_name())?,
+            let uri = match &base.place {
+                Some(Location::Registry(reference)) => format!("docker://{reference}"),
+                Some(place) => place.to_string(),
+                None => base.interim.as_ref().map(|_| base.display_name())?,
             };
             Some(ResolvedDependency {
                 name: base.display_name(),

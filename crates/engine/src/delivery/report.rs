@@ -229,7 +229,7 @@ fn for_each_host(image: &TaggedImage<'_>, delivered: &DeliveredImage) -> Vec<Del
         .map(|planned| DeliveredImage {
             host_build: planned.host_build(),
             base: DeliveredBase {
-                matched: planned.base.matched,
+                matched: planned.base.match_name(),
                 ..delivered.base.clone()
             },
             ..delivered.clone()
@@ -254,12 +254,9 @@ fn report_without_location(image: &TaggedImage<'_>, made: &BuiltImage<'_>) -> De
         base: DeliveredBase {
             reference: base.label(),
             digest: base.digest().to_string(),
-            tag: base
-                .reference
-                .as_ref()
-                .and_then(|it| it.tag().map(str::to_owned)),
+            tag: base.reference().and_then(|it| it.tag().map(str::to_owned)),
             os_version: base.version_text(),
-            matched: base.matched,
+            matched: base.match_name(),
         },
         layers: Vec::new(),
         pushed: false,

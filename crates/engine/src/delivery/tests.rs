@@ -27,7 +27,7 @@ use crate::bases::BaseSearch;
 use crate::definition::BuildInput;
 use crate::docker::{Daemon, DockerBuildOptions, DockerEngine, Endpoint, Environment};
 use crate::plans::{BuildRequest, PlannedImage, TargetHost};
-use crate::publication::{IndexMode, NamingOptions, Publication, TagStyle};
+use crate::publication::{NamingOptions, Publication};
 
 /// A recipe that only Windows can build.
 const RECIPE: &str = r#"
@@ -52,7 +52,7 @@ struct Site {
 /// The base of an image as the replayed daemon's builds use it.
 fn base_of(image: &PlannedImage) -> BaseImage {
     BaseImage {
-        reference: image.base.reference.clone().unwrap(),
+        reference: image.base.reference().unwrap().clone(),
         index: None,
         os_version: image.base.os_version.unwrap(),
         matched: BaseMatch::Exact,
@@ -107,12 +107,7 @@ impl Site {
             progress: &Silent,
         };
         let target = DeliveryTarget {
-            naming: NamingOptions {
-                name: "team/app".to_owned(),
-                tag: Some("1.4".to_owned()),
-                index: IndexMode::Several,
-                style: TagStyle::default(),
-            },
+            naming: NamingOptions::tagged("team/app", "1.4"),
             destinations: destinations.to_vec(),
             named_after: registry,
             flavour: None,
@@ -167,7 +162,7 @@ async fn plan(
     let design = named.read(&Silent).unwrap();
     let request = BuildRequest::new(design, hosts, bases.parse().unwrap(), BaseMatch::Exact);
     let search = BaseSearch::new(registry);
-    request.on_bases(&search).await.unwrap()
+    request.on_bases(&request.hosts, &search).await.unwrap()
 }
 
 fn dockerfile(planned: &PlannedImage) -> RenderedDockerfile {

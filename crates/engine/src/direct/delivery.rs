@@ -8,7 +8,7 @@ use wincimg_oci::store::Location;
 
 use super::layer_reuse::LayerReuse;
 use super::streamed::LayerStreams;
-use super::{AssembleOptions, AssembledImage, DirectEngine};
+use super::{AssembleOptions, AssembledImage, build_images};
 use crate::build::{BuildContext, EngineOptions};
 use crate::delivery::{BuiltImage, Delivery, DeliveryReport, DeliveryTarget};
 use crate::publication::Publication;
@@ -34,17 +34,12 @@ pub(crate) async fn deliver_directly(
         held: Arc::new(held),
         streams: streams.clone(),
     };
-    let engine = DirectEngine::new(assemble, Arc::clone(ctx.progress));
     let making = async {
-        let made = engine.build_images(publication).await?;
+        let made = build_images(publication, &assemble, &ctx.progress).await?;
         let made = made.into_iter().map(Box::new);
         Ok(made.map(BuiltImage::Assembled).collect())
     };
-    let delivery = Delivery {
-        registry: ctx.registry,
-        progress: Arc::clone(ctx.progress),
-        target,
-    };
+    let delivery = Delivery::new(target, ctx);
     let delivered = Box::pin(delivery.deliver(publication, making)).await;
     drop(cancelled);
     if let Some(streams) = streams {
@@ -66,8 +61,7 @@ pub(crate) async fn assemble_directly(
         cancelled: Arc::clone(&cancelled.0),
         ..AssembleOptions::default()
     };
-    let engine = DirectEngine::new(assemble, Arc::clone(ctx.progress));
-    engine.build_images(publication).await
+    build_images(publication, &assemble, &ctx.progress).await
 }
 
 /// Streams of the layers of a publication: to its first registry.
@@ -106,7 +100,7 @@ fn held(
         images.to_vec(),
         ctx.remembered.clone(),
         ctx.registry.clone(),
-        Arc::clone(ctx.progress),
+        Arc::clone(&ctx.progress),
     ))
 }
 

@@ -1,7 +1,5 @@
 //! Delivery by a Docker daemon: it builds the images while their destinations are checked.
 
-use std::sync::Arc;
-
 use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_dockerfile::{RenderedDockerfile, render};
 
@@ -40,7 +38,7 @@ pub(crate) async fn deliver_by_docker(
     let engine = DockerEngine {
         daemon: &daemon,
         info: &info,
-        registry: ctx.registry,
+        registry: &ctx.registry,
         options: docker,
         named_after: target.named_after.clone(),
         pushes: target.registry().is_some(),
@@ -54,11 +52,7 @@ pub(crate) async fn deliver_by_docker(
             .map(BuiltImage::InDaemon)
             .collect())
     };
-    let delivery = Delivery {
-        registry: ctx.registry,
-        progress: Arc::clone(ctx.progress),
-        target,
-    };
+    let delivery = Delivery::new(target, ctx);
     Box::pin(delivery.deliver(publication, making)).await
 }
 

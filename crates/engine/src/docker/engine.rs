@@ -89,7 +89,7 @@ impl<'a> DockerEngine<'a> {
             }
         }
         let mut hosts: Vec<&str> = bases()
-            .filter_map(|base| base.reference.as_ref())
+            .filter_map(|base| base.reference())
             .map(Reference::registry)
             .collect();
         hosts.sort_unstable();

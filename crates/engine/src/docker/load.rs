@@ -79,7 +79,7 @@ impl DockerEngine<'_> {
             }
             below = &next.below;
         }
-        let Some(reference) = &below.reference else {
+        let Some(reference) = below.reference() else {
             return Ok(0);
         };
         let name = reference.to_string();

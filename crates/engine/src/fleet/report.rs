@@ -1,7 +1,7 @@
 //! Report of a fleet, by image and build.
 
 use serde::Serialize;
-use wincimg_common::diagnose::{Blame, BoxError, Problem, error_chain};
+use wincimg_common::diagnose::{Blame, BoxError, error_chain};
 use wincimg_windows::missing_fixes::MissingFixes;
 
 use super::FleetEntry;
@@ -126,15 +126,6 @@ pub struct ReportedError {
     /// The party that has to act on it.
     #[serde(skip)]
     pub blame: Blame,
-}
-
-impl ReportedError {
-    /// The same as an error of that code.
-    pub(crate) fn to_problem(&self, code: &'static str) -> Problem {
-        Problem::new(code, self.problem.clone())
-            .blame(self.blame)
-            .hint_if(self.hint.clone())
-    }
 }
 
 impl<E: Into<BoxError>> From<E> for ReportedError {

@@ -25,17 +25,14 @@ use super::tag_contents::{ImageInputs, RegistryReachability, TagContents};
 use super::update::EntryUpdate;
 use super::{EntrySource, Fleet, FleetEntry};
 use crate::bases::BaseSearch;
-use crate::build::BuildContext;
+use crate::build::{BuildContext, PlannedBuild};
 use crate::compat_check::check_served;
 use crate::definition::{BuildDefinition, BuildInput};
-use crate::delivery::{AttachmentOptions, DeliveryTarget, Destination, TagPolicy, TagValidator};
-use crate::direct::deliver_directly;
+use crate::delivery::{AttachmentOptions, DeliveryTarget, TagPolicy, TagValidator};
 use crate::engine_choice::{Engine, EngineReason};
 use crate::notice::UPDATE_LOCK;
-use crate::plans::{BuildRequest, PlannedImage, TargetHost};
-use crate::publication::{
-    IndexMode, NamingOptions, PlannedTag, PlannedTagEntry, Publication, TagStyle, TaggedImage,
-};
+use crate::plans::{BuildRequest, TargetHost};
+use crate::publication::{IndexMode, NamingOptions, PlannedTag, PlannedTagEntry, Publication};
 use crate::unserved::TargetIndex;
 
 /// Number of concurrent checks.
@@ -59,7 +56,7 @@ pub enum SyncMode {
 #[derive(Clone, Copy)]
 pub struct SyncOptions<'a> {
     /// Services of builds; bases are resolved again in each sync.
-    pub ctx: BuildContext<'a>,
+    pub ctx: &'a BuildContext<'a>,
     /// Registry of base images, unless the file sets one.
     pub base_registry: &'a BaseRegistry,
     /// Documents to attach to built images.
@@ -86,7 +83,7 @@ pub async fn sync(
         run,
         mode,
         nodes,
-        bases: BaseSearch::new(run.ctx.registry),
+        bases: BaseSearch::new(&run.ctx.registry),
         reached: RegistryReachability::default(),
         printed: Mutex::default(),
         builds: Semaphore::new(MAX_BUILDS),
@@ -168,9 +165,9 @@ impl SyncContext<'_> {
             about: Some(entry.label()),
         };
         let ctx = BuildContext {
-            bases: &self.bases,
+            bases: self.bases.clone(),
             reporter: &dedup,
-            ..self.run.ctx
+            ..self.run.ctx.clone()
         };
         let nodes = self.nodes.iter().filter(|node| entry.matches(node));
         // A list's images are for the usual architecture.
@@ -207,7 +204,7 @@ impl SyncContext<'_> {
     async fn check_registry(&self, reference: &Reference) -> Result<(), ReportedError> {
         let reached = self
             .reached
-            .check(self.run.ctx.registry, reference.registry());
+            .check(&self.run.ctx.registry, reference.registry());
         reached.await
     }
 
@@ -233,11 +230,10 @@ impl SyncContext<'_> {
             return Err(nameless(entry));
         };
         self.check_registry(&reference).await?;
-        let mut request = self.request(entry, design, hosts);
-        let standing = TagContents::read(ctx.registry, &reference);
-        let planning = request.plan_served(ctx);
-        let (standing, planned) = tokio::join!(standing, planning);
-        let (standing, (mut images, mut unserved)) = (standing?, planned?);
+        let request = self.request(entry, named, design, hosts);
+        let standing = TagContents::read(&ctx.registry, &reference);
+        let (standing, planned) = tokio::join!(standing, request.plan(ctx));
+        let (standing, mut planned) = (standing?, planned?);
         let command = |host: &TargetHost| {
             let mut words = build_command(named, std::slice::from_ref(host));
             words.extend(self.target_flags(entry));
@@ -247,64 +243,31 @@ impl SyncContext<'_> {
             tag: &entry.tag,
             existing: &standing.versions(),
             command: &command,
+            all_or_nothing: self.run.all_or_nothing,
         };
-        index.set_aside_conflicts(&mut images, |image| image, &mut unserved);
-        if let Some(first) = unserved.first().filter(|_| self.run.all_or_nothing) {
-            return Err(first.error.clone());
-        }
-        for host in unserved {
+        index.set_aside_conflicts(&mut planned.images, |image| image, &mut planned.unserved)?;
+        for host in planned.unserved.drain(..) {
             report.record_unserved(host);
         }
-        if images.is_empty() {
+        if planned.images.is_empty() {
             return Ok(());
         }
         let documents = self.documents(named, &request);
         let review = |outlooks: &[PlannedTag<'_>]| {
             check_served(outlooks, nodes, self.run.today, ctx.reporter)
         };
-        let target = entry.target(name.clone(), documents, &review);
-        let publication = Publication::new(&images, &target.naming)?;
-        let planned: Vec<_> = publication.images.iter().map(|it| it.planned).collect();
-        let (engine, why) = request.engine_for(planned.iter().map(|image| &image.plan));
-        let is_daemons = engine == Engine::Docker;
-        let inputs = request.inputs(&planned, entry.compression)?;
-        let mut judge = |image: &TaggedImage<'_>, made_of: &ImageInputs| {
-            let verdict = standing.status(&PlannedTagEntry::from_image(image), made_of, is_daemons);
-            report.record_status(image, &tagged(entry, name, &image.tag), &verdict);
-            !verdict.state.is_present()
-        };
-        let lacking = publication.images.iter().zip(inputs);
-        let lacking = lacking.filter_map(|(image, inputs)| {
-            let base = image.planned.base.digest().clone();
-            let made_of = ImageInputs { inputs, base };
-            judge(image, &made_of).then_some(made_of)
-        });
-        let lacking: Vec<ImageInputs> = lacking.collect();
-        if self.mode == SyncMode::Check || lacking.is_empty() {
+        let target = entry.target(name, documents, &review);
+        let (engine, why) = planned.engine();
+        keep_missing(entry, &mut planned, &target.naming, &standing, report)?;
+        if self.mode == SyncMode::Check || planned.images.is_empty() {
             return Ok(());
         }
-        if is_daemons {
+        if engine == Engine::Docker {
             return Err(self.needs_daemon(entry, named, &request, &why));
         }
-        let made_of = |image: &PlannedImage| {
-            let mut lacking = lacking.iter();
-            lacking.find(|made_of| made_of.base == *image.base.digest())
-        };
-        images.retain(|image| made_of(image).is_some());
         // While waiting here, a build holds no resource that others wait for.
         let _place = self.builds.acquire().await;
-        request.noting = self.lock_command(named, &request);
-        let mut supply = request.downloads(ctx)?;
-        let finishing = request.finish(&mut images, engine.purpose(), &mut supply, ctx);
-        Box::pin(finishing).await?;
-        let mut publication = Publication::new(&images, &target.naming)?;
-        for image in &mut publication.images {
-            image.annotations = made_of(image.planned)
-                .map(ImageInputs::annotations)
-                .unwrap_or_default();
-        }
-        let delivering = deliver_directly(&publication, &request.options, &target, ctx);
-        report.record_built(Box::pin(delivering).await?);
+        report.record_built(Box::pin(planned.make(target, ctx)).await?);
         Ok(())
     }
 
@@ -312,6 +275,7 @@ impl SyncContext<'_> {
     fn request(
         &self,
         entry: &FleetEntry,
+        named: &BuildInput,
         design: BuildDefinition,
         hosts: Vec<TargetHost>,
     ) -> BuildRequest {
@@ -324,6 +288,7 @@ impl SyncContext<'_> {
         request.options.compression = entry.compression;
         request.options.created = self.run.created;
         request.options.reuse = Some(Vec::new());
+        request.noting = self.lock_command(named, &request.hosts);
         request
     }
 
@@ -339,6 +304,38 @@ impl SyncContext<'_> {
         }
         documents
     }
+}
+
+/// Records the state of the images, and keeps those to be built, which get their inputs as
+/// annotations.
+fn keep_missing(
+    entry: &FleetEntry,
+    planned: &mut PlannedBuild<'_>,
+    naming: &NamingOptions,
+    standing: &TagContents,
+    report: &mut ImageReport,
+) -> Result<(), ReportedError> {
+    let is_daemons = planned.engine().0 == Engine::Docker;
+    let publication = Publication::new(&planned.images, naming)?;
+    let images: Vec<_> = publication.images.iter().map(|it| it.planned).collect();
+    let inputs = planned.request.inputs(&images, entry.compression)?;
+    let mut missing = Vec::new();
+    for (image, inputs) in publication.images.iter().zip(inputs) {
+        let base = image.planned.base.digest().clone();
+        let made_of = ImageInputs { inputs, base };
+        let verdict = standing.status(&PlannedTagEntry::from_image(image), &made_of, is_daemons);
+        report.record_status(image, &tagged(entry, &naming.name, &image.tag), &verdict);
+        if !verdict.state.is_present() {
+            missing.push(made_of);
+        }
+    }
+    planned.images.retain_mut(|image| {
+        let mut missing = missing.iter();
+        let made_of = missing.find(|made_of| made_of.base == *image.base.digest());
+        image.annotations = made_of.map(ImageInputs::annotations).unwrap_or_default();
+        made_of.is_some()
+    });
+    Ok(())
 }
 
 /// Records an image's hosts, and warns if there are none.
@@ -370,23 +367,19 @@ impl FleetEntry {
     /// Its index in its registry, to which built images are added.
     pub(super) fn target<'a>(
         &self,
-        name: String,
+        name: &str,
         documents: AttachmentOptions,
         review: &'a TagValidator<'a>,
     ) -> DeliveryTarget<'a> {
+        let naming = NamingOptions {
+            index: IndexMode::Always,
+            ..NamingOptions::tagged(name, &self.tag)
+        };
         DeliveryTarget {
-            naming: NamingOptions {
-                name,
-                tag: Some(self.tag.clone()),
-                index: IndexMode::Always,
-                style: TagStyle::default(),
-            },
-            destinations: vec![Destination::Registry(self.registry.clone())],
-            named_after: None,
             flavour: self.flavour,
             existing: TagPolicy::Join,
             documents,
-            review,
+            ..DeliveryTarget::registry_only(naming, &self.registry, review)
         }
     }
 
@@ -438,8 +431,8 @@ impl SyncContext<'_> {
     }
 
     /// Command that updates the lock file of one image.
-    fn lock_command(&self, named: &BuildInput, request: &BuildRequest) -> String {
-        let mut words = build_command(named, &request.hosts);
+    fn lock_command(&self, named: &BuildInput, hosts: &[TargetHost]) -> String {
+        let mut words = build_command(named, hosts);
         words.extend_from_slice(self.run.flags);
         words.push(UPDATE_LOCK.to_owned());
         join_command(&words)

@@ -69,11 +69,10 @@ impl EntryUpdate<'_> {
             return Ok(());
         }
         let _place = self.builds.acquire().await;
-        let name = self.image.repository().to_owned();
         let review = |outlooks: &[PlannedTag<'_>]| {
             check_served(outlooks, self.nodes, run.today, ctx.reporter)
         };
-        let target = entry.target(name, run.documents.clone(), &review);
+        let target = entry.target(self.image.repository(), run.documents.clone(), &review);
         let delivering = deliver(&updates, self.image, target, ctx);
         report.record_built(Box::pin(delivering).await?);
         Ok(())

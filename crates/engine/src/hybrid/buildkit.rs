@@ -100,7 +100,7 @@ impl BuildkitWorker {
         ctx: &BuildContext<'_>,
     ) -> Result<Vec<DaemonCredential>, BoxError> {
         let mut hosts = vec![repository.registry.host()];
-        let ground = build.ground.base.reference.as_ref();
+        let ground = build.ground.base.reference();
         hosts.extend(ground.map(Reference::registry));
         hosts.sort_unstable();
         hosts.dedup();

@@ -5,32 +5,21 @@ use std::sync::Arc;
 
 use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_oci::document::Image;
-use wincimg_registry::UnknownBase;
 
 use super::worker::DockerWorker;
 use super::{HybridBuild, digits};
-use crate::base_contents::{Purpose, load_contents};
 use crate::direct::{AddedLayer, assemble_directly};
 use crate::plans::{InterimImage, PlannedBase, PlannedImage};
-use crate::publication::{IndexMode, NamingOptions, Publication, TagStyle};
+use crate::publication::{NamingOptions, Publication};
 
 /// Name of the images in the daemon.
 pub(super) const NAME: &str = "wincimg-cache";
 
 impl HybridBuild<'_> {
     /// Makes the image below a segment, with its layers here.
-    pub(super) async fn make_below(
-        &self,
-        planned: &mut PlannedImage,
-    ) -> Result<PlannedBase, BoxError> {
-        load_contents(std::slice::from_mut(planned), Purpose::Layers, self.ctx).await?;
-        let naming = NamingOptions {
-            name: NAME.to_owned(),
-            tag: Some("windows-base".to_owned()),
-            index: IndexMode::Several,
-            style: TagStyle::default(),
-        };
-        if planned.base.source(self.ctx.registry).await?.is_none() {
+    pub(super) async fn make_below(&self, planned: &PlannedImage) -> Result<PlannedBase, BoxError> {
+        let naming = NamingOptions::tagged(NAME, "windows-base");
+        if planned.base.source(&self.ctx.registry).await?.is_none() {
             return Err(no_place(NO_STORE));
         }
         let publication = Publication::new(std::slice::from_ref(planned), &naming)?;
@@ -124,15 +113,11 @@ fn interim(
     below: &PlannedBase,
 ) -> PlannedBase {
     PlannedBase {
-        reference: None,
-        local: None,
         interim: Some(Arc::new(InterimImage {
             name: format!("{NAME}:{tag}"),
             layers,
             below: below.clone(),
         })),
-        image,
-        inside: Arc::new(UnknownBase),
-        ..below.clone()
+        ..below.with_image(None, image)
     }
 }

@@ -14,7 +14,7 @@ use crate::build::{BuildContext, EngineOptions};
 use crate::docker::{Daemon, DockerBuildOptions, DockerEngine, Info, connect_windows, step_number};
 use crate::notice::Notice;
 use crate::plans::PlannedImage;
-use crate::publication::{IndexMode, NamingOptions, Publication, TagStyle};
+use crate::publication::{NamingOptions, Publication};
 
 /// How often steps start again because the daemon's pod was evicted.
 const MAX_EVICTIONS: usize = 3;
@@ -161,19 +161,15 @@ impl DockerWorker {
         build: &WindowsBuild<'_>,
         ctx: &BuildContext<'_>,
     ) -> Result<String, BoxError> {
-        let naming = NamingOptions {
-            name: build.repository.map_or(NAME, |it| &it.name).to_owned(),
-            tag: Some(build.tag.to_owned()),
-            index: IndexMode::Several,
-            style: TagStyle::default(),
-        };
+        let name = build.repository.map_or(NAME, |it| &it.name);
+        let naming = NamingOptions::tagged(name, build.tag);
         let images = std::slice::from_ref(build.ground);
         let publication = Publication::new(images, &naming)?;
         let dockerfile = build.segment.dockerfile(&build.ground.base.label());
         let engine = DockerEngine {
             daemon: &self.daemon,
             info: &self.info,
-            registry: ctx.registry,
+            registry: &ctx.registry,
             options: DockerBuildOptions {
                 arguments: self.arguments(build.segment),
                 ..self.options.clone()

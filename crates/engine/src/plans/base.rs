@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use wincimg_inspect::bases::{BaseImage, HOST_PROCESS, HostProcessBase, LocalBase};
+use wincimg_inspect::bases::{BaseImage, BaseMatch, HOST_PROCESS, HostProcessBase, LocalBase};
 use wincimg_oci::document::{Digest, Image};
 use wincimg_oci::reference::Reference;
 use wincimg_oci::remote::BlobSource;
@@ -21,16 +21,14 @@ use crate::direct::AddedLayer;
 /// The base of an image.
 #[derive(Debug, Clone)]
 pub struct PlannedBase {
-    /// Reference with tag and digest; none if it is in no registry.
-    pub reference: Option<Reference>,
-    /// The layout or archive that it is in; without a reference and this, wincimg makes it.
-    pub local: Option<Location>,
-    /// The image between steps that it is, if it is in neither.
+    /// Its place, in a registry by tag and digest; none if wincimg makes it.
+    pub place: Option<Location>,
+    /// The image between steps that it is, if it has no place.
     pub(crate) interim: Option<Arc<InterimImage>>,
     /// Its version; none if it has no Windows inside.
     pub os_version: Option<WindowsVersion>,
-    /// Match with the host's version: exact, nearest, or any if there is none.
-    pub matched: &'static str,
+    /// Match with the host's version; none if it runs on any.
+    pub matched: Option<BaseMatch>,
     /// Manifest and configuration.
     pub image: Image,
     /// Its contents, as far as they are known.
@@ -49,6 +47,40 @@ pub(crate) struct InterimImage {
 }
 
 impl PlannedBase {
+    /// A base that runs on any host; nothing is known of its contents.
+    pub(crate) fn new(place: Option<Location>, image: Image) -> Self {
+        Self {
+            place,
+            interim: None,
+            os_version: None,
+            matched: None,
+            image,
+            inside: Arc::new(UnknownBase),
+        }
+    }
+
+    /// Another image, for the same hosts.
+    pub(crate) fn with_image(&self, place: Option<Location>, image: Image) -> Self {
+        Self {
+            os_version: self.os_version,
+            matched: self.matched,
+            ..Self::new(place, image)
+        }
+    }
+
+    /// Reference with tag and digest, if it is in a registry.
+    pub fn reference(&self) -> Option<&Reference> {
+        match &self.place {
+            Some(Location::Registry(reference)) => Some(reference),
+            _ => None,
+        }
+    }
+
+    /// Its match in reports: exact, nearest, or any.
+    pub fn match_name(&self) -> &'static str {
+        self.matched.map_or("any", BaseMatch::name)
+    }
+
     /// The store that it is in; none if wincimg makes it.
     pub(crate) async fn source(
         &self,
@@ -63,21 +95,15 @@ impl PlannedBase {
             }
             stored = &interim.below;
         }
-        let source = stored.stored_source(registry).await?;
-        Ok(source.map(|source| {
-            if blobs.is_empty() {
-                return source;
-            }
+        let Some(place) = &stored.place else {
+            return Ok(None);
+        };
+        let source = Source::open(place, registry).await?;
+        Ok(Some(if blobs.is_empty() {
+            source
+        } else {
             Source::Loose(LooseLayers::new(blobs, source))
         }))
-    }
-
-    async fn stored_source(&self, registry: &RegistryClient) -> Result<Option<Source>, StoreError> {
-        match (&self.reference, &self.local) {
-            (Some(reference), _) => Ok(Some(Source::Registry(registry.repository(reference)))),
-            (None, Some(place)) => Source::open(place, registry).await.map(Some),
-            (None, None) => Ok(None),
-        }
     }
 
     /// Digest of its manifest.
@@ -95,10 +121,10 @@ impl PlannedBase {
         if let Some(interim) = &self.interim {
             return interim.name.clone();
         }
-        match (&self.reference, &self.local) {
-            (Some(reference), _) => reference.to_string(),
-            (None, Some(place)) => format!("{place}@{}", self.digest()),
-            (None, None) => HOST_PROCESS.to_owned(),
+        match &self.place {
+            Some(Location::Registry(reference)) => reference.to_string(),
+            Some(place) => format!("{place}@{}", self.digest()),
+            None => HOST_PROCESS.to_owned(),
         }
     }
 
@@ -107,15 +133,15 @@ impl PlannedBase {
         if let Some(interim) = &self.interim {
             return format!("docker-daemon:{}", interim.name);
         }
-        match (&self.reference, &self.local) {
-            (Some(reference), _) => format!(
+        match &self.place {
+            Some(Location::Registry(reference)) => format!(
                 "{}/{}:{}",
                 reference.registry(),
                 reference.repository(),
                 reference.tag().unwrap_or_default()
             ),
-            (None, Some(place)) => place.to_string(),
-            (None, None) => HOST_PROCESS.to_owned(),
+            Some(place) => place.to_string(),
+            None => HOST_PROCESS.to_owned(),
         }
     }
 
@@ -151,13 +177,9 @@ impl PlannedBase {
 impl From<BaseImage> for PlannedBase {
     fn from(base: BaseImage) -> Self {
         Self {
-            reference: Some(base.reference),
-            local: None,
-            interim: None,
             os_version: Some(base.os_version),
-            matched: base.matched.name(),
-            image: base.image,
-            inside: Arc::new(UnknownBase),
+            matched: Some(base.matched),
+            ..Self::new(Some(Location::Registry(base.reference)), base.image)
         }
     }
 }
@@ -165,27 +187,15 @@ impl From<BaseImage> for PlannedBase {
 impl From<LocalBase> for PlannedBase {
     fn from(base: LocalBase) -> Self {
         Self {
-            reference: None,
-            local: Some(base.location),
-            interim: None,
             os_version: Some(base.os_version),
-            matched: base.matched.name(),
-            image: base.image,
-            inside: Arc::new(UnknownBase),
+            matched: Some(base.matched),
+            ..Self::new(Some(base.location), base.image)
         }
     }
 }
 
 impl From<HostProcessBase> for PlannedBase {
     fn from(base: HostProcessBase) -> Self {
-        Self {
-            reference: base.reference,
-            local: None,
-            interim: None,
-            os_version: None,
-            matched: "any",
-            image: base.image,
-            inside: Arc::new(UnknownBase),
-        }
+        Self::new(base.reference.map(Location::Registry), base.image)
     }
 }

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use wincimg_cluster::nodes::Node;
-use wincimg_inspect::bases::{BaseMatch, Resolution};
+use wincimg_inspect::bases::BaseMatch;
 use wincimg_windows::compat::{HostBuild, generation};
 use wincimg_windows::version::WindowsVersion;
 
 use super::PlannedBase;
+use crate::bases::FoundBase;
 
 /// Maximum number of nodes to name with a host.
 const MAX_NAMED: usize = 3;
@@ -74,19 +75,19 @@ impl HostGroups {
     }
 
     /// The base of one host, and the index of the result that it shares.
-    pub(crate) fn base_for(&self, host: HostBuild, found: &[Resolution]) -> (PlannedBase, usize) {
+    pub(crate) fn base_for(&self, host: HostBuild, found: &[FoundBase]) -> (PlannedBase, usize) {
         let leader = self.group_host(host);
         let asked_for = |asked_for: &HostBuild| *asked_for < leader;
         let place = self.asked_for.partition_point(asked_for);
-        let used = if self.shares {
-            let versions = found.iter().map(|found| found.base.os_version);
-            common(place, &versions.collect::<Vec<_>>())
-        } else {
-            place
+        let versions: Option<Vec<_>> = found.iter().map(|found| found.base.os_version).collect();
+        let used = match versions.filter(|_| self.shares) {
+            Some(versions) => common(place, &versions),
+            None => place,
         };
         let mut base = found[used].base.clone();
-        base.matched = BaseMatch::compare(base.os_version, host);
-        (base.into(), place)
+        let version = base.os_version;
+        base.matched = version.map(|version| BaseMatch::compare(version, host));
+        (base, place)
     }
 
     fn group_host(&self, host: HostBuild) -> HostBuild {

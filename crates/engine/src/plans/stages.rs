@@ -13,9 +13,8 @@ use wincimg_inspect::bases::NamedBase;
 use wincimg_inspect::windows_images;
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::Digest;
-use wincimg_oci::store::Source;
+use wincimg_oci::store::{Location, Source};
 use wincimg_recipe::Instructions;
-use wincimg_registry::UnknownBase;
 use wincimg_windows::base_contents::{BaseContents, BaseRequirements};
 use wincimg_windows::compat::HostBuild;
 
@@ -344,14 +343,7 @@ impl EvaluationPass<'_> {
             let problem = format!("{name} has {count} images for {platform}: expected one");
             return Err(failed(problem).into());
         };
-        Ok(vec![PlannedBase {
-            reference: Some(reference),
-            local: None,
-            interim: None,
-            os_version: None,
-            matched: "any",
-            image: image.clone(),
-            inside: Arc::new(UnknownBase),
-        }])
+        let place = Some(Location::Registry(reference));
+        Ok(vec![PlannedBase::new(place, image.clone())])
     }
 }

@@ -8,7 +8,7 @@
 use futures_util::future::join_all;
 use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_inspect::bases::{
-    BASE_NAMES, BaseMatch, BaseNameError, BaseRegistry, NAMES, NamedBase, Resolution, ResolveError,
+    BASE_NAMES, BaseMatch, BaseNameError, BaseRegistry, NAMES, NamedBase, ResolveError,
 };
 use wincimg_inspect::{InspectError, windows_images};
 use wincimg_oci::document::{BASE_DIGEST, BASE_NAME, Digest, Image};
@@ -20,7 +20,6 @@ use wincimg_windows::compat::HostBuild;
 use wincimg_windows::version::WindowsVersion;
 
 use super::BaseSetting;
-use crate::bases::BaseQuery;
 use crate::build::BuildContext;
 use crate::error::search;
 
@@ -32,8 +31,6 @@ const USUAL: [&str; 4] = ["nanoserver", "servercore", "server", "windows"];
 pub(super) struct Bases<'a> {
     pub(super) ctx: &'a BuildContext<'a>,
     pub(super) base_registry: &'a BaseRegistry,
-    /// Required match with the hosts.
-    pub(super) wanted: BaseMatch,
     /// Where hints name a base.
     pub(super) setting: BaseSetting,
 }
@@ -86,30 +83,6 @@ impl Bases<'_> {
             });
             known == (host, path) || is_mirrors
         })
-    }
-
-    /// The matching images for hosts, in their order.
-    pub(super) async fn find_for_hosts(
-        &self,
-        named: &NamedBase,
-        hosts: &[HostBuild],
-    ) -> Result<Vec<Resolution>, BoxError> {
-        self.resolve(named, hosts, self.wanted).await
-    }
-
-    async fn resolve(
-        &self,
-        named: &NamedBase,
-        hosts: &[HostBuild],
-        matched: BaseMatch,
-    ) -> Result<Vec<Resolution>, BoxError> {
-        let wanted = BaseQuery {
-            registry: self.base_registry,
-            hosts,
-            matched,
-        };
-        let text = format!("{named:?}");
-        self.ctx.bases.by_name(&text, named, &wanted).await
     }
 
     /// Detects the base of an image: named by the user, by the image, or by its layers.
@@ -281,12 +254,14 @@ impl Bases<'_> {
                 return Ok(Some(base(at_digest(&here, found.digest()), found)));
             }
         }
-        let host = HostBuild::new(version);
-        match self.resolve(named, &[host], BaseMatch::Exact).await {
+        let hosts = [HostBuild::new(version)];
+        let searching = self.ctx.bases.by_name(named, &hosts, BaseMatch::Exact);
+        match searching.await {
             Ok(found) => {
                 let mut found = found.iter().map(|found| &found.base);
                 let below = found.find(|base| is_below(&base.image, image));
-                Ok(below.map(|found| base(found.reference.clone(), found.image.clone())))
+                Ok(below
+                    .and_then(|found| Some(base(found.reference()?.clone(), found.image.clone()))))
             }
             Err(error) => match search(&error) {
                 Some(ResolveError::NothingFits(_) | ResolveError::NoBaseTags { .. }) => Ok(None),

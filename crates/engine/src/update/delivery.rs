@@ -1,7 +1,5 @@
 //! Delivers updated images, and keeps the other entries of their tag.
 
-use std::sync::Arc;
-
 use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_oci::reference::Reference;
 use wincimg_windows::compat::generation;
@@ -16,26 +14,24 @@ use crate::direct::{AssembledImage, ReusedLayers};
 use crate::plans::PlannedImage;
 use crate::publication::{IndexMode, Publication, TaggedImage};
 
-/// Builds the updated images, adding hives to layers that lack them, and delivers them to every destination. An index stays an index;
-/// updated images replace their old versions, and its other entries are kept.
+/// Builds the updated images, adding hives to layers that lack them, and delivers them to every
+/// destination. An index stays an index; updated images replace their old versions, and its other
+/// entries are kept.
 pub async fn deliver(
     updates: &UpdatePlan,
     image: &Reference,
-    mut target: DeliveryTarget<'_>,
+    target: DeliveryTarget<'_>,
     ctx: &BuildContext<'_>,
 ) -> Result<DeliveryReport, BoxError> {
-    target.existing = existing(updates, image, &target, ctx);
-    if updates.is_index && target.naming.index == IndexMode::Several {
-        target.naming.index = IndexMode::Always;
-    }
+    let target = DeliveryTarget {
+        existing: existing(updates, image, &target, ctx),
+        ..target
+    };
     let images = updates.planned.iter().map(|it| it.planned.clone());
     let images: Vec<PlannedImage> = images.collect();
-    let publication = Publication::new(&images, &target.naming)?;
-    let delivery = Delivery {
-        registry: ctx.registry,
-        progress: Arc::clone(ctx.progress),
-        target: &target,
-    };
+    let naming = target.naming.joinable(updates.is_index);
+    let publication = Publication::new(&images, &naming)?;
+    let delivery = Delivery::new(&target, ctx);
     let completed = hives::complete(updates, ctx).await?;
     let made = make(&publication, updates, &completed)?
         .into_iter()

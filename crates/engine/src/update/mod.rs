@@ -1,6 +1,6 @@
 //! Rebases an image without its sources.
 //!
-//! [`plan`] finds the image's base (`bases`) and the matching base of each host, and compares what
+//! [`plan_served`] finds the image's base (`bases`) and the matching base of each host, and compares what
 //! the image's own layers touch in both. [`deliver`] puts the layers on the new base, with the
 //! configuration merged, if they mean the same there, and delivers the images. A layer is read once
 //! to find what it touches; none is written.
@@ -38,7 +38,7 @@ pub use self::delivery::deliver;
 use self::planner::Planner;
 use super::build::BuildContext;
 use super::plans::{PlannedImage, TargetHost};
-use super::unserved::{TargetIndex, UnservedHost, host_without_base, set_aside};
+use super::unserved::{TargetIndex, UnservedHost, served};
 
 /// Request to rebase an image for hosts.
 pub struct UpdateRequest<'a> {
@@ -208,10 +208,7 @@ impl UpdatePlan {
 }
 
 /// Plans the update of an image for each host.
-pub async fn plan(
-    request: &UpdateRequest<'_>,
-    ctx: &BuildContext<'_>,
-) -> Result<UpdatePlan, BoxError> {
+async fn plan(request: &UpdateRequest<'_>, ctx: &BuildContext<'_>) -> Result<UpdatePlan, BoxError> {
     let source = Source::Registry(ctx.registry.repository(request.image));
     let which = request.image.digest().or(request.image.tag());
     let document = source.resolve(which).await.map_err(InspectError::from)?;
@@ -239,7 +236,6 @@ pub async fn plan(
     let bases = Bases {
         ctx,
         base_registry: request.base_registry,
-        wanted: request.wanted,
         setting: request.base_setting,
     };
     let finding = needed.iter().map(async |place| {
@@ -278,44 +274,22 @@ pub async fn plan_served(
     command: &(dyn Fn(&TargetHost) -> String + Sync),
     ctx: &BuildContext<'_>,
 ) -> Result<(Option<UpdatePlan>, Vec<UnservedHost>), BoxError> {
-    let mut hosts = request.hosts.to_vec();
-    let mut unserved = Vec::new();
-    loop {
-        let served = UpdateRequest {
-            hosts: &hosts,
-            ..*request
+    let planning = async |hosts: &[TargetHost]| {
+        let served = UpdateRequest { hosts, ..*request };
+        plan(&served, ctx).await
+    };
+    let (mut updates, mut unserved) = served(request.hosts, all_or_nothing, planning).await?;
+    if let Some(updates) = updates.as_mut().filter(|_| request.is_shared) {
+        let index = TargetIndex {
+            tag,
+            existing: &updates.versions,
+            command,
+            all_or_nothing,
         };
-        let error = match plan(&served, ctx).await {
-            Ok(mut updates) => {
-                if request.is_shared {
-                    let index = TargetIndex {
-                        tag,
-                        existing: &updates.versions,
-                        command,
-                    };
-                    index.set_aside_conflicts(
-                        &mut updates.planned,
-                        |update| &update.planned,
-                        &mut unserved,
-                    );
-                }
-                return match unserved.first() {
-                    Some(first) if all_or_nothing => {
-                        Err(first.error.to_problem("tag/several").into())
-                    }
-                    _ => Ok((Some(updates), unserved)),
-                };
-            }
-            Err(error) => error,
-        };
-        let Some(without) = host_without_base(&error).filter(|_| !all_or_nothing) else {
-            return Err(error);
-        };
-        set_aside(&mut hosts, without, error, &mut unserved)?;
-        if hosts.is_empty() {
-            return Ok((None, unserved));
-        }
+        let planned = &mut updates.planned;
+        index.set_aside_conflicts(planned, |update| &update.planned, &mut unserved)?;
     }
+    Ok((updates, unserved))
 }
 
 /// The images with Windows inside, with their versions; none if there is no such image.

@@ -26,7 +26,7 @@ use super::{
     UpdateVerdict, hives, rebase,
 };
 use crate::build::BuildContext;
-use crate::plans::{HostGroups, PlannedBase, PlannedImage, StageBases, TargetHost};
+use crate::plans::{HostGroups, PlannedBase, PlannedImage, TargetHost};
 
 /// Services and state of planning.
 pub(super) struct Planner<'a> {
@@ -56,11 +56,13 @@ impl Planner<'_> {
             .iter()
             .filter(|(_, place)| is_alike(&all[place].named, &old.named));
         let builds: Vec<HostBuild> = alike.map(|(host, _)| host.build).collect();
-        let sharing = HostGroups::new(builds, self.request.is_shared, self.bases.wanted);
-        let found = self
-            .bases
-            .find_for_hosts(&old.named, &sharing.asked_for)
-            .await?;
+        let UpdateRequest {
+            is_shared, wanted, ..
+        } = *self.request;
+        let sharing = HostGroups::new(builds, is_shared, wanted);
+        let bases = &self.ctx.bases;
+        let searching = bases.by_name(&old.named, &sharing.asked_for, wanted);
+        let found = searching.await?;
         let (base, place) = sharing.base_for(host.build, &found);
         Ok(NewBase {
             base,
@@ -114,12 +116,8 @@ impl Planner<'_> {
         let plan = new.base.plan_of(self.request.image.repository(), host);
         Ok(PlannedUpdate {
             planned: PlannedImage {
-                host: Some(host.clone()),
-                base: new.base,
-                plan,
-                stages: StageBases::default(),
                 set_aside: new.set_aside,
-                windows: None,
+                ..PlannedImage::new(Some(host.clone()), new.base, plan)
             },
             from: image.clone(),
             on,
@@ -157,7 +155,7 @@ impl Planner<'_> {
             }
             return Ok(obstacles);
         }
-        let Some(reference) = &new.reference else {
+        let Some(reference) = new.reference() else {
             return Ok(obstacles);
         };
         let looks = [(&old.reference, &old.image), (reference, &new.image)];

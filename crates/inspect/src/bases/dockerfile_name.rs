@@ -24,7 +24,7 @@ use super::tag_target::read_tag;
 const MICROSOFT: &str = "mcr.microsoft.com";
 
 /// A base named in a Dockerfile.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum NamedBase {
     /// A program on the Windows that fits the host.
     OfHost {

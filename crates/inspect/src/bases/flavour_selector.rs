@@ -14,7 +14,7 @@ use super::flavour::BaseFlavour;
 use super::tag::BaseTag;
 
 /// Requested flavour of a repository.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub enum FlavourSelector {
     /// The one that starts with these words.
     Named(Vec<String>),

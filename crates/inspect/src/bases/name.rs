@@ -56,7 +56,7 @@ fn is_recipe(text: &str) -> bool {
 }
 
 /// A repository of base images and the requested flavour.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct BaseName {
     /// The repository.
     pub repository: Reference,

@@ -230,6 +230,29 @@ proptest! {
     }
 
     #[test]
+    fn images_with_more_details_give_what_a_new_check_gives(
+        (mut request, _) in clusters(),
+        details in prop::collection::vec((0..2_000_000_000_u64, 0..60_u64), 1..4),
+        grace in prop::option::of(1..60_u64),
+    ) {
+        for node in request.nodes.windows.iter_mut().skip(1) {
+            node.runtime = ContainerRuntime::Docker;
+        }
+        for workload in &mut request.workloads {
+            workload.template.grace_seconds = grace;
+        }
+        let mut rollout = Rollout::new(&request);
+        let variants = request.images.iter_mut().flat_map(|image| image.variants_mut());
+        for (variant, (size, seconds)) in variants.zip(details.into_iter().cycle()) {
+            variant.size = Some(size);
+            variant.stop_seconds = Some(seconds);
+        }
+        rollout.set_images(request.images.clone());
+        let new = Rollout::new(&request);
+        prop_assert_eq!(format!("{rollout:?}"), format!("{new:?}"));
+    }
+
+    #[test]
     fn what_a_finding_advises_is_no_more_than_makes_its_workload_start((request, _) in clusters()) {
         let mut rollout = Rollout::new(&request);
         let before = outcomes(&rollout);
