@@ -323,7 +323,7 @@ fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> 
     };
     let mut done: Vec<(usize, Vec<R>)> = std::thread::scope(|scope| {
         let running: Vec<_> = (0..threads.min(shares.len()))
-            .map(|_| scope.spawn(&take))
+            .map(|_| scope.spawn(take))
             .collect();
         let joined = running.into_iter().map(|thread| match thread.join() {
             Ok(results) => results,

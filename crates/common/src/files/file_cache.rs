@@ -25,9 +25,11 @@ pub struct FileCache {
 /// What the limit of a cache says of one of its files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CacheFileUse {
+    /// Counts towards the limit.
     Counted,
     /// Stays: of another cache in the folder, or empty.
     Uncounted,
+    /// Is removed.
     Expired,
 }
 

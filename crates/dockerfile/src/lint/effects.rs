@@ -27,7 +27,7 @@ pub(super) fn check_error_action(stage: &Stage<'_>, findings: &mut Findings<'_>)
         if step.is("SHELL") || step.is("ENV") {
             stops = text.contains("erroractionpreference") || (stops && !step.is("SHELL"));
         }
-        if step.is("SHELL") && is_bare_preference(&text) {
+        if step.is("SHELL") && is_bare_preference(text) {
             let message = "PowerShell runs a word without quotes after = as a command, and continues \
                 after errors: write $ErrorActionPreference = 'Stop';";
             findings.add(

@@ -341,6 +341,6 @@ fn may_exist(stage: &Stage<'_>, step: &LintStep<'_>, target: &super::words::Word
         || is_name(before)
         || earlier.any(|step| {
             let text = step.lower_full_text();
-            is_name(&text) || step.is("RUN") && makers.iter().any(|maker| text.contains(maker))
+            is_name(text) || step.is("RUN") && makers.iter().any(|maker| text.contains(maker))
         })
 }
