@@ -373,7 +373,10 @@ mod tests {
         KB Article Number=\"4549949\"\r\nProcessor Architecture=\"amd64\"\r\n";
 
     fn cabinet(name: &str, content: &[u8]) -> Vec<u8> {
-        packed(&[("WSUSSCAN.cab", &[7; 40_000]), (name, content)])
+        packed(&[
+            ("WSUSSCAN.cab", "7".repeat(40_000).as_bytes()),
+            (name, content),
+        ])
     }
 
     fn update(content: &[u8]) -> Vec<u8> {
