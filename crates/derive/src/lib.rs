@@ -1,4 +1,7 @@
 //! `#[derive(Diagnose)]`, which `wincimg_common::diagnose` exports and documents.
+//!
+//! Not `miette`'s derive: a diagnosis also says who has to act, and a variant without a code is a
+//! compile error here, but an error without one there.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
