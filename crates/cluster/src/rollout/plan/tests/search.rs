@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 
 use super::*;
+use crate::rollout::image::Image;
 
 const HOSTS: [&str; 9] = [
     "14393.3504",
@@ -242,7 +243,7 @@ proptest! {
             workload.template.grace_seconds = grace;
         }
         let mut rollout = Rollout::new(&request);
-        let variants = request.images.iter_mut().flat_map(|image| image.variants_mut());
+        let variants = request.images.iter_mut().flat_map(Image::variants_mut);
         for (variant, (size, seconds)) in variants.zip(details.into_iter().cycle()) {
             variant.size = Some(size);
             variant.stop_seconds = Some(seconds);
