@@ -89,6 +89,13 @@ impl Dockerd {
         format!("unix://{}", path(&self.folder, "socket"))
     }
 
+    /// Asks it to end, with its own containerd.
+    pub fn stop(&self) {
+        let _ = Command::new("kill")
+            .arg(self.process.id().to_string())
+            .status();
+    }
+
     /// Kills it, like a power cut.
     pub fn kill(&mut self) {
         self.process.kill().unwrap();
@@ -140,10 +147,7 @@ impl Dockerd {
 
 impl Drop for Dockerd {
     fn drop(&mut self) {
-        // SIGTERM first, so that it stops its own containerd.
-        let _ = Command::new("kill")
-            .arg(self.process.id().to_string())
-            .status();
+        self.stop();
         let deadline = Instant::now() + Duration::from_secs(15);
         while matches!(self.process.try_wait(), Ok(None)) && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(50));

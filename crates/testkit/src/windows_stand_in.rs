@@ -121,6 +121,8 @@ impl WindowsStandIn {
 impl Drop for WindowsStandIn {
     fn drop(&mut self) {
         self.task.abort();
+        // Tasks of open connections may keep it.
+        self.shared.dockerd.stop();
     }
 }
 
