@@ -11,6 +11,7 @@ use wincimg_common::untrusted::Untrusted;
 use wincimg_dockerfile::convert::{Conversion, ConversionError, obstacles};
 use wincimg_dockerfile::lint::Severity;
 use wincimg_engine::base_contents::Purpose;
+use wincimg_engine::build::plans;
 use wincimg_engine::plans::PlannedImage;
 
 use super::build::image_name;
@@ -75,15 +76,14 @@ impl Convert {
         };
         let ctx = self.recipe.online(session)?;
         let planned = registry_args::run(async {
-            let mut planned = request.plan(&ctx).await?;
-            let supply = planned.finish(Purpose::Layers, &ctx).await?;
-            Ok((planned.images, supply))
+            let planning = plans(&request, Purpose::Layers, None, &ctx);
+            Ok(planning.await?)
         });
         let of_repository = repository_name(stages.file());
         let name = self.name.as_deref().or(of_repository.as_deref());
         let mut needs_windows = false;
         let converted = match planned {
-            Ok((images, supply)) => {
+            Ok(planned) => {
                 let convert = |image: &PlannedImage| {
                     let conversion = Conversion {
                         name: name.unwrap_or(request.design.name()),
@@ -94,12 +94,12 @@ impl Convert {
                         base: stages.base(),
                         base_registry: &request.base_registry,
                         folder,
-                        downloads: supply.files(),
+                        downloads: planned.downloads.files(),
                         keeps_history: self.keep_history,
                     };
                     conversion.recipe()
                 };
-                let texts: Vec<_> = images.iter().map(convert).collect();
+                let texts: Vec<_> = planned.images.iter().map(convert).collect();
                 if texts.windows(2).any(|pair| pair[0] != pair[1]) {
                     let problem =
                         anyhow!("the Dockerfile converts to a different recipe for each host");

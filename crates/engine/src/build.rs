@@ -95,8 +95,9 @@ pub async fn plans<'r>(
     target: Option<&DeliveryTarget<'_>>,
     ctx: &BuildContext<'_>,
 ) -> Result<PlannedBuild<'r>, BoxError> {
-    request.check(ctx)?;
-    let mut planned = request.plan(ctx).await?;
+    let downloads = request.downloads(ctx)?;
+    request.check(&downloads)?;
+    let mut planned = request.plan(downloads, ctx).await?;
     if let Some(target) = target {
         planned.set_aside_conflicts(target, ctx).await?;
     }
@@ -111,10 +112,11 @@ pub async fn build(
     ctx: &BuildContext<'_>,
 ) -> Result<DeliveryReport, BoxError> {
     // Reports a mistake in the recipe or its folder before a registry is contacted.
-    request.check(ctx)?;
+    let downloads = request.downloads(ctx)?;
+    request.check(&downloads)?;
     prefetch_tags(&target, &request.hosts, &ctx.registry);
     // The matching bases, and a plan on each.
-    let mut planned = request.plan(ctx).await?;
+    let mut planned = request.plan(downloads, ctx).await?;
     planned.set_aside_conflicts(&target, ctx).await?;
     Box::pin(planned.make(target, ctx)).await
 }
@@ -122,6 +124,8 @@ pub async fn build(
 /// The planned images of a request, each on its base, and the hosts without one.
 pub struct PlannedBuild<'r> {
     pub(crate) request: &'r BuildRequest,
+    /// Their downloads.
+    pub downloads: DownloadSet,
     /// The images, in the order of their hosts.
     pub images: Vec<PlannedImage>,
     /// Hosts without an image.
@@ -130,26 +134,20 @@ pub struct PlannedBuild<'r> {
 
 impl BuildRequest {
     /// The files to download, as far as they are pinned or may be locked.
-    fn downloads(&self, ctx: &BuildContext<'_>) -> Result<DownloadSet, BoxError> {
-        let lock = self.design.lock()?;
+    pub(crate) fn downloads(&self, ctx: &BuildContext<'_>) -> Result<DownloadSet, BoxError> {
+        let (lock, again) = (self.design.lock()?, self.noting.clone());
         let store = ctx.downloads.clone();
-        Ok(DownloadSet::new(
-            self.downloads,
-            store,
-            lock,
-            self.noting.clone(),
-        ))
+        Ok(DownloadSet::new(self.downloads, store, lock, again))
     }
 
     /// Rejects what is wrong on any base: a recipe that cannot be filled in, downloads that are not
     /// pinned, what the engine cannot build.
-    fn check(&self, ctx: &BuildContext<'_>) -> Result<(), BoxError> {
-        let supply = self.downloads(ctx)?;
+    fn check(&self, downloads: &DownloadSet) -> Result<(), BoxError> {
         let drafts = self.drafts()?;
         if let Some(recipe) = self.design.recipe() {
             for draft in &drafts {
                 let wants = draft.download_requests(recipe.origin());
-                supply.check(&wants)?;
+                downloads.check(&wants)?;
             }
         }
         let (engine, _) = Engine::choose(self.engine, drafts.iter());
@@ -161,7 +159,11 @@ impl BuildRequest {
 
     /// Resolves the bases and makes a plan on each; reports rejected tags. Hosts without a base are
     /// set aside; if no host has one, or all are required, the first of them is the error.
-    pub async fn plan(&self, ctx: &BuildContext<'_>) -> Result<PlannedBuild<'_>, BoxError> {
+    pub(crate) async fn plan(
+        &self,
+        downloads: DownloadSet,
+        ctx: &BuildContext<'_>,
+    ) -> Result<PlannedBuild<'_>, BoxError> {
         // One host alone has nothing to continue with.
         let is_whole = self.all_or_nothing || self.hosts.len() == 1;
         let plan = async |hosts: &[TargetHost]| {
@@ -177,6 +179,7 @@ impl BuildRequest {
         let (images, unserved) = served(&self.hosts, is_whole, plan).await?;
         Ok(PlannedBuild {
             request: self,
+            downloads,
             images: images.unwrap_or_default(),
             unserved,
         })
@@ -219,18 +222,10 @@ impl PlannedBuild<'_> {
     }
 
     /// Fetches downloads, reads the required contents of the bases, and evaluates a Dockerfile on
-    /// them. Returns the downloads.
-    pub async fn finish(
-        &mut self,
-        purpose: Purpose,
-        ctx: &BuildContext<'_>,
-    ) -> Result<DownloadSet, BoxError> {
-        let mut supply = self.request.downloads(ctx)?;
-        let finishing = self
-            .request
-            .finish(&mut self.images, purpose, &mut supply, ctx);
-        finishing.await?;
-        Ok(supply)
+    /// them.
+    async fn finish(&mut self, purpose: Purpose, ctx: &BuildContext<'_>) -> Result<(), BoxError> {
+        let (images, downloads) = (&mut self.images, &mut self.downloads);
+        self.request.finish(images, purpose, downloads, ctx).await
     }
 
     /// Makes the images, and delivers them to their target.
@@ -252,8 +247,8 @@ impl PlannedBuild<'_> {
             request.options.check_flags(engine)?;
         }
         // The downloads, and the required contents of the bases.
-        let mut supply = Box::pin(self.finish(engine.purpose(), ctx)).await?;
-        let running = run_windows_steps(request, &mut self.images, &mut supply, ctx);
+        Box::pin(self.finish(engine.purpose(), ctx)).await?;
+        let running = run_windows_steps(request, &mut self.images, &mut self.downloads, ctx);
         Box::pin(running).await?;
         if target.is_not_pushed() {
             ctx.reporter.note(&Notice::NotPushed);

@@ -232,7 +232,8 @@ impl SyncContext<'_> {
         self.check_registry(&reference).await?;
         let request = self.request(entry, named, design, hosts);
         let standing = TagContents::read(&ctx.registry, &reference);
-        let (standing, planned) = tokio::join!(standing, request.plan(ctx));
+        let planning = request.plan(request.downloads(ctx)?, ctx);
+        let (standing, planned) = tokio::join!(standing, planning);
         let (standing, mut planned) = (standing?, planned?);
         let command = |host: &TargetHost| {
             let mut words = build_command(named, std::slice::from_ref(host));
