@@ -16,10 +16,8 @@ impl<T: fmt::Display> fmt::Display for Untrusted<T> {
 }
 
 fn harmless(text: &str) -> Cow<'_, str> {
-    if text
-        .bytes()
-        .all(|byte| matches!(byte, b' '..=b'~' if byte != b':' && byte != b'#'))
-    {
+    let may_be_command = text.contains("##") || text.trim_start().starts_with("::");
+    if !may_be_command && text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
         return Cow::Borrowed(text);
     }
     // GitHub interprets `::error::` at the beginning of a line, `##[error]` and `##vso[` anywhere.

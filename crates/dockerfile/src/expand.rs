@@ -65,6 +65,13 @@ impl Lexer {
         text: &str,
         value: &dyn Fn(&str) -> Option<String>,
     ) -> Result<ExpandedWord, ExpandError> {
+        if !text.contains(['$', '\'', '"', self.escape.character()]) {
+            return Ok(ExpandedWord {
+                text: text.to_owned(),
+                words: text.split_whitespace().map(str::to_owned).collect(),
+                unset: Vec::new(),
+            });
+        }
         let mut reader = WordReader {
             lexer: self,
             rest: text.chars().peekable(),

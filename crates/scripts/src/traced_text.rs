@@ -75,6 +75,16 @@ impl TracedText {
     /// Splits the text into arguments as the C runtime does, without a program name.
     pub(super) fn arguments(&self) -> Vec<Self> {
         let mut arguments = Vec::new();
+        if !self.text.contains('"') {
+            let mut start = 0;
+            for word in self.text.split([' ', '\t']) {
+                if !word.is_empty() {
+                    arguments.push(self.part(start..start + word.len()));
+                }
+                start += word.len() + 1;
+            }
+            return arguments;
+        }
         let mut current: Option<Self> = None;
         let mut quoted = false;
         let mut backslashes: Vec<usize> = Vec::new();

@@ -72,6 +72,10 @@ fn split_program(line: &str, reader: ArgvParser) -> (String, &str) {
 
 /// Reads one argument; `text` starts with its first character.
 fn split_argument(text: &str, reader: ArgvParser) -> (String, &str) {
+    let end = text.find([' ', '\t', '"']).unwrap_or(text.len());
+    if !text[end..].starts_with('"') {
+        return (text[..end].to_owned(), &text[end..]);
+    }
     let mut argument = String::new();
     let mut quoted = false;
     let mut backslashes = 0;
