@@ -37,6 +37,20 @@ fn expanded_texts(kind: &InstructionKind) -> Vec<&str> {
     }
 }
 
+/// Returns true if a stage that this one is built on declares an argument.
+fn is_inherited(it: &EvaluatedStep<'_>, name: &str) -> bool {
+    let mut base = &it.stage.base;
+    while let StageBaseRef::Stage(index) = base {
+        let stage = &it.linted.stages[*index];
+        let mut arguments = stage.steps.iter().filter(|step| step.is("ARG"));
+        if arguments.any(|step| step.instruction.text().split(['=', ' ']).next() == Some(name)) {
+            return true;
+        }
+        base = &stage.base;
+    }
+    false
+}
+
 /// Reports variables that are not set, so that they expand to nothing.
 pub(super) fn check_unset(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
     if it.stage.platform != Platform::Windows {
@@ -63,7 +77,14 @@ pub(super) fn check_unset(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
                 );
                 findings.add(rule, Severity::Error, it.line(), message);
             } else if it.stage.knows_environment {
-                let message = format!("${name} is not set and expands to nothing");
+                let message = if is_inherited(it, &name) {
+                    format!(
+                        "${name} is empty in Docker's own builder, as only BuildKit passes on an ARG \
+                         of the stage in FROM: add ARG {name} here"
+                    )
+                } else {
+                    format!("${name} is not set and expands to nothing")
+                };
                 findings.add(rule, Severity::Warning, it.line(), message);
             }
         }
@@ -298,7 +319,7 @@ fn check_set(step: &LintStep<'_>, findings: &mut Findings<'_>) {
             && program.eq_ignore_case("set")
             && value.value.starts_with('=')
             && !name.value.contains(['=', '/'])
-            && name.range.len() == name.value.len()
+            && !name.is_quoted
     });
     if let Some(command) = spaced {
         let name = &command.words[1].value;

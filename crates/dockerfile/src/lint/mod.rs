@@ -38,6 +38,7 @@ mod rule;
 mod services;
 mod shell;
 mod shells;
+mod spaces;
 mod stage;
 mod stage_names;
 mod statements;

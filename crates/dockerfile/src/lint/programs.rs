@@ -36,12 +36,86 @@ pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
     if reference.is_windows_base() {
         check_dotnet(stage, reference, findings);
     }
+    if reference.is_windows_base() {
+        check_fresh_path(stage, findings);
+    }
     check_appcmd(stage, reference, findings);
     check_python(stage, reference, findings);
     let is_framework = IIS.contains(&reference.repository.as_str())
         || reference.repository == "mcr.microsoft.com/dotnet/framework/runtime";
     if is_framework {
         check_dotnet(stage, reference, findings);
+    }
+}
+
+/// Packages whose installers add to the PATH, and their programs.
+const ON_NEW_PATH: [(&[&str], &[&str]); 4] = [
+    (&["git", "git.install"], &["git"]),
+    (
+        &["nodejs", "nodejs-lts", "nodejs.install"],
+        &["node", "npm", "npx"],
+    ),
+    (&["golang"], &["go"]),
+    (&["ruby"], &["ruby", "gem"]),
+];
+
+/// Reports a program in the `RUN` that installs it: the shell has the PATH from before.
+fn check_fresh_path(stage: &Stage<'_>, findings: &mut Findings<'_>) {
+    for (index, step) in stage.steps.iter().enumerate() {
+        let text = step.lower_text();
+        let is_renewed = [
+            "refreshenv",
+            "sessionenvironment",
+            "path=",
+            "path =",
+            "path +=",
+        ]
+        .iter()
+        .any(|part| text.contains(part));
+        if !step.is("RUN") || !text.contains("choco") || is_renewed {
+            continue;
+        }
+        let mut installed: Vec<&(&[&str], &[&str])> = Vec::new();
+        for command in step.commands() {
+            let is_install = command
+                .words
+                .get(1)
+                .is_some_and(|word| word.eq_ignore_case("install"));
+            if matches!(command.program(), "choco" | "choco.bat") && is_install {
+                let packages = &command.words[2..];
+                let is_one = |(names, _): &&(&[&str], &[&str])| {
+                    let is_name = |word: &super::words::Word| {
+                        names.iter().any(|name| word.eq_ignore_case(name))
+                    };
+                    packages.iter().any(is_name)
+                };
+                installed.extend(ON_NEW_PATH.iter().filter(is_one));
+                continue;
+            }
+            let program = command.program();
+            let mut brought = installed.iter();
+            let Some((names, _)) = brought.find(|(_, programs)| programs.contains(&program)) else {
+                continue;
+            };
+            let mut earlier = stage.steps[..index].iter();
+            let may_be_there = earlier.any(|it| {
+                let text = it.lower_full_text();
+                names
+                    .iter()
+                    .chain([&program])
+                    .any(|name| text.contains(name))
+            });
+            if may_be_there || !is_plain(command) {
+                continue;
+            }
+            let message = format!(
+                "{program} is not found yet: the PATH that its installer sets counts from the next RUN on; \
+                 move this command there"
+            );
+            let at = (step.instruction, command.words[0].range.start);
+            findings.add_at(RULE, Severity::Error, at, message);
+            return;
+        }
     }
 }
 

@@ -240,7 +240,8 @@ const WITHOUT_WINDOW: [&str; 11] = [
 fn installer_window(step: &LintStep<'_>, command: &LintCommand) -> Option<Prompt> {
     let program = command.words.first()?.value.to_ascii_lowercase();
     let file = program.rsplit(['\\', '/']).next().unwrap_or_default();
-    if !has_extension(file, &["exe"]) {
+    // The arguments of a method are no program.
+    if !has_extension(file, &["exe"]) || program.contains(',') || program.contains("://") {
         return None;
     }
     let mut known = INSTALLERS.iter();

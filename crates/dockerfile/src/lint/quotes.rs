@@ -11,6 +11,7 @@ mod json;
 mod line;
 mod powershell;
 
+pub(super) use cmd::takes_value;
 use powershell::ScriptInterpretation;
 
 use super::correction::Edit;

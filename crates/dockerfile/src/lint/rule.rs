@@ -8,7 +8,7 @@ use super::{
     Findings, LintFile, Severity, args_escaped, base, builtins, comments, effects, entrypoint,
     environment, escapes, exec_form, exit_codes, healthcheck, iis, installers, instructions,
     joined, line_effects, line_end, nano, packages, programs, prompts, quotes, registry,
-    repository, services, shells, tls, unix, unix_paths, usage, user, variables, volume,
+    repository, services, shells, spaces, tls, unix, unix_paths, usage, user, variables, volume,
 };
 
 /// A rule. The names are part of the command line's contract.
@@ -100,7 +100,7 @@ const fn rule(
 }
 
 /// All rules, in the order of the documentation.
-pub static RULES: [Rule; 67] = [
+pub static RULES: [Rule; 69] = [
     rule(
         "invalid-instruction",
         Severity::Error,
@@ -324,6 +324,20 @@ pub static RULES: [Rule; 67] = [
         Fix::None,
         Check::Step(shells::check_single_quotes),
         "In cmd single quotes are ordinary characters",
+    ),
+    rule(
+        "unquoted-spaces",
+        Severity::Error,
+        Fix::None,
+        Check::Step(spaces::check),
+        "A path or name with spaces requires quotes",
+    ),
+    rule(
+        "outer-quotes-under-cmd",
+        Severity::Error,
+        Fix::Safe,
+        Check::Shared,
+        "cmd removes the first and the last quote of a line that begins with one",
     ),
     rule(
         "shell-without-command",

@@ -102,6 +102,7 @@ pub(super) fn check_cmdlets(stage: &Stage<'_>, step: &LintStep<'_>, findings: &m
         if command.grammar != Grammar::Cmd || !(is_assignment || is_cmdlet || is_script) {
             continue;
         }
+        let is_nano = matches!(&stage.base, StageBaseRef::Image(image) if image.is_nano_server());
         let message = if is_behind {
             format!(
                 "cmd ends the script of powershell at the |, and {:?} behind it is of PowerShell: \
@@ -111,6 +112,11 @@ pub(super) fn check_cmdlets(stage: &Stage<'_>, step: &LintStep<'_>, findings: &m
         } else if is_script {
             format!(
                 "cmd does not run {}: write powershell -File {0}",
+                word.value
+            )
+        } else if is_nano && !is_script {
+            format!(
+                "cmd reads this line, and {:?} is of PowerShell, which Nano Server does not have",
                 word.value
             )
         } else {
@@ -237,6 +243,11 @@ pub(super) fn check_single_quotes(
         if command.grammar != Grammar::Cmd || is_escaped || reads_single_quotes(command.program()) {
             continue;
         }
+        if let Some((word, message)) = quoted_word(command) {
+            let at = (step.instruction, word.range.start);
+            findings.add_at("single-quotes-under-cmd", Severity::Error, at, message);
+            return;
+        }
         let mut words = command.words.iter().skip(1);
         let Some(open) = words.find(|word| {
             let value = word.value.as_str();
@@ -254,6 +265,41 @@ pub(super) fn check_single_quotes(
         findings.add("single-quotes-under-cmd", Severity::Error, line, message);
         return;
     }
+}
+
+/// Programs that take the single quotes around a word for a part of it.
+const KEEP_SINGLE_QUOTES: [&str; 17] = [
+    "mkdir", "md", "rmdir", "rd", "del", "erase", "copy", "move", "ren", "xcopy", "type", "cd",
+    "tar", "curl", "icacls", "msiexec", "reg",
+];
+
+/// A word in single quotes, which cmd passes on, and what happens to it.
+fn quoted_word(command: &LintCommand) -> Option<(&Word, String)> {
+    let is_whole = |word: &Word| {
+        let inside = word
+            .value
+            .strip_prefix('\'')
+            .and_then(|it| it.strip_suffix('\''));
+        !word.is_quoted && inside.is_some_and(|it| !it.is_empty() && !it.contains(['\'', '"']))
+    };
+    let (program, arguments) = command.words.split_first()?;
+    let is_file = has_extension(program.value.trim_end_matches('\''), &["exe", "cmd", "bat"]);
+    if is_whole(program) && is_file {
+        let message = format!(
+            "in cmd a single quote is an ordinary character, and no program has the name {}: write \
+             double quotes",
+            program.value
+        );
+        return Some((program, message));
+    }
+    let keeps = KEEP_SINGLE_QUOTES.contains(&command.program());
+    let word = arguments.iter().find(|word| keeps && is_whole(word))?;
+    let message = format!(
+        "in cmd a single quote is an ordinary character, and {} gets {} with them: write double quotes",
+        command.program(),
+        word.value
+    );
+    Some((word, message))
 }
 
 /// First word of a line in single quotes that `echo` writes into a batch file.

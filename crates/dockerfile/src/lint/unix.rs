@@ -191,15 +191,22 @@ pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
             continue;
         }
         for command in step.commands() {
-            let program = command.program();
-            let Some(message) = problem(program, command, &installed) else {
-                continue;
-            };
             let position = command.words.first().map_or(0, |word| word.range.start);
             let line = step.line_at(position);
+            let message = problem(command.program(), command, &installed);
             // One finding a line is enough.
-            if seen.replace(line) != Some(line) {
+            if let Some(message) = message
+                && seen.replace(line) != Some(line)
+            {
                 findings.add("unix-command", Severity::Error, line, message);
+            }
+            if command
+                .words
+                .iter()
+                .any(|word| word.eq_ignore_case("install"))
+            {
+                let words = command.words.iter().map(|word| word.value.as_str());
+                installed.installs.extend(words);
             }
         }
         installed.add(step.lower_full_text());
@@ -292,10 +299,20 @@ fn option_of_built_in(program: &str, written: &str, command: &LintCommand) -> Op
         return None;
     }
     if matches!(program, "md" | "mkdir") && first == "-p" {
-        return Some(
-            "cmd has no mkdir -p, and creates a folder of this name; omit it: parents are created"
-                .to_owned(),
-        );
+        let has_slash = command
+            .words
+            .iter()
+            .skip(2)
+            .any(|word| word.value.contains('/'));
+        let rest = if has_slash {
+            ", and a path with / requires quotes"
+        } else {
+            ""
+        };
+        return Some(format!(
+            "cmd has no mkdir -p, and creates a folder of this name; omit it: parents are \
+             created{rest}"
+        ));
     }
     let is_built_in = matches!(
         program,
@@ -332,7 +349,7 @@ fn shell_syntax(written: &str, command: &LintCommand) -> Option<String> {
     let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     // Quotes and the values of PowerShell have others.
-    let is_plain = command.words[0].range.len() == written.len()
+    let is_plain = !command.words[0].is_quoted
         && value.starts_with(|c: char| c.is_ascii_alphanumeric() || "./\\%".contains(c));
     let is_prefix = is_name && is_plain && command.words.len() > 1;
     let instead = if command.grammar.is_powershell() {

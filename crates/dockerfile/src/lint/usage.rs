@@ -85,7 +85,7 @@ fn cut_address(pair: &[LintCommand]) -> Option<&Word> {
     let [command, next] = pair else { return None };
     let (word, first) = (command.words.last()?, next.words.first()?);
     // Quotes may keep the two together.
-    let is_plain = |word: &Word| word.range.len() == word.value.len();
+    let is_plain = |word: &Word| !word.is_quoted;
     let is_cut = matches!(command.grammar, Grammar::Cmd | Grammar::PowerShell)
         && is_plain(word)
         && is_plain(first)
@@ -233,8 +233,7 @@ fn starts_title(command: &LintCommand) -> bool {
     let Some(title) = words.find(|word| !is_option(word)) else {
         return false;
     };
-    let is_quoted = title.range.len() > title.value.len();
-    is_quoted
+    title.is_quoted
         && has_extension(&title.value, &["exe", "msi", "cmd", "bat"])
         && words.all(|word| is_option(&word))
 }

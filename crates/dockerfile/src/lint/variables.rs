@@ -171,7 +171,12 @@ fn foreign_to_powershell(
         word.contains(&format!("%{name}%")) && is_known
     });
     if let Some(name) = of_cmd.filter(|_| !is_data) {
-        return Some((format!("%{name}%"), format!("$env:{name}")));
+        let quotes = if whole.contains(&format!("'{word}'")) {
+            " in double quotes"
+        } else {
+            ""
+        };
+        return Some((format!("%{name}%"), format!("$env:{name}{quotes}")));
     }
     let lower = whole.to_ascii_lowercase();
     let name = dollar_names(word).find(|name| {

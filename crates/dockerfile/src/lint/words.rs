@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use super::correction::Edit;
+use super::quotes::takes_value;
 use super::shell::BaseShell;
 use super::stage::LintStep;
 use super::statements::{PowerShellStatement, statements};
@@ -16,6 +17,8 @@ use crate::source::Instruction;
 pub(super) struct Word {
     pub(super) value: String,
     pub(super) range: Range<usize>,
+    /// True if a part of it is in quotes.
+    pub(super) is_quoted: bool,
 }
 
 impl Word {
@@ -97,7 +100,7 @@ impl LintCommand {
     fn is_title(&self) -> bool {
         let title = self.words.get(1);
         let is_cmd = self.grammar == Grammar::Cmd;
-        is_cmd && title.is_some_and(|word| word.range.len() > word.value.len())
+        is_cmd && title.is_some_and(|word| word.is_quoted)
     }
 
     /// Edit that adds words after one of these, unless a quote is open.
@@ -253,12 +256,21 @@ pub(super) fn script_of(command: &LintCommand) -> Option<(Grammar, &[Word])> {
             .iter()
             .any(|name| word.eq_ignore_case(name))
     };
-    let first = match arguments.iter().position(is_command_option) {
-        Some(option) => option + 1,
-        None => arguments
-            .iter()
-            .position(|word| !word.value.starts_with(['-', '/']))?,
-    };
+    let mut first = 0;
+    loop {
+        let word = arguments.get(first)?;
+        first += 1;
+        if is_command_option(word) {
+            break;
+        }
+        match word.value.strip_prefix(['-', '/']) {
+            Some(option) => first += usize::from(takes_value(&option.to_ascii_lowercase())),
+            None => {
+                first -= 1;
+                break;
+            }
+        }
+    }
     let script = arguments.get(first..).filter(|script| !script.is_empty())?;
     Some((grammar, script))
 }
@@ -323,6 +335,7 @@ fn json_words(instruction: &Instruction, start: usize, elements: Vec<String>) ->
         words.push(Word {
             value,
             range: start + open..start + close + 1,
+            is_quoted: true,
         });
         from = close + 1;
     }
@@ -466,7 +479,9 @@ impl ScriptReader {
             None => Some(quote),
         };
         // A word may consist of quotes only.
-        self.word_at(position).range.end = position + 1;
+        let word = self.word_at(position);
+        word.range.end = position + 1;
+        word.is_quoted = true;
     }
 
     fn push(&mut self, c: char, position: usize) {
@@ -480,8 +495,9 @@ impl ScriptReader {
 
     fn word_at(&mut self, position: usize) -> &mut Word {
         self.word.get_or_insert_with(|| Word {
-            value: String::new(),
+            value: String::with_capacity(16),
             range: position..position,
+            is_quoted: false,
         })
     }
 

@@ -18,6 +18,9 @@ const SPLIT: &str = "cmd does not support \\\": the program gets several argumen
 const DIVIDED: &str = "in cmd the quote of \\\" ends the quoted part, and the operator after it \
     splits the command; put ^ before the operator";
 
+const STRIPPED: &str = "cmd removes the first and the last quote of a line that begins with one, and runs \
+    the part before the first space: put the whole line in quotes once more";
+
 /// A character that cmd passes to the program.
 #[derive(Debug, Clone, Copy)]
 struct CmdChar {
@@ -154,7 +157,7 @@ pub(super) fn script_of(line: &SourceLine) -> Option<SourceLine> {
 }
 
 /// Returns true if an option of PowerShell takes a value; names may be abbreviated.
-fn takes_value(name: &str) -> bool {
+pub(in crate::lint) fn takes_value(name: &str) -> bool {
     [
         "executionpolicy",
         "ep",
@@ -189,6 +192,20 @@ const OWN_READERS: [&str; 12] = [
 
 pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     let text = step.instruction.text();
+    if is_stripped(text) && !has_own_cmd(findings) {
+        let mut edits = Vec::new();
+        line_wrap(&mut edits, text, 0);
+        let (rule, line) = ("outer-quotes-under-cmd", step.instruction.lines().0);
+        report(
+            rule,
+            step.instruction,
+            STRIPPED,
+            line,
+            Some(edits),
+            findings,
+        );
+        return;
+    }
     let rule = "backslash-quotes-under-cmd";
     let all = passed_chars(text);
     let found = commands(&all);
@@ -204,6 +221,37 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
             return;
         }
     }
+}
+
+/// Returns true for a program in quotes at the start of a line, whose path ends at a space without
+/// them.
+fn is_stripped(text: &str) -> bool {
+    let quoted = text.strip_prefix('"').and_then(|rest| rest.split_once('"'));
+    let Some((path, after)) = quoted else {
+        return false;
+    };
+    let lower = path.to_ascii_lowercase();
+    let ends = [".exe", ".cmd", ".bat", ".com"];
+    let is_program = path
+        .get(1..3)
+        .is_some_and(|drive| drive == ":\\" || drive == ":/")
+        && !lower.contains(['%', '\'', '&', '|'])
+        && ends.iter().any(|end| lower.ends_with(end));
+    let first = path.split(' ').next().unwrap_or_default();
+    // Without arguments, the quotes may be around a whole command.
+    let is_alone = after.trim().is_empty() && !first.to_ascii_lowercase().ends_with(":\\program");
+    is_program
+        && path.contains(' ')
+        && !is_alone
+        && (after.is_empty() || after.starts_with([' ', '\t']))
+}
+
+/// Returns true if the file starts a cmd of its own that removes no quotes.
+fn has_own_cmd(findings: &Findings<'_>) -> bool {
+    findings.file.instructions.iter().any(|it| {
+        let text = it.full_text().to_ascii_lowercase();
+        it.keyword == "SHELL" && text.contains("cmd") && !text.contains("/s")
+    })
 }
 
 /// Finds a phrase in `\"` that the program gets as several words.

@@ -10,6 +10,7 @@ use super::line::{QuotedSpan, SourceLine};
 use super::{cmd, edited, json, report};
 use crate::lint::Findings;
 use crate::lint::correction::Edit;
+use crate::lint::environment::shell_variables;
 use crate::lint::stage::LintStep;
 use crate::lint::words::program_name;
 
@@ -54,6 +55,9 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
             let edits = reading.wrapped(text);
             (powershell::script(&edited(text, &edits)) == reading.meant).then_some(edits)
         });
+        // With quotes alone, a variable of cmd would be written as it is.
+        let edits = edits
+            .filter(|_| shell_variables(text).all(|name| !text.contains(&format!("%{name}%"))));
         report(
             rule,
             step.instruction,
@@ -366,9 +370,12 @@ fn is_path_in_text(line: &SourceLine, part: QuotedSpan) -> bool {
     );
     let after = &line.text[part.close.at + 1..];
     let ends = |c: char| c == '\'' || c.is_whitespace();
+    let of_batch_file = inside.strip_prefix("%~dp0");
+    let is_absolute = inside.get(1..).is_some_and(|rest| rest.starts_with(":\\"));
     let is_path = inside.len() > 3
-        && inside.get(1..).is_some_and(|rest| rest.starts_with(":\\"))
-        && inside
+        && (is_absolute || of_batch_file.is_some())
+        && of_batch_file
+            .unwrap_or(inside)
             .chars()
             .all(|c| c.is_alphanumeric() || "\\:._-".contains(c));
     is_path

@@ -495,3 +495,15 @@ fn a_repository_without_a_latest_tag_is_named_with_a_release() {
         )]);
     }
 }
+
+/// What owners of published files would not believe.
+#[test]
+fn what_works_is_not_reported() {
+    silent(&[
+        "RUN start /wait c:\\\\home\\\\dump\\\\redist.exe /Q /T:c:\\\\x",
+        "RUN choco install -y unzip --version 6.0 && unzip -v",
+        "RUN powershell busybox.exe --list ^|%{$nul = cmd /c mklink C:\\bin\\$_.exe busybox.exe}",
+        "SHELL [\"powershell\"]\nRUN (New-Object System.Net.WebClient).DownloadFile('https://example.net/vc_redist.x64.exe','vc_redist.x64.exe');",
+        "SHELL [\"powershell\", \"-Command\"]\nRUN Set-Content C:\\\\php\\\\composer.bat '@php \"%~dp0composer.phar\" %*'",
+    ]);
+}

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 
-const EXAMPLES: [(&str, &str, &str); 50] = [
+const EXAMPLES: [(&str, &str, &str); 52] = [
     ("invalid-instruction", "COPPY a b", "COPY a b"),
     (
         "joined-commands",
@@ -146,6 +146,16 @@ const EXAMPLES: [(&str, &str, &str); 50] = [
         "single-quotes-under-cmd",
         "RUN powershell -Command 'Remove-Item C:/x'",
         "RUN powershell -Command \"Remove-Item 'C:/my x'\"",
+    ),
+    (
+        "unquoted-spaces",
+        "RUN mkdir C:\\Program Files\\App",
+        "RUN cd C:\\Program Files\\App",
+    ),
+    (
+        "outer-quotes-under-cmd",
+        "RUN \"C:\\Program Files\\7-Zip\\7z.exe\" x a.zip",
+        "RUN \"\"C:\\Program Files\\7-Zip\\7z.exe\" x a.zip\"",
     ),
     (
         "shell-without-command",

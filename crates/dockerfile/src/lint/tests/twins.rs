@@ -90,6 +90,116 @@ fn a_variable_that_is_set_below_its_use_or_in_another_stage_is_not_set() {
 }
 
 #[test]
+fn spaces_end_a_path_without_quotes() {
+    check_twins(
+        PINNED,
+        "unquoted-spaces",
+        &[
+            (
+                "RUN copy a.txt C:\\Program Files\\App\\a.txt",
+                "RUN copy a.txt \"C:\\Program Files\\App\\a.txt\"",
+            ),
+            (
+                "RUN tar -xf a.zip -C C:/Program Files/App",
+                "RUN set X=C:/Program Files/App&& dir",
+            ),
+            (
+                "RUN msiexec /i a.msi /qn INSTALLDIR=C:\\Program Files\\App",
+                "RUN msiexec /i a.msi /qn INSTALLDIR=\"C:\\Program Files\\App\"",
+            ),
+            (
+                "RUN powershell Expand-Archive a.zip -DestinationPath C:\\Program Files\\App",
+                "RUN powershell Expand-Archive a.zip -DestinationPath 'C:\\Program Files\\App'",
+            ),
+            (
+                "SHELL [\"powershell\", \"-Command\"]\nRUN & C:\\Program Files\\App\\a.exe",
+                "SHELL [\"powershell\", \"-Command\"]\nRUN & 'C:\\Program Files\\App\\a.exe'",
+            ),
+            (
+                "RUN C:\\Program Files\\a\\x.bat && dir",
+                "RUN C:\\Program^ Files\\a\\x.bat && dir",
+            ),
+            (
+                "RUN reg add HKLM\\Software\\My App /v x /d y /f",
+                "RUN reg add \"HKLM\\Software\\My App\" /v x /d y /f",
+            ),
+            (
+                "RUN reg add HKLM\\Software\\App /v x /d two words /f",
+                "RUN reg add HKLM\\Software\\App /ve /d \"two words\" /f /reg:64",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn cmd_removes_the_quotes_of_a_program() {
+    check_twins(
+        PINNED,
+        "outer-quotes-under-cmd",
+        &[
+            (
+                "RUN \"C:\\a b\\x.exe\" /D \"y\"",
+                "RUN call \"C:\\a b\\x.exe\" /D \"y\"",
+            ),
+            (
+                "CMD \"C:\\Program Files\\a\\x.exe\"",
+                "CMD \"C:\\a\\x.exe\" \"b c\"",
+            ),
+            (
+                "RUN \"C:\\Program Files\\a\\x.exe\" && dir",
+                "RUN \"choco install -y git.exe\"",
+            ),
+            (
+                "RUN \"C:/a b/x.cmd\" y",
+                "SHELL [\"cmd\", \"/C\"]\nRUN \"C:/a b/x.cmd\" y",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn a_new_path_counts_from_the_next_run() {
+    check_twins(
+        PINNED,
+        "missing-program",
+        &[
+            (
+                "RUN choco install -y git && git clone https://example.net/a",
+                "RUN choco install -y git\nRUN git clone https://example.net/a",
+            ),
+            (
+                "RUN choco install nodejs-lts -y && npm install",
+                "RUN choco install nodejs-lts -y && refreshenv && npm install",
+            ),
+            (
+                "SHELL [\"powershell\", \"-Command\"]\nRUN choco install golang -y; go version",
+                "SHELL [\"powershell\", \"-Command\"]\nRUN choco install golang -y; $env:PATH += ';C:\\Go\\bin'; go version",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn single_quotes_around_a_word_are_a_part_of_it() {
+    check_twins(
+        PINNED,
+        "single-quotes-under-cmd",
+        &[
+            ("RUN mkdir 'C:\\app'", "RUN echo 'C:\\app'"),
+            (
+                "RUN icacls 'C:\\app' /grant 'Users:RX'",
+                "RUN powershell icacls 'C:\\app' /grant 'Users:RX'",
+            ),
+            ("RUN 'C:\\a.exe' /q", "RUN C:\\it's.exe /q"),
+            (
+                "RUN curl -o 'a.zip' https://example.net/a.zip",
+                "RUN for /f %i in ('dir /b') do echo %i",
+            ),
+        ],
+    );
+}
+
+#[test]
 fn single_quotes_do_not_keep_a_script_from_cmd() {
     check_twins(
         PINNED,

@@ -1,0 +1,112 @@
+//! Paths and names with spaces that no quotes keep together.
+
+use super::reference::Platform;
+use super::shells::is_shell;
+use super::stage::{LintStep, Stage};
+use super::words::{Grammar, LintCommand, Word};
+use super::{Findings, Severity};
+
+const RULE: &str = "unquoted-spaces";
+
+pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+    if !step.is("RUN") || stage.platform != Platform::Windows {
+        return;
+    }
+    for command in step.commands() {
+        if command.grammar == Grammar::Exec || is_shell(command.program()) {
+            continue;
+        }
+        let found = program_files(step, command)
+            .map(|word| (word, path_message(command, word)))
+            .or_else(|| extra_word_of_reg(command));
+        if let Some((word, message)) = found {
+            let at = (step.instruction, word.range.start);
+            findings.add_at(RULE, Severity::Error, at, message);
+            return;
+        }
+    }
+}
+
+/// Commands that take a path with spaces as it is, or print it.
+fn takes_spaces(command: &LintCommand) -> bool {
+    let program = command.program();
+    let is_of_cmd = command.grammar == Grammar::Cmd
+        && matches!(
+            program,
+            "cd" | "chdir" | "set" | "path" | "title" | "prompt"
+        );
+    is_of_cmd
+        || matches!(
+            program,
+            "echo" | "rem" | "if" | "for" | "wmic" | "assoc" | "ftype"
+        )
+        || program.starts_with("write-")
+}
+
+/// The `C:\Program` of `C:\Program Files`, where that is two words.
+fn program_files<'a>(step: &LintStep<'_>, command: &'a LintCommand) -> Option<&'a Word> {
+    if takes_spaces(command) {
+        return None;
+    }
+    let is_plain = |word: &Word| !word.is_quoted && !word.value.contains(['\'', '"', '`']);
+    let found = command.words.windows(2).find(|pair| {
+        let (word, next) = (&pair[0], &pair[1]);
+        let start = word.value.to_ascii_lowercase().replace('/', "\\");
+        let is_start = start
+            .strip_suffix(":\\program")
+            .is_some_and(|drive| drive.ends_with(|c: char| c.is_ascii_alphabetic()));
+        let rest = next.value.to_ascii_lowercase();
+        let is_rest = rest == "files" || rest.starts_with("files\\") || rest.starts_with("files/");
+        let between = step.instruction.part(word.range.start..next.range.start);
+        is_plain(word) && is_plain(next) && is_start && is_rest && !between.contains('^')
+    })?;
+    Some(&found[0])
+}
+
+fn path_message(command: &LintCommand, word: &Word) -> String {
+    let is_program = command.words.first() == Some(word);
+    let (what, how) = match (is_program, command.grammar == Grammar::Cmd) {
+        (true, true) => ("runs", "put the path in double quotes"),
+        (true, false) => ("runs", "write & and the path in single quotes"),
+        (false, true) => ("gets", "put the path in double quotes"),
+        (false, false) => ("gets", "put the path in single quotes"),
+    };
+    let who = if is_program {
+        "the shell"
+    } else {
+        command.program()
+    };
+    format!(
+        "{who} {what} {:?}, as the path ends at its space: {how}",
+        word.value
+    )
+}
+
+/// Options of `reg add` with a value.
+const VALUED: [&str; 4] = ["v", "t", "d", "s"];
+
+/// A word of `reg add` that is neither its key nor an option or its value.
+fn extra_word_of_reg(command: &LintCommand) -> Option<(&Word, String)> {
+    let (first, rest) = command.words.split_first()?;
+    let (verb, rest) = rest.split_first()?;
+    let is_add = first.eq_ignore_case("reg") || first.eq_ignore_case("reg.exe");
+    let is_open = |word: &Word| word.value.contains(['%', '$', '!', '@', '`', '\'', '{']);
+    if !is_add || !verb.eq_ignore_case("add") || rest.iter().any(is_open) {
+        return None;
+    }
+    let mut rest = rest.iter().skip(1);
+    while let Some(word) = rest.next() {
+        let Some(option) = word.value.strip_prefix(['/', '-']) else {
+            let message = format!(
+                "reg takes {:?} for a further argument and fails: put names and data with spaces in \
+                 double quotes",
+                word.value
+            );
+            return Some((word, message));
+        };
+        if VALUED.contains(&option.to_ascii_lowercase().as_str()) {
+            rest.next();
+        }
+    }
+    None
+}
