@@ -13,7 +13,7 @@ pub use edit::{
     AccessChange, AccessEdit, DescriptorEdit, InheritanceMode, RemovedEntries, UnsupportedEdit,
     with_inherited,
 };
-pub use icacls::{AccountRights, RightsTextError};
+pub use icacls::AccountRights;
 use serde::Serialize;
 use wincimg_common::Named;
 use wincimg_registry::security::{Ace, Acl, SecurityDescriptor, Sid, ace_flags, control};
