@@ -157,10 +157,8 @@ fn for_short_help(arg: clap::Arg) -> clap::Arg {
 type EngineChoice = Option<Engine>;
 
 fn engines() -> impl TypedValueParser<Value = EngineChoice> {
-    let all = [Engine::Docker, Engine::Direct];
-    let names = ["auto"].into_iter().chain(all.map(Engine::name));
-    PossibleValuesParser::new(names)
-        .map(move |name| all.into_iter().find(|engine| engine.name() == name))
+    let names = ["auto"].into_iter().chain(Engine::ALL.map(Engine::name));
+    PossibleValuesParser::new(names).map(|name| Engine::from_name(&name))
 }
 
 pub(super) fn image_name(text: &str) -> Result<String, &'static str> {

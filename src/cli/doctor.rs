@@ -14,6 +14,7 @@ use futures_util::future::join_all;
 use jiff::Zoned;
 use serde::Serialize;
 use serde_json::json;
+use wincimg_common::Named;
 use wincimg_common::diagnose::{Diagnose, error_chain};
 use wincimg_common::progress::Silent;
 use wincimg_common::untrusted::Untrusted;
@@ -84,7 +85,7 @@ pub(super) struct Check {
 }
 
 /// Status of one check; the words are part of the JSON interface.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Named)]
 #[serde(rename_all = "lowercase")]
 enum CheckState {
     Ok,
@@ -94,14 +95,6 @@ enum CheckState {
 }
 
 impl CheckState {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Skipped => "skipped",
-            Self::Problem => "problem",
-        }
-    }
-
     /// Colour of the status.
     fn colour(self) -> &'static str {
         match self {

@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
+use wincimg_common::Named;
 use wincimg_common::diagnose::{Blame, BoxError, Excerpt, is_layer};
 use wincimg_common::json::write_pretty;
 use wincimg_common::untrusted::{HIDDEN, Untrusted};
@@ -28,7 +29,8 @@ pub(super) struct Failure {
 /// Exit code of a failed operation.
 pub(super) const COULD_NOT: i32 = Exit::Failed as i32;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Named)]
+#[named(rename_all = "lowercase")]
 enum Exit {
     /// The operation succeeded, and its answer is no.
     No = 1,
@@ -116,16 +118,10 @@ impl Failure {
 
     /// Prints the failure as JSON on stdout, in place of the result.
     pub(super) fn print_json(&self) {
-        let kind = match self.exit {
-            Exit::No => "no",
-            Exit::Usage => "usage",
-            Exit::Failed => "failed",
-            Exit::Windows => "windows",
-        };
         let message = self.in_one_line();
         let document = json!({"error": {
             "code": self.code,
-            "kind": kind,
+            "kind": self.exit.name(),
             "message": argument_passwords::redact(&message),
             "line": self.excerpt.as_ref().and_then(Excerpt::line),
             "lines": self.failed_lines(),

@@ -20,6 +20,7 @@ use jiff::civil::Date;
 use reqwest::Url;
 use reqwest::header::{ACCEPT, HeaderValue};
 use serde::Serialize;
+use wincimg_common::Named;
 use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_common::files;
 use wincimg_common::files::LARGEST_TEXT;
@@ -32,7 +33,7 @@ use wincimg_windows::version::WindowsVersion;
 const LARGEST_DOCUMENT: u64 = 128 << 20;
 
 /// Severity of a vulnerability, by Microsoft's rating.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Named)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// Not rated.
@@ -47,33 +48,11 @@ pub enum Severity {
     Critical,
 }
 
-impl Severity {
-    const ALL: [Self; 5] = [
-        Self::Unrated,
-        Self::Low,
-        Self::Moderate,
-        Self::Important,
-        Self::Critical,
-    ];
-
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Unrated => "unrated",
-            Self::Low => "low",
-            Self::Moderate => "moderate",
-            Self::Important => "important",
-            Self::Critical => "critical",
-        }
-    }
-}
-
 impl FromStr for Severity {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let mut known = Self::ALL.into_iter();
-        let found = known.find(|known| text.eq_ignore_ascii_case(known.name()));
+        let found = Self::from_name(&text.to_ascii_lowercase());
         found.ok_or_else(|| format!("unknown severity {text:?}"))
     }
 }

@@ -4,7 +4,7 @@
 //! updates for setup media, deltas. Installing a wrong one has no effect or the wrong one, so
 //! unless exactly one matches, the selection fails.
 
-use wincimg_common::diagnose::Diagnose;
+use wincimg_common::diagnose::{Blame, Problem};
 use wincimg_windows::update::Kb;
 
 use super::page::{SearchResult, is_guid};
@@ -21,51 +21,6 @@ pub struct Criteria {
     pub arch: Arch,
     /// The user's choice among several matches.
     pub update_id: Option<String>,
-}
-
-/// Error of selecting an update.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Diagnose)]
-#[diagnose(code = "updates/not-found", blame = Answer)]
-pub enum SelectError {
-    /// No match.
-    #[error("the catalog has no {wanted}{}", describe_candidates(.seen))]
-    #[diagnose(hint = (!seen.is_empty()).then(|| format!("list the available updates with: wincimg node hotfix search {kb}")))]
-    Nothing {
-        /// The article.
-        kb: Kb,
-        /// Description of the criteria.
-        wanted: String,
-        /// Other results, each with the reason why it does not match.
-        seen: Vec<(String, &'static str)>,
-    },
-    /// More than one match.
-    #[error("the catalog has {} updates that are {wanted}", .candidates.len())]
-    #[diagnose(code = "updates/ambiguous", hint = Some(flags(candidates)))]
-    Ambiguous {
-        /// Description of the criteria.
-        wanted: String,
-        /// The matches.
-        candidates: Vec<Candidate>,
-    },
-}
-
-fn flags(candidates: &[Candidate]) -> String {
-    let flags = candidates
-        .iter()
-        .map(|candidate| format!("\n  {}  for {}", candidate.flag, candidate.title));
-    format!(
-        "add the flag that selects one:{}",
-        flags.collect::<String>()
-    )
-}
-
-/// A match, and the flag that selects it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Candidate {
-    /// Its title.
-    pub title: String,
-    /// Flag that selects it.
-    pub flag: String,
 }
 
 fn describe_candidates(seen: &[(String, &'static str)]) -> String {
@@ -88,7 +43,7 @@ fn describe_candidates(seen: &[(String, &'static str)]) -> String {
 pub fn select<'h>(
     hits: &'h [SearchResult],
     wanted: &Criteria,
-) -> Result<&'h SearchResult, SelectError> {
+) -> Result<&'h SearchResult, Problem> {
     let mut fitting: Vec<(&SearchResult, Title)> = Vec::new();
     let mut seen = Vec::new();
     for hit in hits {
@@ -103,15 +58,21 @@ pub fn select<'h>(
     }
     match fitting.as_slice() {
         [(hit, _)] => Ok(hit),
-        [] => Err(SelectError::Nothing {
-            kb: wanted.kb,
-            wanted: in_words(wanted),
-            seen,
-        }),
-        several => Err(SelectError::Ambiguous {
-            wanted: in_words(wanted),
-            candidates: candidates(several),
-        }),
+        [] => {
+            let others = describe_candidates(&seen);
+            let problem = format!("the catalog has no {}{others}", in_words(wanted));
+            let list = "list the available updates with: wincimg node hotfix search";
+            Err(Problem::new("updates/not-found", problem)
+                .blame(Blame::Answer)
+                .hint_if((!seen.is_empty()).then(|| format!("{list} {}", wanted.kb))))
+        }
+        several => {
+            let (count, wanted) = (several.len(), in_words(wanted));
+            let problem = format!("the catalog has {count} updates that are {wanted}");
+            Err(Problem::new("updates/ambiguous", problem)
+                .blame(Blame::Answer)
+                .hint(flags(several)))
+        }
     }
 }
 
@@ -163,27 +124,20 @@ fn in_words(wanted: &Criteria) -> String {
     format!("{}{product} ({}){id}", wanted.kb, wanted.arch)
 }
 
-/// Selects by product if each candidate has its own, else by update id.
-fn candidates(several: &[(&SearchResult, Title)]) -> Vec<Candidate> {
-    several
-        .iter()
-        .map(|(hit, title)| {
-            let product = Product::from_name(&title.product);
-            let alone = several
-                .iter()
-                .filter(|(_, other)| product.matches(other))
-                .count()
-                == 1;
-            Candidate {
-                title: hit.title.clone(),
-                flag: if alone {
-                    format!("--product \"{}\"", title.product)
-                } else {
-                    format!("--update-id {}", hit.update_id)
-                },
-            }
-        })
-        .collect()
+/// Flags for the candidates: by product if it is the only one of that, else by update id.
+fn flags(several: &[(&SearchResult, Title)]) -> String {
+    let flag = |(hit, title): &(&SearchResult, Title)| {
+        let product = Product::from_name(&title.product);
+        let of_product = several.iter().filter(|(_, other)| product.matches(other));
+        let flag = if of_product.count() == 1 {
+            format!("--product \"{}\"", title.product)
+        } else {
+            format!("--update-id {}", hit.update_id)
+        };
+        format!("\n  {flag}  for {}", hit.title)
+    };
+    let flags: String = several.iter().map(flag).collect();
+    format!("add the flag that selects one:{flags}")
 }
 
 /// A text that is not an update id.

@@ -27,7 +27,7 @@ mod exec;
 mod lease;
 mod watch;
 
-pub use builder::{BuilderConnection, BuilderError, PodChange};
+pub use builder::{BuilderConnection, PodChange};
 pub use error::LiveError;
 pub use events::{EventRecorder, NodeEvent, NodeReference};
 pub use exec::{PodStream, ProgramError};

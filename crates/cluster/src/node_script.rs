@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use serde::{Serialize, Serializer};
+use wincimg_common::Named;
 use wincimg_windows::node;
 use wincimg_windows::quoting::powershell;
 use wincimg_windows::version::WindowsVersion;
@@ -27,7 +28,7 @@ pub struct NodeScript<'a> {
 }
 
 /// Container runtime of a node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Named)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum NodeRuntime {
@@ -35,16 +36,6 @@ pub enum NodeRuntime {
     Containerd,
     /// Docker, behind Kubernetes' dockershim.
     Docker,
-}
-
-impl NodeRuntime {
-    /// Name of its service.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Containerd => "containerd",
-            Self::Docker => "docker",
-        }
-    }
 }
 
 /// A registry to trust.

@@ -7,6 +7,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use sha2::{Digest as _, Sha256, Sha384, Sha512};
 
+use crate::Named;
+
 /// A digest in OCI's format: `ALGORITHM:HASH`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Digest {
@@ -101,6 +103,22 @@ impl<'de> Deserialize<'de> for Digest {
     }
 }
 
+/// Digest algorithm. MD5 and SHA-1 do not resist forgery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Named)]
+#[named(rename_all = "lowercase")]
+pub enum Algorithm {
+    /// MD5.
+    Md5,
+    /// SHA-1.
+    Sha1,
+    /// SHA-256.
+    Sha256,
+    /// SHA-384.
+    Sha384,
+    /// SHA-512.
+    Sha512,
+}
+
 /// The sha256 digest of some bytes.
 pub fn sha256(bytes: &[u8]) -> Digest {
     let mut hasher = Hasher::default();
@@ -124,40 +142,27 @@ enum HashState {
 impl Default for Hasher {
     /// A hasher for sha256.
     fn default() -> Self {
-        Self(HashState::Sha256(Sha256::new()))
+        Self::new(Algorithm::Sha256)
     }
 }
 
 impl Hasher {
-    /// A hasher for MD5, which does not resist forgery.
-    pub fn md5() -> Self {
-        Self(HashState::Md5(md5::Md5::new()))
-    }
-
-    /// A hasher for SHA-1, which is unsuitable for new digests.
-    pub fn sha1() -> Self {
-        Self(HashState::Sha1(sha1::Sha1::new()))
-    }
-
-    /// A hasher for SHA-384.
-    pub fn sha384() -> Self {
-        Self(HashState::Sha384(Box::new(Sha384::new())))
-    }
-
-    /// A hasher for SHA-512.
-    pub fn sha512() -> Self {
-        Self(HashState::Sha512(Box::new(Sha512::new())))
+    /// A hasher for an algorithm.
+    pub fn new(algorithm: Algorithm) -> Self {
+        Self(match algorithm {
+            Algorithm::Md5 => HashState::Md5(md5::Md5::new()),
+            Algorithm::Sha1 => HashState::Sha1(sha1::Sha1::new()),
+            Algorithm::Sha256 => HashState::Sha256(Sha256::new()),
+            Algorithm::Sha384 => HashState::Sha384(Box::new(Sha384::new())),
+            Algorithm::Sha512 => HashState::Sha512(Box::new(Sha512::new())),
+        })
     }
 
     /// A hasher for the algorithm of `digest`, if it is SHA-2 or SHA-1.
     pub fn matching(digest: &Digest) -> Option<Self> {
-        match digest.algorithm() {
-            "sha256" => Some(Self::default()),
-            "sha384" => Some(Self::sha384()),
-            "sha512" => Some(Self::sha512()),
-            "sha1" => Some(Self::sha1()),
-            _ => None,
-        }
+        let algorithm = Algorithm::from_name(digest.algorithm());
+        let strong = algorithm.filter(|algorithm| *algorithm != Algorithm::Md5);
+        strong.map(Self::new)
     }
 
     /// Adds a chunk.

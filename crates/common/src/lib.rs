@@ -23,6 +23,28 @@ pub mod x509;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+/// Implements `name()` of an enum, from `rename_all` and `rename` in its `#[serde(…)]`, or in
+/// `#[named(…)]` if it has none. One without fields also gets `ALL`, `from_name()`, and for errors
+/// `NAMES`.
+///
+/// ```
+/// use wincimg_common::Named;
+///
+/// #[derive(Debug, Clone, Copy, PartialEq, Named)]
+/// #[named(rename_all = "kebab-case")]
+/// enum Shelf {
+///     Left,
+///     TopRight,
+///     #[named(rename = "floor")]
+///     Below,
+/// }
+///
+/// assert_eq!(Shelf::ALL.map(Shelf::name), ["left", "top-right", "floor"]);
+/// assert_eq!(Shelf::from_name("top-right"), Some(Shelf::TopRight));
+/// assert_eq!(Shelf::NAMES, "left, top-right or floor");
+/// ```
+pub use wincimg_derive::Named;
+
 /// Locks a mutex, even if a thread panicked while holding it: the shared data are consistent
 /// between any two statements.
 pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

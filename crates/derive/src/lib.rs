@@ -1,7 +1,10 @@
-//! `#[derive(Diagnose)]`, which `wincimg_common::diagnose` exports and documents.
+//! `#[derive(Diagnose)]` and `#[derive(Named)]`, which `wincimg_common` exports and documents.
 //!
 //! Not `miette`'s derive: a diagnosis also says who has to act, and a variant without a code is a
-//! compile error here, but an error without one there.
+//! compile error here, but an error without one there. Not `strum`'s: names would be spelled again
+//! beside serde's `rename_all`.
+
+mod named;
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -14,6 +17,15 @@ use syn::{
 pub fn diagnose(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     implementation(&input)
+        .unwrap_or_else(Error::into_compile_error)
+        .into()
+}
+
+/// Implements the names of an enum's variants.
+#[proc_macro_derive(Named, attributes(named, serde))]
+pub fn named(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    named::implementation(&input)
         .unwrap_or_else(Error::into_compile_error)
         .into()
 }

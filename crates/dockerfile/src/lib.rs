@@ -44,7 +44,7 @@ mod view;
 
 pub use context::{ContextContent, ContextEntry};
 pub use names::DockerfileNames;
-pub use output::{DOCKERFILE, OutputError};
+pub use output::{DOCKERFILE, foreign_file};
 pub use quote::QuoteError;
 pub use render::{RenderError, RenderedDockerfile, check_renderable, render};
 pub use source::has_from;

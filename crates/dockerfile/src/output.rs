@@ -1,9 +1,9 @@
 //! Writes a Dockerfile and its context to a folder, as a whole or not at all.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::{fs, io};
 
-use wincimg_common::diagnose::Diagnose;
+use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_layer::archive::ArchiveError;
 use wincimg_layer::{ContentSource, Symlink, archive};
 
@@ -13,122 +13,86 @@ use super::context::{ContextContent, DRIVE};
 /// File name that every builder expects.
 pub const DOCKERFILE: &str = "Dockerfile";
 
-/// Error of writing a folder.
-#[derive(Debug, thiserror::Error, Diagnose)]
-#[diagnose(code = "output/write")]
-pub enum OutputError {
-    /// The folder is not empty.
-    #[error("the folder {} is not empty", .0.display())]
-    #[diagnose(code = "output/not-empty", blame = Request, hint = "choose another folder, or replace it with --force")]
-    NotEmpty(PathBuf),
-    /// The folder contains files that would be lost.
-    #[error("the folder {} contains {name:?}, which wincimg did not write", folder.display())]
-    #[diagnose(code = "output/not-empty", blame = Request, hint = "choose another folder")]
-    Foreign {
-        /// Folder.
-        folder: PathBuf,
-        /// Name of the file.
-        name: String,
-    },
-    /// An archive with files of the context is invalid.
-    #[error(transparent)]
-    #[diagnose(forward)]
-    Archive(#[from] ArchiveError),
-    /// A file of the context cannot be copied.
-    #[error("cannot copy {}", path.display())]
-    Copy {
-        /// Path.
-        path: PathBuf,
-        /// Cause.
-        source: io::Error,
-    },
-    /// The folder cannot be written.
-    #[error("cannot write the folder {}", path.display())]
-    Write {
-        /// Folder.
-        path: PathBuf,
-        /// Cause.
-        source: io::Error,
-    },
+/// Error of a folder with a file that would be lost.
+pub fn foreign_file(folder: &Path, name: &str) -> Problem {
+    let folder = folder.display();
+    let problem = format!("the folder {folder} contains {name:?}, which wincimg did not write");
+    Problem::new("output/not-empty", problem)
+        .blame(Blame::Request)
+        .hint("choose another folder")
+}
+
+/// Error of writing a folder or a file in it.
+fn unwritable(path: &Path) -> impl Fn(io::Error) -> Problem {
+    move |error| {
+        let problem = format!("cannot write the folder {}", path.display());
+        Problem::new("output/write", problem).source(error)
+    }
 }
 
 impl RenderedDockerfile {
     /// Writes everything to an empty folder, or with `replace` over the output of an earlier call.
-    pub fn write(&self, folder: &Path, replace: bool) -> Result<(), OutputError> {
-        let failed = |source| OutputError::Write {
-            path: folder.to_owned(),
-            source,
-        };
-        let target = std::path::absolute(folder).map_err(failed)?;
+    pub fn write(&self, folder: &Path, replace: bool) -> Result<(), BoxError> {
+        let failed = unwritable(folder);
+        let target = std::path::absolute(folder).map_err(&failed)?;
         let parent = target.parent().unwrap_or(Path::new("/"));
         check(&target, replace)?;
-        fs::create_dir_all(parent).map_err(failed)?;
-        let fresh = temporary(parent).map_err(failed)?;
+        fs::create_dir_all(parent).map_err(&failed)?;
+        let fresh = temporary(parent).map_err(&failed)?;
         self.fill(fresh.path())?;
         // The old folder is deleted with its temporary folder, after the new one is in place.
-        let old = temporary(parent).map_err(failed)?;
+        let old = temporary(parent).map_err(&failed)?;
         if target.exists() {
-            fs::rename(&target, old.path().join("old")).map_err(failed)?;
+            fs::rename(&target, old.path().join("old")).map_err(&failed)?;
         }
         let fresh = fresh.keep();
         if let Err(error) = fs::rename(&fresh, &target) {
             let _ = fs::rename(old.path().join("old"), &target);
             let _ = fs::remove_dir_all(&fresh);
-            return Err(failed(error));
+            return Err(failed(error).into());
         }
         Ok(())
     }
 
-    fn fill(&self, folder: &Path) -> Result<(), OutputError> {
-        let write = |path: &Path, bytes: &[u8]| {
-            fs::write(path, bytes).map_err(|source| OutputError::Write {
-                path: path.to_owned(),
-                source,
-            })
-        };
+    fn fill(&self, folder: &Path) -> Result<(), BoxError> {
+        let write = |path: &Path, bytes: &[u8]| fs::write(path, bytes).map_err(unwritable(path));
         write(&folder.join(DOCKERFILE), self.dockerfile.as_bytes())?;
         let mut members = Vec::new();
         for entry in &self.context {
             let path = folder.join(&entry.path);
-            let failed = |source| OutputError::Write {
-                path: path.clone(),
-                source,
-            };
             match &entry.content {
-                ContextContent::Folder => fs::create_dir(&path).map_err(failed)?,
+                ContextContent::Folder => fs::create_dir(&path).map_err(unwritable(&path))?,
                 ContextContent::File(ContentSource::Bytes(bytes)) => write(&path, bytes)?,
                 ContextContent::File(ContentSource::Part(part)) => {
                     let copied = part.open().and_then(|mut part| {
                         let mut file = fs::File::create_new(&path)?;
                         io::copy(&mut part, &mut file)
                     });
-                    copied.map(drop).map_err(failed)?;
+                    copied.map(drop).map_err(unwritable(&path))?;
                 }
                 ContextContent::File(ContentSource::Member(member)) => members.push((path, member)),
                 ContextContent::File(ContentSource::Lacking { url, .. }) => {
-                    return Err(failed(io::Error::other(format!("{url} is not downloaded"))));
+                    let error = io::Error::other(format!("{url} is not downloaded"));
+                    return Err(unwritable(&path)(error).into());
                 }
                 ContextContent::File(ContentSource::Path(source)) => {
-                    fs::copy(source, &path).map_err(|error| OutputError::Copy {
-                        path: source.to_path_buf(),
-                        source: error,
+                    fs::copy(source, &path).map_err(|error| {
+                        let problem = format!("cannot copy {}", source.display());
+                        Problem::new("output/write", problem).source(error)
                     })?;
                 }
-                ContextContent::Link(symlink) => link(symlink, &path).map_err(failed)?,
+                ContextContent::Link(symlink) => link(symlink, &path).map_err(unwritable(&path))?,
             }
         }
         let sources: Vec<_> = members.iter().map(|(_, member)| *member).collect();
         archive::read(&sources, |place, content| {
             let (path, _) = &members[place];
-            let failed = |source| OutputError::Write {
-                path: path.clone(),
-                source,
-            };
-            let mut file = fs::File::create_new(path).map_err(failed)?;
+            let failed = unwritable(path);
+            let mut file = fs::File::create_new(path).map_err(&failed)?;
             io::copy(content, &mut file).map(drop).map_err(|error| {
                 match error.downcast::<ArchiveError>() {
                     Ok(error) => error.into(),
-                    Err(error) => failed(error),
+                    Err(error) => failed(error).into(),
                 }
             })
         })
@@ -144,30 +108,25 @@ fn temporary(parent: &Path) -> io::Result<tempfile::TempDir> {
     builder.tempdir_in(parent)
 }
 
-fn check(folder: &Path, replace: bool) -> Result<(), OutputError> {
+fn check(folder: &Path, replace: bool) -> Result<(), Problem> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(source) => {
-            return Err(OutputError::Write {
-                path: folder.to_owned(),
-                source,
-            });
-        }
+        Err(error) => return Err(unwritable(folder)(error)),
     };
     for entry in entries.flatten() {
         if !replace {
-            return Err(OutputError::NotEmpty(folder.to_owned()));
+            let problem = format!("the folder {} is not empty", folder.display());
+            return Err(Problem::new("output/not-empty", problem)
+                .blame(Blame::Request)
+                .hint("choose another folder, or replace it with --force"));
         }
         let name = entry.file_name().to_string_lossy().into_owned();
         let is_registry = name
             .strip_prefix("registry-")
             .is_some_and(|rest| rest.strip_suffix(".reg").is_some());
         if name != DOCKERFILE && name != DRIVE && !is_registry {
-            return Err(OutputError::Foreign {
-                folder: folder.to_owned(),
-                name,
-            });
+            return Err(foreign_file(folder, &name));
         }
     }
     Ok(())

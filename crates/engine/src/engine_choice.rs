@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use wincimg_common::Named;
 use wincimg_common::diagnose::BoxError;
 use wincimg_recipe::Plan;
 
@@ -9,7 +10,8 @@ use super::base_contents::Purpose;
 use super::direct::{self, check};
 
 /// An engine that builds images.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Named)]
+#[named(rename_all = "lowercase")]
 pub enum Engine {
     /// A Docker daemon on Windows.
     Docker,
@@ -18,14 +20,6 @@ pub enum Engine {
 }
 
 impl Engine {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Docker => "docker",
-            Self::Direct => "direct",
-        }
-    }
-
     /// The engine for all of the images, and the reason: the requested one, else one that can build
     /// them.
     pub(super) fn choose<'a>(

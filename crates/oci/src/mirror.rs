@@ -15,7 +15,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use futures_util::{StreamExt, stream};
 use serde::{Serialize, Serializer};
-use wincimg_common::diagnose::{Diagnose, error_chain};
+use wincimg_common::diagnose::{Blame, Problem, error_chain};
 use wincimg_common::progress::Progress;
 
 use self::referrers::ReferrerCopier;
@@ -25,7 +25,7 @@ use super::copy::{
 };
 use super::document::ManifestFormat;
 use super::prefix::{PrefixError, RegistryPrefix};
-use super::reference::{Reference, ReferenceError};
+use super::reference::Reference;
 use super::remote::{RegistryClient, Repository};
 use super::store::{Sink, Source};
 
@@ -33,51 +33,26 @@ use super::store::{Sink, Source};
 const IMAGES: usize = 4;
 
 /// Images that cannot be mirrored as asked.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Diagnose)]
-#[diagnose(code = "mirror/names", blame = Request)]
-pub enum MirrorError {
-    /// The target does not name a registry.
-    #[error(transparent)]
-    #[diagnose(hint = matches!(_0, PrefixError::NobodysPlace).then(|| "name the user: --to docker.io/USER".to_owned()))]
-    Target(#[from] PrefixError),
-    /// Prefix and path do not form a valid name.
-    #[error("{image} cannot be mirrored to {target}")]
-    Name {
-        /// The image.
-        image: String,
-        /// The target.
-        target: String,
-        /// The reason.
-        source: ReferenceError,
-    },
-    /// Two images would get the same name.
-    #[error(
-        "{first} and {second} would both become {target}: mirror them under different prefixes"
-    )]
-    Collision {
-        /// One image.
-        first: String,
-        /// The other.
-        second: String,
-        /// The name in the mirror.
-        target: String,
-    },
+fn invalid_names(problem: String) -> Problem {
+    Problem::new("mirror/names", problem).blame(Blame::Request)
 }
 
 /// Returns an image's name in the mirror at `target`.
-pub fn mirrored_name(target: &RegistryPrefix, image: &Reference) -> Result<Reference, MirrorError> {
-    target.check_for_pushes()?;
+pub fn mirrored_name(target: &RegistryPrefix, image: &Reference) -> Result<Reference, Problem> {
+    target.check_for_pushes().map_err(|error| {
+        let is_nobodys = matches!(error, PrefixError::NobodysPlace);
+        Problem::from_error("mirror/names", error)
+            .blame(Blame::Request)
+            .hint_if(is_nobodys.then_some("name the user: --to docker.io/USER"))
+    })?;
     let end = match (image.tag(), image.digest()) {
         (Some(tag), _) => format!(":{tag}"),
         (None, Some(digest)) => format!("@{digest}"),
         (None, None) => String::new(),
     };
     let name = target.join(&format!("{}{end}", image.repository()));
-    name.map_err(|source| MirrorError::Name {
-        image: image.to_string(),
-        target: target.to_string(),
-        source,
-    })
+    let problem = || invalid_names(format!("{image} cannot be mirrored to {target}"));
+    name.map_err(|error| problem().source(error))
 }
 
 /// Options for mirroring.
@@ -219,7 +194,7 @@ pub async fn mirror(
     options: &MirrorOptions,
     companion: Option<Arc<dyn MirrorHook>>,
     progress: Arc<dyn Progress>,
-) -> Result<MirrorReport, MirrorError> {
+) -> Result<MirrorReport, Problem> {
     let named = names(images, target)?;
     // A dry run does not collect facts.
     let companion = companion.filter(|_| !options.dry_run);
@@ -255,18 +230,17 @@ pub async fn mirror(
 fn names(
     images: &[Reference],
     target: &RegistryPrefix,
-) -> Result<Vec<(Reference, Reference)>, MirrorError> {
+) -> Result<Vec<(Reference, Reference)>, Problem> {
     let mut sources: HashMap<String, &Reference> = HashMap::new();
     let mut named = Vec::with_capacity(images.len());
     for image in images {
         let name = mirrored_name(target, image)?;
         match sources.insert(name.to_string(), image) {
             Some(other) if other != image => {
-                return Err(MirrorError::Collision {
-                    first: other.to_string(),
-                    second: image.to_string(),
-                    target: name.to_string(),
-                });
+                return Err(invalid_names(format!(
+                    "{other} and {image} would both become {name}: mirror them under different \
+                     prefixes"
+                )));
             }
             Some(_) => {}
             None => named.push((image.clone(), name)),
@@ -442,10 +416,8 @@ mod tests {
                 .map(|text| parse_reference(text).unwrap())
                 .collect()
         };
-        assert!(matches!(
-            names(&images(&["one.io/a/b:1", "two.io/a/b:1"]), &target),
-            Err(MirrorError::Collision { .. })
-        ));
+        let error = names(&images(&["one.io/a/b:1", "two.io/a/b:1"]), &target).unwrap_err();
+        assert!(error.to_string().contains("would both become"), "{error}");
         let named = names(&images(&["one.io/a:1", "one.io/a:1"]), &target).unwrap();
         assert_eq!(named.len(), 1);
     }

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 
+use wincimg_common::digest::Algorithm;
 use wincimg_iis::cmdlets::ParameterValue;
 use wincimg_registry::{KeyPath, Presence, RegistryData, RegistryEdit};
 use wincimg_windows::access::AccessChange;
@@ -183,21 +184,6 @@ pub enum ImageAction {
     Note(String),
     /// Skips a check without effect, such as a program that prints its version.
     Skip(String),
-}
-
-/// Digest algorithm.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Algorithm {
-    /// MD5.
-    Md5,
-    /// SHA-1.
-    Sha1,
-    /// SHA-256.
-    Sha256,
-    /// SHA-384.
-    Sha384,
-    /// SHA-512.
-    Sha512,
 }
 
 /// Installation of a package.

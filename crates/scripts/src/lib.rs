@@ -32,9 +32,8 @@ mod tests;
 
 pub use error::{ScriptError, ScriptErrorKind};
 pub use image::{
-    Algorithm, Deferred, EntryKind, IisCommand, ImageAction, ImageState, InstallAction,
-    InstallerProgram, LinkAction, Lookup, OverwriteMode, PackageFeed, ServiceChange, UnpackAction,
-    UnpackFormat,
+    Deferred, EntryKind, IisCommand, ImageAction, ImageState, InstallAction, InstallerProgram,
+    LinkAction, Lookup, OverwriteMode, PackageFeed, ServiceChange, UnpackAction, UnpackFormat,
 };
 pub use run_line::{RunCommand, RunEnvironment, run_line};
 pub use variables::is_administrator;

@@ -13,8 +13,9 @@ pub use edit::{
     AccessChange, AccessEdit, DescriptorEdit, InheritanceMode, RemovedEntries, UnsupportedEdit,
     with_inherited,
 };
-pub use icacls::{AccountRights, RightsTextError};
+pub use icacls::AccountRights;
 use serde::Serialize;
+use wincimg_common::Named;
 use wincimg_registry::security::{Ace, Acl, SecurityDescriptor, Sid, ace_flags, control};
 
 use super::invalid::InvalidText;
@@ -48,7 +49,7 @@ pub struct Grant {
 }
 
 /// Rights of an account.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Named)]
 #[serde(rename_all = "snake_case")]
 pub enum Rights {
     /// Full control, including permissions.
@@ -64,7 +65,7 @@ pub enum Rights {
 }
 
 /// Scope of rights within a folder.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Named)]
 #[serde(rename_all = "snake_case")]
 pub enum Inherit {
     /// The folder and all its contents.
@@ -79,25 +80,6 @@ pub enum Inherit {
 }
 
 impl Rights {
-    const ALL: [Self; 5] = [
-        Self::Full,
-        Self::Modify,
-        Self::ReadExecute,
-        Self::Read,
-        Self::Write,
-    ];
-
-    /// The name in recipes.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Full => "full",
-            Self::Modify => "modify",
-            Self::ReadExecute => "read_execute",
-            Self::Read => "read",
-            Self::Write => "write",
-        }
-    }
-
     /// The bits that `icacls` sets for its letters.
     const fn mask(self) -> u32 {
         match self {
@@ -124,9 +106,7 @@ impl FromStr for Rights {
     type Err = InvalidText;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let found = Self::ALL.into_iter().find(|rights| rights.name() == text);
-        let expected = "full, modify, read_execute, read or write";
-        found.ok_or_else(|| InvalidText::new("rights", text, expected))
+        Self::from_name(text).ok_or_else(|| InvalidText::new("rights", text, Self::NAMES))
     }
 }
 
@@ -154,16 +134,7 @@ impl FromStr for Inherit {
     type Err = InvalidText;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Ok(match text {
-            "all" => Self::All,
-            "folders" => Self::Folders,
-            "files" => Self::Files,
-            "none" => Self::None,
-            _ => {
-                let expected = "all, folders, files or none";
-                return Err(InvalidText::new("inherit", text, expected));
-            }
-        })
+        Self::from_name(text).ok_or_else(|| InvalidText::new("inherit", text, Self::NAMES))
     }
 }
 

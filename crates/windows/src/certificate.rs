@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use wincimg_common::Named;
 use wincimg_common::x509::Certificate;
 use wincimg_registry::{KeyPath, RegistryData, RegistryEdit, Root};
 
@@ -14,7 +15,7 @@ const SHA1_PROPERTY: u32 = 3;
 const CERTIFICATE_PROPERTY: u32 = 32;
 
 /// A store of the machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, Named)]
 #[serde(rename_all = "snake_case")]
 pub enum CertificateStore {
     /// Trusted root CAs.
@@ -28,16 +29,6 @@ pub enum CertificateStore {
 }
 
 impl CertificateStore {
-    /// The name in recipes.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Root => "root",
-            Self::Ca => "ca",
-            Self::TrustedPublisher => "trusted_publisher",
-            Self::TrustedPeople => "trusted_people",
-        }
-    }
-
     /// The name in the registry.
     const fn key(self) -> &'static str {
         match self {

@@ -16,6 +16,7 @@ pub use fix::Fix;
 pub use rule::{CompatRule, Concern, VerdictOutcome};
 pub use runtime::{ContainerRuntime, Containerd, IndexEntry, RuntimeChoice, choose, choose_single};
 pub use served::{ServedHosts, ServedRevisions, served_by};
+use wincimg_common::Named;
 
 use super::release::{self, ImageRange, Release, ReleaseKind};
 use super::update::{Update, Updates};
@@ -52,30 +53,14 @@ impl WindowsEdition {
 }
 
 /// Processor architecture of a host and its images.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Named)]
+#[named(rename_all = "lowercase")]
 pub enum Architecture {
     /// 64-bit x86.
     #[default]
     Amd64,
     /// 64-bit Arm.
     Arm64,
-}
-
-impl Architecture {
-    /// Its name in images, nodes and `--platform`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Amd64 => "amd64",
-            Self::Arm64 => "arm64",
-        }
-    }
-
-    /// Parses its name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Amd64, Self::Arm64]
-            .into_iter()
-            .find(|it| it.name() == name)
-    }
 }
 
 /// Version and edition of Windows on a host.
@@ -128,28 +113,19 @@ impl fmt::Display for HostBuild {
 }
 
 /// Isolation of a container from its host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Named)]
+#[named(rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Isolation {
     /// It shares the host's kernel.
     Process,
     /// It runs in a small virtual machine with a kernel of its own.
+    #[named(rename = "hyperv")]
     #[cfg_attr(feature = "clap", value(name = "hyperv"))]
     HyperV,
     /// No isolation: a Kubernetes `hostProcess` container is a program on the host.
     #[cfg_attr(feature = "clap", value(skip))]
     HostProcess,
-}
-
-impl Isolation {
-    /// The word on the command line and in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Process => "process",
-            Self::HyperV => "hyperv",
-            Self::HostProcess => "host-process",
-        }
-    }
 }
 
 /// Verdict on one image on one host, with the reason.

@@ -24,6 +24,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::Serialize;
 pub use settings::ServiceSettings;
+use wincimg_common::Named;
 #[cfg(feature = "document")]
 use wincimg_common::document::{Text, text};
 use wincimg_registry::{KeyPath, RegistryData, RegistryEdit, Root};
@@ -94,7 +95,7 @@ pub struct ServiceName(String);
 pub struct ServiceText(String);
 
 /// Start type of a service.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Named)]
 #[serde(rename_all = "kebab-case")]
 pub enum StartType {
     /// With the container.
@@ -270,16 +271,6 @@ impl FromStr for ServiceProgram {
 }
 
 impl StartType {
-    /// The name in recipes.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::DelayedAuto => "delayed-auto",
-            Self::Demand => "demand",
-            Self::Disabled => "disabled",
-        }
-    }
-
     const fn number(self) -> u32 {
         match self {
             Self::Auto | Self::DelayedAuto => 2,
@@ -293,12 +284,7 @@ impl FromStr for StartType {
     type Err = InvalidText;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        [Self::Auto, Self::DelayedAuto, Self::Demand, Self::Disabled]
-            .into_iter()
-            .find(|start| start.name() == text)
-            .ok_or_else(|| {
-                InvalidText::new("start", text, "auto, delayed-auto, demand or disabled")
-            })
+        Self::from_name(text).ok_or_else(|| InvalidText::new("start", text, Self::NAMES))
     }
 }
 

@@ -62,11 +62,7 @@ pub(super) fn write_steps(
     let width = steps.iter().map(|step| step.line.to_string().len()).max();
     let width = width.unwrap_or_default();
     for step in steps {
-        let engine = match step.engine {
-            StepEngine::Direct => "direct",
-            StepEngine::Windows => "windows",
-            StepEngine::Unknown => "unknown",
-        };
+        let engine = step.engine.name();
         let text = Untrusted(&step.text);
         writeln!(out, "line {:>width$}  {engine:<7}  {text}", step.line)?;
         if let Some(reason) = &step.reason {

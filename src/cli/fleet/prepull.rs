@@ -10,7 +10,7 @@ use wincimg_cluster::prepull::{PrepullBuild, PrepullManifests};
 use wincimg_cluster::rollout::command_line;
 use wincimg_common::files;
 use wincimg_common::files::LARGEST_TEXT;
-use wincimg_dockerfile::OutputError;
+use wincimg_dockerfile::foreign_file;
 use wincimg_engine::fleet::{Fleet, FleetPrepull, prepull};
 
 use crate::cli::cluster_args::with_kubectl_name;
@@ -181,8 +181,7 @@ fn write_kustomization(folder: &Path, objects: &[Value]) -> Result<(), Failure> 
         let is_free = folder.join(name).symlink_metadata().is_err();
         let is_own = || files::read(&folder.join(name), LARGEST_TEXT);
         if !is_free && !is_own().is_ok_and(|text| text.starts_with(MARK.as_bytes())) {
-            let (folder, name) = (folder.to_owned(), name.to_owned());
-            return Err(OutputError::Foreign { folder, name }.into());
+            return Err(foreign_file(folder, name).into());
         }
     }
     let mut written = Vec::new();

@@ -1,3 +1,5 @@
+use wincimg_common::diagnose::Diagnose as _;
+
 use super::*;
 
 /// Hits with these titles; the position is the beginning of the update id.
@@ -127,6 +129,15 @@ fn a_delta_is_never_the_update() {
     assert!(error.to_string().contains("delta"), "{error}");
 }
 
+/// The flags that an error suggests.
+fn flags_of(error: &Problem) -> Vec<String> {
+    let diagnosis = error.diagnosis();
+    assert_eq!(diagnosis.code, "updates/ambiguous");
+    let hint = diagnosis.hint.unwrap();
+    let flags = hint.lines().filter_map(|line| line.split_once("  for "));
+    flags.map(|(flag, _)| flag.trim().to_owned()).collect()
+}
+
 #[test]
 fn without_a_product_several_products_are_an_error_that_names_the_flags() {
     let hits = hits(&APRIL_2020);
@@ -135,15 +146,8 @@ fn without_a_product_several_products_are_an_error_that_names_the_flags() {
         error.to_string(),
         "the catalog has 2 updates that are KB4549949 (x64)"
     );
-    let SelectError::Ambiguous { candidates, .. } = error else {
-        unreachable!()
-    };
-    let flags: Vec<&str> = candidates
-        .iter()
-        .map(|candidate| candidate.flag.as_str())
-        .collect();
     assert_eq!(
-        flags,
+        flags_of(&error),
         [
             "--product \"Windows 10 Version 1809\"",
             "--product \"Windows Server 2019\""
@@ -156,11 +160,8 @@ fn twins_are_distinguished_by_their_update_ids() {
     let twins = hits(&[APRIL_2020[6], APRIL_2020[6]]);
     let mut wanted = wanted("KB4549949", Some(17763));
     let error = select(&twins, &wanted).unwrap_err();
-    let SelectError::Ambiguous { candidates, .. } = error else {
-        unreachable!()
-    };
     assert_eq!(
-        candidates[1].flag,
+        flags_of(&error)[1],
         "--update-id 00000001-0000-0000-0000-000000000000"
     );
     wanted.update_id = Some("00000001-0000-0000-0000-000000000000".to_owned());
@@ -179,10 +180,8 @@ fn an_update_id_does_not_lead_to_another_article() {
     let hits = hits(&APRIL_2020);
     let mut wanted = wanted("KB4549949", Some(17763));
     wanted.update_id = Some(hits[8].update_id.clone());
-    assert!(matches!(
-        select(&hits, &wanted),
-        Err(SelectError::Nothing { .. })
-    ));
+    let error = select(&hits, &wanted).unwrap_err();
+    assert_eq!(error.diagnosis().code, "updates/not-found");
 }
 
 #[test]

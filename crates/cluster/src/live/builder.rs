@@ -7,7 +7,7 @@ use std::time::Duration;
 use kube::core::request::Request;
 use serde::Deserialize;
 use tokio::time::Instant;
-use wincimg_common::diagnose::Diagnose;
+use wincimg_common::diagnose::Problem;
 use wincimg_common::lock;
 
 use super::exec::PodStream;
@@ -24,51 +24,12 @@ const INTERVAL: Duration = Duration::from_secs(2);
 /// Time for the pod of an evicted one.
 const SUCCESSION: Duration = Duration::from_mins(5);
 
-/// A builder that cannot be reached.
-#[derive(Debug, thiserror::Error, Diagnose)]
-#[diagnose(code = "daemon/unreachable")]
-pub enum BuilderError {
-    /// There is none for the build.
-    #[error("no pod {} in the namespace {}", names.join(" or "), builder.namespace)]
-    #[diagnose(hint = Some(creation(builder, builds)))]
-    Missing {
-        /// The builder.
-        builder: BuilderName,
-        /// The builds.
-        builds: Vec<u32>,
-        /// The pods.
-        names: Vec<String>,
-    },
-    /// The pod does not run, or not yet.
-    #[error("the pod {pod} in the namespace {namespace} is not ready: {problem}")]
-    #[diagnose(hint = "see `kubectl describe pod {pod} --namespace {namespace}`")]
-    NotReady {
-        /// The namespace.
-        namespace: String,
-        /// The pod.
-        pod: String,
-        /// What the cluster says about it.
-        problem: String,
-    },
-    /// 403: the Role is not granted.
-    #[error("{address} refused to {what} (403): {message}")]
-    #[diagnose(code = "cluster/denied", hint = Some(grant(builder, builds)))]
-    Forbidden {
-        /// The API server.
-        address: String,
-        /// The request.
-        what: String,
-        /// The server's message.
-        message: String,
-        /// The builder.
-        builder: BuilderName,
-        /// The builds.
-        builds: Vec<u32>,
-    },
-    /// Another error of the cluster.
-    #[error(transparent)]
-    #[diagnose(forward)]
-    Live(#[from] LiveError),
+/// Error of a pod that does not run, or not yet; `problem` is what the cluster says about it.
+fn not_ready(namespace: &str, pod: &str, problem: &str) -> Problem {
+    let problem = format!("the pod {pod} in the namespace {namespace} is not ready: {problem}");
+    Problem::new("daemon/unreachable", problem).hint(format!(
+        "see `kubectl describe pod {pod} --namespace {namespace}`"
+    ))
 }
 
 /// Command that makes the builder of a build.
@@ -127,8 +88,9 @@ impl BuilderConnection {
         context: &ClusterContext,
         builder: &BuilderName,
         builds: &[u32],
-    ) -> Result<Self, BuilderError> {
-        let cluster = Cluster::connect(context).await?;
+    ) -> Result<Self, Problem> {
+        let cluster = Cluster::connect(context).await;
+        let cluster = cluster.map_err(Problem::from_diagnosed)?;
         let names = builds.iter().map(|build| builder.pod(*build));
         let names: Vec<String> = names.chain([builder.name.clone()]).collect();
         // A Role grants the pod of one build: others may exist or not.
@@ -141,14 +103,10 @@ impl BuilderConnection {
                     forbidden.get_or_insert(error);
                     continue;
                 }
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(Problem::from_diagnosed(error)),
             };
             if let Some(problem) = found.problem() {
-                return Err(BuilderError::NotReady {
-                    namespace: builder.namespace.clone(),
-                    pod: name.clone(),
-                    problem,
-                });
+                return Err(not_ready(&builder.namespace, name, &problem));
             }
             return Ok(Self {
                 cluster,
@@ -160,16 +118,16 @@ impl BuilderConnection {
         }
         Err(match forbidden.filter(|_| !builds.is_empty()) {
             Some(error) => explain(error, builder, builds),
-            None => BuilderError::Missing {
-                builder: builder.clone(),
-                builds: builds.to_vec(),
-                names,
-            },
+            None => {
+                let (names, namespace) = (names.join(" or "), &builder.namespace);
+                let problem = format!("no pod {names} in the namespace {namespace}");
+                Problem::new("daemon/unreachable", problem).hint(creation(builder, builds))
+            }
         })
     }
 
     /// Connects to the daemon.
-    pub async fn dial(&self) -> Result<PodStream, BuilderError> {
+    pub async fn dial(&self) -> Result<PodStream, Problem> {
         let dialled = self.cluster.exec(&self.builder.namespace, &self.pod, &DIAL);
         let dialled = dialled.await;
         dialled.map_err(|error| explain(error, &self.builder, &self.builds))
@@ -203,11 +161,11 @@ impl BuilderConnection {
     }
 
     /// Waits until the pod or its successor is ready.
-    pub async fn wait_until_ready(&self) -> Result<(), BuilderError> {
+    pub async fn wait_until_ready(&self) -> Result<(), Problem> {
         let deadline = Instant::now() + SUCCESSION;
         loop {
-            let found = self.cluster.pod(&self.builder.namespace, &self.pod).await?;
-            let problem = match found {
+            let found = self.cluster.pod(&self.builder.namespace, &self.pod).await;
+            let problem = match found.map_err(Problem::from_diagnosed)? {
                 Some(found) => match found.problem() {
                     Some(problem) => problem,
                     None => {
@@ -218,32 +176,25 @@ impl BuilderConnection {
                 None => "it was not created again".to_owned(),
             };
             if Instant::now() >= deadline {
-                return Err(BuilderError::NotReady {
-                    namespace: self.builder.namespace.clone(),
-                    pod: self.pod.clone(),
-                    problem,
-                });
+                return Err(not_ready(&self.builder.namespace, &self.pod, &problem));
             }
             tokio::time::sleep(INTERVAL).await;
         }
     }
 }
 
-fn explain(error: LiveError, builder: &BuilderName, builds: &[u32]) -> BuilderError {
+fn explain(error: LiveError, builder: &BuilderName, builds: &[u32]) -> Problem {
     match error {
         LiveError::Forbidden {
             address,
             what,
             message,
             ..
-        } => BuilderError::Forbidden {
-            address,
-            what,
-            message,
-            builder: builder.clone(),
-            builds: builds.to_vec(),
-        },
-        error => error.into(),
+        } => {
+            let problem = format!("{address} refused to {what} (403): {message}");
+            Problem::new("cluster/denied", problem).hint(grant(builder, builds))
+        }
+        error => Problem::from_diagnosed(error),
     }
 }
 

@@ -1,22 +1,26 @@
 //! Outcome of each workload, and of each image given by itself: the number of its nodes on which it
 //! starts.
 
+use wincimg_common::Named;
 use wincimg_windows::compat::{Concern, VerdictOutcome};
 
 use super::{Placement, Rollout};
 
 /// Outcome of a workload's pods, the worst first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Named)]
+#[named(rename_all = "lowercase")]
 pub enum StartStatus {
     /// They start on none of the nodes where they can be scheduled.
     Nowhere,
     /// No node admits them.
+    #[named(rename = "nowhere")]
     Unplaced,
     /// They can be scheduled where they do not start.
     Somewhere,
     /// Unknown for some of the nodes; they start on the others.
     Unknown,
     /// They start wherever they are scheduled, with a warning.
+    #[named(rename = "everywhere")]
     Warned,
     /// They start wherever they are scheduled.
     Everywhere,
@@ -53,26 +57,6 @@ pub enum Subject {
 pub struct OutcomeCounts([usize; StartStatus::ALL.len()]);
 
 impl StartStatus {
-    /// All, the worst first.
-    pub const ALL: [Self; 6] = [
-        Self::Nowhere,
-        Self::Unplaced,
-        Self::Somewhere,
-        Self::Unknown,
-        Self::Warned,
-        Self::Everywhere,
-    ];
-
-    /// Its name in machine-readable output.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Nowhere | Self::Unplaced => "nowhere",
-            Self::Somewhere => "somewhere",
-            Self::Unknown => "unknown",
-            Self::Warned | Self::Everywhere => "everywhere",
-        }
-    }
-
     /// Returns true if action or information is needed before it starts everywhere.
     pub fn needs_action(self) -> bool {
         self < Self::Warned

@@ -65,6 +65,7 @@ use rule::Check;
 pub use rule::{Fix, RULES, Rule};
 pub use shell::BaseShell;
 use stage::Stage;
+use wincimg_common::Named;
 use wincimg_windows::compat::HostBuild;
 use wincimg_windows::version::WindowsVersion;
 
@@ -122,7 +123,8 @@ pub fn base_images(source: &str) -> Vec<String> {
 }
 
 /// Severity of a finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Named)]
+#[named(rename_all = "lowercase")]
 pub enum Severity {
     /// The line fails or does something other than it says.
     Error,
@@ -130,17 +132,6 @@ pub enum Severity {
     Warning,
     /// The line works, and something else works better.
     Note,
-}
-
-impl Severity {
-    /// Name in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Warning => "warning",
-            Self::Note => "note",
-        }
-    }
 }
 
 /// A finding.

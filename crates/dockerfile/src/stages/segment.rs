@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::Serialize;
+use wincimg_common::Named;
 use wincimg_recipe::Instructions;
 use wincimg_registry::UnknownBase;
 use wincimg_scripts::{ScriptError, ScriptErrorKind};
@@ -167,7 +168,7 @@ pub struct StepPlacement {
 }
 
 /// Engine of a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Named)]
 #[serde(rename_all = "snake_case")]
 pub enum StepEngine {
     /// This program, without Windows.

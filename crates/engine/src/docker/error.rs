@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::{fmt, io};
 
-use wincimg_cluster::live::{BuilderError, ProgramError};
+use wincimg_cluster::live::ProgramError;
 use wincimg_common::diagnose::{Blame, Diagnose, Diagnosis, Problem};
 
 use super::failures::Failure;
@@ -184,7 +184,7 @@ impl DockerError {
 
 /// The diagnosis of a builder that cannot be reached.
 fn of_builder(source: &io::Error) -> Option<Diagnosis> {
-    let error = source.get_ref()?.downcast_ref::<BuilderError>()?;
+    let error = source.get_ref()?.downcast_ref::<Problem>()?;
     Some(error.diagnosis())
 }
 

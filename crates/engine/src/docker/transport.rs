@@ -21,7 +21,7 @@ use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
 use tokio_rustls::TlsConnector;
 use tokio_util::task::AbortOnDropHandle;
-use wincimg_cluster::live::{BuilderConnection, BuilderError, PodStream};
+use wincimg_cluster::live::{BuilderConnection, PodStream};
 use wincimg_common::diagnose::Problem;
 
 use super::address::{Address, BuilderAddress};
@@ -128,7 +128,7 @@ impl Transport {
         }
     }
 
-    async fn dial(&self, address: &BuilderAddress) -> Result<PodStream, BuilderError> {
+    async fn dial(&self, address: &BuilderAddress) -> Result<PodStream, Problem> {
         let BuilderAddress {
             name,
             builds,

@@ -1,6 +1,7 @@
 //! Report of a fleet, by image and build.
 
 use serde::Serialize;
+use wincimg_common::Named;
 use wincimg_common::diagnose::{Blame, BoxError, error_chain};
 use wincimg_windows::missing_fixes::MissingFixes;
 
@@ -83,7 +84,7 @@ pub struct BuildReport {
 }
 
 /// State of an image.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Named)]
 #[serde(rename_all = "lowercase")]
 pub enum FleetImageState {
     /// Up to date.
@@ -99,17 +100,6 @@ pub enum FleetImageState {
 }
 
 impl FleetImageState {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Current => "current",
-            Self::Built => "built",
-            Self::Missing => "missing",
-            Self::Outdated => "outdated",
-            Self::Failed => "failed",
-        }
-    }
-
     /// Returns true if the image exists and is up to date.
     pub fn is_present(self) -> bool {
         matches!(self, Self::Current | Self::Built)

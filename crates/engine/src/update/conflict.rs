@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::{Serialize, Serializer};
+use wincimg_common::Named;
 use wincimg_oci::document::Digest;
 
 /// A conflict of a layer with the new base, or a possible one.
@@ -21,8 +22,9 @@ pub struct UpdateConflict {
     pub conflict: Conflict,
 }
 
-/// Kind of a conflict.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Kind of a conflict. Its name is stable.
+#[derive(Debug, Clone, PartialEq, Eq, Named)]
+#[named(rename_all = "kebab-case")]
 pub enum Conflict {
     /// The component store, or another place where only servicing writes.
     Servicing,
@@ -33,6 +35,7 @@ pub enum Conflict {
     /// Only the old base has it.
     Gone,
     /// Only the new base has it.
+    #[named(rename = "new-in-base")]
     Came,
     /// Content below it, which the layer hides, differs between the bases.
     ChangedBelow(String),
@@ -47,27 +50,8 @@ pub enum Conflict {
     /// It is not known whether the bases have it.
     NotKnown(String),
     /// It cannot be compared.
+    #[named(rename = "cannot-compare")]
     Strange(String),
-}
-
-impl Conflict {
-    /// Its stable code.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Servicing => "servicing",
-            Self::HiveFile => "hive-file",
-            Self::Changed => "changed",
-            Self::Gone => "gone",
-            Self::Came => "new-in-base",
-            Self::ChangedBelow(_) => "changed-below",
-            Self::Rights => "rights",
-            Self::Copied(_) => "copied",
-            Self::OfWindows(_) => "of-windows",
-            Self::Value(_) => "value",
-            Self::NotKnown(_) => "not-known",
-            Self::Strange(_) => "cannot-compare",
-        }
-    }
 }
 
 impl fmt::Display for Conflict {
@@ -111,7 +95,7 @@ impl Serialize for Conflict {
         use serde::ser::SerializeStruct as _;
 
         let mut fields = serializer.serialize_struct("Conflict", 2)?;
-        fields.serialize_field("conflict", self.code())?;
+        fields.serialize_field("conflict", self.name())?;
         fields.serialize_field("reason", &self.to_string())?;
         fields.end()
     }

@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 
 use futures_util::future::try_join_all;
 use serde::Serialize;
+use wincimg_common::Named;
 use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_inspect::bases::{BaseMatch, BaseRegistry};
 use wincimg_inspect::{InspectError, windows_images_in};
@@ -164,7 +165,8 @@ pub enum ComparisonScope {
 }
 
 /// Result for an image and a host.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Named)]
+#[named(rename_all = "snake_case")]
 pub enum UpdateVerdict {
     /// It is on the matching base.
     UpToDate,
@@ -180,15 +182,6 @@ impl UpdateVerdict {
         match self {
             Self::Refused(obstacles) => obstacles,
             Self::UpToDate | Self::Moves => &[],
-        }
-    }
-
-    /// Its name in reports.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::UpToDate => "up_to_date",
-            Self::Moves => "moves",
-            Self::Refused(_) => "refused",
         }
     }
 }

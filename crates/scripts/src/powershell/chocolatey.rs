@@ -3,11 +3,12 @@
 //! What they set for the user, they set for the machine here: the user of a build has a registry
 //! only once Windows has created the profile.
 
+use wincimg_common::digest::Algorithm;
 use wincimg_registry::{RegistryData, RegistryEdit};
 
 use super::super::chocolatey::{ROOT, add_to_path};
 use super::super::error::ScriptError;
-use super::super::image::{Algorithm, ImageAction, OverwriteMode, UnpackAction, UnpackFormat};
+use super::super::image::{ImageAction, OverwriteMode, UnpackAction, UnpackFormat};
 use super::super::process::{Process, is_within, last_name, parent};
 use super::super::tools;
 use super::super::traced_text::TracedText;

@@ -1,9 +1,9 @@
 //! Values of PowerShell.
 
+use wincimg_common::digest::Algorithm;
 use wincimg_windows::path::ImagePath;
 
 use super::super::error::ScriptError;
-use super::super::image::Algorithm;
 use super::ast::Statement;
 
 /// Maximum length of a string.

@@ -1,23 +1,15 @@
 //! Digests of files.
 
+use wincimg_common::digest::Algorithm;
 use wincimg_windows::path::ImagePath;
 
 use super::super::error::ScriptError;
-use super::super::image::Algorithm;
 use super::super::process::Process;
 
 /// Parses the name of a digest algorithm.
 pub(in super::super) fn algorithm(name: &str) -> Result<Algorithm, ScriptError> {
-    Ok(match name.to_ascii_uppercase().as_str() {
-        "MD5" => Algorithm::Md5,
-        "SHA1" => Algorithm::Sha1,
-        "SHA256" => Algorithm::Sha256,
-        "SHA384" => Algorithm::Sha384,
-        "SHA512" => Algorithm::Sha512,
-        _ => {
-            return Err(ScriptError::unclear(format!("unsupported digest {name:?}")));
-        }
-    })
+    Algorithm::from_name(&name.to_ascii_lowercase())
+        .ok_or_else(|| ScriptError::unclear(format!("unsupported digest {name:?}")))
 }
 
 /// Resolves a file to hash, which has to exist.

@@ -180,7 +180,7 @@ fn account_rights(text: &str) -> Result<AccountRights, ScriptError> {
         .rsplit_once(':')
         .ok_or_else(|| ScriptError::unclear(format!("{text:?} has no permissions")))?;
     AccountRights::read(account, &rights.to_ascii_uppercase()).map_err(|error| {
-        ScriptError::unclear(error.to_string()).help("name F, M, RX, R or W and a built-in account")
+        ScriptError::unclear(error).help("name F, M, RX, R or W and a built-in account")
     })
 }
 

@@ -20,33 +20,13 @@ pub struct AccountRights {
     pub no_propagate: bool,
 }
 
-/// Rights that are not understood.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum RightsTextError {
-    /// The account is unknown.
-    #[error(transparent)]
-    Account(#[from] AccountError),
-    /// The rights are others than those that an image grants.
-    #[error(
-        "invalid rights {text:?}: expected F, M, RX, R or W, with (OI), (CI), (IO) and (NP) before them"
-    )]
-    Rights {
-        /// The text of the rights.
-        text: String,
-    },
-    /// The flags need others.
-    #[error("invalid rights {text:?}: (IO) and (NP) require (OI) or (CI)")]
-    Scope {
-        /// Notation of the rights.
-        text: String,
-    },
-}
-
 impl AccountRights {
-    /// Reads an account and its rights.
-    pub fn read(account: &str, rights: &str) -> Result<Self, RightsTextError> {
-        let text = || rights.to_owned();
-        let account: AccessAccount = account.strip_prefix('*').unwrap_or(account).parse()?;
+    /// Reads an account and its rights; the error says what is wrong.
+    pub fn read(account: &str, rights: &str) -> Result<Self, String> {
+        let invalid = |problem| format!("invalid rights {rights:?}: {problem}");
+        let expected = "expected F, M, RX, R or W, with (OI), (CI), (IO) and (NP) before them";
+        let account = account.strip_prefix('*').unwrap_or(account).parse();
+        let account = account.map_err(|error: AccountError| error.to_string())?;
         let mut flags = 0;
         let mut rest = rights;
         let letters = loop {
@@ -60,7 +40,7 @@ impl AccountRights {
                 "IO" => flags |= ace_flags::INHERIT_ONLY,
                 "NP" => flags |= ace_flags::NO_PROPAGATE,
                 _ if behind.is_empty() => break name,
-                _ => return Err(RightsTextError::Rights { text: text() }),
+                _ => return Err(invalid(expected)),
             }
             rest = behind;
         };
@@ -68,10 +48,10 @@ impl AccountRights {
             let mut all = Rights::ALL.into_iter();
             all.find(|rights| rights.letters().eq_ignore_ascii_case(letters.trim()))
         };
-        let rights: Option<Vec<Rights>> = letters.split(',').map(read).collect();
-        let rights = rights.ok_or_else(|| RightsTextError::Rights { text: text() })?;
-        Self::with_flags(account, rights, flags)
-            .ok_or_else(|| RightsTextError::Scope { text: text() })
+        let read: Option<Vec<Rights>> = letters.split(',').map(read).collect();
+        let read = read.ok_or_else(|| invalid(expected))?;
+        Self::with_flags(account, read, flags)
+            .ok_or_else(|| invalid("(IO) and (NP) require (OI) or (CI)"))
     }
 
     /// The rights of an entry of a list, if they have letters.

@@ -1,8 +1,11 @@
 //! The rules of compatibility, their names in reports, and their outcomes. The names are part of
 //! the command line's contract.
 
+use wincimg_common::Named;
+
 /// Outcome of a check.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Named)]
+#[named(rename_all = "lowercase")]
 pub enum VerdictOutcome {
     /// It starts.
     Compatible,
@@ -15,7 +18,8 @@ pub enum VerdictOutcome {
 }
 
 /// The rule that decided about the versions of host and image.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Named)]
+#[named(rename_all = "kebab-case")]
 pub enum CompatRule {
     /// Host and image have the same build.
     BuildMatch,
@@ -26,10 +30,13 @@ pub enum CompatRule {
     /// This host runs only its own build.
     BuildMismatch,
     /// Server 2016 and equal revisions.
+    #[named(rename = "revision-match-2016")]
     RevisionMatch2016,
     /// Server 2016 runs only its own revision.
+    #[named(rename = "revision-mismatch-2016")]
     RevisionMismatch2016,
     /// Host and image are on different sides of the security update of 2020-02-11.
+    #[named(rename = "baseline-2020-02")]
     Baseline202002,
     /// An older image within the range that the host accepts.
     DownlevelLtsc,
@@ -50,7 +57,8 @@ pub enum CompatRule {
 }
 
 /// A problem or warning about a container other than the versions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Named)]
+#[named(rename_all = "kebab-case")]
 pub enum Concern {
     /// The image is an index, and the host's runtime selects none of its entries.
     NoMatchingPlatform,
@@ -76,59 +84,7 @@ pub enum Concern {
     FloatingTag,
 }
 
-impl VerdictOutcome {
-    /// The name in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Compatible => "compatible",
-            Self::Warning => "warning",
-            Self::Incompatible => "incompatible",
-            Self::Unknown => "unknown",
-        }
-    }
-}
-
 impl CompatRule {
-    /// All variants.
-    pub const ALL: [Self; 15] = [
-        Self::BuildMatch,
-        Self::ImageNewerRevision,
-        Self::HostReportedBroken,
-        Self::BuildMismatch,
-        Self::RevisionMatch2016,
-        Self::RevisionMismatch2016,
-        Self::Baseline202002,
-        Self::DownlevelLtsc,
-        Self::ImageNewerThanHost,
-        Self::TooOldForHost,
-        Self::HypervOk,
-        Self::HypervImageNewer,
-        Self::ClientProcessIsolation,
-        Self::HostProcess,
-        Self::UnknownBuild,
-    ];
-
-    /// The name in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::BuildMatch => "build-match",
-            Self::ImageNewerRevision => "image-newer-revision",
-            Self::HostReportedBroken => "host-reported-broken",
-            Self::BuildMismatch => "build-mismatch",
-            Self::RevisionMatch2016 => "revision-match-2016",
-            Self::RevisionMismatch2016 => "revision-mismatch-2016",
-            Self::Baseline202002 => "baseline-2020-02",
-            Self::DownlevelLtsc => "downlevel-ltsc",
-            Self::ImageNewerThanHost => "image-newer-than-host",
-            Self::TooOldForHost => "too-old-for-host",
-            Self::HypervOk => "hyperv-ok",
-            Self::HypervImageNewer => "hyperv-image-newer",
-            Self::ClientProcessIsolation => "client-process-isolation",
-            Self::HostProcess => "host-process",
-            Self::UnknownBuild => "unknown-build",
-        }
-    }
-
     /// The outcome of this rule.
     pub fn outcome(self) -> VerdictOutcome {
         match self {
@@ -151,38 +107,6 @@ impl CompatRule {
 }
 
 impl Concern {
-    /// All variants.
-    pub const ALL: [Self; 11] = [
-        Self::NoMatchingPlatform,
-        Self::FilteredAtPull,
-        Self::NotWindows,
-        Self::HostProcessUnsupported,
-        Self::NoImage,
-        Self::NoHostSelected,
-        Self::NoWindowsSelector,
-        Self::EndOfSupport,
-        Self::PullDeadline,
-        Self::GracePeriod,
-        Self::FloatingTag,
-    ];
-
-    /// The name in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::NoMatchingPlatform => "no-matching-platform",
-            Self::FilteredAtPull => "filtered-at-pull",
-            Self::NotWindows => "not-windows",
-            Self::HostProcessUnsupported => "host-process-unsupported",
-            Self::NoImage => "no-image",
-            Self::NoHostSelected => "no-host-selected",
-            Self::NoWindowsSelector => "no-windows-selector",
-            Self::EndOfSupport => "end-of-support",
-            Self::PullDeadline => "pull-deadline",
-            Self::GracePeriod => "grace-period",
-            Self::FloatingTag => "floating-tag",
-        }
-    }
-
     /// The outcome of this concern.
     pub fn outcome(self) -> VerdictOutcome {
         match self {

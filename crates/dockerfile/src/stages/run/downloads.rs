@@ -5,12 +5,12 @@
 
 use std::io::{self, Read};
 
-use wincimg_common::digest::{Digest, Hasher};
+use wincimg_common::digest::{Algorithm, Digest, Hasher};
 use wincimg_http::download_url;
 use wincimg_layer::ContentSource;
 use wincimg_recipe::{DownloadRequest, FileSource, PlannedContent, PlannedDownload};
 use wincimg_registry::Presence;
-use wincimg_scripts::{Algorithm, ScriptError};
+use wincimg_scripts::ScriptError;
 use wincimg_windows::path::ImagePath;
 
 use super::{RunDownloads, RunState, failed};
@@ -72,7 +72,7 @@ impl RunState<'_> {
         algorithm: Algorithm,
         digest: &str,
     ) -> Result<(), ScriptError> {
-        let expected = format!("{}:{digest}", name(algorithm));
+        let expected = format!("{}:{digest}", algorithm.name());
         if let Some(download) = self.downloaded(path) {
             let is_strong = !matches!(algorithm, Algorithm::Md5 | Algorithm::Sha1);
             if let (true, Ok(digest)) = (is_strong, expected.parse::<Digest>()) {
@@ -86,7 +86,7 @@ impl RunState<'_> {
         let unreadable = |error: io::Error| {
             ScriptError::unknown(format!("cannot read {path} for its digest: {error}"))
         };
-        let is_asked_for = |known: &&Digest| known.algorithm() == name(algorithm);
+        let is_asked_for = |known: &&Digest| known.algorithm() == algorithm.name();
         let found = match self.tree.created_entry(path).map(|entry| &entry.content) {
             Some(PlannedContent::File(FileSource::Download(download)))
                 if let Some(known) = download.digest.as_ref().filter(is_asked_for) =>
@@ -129,25 +129,9 @@ impl RunState<'_> {
     }
 }
 
-fn name(algorithm: Algorithm) -> &'static str {
-    match algorithm {
-        Algorithm::Md5 => "md5",
-        Algorithm::Sha1 => "sha1",
-        Algorithm::Sha256 => "sha256",
-        Algorithm::Sha384 => "sha384",
-        Algorithm::Sha512 => "sha512",
-    }
-}
-
 /// Digest as `sha256:…`.
 fn digest_of(mut reader: impl Read, algorithm: Algorithm) -> io::Result<String> {
-    let mut hasher = match algorithm {
-        Algorithm::Md5 => Hasher::md5(),
-        Algorithm::Sha1 => Hasher::sha1(),
-        Algorithm::Sha256 => Hasher::default(),
-        Algorithm::Sha384 => Hasher::sha384(),
-        Algorithm::Sha512 => Hasher::sha512(),
-    };
+    let mut hasher = Hasher::new(algorithm);
     hasher.read_all(&mut reader)?;
     Ok(hasher.finish().to_string())
 }
