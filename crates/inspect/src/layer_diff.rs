@@ -5,21 +5,19 @@ use std::io::{BufReader, Read};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use wincimg_layer::{HiveFolder, LayerEntry, LayerReader, TarEntryKind, TarReadError, Whiteout};
+use wincimg_layer::{HiveFolder, LayerEntry, LayerReader, TarEntryKind, TarReadError};
 use wincimg_registry::RegistryData;
 use wincimg_registry::hive::{Hive, Key, Semantics};
 use wincimg_registry::security::{DescriptorLayout, SecurityDescriptor};
 
 use super::base::BaseHive;
-use super::layers::{ROOT_ALONE, below_hives, has_root_alone};
+use super::entries::{Entry, FILES, HIVES, LayerChange, LayerEntries, Layout, UTILITY_VM, below};
+use super::layers::{ROOT_ALONE, has_root_alone};
 use super::provenance::windows_file_version;
 use super::stream::layer_limits;
 
 /// Version of the cached form.
 pub(crate) const FORMAT: u32 = 3;
-/// Limit on names: several times those of the largest layers.
-const NAME_MEMORY: usize = 1 << 30;
-const ENTRY_MEMORY: usize = 256;
 /// Limit on reported entries that cannot be compared.
 const MAX_STRANGE: usize = 100;
 /// Endings of names of programs and libraries, which say their version.
@@ -159,16 +157,12 @@ impl LayerDiff {
     /// Reads a layer's bytes. The result is valid only if the input ends without an error, which
     /// means that the bytes match the layer's digest.
     pub(super) fn read_layer(input: impl Read + Send) -> Result<Self, TarReadError> {
-        let mut reader = LayerReader::new(input, layer_limits())?;
+        let reader = LayerReader::new(input, layer_limits())?;
+        let mut entries = LayerEntries::new(reader, Layout::Windows);
         let mut found = Self::default();
-        let mut memory = NAME_MEMORY;
-        while let Some(entry) = reader.next_entry()? {
-            let taken = entry.path.len() + ENTRY_MEMORY;
-            memory = memory.checked_sub(taken).ok_or(TarReadError::Malformed(
-                "it has more names than any layer of Windows",
-            ))?;
-            found.hives.note(&entry, &reader);
-            found.add_entry(&entry, &mut reader)?;
+        while let Some(entry) = entries.next_entry()? {
+            found.hives.note(&entry.raw, &entries.reader);
+            found.add_entry(&entry, &mut entries)?;
         }
         Ok(found)
     }
@@ -188,113 +182,99 @@ impl LayerDiff {
 
     fn add_entry(
         &mut self,
-        entry: &LayerEntry,
-        reader: &mut LayerReader<'_>,
+        entry: &Entry,
+        entries: &mut LayerEntries<'_>,
     ) -> Result<(), TarReadError> {
-        let (top, below) = entry.path.split_once('/').unwrap_or((&entry.path, ""));
-        let is_top = below.is_empty() && entry.kind == TarEntryKind::Directory;
-        if below.split('/').any(|name| matches!(name, "." | "..")) {
-            self.strange(&entry.path, "its path leads outside the layer");
-        } else if top.eq_ignore_ascii_case("Files") && !below.is_empty() {
-            let below = below.to_owned();
-            self.file(entry, &below, reader)?;
-        } else if top.eq_ignore_ascii_case("Hives") && !is_top {
-            self.hive(entry, reader)?;
-        } else if top.eq_ignore_ascii_case("UtilityVM") && !is_top {
+        let place = &entry.raw.path;
+        if entry.raw.kind == TarEntryKind::Directory && !place.contains('/') {
+            return Ok(());
+        }
+        if entry.leads_outside() {
+            self.strange(place, "its path leads outside the layer");
+        } else if let Some(path) = Layout::Windows.inside(entry.path()) {
+            self.file(entry, path, entries)?;
+        } else if let Some(name) = below(place, HIVES) {
+            self.hive(entry, name, entries)?;
+        } else if below(place, UTILITY_VM).is_some() {
             self.strange(
-                &entry.path,
+                place,
                 "it belongs to the utility VM of Hyper-V isolation, which servicing replaces",
             );
-        } else if !is_top {
-            self.strange(&entry.path, "it is neither in Files nor in Hives");
+        } else {
+            self.strange(place, "it is neither in Files nor in Hives");
         }
         Ok(())
     }
 
     fn file(
         &mut self,
-        entry: &LayerEntry,
+        entry: &Entry,
         path: &str,
-        reader: &mut LayerReader<'_>,
+        entries: &mut LayerEntries<'_>,
     ) -> Result<(), TarReadError> {
-        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-        if let Some(mark) = Whiteout::from_name(name) {
-            if let Whiteout::Deletion(deleted) = mark {
-                let path = [folder, deleted].join("/");
-                self.push(path.trim_start_matches('/'), FileChange::Deleted);
-            }
-            return Ok(());
-        }
-        let touch = match entry.kind {
-            TarEntryKind::Directory => FileChange::Folder {
-                rights: rights(reader),
+        let mut windows = None;
+        let touch = match &entry.change {
+            Some(LayerChange::Folder(())) => FileChange::Folder {
+                rights: rights(entries),
             },
-            TarEntryKind::Symlink => FileChange::Link,
-            TarEntryKind::HardLink => {
-                let target = entry.target.as_deref().unwrap_or_default();
-                match target.split_once('/') {
-                    Some((top, below)) if top.eq_ignore_ascii_case("Files") => {
-                        FileChange::HardLink(below.into())
-                    }
-                    _ => {
-                        self.strange(&entry.path, "its hard link target is not in Files");
-                        return Ok(());
-                    }
-                }
-            }
-            TarEntryKind::File => {
-                if has_version(name) && entry.size <= LARGEST_WITH_VERSION {
-                    let bytes = reader.content()?;
-                    self.files.push(FileDiff {
-                        path: path.into(),
-                        touch: FileChange::File(ContentHash::from_bytes(&bytes)),
-                        windows: windows_file_version(&bytes).map(Into::into),
-                    });
+            Some(LayerChange::Link(_)) => FileChange::Link,
+            Some(LayerChange::Deleted) => FileChange::Deleted,
+            Some(LayerChange::HardLink(target)) => {
+                let Some(target) = below(target, FILES) else {
+                    self.strange(&entry.raw.path, "its hard link target is not in Files");
                     return Ok(());
-                }
+                };
+                FileChange::HardLink(target.into())
+            }
+            Some(LayerChange::File(()))
+                if has_version(path) && entry.raw.size <= LARGEST_WITH_VERSION =>
+            {
+                let bytes = entries.reader.content()?;
+                windows = windows_file_version(&bytes).map(Into::into);
+                FileChange::File(ContentHash::from_bytes(&bytes))
+            }
+            Some(LayerChange::File(())) => {
                 let mut hasher = Sha256::new();
-                reader.each_piece(|piece| hasher.update(piece))?;
+                entries.reader.each_piece(|piece| hasher.update(piece))?;
                 FileChange::File(ContentHash::from_sha256(&hasher.finalize().into()))
             }
-            TarEntryKind::Other => {
-                self.strange(&entry.path, "its file type is unsupported on Windows");
+            None => {
+                self.strange(&entry.raw.path, "its file type is unsupported on Windows");
                 return Ok(());
             }
         };
-        self.push(path, touch);
-        Ok(())
-    }
-
-    fn push(&mut self, path: &str, touch: FileChange) {
         self.files.push(FileDiff {
             path: path.into(),
             touch,
-            windows: None,
+            windows,
         });
+        Ok(())
     }
 
     fn hive(
         &mut self,
-        entry: &LayerEntry,
-        reader: &mut LayerReader<'_>,
+        entry: &Entry,
+        name: &str,
+        entries: &mut LayerEntries<'_>,
     ) -> Result<(), TarReadError> {
+        let LayerEntry {
+            path, kind, size, ..
+        } = &entry.raw;
         let known = BaseHive::ALL.into_iter();
         let known = known
-            .filter(|hive| entry.path.eq_ignore_ascii_case(hive.delta_file()))
-            .find(|_| entry.kind == TarEntryKind::File);
+            .filter(|hive| path.eq_ignore_ascii_case(hive.delta_file()))
+            .find(|_| *kind == TarEntryKind::File);
         let Some(hive) = known else {
-            let name = below_hives(&entry.path).unwrap_or_default().to_owned();
-            let is_small = entry.kind == TarEntryKind::File && entry.size <= ROOT_ALONE;
-            if !is_small || !has_root_alone(&reader.content()?) {
-                let what = format!("{name} is an unsupported hive");
-                self.strange(&entry.path, what);
+            let is_small = *kind == TarEntryKind::File && *size <= ROOT_ALONE;
+            if !is_small || !has_root_alone(&entries.reader.content()?) {
+                self.strange(path, format!("{name} is an unsupported hive"));
             }
             return Ok(());
         };
-        let bytes = reader.content()?;
+        let bytes = entries.reader.content()?;
         match Hive::read(&bytes) {
             Ok(read) => self.key(hive, &mut Vec::new(), &read.root),
-            Err(error) => self.strange(&entry.path, error.to_string()),
+            Err(error) => self.strange(path, error.to_string()),
         }
         Ok(())
     }
@@ -347,27 +327,8 @@ fn has_version(name: &str) -> bool {
 }
 
 /// Hash of an entry's descriptor.
-fn rights(reader: &LayerReader<'_>) -> Option<ContentHash> {
-    use base64::Engine;
-    use base64::engine::general_purpose::STANDARD;
-
-    let mut found = None;
-    for (key, value) in reader.pax() {
-        match key {
-            b"MSWINDOWS.rawsd" => {
-                let bytes = STANDARD.decode(value).unwrap_or_else(|_| value.to_vec());
-                found = Some(ContentHash::from_descriptor(&bytes));
-            }
-            b"MSWINDOWS.sd" if found.is_none() => {
-                let text = std::str::from_utf8(value).ok();
-                let read = text.and_then(|text| text.parse::<SecurityDescriptor>().ok());
-                found = Some(read.map_or_else(
-                    || ContentHash::from_bytes(value),
-                    |read| ContentHash::from_bytes(&read.to_bytes(DescriptorLayout::OwnerFirst)),
-                ));
-            }
-            _ => {}
-        }
-    }
-    found
+fn rights(entries: &LayerEntries<'_>) -> Option<ContentHash> {
+    let record = entries.records().security?;
+    let bytes = record.read().unwrap_or_else(|| record.text.to_vec());
+    Some(ContentHash::from_descriptor(&bytes))
 }

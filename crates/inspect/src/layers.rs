@@ -19,6 +19,7 @@ use wincimg_registry::Root;
 use wincimg_registry::hive::{Hive, HiveReadError, HiveState, needs_logs, recover};
 
 use super::base::{BaseHive, HivePart};
+use super::entries::{HIVES, below};
 use super::error::{LayerProblem, LayerReadError};
 use super::inspection::PARALLEL;
 use super::stream::{self, BlobReadOutcome, Depth, Input, layer_limits};
@@ -313,7 +314,7 @@ impl Search {
         let mut reader = LayerReader::new(input, limits)?;
         let mut among_hives = false;
         while let Some(entry) = reader.next_entry()? {
-            let hive_name = below_hives(&entry.path);
+            let hive_name = below(&entry.path, HIVES);
             if entry.kind == TarEntryKind::File
                 && let Some((root, part)) = self.part_of(&entry.path)
             {
@@ -334,7 +335,7 @@ impl Search {
                 }
             }
             let past_hives = among_hives && hive_name.is_none() && entry.path.contains('/');
-            among_hives |= hive_name.is_some() || entry.path.eq_ignore_ascii_case("Hives");
+            among_hives |= hive_name.is_some();
             let complete = files.values().filter(|files| files.is_complete()).count();
             let complete = self.bottom && complete == self.roots.len();
             let done = complete || (!self.bottom && past_hives);
@@ -369,11 +370,6 @@ impl Search {
 /// Returns true if a hive changes nothing, like most hives that Windows adds to every layer.
 pub(super) fn has_root_alone(bytes: &[u8]) -> bool {
     Hive::read(bytes).is_ok_and(|hive| hive.root.values.is_empty() && hive.root.subkeys.is_empty())
-}
-
-pub(super) fn below_hives(path: &str) -> Option<&str> {
-    let (top, name) = path.split_once('/')?;
-    top.eq_ignore_ascii_case("Hives").then_some(name)
 }
 
 /// Paths of a hive in the bottom layer.

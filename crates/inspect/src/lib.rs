@@ -43,6 +43,7 @@ pub mod bases;
 pub mod contents;
 mod copy_out;
 mod drive;
+mod entries;
 mod error;
 mod extract;
 mod facts;
@@ -60,6 +61,7 @@ pub mod vex;
 pub mod wine;
 
 pub use copy_out::{CopiedFiles, ExtractedFiles};
+pub use entries::{LayerChange, LinkTarget};
 pub use error::{LayerProblem, LayerReadError};
 pub use extract::{ExtractedEntry, extract};
 pub use facts::{BaseAnnotation, ImageFacts, LayerFacts, UpdateFacts};

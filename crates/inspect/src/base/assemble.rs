@@ -10,9 +10,9 @@ use wincimg_oci::document::Digest;
 use wincimg_registry::hive;
 use wincimg_registry::hive::{HiveReadError, Key, RecoveredHive, Value, ValueContent};
 use wincimg_registry::name_folding::{FoldedName, eq_ignore_case};
-use wincimg_windows::base_contents::{FileDigest, FileKind};
+use wincimg_windows::base_contents::FileKind;
 
-use super::collect::{CollectedLayer, Extent, LayerFile, LayerFileKind};
+use super::collect::{CollectedLayer, Extent, LayerFile};
 use super::error::FactsError;
 use super::file::{self, BaseProblem, CollectedScope, FactsHeader, Table};
 use super::hives::BaseHive;
@@ -20,6 +20,7 @@ use super::packed_hive::PackedHive;
 use super::record::{FileRecord, put_key, put_key_without_values, put_value};
 use super::table::{Index, TableWriter};
 use super::{sort_key, stored_content};
+use crate::entries::{FILES, LayerChange, LinkTarget, below};
 
 const FOLDER_ATTRIBUTES: u32 = 0x10;
 /// Flag of a key node: the key is a link to another one.
@@ -114,60 +115,50 @@ impl Assembly {
         let (deleted, rest): (Vec<_>, Vec<_>) = layer
             .files
             .into_iter()
-            .partition(|file| matches!(file.is, LayerFileKind::Deleted));
+            .partition(|file| file.is == LayerChange::Deleted);
         for file in deleted {
-            let key = sort_key::for_layer_path(&file.path);
+            let key = drive_key(&file.path);
             remove_below(below, &key);
             below.remove(&key);
         }
         let (other_names, own): (Vec<_>, Vec<_>) = rest
             .into_iter()
-            .partition(|file| matches!(file.is, LayerFileKind::HardLink(_)));
+            .partition(|file| matches!(file.is, LayerChange::HardLink(_)));
         for file in own {
             let descriptor = self.descriptor(&layer.descriptors, &file);
-            let record = |kind, target| FileRecord {
-                name: last_name(&file.path).to_owned(),
+            let (kind, target) = match file.is {
+                LayerChange::Folder(()) => (FileKind::Folder, None),
+                LayerChange::File(digest) => (FileKind::File(digest), None),
+                LayerChange::Link(LinkTarget { target, .. }) => (FileKind::Link(()), target),
+                LayerChange::HardLink(_) | LayerChange::Deleted => continue,
+            };
+            let record = FileRecord {
+                name: last_name(on_drive(&file.path)).to_owned(),
                 kind,
                 attributes: file.attributes,
                 descriptor,
-                target,
+                target: target.map(String::from),
             };
-            let (record, content) = match file.is {
-                LayerFileKind::Folder => (record(FileKind::Folder, None), None),
-                LayerFileKind::File {
-                    size,
-                    sha256,
-                    content,
-                } => (
-                    record(FileKind::File(FileDigest { size, sha256 }), None),
-                    content,
-                ),
-                LayerFileKind::Link { ref target, .. } => {
-                    let target = target.as_deref().map(str::to_owned);
-                    (record(FileKind::Link(()), target), None)
-                }
-                LayerFileKind::HardLink(_) | LayerFileKind::Deleted => continue,
-            };
-            place(below, &file.path, MergedFile { record, content });
+            let content = file.content;
+            place(below, on_drive(&file.path), MergedFile { record, content });
         }
         for file in other_names {
-            let LayerFileKind::HardLink(target) = &file.is else {
+            let LayerChange::HardLink(target) = &file.is else {
                 continue;
             };
-            let Some(found) = below.get(&sort_key::for_layer_path(target)) else {
-                let target = format!("Files/{target}");
+            let Some(found) = below.get(&drive_key(target)) else {
                 let problem = format!("hard link target {target:?} not found");
-                self.problem(number, format!("Files/{}", file.path), problem);
+                self.problem(number, file.path.into(), problem);
                 continue;
             };
             let mut record = found.record.clone();
             last_name(&file.path).clone_into(&mut record.name);
             let content = found.content.clone();
-            place(below, &file.path, MergedFile { record, content });
+            place(below, on_drive(&file.path), MergedFile { record, content });
         }
     }
 
-    fn descriptor(&mut self, descriptors: &[Vec<u8>], file: &LayerFile) -> Option<u32> {
+    fn descriptor(&mut self, descriptors: &[Arc<[u8]>], file: &LayerFile) -> Option<u32> {
         let bytes = descriptors.get(file.descriptor? as usize)?;
         Some(self.descriptors.number(bytes))
     }
@@ -425,6 +416,15 @@ impl KeyWriter<'_, '_> {
         }
         Ok(())
     }
+}
+
+/// A path of a layer from the root of the drive.
+fn on_drive(path: &str) -> &str {
+    below(path, FILES).unwrap_or(path)
+}
+
+fn drive_key(path: &str) -> Vec<u8> {
+    sort_key::for_layer_path(on_drive(path))
 }
 
 /// A folder that no layer describes.

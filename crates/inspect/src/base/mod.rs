@@ -29,8 +29,8 @@ mod table;
 mod tests;
 
 pub use assemble::assemble;
+pub(crate) use collect::LayerFile;
 pub use collect::{CollectedLayer, Extent, LayerPosition, collect_layer};
-pub(crate) use collect::{LayerFile, LayerFileKind};
 pub use error::{FORMAT, FactsError};
 pub use facts::{BaseFacts, ListedFile, ListedKey};
 pub use file::BaseProblem;

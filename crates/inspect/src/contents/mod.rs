@@ -127,7 +127,7 @@ impl ContentReader {
             .try_collect()
             .await?;
         let entries = layers.iter().map(|it| &it.collected);
-        let entries: usize = entries.map(|it| it.files.len() + it.utility_vm.len()).sum();
+        let entries: usize = entries.map(|it| it.files.len()).sum();
         if entries > MOST_ENTRIES {
             let problem = format!("the image has more than {MOST_ENTRIES} files in its layers");
             return Err(Problem::new("image/layer", problem));

@@ -4,8 +4,11 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use wincimg_windows::base_contents::FileDigest;
+
 use super::ContentLayer;
-use crate::base::{LayerFile, LayerFileKind, sort_key};
+use crate::base::{LayerFile, sort_key};
+use crate::entries::LayerChange;
 
 const FOLDER_ATTRIBUTES: u32 = 0x10;
 
@@ -92,7 +95,7 @@ impl FileEntry {
     }
 }
 
-fn display_path(path: &str) -> String {
+pub(super) fn display_path(path: &str) -> String {
     let (top, below) = path.split_once('/').unwrap_or((path, ""));
     if top == "Files" {
         format!(r"C:\{}", below.replace('/', r"\"))
@@ -121,38 +124,30 @@ impl FileTree {
 
     /// Adds a layer above the others.
     pub(super) fn add(&mut self, layer: &ContentLayer) {
-        let drive = layer.collected.files.iter().map(|file| ("Files/", file));
-        let vm = layer.collected.utility_vm.iter();
-        let files: Vec<_> = drive.chain(vm.map(|file| ("UtilityVM/", file))).collect();
+        let files = &layer.collected.files;
         let mut hard_links = Vec::new();
-        for &(top, file) in &files {
-            if matches!(file.is, LayerFileKind::Deleted) {
-                self.delete(&format!("{top}{}", file.path), layer.number);
+        for file in files {
+            if file.is == LayerChange::Deleted {
+                self.delete(&file.path, layer.number);
             }
         }
-        for &(top, file) in &files {
-            let entry = |kind| entry(layer, top, file, kind);
+        for file in files {
+            let entry = |kind| entry(layer, file, kind);
             match &file.is {
-                LayerFileKind::Folder => self.place(entry(FileEntryKind::Folder)),
-                &LayerFileKind::File { size, sha256, .. } => {
+                LayerChange::Folder(()) => self.place(entry(FileEntryKind::Folder)),
+                &LayerChange::File(FileDigest { size, sha256 }) => {
                     self.place(entry(FileEntryKind::File { size, sha256 }));
                 }
-                LayerFileKind::Link {
-                    target,
-                    is_junction,
-                } => self.place(entry(FileEntryKind::Link {
-                    target: target.as_deref().map(str::to_owned),
-                    is_junction: *is_junction,
+                LayerChange::Link(link) => self.place(entry(FileEntryKind::Link {
+                    target: link.target.as_deref().map(str::to_owned),
+                    is_junction: link.is_junction,
                 })),
-                LayerFileKind::HardLink(target) => hard_links.push((top, file, target)),
-                LayerFileKind::Deleted => {}
+                LayerChange::HardLink(target) => hard_links.push((file, target)),
+                LayerChange::Deleted => {}
             }
         }
-        for (top, file, target) in hard_links {
-            let target = match top {
-                "Files/" => sort_key::for_layer_path(&format!("{top}{target}")),
-                _ => sort_key::for_layer_path(target),
-            };
+        for (file, target) in hard_links {
+            let target = sort_key::for_layer_path(target);
             // A link to a layer that was not read is a link to an unknown file.
             let kind = match self.entries.get(&target) {
                 Some(found) => found.kind.clone(),
@@ -161,7 +156,7 @@ impl FileTree {
                     is_junction: false,
                 },
             };
-            let linked = entry(layer, top, file, kind);
+            let linked = entry(layer, file, kind);
             let name = sort_key::for_layer_path(&linked.path);
             self.names.insert(name, (layer.number, target));
             self.place(linked);
@@ -304,18 +299,16 @@ impl FileTree {
     }
 }
 
-fn entry(layer: &ContentLayer, top: &str, file: &LayerFile, kind: FileEntryKind) -> FileEntry {
+fn entry(layer: &ContentLayer, file: &LayerFile, kind: FileEntryKind) -> FileEntry {
     let descriptors = &layer.collected.descriptors;
     let security = file
         .descriptor
         .and_then(|number| descriptors.get(usize::try_from(number).ok()?));
     FileEntry {
-        path: format!("{top}{}", file.path)
-            .trim_end_matches('/')
-            .to_owned(),
+        path: file.path.to_string(),
         kind,
         attributes: file.attributes,
-        security: security.map(|bytes| Arc::from(bytes.as_slice())),
+        security: security.cloned(),
         layer: layer.number,
         is_other_name: false,
         over_unread: OverUnread::Adds,
