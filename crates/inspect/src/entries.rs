@@ -37,7 +37,7 @@ pub enum LayerChange<F = FileDigest, L = LinkTarget, D = ()> {
 }
 
 /// Target of a link or mount point.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LinkTarget {
     /// Its target, if known.
     pub target: Option<Box<str>>,

@@ -17,7 +17,7 @@ use super::provenance::windows_file_version;
 use super::stream::layer_limits;
 
 /// Version of the cached form.
-pub(crate) const FORMAT: u32 = 3;
+pub(crate) const FORMAT: u32 = 4;
 /// Limit on reported entries that cannot be compared.
 const MAX_STRANGE: usize = 100;
 /// Endings of names of programs and libraries, which say their version.
@@ -46,32 +46,13 @@ pub struct FileDiff {
     /// Path with slashes.
     #[serde(rename = "p")]
     pub path: Box<str>,
-    /// Change.
+    /// Change; of a folder, with the hash of its descriptor, if it has one. The path of a hard link's
+    /// file is below `Files`.
     #[serde(rename = "t")]
-    pub touch: FileChange,
+    pub touch: LayerChange<ContentHash, (), Option<ContentHash>>,
     /// Version of a file of Windows, according to the file.
     #[serde(rename = "w", default, skip_serializing_if = "Option::is_none")]
     pub windows: Option<Box<str>>,
-}
-
-/// Change of an entry at its path.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FileChange {
-    /// A folder; its rights and attributes replace those of an existing one.
-    Folder {
-        /// Hash of its descriptor, if it has one.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        rights: Option<ContentHash>,
-    },
-    /// A file.
-    File(ContentHash),
-    /// A hard link: the target's path below `Files`.
-    HardLink(Box<str>),
-    /// A link or mount point.
-    Link,
-    /// The path and everything below it is deleted.
-    Deleted,
 }
 
 /// Identity of bytes: their SHA-256.
@@ -214,29 +195,27 @@ impl LayerDiff {
     ) -> Result<(), TarReadError> {
         let mut windows = None;
         let touch = match &entry.change {
-            Some(LayerChange::Folder(())) => FileChange::Folder {
-                rights: rights(entries),
-            },
-            Some(LayerChange::Link(_)) => FileChange::Link,
-            Some(LayerChange::Deleted) => FileChange::Deleted,
+            Some(LayerChange::Folder(())) => LayerChange::Folder(rights(entries)),
+            Some(LayerChange::Link(_)) => LayerChange::Link(()),
+            Some(LayerChange::Deleted) => LayerChange::Deleted,
             Some(LayerChange::HardLink(target)) => {
                 let Some(target) = below(target, FILES) else {
                     self.strange(&entry.raw.path, "its hard link target is not in Files");
                     return Ok(());
                 };
-                FileChange::HardLink(target.into())
+                LayerChange::HardLink(target.into())
             }
             Some(LayerChange::File(()))
                 if has_version(path) && entry.raw.size <= LARGEST_WITH_VERSION =>
             {
                 let bytes = entries.reader.content()?;
                 windows = windows_file_version(&bytes).map(Into::into);
-                FileChange::File(ContentHash::from_bytes(&bytes))
+                LayerChange::File(ContentHash::from_bytes(&bytes))
             }
             Some(LayerChange::File(())) => {
                 let mut hasher = Sha256::new();
                 entries.reader.each_piece(|piece| hasher.update(piece))?;
-                FileChange::File(ContentHash::from_sha256(&hasher.finalize().into()))
+                LayerChange::File(ContentHash::from_sha256(&hasher.finalize().into()))
             }
             None => {
                 self.strange(&entry.raw.path, "its file type is unsupported on Windows");

@@ -8,7 +8,7 @@ use wincimg_windows::base_contents::FileDigest;
 
 use super::ContentLayer;
 use crate::base::{LayerFile, sort_key};
-use crate::entries::LayerChange;
+use crate::entries::{LayerChange, LinkTarget};
 
 const FOLDER_ATTRIBUTES: u32 = 0x10;
 
@@ -26,8 +26,8 @@ pub struct FileTree {
 pub struct FileEntry {
     /// Path in the layer, such as `Files/app/web.config`.
     pub path: String,
-    /// Kind.
-    pub kind: FileEntryKind,
+    /// Kind; another name of a file has that of the file.
+    pub kind: LayerChange,
     /// File attributes of Windows.
     pub attributes: u32,
     /// Security descriptor in self-relative form, if the layer has one.
@@ -52,29 +52,6 @@ pub(super) enum OverUnread {
     Replaces,
 }
 
-/// Kind of an entry.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FileEntryKind {
-    /// A folder.
-    Folder,
-    /// A file.
-    File {
-        /// Its length.
-        size: u64,
-        /// Its digest.
-        sha256: [u8; 32],
-    },
-    /// A link or mount point.
-    Link {
-        /// Its target.
-        target: Option<String>,
-        /// True if it is a junction (a mount point), not a symbolic link.
-        is_junction: bool,
-    },
-    /// Deletes the path from the layers below.
-    Deleted,
-}
-
 impl FileEntry {
     /// Path as in a container: `C:\app\web.config`. Files of the utility VM begin with `UtilityVM`.
     pub fn display_path(&self) -> String {
@@ -89,7 +66,7 @@ impl FileEntry {
     /// Bytes that it takes.
     pub fn size(&self) -> u64 {
         match self.kind {
-            FileEntryKind::File { size, .. } if !self.is_other_name => size,
+            LayerChange::File(FileDigest { size, .. }) if !self.is_other_name => size,
             _ => 0,
         }
     }
@@ -132,18 +109,10 @@ impl FileTree {
             }
         }
         for file in files {
-            let entry = |kind| entry(layer, file, kind);
             match &file.is {
-                LayerChange::Folder(()) => self.place(entry(FileEntryKind::Folder)),
-                &LayerChange::File(FileDigest { size, sha256 }) => {
-                    self.place(entry(FileEntryKind::File { size, sha256 }));
-                }
-                LayerChange::Link(link) => self.place(entry(FileEntryKind::Link {
-                    target: link.target.as_deref().map(str::to_owned),
-                    is_junction: link.is_junction,
-                })),
                 LayerChange::HardLink(target) => hard_links.push((file, target)),
                 LayerChange::Deleted => {}
+                kind => self.place(entry(layer, file, kind.clone())),
             }
         }
         for (file, target) in hard_links {
@@ -151,10 +120,7 @@ impl FileTree {
             // A link to a layer that was not read is a link to an unknown file.
             let kind = match self.entries.get(&target) {
                 Some(found) => found.kind.clone(),
-                None => FileEntryKind::Link {
-                    target: None,
-                    is_junction: false,
-                },
+                None => LayerChange::Link(LinkTarget::default()),
             };
             let linked = entry(layer, file, kind);
             let name = sort_key::for_layer_path(&linked.path);
@@ -185,7 +151,7 @@ impl FileTree {
         if self.keeps_deletions {
             self.place(FileEntry {
                 path: path.to_owned(),
-                kind: FileEntryKind::Deleted,
+                kind: LayerChange::Deleted,
                 attributes: 0,
                 security: None,
                 layer,
@@ -203,14 +169,14 @@ impl FileTree {
         while let (Some(parent_key), Some((above, _))) = (parent, folder.rsplit_once('/')) {
             folder = above;
             let over_unread = match self.entries.get(parent_key).map(|there| &there.kind) {
-                Some(FileEntryKind::Folder) => break,
-                Some(FileEntryKind::Deleted) => OverUnread::Replaces,
+                Some(LayerChange::Folder(())) => break,
+                Some(LayerChange::Deleted) => OverUnread::Replaces,
                 None if self.keeps_deletions => OverUnread::Implied,
                 _ => OverUnread::Adds,
             };
             let described = FileEntry {
                 path: folder.to_owned(),
-                kind: FileEntryKind::Folder,
+                kind: LayerChange::Folder(()),
                 attributes: FOLDER_ATTRIBUTES,
                 security: None,
                 layer: new.layer,
@@ -227,12 +193,12 @@ impl FileTree {
             }
             Entry::Occupied(mut entry) => {
                 let there = entry.get();
-                was_folder = there.kind == FileEntryKind::Folder;
+                was_folder = there.kind == LayerChange::Folder(());
                 let replaces = there.over_unread == OverUnread::Replaces;
-                if replaces || there.kind == FileEntryKind::Deleted {
+                if replaces || there.kind == LayerChange::Deleted {
                     new.over_unread = OverUnread::Replaces;
                 }
-                if was_folder && new.kind == FileEntryKind::Folder {
+                if was_folder && new.kind == LayerChange::Folder(()) {
                     // A folder keeps its original spelling.
                     new.path.clone_from(&entry.get().path);
                     was_folder = false;
@@ -268,7 +234,7 @@ impl FileTree {
         let mut above = above.filter_map(|key| self.entries.get(key));
         above.any(|entry| {
             let replaces = entry.over_unread == OverUnread::Replaces;
-            replaces || entry.kind != FileEntryKind::Folder
+            replaces || entry.kind != LayerChange::Folder(())
         })
     }
 
@@ -299,7 +265,7 @@ impl FileTree {
     }
 }
 
-fn entry(layer: &ContentLayer, file: &LayerFile, kind: FileEntryKind) -> FileEntry {
+fn entry(layer: &ContentLayer, file: &LayerFile, kind: LayerChange) -> FileEntry {
     let descriptors = &layer.collected.descriptors;
     let security = file
         .descriptor
