@@ -51,6 +51,7 @@ pub mod facts_provider;
 mod inspection;
 pub mod layer_diff;
 mod layers;
+mod merge;
 mod own_contents;
 pub mod provenance;
 mod registry;

@@ -78,6 +78,29 @@ pub(crate) struct LayerFile {
     pub(crate) content: StoredContent,
 }
 
+impl LayerFile {
+    /// Position in a merge: deletions are first; hard links are last, as one may come before its
+    /// file.
+    pub(crate) fn merge_pass(&self) -> u8 {
+        match self.is {
+            LayerChange::Deleted => 0,
+            LayerChange::HardLink(_) => 2,
+            _ => 1,
+        }
+    }
+}
+
+impl CollectedLayer {
+    /// The entries in the order of a merge.
+    pub(crate) fn in_merge_order(&self) -> impl Iterator<Item = &LayerFile> {
+        let of_pass = |pass| {
+            let files = self.files.iter();
+            files.filter(move |file| file.merge_pass() == pass)
+        };
+        (0..3).flat_map(of_pass)
+    }
+}
+
 /// Reads a layer as far as the extent requires. The bytes can be compressed with gzip or zstd.
 ///
 /// The input has to fail at its end unless the bytes match the layer's digest; the results of a

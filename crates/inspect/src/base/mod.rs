@@ -29,7 +29,6 @@ mod table;
 mod tests;
 
 pub use assemble::assemble;
-pub(crate) use collect::LayerFile;
 pub use collect::{CollectedLayer, Extent, LayerPosition, collect_layer};
 pub use error::{FORMAT, FactsError};
 pub use facts::{BaseFacts, ListedFile, ListedKey};

@@ -1,14 +1,14 @@
 //! Files of several layers, merged as Windows merges them.
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use wincimg_windows::base_contents::FileDigest;
 
 use super::ContentLayer;
-use crate::base::{LayerFile, sort_key};
+use crate::base::sort_key;
 use crate::entries::{LayerChange, LinkTarget};
+use crate::merge::{self, Merge};
 
 const FOLDER_ATTRIBUTES: u32 = 0x10;
 
@@ -52,7 +52,37 @@ pub(super) enum OverUnread {
     Replaces,
 }
 
+impl Merge for FileEntry {
+    fn is_folder(&self) -> bool {
+        self.kind == LayerChange::Folder(())
+    }
+
+    fn replace(&mut self, there: &Self) {
+        let replaces = there.over_unread == OverUnread::Replaces;
+        if replaces || there.kind == LayerChange::Deleted {
+            self.over_unread = OverUnread::Replaces;
+        }
+        if there.is_folder() && self.is_folder() {
+            // A folder keeps its original spelling.
+            self.path.clone_from(&there.path);
+        }
+    }
+}
+
 impl FileEntry {
+    /// A folder that no layer describes.
+    fn folder(path: &str, layer: usize) -> Self {
+        Self {
+            path: path.to_owned(),
+            kind: LayerChange::Folder(()),
+            attributes: FOLDER_ATTRIBUTES,
+            security: None,
+            layer,
+            is_other_name: false,
+            over_unread: OverUnread::Adds,
+        }
+    }
+
     /// Path as in a container: `C:\app\web.config`. Files of the utility VM begin with `UtilityVM`.
     pub fn display_path(&self) -> String {
         display_path(&self.path)
@@ -101,31 +131,49 @@ impl FileTree {
 
     /// Adds a layer above the others.
     pub(super) fn add(&mut self, layer: &ContentLayer) {
-        let files = &layer.collected.files;
-        let mut hard_links = Vec::new();
-        for file in files {
-            if file.is == LayerChange::Deleted {
-                self.delete(&file.path, layer.number);
-            }
-        }
-        for file in files {
-            match &file.is {
-                LayerChange::HardLink(target) => hard_links.push((file, target)),
-                LayerChange::Deleted => {}
-                kind => self.place(entry(layer, file, kind.clone())),
-            }
-        }
-        for (file, target) in hard_links {
-            let target = sort_key::for_layer_path(target);
-            // A link to a layer that was not read is a link to an unknown file.
-            let kind = match self.entries.get(&target) {
-                Some(found) => found.kind.clone(),
-                None => LayerChange::Link(LinkTarget::default()),
+        for file in layer.collected.in_merge_order() {
+            let kind = match &file.is {
+                LayerChange::Deleted => {
+                    merge::delete(&mut self.entries, &file.path);
+                    if !self.keeps_deletions {
+                        continue;
+                    }
+                    LayerChange::Deleted
+                }
+                LayerChange::HardLink(target) => {
+                    let target = sort_key::for_layer_path(target);
+                    // A link to a layer that was not read is a link to an unknown file.
+                    let unknown = || LayerChange::Link(LinkTarget::default());
+                    let found = self.entries.get(&target);
+                    let kind = found.map_or_else(unknown, |found| found.kind.clone());
+                    let name = sort_key::for_layer_path(&file.path);
+                    self.names.insert(name, (layer.number, target));
+                    kind
+                }
+                kind => kind.clone(),
             };
-            let linked = entry(layer, file, kind);
-            let name = sort_key::for_layer_path(&linked.path);
-            self.names.insert(name, (layer.number, target));
-            self.place(linked);
+            let descriptor = file
+                .descriptor
+                .and_then(|number| usize::try_from(number).ok());
+            let descriptor = descriptor.and_then(|at| layer.collected.descriptors.get(at));
+            let new = FileEntry {
+                kind,
+                attributes: file.attributes,
+                security: descriptor.cloned(),
+                ..FileEntry::folder(&file.path, layer.number)
+            };
+            let keeps_deletions = self.keeps_deletions;
+            merge::place(&mut self.entries, &file.path, new, |path, there| {
+                let over_unread = match there.map(|there| &there.kind) {
+                    Some(LayerChange::Deleted) => OverUnread::Replaces,
+                    None if keeps_deletions => OverUnread::Implied,
+                    _ => OverUnread::Adds,
+                };
+                FileEntry {
+                    over_unread,
+                    ..FileEntry::folder(path, layer.number)
+                }
+            });
         }
     }
 
@@ -141,85 +189,6 @@ impl FileTree {
             if let Some(identity) = identity {
                 entry.is_other_name = !seen.insert(identity);
             }
-        }
-    }
-
-    fn delete(&mut self, path: &str, layer: usize) {
-        let key = sort_key::for_layer_path(path);
-        self.remove_below(&key);
-        self.entries.remove(&key);
-        if self.keeps_deletions {
-            self.place(FileEntry {
-                path: path.to_owned(),
-                kind: LayerChange::Deleted,
-                attributes: 0,
-                security: None,
-                layer,
-                is_other_name: false,
-                over_unread: OverUnread::Adds,
-            });
-        }
-    }
-
-    /// Replaces an entry, and adds the parent folders that no layer describes.
-    fn place(&mut self, mut new: FileEntry) {
-        let key = sort_key::for_layer_path(&new.path);
-        let mut folder = new.path.as_str();
-        let mut parent = sort_key::parent(&key);
-        while let (Some(parent_key), Some((above, _))) = (parent, folder.rsplit_once('/')) {
-            folder = above;
-            let over_unread = match self.entries.get(parent_key).map(|there| &there.kind) {
-                Some(LayerChange::Folder(())) => break,
-                Some(LayerChange::Deleted) => OverUnread::Replaces,
-                None if self.keeps_deletions => OverUnread::Implied,
-                _ => OverUnread::Adds,
-            };
-            let described = FileEntry {
-                path: folder.to_owned(),
-                kind: LayerChange::Folder(()),
-                attributes: FOLDER_ATTRIBUTES,
-                security: None,
-                layer: new.layer,
-                is_other_name: false,
-                over_unread,
-            };
-            self.entries.insert(parent_key.to_vec(), described);
-            parent = sort_key::parent(parent_key);
-        }
-        let mut was_folder = false;
-        match self.entries.entry(key.clone()) {
-            Entry::Vacant(entry) => {
-                entry.insert(new);
-            }
-            Entry::Occupied(mut entry) => {
-                let there = entry.get();
-                was_folder = there.kind == LayerChange::Folder(());
-                let replaces = there.over_unread == OverUnread::Replaces;
-                if replaces || there.kind == LayerChange::Deleted {
-                    new.over_unread = OverUnread::Replaces;
-                }
-                if was_folder && new.kind == LayerChange::Folder(()) {
-                    // A folder keeps its original spelling.
-                    new.path.clone_from(&entry.get().path);
-                    was_folder = false;
-                }
-                entry.insert(new);
-            }
-        }
-        if was_folder {
-            self.remove_below(&key);
-        }
-    }
-
-    fn remove_below(&mut self, key: &[u8]) {
-        let range = sort_key::below(key)..sort_key::behind(key);
-        let gone: Vec<Vec<u8>> = self
-            .entries
-            .range(range)
-            .map(|(key, _)| key.clone())
-            .collect();
-        for key in gone {
-            self.entries.remove(&key);
         }
     }
 
@@ -262,22 +231,6 @@ impl FileTree {
         let own = self.get(path).map_or(0, FileEntry::size);
         let below = self.below(path, usize::MAX);
         below.fold(own, |sum, (_, entry)| sum.saturating_add(entry.size()))
-    }
-}
-
-fn entry(layer: &ContentLayer, file: &LayerFile, kind: LayerChange) -> FileEntry {
-    let descriptors = &layer.collected.descriptors;
-    let security = file
-        .descriptor
-        .and_then(|number| descriptors.get(usize::try_from(number).ok()?));
-    FileEntry {
-        path: file.path.to_string(),
-        kind,
-        attributes: file.attributes,
-        security: security.cloned(),
-        layer: layer.number,
-        is_other_name: false,
-        over_unread: OverUnread::Adds,
     }
 }
 
