@@ -15,6 +15,9 @@ pub(crate) const UTILITY_VM: &str = "UtilityVM";
 /// Folder of the hives that a layer changes.
 pub(crate) const HIVES: &str = "Hives";
 
+/// Attributes of a folder that no record describes.
+pub(crate) const FOLDER_ATTRIBUTES: u32 = 0x10;
+
 /// Limit on names: several times those of the largest layers.
 const NAME_MEMORY: usize = 1 << 30;
 /// Memory of an entry besides its name.
@@ -62,6 +65,11 @@ impl Layout {
             Self::Other => Some(path),
         }
     }
+}
+
+/// The last name of a path.
+pub(crate) fn last_name(path: &str) -> &str {
+    path.rsplit_once('/').map_or(path, |(_, name)| name)
 }
 
 /// Path below a top folder of a layer; empty for the folder itself.

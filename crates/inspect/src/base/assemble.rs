@@ -19,10 +19,9 @@ use super::packed_hive::PackedHive;
 use super::record::{FileRecord, put_key, put_key_without_values, put_value};
 use super::table::{Index, TableWriter};
 use super::{sort_key, stored_content};
-use crate::entries::{FILES, LayerChange, LinkTarget, below};
+use crate::entries::{FILES, FOLDER_ATTRIBUTES, LayerChange, LinkTarget, below, last_name};
 use crate::merge::{self, Merge};
 
-const FOLDER_ATTRIBUTES: u32 = 0x10;
 /// Flag of a key node: the key is a link to another one.
 const SYMBOLIC_LINK: u16 = 0x10;
 /// Limit on the problems that a file reports.
@@ -437,8 +436,4 @@ fn folder(path: &str, _: Option<&MergedFile>) -> MergedFile {
         },
         content: None,
     }
-}
-
-fn last_name(path: &str) -> &str {
-    path.rsplit_once('/').map_or(path, |(_, name)| name)
 }

@@ -14,8 +14,8 @@ use super::hives::{BaseHive, HivePart};
 use super::packed_hive::{PackedHive, Packer};
 use super::{sort_key, stored_content};
 use crate::entries::{
-    Entry, FILES, HIVES, LayerChange, LayerEntries, Layout, SecurityRecord, UTILITY_VM,
-    WindowsRecords, below,
+    Entry, FILES, FOLDER_ATTRIBUTES, HIVES, LayerChange, LayerEntries, Layout, SecurityRecord,
+    UTILITY_VM, WindowsRecords, below,
 };
 use crate::stream::layer_limits;
 
@@ -264,14 +264,8 @@ impl Collector {
         if entry.kind != TarEntryKind::File {
             return None;
         }
-        let part = |file: &str| HivePart::from_path(&entry.path, file);
-        self.hives.iter().find_map(|&hive| {
-            let part = match self.place {
-                LayerPosition::Bottom => hive.base_files().into_iter().find_map(part),
-                LayerPosition::Above => part(hive.delta_file()),
-            };
-            Some((hive, part?))
-        })
+        let mut hives = self.hives.iter();
+        hives.find_map(|&hive| Some((hive, hive.part(&entry.path, self.place)?)))
     }
 
     fn keep_hive(
@@ -297,14 +291,14 @@ impl Collector {
                 failed = packer.add(piece);
             }
         })?;
-        let file = failed
+        let (file, needs_logs) = failed
             .and_then(|()| packer.finish())
             .map_err(TarReadError::Io)?;
         let left = self.hive_memory.checked_sub(file.memory());
         if let Some(left) = left.filter(|_| keep) {
             self.hive_memory = left;
             let found = self.found.hives.entry(hive).or_default();
-            found.insert(part, file);
+            found.insert(part, file, needs_logs);
         } else if is_new {
             let problem = format!("{size} bytes are too many for a hive");
             self.problem(&entry.raw.path, problem);
@@ -411,7 +405,7 @@ impl Collector {
         entries: &LayerEntries<'_>,
     ) {
         let (usual, records) = match is {
-            LayerChange::Folder(()) => (0x10, entries.records()),
+            LayerChange::Folder(()) => (FOLDER_ATTRIBUTES, entries.records()),
             LayerChange::Link(_) => (0x400, entries.records()),
             LayerChange::File(_) | LayerChange::HardLink(_) => (0x20, entries.records()),
             LayerChange::Deleted => (0, WindowsRecords::default()),

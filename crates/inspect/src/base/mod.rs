@@ -35,3 +35,4 @@ pub use facts::{BaseFacts, ListedFile, ListedKey};
 pub use file::BaseProblem;
 pub(crate) use hives::HivePart;
 pub use hives::{BaseHive, BaseKeyPath};
+pub(crate) use packed_hive::HiveParts;

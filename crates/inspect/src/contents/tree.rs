@@ -7,10 +7,8 @@ use wincimg_windows::base_contents::FileDigest;
 
 use super::ContentLayer;
 use crate::base::sort_key;
-use crate::entries::{LayerChange, LinkTarget};
+use crate::entries::{FOLDER_ATTRIBUTES, LayerChange, LinkTarget, last_name};
 use crate::merge::{self, Merge};
-
-const FOLDER_ATTRIBUTES: u32 = 0x10;
 
 /// Files and folders, parents before their contents.
 #[derive(Debug, Clone, Default)]
@@ -232,8 +230,4 @@ impl FileTree {
         let below = self.below(path, usize::MAX);
         below.fold(own, |sum, (_, entry)| sum.saturating_add(entry.size()))
     }
-}
-
-fn last_name(path: &str) -> &str {
-    path.rsplit_once('/').map_or(path, |(_, name)| name)
 }
