@@ -2,13 +2,13 @@
 //! them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
+use std::io::Read;
 use std::sync::Arc;
 
 use wincimg_common::diagnose::Problem;
 use wincimg_common::files::{SpoolPart, SpoolWriter};
 use wincimg_common::progress::Progress;
-use wincimg_layer::{LayerReader, Limits, TarEntryKind, TarReadError};
+use wincimg_layer::{LayerReader, Limits, TarEntryKind};
 use wincimg_oci::document::{Descriptor, Digest, Image};
 use wincimg_oci::store::Source;
 use wincimg_registry::Root;
@@ -18,7 +18,7 @@ use wincimg_windows::base_contents::FileKind;
 use super::entries::{HIVES, LayerChange, LayerEntries, Layout, below};
 use super::error::LayerProblem;
 use super::layers::{Budget, LayerHives};
-use super::stream::{self, BlobReadOutcome, Depth, Input, layer_limits};
+use super::stream::{layer_limits, read_blob};
 
 /// Limit on the unpacked size of layers that are extracted completely.
 const MOST: u64 = 16 << 30;
@@ -151,14 +151,11 @@ pub(super) async fn search(
             stream: left,
             ..layer_limits()
         };
-        let work =
-            move |input: &mut Input| search_layer(input, number, layout, &here, limits, &budget);
-        let outcome = stream::read(reader, Depth::ToTheEnd, task.as_ref(), work).await;
-        let (BlobReadOutcome::Whole(layer) | BlobReadOutcome::Part(layer)) =
-            outcome.map_err(failed)?
-        else {
-            continue;
+        let work = move |input: &mut (dyn Read + Send)| {
+            search_layer(input, number, layout, &here, limits, &budget)
         };
+        let layer = read_blob(reader, task.as_ref(), work).await;
+        let layer = layer.map_err(failed)?;
         // Anything but a folder hides everything that lower layers have at its path and below.
         let mut hides: Vec<String> = Vec::new();
         for (path, seen) in layer.entries {
@@ -219,7 +216,7 @@ impl LayerFiles {
 }
 
 fn search_layer(
-    input: &mut Input,
+    input: &mut (dyn Read + Send),
     number: usize,
     layout: Layout,
     wanted: &BTreeSet<String>,
@@ -227,7 +224,7 @@ fn search_layer(
     budget: &Budget,
 ) -> Result<LayerFiles, LayerProblem> {
     let mut entries = LayerEntries::new(LayerReader::new(input, limits)?, layout);
-    let mut parts = SpoolWriter::in_folder(&std::env::temp_dir()).map_err(LayerProblem::Read)?;
+    let mut parts = SpoolWriter::in_folder(&std::env::temp_dir())?;
     let mut found = LayerFiles::default();
     let is_everything = wanted.contains("");
     while let Some(entry) = entries.next_entry()? {
@@ -258,7 +255,7 @@ fn search_layer(
                             written = out.write_all(piece);
                         }
                     })?;
-                    Ok::<(), ExtractFailure>(written?)
+                    Ok::<(), LayerProblem>(written?)
                 })?))
             }
             Some(LayerChange::Folder(())) => FoundEntry::Taken(ExtractedEntry::Folder),
@@ -282,30 +279,4 @@ fn is_below_any(path: &str, folders: &BTreeSet<String>) -> bool {
         && ends
             .chain([path.len()])
             .any(|end| folders.contains(&path[..end]))
-}
-
-enum ExtractFailure {
-    Disk(io::Error),
-    Read(TarReadError),
-}
-
-impl From<io::Error> for ExtractFailure {
-    fn from(error: io::Error) -> Self {
-        Self::Disk(error)
-    }
-}
-
-impl From<TarReadError> for ExtractFailure {
-    fn from(error: TarReadError) -> Self {
-        Self::Read(error)
-    }
-}
-
-impl From<ExtractFailure> for LayerProblem {
-    fn from(failed: ExtractFailure) -> Self {
-        match failed {
-            ExtractFailure::Disk(error) => Self::Read(error),
-            ExtractFailure::Read(error) => error.into(),
-        }
-    }
 }

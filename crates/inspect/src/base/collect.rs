@@ -46,12 +46,22 @@ pub enum Extent {
 }
 
 /// Position of a layer in its base.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LayerPosition {
     /// Windows itself.
     Bottom,
     /// A layer with changes to those below.
     Above,
+}
+
+impl LayerPosition {
+    /// Position of a layer by its number, counted from 0.
+    pub fn of(number: usize) -> Self {
+        match number {
+            0 => Self::Bottom,
+            _ => Self::Above,
+        }
+    }
 }
 
 /// Contents of one layer.
