@@ -110,12 +110,7 @@ impl ContentHash {
 
     /// Hash of a file whose SHA-256 is known.
     pub fn from_sha256(hash: &[u8; 32]) -> Self {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let digits = hash.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-        let text: String = digits
-            .map(|digit| char::from(DIGITS[usize::from(digit)]))
-            .collect();
-        Self(text.into())
+        Self(hex::encode(hash).into())
     }
 
     /// Hash of a value.

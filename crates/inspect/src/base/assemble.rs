@@ -175,28 +175,8 @@ impl Assembly {
         files: BTreeMap<Vec<u8>, MergedFile>,
         hives: &mut [BTreeMap<BaseHive, PackedHive>],
     ) -> Result<CollectedScope, FactsError> {
-        let (wanted, mut collected) = match extent {
-            Extent::Everything | Extent::Listing { .. } => (
-                BaseHive::ALL.to_vec(),
-                CollectedScope {
-                    everything: true,
-                    files: true,
-                    ..CollectedScope::default()
-                },
-            ),
-            Extent::Part(needs) => (
-                needs
-                    .hives
-                    .iter()
-                    .map(|&root| BaseHive::from_root(root))
-                    .collect(),
-                CollectedScope {
-                    files: needs.files,
-                    contents: needs.contents.iter().map(sort_key::for_file).collect(),
-                    ..CollectedScope::default()
-                },
-            ),
-        };
+        let mut collected = extent.scope();
+        let wanted = std::mem::take(&mut collected.hives);
         self.write_files(files, &mut collected)?;
         let mut file = std::mem::take(&mut self.file);
         let mut keys = TableWriter::new(&mut file)?;

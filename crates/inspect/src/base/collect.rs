@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 use wincimg_layer::{LayerEntry, LayerReader, Limits, TarEntryKind, TarReadError, decompress};
 use wincimg_windows::base_contents::{BaseRequirements, FileDigest};
 
+use super::file::CollectedScope;
 use super::hives::{BaseHive, HivePart};
 use super::packed_hive::{PackedHive, Packer};
 use super::{sort_key, stored_content};
@@ -43,6 +44,29 @@ pub enum Extent {
         /// True if the files of the utility VM are included.
         utility_vm: bool,
     },
+}
+
+impl Extent {
+    pub(super) fn scope(&self) -> CollectedScope {
+        match self {
+            Self::Everything | Self::Listing { .. } => CollectedScope {
+                everything: *self == Self::Everything,
+                hives: BaseHive::ALL.to_vec(),
+                files: true,
+                contents: Vec::new(),
+            },
+            Self::Part(needs) => CollectedScope {
+                everything: false,
+                hives: needs
+                    .hives
+                    .iter()
+                    .map(|&root| BaseHive::from_root(root))
+                    .collect(),
+                files: needs.files,
+                contents: needs.contents.iter().map(sort_key::for_file).collect(),
+            },
+        }
+    }
 }
 
 /// Position of a layer in its base.
@@ -183,11 +207,7 @@ impl Read for ChannelReader {
 
 struct Collector {
     place: LayerPosition,
-    hives: Vec<BaseHive>,
-    files: bool,
-    /// Files whose content is requested by name, as the tables spell them.
-    contents: Vec<Vec<u8>>,
-    everything: bool,
+    scope: CollectedScope,
     utility_vm: bool,
     found: CollectedLayer,
     /// Numbers of the descriptors by their text.
@@ -199,26 +219,9 @@ struct Collector {
 
 impl Collector {
     fn new(place: LayerPosition, extent: &Extent) -> Self {
-        let (hives, files, contents) = match extent {
-            Extent::Everything | Extent::Listing { .. } => {
-                (BaseHive::ALL.to_vec(), true, Vec::new())
-            }
-            Extent::Part(needs) => (
-                needs
-                    .hives
-                    .iter()
-                    .map(|&root| BaseHive::from_root(root))
-                    .collect(),
-                needs.files,
-                needs.contents.iter().map(sort_key::for_file).collect(),
-            ),
-        };
         Self {
             place,
-            hives,
-            files,
-            contents,
-            everything: *extent == Extent::Everything,
+            scope: extent.scope(),
             utility_vm: *extent == Extent::Listing { utility_vm: true },
             found: CollectedLayer::default(),
             descriptors: HashMap::new(),
@@ -231,8 +234,8 @@ impl Collector {
     /// Returns true if everything can be found before the layer's end.
     fn may_stop(&self) -> bool {
         // Only the end shows what a layer does not delete.
-        let contents = self.contents.is_empty() || self.place == LayerPosition::Bottom;
-        !self.files && contents
+        let contents = self.scope.contents.is_empty() || self.place == LayerPosition::Bottom;
+        !self.scope.files && contents
     }
 
     fn collect(mut self, reader: LayerReader<'_>) -> Result<CollectedLayer, TarReadError> {
@@ -265,8 +268,8 @@ impl Collector {
             })
         };
         let hives = self.found.hives.values();
-        hives.filter(|hive| hive.is_complete()).count() == self.hives.len()
-            && self.contents.iter().all(has)
+        hives.filter(|hive| hive.is_complete()).count() == self.scope.hives.len()
+            && self.scope.contents.iter().all(has)
     }
 
     /// The hive that an entry contains or changes, or is a log of.
@@ -274,7 +277,7 @@ impl Collector {
         if entry.kind != TarEntryKind::File {
             return None;
         }
-        let mut hives = self.hives.iter();
+        let mut hives = self.scope.hives.iter();
         hives.find_map(|&hive| Some((hive, hive.part(&entry.path, self.place)?)))
     }
 
@@ -291,7 +294,7 @@ impl Collector {
         let is_new = known.is_none_or(|known| known.lacks(part));
         let size = entry.raw.size;
         let keep = is_new && size <= Limits::default().file;
-        let listed = self.listed_path(entry).filter(|_| self.files);
+        let listed = self.listed_path(entry).filter(|_| self.scope.files);
         let mut failed = Ok(());
         entries.reader.each_piece(|piece| {
             if listed.is_some() {
@@ -350,7 +353,7 @@ impl Collector {
         let mut content = None;
         let is = match entry.change {
             Some(LayerChange::Deleted) => LayerChange::Deleted,
-            _ if !self.files && !wants_content => return Ok(()),
+            _ if !self.scope.files && !wants_content => return Ok(()),
             Some(LayerChange::Folder(())) => LayerChange::Folder(()),
             Some(LayerChange::Link(target)) => LayerChange::Link(target),
             Some(LayerChange::HardLink(target))
@@ -373,12 +376,15 @@ impl Collector {
     }
 
     fn wants_content(&self, path: &str) -> bool {
-        let by_pattern = self.everything && stored_content::has_stored_content(path);
-        let looks_for_contents = self.everything || !self.contents.is_empty();
+        let by_pattern = self.scope.everything && stored_content::has_stored_content(path);
+        let looks_for_contents = self.scope.everything || !self.scope.contents.is_empty();
         by_pattern
             || (looks_for_contents && stored_content::may_have_stored_content(path))
-            || (!self.contents.is_empty()
-                && self.contents.contains(&sort_key::for_layer_path(path)))
+            || (!self.scope.contents.is_empty()
+                && self
+                    .scope
+                    .contents
+                    .contains(&sort_key::for_layer_path(path)))
     }
 
     fn file(
