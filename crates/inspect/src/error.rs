@@ -30,7 +30,7 @@ pub enum LayerProblem {
     Store(#[from] StoreError),
     /// Its bytes cannot be read to their end, or do not match the digest.
     #[error("cannot read its bytes")]
-    Read(#[source] io::Error),
+    Read(#[from] io::Error),
     /// Windows could not read it.
     #[error(transparent)]
     Tar(#[from] TarReadError),

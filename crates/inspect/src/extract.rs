@@ -2,29 +2,26 @@
 //! them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
+use std::io::Read;
 use std::sync::Arc;
 
 use wincimg_common::diagnose::Problem;
 use wincimg_common::files::{SpoolPart, SpoolWriter};
 use wincimg_common::progress::Progress;
-use wincimg_layer::{LayerReader, Limits, TarEntryKind, TarReadError, Whiteout};
+use wincimg_layer::{LayerReader, Limits, TarEntryKind};
 use wincimg_oci::document::{Descriptor, Digest, Image};
 use wincimg_oci::store::Source;
 use wincimg_registry::Root;
 use wincimg_registry::hive::HiveReadError;
 use wincimg_windows::base_contents::FileKind;
 
+use super::entries::{HIVES, LayerChange, LayerEntries, Layout, below};
 use super::error::LayerProblem;
-use super::layers::{Budget, LayerHives, below_hives};
-use super::stream::{self, BlobReadOutcome, Depth, Input, layer_limits};
+use super::layers::{Budget, LayerHives};
+use super::stream::{layer_limits, read_blob};
 
 /// Limit on the unpacked size of layers that are extracted completely.
 const MOST: u64 = 16 << 30;
-
-/// Limit on names: several times those of the largest layers.
-const NAME_MEMORY: usize = 1 << 30;
-const ENTRY_MEMORY: usize = 256;
 
 /// Contents of an image at a path.
 pub type ExtractedEntry = FileKind<SpoolPart>;
@@ -67,7 +64,10 @@ pub(super) async fn extract_from(
     paths: &BTreeSet<String>,
     progress: &Arc<dyn Progress>,
 ) -> Result<BTreeMap<String, ExtractedEntry>, Problem> {
-    let layout = Layout::of(image);
+    let layout = match image.config().os.as_str() {
+        "windows" => Layout::Windows,
+        _ => Layout::Other,
+    };
     let seen = search(source, layers, layout, paths, progress)
         .await?
         .entries;
@@ -108,32 +108,6 @@ pub(super) async fn resolve_links(
         }
     });
     Ok(resolved.collect())
-}
-
-/// Place of the drive in the layers of an image.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Layout {
-    /// `Files/` has the drive of Windows.
-    Windows,
-    /// The layer is the root of another system.
-    Other,
-}
-
-impl Layout {
-    fn of(image: &Image) -> Self {
-        match image.config().os.as_str() {
-            "windows" => Self::Windows,
-            _ => Self::Other,
-        }
-    }
-
-    /// A path of a layer from the root of the drive.
-    fn inside(self, path: &str) -> Option<&str> {
-        match self {
-            Self::Windows => path.strip_prefix("Files/"),
-            Self::Other => Some(path.strip_prefix("./").unwrap_or(path)),
-        }
-    }
 }
 
 /// Contents of layers, before hard links are resolved.
@@ -177,14 +151,11 @@ pub(super) async fn search(
             stream: left,
             ..layer_limits()
         };
-        let work =
-            move |input: &mut Input| search_layer(input, number, layout, &here, limits, &budget);
-        let outcome = stream::read(reader, Depth::ToTheEnd, task.as_ref(), work).await;
-        let (BlobReadOutcome::Whole(layer) | BlobReadOutcome::Part(layer)) =
-            outcome.map_err(failed)?
-        else {
-            continue;
+        let work = move |input: &mut (dyn Read + Send)| {
+            search_layer(input, number, layout, &here, limits, &budget)
         };
+        let layer = read_blob(reader, task.as_ref(), work).await;
+        let layer = layer.map_err(failed)?;
         // Anything but a folder hides everything that lower layers have at its path and below.
         let mut hides: Vec<String> = Vec::new();
         for (path, seen) in layer.entries {
@@ -245,71 +216,56 @@ impl LayerFiles {
 }
 
 fn search_layer(
-    input: &mut Input,
+    input: &mut (dyn Read + Send),
     number: usize,
     layout: Layout,
     wanted: &BTreeSet<String>,
     limits: Limits,
     budget: &Budget,
 ) -> Result<LayerFiles, LayerProblem> {
-    let mut reader = LayerReader::new(input, limits)?;
-    let mut parts = SpoolWriter::in_folder(&std::env::temp_dir()).map_err(LayerProblem::Read)?;
+    let mut entries = LayerEntries::new(LayerReader::new(input, limits)?, layout);
+    let mut parts = SpoolWriter::in_folder(&std::env::temp_dir())?;
     let mut found = LayerFiles::default();
     let is_everything = wanted.contains("");
-    let mut memory = NAME_MEMORY;
-    while let Some(entry) = reader.next_entry()? {
+    while let Some(entry) = entries.next_entry()? {
+        let raw = &entry.raw;
         if is_everything
-            && entry.kind == TarEntryKind::File
-            && let Some(root) = below_hives(&entry.path).and_then(Root::from_delta_name)
+            && raw.kind == TarEntryKind::File
+            && let Some(root) = below(&raw.path, HIVES).and_then(Root::from_delta_name)
         {
-            budget.reserve(entry.size)?;
-            found.hives.insert(root, Ok(reader.content()?));
+            budget.reserve(raw.size)?;
+            found.hives.insert(root, Ok(entries.reader.content()?));
         }
-        let Some(path) = layout.inside(&entry.path) else {
+        let Some(path) = layout.inside(entry.path()) else {
             continue;
         };
-        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-        if let Some(mark) = Whiteout::from_name(name) {
-            let gone = match mark {
-                Whiteout::Deletion(gone) if folder.is_empty() => Some(gone.to_lowercase()),
-                Whiteout::Deletion(gone) => Some(format!("{folder}/{gone}").to_lowercase()),
-                Whiteout::Opaque if layout == Layout::Other => Some(folder.to_lowercase()),
-                Whiteout::Opaque | Whiteout::Other => None,
-            };
-            found.gone.extend(gone);
-            continue;
-        }
         let key = path.to_lowercase();
-        if !is_everything && !is_below_any(&key, wanted) {
-            continue;
-        }
-        let taken = entry.path.len() + ENTRY_MEMORY;
-        memory = memory.checked_sub(taken).ok_or(TarReadError::Malformed(
-            "it has more names than any layer of Windows",
-        ))?;
-        found.size += entry.size;
-        let seen = match entry.kind {
-            TarEntryKind::File => FoundEntry::Taken(ExtractedEntry::File(parts.append(|out| {
-                let mut written = Ok(());
-                reader.each_piece(|piece| {
-                    if written.is_ok() {
-                        written = out.write_all(piece);
-                    }
-                })?;
-                Ok::<(), ExtractFailure>(written?)
-            })?)),
-            TarEntryKind::Directory => FoundEntry::Taken(ExtractedEntry::Folder),
-            TarEntryKind::HardLink => {
-                let target = entry.target.as_deref().unwrap_or_default();
-                FoundEntry::Again {
-                    target: layout.inside(target).unwrap_or(target).to_owned(),
-                    layer: number,
-                }
+        let is_wanted = is_everything || is_below_any(&key, wanted);
+        let seen = match &entry.change {
+            Some(LayerChange::Deleted) => {
+                found.gone.push(key);
+                continue;
             }
-            TarEntryKind::Symlink | TarEntryKind::Other => {
-                FoundEntry::Taken(ExtractedEntry::Link(()))
+            _ if !is_wanted => continue,
+            Some(LayerChange::File(())) => {
+                FoundEntry::Taken(ExtractedEntry::File(parts.append(|out| {
+                    let mut written = Ok(());
+                    entries.reader.each_piece(|piece| {
+                        if written.is_ok() {
+                            written = out.write_all(piece);
+                        }
+                    })?;
+                    Ok::<(), LayerProblem>(written?)
+                })?))
             }
+            Some(LayerChange::Folder(())) => FoundEntry::Taken(ExtractedEntry::Folder),
+            Some(LayerChange::HardLink(target)) => FoundEntry::Again {
+                target: layout.inside(target).unwrap_or(target).to_owned(),
+                layer: number,
+            },
+            Some(LayerChange::Link(_)) | None => FoundEntry::Taken(ExtractedEntry::Link(())),
         };
+        found.size += raw.size;
         found.entries.push((path.to_owned(), seen));
     }
     found.resolve_links();
@@ -323,30 +279,4 @@ fn is_below_any(path: &str, folders: &BTreeSet<String>) -> bool {
         && ends
             .chain([path.len()])
             .any(|end| folders.contains(&path[..end]))
-}
-
-enum ExtractFailure {
-    Disk(io::Error),
-    Read(TarReadError),
-}
-
-impl From<io::Error> for ExtractFailure {
-    fn from(error: io::Error) -> Self {
-        Self::Disk(error)
-    }
-}
-
-impl From<TarReadError> for ExtractFailure {
-    fn from(error: TarReadError) -> Self {
-        Self::Read(error)
-    }
-}
-
-impl From<ExtractFailure> for LayerProblem {
-    fn from(failed: ExtractFailure) -> Self {
-        match failed {
-            ExtractFailure::Disk(error) => Self::Read(error),
-            ExtractFailure::Read(error) => error.into(),
-        }
-    }
 }

@@ -5,21 +5,19 @@ use std::io::{BufReader, Read};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use wincimg_layer::{HiveFolder, LayerEntry, LayerReader, TarEntryKind, TarReadError, Whiteout};
+use wincimg_layer::{HiveFolder, LayerEntry, LayerReader, TarEntryKind, TarReadError};
 use wincimg_registry::RegistryData;
 use wincimg_registry::hive::{Hive, Key, Semantics};
 use wincimg_registry::security::{DescriptorLayout, SecurityDescriptor};
 
 use super::base::BaseHive;
-use super::layers::{ROOT_ALONE, below_hives, has_root_alone};
+use super::entries::{Entry, FILES, HIVES, LayerChange, LayerEntries, Layout, UTILITY_VM, below};
+use super::layers::{ROOT_ALONE, has_root_alone};
 use super::provenance::windows_file_version;
 use super::stream::layer_limits;
 
 /// Version of the cached form.
-pub(crate) const FORMAT: u32 = 3;
-/// Limit on names: several times those of the largest layers.
-const NAME_MEMORY: usize = 1 << 30;
-const ENTRY_MEMORY: usize = 256;
+pub(crate) const FORMAT: u32 = 4;
 /// Limit on reported entries that cannot be compared.
 const MAX_STRANGE: usize = 100;
 /// Endings of names of programs and libraries, which say their version.
@@ -48,32 +46,13 @@ pub struct FileDiff {
     /// Path with slashes.
     #[serde(rename = "p")]
     pub path: Box<str>,
-    /// Change.
+    /// Change; of a folder, with the hash of its descriptor, if it has one. The path of a hard link's
+    /// file is below `Files`.
     #[serde(rename = "t")]
-    pub touch: FileChange,
+    pub touch: LayerChange<ContentHash, (), Option<ContentHash>>,
     /// Version of a file of Windows, according to the file.
     #[serde(rename = "w", default, skip_serializing_if = "Option::is_none")]
     pub windows: Option<Box<str>>,
-}
-
-/// Change of an entry at its path.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FileChange {
-    /// A folder; its rights and attributes replace those of an existing one.
-    Folder {
-        /// Hash of its descriptor, if it has one.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        rights: Option<ContentHash>,
-    },
-    /// A file.
-    File(ContentHash),
-    /// A hard link: the target's path below `Files`.
-    HardLink(Box<str>),
-    /// A link or mount point.
-    Link,
-    /// The path and everything below it is deleted.
-    Deleted,
 }
 
 /// Identity of bytes: their SHA-256.
@@ -131,12 +110,7 @@ impl ContentHash {
 
     /// Hash of a file whose SHA-256 is known.
     pub fn from_sha256(hash: &[u8; 32]) -> Self {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let digits = hash.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-        let text: String = digits
-            .map(|digit| char::from(DIGITS[usize::from(digit)]))
-            .collect();
-        Self(text.into())
+        Self(hex::encode(hash).into())
     }
 
     /// Hash of a value.
@@ -159,16 +133,12 @@ impl LayerDiff {
     /// Reads a layer's bytes. The result is valid only if the input ends without an error, which
     /// means that the bytes match the layer's digest.
     pub(super) fn read_layer(input: impl Read + Send) -> Result<Self, TarReadError> {
-        let mut reader = LayerReader::new(input, layer_limits())?;
+        let reader = LayerReader::new(input, layer_limits())?;
+        let mut entries = LayerEntries::new(reader, Layout::Windows);
         let mut found = Self::default();
-        let mut memory = NAME_MEMORY;
-        while let Some(entry) = reader.next_entry()? {
-            let taken = entry.path.len() + ENTRY_MEMORY;
-            memory = memory.checked_sub(taken).ok_or(TarReadError::Malformed(
-                "it has more names than any layer of Windows",
-            ))?;
-            found.hives.note(&entry, &reader);
-            found.add_entry(&entry, &mut reader)?;
+        while let Some(entry) = entries.next_entry()? {
+            found.hives.note(&entry.raw, &entries.reader);
+            found.add_entry(&entry, &mut entries)?;
         }
         Ok(found)
     }
@@ -188,113 +158,97 @@ impl LayerDiff {
 
     fn add_entry(
         &mut self,
-        entry: &LayerEntry,
-        reader: &mut LayerReader<'_>,
+        entry: &Entry,
+        entries: &mut LayerEntries<'_>,
     ) -> Result<(), TarReadError> {
-        let (top, below) = entry.path.split_once('/').unwrap_or((&entry.path, ""));
-        let is_top = below.is_empty() && entry.kind == TarEntryKind::Directory;
-        if below.split('/').any(|name| matches!(name, "." | "..")) {
-            self.strange(&entry.path, "its path leads outside the layer");
-        } else if top.eq_ignore_ascii_case("Files") && !below.is_empty() {
-            let below = below.to_owned();
-            self.file(entry, &below, reader)?;
-        } else if top.eq_ignore_ascii_case("Hives") && !is_top {
-            self.hive(entry, reader)?;
-        } else if top.eq_ignore_ascii_case("UtilityVM") && !is_top {
+        let place = &entry.raw.path;
+        if entry.raw.kind == TarEntryKind::Directory && !place.contains('/') {
+            return Ok(());
+        }
+        if entry.leads_outside() {
+            self.strange(place, "its path leads outside the layer");
+        } else if let Some(path) = Layout::Windows.inside(entry.path()) {
+            self.file(entry, path, entries)?;
+        } else if let Some(name) = below(place, HIVES) {
+            self.hive(entry, name, entries)?;
+        } else if below(place, UTILITY_VM).is_some() {
             self.strange(
-                &entry.path,
+                place,
                 "it belongs to the utility VM of Hyper-V isolation, which servicing replaces",
             );
-        } else if !is_top {
-            self.strange(&entry.path, "it is neither in Files nor in Hives");
+        } else {
+            self.strange(place, "it is neither in Files nor in Hives");
         }
         Ok(())
     }
 
     fn file(
         &mut self,
-        entry: &LayerEntry,
+        entry: &Entry,
         path: &str,
-        reader: &mut LayerReader<'_>,
+        entries: &mut LayerEntries<'_>,
     ) -> Result<(), TarReadError> {
-        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-        if let Some(mark) = Whiteout::from_name(name) {
-            if let Whiteout::Deletion(deleted) = mark {
-                let path = [folder, deleted].join("/");
-                self.push(path.trim_start_matches('/'), FileChange::Deleted);
-            }
-            return Ok(());
-        }
-        let touch = match entry.kind {
-            TarEntryKind::Directory => FileChange::Folder {
-                rights: rights(reader),
-            },
-            TarEntryKind::Symlink => FileChange::Link,
-            TarEntryKind::HardLink => {
-                let target = entry.target.as_deref().unwrap_or_default();
-                match target.split_once('/') {
-                    Some((top, below)) if top.eq_ignore_ascii_case("Files") => {
-                        FileChange::HardLink(below.into())
-                    }
-                    _ => {
-                        self.strange(&entry.path, "its hard link target is not in Files");
-                        return Ok(());
-                    }
-                }
-            }
-            TarEntryKind::File => {
-                if has_version(name) && entry.size <= LARGEST_WITH_VERSION {
-                    let bytes = reader.content()?;
-                    self.files.push(FileDiff {
-                        path: path.into(),
-                        touch: FileChange::File(ContentHash::from_bytes(&bytes)),
-                        windows: windows_file_version(&bytes).map(Into::into),
-                    });
+        let mut windows = None;
+        let touch = match &entry.change {
+            Some(LayerChange::Folder(())) => LayerChange::Folder(rights(entries)),
+            Some(LayerChange::Link(_)) => LayerChange::Link(()),
+            Some(LayerChange::Deleted) => LayerChange::Deleted,
+            Some(LayerChange::HardLink(target)) => {
+                let Some(target) = below(target, FILES) else {
+                    self.strange(&entry.raw.path, "its hard link target is not in Files");
                     return Ok(());
-                }
-                let mut hasher = Sha256::new();
-                reader.each_piece(|piece| hasher.update(piece))?;
-                FileChange::File(ContentHash::from_sha256(&hasher.finalize().into()))
+                };
+                LayerChange::HardLink(target.into())
             }
-            TarEntryKind::Other => {
-                self.strange(&entry.path, "its file type is unsupported on Windows");
+            Some(LayerChange::File(()))
+                if has_version(path) && entry.raw.size <= LARGEST_WITH_VERSION =>
+            {
+                let bytes = entries.reader.content()?;
+                windows = windows_file_version(&bytes).map(Into::into);
+                LayerChange::File(ContentHash::from_bytes(&bytes))
+            }
+            Some(LayerChange::File(())) => {
+                let mut hasher = Sha256::new();
+                entries.reader.each_piece(|piece| hasher.update(piece))?;
+                LayerChange::File(ContentHash::from_sha256(&hasher.finalize().into()))
+            }
+            None => {
+                self.strange(&entry.raw.path, "its file type is unsupported on Windows");
                 return Ok(());
             }
         };
-        self.push(path, touch);
-        Ok(())
-    }
-
-    fn push(&mut self, path: &str, touch: FileChange) {
         self.files.push(FileDiff {
             path: path.into(),
             touch,
-            windows: None,
+            windows,
         });
+        Ok(())
     }
 
     fn hive(
         &mut self,
-        entry: &LayerEntry,
-        reader: &mut LayerReader<'_>,
+        entry: &Entry,
+        name: &str,
+        entries: &mut LayerEntries<'_>,
     ) -> Result<(), TarReadError> {
+        let LayerEntry {
+            path, kind, size, ..
+        } = &entry.raw;
         let known = BaseHive::ALL.into_iter();
         let known = known
-            .filter(|hive| entry.path.eq_ignore_ascii_case(hive.delta_file()))
-            .find(|_| entry.kind == TarEntryKind::File);
+            .filter(|hive| path.eq_ignore_ascii_case(hive.delta_file()))
+            .find(|_| *kind == TarEntryKind::File);
         let Some(hive) = known else {
-            let name = below_hives(&entry.path).unwrap_or_default().to_owned();
-            let is_small = entry.kind == TarEntryKind::File && entry.size <= ROOT_ALONE;
-            if !is_small || !has_root_alone(&reader.content()?) {
-                let what = format!("{name} is an unsupported hive");
-                self.strange(&entry.path, what);
+            let is_small = *kind == TarEntryKind::File && *size <= ROOT_ALONE;
+            if !is_small || !has_root_alone(&entries.reader.content()?) {
+                self.strange(path, format!("{name} is an unsupported hive"));
             }
             return Ok(());
         };
-        let bytes = reader.content()?;
+        let bytes = entries.reader.content()?;
         match Hive::read(&bytes) {
             Ok(read) => self.key(hive, &mut Vec::new(), &read.root),
-            Err(error) => self.strange(&entry.path, error.to_string()),
+            Err(error) => self.strange(path, error.to_string()),
         }
         Ok(())
     }
@@ -347,27 +301,8 @@ fn has_version(name: &str) -> bool {
 }
 
 /// Hash of an entry's descriptor.
-fn rights(reader: &LayerReader<'_>) -> Option<ContentHash> {
-    use base64::Engine;
-    use base64::engine::general_purpose::STANDARD;
-
-    let mut found = None;
-    for (key, value) in reader.pax() {
-        match key {
-            b"MSWINDOWS.rawsd" => {
-                let bytes = STANDARD.decode(value).unwrap_or_else(|_| value.to_vec());
-                found = Some(ContentHash::from_descriptor(&bytes));
-            }
-            b"MSWINDOWS.sd" if found.is_none() => {
-                let text = std::str::from_utf8(value).ok();
-                let read = text.and_then(|text| text.parse::<SecurityDescriptor>().ok());
-                found = Some(read.map_or_else(
-                    || ContentHash::from_bytes(value),
-                    |read| ContentHash::from_bytes(&read.to_bytes(DescriptorLayout::OwnerFirst)),
-                ));
-            }
-            _ => {}
-        }
-    }
-    found
+fn rights(entries: &LayerEntries<'_>) -> Option<ContentHash> {
+    let record = entries.records().security?;
+    let bytes = record.read().unwrap_or_else(|| record.text.to_vec());
+    Some(ContentHash::from_descriptor(&bytes))
 }

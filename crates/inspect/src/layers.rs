@@ -18,7 +18,8 @@ use wincimg_oci::store::Source;
 use wincimg_registry::Root;
 use wincimg_registry::hive::{Hive, HiveReadError, HiveState, needs_logs, recover};
 
-use super::base::{BaseHive, HivePart};
+use super::base::{BaseHive, HivePart, HiveParts, LayerPosition};
+use super::entries::{HIVES, below};
 use super::error::{LayerProblem, LayerReadError};
 use super::inspection::PARALLEL;
 use super::stream::{self, BlobReadOutcome, Depth, Input, layer_limits};
@@ -260,41 +261,20 @@ struct FoundHives {
     others: Vec<String>,
 }
 
-/// The files of a hive that were found.
-#[derive(Default)]
-struct HiveFiles {
-    path: String,
-    primary: Option<Vec<u8>>,
-    logs: [Option<Vec<u8>>; 2],
-}
-
-impl HiveFiles {
-    fn is_complete(&self) -> bool {
-        let primary = self.primary.as_ref();
-        primary.is_some_and(|file| !needs_logs(file) || self.logs.iter().all(Option::is_some))
-    }
-
-    fn insert(&mut self, part: HivePart, path: &str, bytes: Vec<u8>) {
-        match part {
-            HivePart::Primary => {
-                path.clone_into(&mut self.path);
-                self.primary = Some(bytes);
-            }
-            HivePart::Log(index) => self.logs[index] = Some(bytes),
-        }
-    }
-}
+/// The files of a hive that were found, with their paths.
+type HiveFiles = HiveParts<(String, Vec<u8>)>;
 
 impl FoundHives {
     /// Completes a hive from its logs.
     fn add(&mut self, root: Root, files: HiveFiles) {
-        let Some(primary) = files.primary else {
+        let Some(((file, primary), needs_logs)) = files.primary else {
             return;
         };
-        let recovered = if needs_logs(&primary) {
+        let recovered = if needs_logs {
             let logs = files.logs.each_ref();
-            recover(&primary, logs.map(|log| log.as_deref().unwrap_or_default())).map(|hive| {
-                let (file, state) = (files.path, hive.state);
+            let logs = logs.map(|log| log.as_ref().map_or(&[][..], |(_, log)| log));
+            recover(&primary, logs).map(|hive| {
+                let state = hive.state;
                 self.unclosed.push(UnclosedHive { file, state });
                 hive.bytes.into_owned()
             })
@@ -313,15 +293,16 @@ impl Search {
         let mut reader = LayerReader::new(input, limits)?;
         let mut among_hives = false;
         while let Some(entry) = reader.next_entry()? {
-            let hive_name = below_hives(&entry.path);
+            let hive_name = below(&entry.path, HIVES);
             if entry.kind == TarEntryKind::File
                 && let Some((root, part)) = self.part_of(&entry.path)
             {
                 if self.roots.contains(&root) {
                     self.budget.reserve(entry.size)?;
                     let bytes = reader.content()?;
+                    let needs_logs = needs_logs(&bytes);
                     let files = files.entry(root).or_default();
-                    files.insert(part, &entry.path, bytes);
+                    files.insert(part, (entry.path.clone(), bytes), needs_logs);
                 }
             } else if let (TarEntryKind::File, Some(name)) = (entry.kind, hive_name) {
                 let name = name.to_owned();
@@ -334,7 +315,7 @@ impl Search {
                 }
             }
             let past_hives = among_hives && hive_name.is_none() && entry.path.contains('/');
-            among_hives |= hive_name.is_some() || entry.path.eq_ignore_ascii_case("Hives");
+            among_hives |= hive_name.is_some();
             let complete = files.values().filter(|files| files.is_complete()).count();
             let complete = self.bottom && complete == self.roots.len();
             let done = complete || (!self.bottom && past_hives);
@@ -350,30 +331,19 @@ impl Search {
 
     /// The root of the hive that a file of the layer contains or changes, or is a log of.
     fn part_of(&self, path: &str) -> Option<(Root, HivePart)> {
-        if self.bottom {
-            return self.roots.iter().find_map(|&root| {
-                let mut files = base_files(root).into_iter();
-                Some((
-                    root,
-                    files.find_map(|file| HivePart::from_path(path, file))?,
-                ))
-            });
-        }
-        Root::ALL.into_iter().find_map(|root| {
-            let file = BaseHive::from_root(root).delta_file();
-            Some((root, HivePart::from_path(path, file)?))
-        })
+        let (roots, place) = if self.bottom {
+            (self.roots, LayerPosition::Bottom)
+        } else {
+            (Root::ALL.as_slice(), LayerPosition::Above)
+        };
+        let part = |&root| Some((root, BaseHive::from_root(root).part(path, place)?));
+        roots.iter().find_map(part)
     }
 }
 
 /// Returns true if a hive changes nothing, like most hives that Windows adds to every layer.
 pub(super) fn has_root_alone(bytes: &[u8]) -> bool {
     Hive::read(bytes).is_ok_and(|hive| hive.root.values.is_empty() && hive.root.subkeys.is_empty())
-}
-
-pub(super) fn below_hives(path: &str) -> Option<&str> {
-    let (top, name) = path.split_once('/')?;
-    top.eq_ignore_ascii_case("Hives").then_some(name)
 }
 
 /// Paths of a hive in the bottom layer.

@@ -11,7 +11,8 @@ use wincimg_oci::document::{Descriptor, Image};
 use wincimg_oci::store::Source;
 use wincimg_registry::Root;
 
-use super::extract::{ExtractedEntry, FoundEntry, Layout, resolve_links, search, unreadable};
+use super::entries::Layout;
+use super::extract::{ExtractedEntry, FoundEntry, resolve_links, search, unreadable};
 use super::facts::ImageFacts;
 use super::layers::{ROOT_ALONE, SMALL_LAYER, base_files, has_root_alone};
 use super::registry::{RegistryFormat, RegistryReport, analyse};

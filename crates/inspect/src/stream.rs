@@ -154,7 +154,7 @@ impl Input {
             Depth::WhileReadable if result.is_ok() => {}
             _ => return result.map(BlobReadOutcome::Part),
         }
-        while self.advance().map_err(LayerProblem::Read)? {}
+        while self.advance()? {}
         result.map(BlobReadOutcome::Whole)
     }
 }

@@ -8,14 +8,16 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
 use wincimg_common::progress::Progress;
+use wincimg_inspect::LayerChange;
 use wincimg_inspect::contents::{
-    ContentChange, ContentReader, FileAspect, FileDifference, FileEntry, FileEntryKind,
-    ImageContents, KeyDifference, ValueDifference, diff_files, diff_keys, diff_layers,
+    ContentChange, ContentReader, FileAspect, FileDifference, FileEntry, ImageContents,
+    KeyDifference, ValueDifference, diff_files, diff_keys, diff_layers,
 };
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::{Digest, Image};
 use wincimg_oci::store::Source;
 use wincimg_registry::{RegistryData, RegistryEdit};
+use wincimg_windows::base_contents::FileDigest;
 use wincimg_windows::version::WindowsVersion;
 
 use super::view::{Colours, FileView, sddl};
@@ -397,9 +399,9 @@ impl FileRow {
         Some(Self {
             path: known.display_path(),
             change: found.change,
-            is_folder: known.kind == FileEntryKind::Folder,
+            is_folder: known.kind == LayerChange::Folder(()),
             sizes: sides.map(|entry| match entry?.kind {
-                FileEntryKind::File { size, .. } => Some(size),
+                LayerChange::File(FileDigest { size, .. }) => Some(size),
                 _ => None,
             }),
             differs: found.differs.clone(),

@@ -10,13 +10,13 @@ use serde::Serialize;
 use wincimg_common::diagnose::closest_match;
 use wincimg_common::progress::Progress;
 use wincimg_common::untrusted::Untrusted;
+use wincimg_inspect::LayerChange;
 use wincimg_inspect::base::BaseKeyPath;
-use wincimg_inspect::contents::{
-    ContentKey, FileEntry, FileEntryKind, FileTree, ImageContents, list_keys,
-};
+use wincimg_inspect::contents::{ContentKey, FileEntry, FileTree, ImageContents, list_keys};
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::{Digest, Image};
 use wincimg_registry::RegistryData;
+use wincimg_windows::base_contents::FileDigest;
 use wincimg_windows::path::ImagePath;
 
 use super::view::{Colours, FileView, listed_name, sddl, shortened, value_name};
@@ -140,14 +140,14 @@ impl Ls {
     fn files(&self, listed: &ListedImage, path: &str) -> Result<CommandOutcome, Failure> {
         let tree = listed.contents.files();
         let top = tree.get(path);
-        let is_there = |entry: &FileEntry| entry.kind != FileEntryKind::Deleted;
+        let is_there = |entry: &FileEntry| entry.kind != LayerChange::Deleted;
         // No layer has to describe the drive itself.
         if path.contains('/') && !top.is_some_and(is_there) {
             return Err(no_file(&tree, path));
         }
         let below = tree.below(path, self.depth());
         let below = below.filter(|(_, entry)| is_there(entry));
-        let own = top.filter(|entry| entry.kind != FileEntryKind::Folder);
+        let own = top.filter(|entry| entry.kind != LayerChange::Folder(()));
         let entries = own.map(|entry| (1, entry)).into_iter().chain(below);
         let view = FilesView::new(&tree, path, entries.collect());
         let identity = self.identity(listed);
@@ -168,14 +168,14 @@ impl Ls {
         writeln!(out, "{}", colours.title(Untrusted(&view.path)))?;
         for (level, entry) in &view.entries {
             let size = match entry.kind {
-                FileEntryKind::Folder => tree.size_of(&entry.path),
-                FileEntryKind::File { size, .. } => size,
+                LayerChange::Folder(()) => tree.size_of(&entry.path),
+                LayerChange::File(FileDigest { size, .. }) => size,
                 _ => 0,
             };
             let size = BinaryBytes(size).to_string();
             let name = Untrusted(listed_name(entry)).to_string();
             let name = match entry.kind {
-                FileEntryKind::Folder => colours.folder(name),
+                LayerChange::Folder(()) => colours.folder(name),
                 _ => name,
             };
             let indent = "  ".repeat(level.saturating_sub(1));
@@ -290,7 +290,7 @@ impl<'t> FilesView<'t> {
                 .map(|(_, entry)| entry)
                 .chain(tree.get(path))
         };
-        let number = |is: fn(&FileEntryKind) -> bool| below().filter(|it| is(&it.kind)).count();
+        let number = |is: fn(&LayerChange) -> bool| below().filter(|it| is(&it.kind)).count();
         let folder = match path.strip_prefix("Files") {
             Some("") => r"C:\".to_owned(),
             Some(below) => format!("C:{}", below.replace('/', r"\")),
@@ -298,13 +298,13 @@ impl<'t> FilesView<'t> {
         };
         let top = usize::from(
             tree.get(path)
-                .is_some_and(|it| it.kind == FileEntryKind::Folder),
+                .is_some_and(|it| it.kind == LayerChange::Folder(())),
         );
         Self {
             path: folder,
             entries,
-            files: number(|kind| matches!(kind, FileEntryKind::File { .. })),
-            folders: number(|kind| *kind == FileEntryKind::Folder) - top,
+            files: number(|kind| matches!(kind, LayerChange::File(_))),
+            folders: number(|kind| *kind == LayerChange::Folder(())) - top,
             size: tree.size_of(path),
         }
     }

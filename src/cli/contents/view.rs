@@ -3,7 +3,8 @@
 use std::fmt::Display;
 
 use serde::Serialize;
-use wincimg_inspect::contents::{ContentChange, FileEntry, FileEntryKind};
+use wincimg_inspect::contents::{ContentChange, FileEntry};
+use wincimg_inspect::{LayerChange, LinkTarget};
 use wincimg_registry::security::SecurityDescriptor;
 use wincimg_registry::{RegistryData, TypedData};
 
@@ -89,11 +90,11 @@ fn is_false(value: &bool) -> bool {
 impl FileView {
     pub(super) fn new(entry: &FileEntry, with_security: bool) -> Self {
         let (size, sha256) = match &entry.kind {
-            FileEntryKind::File { size, sha256 } => (Some(*size), Some(hex::encode(sha256))),
+            LayerChange::File(digest) => (Some(digest.size), Some(hex::encode(digest.sha256))),
             _ => (None, None),
         };
         let target = match &entry.kind {
-            FileEntryKind::Link { target, .. } => target.clone(),
+            LayerChange::Link(link) => link.target.as_deref().map(str::to_owned),
             _ => None,
         };
         let security = entry.security.as_deref().filter(|_| with_security);
@@ -112,14 +113,12 @@ impl FileView {
 }
 
 pub(super) fn kind_name(entry: &FileEntry) -> &'static str {
-    match entry.kind {
-        FileEntryKind::Folder => "folder",
-        FileEntryKind::File { .. } => "file",
-        FileEntryKind::Link {
-            is_junction: true, ..
-        } => "junction",
-        FileEntryKind::Link { .. } => "link",
-        FileEntryKind::Deleted => "deleted",
+    match &entry.kind {
+        LayerChange::Folder(()) => "folder",
+        LayerChange::File(_) | LayerChange::HardLink(_) => "file",
+        LayerChange::Link(link) if link.is_junction => "junction",
+        LayerChange::Link(_) => "link",
+        LayerChange::Deleted => "deleted",
     }
 }
 
@@ -127,11 +126,11 @@ pub(super) fn kind_name(entry: &FileEntry) -> &'static str {
 pub(super) fn listed_name(entry: &FileEntry) -> String {
     let name = entry.name();
     match &entry.kind {
-        FileEntryKind::Folder => format!(r"{name}\"),
-        FileEntryKind::Link {
+        LayerChange::Folder(()) => format!(r"{name}\"),
+        LayerChange::Link(LinkTarget {
             target: Some(target),
             ..
-        } => format!("{name} -> {target}"),
+        }) => format!("{name} -> {target}"),
         _ => name.to_owned(),
     }
 }

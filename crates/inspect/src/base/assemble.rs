@@ -1,6 +1,5 @@
 //! Merges the layers of a base into one file of facts.
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -10,9 +9,9 @@ use wincimg_oci::document::Digest;
 use wincimg_registry::hive;
 use wincimg_registry::hive::{HiveReadError, Key, RecoveredHive, Value, ValueContent};
 use wincimg_registry::name_folding::{FoldedName, eq_ignore_case};
-use wincimg_windows::base_contents::{FileDigest, FileKind};
+use wincimg_windows::base_contents::FileKind;
 
-use super::collect::{CollectedLayer, Extent, LayerFile, LayerFileKind};
+use super::collect::{CollectedLayer, Extent, LayerFile};
 use super::error::FactsError;
 use super::file::{self, BaseProblem, CollectedScope, FactsHeader, Table};
 use super::hives::BaseHive;
@@ -20,8 +19,9 @@ use super::packed_hive::PackedHive;
 use super::record::{FileRecord, put_key, put_key_without_values, put_value};
 use super::table::{Index, TableWriter};
 use super::{sort_key, stored_content};
+use crate::entries::{FILES, FOLDER_ATTRIBUTES, LayerChange, LinkTarget, below, last_name};
+use crate::merge::{self, Merge};
 
-const FOLDER_ATTRIBUTES: u32 = 0x10;
 /// Flag of a key node: the key is a link to another one.
 const SYMBOLIC_LINK: u16 = 0x10;
 /// Limit on the problems that a file reports.
@@ -65,9 +65,23 @@ pub fn assemble(
 }
 
 /// A file after the layers merged so far.
+#[derive(Clone)]
 struct MergedFile {
     record: FileRecord,
     content: Option<Arc<[u8]>>,
+}
+
+impl Merge for MergedFile {
+    fn is_folder(&self) -> bool {
+        self.record.kind == FileKind::Folder
+    }
+
+    fn replace(&mut self, there: &Self) {
+        if there.is_folder() && self.is_folder() {
+            // A folder keeps its original spelling.
+            self.record.name.clone_from(&there.record.name);
+        }
+    }
 }
 
 #[derive(Default)]
@@ -104,72 +118,55 @@ impl Assembly {
         }
     }
 
-    /// Merges a layer's files over those below: deletions first, hard links last.
+    /// Merges a layer's files over those below.
     fn merge_files(
         &mut self,
-        below: &mut BTreeMap<Vec<u8>, MergedFile>,
-        layer: CollectedLayer,
+        files: &mut BTreeMap<Vec<u8>, MergedFile>,
+        mut layer: CollectedLayer,
         number: usize,
     ) {
-        let (deleted, rest): (Vec<_>, Vec<_>) = layer
-            .files
-            .into_iter()
-            .partition(|file| matches!(file.is, LayerFileKind::Deleted));
-        for file in deleted {
-            let key = sort_key::for_layer_path(&file.path);
-            remove_below(below, &key);
-            below.remove(&key);
+        for pass in 0..3 {
+            let of_pass = |file: &mut LayerFile| file.merge_pass() == pass;
+            for file in layer.files.extract_if(.., of_pass) {
+                let Some(path) = below(&file.path, FILES) else {
+                    continue;
+                };
+                let (kind, target) = match file.is {
+                    LayerChange::Deleted => {
+                        merge::delete(files, path);
+                        continue;
+                    }
+                    LayerChange::HardLink(target) => {
+                        let key = below(&target, FILES).map(sort_key::for_layer_path);
+                        if let Some(found) = key.and_then(|key| files.get(&key)) {
+                            let mut new = found.clone();
+                            last_name(path).clone_into(&mut new.record.name);
+                            merge::place(files, path, new, folder);
+                        } else {
+                            let problem = format!("hard link target {target:?} not found");
+                            self.problem(number, file.path.into(), problem);
+                        }
+                        continue;
+                    }
+                    LayerChange::Folder(()) => (FileKind::Folder, None),
+                    LayerChange::File(digest) => (FileKind::File(digest), None),
+                    LayerChange::Link(LinkTarget { target, .. }) => (FileKind::Link(()), target),
+                };
+                let descriptor = file.descriptor.and_then(|number| {
+                    let bytes = layer.descriptors.get(number as usize)?;
+                    Some(self.descriptors.number(bytes))
+                });
+                let record = FileRecord {
+                    name: last_name(path).to_owned(),
+                    kind,
+                    attributes: file.attributes,
+                    descriptor,
+                    target: target.map(String::from),
+                };
+                let content = file.content;
+                merge::place(files, path, MergedFile { record, content }, folder);
+            }
         }
-        let (other_names, own): (Vec<_>, Vec<_>) = rest
-            .into_iter()
-            .partition(|file| matches!(file.is, LayerFileKind::HardLink(_)));
-        for file in own {
-            let descriptor = self.descriptor(&layer.descriptors, &file);
-            let record = |kind, target| FileRecord {
-                name: last_name(&file.path).to_owned(),
-                kind,
-                attributes: file.attributes,
-                descriptor,
-                target,
-            };
-            let (record, content) = match file.is {
-                LayerFileKind::Folder => (record(FileKind::Folder, None), None),
-                LayerFileKind::File {
-                    size,
-                    sha256,
-                    content,
-                } => (
-                    record(FileKind::File(FileDigest { size, sha256 }), None),
-                    content,
-                ),
-                LayerFileKind::Link { ref target, .. } => {
-                    let target = target.as_deref().map(str::to_owned);
-                    (record(FileKind::Link(()), target), None)
-                }
-                LayerFileKind::HardLink(_) | LayerFileKind::Deleted => continue,
-            };
-            place(below, &file.path, MergedFile { record, content });
-        }
-        for file in other_names {
-            let LayerFileKind::HardLink(target) = &file.is else {
-                continue;
-            };
-            let Some(found) = below.get(&sort_key::for_layer_path(target)) else {
-                let target = format!("Files/{target}");
-                let problem = format!("hard link target {target:?} not found");
-                self.problem(number, format!("Files/{}", file.path), problem);
-                continue;
-            };
-            let mut record = found.record.clone();
-            last_name(&file.path).clone_into(&mut record.name);
-            let content = found.content.clone();
-            place(below, &file.path, MergedFile { record, content });
-        }
-    }
-
-    fn descriptor(&mut self, descriptors: &[Vec<u8>], file: &LayerFile) -> Option<u32> {
-        let bytes = descriptors.get(file.descriptor? as usize)?;
-        Some(self.descriptors.number(bytes))
     }
 
     fn write(
@@ -178,28 +175,8 @@ impl Assembly {
         files: BTreeMap<Vec<u8>, MergedFile>,
         hives: &mut [BTreeMap<BaseHive, PackedHive>],
     ) -> Result<CollectedScope, FactsError> {
-        let (wanted, mut collected) = match extent {
-            Extent::Everything | Extent::Listing { .. } => (
-                BaseHive::ALL.to_vec(),
-                CollectedScope {
-                    everything: true,
-                    files: true,
-                    ..CollectedScope::default()
-                },
-            ),
-            Extent::Part(needs) => (
-                needs
-                    .hives
-                    .iter()
-                    .map(|&root| BaseHive::from_root(root))
-                    .collect(),
-                CollectedScope {
-                    files: needs.files,
-                    contents: needs.contents.iter().map(sort_key::for_file).collect(),
-                    ..CollectedScope::default()
-                },
-            ),
-        };
+        let mut collected = extent.scope();
+        let wanted = std::mem::take(&mut collected.hives);
         self.write_files(files, &mut collected)?;
         let mut file = std::mem::take(&mut self.file);
         let mut keys = TableWriter::new(&mut file)?;
@@ -228,7 +205,7 @@ impl Assembly {
     ) -> Result<(), FactsError> {
         let has_content = |key: &Vec<u8>| files.get(key).is_none_or(|file| file.content.is_some());
         collected.contents.retain(has_content);
-        files.entry(Vec::new()).or_insert_with(|| folder(""));
+        files.entry(Vec::new()).or_insert_with(|| folder("", None));
         let mut contents = Vec::new();
         let mut table = TableWriter::new(&mut self.file)?;
         let mut encoded = Vec::new();
@@ -428,10 +405,10 @@ impl KeyWriter<'_, '_> {
 }
 
 /// A folder that no layer describes.
-fn folder(name: &str) -> MergedFile {
+fn folder(path: &str, _: Option<&MergedFile>) -> MergedFile {
     MergedFile {
         record: FileRecord {
-            name: name.to_owned(),
+            name: last_name(path).to_owned(),
             kind: FileKind::Folder,
             attributes: FOLDER_ATTRIBUTES,
             descriptor: None,
@@ -439,54 +416,4 @@ fn folder(name: &str) -> MergedFile {
         },
         content: None,
     }
-}
-
-/// Replaces a file, and adds the parent folders that no layer describes.
-fn place(files: &mut BTreeMap<Vec<u8>, MergedFile>, path: &str, new: MergedFile) {
-    let key = sort_key::for_layer_path(path);
-    let mut folder = path;
-    let mut parent = sort_key::parent(&key);
-    while let (Some(parent_key), Some((above, _))) = (parent, folder.rsplit_once('/')) {
-        folder = above;
-        match files.get(parent_key) {
-            Some(there) if there.record.kind == FileKind::Folder => break,
-            _ => {}
-        }
-        files.insert(parent_key.to_vec(), self::folder(last_name(folder)));
-        parent = sort_key::parent(parent_key);
-    }
-    match files.entry(key) {
-        Entry::Vacant(entry) => {
-            entry.insert(new);
-        }
-        Entry::Occupied(mut entry) => {
-            let both_folders =
-                new.record.kind == FileKind::Folder && entry.get().record.kind == FileKind::Folder;
-            let mut new = new;
-            if both_folders {
-                // A folder keeps its original spelling.
-                new.record.name.clone_from(&entry.get().record.name);
-                entry.insert(new);
-            } else {
-                let was_folder = entry.get().record.kind == FileKind::Folder;
-                let key = entry.key().clone();
-                entry.insert(new);
-                if was_folder {
-                    remove_below(files, &key);
-                }
-            }
-        }
-    }
-}
-
-fn remove_below(files: &mut BTreeMap<Vec<u8>, MergedFile>, key: &[u8]) {
-    let range = sort_key::below(key)..sort_key::behind(key);
-    let gone: Vec<Vec<u8>> = files.range(range).map(|(key, _)| key.clone()).collect();
-    for key in gone {
-        files.remove(&key);
-    }
-}
-
-fn last_name(path: &str) -> &str {
-    path.rsplit_once('/').map_or(path, |(_, name)| name)
 }

@@ -6,26 +6,24 @@ use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
-use wincimg_layer::{
-    LayerEntry, LayerReader, Limits, TarEntryKind, TarReadError, Whiteout, decompress,
-};
-use wincimg_registry::security::{DescriptorLayout, SecurityDescriptor};
-use wincimg_windows::base_contents::BaseRequirements;
+use wincimg_layer::{LayerEntry, LayerReader, Limits, TarEntryKind, TarReadError, decompress};
+use wincimg_windows::base_contents::{BaseRequirements, FileDigest};
 
+use super::file::CollectedScope;
 use super::hives::{BaseHive, HivePart};
 use super::packed_hive::{PackedHive, Packer};
 use super::{sort_key, stored_content};
+use crate::entries::{
+    Entry, FILES, FOLDER_ATTRIBUTES, HIVES, LayerChange, LayerEntries, Layout, SecurityRecord,
+    UTILITY_VM, WindowsRecords, below,
+};
 use crate::stream::layer_limits;
 
 /// Limit on the compressed hives of a layer.
 const HIVE_MEMORY: usize = 512 << 20;
-/// Limit on names and descriptors: several times those of the largest base.
-const NAME_MEMORY: usize = 1 << 30;
-/// Memory of an entry besides its name.
-const ENTRY_MEMORY: usize = 256;
+/// Limit on descriptors: many times those of the largest base.
+const DESCRIPTOR_MEMORY: usize = 256 << 20;
 /// Limit on the problems of a layer.
 const MAX_PROBLEMS: usize = 100;
 /// Limit on contents that are held until it is known whether they are needed.
@@ -48,8 +46,31 @@ pub enum Extent {
     },
 }
 
+impl Extent {
+    pub(super) fn scope(&self) -> CollectedScope {
+        match self {
+            Self::Everything | Self::Listing { .. } => CollectedScope {
+                everything: *self == Self::Everything,
+                hives: BaseHive::ALL.to_vec(),
+                files: true,
+                contents: Vec::new(),
+            },
+            Self::Part(needs) => CollectedScope {
+                everything: false,
+                hives: needs
+                    .hives
+                    .iter()
+                    .map(|&root| BaseHive::from_root(root))
+                    .collect(),
+                files: needs.files,
+                contents: needs.contents.iter().map(sort_key::for_file).collect(),
+            },
+        }
+    }
+}
+
 /// Position of a layer in its base.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LayerPosition {
     /// Windows itself.
     Bottom,
@@ -57,42 +78,61 @@ pub enum LayerPosition {
     Above,
 }
 
+impl LayerPosition {
+    /// Position of a layer by its number, counted from 0.
+    pub fn of(number: usize) -> Self {
+        match number {
+            0 => Self::Bottom,
+            _ => Self::Above,
+        }
+    }
+}
+
 /// Contents of one layer.
 #[derive(Debug, Clone, Default)]
 pub struct CollectedLayer {
     pub(crate) files: Vec<LayerFile>,
-    /// Files of the utility VM, if requested: paths below `UtilityVM`.
-    pub(crate) utility_vm: Vec<LayerFile>,
-    pub(crate) descriptors: Vec<Vec<u8>>,
+    pub(crate) descriptors: Vec<Arc<[u8]>>,
     pub(crate) hives: BTreeMap<BaseHive, PackedHive>,
     /// Unusable parts: path and reason.
     pub(crate) problems: Vec<(String, String)>,
 }
 
-/// An entry below `Files`.
+/// Content of a file, if it is stored.
+type StoredContent = Option<Arc<[u8]>>;
+
+/// An entry of the drive or, if requested, the utility VM.
 #[derive(Debug, Clone)]
 pub(crate) struct LayerFile {
+    /// Path in the layer.
     pub(crate) path: Box<str>,
-    pub(crate) is: LayerFileKind,
+    pub(crate) is: LayerChange,
     pub(crate) attributes: u32,
     pub(crate) descriptor: Option<u32>,
+    pub(crate) content: StoredContent,
 }
 
-#[derive(Debug, Clone)]
-pub(crate) enum LayerFileKind {
-    Folder,
-    File {
-        size: u64,
-        sha256: [u8; 32],
-        content: Option<Arc<[u8]>>,
-    },
-    /// A hard link: the target's path below `Files`; in the utility VM, in the layer.
-    HardLink(Box<str>),
-    Link {
-        target: Option<Box<str>>,
-        is_junction: bool,
-    },
-    Deleted,
+impl LayerFile {
+    /// Position in a merge: deletions are first; hard links are last, as one may come before its
+    /// file.
+    pub(crate) fn merge_pass(&self) -> u8 {
+        match self.is {
+            LayerChange::Deleted => 0,
+            LayerChange::HardLink(_) => 2,
+            _ => 1,
+        }
+    }
+}
+
+impl CollectedLayer {
+    /// The entries in the order of a merge.
+    pub(crate) fn in_merge_order(&self) -> impl Iterator<Item = &LayerFile> {
+        let of_pass = |pass| {
+            let files = self.files.iter();
+            files.filter(move |file| file.merge_pass() == pass)
+        };
+        (0..3).flat_map(of_pass)
+    }
 }
 
 /// Reads a layer as far as the extent requires. The bytes can be compressed with gzip or zstd.
@@ -131,9 +171,6 @@ pub fn collect_layer(
     })
 }
 
-const TOO_MANY_NAMES: TarReadError =
-    TarReadError::Malformed("it has more names and descriptors than any version of Windows");
-
 /// Reader of the pieces that another thread unpacks. An empty piece is the end.
 struct ChannelReader {
     pieces: Receiver<io::Result<Vec<u8>>>,
@@ -168,57 +205,27 @@ impl Read for ChannelReader {
     }
 }
 
-/// Part of a layer whose files are read.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum LayerPart {
-    Drive,
-    UtilityVm,
-}
-
 struct Collector {
     place: LayerPosition,
-    hives: Vec<BaseHive>,
-    files: bool,
-    /// Files whose content is requested by name, as the tables spell them.
-    contents: Vec<Vec<u8>>,
-    everything: bool,
+    scope: CollectedScope,
     utility_vm: bool,
-    part: LayerPart,
     found: CollectedLayer,
     /// Numbers of the descriptors by their text.
     descriptors: HashMap<Vec<u8>, Option<u32>>,
-    name_memory: usize,
+    descriptor_memory: usize,
     content_memory: usize,
     hive_memory: usize,
 }
 
 impl Collector {
     fn new(place: LayerPosition, extent: &Extent) -> Self {
-        let (hives, files, contents) = match extent {
-            Extent::Everything | Extent::Listing { .. } => {
-                (BaseHive::ALL.to_vec(), true, Vec::new())
-            }
-            Extent::Part(needs) => (
-                needs
-                    .hives
-                    .iter()
-                    .map(|&root| BaseHive::from_root(root))
-                    .collect(),
-                needs.files,
-                needs.contents.iter().map(sort_key::for_file).collect(),
-            ),
-        };
         Self {
             place,
-            hives,
-            files,
-            contents,
-            everything: *extent == Extent::Everything,
+            scope: extent.scope(),
             utility_vm: *extent == Extent::Listing { utility_vm: true },
-            part: LayerPart::Drive,
             found: CollectedLayer::default(),
             descriptors: HashMap::new(),
-            name_memory: NAME_MEMORY,
+            descriptor_memory: DESCRIPTOR_MEMORY,
             content_memory: CONTENT_MEMORY,
             hive_memory: HIVE_MEMORY,
         }
@@ -227,32 +234,24 @@ impl Collector {
     /// Returns true if everything can be found before the layer's end.
     fn may_stop(&self) -> bool {
         // Only the end shows what a layer does not delete.
-        let contents = self.contents.is_empty() || self.place == LayerPosition::Bottom;
-        !self.files && contents
+        let contents = self.scope.contents.is_empty() || self.place == LayerPosition::Bottom;
+        !self.scope.files && contents
     }
 
-    fn collect(mut self, mut reader: LayerReader<'_>) -> Result<CollectedLayer, TarReadError> {
+    fn collect(mut self, reader: LayerReader<'_>) -> Result<CollectedLayer, TarReadError> {
+        let mut entries = LayerEntries::new(reader, Layout::Windows);
         let may_stop = self.may_stop();
         let mut among_hives = false;
-        while let Some(entry) = reader.next_entry()? {
-            let taken = entry.path.len() + ENTRY_MEMORY;
-            self.name_memory = self.name_memory.checked_sub(taken).ok_or(TOO_MANY_NAMES)?;
-            let (top, below) = entry.path.split_once('/').unwrap_or((&entry.path, ""));
-            let is_hives = top.eq_ignore_ascii_case("Hives");
+        while let Some(entry) = entries.next_entry()? {
+            let is_hives = below(&entry.raw.path, HIVES).is_some();
             if may_stop && among_hives && !is_hives && self.place == LayerPosition::Above {
                 break;
             }
             among_hives |= is_hives;
-            if let Some((hive, part)) = self.hive_of(&entry) {
-                self.keep_hive(hive, part, &entry, &mut reader)?;
-            } else if top.eq_ignore_ascii_case("Files") {
-                let below = below.to_owned();
-                self.keep_file(&entry, &below, &mut reader)?;
-            } else if self.utility_vm && top.eq_ignore_ascii_case("UtilityVM") {
-                let below = below.to_owned();
-                self.part = LayerPart::UtilityVm;
-                self.keep_file(&entry, &below, &mut reader)?;
-                self.part = LayerPart::Drive;
+            if let Some((hive, part)) = self.hive_of(&entry.raw) {
+                self.keep_hive(hive, part, &entry, &mut entries)?;
+            } else if let Some(path) = self.listed_path(&entry) {
+                self.keep_file(path, entry, &mut entries)?;
             }
             if may_stop && self.place == LayerPosition::Bottom && self.is_all_found() {
                 break;
@@ -264,18 +263,13 @@ impl Collector {
     fn is_all_found(&self) -> bool {
         let has = |wanted: &Vec<u8>| {
             self.found.files.iter().any(|file| {
-                matches!(
-                    file.is,
-                    LayerFileKind::File {
-                        content: Some(_),
-                        ..
-                    }
-                ) && sort_key::for_layer_path(&file.path) == *wanted
+                let path = below(&file.path, FILES).filter(|_| file.content.is_some());
+                path.is_some_and(|path| sort_key::for_layer_path(path) == *wanted)
             })
         };
         let hives = self.found.hives.values();
-        hives.filter(|hive| hive.is_complete()).count() == self.hives.len()
-            && self.contents.iter().all(has)
+        hives.filter(|hive| hive.is_complete()).count() == self.scope.hives.len()
+            && self.scope.contents.iter().all(has)
     }
 
     /// The hive that an entry contains or changes, or is a log of.
@@ -283,228 +277,189 @@ impl Collector {
         if entry.kind != TarEntryKind::File {
             return None;
         }
-        let part = |file: &str| HivePart::from_path(&entry.path, file);
-        self.hives.iter().find_map(|&hive| {
-            let part = match self.place {
-                LayerPosition::Bottom => hive.base_files().into_iter().find_map(part),
-                LayerPosition::Above => part(hive.delta_file()),
-            };
-            Some((hive, part?))
-        })
+        let mut hives = self.scope.hives.iter();
+        hives.find_map(|&hive| Some((hive, hive.part(&entry.path, self.place)?)))
     }
 
     fn keep_hive(
         &mut self,
         hive: BaseHive,
         part: HivePart,
-        entry: &LayerEntry,
-        reader: &mut LayerReader<'_>,
+        entry: &Entry,
+        entries: &mut LayerEntries<'_>,
     ) -> Result<(), TarReadError> {
         let mut hasher = Sha256::new();
         let mut packer = Packer::new().map_err(TarReadError::Io)?;
         let known = self.found.hives.get(&hive);
         let is_new = known.is_none_or(|known| known.lacks(part));
-        let fits = entry.size <= Limits::default().file;
-        let keep = is_new && fits;
-        let is_listed = self.files && !entry.path.to_ascii_lowercase().starts_with("hives/");
+        let size = entry.raw.size;
+        let keep = is_new && size <= Limits::default().file;
+        let listed = self.listed_path(entry).filter(|_| self.scope.files);
         let mut failed = Ok(());
-        reader.each_piece(|piece| {
-            if is_listed {
+        entries.reader.each_piece(|piece| {
+            if listed.is_some() {
                 hasher.update(piece);
             }
             if keep && failed.is_ok() {
                 failed = packer.add(piece);
             }
         })?;
-        let file = failed
+        let (file, needs_logs) = failed
             .and_then(|()| packer.finish())
             .map_err(TarReadError::Io)?;
         let left = self.hive_memory.checked_sub(file.memory());
         if let Some(left) = left.filter(|_| keep) {
             self.hive_memory = left;
             let found = self.found.hives.entry(hive).or_default();
-            found.insert(part, file);
+            found.insert(part, file, needs_logs);
         } else if is_new {
-            let problem = format!("{} bytes are too many for a hive", entry.size);
-            self.problem(&entry.path, problem);
+            let problem = format!("{size} bytes are too many for a hive");
+            self.problem(&entry.raw.path, problem);
         }
-        if let Some((_, below)) = entry.path.split_once('/')
-            && is_listed
-        {
-            let is = LayerFileKind::File {
-                size: entry.size,
-                sha256: hasher.finalize().into(),
-                content: None,
-            };
-            self.push(below, is, reader);
+        if let Some(path) = listed {
+            let sha256 = hasher.finalize().into();
+            let is = LayerChange::File(FileDigest { size, sha256 });
+            self.push(path, is, None, entries);
         }
         Ok(())
+    }
+
+    /// Path in the layer of an entry whose file may be listed, below the usual name of its top
+    /// folder.
+    fn listed_path(&self, entry: &Entry) -> Option<String> {
+        let mut tops = [FILES, UTILITY_VM]
+            .into_iter()
+            .take(1 + usize::from(self.utility_vm));
+        match tops.find_map(|top| Some((top, below(entry.path(), top)?)))? {
+            (_, "") if entry.change == Some(LayerChange::Deleted) => None,
+            (top, "") => Some(top.to_owned()),
+            (top, below) => Some([top, below].join("/")),
+        }
     }
 
     fn keep_file(
         &mut self,
-        entry: &LayerEntry,
-        path: &str,
-        reader: &mut LayerReader<'_>,
+        path: String,
+        entry: Entry,
+        entries: &mut LayerEntries<'_>,
     ) -> Result<(), TarReadError> {
-        if path.split('/').any(|name| matches!(name, "." | "..")) {
-            self.problem(&entry.path, "its path leads outside the layer".to_owned());
+        if entry.leads_outside() {
+            let problem = "its path leads outside the layer".to_owned();
+            self.problem(&entry.raw.path, problem);
             return Ok(());
         }
-        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-        if let Some(mark) = Whiteout::from_name(name) {
-            if let Whiteout::Deletion(deleted) = mark {
-                let path = [folder, deleted].join("/");
-                self.push(path.trim_start_matches('/'), LayerFileKind::Deleted, reader);
+        let on_drive = below(&path, FILES);
+        let wants_content = on_drive.is_some_and(|path| self.wants_content(path));
+        let mut content = None;
+        let is = match entry.change {
+            Some(LayerChange::Deleted) => LayerChange::Deleted,
+            _ if !self.scope.files && !wants_content => return Ok(()),
+            Some(LayerChange::Folder(())) => LayerChange::Folder(()),
+            Some(LayerChange::Link(target)) => LayerChange::Link(target),
+            Some(LayerChange::HardLink(target))
+                if on_drive.is_some() && below(&target, FILES).is_none() =>
+            {
+                let problem = format!("hard link target {target:?} is not in Files");
+                self.problem(&entry.raw.path, problem);
+                return Ok(());
             }
-            return Ok(());
-        }
-        let wants_content = self.wants_content(path);
-        if !self.files && !wants_content {
-            return Ok(());
-        }
-        let is = match entry.kind {
-            TarEntryKind::Directory => LayerFileKind::Folder,
-            TarEntryKind::Symlink => LayerFileKind::Link {
-                target: entry.target.as_deref().map(Box::from),
-                is_junction: reader.pax().any(|(key, _)| key == b"MSWINDOWS.mountpoint"),
-            },
-            TarEntryKind::HardLink => {
-                let target = entry.target.as_deref().unwrap_or_default();
-                match target.split_once('/') {
-                    _ if self.part == LayerPart::UtilityVm => {
-                        LayerFileKind::HardLink(target.into())
-                    }
-                    Some((top, below)) if top.eq_ignore_ascii_case("Files") => {
-                        LayerFileKind::HardLink(below.into())
-                    }
-                    _ => {
-                        let problem = format!("hard link target {target:?} is not in Files");
-                        self.problem(&entry.path, problem);
-                        return Ok(());
-                    }
-                }
+            Some(LayerChange::HardLink(target)) => LayerChange::HardLink(target),
+            Some(LayerChange::File(())) => {
+                let digest;
+                (digest, content) = self.file(entry.raw.size, wants_content, entries)?;
+                LayerChange::File(digest)
             }
-            TarEntryKind::File => self.file(entry, wants_content, reader)?,
-            TarEntryKind::Other => return Ok(()),
+            None => return Ok(()),
         };
-        self.push(path, is, reader);
+        self.push(path, is, content, entries);
         Ok(())
     }
 
     fn wants_content(&self, path: &str) -> bool {
-        let by_pattern = self.everything && stored_content::has_stored_content(path);
-        let looks_for_contents = self.everything || !self.contents.is_empty();
+        let by_pattern = self.scope.everything && stored_content::has_stored_content(path);
+        let looks_for_contents = self.scope.everything || !self.scope.contents.is_empty();
         by_pattern
             || (looks_for_contents && stored_content::may_have_stored_content(path))
-            || (!self.contents.is_empty()
-                && self.contents.contains(&sort_key::for_layer_path(path)))
+            || (!self.scope.contents.is_empty()
+                && self
+                    .scope
+                    .contents
+                    .contains(&sort_key::for_layer_path(path)))
     }
 
     fn file(
         &mut self,
-        entry: &LayerEntry,
+        size: u64,
         wants_content: bool,
-        reader: &mut LayerReader<'_>,
-    ) -> Result<LayerFileKind, TarReadError> {
+        entries: &mut LayerEntries<'_>,
+    ) -> Result<(FileDigest, StoredContent), TarReadError> {
         let mut hasher = Sha256::new();
-        let size = usize::try_from(entry.size).unwrap_or(usize::MAX);
-        let left = self.content_memory.checked_sub(size);
+        let memory = usize::try_from(size).unwrap_or(usize::MAX);
+        let left = self.content_memory.checked_sub(memory);
         let mut content = match left {
-            Some(left) if wants_content && entry.size <= stored_content::LONGEST => {
+            Some(left) if wants_content && size <= stored_content::LONGEST => {
                 self.content_memory = left;
                 Some(Vec::new())
             }
             _ => None,
         };
-        reader.each_piece(|piece| {
+        entries.reader.each_piece(|piece| {
             hasher.update(piece);
             if let Some(content) = &mut content {
                 content.extend_from_slice(piece);
             }
         })?;
-        Ok(LayerFileKind::File {
-            size: entry.size,
-            sha256: hasher.finalize().into(),
-            content: content.map(Arc::from),
-        })
+        let sha256 = hasher.finalize().into();
+        Ok((FileDigest { size, sha256 }, content.map(Arc::from)))
     }
 
-    fn push(&mut self, path: &str, is: LayerFileKind, reader: &LayerReader<'_>) {
-        let mut attributes = None;
-        let mut descriptor = None;
-        for (key, value) in reader.pax() {
-            match key {
-                b"MSWINDOWS.fileattr" => {
-                    let text = std::str::from_utf8(value).ok();
-                    attributes = text.and_then(|text| text.parse().ok());
-                }
-                b"MSWINDOWS.rawsd" => descriptor = self.descriptor(path, value, raw),
-                b"MSWINDOWS.sd" if descriptor.is_none() => {
-                    descriptor = self.descriptor(path, value, sddl);
-                }
-                _ => {}
-            }
-        }
-        let attributes = attributes.unwrap_or(match is {
-            LayerFileKind::Folder => 0x10,
-            LayerFileKind::Link { .. } => 0x400,
-            LayerFileKind::File { .. } | LayerFileKind::HardLink(_) | LayerFileKind::Deleted => {
-                0x20
-            }
-        });
-        let files = if self.part == LayerPart::UtilityVm {
-            &mut self.found.utility_vm
-        } else {
-            &mut self.found.files
+    fn push(
+        &mut self,
+        path: String,
+        is: LayerChange,
+        content: StoredContent,
+        entries: &LayerEntries<'_>,
+    ) {
+        let (usual, records) = match is {
+            LayerChange::Folder(()) => (FOLDER_ATTRIBUTES, entries.records()),
+            LayerChange::Link(_) => (0x400, entries.records()),
+            LayerChange::File(_) | LayerChange::HardLink(_) => (0x20, entries.records()),
+            LayerChange::Deleted => (0, WindowsRecords::default()),
         };
-        files.push(LayerFile {
+        let security = records.security;
+        let descriptor = security.and_then(|record| self.descriptor(&path, record));
+        self.found.files.push(LayerFile {
             path: path.into(),
             is,
-            attributes,
+            attributes: records.attributes.unwrap_or(usual),
             descriptor,
+            content,
         });
     }
 
     /// Number of the descriptor with this text. Most texts repeat, so few are decoded more than
     /// once.
-    fn descriptor(
-        &mut self,
-        path: &str,
-        text: &[u8],
-        read: fn(&[u8]) -> Option<Vec<u8>>,
-    ) -> Option<u32> {
-        if let Some(known) = self.descriptors.get(text) {
+    fn descriptor(&mut self, path: &str, record: SecurityRecord<'_>) -> Option<u32> {
+        if let Some(known) = self.descriptors.get(record.text) {
             return *known;
         }
-        let number = read(text).and_then(|bytes| {
-            self.name_memory = self.name_memory.checked_sub(2 * text.len())?;
+        let number = record.read().and_then(|bytes| {
+            self.descriptor_memory = self.descriptor_memory.checked_sub(2 * record.text.len())?;
             let number = u32::try_from(self.found.descriptors.len()).ok()?;
-            self.found.descriptors.push(bytes);
+            self.found.descriptors.push(bytes.into());
             Some(number)
         });
         if number.is_none() {
             let problem = "its security descriptor cannot be read".to_owned();
-            self.problem(&format!("Files/{path}"), problem);
+            self.problem(path, problem);
         }
-        self.descriptors.insert(text.to_vec(), number);
+        self.descriptors.insert(record.text.to_vec(), number);
         number
     }
-}
 
-impl Collector {
     fn problem(&mut self, place: &str, problem: String) {
         if self.found.problems.len() < MAX_PROBLEMS {
             self.found.problems.push((place.to_owned(), problem));
         }
     }
-}
-
-fn raw(text: &[u8]) -> Option<Vec<u8>> {
-    STANDARD.decode(text).ok()
-}
-
-fn sddl(text: &[u8]) -> Option<Vec<u8>> {
-    let descriptor: SecurityDescriptor = std::str::from_utf8(text).ok()?.parse().ok()?;
-    Some(descriptor.to_bytes(DescriptorLayout::OwnerFirst))
 }

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use wincimg_registry::name_folding::eq_ignore_case;
 use wincimg_registry::{KeyPath, KeyPathError, Root};
 
+use super::collect::LayerPosition;
+
 /// A hive that every Windows has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -81,6 +83,17 @@ impl BaseHive {
             Self::Sam => "Hives/Sam_Delta",
             Self::Security => "Hives/Security_Delta",
             Self::DefaultUser => "Hives/DefaultUser_Delta",
+        }
+    }
+}
+
+impl BaseHive {
+    /// The part of the hive that a file of a layer is or, above the bottom layer, changes.
+    pub(crate) fn part(self, path: &str, place: LayerPosition) -> Option<HivePart> {
+        let part = |file: &str| HivePart::from_path(path, file);
+        match place {
+            LayerPosition::Bottom => self.base_files().into_iter().find_map(part),
+            LayerPosition::Above => part(self.delta_file()),
         }
     }
 }

@@ -30,9 +30,9 @@ mod tests;
 
 pub use assemble::assemble;
 pub use collect::{CollectedLayer, Extent, LayerPosition, collect_layer};
-pub(crate) use collect::{LayerFile, LayerFileKind};
 pub use error::{FORMAT, FactsError};
 pub use facts::{BaseFacts, ListedFile, ListedKey};
 pub use file::BaseProblem;
 pub(crate) use hives::HivePart;
 pub use hives::{BaseHive, BaseKeyPath};
+pub(crate) use packed_hive::HiveParts;

@@ -11,18 +11,20 @@ const BASE_BLOCK: usize = 512;
 
 /// A hive of a layer, as far as its files were found.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct PackedHive {
-    primary: Option<PackedFile>,
-    /// Logs of a hive that was closed are left out.
-    logs: [Option<PackedFile>; 2],
+pub(crate) struct HiveParts<F> {
+    /// The hive itself, and whether it needs its logs.
+    pub(crate) primary: Option<(F, bool)>,
+    pub(crate) logs: [Option<F>; 2],
 }
 
+/// A hive whose files are compressed. Logs of one that was closed are left out.
+pub(crate) type PackedHive = HiveParts<PackedFile>;
+
 /// A compressed file.
-#[derive(Debug, Clone)]
-pub(super) struct PackedFile {
+#[derive(Debug, Clone, Default)]
+pub(crate) struct PackedFile {
     size: usize,
     packed: Vec<u8>,
-    needs_logs: bool,
 }
 
 /// The files of a hive.
@@ -39,37 +41,42 @@ pub(super) struct Packer {
     start: Vec<u8>,
 }
 
-impl PackedHive {
+impl<F> HiveParts<F> {
     /// Returns true if a file is still of use.
     pub(super) fn lacks(&self, part: HivePart) -> bool {
         match part {
             HivePart::Primary => self.primary.is_none(),
             HivePart::Log(index) => {
-                let is_of_use = self.primary.as_ref().is_none_or(|file| file.needs_logs);
+                let is_of_use = self
+                    .primary
+                    .as_ref()
+                    .is_none_or(|(_, needs_logs)| *needs_logs);
                 is_of_use && self.logs[index].is_none()
             }
         }
     }
 
-    pub(super) fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         let parts = [HivePart::Primary, HivePart::Log(0), HivePart::Log(1)];
         !parts.into_iter().any(|part| self.lacks(part))
     }
 
-    pub(super) fn insert(&mut self, part: HivePart, file: PackedFile) {
+    pub(crate) fn insert(&mut self, part: HivePart, file: F, needs_logs: bool) {
         match part {
-            HivePart::Primary => self.primary = Some(file),
+            HivePart::Primary => self.primary = Some((file, needs_logs)),
             HivePart::Log(index) => self.logs[index] = Some(file),
         }
     }
+}
 
+impl PackedHive {
     /// Unpacks the files; none if the hive itself was not found.
     pub(crate) fn unpack(&self) -> io::Result<Option<HiveFiles>> {
-        let Some(primary) = &self.primary else {
+        let Some((primary, needs_logs)) = &self.primary else {
             return Ok(None);
         };
         let mut logs = [Vec::new(), Vec::new()];
-        if primary.needs_logs {
+        if *needs_logs {
             for (log, packed) in logs.iter_mut().zip(&self.logs) {
                 if let Some(packed) = packed {
                     *log = packed.unpack()?;
@@ -115,11 +122,9 @@ impl Packer {
         self.encoder.write_all(piece)
     }
 
-    pub(super) fn finish(self) -> io::Result<PackedFile> {
-        Ok(PackedFile {
-            size: self.size,
-            packed: self.encoder.finish()?,
-            needs_logs: needs_logs(&self.start),
-        })
+    /// The compressed file, and whether it is a hive that needs its logs.
+    pub(super) fn finish(self) -> io::Result<(PackedFile, bool)> {
+        let (size, packed) = (self.size, self.encoder.finish()?);
+        Ok((PackedFile { size, packed }, needs_logs(&self.start)))
     }
 }

@@ -10,7 +10,7 @@ const SEPARATOR: u8 = 0;
 /// Precedes a second byte for the two that would not sort right.
 const ESCAPE: u8 = 1;
 
-pub(super) fn push(key: &mut Vec<u8>, name: &str) {
+pub(crate) fn push(key: &mut Vec<u8>, name: &str) {
     key.push(SEPARATOR);
     for character in name.chars() {
         let upper = match u16::try_from(u32::from(character)) {

@@ -10,8 +10,9 @@ use wincimg_registry::name_folding::FoldedName;
 use wincimg_registry::security::{DescriptorLayout, SecurityDescriptor};
 
 use super::tree::OverUnread;
-use super::{ContentLayer, FileEntry, FileEntryKind, FileTree, ImageContents};
+use super::{ContentLayer, FileEntry, FileTree, ImageContents};
 use crate::base::{BaseHive, BaseKeyPath};
+use crate::entries::LayerChange;
 
 /// Kind of a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -128,7 +129,7 @@ fn differences(
             None => is_nothing(entry, key, after),
         };
         let is_rewritten = other.is_some_and(|other| Some(other.layer) == layer)
-            && !matches!(entry.kind, FileEntryKind::Folder | FileEntryKind::Deleted);
+            && !matches!(entry.kind, LayerChange::Folder(()) | LayerChange::Deleted);
         if is_same && !is_rewritten {
             continue;
         }
@@ -152,23 +153,18 @@ fn differences(
 /// Returns true if an entry makes no difference to a tree without it.
 fn is_nothing(entry: &FileEntry, key: &[u8], other: &FileTree) -> bool {
     match entry.kind {
-        FileEntryKind::Deleted => other.is_hidden(key),
+        LayerChange::Deleted => other.is_hidden(key),
         _ => entry.over_unread == OverUnread::Implied && !other.is_hidden(key),
     }
 }
 
 fn aspects(one: &FileEntry, other: &FileEntry, strictly: bool) -> Vec<FileAspect> {
-    use FileEntryKind::{File, Link};
+    use LayerChange::{File, Link};
     let mut found = Vec::new();
     match (&one.kind, &other.kind) {
         (one, other) if one == other => {}
-        (File { .. }, File { .. }) => found.push(FileAspect::Content),
-        (
-            Link { is_junction, .. },
-            Link {
-                is_junction: other, ..
-            },
-        ) if is_junction == other => {
+        (File(_), File(_)) => found.push(FileAspect::Content),
+        (Link(one), Link(other)) if one.is_junction == other.is_junction => {
             found.push(FileAspect::Target);
         }
         _ => found.push(FileAspect::Kind),
@@ -192,7 +188,7 @@ fn has_other_rights(one: &FileEntry, other: &FileEntry, strictly: bool) -> bool 
 }
 
 fn difference(before: Option<&FileEntry>, after: Option<&FileEntry>) -> Option<FileDifference> {
-    let is_deleted = |it: &FileEntry| it.kind == FileEntryKind::Deleted;
+    let is_deleted = |it: &FileEntry| it.kind == LayerChange::Deleted;
     let change = match (before, after) {
         (None, None) => return None,
         (Some(old), Some(new)) if is_deleted(old) == is_deleted(new) => ContentChange::Changed,

@@ -11,7 +11,7 @@ mod tree;
 mod waste;
 
 use std::collections::HashMap;
-use std::io;
+use std::io::{self, Read};
 use std::sync::{Arc, Mutex};
 
 pub use diff::{
@@ -22,7 +22,7 @@ use futures_util::{StreamExt, TryStreamExt, stream as futures};
 pub use keys::{ContentKey, list_keys};
 use serde::Serialize;
 use tokio::sync::OnceCell;
-pub use tree::{FileEntry, FileEntryKind, FileTree};
+pub use tree::{FileEntry, FileTree};
 pub use waste::{ImageWaste, WastedFile, find_waste};
 use wincimg_common::diagnose::Problem;
 use wincimg_common::lock;
@@ -37,8 +37,7 @@ use crate::error::LayerProblem;
 use crate::extract::unreadable;
 use crate::facts::ImageFacts;
 use crate::own_contents::windows_layers;
-use crate::stream;
-use crate::stream::{BlobReadOutcome, Depth, Input};
+use crate::stream::read_blob;
 
 /// Number of layers that are read in parallel.
 const PARALLEL_LAYERS: usize = 2;
@@ -97,7 +96,7 @@ type SharedLayer = Arc<OnceCell<Arc<CollectedLayer>>>;
 pub struct ContentReader {
     options: ContentOptions,
     progress: Arc<dyn Progress>,
-    known: Mutex<HashMap<(Digest, bool), SharedLayer>>,
+    known: Mutex<HashMap<(Digest, LayerPosition), SharedLayer>>,
 }
 
 impl ContentReader {
@@ -117,7 +116,7 @@ impl ContentReader {
             .zip(&image.manifest().layers)
             .map(async |(mut layer, blob)| {
                 if layer.status == ContentStatus::Read {
-                    layer.collected = self.collected(source, blob, layer.number == 1).await?;
+                    layer.collected = self.collected(source, blob, layer.position()).await?;
                 }
                 Ok::<_, Problem>(layer)
             });
@@ -127,7 +126,7 @@ impl ContentReader {
             .try_collect()
             .await?;
         let entries = layers.iter().map(|it| &it.collected);
-        let entries: usize = entries.map(|it| it.files.len() + it.utility_vm.len()).sum();
+        let entries: usize = entries.map(|it| it.files.len()).sum();
         if entries > MOST_ENTRIES {
             let problem = format!("the image has more than {MOST_ENTRIES} files in its layers");
             return Err(Problem::new("image/layer", problem));
@@ -140,12 +139,12 @@ impl ContentReader {
         &self,
         source: &Source,
         blob: &Descriptor,
-        is_bottom: bool,
+        position: LayerPosition,
     ) -> Result<Arc<CollectedLayer>, Problem> {
-        let key = (blob.digest.clone(), is_bottom);
+        let key = (blob.digest.clone(), position);
         let cell = Arc::clone(lock(&self.known).entry(key).or_default());
         let read = async || {
-            let read = self.read_layer(source, blob, is_bottom).await;
+            let read = self.read_layer(source, blob, position).await;
             read.map(Arc::new)
                 .map_err(|problem| unreadable(&blob.digest, problem))
         };
@@ -186,13 +185,8 @@ impl ContentReader {
         &self,
         source: &Source,
         blob: &Descriptor,
-        is_bottom: bool,
+        position: LayerPosition,
     ) -> Result<CollectedLayer, LayerProblem> {
-        let position = if is_bottom {
-            LayerPosition::Bottom
-        } else {
-            LayerPosition::Above
-        };
         let extent = Extent::Listing {
             utility_vm: self.options.utility_vm,
         };
@@ -200,11 +194,9 @@ impl ContentReader {
             .progress
             .task(&format!("layer {}", blob.digest), Some(blob.size));
         let reader = source.open_blob(blob).await?;
-        let work = move |input: &mut Input| Ok(collect_layer(input, position, &extent)?);
-        match stream::read(reader, Depth::ToTheEnd, task.as_ref(), work).await? {
-            BlobReadOutcome::Whole(found) | BlobReadOutcome::Part(found) => Ok(found),
-            BlobReadOutcome::OutOfReach => Err(LayerProblem::ForeignBase),
-        }
+        let work =
+            move |input: &mut (dyn Read + Send)| Ok(collect_layer(input, position, &extent)?);
+        read_blob(reader, task.as_ref(), work).await
     }
 }
 
@@ -217,7 +209,7 @@ impl ContentLayer {
     /// Changes of its delta hives that edits can express.
     pub fn registry_edits(&self) -> Result<Vec<RegistryEdit>, Problem> {
         let mut edits = Vec::new();
-        if self.number == 1 {
+        if self.position() == LayerPosition::Bottom {
             return Ok(edits);
         }
         for root in Root::ALL {
@@ -230,6 +222,10 @@ impl ContentLayer {
             edits.extend(found.unwrap_or_default());
         }
         Ok(edits)
+    }
+
+    fn position(&self) -> LayerPosition {
+        LayerPosition::of(self.number - 1)
     }
 
     /// Parts that cannot be read: a path in the layer, and the reason.

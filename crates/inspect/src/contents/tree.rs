@@ -1,13 +1,14 @@
 //! Files of several layers, merged as Windows merges them.
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::ContentLayer;
-use crate::base::{LayerFile, LayerFileKind, sort_key};
+use wincimg_windows::base_contents::FileDigest;
 
-const FOLDER_ATTRIBUTES: u32 = 0x10;
+use super::ContentLayer;
+use crate::base::sort_key;
+use crate::entries::{FOLDER_ATTRIBUTES, LayerChange, LinkTarget, last_name};
+use crate::merge::{self, Merge};
 
 /// Files and folders, parents before their contents.
 #[derive(Debug, Clone, Default)]
@@ -23,8 +24,8 @@ pub struct FileTree {
 pub struct FileEntry {
     /// Path in the layer, such as `Files/app/web.config`.
     pub path: String,
-    /// Kind.
-    pub kind: FileEntryKind,
+    /// Kind; another name of a file has that of the file.
+    pub kind: LayerChange,
     /// File attributes of Windows.
     pub attributes: u32,
     /// Security descriptor in self-relative form, if the layer has one.
@@ -49,30 +50,37 @@ pub(super) enum OverUnread {
     Replaces,
 }
 
-/// Kind of an entry.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FileEntryKind {
-    /// A folder.
-    Folder,
-    /// A file.
-    File {
-        /// Its length.
-        size: u64,
-        /// Its digest.
-        sha256: [u8; 32],
-    },
-    /// A link or mount point.
-    Link {
-        /// Its target.
-        target: Option<String>,
-        /// True if it is a junction (a mount point), not a symbolic link.
-        is_junction: bool,
-    },
-    /// Deletes the path from the layers below.
-    Deleted,
+impl Merge for FileEntry {
+    fn is_folder(&self) -> bool {
+        self.kind == LayerChange::Folder(())
+    }
+
+    fn replace(&mut self, there: &Self) {
+        let replaces = there.over_unread == OverUnread::Replaces;
+        if replaces || there.kind == LayerChange::Deleted {
+            self.over_unread = OverUnread::Replaces;
+        }
+        if there.is_folder() && self.is_folder() {
+            // A folder keeps its original spelling.
+            self.path.clone_from(&there.path);
+        }
+    }
 }
 
 impl FileEntry {
+    /// A folder that no layer describes.
+    fn folder(path: &str, layer: usize) -> Self {
+        Self {
+            path: path.to_owned(),
+            kind: LayerChange::Folder(()),
+            attributes: FOLDER_ATTRIBUTES,
+            security: None,
+            layer,
+            is_other_name: false,
+            over_unread: OverUnread::Adds,
+        }
+    }
+
     /// Path as in a container: `C:\app\web.config`. Files of the utility VM begin with `UtilityVM`.
     pub fn display_path(&self) -> String {
         display_path(&self.path)
@@ -86,13 +94,13 @@ impl FileEntry {
     /// Bytes that it takes.
     pub fn size(&self) -> u64 {
         match self.kind {
-            FileEntryKind::File { size, .. } if !self.is_other_name => size,
+            LayerChange::File(FileDigest { size, .. }) if !self.is_other_name => size,
             _ => 0,
         }
     }
 }
 
-fn display_path(path: &str) -> String {
+pub(super) fn display_path(path: &str) -> String {
     let (top, below) = path.split_once('/').unwrap_or((path, ""));
     if top == "Files" {
         format!(r"C:\{}", below.replace('/', r"\"))
@@ -121,50 +129,49 @@ impl FileTree {
 
     /// Adds a layer above the others.
     pub(super) fn add(&mut self, layer: &ContentLayer) {
-        let drive = layer.collected.files.iter().map(|file| ("Files/", file));
-        let vm = layer.collected.utility_vm.iter();
-        let files: Vec<_> = drive.chain(vm.map(|file| ("UtilityVM/", file))).collect();
-        let mut hard_links = Vec::new();
-        for &(top, file) in &files {
-            if matches!(file.is, LayerFileKind::Deleted) {
-                self.delete(&format!("{top}{}", file.path), layer.number);
-            }
-        }
-        for &(top, file) in &files {
-            let entry = |kind| entry(layer, top, file, kind);
-            match &file.is {
-                LayerFileKind::Folder => self.place(entry(FileEntryKind::Folder)),
-                &LayerFileKind::File { size, sha256, .. } => {
-                    self.place(entry(FileEntryKind::File { size, sha256 }));
+        for file in layer.collected.in_merge_order() {
+            let kind = match &file.is {
+                LayerChange::Deleted => {
+                    merge::delete(&mut self.entries, &file.path);
+                    if !self.keeps_deletions {
+                        continue;
+                    }
+                    LayerChange::Deleted
                 }
-                LayerFileKind::Link {
-                    target,
-                    is_junction,
-                } => self.place(entry(FileEntryKind::Link {
-                    target: target.as_deref().map(str::to_owned),
-                    is_junction: *is_junction,
-                })),
-                LayerFileKind::HardLink(target) => hard_links.push((top, file, target)),
-                LayerFileKind::Deleted => {}
-            }
-        }
-        for (top, file, target) in hard_links {
-            let target = match top {
-                "Files/" => sort_key::for_layer_path(&format!("{top}{target}")),
-                _ => sort_key::for_layer_path(target),
+                LayerChange::HardLink(target) => {
+                    let target = sort_key::for_layer_path(target);
+                    // A link to a layer that was not read is a link to an unknown file.
+                    let unknown = || LayerChange::Link(LinkTarget::default());
+                    let found = self.entries.get(&target);
+                    let kind = found.map_or_else(unknown, |found| found.kind.clone());
+                    let name = sort_key::for_layer_path(&file.path);
+                    self.names.insert(name, (layer.number, target));
+                    kind
+                }
+                kind => kind.clone(),
             };
-            // A link to a layer that was not read is a link to an unknown file.
-            let kind = match self.entries.get(&target) {
-                Some(found) => found.kind.clone(),
-                None => FileEntryKind::Link {
-                    target: None,
-                    is_junction: false,
-                },
+            let descriptor = file
+                .descriptor
+                .and_then(|number| usize::try_from(number).ok());
+            let descriptor = descriptor.and_then(|at| layer.collected.descriptors.get(at));
+            let new = FileEntry {
+                kind,
+                attributes: file.attributes,
+                security: descriptor.cloned(),
+                ..FileEntry::folder(&file.path, layer.number)
             };
-            let linked = entry(layer, top, file, kind);
-            let name = sort_key::for_layer_path(&linked.path);
-            self.names.insert(name, (layer.number, target));
-            self.place(linked);
+            let keeps_deletions = self.keeps_deletions;
+            merge::place(&mut self.entries, &file.path, new, |path, there| {
+                let over_unread = match there.map(|there| &there.kind) {
+                    Some(LayerChange::Deleted) => OverUnread::Replaces,
+                    None if keeps_deletions => OverUnread::Implied,
+                    _ => OverUnread::Adds,
+                };
+                FileEntry {
+                    over_unread,
+                    ..FileEntry::folder(path, layer.number)
+                }
+            });
         }
     }
 
@@ -183,85 +190,6 @@ impl FileTree {
         }
     }
 
-    fn delete(&mut self, path: &str, layer: usize) {
-        let key = sort_key::for_layer_path(path);
-        self.remove_below(&key);
-        self.entries.remove(&key);
-        if self.keeps_deletions {
-            self.place(FileEntry {
-                path: path.to_owned(),
-                kind: FileEntryKind::Deleted,
-                attributes: 0,
-                security: None,
-                layer,
-                is_other_name: false,
-                over_unread: OverUnread::Adds,
-            });
-        }
-    }
-
-    /// Replaces an entry, and adds the parent folders that no layer describes.
-    fn place(&mut self, mut new: FileEntry) {
-        let key = sort_key::for_layer_path(&new.path);
-        let mut folder = new.path.as_str();
-        let mut parent = sort_key::parent(&key);
-        while let (Some(parent_key), Some((above, _))) = (parent, folder.rsplit_once('/')) {
-            folder = above;
-            let over_unread = match self.entries.get(parent_key).map(|there| &there.kind) {
-                Some(FileEntryKind::Folder) => break,
-                Some(FileEntryKind::Deleted) => OverUnread::Replaces,
-                None if self.keeps_deletions => OverUnread::Implied,
-                _ => OverUnread::Adds,
-            };
-            let described = FileEntry {
-                path: folder.to_owned(),
-                kind: FileEntryKind::Folder,
-                attributes: FOLDER_ATTRIBUTES,
-                security: None,
-                layer: new.layer,
-                is_other_name: false,
-                over_unread,
-            };
-            self.entries.insert(parent_key.to_vec(), described);
-            parent = sort_key::parent(parent_key);
-        }
-        let mut was_folder = false;
-        match self.entries.entry(key.clone()) {
-            Entry::Vacant(entry) => {
-                entry.insert(new);
-            }
-            Entry::Occupied(mut entry) => {
-                let there = entry.get();
-                was_folder = there.kind == FileEntryKind::Folder;
-                let replaces = there.over_unread == OverUnread::Replaces;
-                if replaces || there.kind == FileEntryKind::Deleted {
-                    new.over_unread = OverUnread::Replaces;
-                }
-                if was_folder && new.kind == FileEntryKind::Folder {
-                    // A folder keeps its original spelling.
-                    new.path.clone_from(&entry.get().path);
-                    was_folder = false;
-                }
-                entry.insert(new);
-            }
-        }
-        if was_folder {
-            self.remove_below(&key);
-        }
-    }
-
-    fn remove_below(&mut self, key: &[u8]) {
-        let range = sort_key::below(key)..sort_key::behind(key);
-        let gone: Vec<Vec<u8>> = self
-            .entries
-            .range(range)
-            .map(|(key, _)| key.clone())
-            .collect();
-        for key in gone {
-            self.entries.remove(&key);
-        }
-    }
-
     /// All entries.
     pub fn iter(&self) -> impl Iterator<Item = &FileEntry> {
         self.entries.values()
@@ -273,7 +201,7 @@ impl FileTree {
         let mut above = above.filter_map(|key| self.entries.get(key));
         above.any(|entry| {
             let replaces = entry.over_unread == OverUnread::Replaces;
-            replaces || entry.kind != FileEntryKind::Folder
+            replaces || entry.kind != LayerChange::Folder(())
         })
     }
 
@@ -302,26 +230,4 @@ impl FileTree {
         let below = self.below(path, usize::MAX);
         below.fold(own, |sum, (_, entry)| sum.saturating_add(entry.size()))
     }
-}
-
-fn entry(layer: &ContentLayer, top: &str, file: &LayerFile, kind: FileEntryKind) -> FileEntry {
-    let descriptors = &layer.collected.descriptors;
-    let security = file
-        .descriptor
-        .and_then(|number| descriptors.get(usize::try_from(number).ok()?));
-    FileEntry {
-        path: format!("{top}{}", file.path)
-            .trim_end_matches('/')
-            .to_owned(),
-        kind,
-        attributes: file.attributes,
-        security: security.map(|bytes| Arc::from(bytes.as_slice())),
-        layer: layer.number,
-        is_other_name: false,
-        over_unread: OverUnread::Adds,
-    }
-}
-
-fn last_name(path: &str) -> &str {
-    path.rsplit_once('/').map_or(path, |(_, name)| name)
 }

@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::tree::display_path;
 use super::{ContentStatus, ImageContents};
-use crate::base::{LayerFileKind, sort_key};
+use crate::base::sort_key;
+use crate::entries::{FILES, LayerChange, below};
+use crate::merge;
 
 /// Space that an image's own layers take for files that no container sees.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -60,28 +63,18 @@ pub fn find_waste(image: &ImageContents) -> ImageWaste {
     let own = own.filter(|layer| !layer.is_windows && layer.status == ContentStatus::Read);
     for layer in own {
         waste.layers.push(layer.number);
-        let files = &layer.collected.files;
-        let (deletions, files): (Vec<_>, Vec<_>) = files
-            .iter()
-            .partition(|file| matches!(file.is, LayerFileKind::Deleted));
-        // A hard link may come before its file.
-        let (links, files): (Vec<_>, Vec<_>) = files
-            .into_iter()
-            .partition(|file| matches!(file.is, LayerFileKind::HardLink(_)));
-        for file in deletions {
+        let files = layer.collected.in_merge_order();
+        for file in files.filter(|file| below(&file.path, FILES).is_some()) {
             let key = sort_key::for_layer_path(&file.path);
-            waste.take(&mut live, &key, false, (layer.number, true));
-        }
-        for file in files.into_iter().chain(links) {
-            let key = sort_key::for_layer_path(&file.path);
-            let is_folder = matches!(file.is, LayerFileKind::Folder);
-            waste.take(&mut live, &key, is_folder, (layer.number, false));
+            let is_folder = file.is == LayerChange::Folder(());
+            let is_deleted = file.is == LayerChange::Deleted;
+            waste.take(&mut live, &key, is_folder, (layer.number, is_deleted));
             match &file.is {
-                &LayerFileKind::File { size, .. } => {
-                    waste.of = waste.of.saturating_add(size);
-                    live.add(key, file.path.clone(), size, layer.number);
+                LayerChange::File(digest) => {
+                    waste.of = waste.of.saturating_add(digest.size);
+                    live.add(key, file.path.clone(), digest.size, layer.number);
                 }
-                LayerFileKind::HardLink(target) => live.add_name(key, target),
+                LayerChange::HardLink(target) => live.add_name(key, target),
                 _ => {}
             }
         }
@@ -137,9 +130,7 @@ impl ImageWaste {
         let names = &mut live.by_name;
         let mut gone: Vec<usize> = names.remove(key).into_iter().collect();
         if !is_folder {
-            let range = sort_key::below(key)..sort_key::behind(key);
-            let keys: Vec<Vec<u8>> = names.range(range).map(|(key, _)| key.clone()).collect();
-            gone.extend(keys.iter().filter_map(|key| names.remove(key)));
+            gone.extend(merge::take_below(names, key));
         }
         for number in gone {
             let file = &mut live.all[number];
@@ -149,7 +140,7 @@ impl ImageWaste {
             }
             self.bytes = self.bytes.saturating_add(file.size);
             self.files.push(WastedFile {
-                path: format!(r"C:\{}", file.path.replace('/', r"\")),
+                path: display_path(&file.path),
                 size: file.size,
                 layer: file.layer,
                 by,

@@ -31,7 +31,14 @@ pub(super) async fn read(
     let reads: Vec<_> = layers
         .map(|(number, blob)| async move {
             let wanted = (extent, depth);
-            let found = read_layer(registry, place, blob, place_of(number), wanted, progress);
+            let found = read_layer(
+                registry,
+                place,
+                blob,
+                LayerPosition::of(number),
+                wanted,
+                progress,
+            );
             found.await.map_err(|source| LayerReadError {
                 layer: number,
                 digest: blob.digest.clone(),
@@ -43,14 +50,6 @@ pub(super) async fn read(
         .buffered(PARALLEL_LAYERS)
         .try_collect()
         .await
-}
-
-/// Position of a layer by its number, counted from 0.
-pub(super) fn place_of(number: usize) -> LayerPosition {
-    match number {
-        0 => LayerPosition::Bottom,
-        _ => LayerPosition::Above,
-    }
 }
 
 pub(super) async fn read_layer(
@@ -94,5 +93,5 @@ pub(super) async fn open(
     }
     // Read from its beginning, it is checked at its end.
     let bytes = registry.url_source(&blob.urls, blob);
-    bytes.open(0).await.map_err(LayerProblem::Read)
+    Ok(bytes.open(0).await?)
 }

@@ -20,7 +20,7 @@ use wincimg_oci::mirror::{
 use wincimg_oci::remote::BlobObserver;
 use wincimg_oci::store::Source;
 
-use super::layers::{PARALLEL_LAYERS, place_of, read_layer};
+use super::layers::{PARALLEL_LAYERS, read_layer};
 use super::{BaseFactsProvider, NoRegistry};
 use crate::base::{CollectedLayer, Extent, LayerPosition, collect_layer};
 use crate::error::{LayerProblem, LayerReadError};
@@ -142,7 +142,10 @@ impl MirrorFactsCollector {
                 .iter()
                 .find(|blob| blob.descriptor.digest == layer.digest);
             let blob = source.map_or(layer, |blob| &blob.descriptor);
-            (blob.clone(), self.slot(&layer.digest, place_of(number)))
+            (
+                blob.clone(),
+                self.slot(&layer.digest, LayerPosition::of(number)),
+            )
         });
         FactsPlan::Make(layers.collect())
     }
@@ -364,7 +367,7 @@ impl ObservedBytes {
     fn collect_facts(&mut self, place: LayerPosition) -> Result<CollectedLayer, LayerProblem> {
         let found = collect_layer(&mut *self, place, &Extent::Everything)?;
         // The layer's archive may end before its bytes.
-        io::copy(self, &mut io::sink()).map_err(LayerProblem::Read)?;
+        io::copy(self, &mut io::sink())?;
         Ok(found)
     }
 }
@@ -401,7 +404,7 @@ mod tests {
             MirrorFactsCollector::new(BaseFactsProvider::new(registry, None, Arc::new(Silent)));
         let chunk = Bytes::from(vec![7; 64 << 10]);
         let blob = Descriptor::new(media_type::OCI_LAYER, sha256(&chunk), 1 << 40);
-        let slot = maker.slot(&blob.digest, place_of(0));
+        let slot = maker.slot(&blob.digest, LayerPosition::of(0));
         let observer = maker.watch(&blob).unwrap();
         let sends = async {
             let mut sent: u64 = 0;

@@ -1,7 +1,6 @@
 //! Inventory of an image, independent of the document format.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -14,6 +13,8 @@ use super::packages::products::is_hive;
 use super::packages::{Ecosystem, FilePackages, FoundPackage};
 use super::purl;
 use super::system::OperatingSystem;
+use crate::base::sort_key;
+use crate::merge;
 
 /// An image with all of its own contents.
 #[derive(Debug, Clone)]
@@ -176,35 +177,25 @@ fn packages(layers: &[InventoryLayer]) -> Vec<InventoryPackage> {
     packages.into_values().collect()
 }
 
-/// The files of all merged layers, by their folded paths.
-fn visible(layers: &[InventoryLayer]) -> BTreeMap<String, FileId> {
-    let mut seen: BTreeMap<String, FileId> = BTreeMap::new();
+/// The files of all merged layers, by their sort keys.
+fn visible(layers: &[InventoryLayer]) -> BTreeMap<Vec<u8>, FileId> {
+    let mut seen: BTreeMap<Vec<u8>, FileId> = BTreeMap::new();
     for (layer, own) in layers.iter().enumerate() {
         for gone in &own.contents.deleted {
-            let gone = fold(gone);
-            seen.remove(&gone);
-            clear_below(&mut seen, &gone);
+            merge::delete(&mut seen, gone);
         }
         for (file, known) in own.contents.files.iter().enumerate() {
-            let mut key = fold(&known.path);
+            let mut key = sort_key::for_layer_path(&known.path);
             if is_hive(&known.path) {
                 // Windows merges the hives of all layers.
-                let _ = write!(key, "\0{layer}");
+                sort_key::push(&mut key, &layer.to_string());
             } else if layer > 0 {
-                clear_below(&mut seen, &key);
+                merge::take_below(&mut seen, &key).for_each(drop);
             }
             seen.insert(key, FileId { layer, file });
         }
     }
     seen
-}
-
-fn clear_below(seen: &mut BTreeMap<String, FileId>, folder: &str) {
-    let (from, to) = (format!("{folder}\0"), format!("{folder}\u{1}"));
-    let below: Vec<String> = seen.range(from..to).map(|(key, _)| key.clone()).collect();
-    for key in below {
-        seen.remove(&key);
-    }
 }
 
 /// Installed programs of each layer.
@@ -242,7 +233,7 @@ struct PackageFiles {
 }
 
 impl PackageFiles {
-    fn new(layers: &[InventoryLayer], seen: &BTreeMap<String, FileId>) -> Self {
+    fn new(layers: &[InventoryLayer], seen: &BTreeMap<Vec<u8>, FileId>) -> Self {
         let mut package_files = Self::default();
         for place in seen.values() {
             let file = &layers[place.layer].contents.files[place.file];

@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use sha1::Sha1;
 use sha2::{Digest as _, Sha256};
-use wincimg_layer::{LayerEntry, LayerReader, Limits, TarEntryKind, TarReadError, Whiteout};
+use wincimg_layer::{LayerEntry, LayerReader, TarReadError};
 
 use super::packages::{FilePackages, PackageFileKind};
+use crate::entries::{LayerChange, LayerEntries, Layout};
+use crate::stream::layer_limits;
 
 /// Limit on the number of files; a longer document is of no use.
 const MAX_FILES: usize = 500_000;
-/// The largest layer of Windows has about 20 GiB unpacked.
-const LONGEST_LAYER: u64 = 64 << 30;
 
 /// Error of scanning a layer.
 #[derive(Debug, thiserror::Error)]
@@ -85,38 +85,31 @@ pub fn scan_layer(
     bytes: impl Read + Send,
     cancelled: &AtomicBool,
 ) -> Result<LayerContents, LayerScanError> {
-    let limits = Limits {
-        stream: LONGEST_LAYER,
-        ..Limits::default()
-    };
-    let mut reader = LayerReader::new(bytes, limits)?;
+    let reader = LayerReader::new(bytes, layer_limits())?;
+    let mut entries = LayerEntries::new(reader, Layout::Windows);
     let mut contents = LayerContents::default();
     let mut places: HashMap<String, usize> = HashMap::new();
-    while let Some(entry) = reader.next_entry()? {
+    while let Some(entry) = entries.next_entry()? {
         if cancelled.load(Ordering::Relaxed) {
             return Err(LayerScanError::Cancelled);
         }
-        let (folder, name) = entry.path.rsplit_once('/').unwrap_or(("", &entry.path));
-        if let Some(mark) = Whiteout::from_name(name) {
-            if let Whiteout::Deletion(gone) = mark {
-                contents.deleted.push(format!("{folder}/{gone}"));
-            }
-            continue;
-        }
-        let file = match entry.kind {
-            TarEntryKind::File => read(&mut reader, entry)?,
-            TarEntryKind::HardLink => {
-                let target = entry.target.as_deref().unwrap_or_default();
-                let target = target.trim_start_matches("./").trim_matches('/');
-                let Some(other) = places.get(target).and_then(|at| contents.files.get(*at)) else {
+        let file = match &entry.change {
+            Some(LayerChange::File(())) => read(&mut entries.reader, entry.raw)?,
+            Some(LayerChange::HardLink(target)) => {
+                let Some(other) = places.get(&**target).and_then(|at| contents.files.get(*at))
+                else {
                     continue;
                 };
                 LayerFileEntry {
-                    path: entry.path,
+                    path: entry.raw.path,
                     ..other.clone()
                 }
             }
-            TarEntryKind::Directory | TarEntryKind::Symlink | TarEntryKind::Other => continue,
+            Some(LayerChange::Deleted) => {
+                contents.deleted.push(entry.path().to_owned());
+                continue;
+            }
+            Some(LayerChange::Folder(()) | LayerChange::Link(_)) | None => continue,
         };
         if contents.files.len() == MAX_FILES {
             return Err(LayerScanError::TooMany);

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
+use wincimg_inspect::LayerChange;
 use wincimg_inspect::base::{BaseFacts, FactsError};
-use wincimg_inspect::layer_diff::{ContentHash, FileChange, FileDiff, LayerDiff};
+use wincimg_inspect::layer_diff::{ContentHash, FileDiff, LayerDiff};
 use wincimg_windows::base_contents::{FileDigest, FileKind};
 use wincimg_windows::path::ImagePath;
 use wincimg_windows::version::WindowsVersion;
@@ -30,7 +31,7 @@ impl BaseCopies {
         let files = own.flat_map(|layer| &layer.files);
         let mut wanted: HashMap<ContentHash, Vec<ImagePath>> = files
             .filter_map(|file| match &file.touch {
-                FileChange::File(content) => Some((content.clone(), Vec::new())),
+                LayerChange::File(content) => Some((content.clone(), Vec::new())),
                 _ => None,
             })
             .collect();
@@ -69,7 +70,7 @@ impl BaseCopies {
 
     /// Conflict of a file that a build would take from elsewhere.
     pub(super) fn conflict(&self, file: &FileDiff) -> Option<Conflict> {
-        let FileChange::File(content) = &file.touch else {
+        let LayerChange::File(content) = &file.touch else {
             return None;
         };
         match self.changed.get(content) {

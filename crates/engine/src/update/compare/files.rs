@@ -2,8 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
+use wincimg_inspect::LayerChange;
 use wincimg_inspect::base::{BaseFacts, FactsError, ListedFile};
-use wincimg_inspect::layer_diff::{ContentHash, FileChange, FileDiff, LayerDiff};
+use wincimg_inspect::layer_diff::{ContentHash, FileDiff, LayerDiff};
 use wincimg_registry::Presence;
 use wincimg_windows::base_contents::{BaseContents as _, BaseFile, FileDigest, FileKind};
 use wincimg_windows::path::{ImagePath, fold};
@@ -55,7 +56,7 @@ impl Comparison<'_> {
         found: &mut Vec<FoundConflict>,
     ) -> Result<(), FactsError> {
         for file in &touched.files {
-            if !matches!(file.touch, FileChange::Deleted) {
+            if !matches!(file.touch, LayerChange::Deleted) {
                 self.files.own.insert(fold(&file.path));
             }
         }
@@ -76,10 +77,7 @@ impl Comparison<'_> {
             let what = "it is not a valid Windows name, so it cannot be looked up".to_owned();
             return Ok(Some(Conflict::Strange(what)));
         };
-        if let FileChange::File(_)
-        | FileChange::HardLink(_)
-        | FileChange::Link
-        | FileChange::Deleted = file.touch
+        if !matches!(file.touch, LayerChange::Folder(_))
             && let Some(conflict) = of_servicing(&file.path)
         {
             return Ok(Some(conflict));
@@ -91,16 +89,16 @@ impl Comparison<'_> {
         }
         let (old, new) = (at(self.old, &path)?, at(self.new, &path)?);
         if old.is_none() && new.is_none() {
-            let is_new_in_store = matches!(file.touch, FileChange::Folder { .. })
-                && of_servicing(&file.path).is_some();
+            let is_new_in_store =
+                matches!(file.touch, LayerChange::Folder(_)) && of_servicing(&file.path).is_some();
             if is_new_in_store {
                 return Ok(Some(Conflict::Servicing));
             }
             return self.own_file(file);
         }
         Ok(match &file.touch {
-            FileChange::Folder { rights } => folder(rights.as_ref(), old.as_ref(), new.as_ref()),
-            FileChange::File(content) => {
+            LayerChange::Folder(rights) => folder(rights.as_ref(), old.as_ref(), new.as_ref()),
+            LayerChange::File(content) => {
                 let is_the_new = || new.as_ref().is_some_and(|new| has(new, content));
                 if is_the_new() {
                     None
@@ -108,12 +106,12 @@ impl Comparison<'_> {
                     difference(old.as_ref(), new.as_ref())
                 }
             }
-            FileChange::HardLink(_) => match difference(old.as_ref(), new.as_ref()) {
+            LayerChange::HardLink(_) => match difference(old.as_ref(), new.as_ref()) {
                 None => self.target(file)?,
                 conflict => conflict,
             },
-            FileChange::Link => difference(old.as_ref(), new.as_ref()),
-            FileChange::Deleted => match difference(old.as_ref(), new.as_ref()) {
+            LayerChange::Link(()) => difference(old.as_ref(), new.as_ref()),
+            LayerChange::Deleted => match difference(old.as_ref(), new.as_ref()) {
                 None => self.below(&path)?,
                 conflict => conflict,
             },
@@ -130,7 +128,7 @@ impl Comparison<'_> {
 
     /// Checks the target of a hard link: a file of the image's own, or one that both bases have.
     fn target(&self, file: &FileDiff) -> Result<Option<Conflict>, FactsError> {
-        let FileChange::HardLink(target) = &file.touch else {
+        let LayerChange::HardLink(target) = &file.touch else {
             return Ok(None);
         };
         if self.files.own.contains(&fold(target)) {

@@ -1,6 +1,7 @@
 //! Layers that are safe on any base, without reading one.
 
-use wincimg_inspect::layer_diff::{FileChange, FileDiff, LayerDiff};
+use wincimg_inspect::LayerChange;
+use wincimg_inspect::layer_diff::{FileDiff, LayerDiff};
 use wincimg_windows::path::{TOP_FOLDERS, name_problem};
 use wincimg_windows::version::WindowsVersion;
 
@@ -50,9 +51,9 @@ fn is_in_own_folder(file: &FileDiff) -> bool {
         && !top.contains('~')
         && name_problem(top).is_none()
         && !known.any(|known| known.eq_ignore_ascii_case(top));
-    let is_within = !below.is_empty() || matches!(file.touch, FileChange::Folder { .. });
+    let is_within = !below.is_empty() || matches!(file.touch, LayerChange::Folder(_));
     match &file.touch {
-        FileChange::HardLink(target) => {
+        LayerChange::HardLink(target) => {
             let target = target.split('/').next().unwrap_or_default();
             is_own && is_within && target.eq_ignore_ascii_case(top)
         }
@@ -67,7 +68,9 @@ mod tests {
 
     use super::*;
 
-    fn layer(paths: &[(&str, FileChange)]) -> LayerDiff {
+    type Touch = LayerChange<ContentHash, (), Option<ContentHash>>;
+
+    fn layer(paths: &[(&str, Touch)]) -> LayerDiff {
         let files = paths.iter().map(|(path, touch)| FileDiff {
             path: (*path).into(),
             touch: touch.clone(),
@@ -79,29 +82,32 @@ mod tests {
         }
     }
 
-    fn folder() -> FileChange {
-        FileChange::Folder { rights: None }
+    fn folder() -> Touch {
+        LayerChange::Folder(None)
     }
 
     #[test]
     fn what_stays_in_folders_of_its_own_is_distinguished_from_what_does_not() {
-        let app = layer(&[("app", folder()), ("app/a.dll", FileChange::Link)]);
+        let app = layer(&[("app", folder()), ("app/a.dll", LayerChange::Link(()))]);
         assert!(is_independent(&app, None));
         for (path, touch) in [
             ("Windows", folder()),
-            ("windows/System32/a.dll", FileChange::Link),
-            ("PROGRA~1/a", FileChange::Link),
-            ("$Recycle.Bin/a", FileChange::Link),
-            ("license.txt", FileChange::Link),
-            ("app.exe", FileChange::Link),
-            ("app", FileChange::Deleted),
-            ("app/b", FileChange::HardLink("Windows/explorer.exe".into())),
-            ("Users/ContainerUser/a", FileChange::Link),
+            ("windows/System32/a.dll", LayerChange::Link(())),
+            ("PROGRA~1/a", LayerChange::Link(())),
+            ("$Recycle.Bin/a", LayerChange::Link(())),
+            ("license.txt", LayerChange::Link(())),
+            ("app.exe", LayerChange::Link(())),
+            ("app", LayerChange::Deleted),
+            (
+                "app/b",
+                LayerChange::HardLink("Windows/explorer.exe".into()),
+            ),
+            ("Users/ContainerUser/a", LayerChange::Link(())),
         ] {
             assert!(!is_independent(&layer(&[(path, touch)]), None), "{path}");
         }
-        let link = FileChange::HardLink("app/a".into());
-        let linked = layer(&[("app/b", link), ("app/c", FileChange::Deleted)]);
+        let link = LayerChange::HardLink("app/a".into());
+        let linked = layer(&[("app/b", link), ("app/c", LayerChange::Deleted)]);
         assert!(is_independent(&linked, None));
     }
 
@@ -115,7 +121,7 @@ mod tests {
             ("app/gdi32.dll", "not a version", false),
             ("WINDOWS/System32/netapi32.dll", "10.0.17763.1", true),
         ] {
-            let mut layer = layer(&[(path, FileChange::File(ContentHash::from_bytes(b"x")))]);
+            let mut layer = layer(&[(path, LayerChange::File(ContentHash::from_bytes(b"x")))]);
             layer.files[0].windows = Some(version.into());
             let found = is_of_windows(&layer.files[0], base);
             assert_eq!(found, expected, "{path} {version}");
