@@ -11,7 +11,6 @@ use wincimg_common::untrusted::Untrusted;
 use wincimg_dockerfile::convert::{Conversion, ConversionError, obstacles};
 use wincimg_dockerfile::lint::Severity;
 use wincimg_engine::base_contents::Purpose;
-use wincimg_engine::build::plans;
 use wincimg_engine::plans::PlannedImage;
 
 use super::build::image_name;
@@ -76,8 +75,10 @@ impl Convert {
         };
         let ctx = self.recipe.online(session)?;
         let planned = registry_args::run(async {
-            let planning = plans(&request, Purpose::Layers, None, &ctx);
-            Ok(planning.await?)
+            // All obstacles count, and not only the first that a build would stop at.
+            let mut planned = request.plan(request.downloads(&ctx)?, &ctx).await?;
+            planned.finish(Purpose::Layers, &ctx).await?;
+            Ok(planned)
         });
         let of_repository = repository_name(stages.file());
         let name = self.name.as_deref().or(of_repository.as_deref());

@@ -134,7 +134,7 @@ pub struct PlannedBuild<'r> {
 
 impl BuildRequest {
     /// The files to download, as far as they are pinned or may be locked.
-    pub(crate) fn downloads(&self, ctx: &BuildContext<'_>) -> Result<DownloadSet, BoxError> {
+    pub fn downloads(&self, ctx: &BuildContext<'_>) -> Result<DownloadSet, BoxError> {
         let (lock, again) = (self.design.lock()?, self.noting.clone());
         let store = ctx.downloads.clone();
         Ok(DownloadSet::new(self.downloads, store, lock, again))
@@ -159,7 +159,7 @@ impl BuildRequest {
 
     /// Resolves the bases and makes a plan on each; reports rejected tags. Hosts without a base are
     /// set aside; if no host has one, or all are required, the first of them is the error.
-    pub(crate) async fn plan(
+    pub async fn plan(
         &self,
         downloads: DownloadSet,
         ctx: &BuildContext<'_>,
@@ -223,7 +223,11 @@ impl PlannedBuild<'_> {
 
     /// Fetches downloads, reads the required contents of the bases, and evaluates a Dockerfile on
     /// them.
-    async fn finish(&mut self, purpose: Purpose, ctx: &BuildContext<'_>) -> Result<(), BoxError> {
+    pub async fn finish(
+        &mut self,
+        purpose: Purpose,
+        ctx: &BuildContext<'_>,
+    ) -> Result<(), BoxError> {
         let (images, downloads) = (&mut self.images, &mut self.downloads);
         self.request.finish(images, purpose, downloads, ctx).await
     }
