@@ -17,7 +17,7 @@ use wincimg_registry::{KeyPath, RegistryData, RegistryEdit, UnknownBase};
 use wincimg_windows::version::WindowsVersion;
 
 use super::*;
-use crate::view::View;
+use crate::view::view;
 
 const VERSION: WindowsVersion = WindowsVersion::new(17763, 973);
 
@@ -435,40 +435,13 @@ fn what_a_dockerfile_cannot_hold_is_refused_by_its_text() {
 }
 
 #[test]
-fn a_template_cannot_write_a_value_past_the_helpers() {
-    let labelled = Plan {
-        labels: BTreeMap::from([("team".to_owned(), "web".to_owned())]),
-        ..plan()
-    };
-    let view = View::from_plan(&labelled, &UnknownBase, &mut Vec::new(), &[]).unwrap();
-    for (template, line) in [
-        ("FROM {{base}}", 1),
-        ("\n{{{base}}}", 2),
-        ("{{#each labels}}{{name}}{{/each}}", 1),
-    ] {
-        let mut registry = templates::registry().unwrap();
-        registry
-            .register_template_string("image", template)
-            .unwrap();
-        let error = templates::write(&registry, &view).unwrap_err();
-        assert!(
-            matches!(error, RenderError::Unquoted { line: found } if found == line),
-            "{template}: {error}"
-        );
-    }
-}
-
-#[test]
 fn a_variable_that_no_plan_has_is_an_error_that_names_it() {
-    let plan = plan();
-    let view = View::from_plan(&plan, &UnknownBase, &mut Vec::new(), &[]).unwrap();
+    let view = view(&plan(), &UnknownBase, &mut Vec::new(), &[]).unwrap();
     for template in [
-        "\nFROM {{reference baes}}",
         "\n{{baes}}",
         "\n{{#if baes}}{{/if}}",
         "\n{{#unless baes}}{{/unless}}",
         "\n{{#each baes}}{{/each}}",
-        "\n{{run \"a\" baes}}",
     ] {
         let mut registry = templates::registry().unwrap();
         registry
