@@ -10,7 +10,7 @@ use wincimg_common::diagnose::Diagnose;
 use wincimg_iis::IisSettings;
 use wincimg_layer::DiskSource;
 use wincimg_recipe::{
-    CommandForm, EmbeddedProgram, FileSource, Plan, PlanBase, PlannedCommand, PlannedFile, Recipe,
+    CommandForm, EmbeddedProgram, FileSource, Plan, PlanBase, PlannedCommand, PlannedEntry, Recipe,
     RecipeInputs,
 };
 use wincimg_registry::{KeyPath, RegistryData, RegistryEdit, UnknownBase};
@@ -75,8 +75,10 @@ fn shipped(name: &str, base: PlanBase, values: &[(&str, &str)]) -> Plan {
         .plan(base, VERSION, &settings)
         .unwrap();
     // Only names are used; the folder's files are not read.
-    plan.files
-        .retain(|file| file.source.to_string().starts_with("wincimg"));
+    plan.files.retain(|file| {
+        let source = file.source();
+        source.is_some_and(|source| source.to_string().starts_with("wincimg"))
+    });
     plan
 }
 
@@ -340,11 +342,7 @@ fn the_context_is_laid_out_like_the_drive() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir_all(folder.path().join("site/empty")).unwrap();
     fs::write(folder.path().join("site/index.html"), "hello").unwrap();
-    let file = |source, target: &str| PlannedFile {
-        source,
-        target: target.parse().unwrap(),
-        unpack: None,
-    };
+    let file = |source, target: &str| PlannedEntry::file(target.parse().unwrap(), source);
     let mut plan = plan();
     plan.files = vec![
         file(
