@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use wincimg_layer::{ContentSource, EntryContent, Layer, LayerError, LinkTo, Symlink};
-use wincimg_recipe::{Plan, add_files};
+use wincimg_recipe::{Plan, add_entries};
 use wincimg_windows::base_contents::FileKind;
 
 use super::quote::{self, QuoteError};
@@ -100,7 +100,7 @@ pub(super) fn take_folder_links(
 /// The plan's files in the context.
 pub(super) fn files(plan: &Plan) -> Result<Vec<ContextEntry>, LayerError> {
     let mut layer = Layer::new(0);
-    add_files(&mut layer, &plan.files)?;
+    add_entries(&mut layer, &plan.files)?;
     let entries = layer.drive()?;
     if entries.is_empty() {
         return Ok(Vec::new());

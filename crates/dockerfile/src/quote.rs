@@ -14,7 +14,8 @@ pub(super) const ESCAPE: Escape = Escape::Backtick;
 #[error("{0}")]
 pub struct QuoteError(pub(super) String);
 
-pub(super) fn word(text: &str) -> Result<String, QuoteError> {
+pub(super) fn word(text: impl AsRef<str>) -> Result<String, QuoteError> {
+    let text = text.as_ref();
     check_line(text)?;
     let plain = |c: char| c.is_ascii_alphanumeric() || r"_-./:\+,@%".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
@@ -32,25 +33,25 @@ pub(super) fn word(text: &str) -> Result<String, QuoteError> {
     Ok(quoted)
 }
 
-/// Quotes the name before a `=`.
-pub(super) fn key(text: &str) -> Result<String, QuoteError> {
-    if text.is_empty() || text.contains('=') {
+/// Quotes the name and the value of a variable or a label.
+pub(super) fn pair((name, value): (&String, &String)) -> Result<String, QuoteError> {
+    if name.is_empty() || name.contains('=') {
         return Err(QuoteError(format!(
-            "{text:?} cannot be the name of a variable or a label: it is empty or contains ="
+            "{name:?} cannot be the name of a variable or a label: it is empty or contains ="
         )));
     }
-    word(text)
+    Ok(format!("{}={}", word(name)?, word(value)?))
 }
 
 /// Checks an image for `FROM`, which does not support quotes.
-pub(super) fn reference(text: &str) -> Result<String, QuoteError> {
+pub(super) fn reference(text: String) -> Result<String, QuoteError> {
     let sound = |c: char| c.is_ascii_alphanumeric() || "._-/:@".contains(c);
     if text.is_empty() || !text.chars().all(sound) {
         return Err(QuoteError(format!(
             "invalid reference to a base image: {text:?}"
         )));
     }
-    Ok(text.to_owned())
+    Ok(text)
 }
 
 /// Checks a part of a comment.
@@ -65,7 +66,8 @@ pub(super) fn command(argv: &[String]) -> Result<String, QuoteError> {
 }
 
 /// Writes the array of `ENTRYPOINT`, `CMD` or `SHELL`, which may be a part of a command line.
-pub(super) fn array(words: &[String]) -> Result<String, QuoteError> {
+pub(super) fn array(words: impl AsRef<[String]>) -> Result<String, QuoteError> {
+    let words = words.as_ref();
     match words.iter().find(|word| word.contains('\0')) {
         Some(word) => Err(control(word)),
         None => Ok(exec_form(words)),

@@ -12,7 +12,7 @@ use wincimg_windows::search_path::SearchPathError;
 use super::context::{self, ContextEntry};
 use super::quote::QuoteError;
 use super::templates;
-use super::view::View;
+use super::view::view;
 
 /// A Dockerfile with its build context.
 #[derive(Debug, Clone, Default)]
@@ -76,12 +76,6 @@ pub enum RenderError {
         /// Variable.
         variable: String,
     },
-    /// A template writes a value without a helper.
-    #[error("line {line} of the Dockerfile has a value that the template does not quote")]
-    Unquoted {
-        /// Line, from 1.
-        line: usize,
-    },
     /// A template has invalid syntax.
     #[error("cannot parse a template")]
     Template(#[source] Box<handlebars::TemplateError>),
@@ -107,7 +101,7 @@ pub fn render(plan: &Plan, inside: &dyn BaseContents) -> Result<RenderedDockerfi
     }
     let mut context = context::files(plan)?;
     let links = context::take_folder_links(&mut context)?;
-    let view = View::from_plan(plan, inside, &mut context, &links)?;
+    let view = view(plan, inside, &mut context, &links)?;
     Ok(RenderedDockerfile {
         dockerfile: templates::dockerfile(&view)?,
         context,

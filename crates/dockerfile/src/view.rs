@@ -1,15 +1,12 @@
-//! View of a plan for the templates: commands and lists of words, without decisions. The templates
-//! quote them.
+//! View of a plan for the templates: finished instructions, without decisions. The templates order
+//! and explain them.
 
-use std::borrow::Cow;
-
-use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use wincimg_iis::appcmd::AppcmdCall;
 use wincimg_iis::{IisSettings, appcmd};
 use wincimg_images::shim::{ShimMode, detect};
 use wincimg_recipe::{CommandForm, Plan};
-use wincimg_registry::{RegistryEdit, UnknownBase};
+use wincimg_registry::RegistryEdit;
 use wincimg_windows::access::ICACLS;
 use wincimg_windows::base_contents::BaseContents;
 use wincimg_windows::certificate::TrustedCertificate;
@@ -18,8 +15,8 @@ use wincimg_windows::shutdown;
 
 use super::RenderError;
 use super::context::{ContextEntry, DRIVE, FolderLink};
-use super::quote::QuoteError;
-use super::registry::{REG, RegistryStep, calls, deletes, steps};
+use super::quote::{self, QuoteError};
+use super::registry::{REG, RegistryStep, deletes, steps};
 
 /// Path in Windows.
 const CMD: &str = r"C:\Windows\System32\cmd.exe";
@@ -39,155 +36,75 @@ const LINKS_AT_ONCE: usize = 12;
 /// A program and its arguments.
 type Line = Vec<String>;
 
-#[derive(Debug, Serialize)]
-pub(super) struct View<'a> {
-    name: &'a str,
-    host_build: String,
-    base: String,
-    /// User of the build, if not the base's.
-    build_user: Option<&'static str>,
-    env: Vec<Pair<'a>>,
-    shutdown: Option<Shutdown>,
-    registry: Vec<Registry>,
-    files: Option<Copy>,
-    links: Vec<Line>,
-    iis: Option<Iis>,
-    workdir: Option<String>,
-    access: Vec<Line>,
-    shell: Option<Vec<String>>,
-    /// Each a list of words, or a line in shell form.
-    steps: Vec<Value>,
-    ports: Vec<String>,
-    labels: Vec<Pair<'a>>,
-    user: Option<&'a str>,
-    shim: ShimView,
-    entrypoint: Option<Words<'a>>,
-    cmd: Option<Words<'a>>,
+/// Makes the view of a plan, with links to folders that its context does not contain; .reg files
+/// are added to the context. Its texts are instructions, one per line, or belong in comments.
+pub(super) fn view(
+    plan: &Plan,
+    inside: &dyn BaseContents,
+    context: &mut Vec<ContextEntry>,
+    links: &[FolderLink],
+) -> Result<Value, RenderError> {
+    let has_files = !context.is_empty();
+    let base = &plan.base;
+    let own_user = base.user.as_deref();
+    let is_ordinary = |user: &&str| !user.eq_ignore_ascii_case(ADMINISTRATOR);
+    let build_user = own_user.filter(is_ordinary);
+    let added = plan.path.as_ref().zip(base.path.as_ref());
+    let path = added.map(|(path, own)| ("PATH".to_owned(), path.apply_to(own)));
+    let path = path.iter().map(|(name, value)| (name, value));
+    let timeout = plan.shutdown_timeout;
+    let shutdown: Vec<_> = timeout.into_iter().flat_map(shutdown::edits).collect();
+    let access = plan.access.iter();
+    Ok(json!({
+        "name": quote::comment(&plan.name)?,
+        "host_build": plan.host(),
+        "base": lines("FROM", [format!("{}@{}", base.name, base.digest)], quote::reference)?,
+        "build_user": lines("USER", build_user.map(|_| ADMINISTRATOR), quote::word)?,
+        "env": lines("ENV", plan.env.iter().chain(path), quote::pair)?,
+        "timeout": timeout,
+        "shutdown": changes(None, &shutdown, inside, &mut 0, context)?,
+        "registry": registry(plan, inside, context)?,
+        "files": copy(has_files.then(|| [format!("{DRIVE}/"), "C:/".to_owned()]))?,
+        "links": runs(links.chunks(LINKS_AT_ONCE).map(mklink))?,
+        "iis": plan.iis.as_ref().map(iis).transpose()?,
+        "workdir": lines("WORKDIR", plan.working_dir.iter().map(ToString::to_string), quote::word)?,
+        "access": runs(access.map(|access| line(ICACLS, access.icacls())))?,
+        "shell": lines("SHELL", shell(plan), quote::array)?,
+        "steps": lines("RUN", &plan.steps, |step| match &step.command {
+            CommandForm::Exec(words) => quote::command(words),
+            CommandForm::Shell(text) => quote::shell_line(text),
+        })?,
+        "ports": lines("EXPOSE", &plan.ports, quote::word)?,
+        "labels": lines("LABEL", &plan.labels, quote::pair)?,
+        // The user of the build is not that of the container.
+        "user": lines("USER", plan.user.as_deref().or(build_user), quote::word)?,
+        "shim": shim(plan)?,
+        "entrypoint": lines("ENTRYPOINT", &plan.entrypoint, quote::array)?,
+        "cmd": lines("CMD", &plan.cmd, quote::array)?,
+    }))
 }
 
-#[derive(Debug, Serialize)]
-struct Pair<'a> {
-    name: &'a str,
-    value: Cow<'a, str>,
-}
-
-/// An object, because an empty list would be false in a template.
-#[derive(Debug, Serialize)]
-struct Words<'a> {
-    words: &'a [String],
-}
-
-#[derive(Debug, Serialize)]
-struct Copy {
-    source: String,
-    target: String,
-}
-
-#[derive(Debug, Serialize)]
-struct Shutdown {
-    seconds: String,
-    commands: Vec<Line>,
-}
-
-#[derive(Debug, Serialize)]
-struct Registry {
-    title: Option<&'static str>,
-    deletes: bool,
-    steps: Vec<RegistryView>,
-}
-
-#[derive(Debug, Serialize)]
-struct RegistryView {
-    /// .reg file that the commands import.
-    file: Option<Copy>,
-    commands: Vec<Line>,
-}
-
-#[derive(Debug, Serialize)]
-struct Iis {
-    app_pools: Vec<Line>,
-    sites: Vec<Line>,
-    physical_path: Option<Line>,
-    app_pool_settings: Option<Line>,
-    config: Vec<Line>,
-    removals: Vec<Line>,
-    site: Vec<Line>,
-}
-
-/// Kind of entry point, if it is the shim.
-#[derive(Debug, Default, Serialize)]
-struct ShimView {
-    service: Option<String>,
-    program: bool,
-    pause: bool,
-}
-
-impl<'a> View<'a> {
-    /// Makes the view of a plan, with links to folders that its context does not contain; .reg
-    /// files are added to the context.
-    pub(super) fn from_plan(
-        plan: &'a Plan,
-        inside: &dyn BaseContents,
-        context: &mut Vec<ContextEntry>,
-        links: &[FolderLink],
-    ) -> Result<Self, RenderError> {
-        let has_files = !context.is_empty();
-        let registry = registry(plan, inside, context)?;
-        let base = &plan.base;
-        let own_user = base.user.as_deref();
-        let build_user = own_user.filter(|user| !user.eq_ignore_ascii_case(ADMINISTRATOR));
-        let added = plan.path.as_ref().zip(base.path.as_ref());
-        let path = added.map(|(path, own)| Pair {
-            name: "PATH",
-            value: path.apply_to(own).into(),
-        });
-        Ok(Self {
-            name: &plan.name,
-            host_build: plan.host(),
-            base: format!("{}@{}", base.name, base.digest),
-            build_user: build_user.map(|_| ADMINISTRATOR),
-            env: plan.env.iter().map(Pair::of).chain(path).collect(),
-            shutdown: plan.shutdown_timeout.map(shutdown_view).transpose()?,
-            registry,
-            files: has_files.then(|| Copy {
-                source: format!("{DRIVE}/"),
-                target: "C:/".to_owned(),
-            }),
-            links: links.chunks(LINKS_AT_ONCE).map(mklink).collect(),
-            iis: plan.iis.as_ref().map(iis).transpose()?,
-            workdir: plan.working_dir.as_ref().map(ToString::to_string),
-            access: plan
-                .access
-                .iter()
-                .map(|access| line(ICACLS, access.icacls()))
-                .collect(),
-            shell: shell(plan),
-            steps: plan
-                .steps
-                .iter()
-                .map(|step| match &step.command {
-                    CommandForm::Exec(words) => words.as_slice().into(),
-                    CommandForm::Shell(text) => text.as_str().into(),
-                })
-                .collect(),
-            ports: plan.ports.iter().map(ToString::to_string).collect(),
-            labels: plan.labels.iter().map(Pair::of).collect(),
-            // The user of the build is not that of the container.
-            user: plan.user.as_deref().or(build_user),
-            shim: shim(plan),
-            entrypoint: plan.entrypoint.as_deref().map(|words| Words { words }),
-            cmd: plan.cmd.as_deref().map(|words| Words { words }),
-        })
+/// Instructions with a keyword, one per line.
+fn lines<T>(
+    keyword: &str,
+    items: impl IntoIterator<Item = T>,
+    quote: impl Fn(T) -> Result<String, QuoteError>,
+) -> Result<String, QuoteError> {
+    let mut lines = Vec::new();
+    for item in items {
+        lines.push(format!("{keyword} {}", quote(item)?));
     }
+    Ok(lines.join("\n"))
 }
 
-impl<'a> Pair<'a> {
-    fn of((name, value): (&'a String, &'a String)) -> Self {
-        Self {
-            name,
-            value: value.into(),
-        }
-    }
+/// Commands in exec form.
+fn runs(commands: impl IntoIterator<Item = Line>) -> Result<String, QuoteError> {
+    lines("RUN", commands, |words| quote::command(&words))
+}
+
+/// Copies each source to its target.
+fn copy(paths: impl IntoIterator<Item = [String; 2]>) -> Result<String, QuoteError> {
+    lines("COPY", paths, |paths| quote::paths(&paths))
 }
 
 fn line<T: ToString>(program: &str, arguments: impl IntoIterator<Item = T>) -> Line {
@@ -206,25 +123,12 @@ fn mklink(links: &[FolderLink]) -> Line {
     line(CMD, commands)
 }
 
-fn shutdown_view(seconds: u32) -> Result<Shutdown, RenderError> {
-    let mut commands = Vec::new();
-    for edit in shutdown::edits(seconds) {
-        let calls =
-            calls(&edit, &UnknownBase)?.ok_or_else(|| RenderError::Registry(edit.to_string()))?;
-        commands.extend(calls.into_iter().map(|words| line(REG, words)));
-    }
-    Ok(Shutdown {
-        seconds: seconds.to_string(),
-        commands,
-    })
-}
-
 /// Registry changes by purpose.
 fn registry(
     plan: &Plan,
     inside: &dyn BaseContents,
     context: &mut Vec<ContextEntry>,
-) -> Result<Vec<Registry>, RenderError> {
+) -> Result<Vec<Value>, RenderError> {
     let certificates: Vec<RegistryEdit> = plan
         .certificates
         .iter()
@@ -254,58 +158,46 @@ fn changes(
     inside: &dyn BaseContents,
     files: &mut usize,
     context: &mut Vec<ContextEntry>,
-) -> Result<Registry, RenderError> {
+) -> Result<Value, RenderError> {
     let steps = steps(edits, inside)?;
     let deletes = deletes(&steps);
     let mut views = Vec::with_capacity(steps.len());
     for step in steps {
         views.push(match step {
-            RegistryStep::Call(words) => RegistryView {
-                file: None,
-                commands: vec![line(REG, words)],
-            },
+            RegistryStep::Call(words) => {
+                json!({ "file": "", "commands": runs([line(REG, words)])? })
+            }
             RegistryStep::Import(bytes) => {
                 *files += 1;
                 let name = format!("registry-{files}.reg");
                 let path = format!(r"C:\Windows\Temp\{name}");
-                let file = Copy {
-                    source: name.clone(),
-                    target: format!("C:/Windows/Temp/{name}"),
-                };
+                let file = copy([[name.clone(), path.replace('\\', "/")]])?;
                 context.push(ContextEntry::generated(name, bytes));
-                RegistryView {
-                    file: Some(file),
-                    commands: vec![
-                        line(REG, ["import", &path]),
-                        line(CMD, ["/C", "del", &path]),
-                    ],
-                }
+                let delete = line(CMD, ["/C", "del", &path]);
+                let commands = [line(REG, ["import", &path]), delete];
+                json!({ "file": file, "commands": runs(commands)? })
             }
         });
     }
-    Ok(Registry {
-        title,
-        deletes,
-        steps: views,
-    })
+    Ok(json!({ "title": title, "deletes": deletes, "steps": views }))
 }
 
-fn iis(settings: &IisSettings) -> Result<Iis, RenderError> {
+fn iis(settings: &IisSettings) -> Result<Value, RenderError> {
     let (removals, site) = appcmd::site_config(settings);
-    let run = |words| line(appcmd::PROGRAM, words);
-    Ok(Iis {
-        app_pools: commands(appcmd::app_pools(settings))?,
-        sites: commands(appcmd::sites(settings))?,
-        physical_path: appcmd::physical_path(settings).map(run),
-        app_pool_settings: appcmd::app_pool_settings(settings).map(run),
-        config: commands(appcmd::config(settings))?,
-        removals: commands(vec![AppcmdCall::Try(removals)])?,
-        site: site.into_iter().map(run).collect(),
-    })
+    let app_pool = appcmd::app_pool_settings(settings);
+    Ok(json!({
+        "app_pools": commands(appcmd::app_pools(settings))?,
+        "sites": commands(appcmd::sites(settings))?,
+        "physical_path": commands(appcmd::physical_path(settings).map(AppcmdCall::Run))?,
+        "app_pool_settings": commands(app_pool.map(AppcmdCall::Run))?,
+        "config": commands(appcmd::config(settings))?,
+        "removals": commands([AppcmdCall::Try(removals)])?,
+        "site": commands(site.into_iter().map(AppcmdCall::Run))?,
+    }))
 }
 
 /// Commands that run the calls, in order.
-fn commands(calls: Vec<AppcmdCall>) -> Result<Vec<Line>, RenderError> {
+fn commands(calls: impl IntoIterator<Item = AppcmdCall>) -> Result<String, QuoteError> {
     let mut commands = Vec::new();
     for call in calls {
         match call {
@@ -326,7 +218,7 @@ fn commands(calls: Vec<AppcmdCall>) -> Result<Vec<Line>, RenderError> {
             }
         }
     }
-    Ok(commands)
+    runs(commands)
 }
 
 fn with_appcmd(line: &[String]) -> Vec<&str> {
@@ -335,12 +227,12 @@ fn with_appcmd(line: &[String]) -> Vec<&str> {
 }
 
 /// Checks words that cmd must not split into commands.
-fn by_cmd(words: &[&str]) -> Result<Line, RenderError> {
+fn by_cmd(words: &[&str]) -> Result<Line, QuoteError> {
     let is_divider = |word: &str| matches!(word, "&" | "||");
     let mut own = words.iter().filter(|word| !is_divider(word));
     if let Some(word) = own.find(|word| word.contains(|c| "&|<>^%!\"".contains(c))) {
         let why = format!("cannot pass {word:?} to appcmd: cmd would split it");
-        return Err(QuoteError(why).into());
+        return Err(QuoteError(why));
     }
     Ok(line(CMD, ["/C"].iter().chain(words)))
 }
@@ -355,16 +247,17 @@ fn shell(plan: &Plan) -> Option<Vec<String>> {
     })
 }
 
-fn shim(plan: &Plan) -> ShimView {
+/// Kind of entry point, if it is the shim.
+fn shim(plan: &Plan) -> Result<Value, QuoteError> {
     let entrypoint = plan.entrypoint.as_deref().unwrap_or_default();
     let cmd = plan.cmd.as_deref().unwrap_or_default();
-    let Some(shim) = detect(entrypoint, cmd, &[]) else {
-        return ShimView::default();
-    };
-    let service = shim.settings.and_then(|settings| settings.service);
-    ShimView {
-        service,
-        program: shim.mode == ShimMode::Run,
-        pause: shim.mode == ShimMode::Pause,
-    }
+    let shim = detect(entrypoint, cmd, &[]);
+    let mode = shim.as_ref().map(|shim| shim.mode);
+    let service = shim.and_then(|shim| shim.settings?.service);
+    let service = service.as_deref().map(quote::comment).transpose()?;
+    Ok(json!({
+        "service": service,
+        "program": mode == Some(ShimMode::Run),
+        "pause": mode == Some(ShimMode::Pause),
+    }))
 }

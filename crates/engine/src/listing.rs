@@ -10,7 +10,7 @@ use wincimg_common::digest::{Digest, Hasher, sha256};
 use wincimg_common::files;
 use wincimg_layer::archive::{ArchiveError, Member};
 use wincimg_layer::{ContentSource, EntryContent, Layer, LayerError, Symlink, Whiteout, archive};
-use wincimg_recipe::{FileSource, Instructions, Plan, PlannedContent, add_entries, add_files};
+use wincimg_recipe::{FileSource, Plan, add_entries};
 
 /// Number of bytes of a file to search for a private key.
 const KEY_LIMIT: u64 = 64 * 1024;
@@ -186,17 +186,15 @@ fn digest_of(from: &mut impl Read) -> io::Result<Digest> {
 pub fn secrets(plan: &Plan) -> Result<BTreeSet<String>, LayerError> {
     let mut found = BTreeSet::new();
     let mut rest = Layer::new(0);
-    let steps = plan.instructions.iter().flat_map(Instructions::layers);
-    for entry in steps.flat_map(|step| &step.entries) {
+    for entry in plan.entries_by_layer().flatten() {
         // There may be a hundred thousand members, of which only the names are checked.
-        if let PlannedContent::File(FileSource::Disk(file)) = &entry.content {
+        if let Some(FileSource::Disk(file)) = entry.source() {
             let names = entry.path.components().iter().map(String::as_str);
             found.extend(secret(names, &file.path));
         } else {
             add_entries(&mut rest, slice::from_ref(entry))?;
         }
     }
-    add_files(&mut rest, &plan.files)?;
     found.extend(secrets_of(&rest));
     Ok(found)
 }
@@ -210,16 +208,11 @@ fn secrets_of(layer: &Layer) -> impl Iterator<Item = String> {
 
 /// The files of each layer of a plan.
 fn layers(plan: &Plan) -> Result<Vec<Layer>, LayerError> {
-    let mut layers = Vec::new();
-    for step in plan.instructions.iter().flat_map(Instructions::layers) {
+    let layers = plan.entries_by_layer().map(|entries| {
         let mut layer = Layer::new(0);
-        add_entries(&mut layer, &step.entries)?;
-        layers.push(layer);
-    }
-    let mut own = Layer::new(0);
-    add_files(&mut own, &plan.files)?;
-    layers.push(own);
-    Ok(layers)
+        add_entries(&mut layer, entries).map(|()| layer)
+    });
+    layers.collect()
 }
 
 /// Path of a file that may be a secret by its path in the image; a `.git` folder for all its files.

@@ -500,8 +500,8 @@ fn check_base(plan: &Plan) -> Result<(), Problem> {
 /// Rejects programs of this one in an image for another architecture than theirs.
 fn check_architecture(plan: &Plan, base: &PlannedBase) -> Result<(), Problem> {
     let architecture = &base.image.config().architecture;
-    let embedded = plan.files.iter().find_map(|file| match file.source {
-        FileSource::Embedded(program) => Some(program.name()),
+    let embedded = plan.files.iter().find_map(|file| match file.source() {
+        Some(FileSource::Embedded(program)) => Some(program.name()),
         _ => None,
     });
     match embedded {

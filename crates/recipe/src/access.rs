@@ -8,9 +8,7 @@ use wincimg_windows::access::{Access, AccessAccount, AccountError, Grant, Inheri
 use wincimg_windows::path::ImagePath;
 
 use super::text::{Field, Text};
-use super::{
-    FileSource, Instructions, Plan, PlannedContent, PlannedFile, PlannedLayer, Recipe, RecipeError,
-};
+use super::{FileSource, Instructions, Plan, PlannedContent, PlannedEntry, Recipe, RecipeError};
 
 /// Rights on a file or folder, in addition to its existing ones.
 // Apart from `Access`: layers are the recipe's, and two variables may be the same account.
@@ -70,86 +68,60 @@ impl Plan {
     /// Returns true if rights are granted on something that the base may have: they are added to
     /// those that it has there.
     pub(super) fn grants_on_base(&self) -> bool {
-        let layers: Vec<&PlannedLayer> = self
-            .instructions
-            .iter()
-            .flat_map(Instructions::layers)
-            .collect();
-        let in_layers = layers.iter().enumerate().any(|(number, layer)| {
-            let made = &layers[..=number];
+        let made: Vec<&[PlannedEntry]> = self.entries_by_layer().collect();
+        let layers = self.instructions.iter().flat_map(Instructions::layers);
+        let in_layers = layers.enumerate().any(|(number, layer)| {
             let mut access = layer.access.iter();
-            access.any(|access| self.may_be_of_base(access.path(), made, false))
+            access.any(|access| self.may_be_of_base(access.path(), &made[..=number], None))
         });
+        let folder = self.working_dir.as_ref();
         let mut access = self.access.iter();
-        in_layers || access.any(|access| self.may_be_of_base(&access.path, &layers, true))
+        in_layers || access.any(|access| self.may_be_of_base(&access.path, &made, folder))
     }
 
-    /// Returns true if the base may have something at a path, whatever the layers so far, and with
-    /// `own` the plan's own files, create there.
-    fn may_be_of_base(&self, path: &ImagePath, layers: &[&PlannedLayer], own: bool) -> bool {
-        let entries = || layers.iter().flat_map(|layer| &layer.entries);
+    /// Returns true if the base may have something at a path, whatever the layers so far, and the
+    /// working directory, create there.
+    fn may_be_of_base(
+        &self,
+        path: &ImagePath,
+        layers: &[&[PlannedEntry]],
+        folder: Option<&ImagePath>,
+    ) -> bool {
+        let entries = || layers.iter().copied().flatten();
         let mut created = entries().filter(|entry| entry.content != PlannedContent::Deleted);
-        let is_provided = own && self.provides(path)
+        let is_provided = folder.is_some_and(|it| it.strip_prefix(path).is_some())
             || created.any(|entry| {
                 let inside = path.strip_prefix(&entry.path);
                 entry.path.strip_prefix(path).is_some()
-                    || inside.is_some_and(|inside| match &entry.content {
-                        PlannedContent::File(FileSource::Folder(source)) => {
+                    || inside.is_some_and(|inside| match entry.source() {
+                        Some(FileSource::Folder(source)) => {
                             source.path.join(inside.join("/")).exists()
                         }
-                        PlannedContent::File(FileSource::Unpacked(file)) => file
-                            .unpack
-                            .as_ref()
-                            .is_some_and(|unpack| unpack.provides(&file.source, inside)),
+                        Some(FileSource::Unpacked(file)) => {
+                            file.unpack.provides(&file.source, inside)
+                        }
                         _ => false,
                     })
             });
         if !is_provided {
             return true;
         }
-        let is_file = |source: &FileSource, target: &ImagePath| {
+        let mut sources = entries().filter_map(|entry| Some((entry.source()?, &entry.path)));
+        let is_file = sources.any(|(source, target)| {
             // What an image has there is known too late.
             let may_be_folder = matches!(
                 source,
                 FileSource::Folder(_) | FileSource::Image(_) | FileSource::Unpacked(_)
             );
             is_same(target, path) && !may_be_folder
-        };
-        let mut files = self.files.iter().filter(|file| file.unpack.is_none());
-        let is_own_file = own && files.any(|file| is_file(&file.source, &file.target))
-            || entries().any(|entry| match &entry.content {
-                PlannedContent::File(source) => is_file(source, &entry.path),
-                _ => false,
-            });
-        if is_own_file {
+        });
+        if is_file {
             return false;
         }
-        let is_created = own
-            && self
-                .working_dir
-                .as_ref()
-                .is_some_and(|it| is_same(it, path))
+        let is_created = folder.is_some_and(|it| is_same(it, path))
             || entries()
                 .any(|entry| is_same(&entry.path, path) && entry.content == PlannedContent::Folder);
         path.is_of_windows() || !is_created && !self.base.is_windows_alone()
-    }
-
-    /// Returns true if a path is there because of the plan, whatever its base has.
-    fn provides(&self, path: &ImagePath) -> bool {
-        let is_brought = |file: &PlannedFile| {
-            let inside = path.strip_prefix(&file.target);
-            file.target.strip_prefix(path).is_some()
-                || inside.is_some_and(|inside| match (&file.unpack, &file.source) {
-                    (Some(unpack), source) => unpack.provides(source, inside),
-                    (None, FileSource::Folder(source)) => {
-                        source.path.join(inside.join("/")).exists()
-                    }
-                    _ => false,
-                })
-        };
-        let folder = self.working_dir.as_ref();
-        self.files.iter().any(is_brought)
-            || folder.is_some_and(|it| it.strip_prefix(path).is_some())
     }
 }
 

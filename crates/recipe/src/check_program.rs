@@ -44,11 +44,11 @@ impl Recipe {
         }
         let mut lacking: Vec<(&Path, Vec<String>)> = Vec::new();
         for file in &plan.files {
-            let Some(inside) = program.strip_prefix(&file.target) else {
+            let Some(inside) = program.strip_prefix(&file.path) else {
                 continue;
             };
-            match &file.source {
-                FileSource::Folder(source) if !inside.is_empty() => {
+            match file.source() {
+                Some(FileSource::Folder(source)) if !inside.is_empty() => {
                     match find_program(&source.path, inside) {
                         Ok(()) => return Ok(()),
                         Err(names) => lacking.push((&source.path, names)),
@@ -91,11 +91,11 @@ impl Recipe {
 fn program(plan: &Plan) -> Option<(usize, ImagePath)> {
     let words = plan.entrypoint.as_ref()?;
     let is_shim = plan.files.iter().any(|file| {
-        file.source == FileSource::Embedded(EmbeddedProgram::Shim)
+        file.source() == Some(&FileSource::Embedded(EmbeddedProgram::Shim))
             && words
                 .first()
                 .and_then(|word| word.parse().ok())
-                .is_some_and(|word: ImagePath| word == file.target)
+                .is_some_and(|word: ImagePath| word == file.path)
     });
     let place = if is_shim {
         words.iter().position(|word| word == "--")? + 1

@@ -15,11 +15,9 @@ use wincimg_windows::path::{ImagePath, PathError};
 
 use super::download::PlannedDownload;
 use super::file::FileEntry;
-use super::instructions::{PlannedContent, PlannedEntry};
-use super::plan::PlannedFile;
 use super::source::{EmbeddedProgram, FileSource, ImageFiles};
 use super::text::Text;
-use super::{Recipe, RecipeError, RecipeInputs};
+use super::{PlannedArchive, PlannedEntry, Recipe, RecipeError, RecipeInputs};
 
 /// Destination of a file.
 #[derive(Debug)]
@@ -45,7 +43,7 @@ impl Recipe {
         &self,
         entry: &FileEntry,
         settings: &RecipeInputs<'_>,
-    ) -> Result<PlannedFile, RecipeError> {
+    ) -> Result<PlannedEntry, RecipeError> {
         if let (Some(text), None) = (&entry.sha256, &entry.url) {
             return Err(self.error(text, "sha256 requires url"));
         }
@@ -100,11 +98,15 @@ impl Recipe {
             if let Err(error) = unpack.check(&source) {
                 return Err(self.error(text, error_chain(&error)));
             }
-            return Ok(PlannedFile {
+            let archive = PlannedArchive {
                 source,
+                target: target.clone(),
+                unpack,
+            };
+            return Ok(PlannedEntry::file(
                 target,
-                unpack: Some(unpack),
-            });
+                FileSource::Unpacked(Box::new(archive)),
+            ));
         }
         let target = match (into_folder, own_name) {
             (true, None) if !matches!(source, FileSource::Folder(_)) => {
@@ -118,15 +120,11 @@ impl Recipe {
             }
             _ => target,
         };
-        Ok(PlannedFile {
-            source,
-            target,
-            unpack: None,
-        })
+        Ok(PlannedEntry::file(target, source))
     }
 
     /// Files of another image, which are extracted once it is resolved.
-    fn of_image(&self, entry: &FileEntry, image: &Text) -> Result<PlannedFile, RecipeError> {
+    fn of_image(&self, entry: &FileEntry, image: &Text) -> Result<PlannedEntry, RecipeError> {
         let others = [
             &entry.context,
             &entry.url,
@@ -148,17 +146,17 @@ impl Recipe {
             })?;
         }
         let Target { path, into_folder } = &entry.to.value;
-        Ok(PlannedFile {
-            source: FileSource::Image(Box::new(ImageFiles {
-                image: image.value.clone(),
-                from: from.value.clone(),
-                into_folder: *into_folder,
-                digest: None,
-                entries: None,
-            })),
-            target: path.clone(),
-            unpack: None,
-        })
+        let files = ImageFiles {
+            image: image.value.clone(),
+            from: from.value.clone(),
+            into_folder: *into_folder,
+            digest: None,
+            entries: None,
+        };
+        Ok(PlannedEntry::file(
+            path.clone(),
+            FileSource::Image(Box::new(files)),
+        ))
     }
 
     /// A download, and the file name in its URL.
@@ -299,17 +297,6 @@ impl Recipe {
                 format!("{path:?} leads out of its folder: expected a relative path without .."),
             ))
         }
-    }
-}
-
-/// A file of a layer, or an archive whose entries are.
-pub(super) fn planned_entry(file: PlannedFile) -> PlannedEntry {
-    PlannedEntry {
-        path: file.target.clone(),
-        content: PlannedContent::File(match file.unpack {
-            Some(_) => FileSource::Unpacked(Box::new(file)),
-            None => file.source,
-        }),
     }
 }
 

@@ -121,13 +121,41 @@ impl From<UnpackedContent> for PlannedContent {
 }
 
 impl PlannedEntry {
+    /// A file, or a folder or archive whose entries go to the path.
+    pub fn file(path: ImagePath, source: FileSource) -> Self {
+        let content = PlannedContent::File(source);
+        Self { path, content }
+    }
+
+    /// Its source, if it is a file.
+    pub fn source(&self) -> Option<&FileSource> {
+        match &self.content {
+            PlannedContent::File(source) => Some(source),
+            _ => None,
+        }
+    }
+
     /// Its path and its source, if it is downloaded or of another image.
     fn remote_source(&self) -> Option<(&ImagePath, &FileSource)> {
-        let PlannedContent::File(source) = &self.content else {
-            return None;
-        };
+        let source = self.source()?;
         let is_remote = matches!(source, FileSource::Image(_)) || source.download().is_some();
         is_remote.then_some((&self.path, source))
+    }
+
+    /// Its download, if it has one.
+    pub(super) fn download_mut(&mut self) -> Option<&mut PlannedDownload> {
+        match &mut self.content {
+            PlannedContent::File(source) => source.download_mut(),
+            _ => None,
+        }
+    }
+
+    /// Files of another image, with their target.
+    pub(super) fn image_files_mut(&mut self) -> Option<(&ImagePath, &mut ImageFiles)> {
+        match &mut self.content {
+            PlannedContent::File(FileSource::Image(files)) => Some((&self.path, files)),
+            _ => None,
+        }
     }
 }
 
@@ -154,10 +182,7 @@ impl Instructions {
             let packages = layer.packages.iter_mut();
             let packages = packages.filter_map(|package| package.file.download_mut());
             let entries = layer.entries.iter_mut();
-            packages.chain(entries.filter_map(|entry| match &mut entry.content {
-                PlannedContent::File(source) => source.download_mut(),
-                _ => None,
-            }))
+            packages.chain(entries.filter_map(PlannedEntry::download_mut))
         })
     }
 
@@ -167,15 +192,12 @@ impl Instructions {
     ) -> impl Iterator<Item = (&ImagePath, &mut ImageFiles)> {
         let layers = self.steps.iter_mut().filter_map(|step| step.layer.as_mut());
         let has_any = |layer: &&mut Arc<PlannedLayer>| {
-            let mut contents = layer.entries.iter().map(|entry| &entry.content);
-            contents.any(|content| matches!(content, PlannedContent::File(FileSource::Image(_))))
+            let mut sources = layer.entries.iter().filter_map(PlannedEntry::source);
+            sources.any(|source| matches!(source, FileSource::Image(_)))
         };
         layers.filter(has_any).flat_map(|layer| {
             let entries = Arc::make_mut(layer).entries.iter_mut();
-            entries.filter_map(|entry| match &mut entry.content {
-                PlannedContent::File(FileSource::Image(files)) => Some((&entry.path, &mut **files)),
-                _ => None,
-            })
+            entries.filter_map(PlannedEntry::image_files_mut)
         })
     }
 

@@ -1,4 +1,4 @@
-//! The files of a plan as part of a layer.
+//! The entries of a plan as part of a layer.
 
 use std::sync::Arc;
 
@@ -7,14 +7,9 @@ use wincimg_layer::{ContentSource, Layer, LayerError, LayerPath};
 use wincimg_windows::base_contents::BaseContents;
 use wincimg_windows::path::ImagePath;
 
-use super::{CopiedEntry, FileSource, PlannedContent, PlannedEntry, PlannedFile, UnpackOptions};
+use super::{CopiedEntry, FileSource, PlannedArchive, PlannedContent, PlannedEntry};
 
-/// Adds the files of a plan.
-pub fn add_files(layer: &mut Layer, files: &[PlannedFile]) -> Result<(), LayerError> {
-    files.iter().try_for_each(|file| add_file(layer, file))
-}
-
-/// Adds the entries of one of a plan's layers.
+/// Adds entries of a plan.
 pub fn add_entries(layer: &mut Layer, entries: &[PlannedEntry]) -> Result<(), LayerError> {
     entries.iter().try_for_each(|entry| add_entry(layer, entry))
 }
@@ -36,16 +31,18 @@ pub fn copy_metadata(
 }
 
 fn add_entry(layer: &mut Layer, entry: &PlannedEntry) -> Result<(), LayerError> {
-    if let PlannedContent::File(FileSource::Folder(source)) = &entry.content {
-        return layer.folder_of(source, layer_path(&entry.path)?.as_ref());
-    }
-    if let PlannedContent::File(FileSource::Image(files)) = &entry.content
-        && let Some(entries) = &files.entries
-    {
-        return add_entries(layer, entries);
-    }
-    if let PlannedContent::File(FileSource::Unpacked(file)) = &entry.content {
-        return add_file(layer, file);
+    match entry.source() {
+        Some(FileSource::Folder(source)) => {
+            return layer.folder_of(source, layer_path(&entry.path)?.as_ref());
+        }
+        Some(FileSource::Unpacked(archive)) => return add_unpacked(layer, archive),
+        Some(FileSource::Image(files)) => match &files.entries {
+            Some(entries) => return add_entries(layer, entries),
+            // Before they are extracted, nothing stands for files in the root of the drive.
+            None if entry.path.components().is_empty() => return Ok(()),
+            None => {}
+        },
+        _ => {}
     }
     let path = LayerPath::try_from(&entry.path)?;
     add_content(layer, path, &entry.content)
@@ -65,49 +62,25 @@ fn add_content(
     Ok(())
 }
 
-fn add_file(layer: &mut Layer, file: &PlannedFile) -> Result<(), LayerError> {
-    if let Some(unpack) = &file.unpack {
-        return add_unpacked(layer, file, unpack);
-    }
-    let path = layer_path(&file.target)?;
-    if let FileSource::Image(files) = &file.source
-        && let Some(entries) = &files.entries
-    {
-        return add_entries(layer, entries);
-    }
-    match (&file.source, path) {
-        (FileSource::Folder(source), path) => {
-            layer.folder_of(source, path.as_ref())?;
-        }
-        (source, Some(path)) => layer.file(path, source),
-        // The recipe reader accepts only folders for the root of the drive.
-        (_, None) => {}
-    }
-    Ok(())
-}
-
 /// Adds the entries of an archive.
-fn add_unpacked(
-    layer: &mut Layer,
-    file: &PlannedFile,
-    unpack: &UnpackOptions,
-) -> Result<(), LayerError> {
-    if let FileSource::Download(download) = &file.source
+fn add_unpacked(layer: &mut Layer, archive: &PlannedArchive) -> Result<(), LayerError> {
+    if let FileSource::Download(download) = &archive.source
         && download.content.is_none()
     {
         // Before the download, the archive stands for its entries.
         let name = download.url.rsplit('/').next().unwrap_or_default();
-        let inside = file.target.join(name).unwrap_or(file.target.clone());
+        let inside = archive.target.join(name);
+        let inside = inside.unwrap_or(archive.target.clone());
         if let Some(path) = layer_path(&inside)? {
             layer.file(path, &**download);
         }
         return Ok(());
     }
-    let folder = layer_path(&file.target)?;
+    let folder = layer_path(&archive.target)?;
     if let Some(folder) = &folder {
         layer.directory(folder.clone());
     }
-    for entry in unpack.entries(&file.source)? {
+    for entry in archive.unpack.entries(&archive.source)? {
         let path = match &folder {
             Some(folder) => folder.join(&entry.path)?,
             None => entry.path.parse()?,

@@ -10,7 +10,6 @@ use wincimg_windows::access::AccessChange;
 use wincimg_windows::path::ImagePath;
 
 use super::file::RecipeFile;
-use super::files::planned_entry;
 use super::text::{Field, Text};
 use super::{
     Instructions, Plan, PlannedContent, PlannedEntry, PlannedLayer, PlannedStep, Recipe,
@@ -108,8 +107,7 @@ impl Recipe {
         }
         for entry in &file.files {
             if let Some(layer) = layer_of(&mut layers, entry.layer.as_ref()) {
-                let file = self.planned_file(entry, settings)?;
-                layer.entries.push(planned_entry(file));
+                layer.entries.push(self.planned_file(entry, settings)?);
             }
         }
         for entry in &file.registry {

@@ -24,7 +24,7 @@
 //!     context: Path::new("."),
 //! };
 //! let plan = Recipe::find("pause")?.plan(base, host, &settings)?;
-//! assert_eq!(plan.files[0].target.to_string(), r"C:\wincimg\shim.exe");
+//! assert_eq!(plan.files[0].path.to_string(), r"C:\wincimg\shim.exe");
 //! println!("{plan}");
 //! # Ok::<(), wincimg_recipe::RecipeError>(())
 //! ```
@@ -67,16 +67,16 @@ pub use instruction_values::{
 pub use instructions::{
     CopiedEntry, Instructions, PlannedContent, PlannedEntry, PlannedLayer, PlannedStep,
 };
-pub use layer_files::{add_entries, add_files, copy_metadata};
+pub use layer_files::{add_entries, copy_metadata};
 pub use packages::{LARGEST_TRANSFORM, PlannedPackage, content_of};
 pub use path::{path_blame, path_hint};
-pub use plan::{CommandForm, Plan, PlanBase, PlannedCommand, PlannedFile};
+pub use plan::{CommandForm, Plan, PlanBase, PlannedCommand};
 pub use recipe::{Recipe, RecipeError, RecipeInputs, VariableInfo};
 pub use source::{
     DownloadRequest, DownloadRequests, EmbeddedProgram, FetchedFile, FileSource, ImageFiles,
 };
 pub use toml_error::{TomlError, explain_toml_error};
-pub use unpack::UnpackOptions;
+pub use unpack::{PlannedArchive, UnpackOptions};
 
 #[cfg(test)]
 mod tests;

@@ -13,7 +13,7 @@ use wincimg_oci::document::ContainerConfig;
 use wincimg_registry::{Link, RegistryEdit, Root, hive};
 use wincimg_shim::args::LOG_VARIABLE;
 use wincimg_shim::limit::VARIABLE as STOP_TIMEOUT;
-use wincimg_windows::access::Access;
+use wincimg_windows::access::{Access, AccessChange};
 use wincimg_windows::base_contents::{BaseContents, BaseRequirements};
 use wincimg_windows::certificate::TrustedCertificate;
 use wincimg_windows::path::ImagePath;
@@ -29,14 +29,14 @@ use super::certificates::TrustedCertificates;
 use super::download::PlannedDownload;
 use super::file::{RecipeFile, RunEntry};
 use super::iis::name_pool;
-use super::instructions::{Instructions, PlannedContent};
 use super::packages::HIVES;
 use super::path::is_path;
 use super::runtimes::terms;
 use super::source::{DownloadRequest, DownloadRequests, FileSource, ImageFiles};
 use super::text::{Field, Text, Texts, plain};
-use super::unpack::UnpackOptions;
-use super::{Recipe, RecipeError, RecipeInputs};
+use super::{
+    Instructions, PlannedArchive, PlannedEntry, PlannedLayer, Recipe, RecipeError, RecipeInputs,
+};
 
 /// Everything about an image to be made. Equal plans make equal images.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -54,7 +54,8 @@ pub struct Plan {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub looks_inside: bool,
     /// Files put into it; no two may be the same file.
-    pub files: Vec<PlannedFile>,
+    #[serde(serialize_with = "as_files")]
+    pub files: Vec<PlannedEntry>,
     /// Registry changes, in order, except for those that other fields imply.
     pub registry: Vec<RegistryEdit>,
     /// Variables added to the base's environment.
@@ -151,16 +152,29 @@ fn as_os_version<S: serde::Serializer>(
         .serialize(serializer)
 }
 
-/// A file or folder to add to the image.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct PlannedFile {
-    /// Source.
-    pub source: FileSource,
-    /// Its path in the image; a folder's content goes into it.
-    pub target: ImagePath,
-    /// Options for unpacking, if it is an archive to unpack.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub unpack: Option<UnpackOptions>,
+/// As in recipes, where an archive is a file with options.
+fn as_files<S: serde::Serializer>(
+    files: &[PlannedEntry],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    #[serde(untagged)]
+    enum File<'f> {
+        Archive(&'f PlannedArchive),
+        Other {
+            source: &'f FileSource,
+            target: &'f ImagePath,
+        },
+    }
+    serializer.collect_seq(files.iter().filter_map(|file| {
+        Some(match file.source()? {
+            FileSource::Unpacked(archive) => File::Archive(archive),
+            source => File::Other {
+                source,
+                target: &file.path,
+            },
+        })
+    }))
 }
 
 /// A command that requires Windows.
@@ -195,15 +209,26 @@ impl Plan {
         for_other == *other
     }
 
-    /// All registry changes, including those that other fields imply, for a base with this content.
-    pub fn registry_edits(
-        &self,
-        inside: &dyn BaseContents,
-    ) -> Result<Vec<RegistryEdit>, SearchPathError> {
+    /// The layer of its fields, above those of its instructions, for a base with this content; its
+    /// settings of IIS are not included.
+    pub fn own_layer(&self, inside: &dyn BaseContents) -> Result<PlannedLayer, SearchPathError> {
         let path = self.path.as_ref().map(|path| path.edit(inside));
-        let mut edits = self.edits_on_any_base();
-        edits.extend(path.transpose()?);
-        Ok(edits)
+        let mut registry = self.edits_on_any_base();
+        registry.extend(path.transpose()?);
+        let access = self.access.iter().cloned();
+        Ok(PlannedLayer {
+            entries: self.files.clone(),
+            registry,
+            access: access.map(AccessChange::Grant).collect(),
+            ..PlannedLayer::default()
+        })
+    }
+
+    /// The entries of each layer, in order: those of its instructions, then its files.
+    pub fn entries_by_layer(&self) -> impl Iterator<Item = &[PlannedEntry]> {
+        let layers = self.instructions.iter().flat_map(Instructions::layers);
+        let entries = layers.map(|layer| layer.entries.as_slice());
+        entries.chain([self.files.as_slice()])
     }
 
     fn edits_on_any_base(&self) -> Vec<RegistryEdit> {
@@ -228,16 +253,11 @@ impl Plan {
     /// The downloads of its files; `place` is the file that names them.
     pub fn download_requests(&self, place: &str) -> DownloadRequests {
         let mut wants = DownloadRequests::new();
-        let own = self.files.iter().map(|file| (&file.source, &file.target));
         let layers = self.instructions.iter().flat_map(Instructions::layers);
         let entries = layers.flat_map(|layer| &layer.entries);
-        let files = entries.filter_map(|entry| match &entry.content {
-            PlannedContent::File(source) => Some((source, &entry.path)),
-            _ => None,
-        });
-        let files = own.chain(files).map(|(source, target)| {
-            let name = target.components().last().cloned();
-            (source, name.unwrap_or_default())
+        let files = self.files.iter().chain(entries).filter_map(|entry| {
+            let name = entry.path.components().last().cloned();
+            Some((entry.source()?, name.unwrap_or_default()))
         });
         let packages = self.packages();
         let packages = packages.map(|it| (&it.file, it.options.file_name.clone()));
@@ -258,31 +278,17 @@ impl Plan {
 
     /// The downloads of its files.
     pub fn downloads_mut(&mut self) -> impl Iterator<Item = &mut PlannedDownload> {
-        let own = self
-            .files
-            .iter_mut()
-            .filter_map(|file| file.source.download_mut());
-        own.chain(
-            self.instructions
-                .iter_mut()
-                .flat_map(Instructions::downloads_mut),
-        )
+        let own = self.files.iter_mut().filter_map(PlannedEntry::download_mut);
+        let instructions = self.instructions.iter_mut();
+        own.chain(instructions.flat_map(Instructions::downloads_mut))
     }
 
     /// Files of other images, each with its target.
     pub fn image_files_mut(&mut self) -> impl Iterator<Item = (&ImagePath, &mut ImageFiles)> {
-        let own = self
-            .files
-            .iter_mut()
-            .filter_map(|file| match &mut file.source {
-                FileSource::Image(files) => Some((&file.target, &mut **files)),
-                _ => None,
-            });
-        own.chain(
-            self.instructions
-                .iter_mut()
-                .flat_map(Instructions::image_files_mut),
-        )
+        let own = self.files.iter_mut();
+        let own = own.filter_map(PlannedEntry::image_files_mut);
+        let instructions = self.instructions.iter_mut();
+        own.chain(instructions.flat_map(Instructions::image_files_mut))
     }
 
     /// The content of the base that the build requires.
@@ -362,16 +368,6 @@ pub(super) fn assignments<'a>(
     pairs.map(|(name, value)| format!("{name}={value}"))
 }
 
-impl fmt::Display for PlannedFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} from {}", self.target, self.source)?;
-        match &self.unpack {
-            Some(unpack) => write!(f, ", {unpack}"),
-            None => Ok(()),
-        }
-    }
-}
-
 impl fmt::Display for Plan {
     /// One fact per line; fields that only the base sets are omitted.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -394,7 +390,15 @@ impl Plan {
         ];
         all.extend(facts("onbuild", &self.base.on_build));
         all.extend(self.instructions.iter().flat_map(Instructions::facts));
-        all.extend(facts("file", &self.files));
+        let files = self.files.iter().filter_map(|file| {
+            let source = file.source()?;
+            let line = format!("{} from {source}", file.path);
+            Some(match source {
+                FileSource::Unpacked(archive) => format!("{line}, {}", archive.unpack),
+                _ => line,
+            })
+        });
+        all.extend(facts("file", files));
         all.extend(facts("certificate", &self.certificates));
         all.extend(facts("access", &self.access));
         all.extend(facts("service", &self.services));

@@ -12,7 +12,7 @@ use wincimg_layer::DiskSource;
 use wincimg_layer::archive::{Archive, ArchiveError, ArchiveLocation, Archives, Member};
 use wincimg_msi::SetupProgram;
 
-use super::{PlannedDownload, PlannedEntry, PlannedFile};
+use super::{PlannedArchive, PlannedDownload, PlannedEntry};
 
 /// Source of a file's bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -38,7 +38,7 @@ pub enum FileSource {
     /// Files of another image; boxed for its size.
     Image(Box<ImageFiles>),
     /// The entries of an archive; boxed for its size.
-    Unpacked(Box<PlannedFile>),
+    Unpacked(Box<PlannedArchive>),
     /// A program built into wincimg.
     Embedded(EmbeddedProgram),
 }

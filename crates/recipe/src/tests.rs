@@ -316,12 +316,12 @@ fn files_come_from_the_recipes_folder_the_context_or_the_recipe_itself() {
     let targets: Vec<String> = plan
         .files
         .iter()
-        .map(|file| file.target.to_string())
+        .map(|file| file.path.to_string())
         .collect();
     assert_eq!(targets, [r"C:\app\lib.rs", r"C:\site", r"C:\hello.txt"]);
     assert_eq!(
-        plan.files[2].source,
-        FileSource::Text("hello 10.0.17763.973".to_owned())
+        plan.files[2].source(),
+        Some(&FileSource::Text("hello 10.0.17763.973".to_owned()))
     );
 }
 

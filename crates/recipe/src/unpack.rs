@@ -6,12 +6,23 @@ use serde::Serialize;
 use wincimg_layer::archive::{
     ArchiveError, ArchiveFormat, Archives, UnpackSelection, UnpackedEntry,
 };
-use wincimg_windows::path::fold;
+use wincimg_windows::path::{ImagePath, fold};
 
 use super::file::FileEntry;
 use super::source::FileSource;
 use super::text::Text;
 use super::{Recipe, RecipeError};
+
+/// An archive to unpack.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PlannedArchive {
+    /// Source.
+    pub source: FileSource,
+    /// The folder in the image that its entries go into.
+    pub target: ImagePath,
+    /// Options for unpacking.
+    pub unpack: UnpackOptions,
+}
 
 /// Options for unpacking an archive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -14,8 +14,8 @@ use wincimg_layer::{DiskSource, EntryContent, Layer, Symlink};
 use wincimg_msi::TransformPlace;
 use wincimg_oci::store::LOCAL_SCHEMES;
 use wincimg_recipe::{
-    FetchedFile, FileSource, PlannedContent, PlannedDownload, PlannedEntry, PlannedFile,
-    PlannedPackage, add_files, utf16_with_mark,
+    FetchedFile, FileSource, PlannedContent, PlannedDownload, PlannedEntry, PlannedPackage,
+    add_entries, utf16_with_mark,
 };
 use wincimg_windows::path::{ImagePath, fold};
 
@@ -103,15 +103,12 @@ impl<'a> RecipeFolder<'a> {
         let mut path = self.folder.clone();
         path.extend(&whole.from);
         let mut layer = Layer::new(0);
-        let file = PlannedFile {
-            source: FileSource::Folder(DiskSource {
-                top: self.folder.as_path().into(),
-                path: path.into(),
-            }),
-            target: image_path(&whole.to)?,
-            unpack: None,
-        };
-        add_files(&mut layer, &[file]).ok()?;
+        let source = FileSource::Folder(DiskSource {
+            top: self.folder.as_path().into(),
+            path: path.into(),
+        });
+        let entry = PlannedEntry::file(image_path(&whole.to)?, source);
+        add_entries(&mut layer, &[entry]).ok()?;
         Some(by_path(&layer))
     }
 }

@@ -7,7 +7,7 @@ use wincimg_oci::document::ManifestFormat;
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::ReferenceError;
 use wincimg_oci::store::Location;
-use wincimg_recipe::{FileSource, PlannedFile};
+use wincimg_recipe::{FileSource, PlannedEntry};
 
 use crate::publication::Publication;
 
@@ -75,8 +75,8 @@ impl Destination {
 
 /// The folder that goes into an image and would also contain the output, so that each image would
 /// contain the one before. Files excluded by `.dockerignore` do not count.
-fn folder_around<'a>(output: &Path, file: &'a PlannedFile) -> Option<&'a Path> {
-    let FileSource::Folder(source) = &file.source else {
+fn folder_around<'a>(output: &Path, file: &'a PlannedEntry) -> Option<&'a Path> {
+    let Some(FileSource::Folder(source)) = file.source() else {
         return None;
     };
     let folder = &*source.path;

@@ -365,21 +365,20 @@ mod tests {
     use std::path::{Path, PathBuf};
 
     use wincimg_layer::DiskSource;
-    use wincimg_recipe::{FileSource, PlannedFile};
+    use wincimg_recipe::{FileSource, PlannedEntry};
 
     use super::*;
 
     fn plan_in(folder: &str) -> Plan {
         let path = PathBuf::from(folder).join("app.exe");
         Plan {
-            files: vec![PlannedFile {
-                source: FileSource::Disk(DiskSource {
+            files: vec![PlannedEntry::file(
+                r"C:\app\app.exe".parse().unwrap(),
+                FileSource::Disk(DiskSource {
                     top: Path::new(folder).into(),
                     path: path.into(),
                 }),
-                target: r"C:\app\app.exe".parse().unwrap(),
-                unpack: None,
-            }],
+            )],
             ..Plan::default()
         }
     }

@@ -2,16 +2,14 @@
 
 use std::sync::Arc;
 
-use wincimg_layer::{BaseOverlay, Layer, LayerError, LayerPart, LayerPath, MaskedBase};
+use wincimg_iis::IisSettings;
+use wincimg_layer::{BaseOverlay, Layer, LayerError, LayerPart, MaskedBase};
 use wincimg_oci::document::{Image, ManifestFormat, Platform};
 use wincimg_recipe::{
-    Instructions, Plan, PlannedContent, PlannedLayer, add_entries, add_files, copy_metadata,
+    Instructions, Plan, PlannedContent, PlannedEntry, PlannedLayer, add_entries, copy_metadata,
 };
 use wincimg_registry::hive::{FileTime, empty_hive, layer_hives, required_hives, unchanged_hives};
-use wincimg_registry::{
-    BaseKey, BaseKeys, BaseReadError, KeyPath, Presence, RegistryEdit, UnknownBase,
-};
-use wincimg_windows::access::AccessChange;
+use wincimg_registry::{BaseKey, BaseKeys, BaseReadError, KeyPath, Presence, UnknownBase};
 use wincimg_windows::base_contents::{BaseContents, BaseFile, FileKind};
 use wincimg_windows::path::ImagePath;
 
@@ -41,42 +39,31 @@ pub(super) fn check_describable(plan: &Plan) -> Result<(), DirectError> {
             &UnknownBase
         },
     };
-    let mut plan = plan.clone();
-    // Rights on folders of the base are checked when it is known.
+    // What depends on the contents of the base is checked with them.
     let is_read_first = plan.base_requirements().files;
+    let mut plan = plan.clone();
+    plan.path = None;
+    let checkable = |mut step: PlannedLayer| {
+        if is_read_first {
+            step.access.clear();
+        }
+        if !required_hives(&step.registry).is_empty() {
+            step.registry.clear();
+        }
+        step
+    };
     let mut below = BaseOverlay::over(base.inside);
     for step in plan.instructions.iter().flat_map(Instructions::layers) {
-        let step = PlannedLayer {
-            access: if is_read_first {
-                Vec::new()
-            } else {
-                step.access.clone()
-            },
-            registry: if required_hives(&step.registry).is_empty() {
-                step.registry.clone()
-            } else {
-                Vec::new()
-            },
-            ..step.clone()
-        };
-        let layer = describe_step(&step, &below, 0)?;
+        let layer = describe_step(&checkable(step.clone()), None, &below, 0)?;
         layer.drive()?;
         below.lay(&Arc::new(layer))?;
-    }
-    if is_read_first {
-        plan.access.clear();
     }
     // A file that is not downloaded yet cannot be merged with.
     if plan.downloads_mut().any(|file| file.content.is_none()) {
         plan.iis = None;
     }
-    let mut layer = describe_files(&plan, base.image, &below, 0)?;
-    // The rest depends on the contents of the base, and is checked with them.
-    if plan.base_requirements().hives.is_empty() {
-        let edits = plan.registry_edits(base.inside)?;
-        add_hives(&mut layer, &edits, base.inside, 0)?;
-    }
-    layer.drive()?;
+    let own = checkable(own_layer(&plan, base.image, &below)?);
+    describe_step(&own, plan.iis.as_ref(), &below, 0)?.drive()?;
     Ok(())
 }
 
@@ -94,7 +81,7 @@ pub(super) fn describe_steps(
     let mut described = Vec::new();
     for step in plan.instructions.iter().flat_map(|all| &all.steps) {
         let layer = match &step.layer {
-            Some(layer) => Some(Arc::new(describe_step(layer, &below, timestamp)?)),
+            Some(layer) => Some(Arc::new(describe_step(layer, None, &below, timestamp)?)),
             None => None,
         };
         if let Some(layer) = &layer {
@@ -166,57 +153,38 @@ fn describe_own<'p>(
     below: &BaseOverlay<'_>,
     timestamp: u64,
 ) -> Result<Vec<LayerPart<'p>>, DirectError> {
-    let mut layer = describe_files(plan, image, below, timestamp)?;
-    let edits = plan.registry_edits(below)?;
-    add_hives(&mut layer, &edits, below, timestamp)?;
+    let own = own_layer(plan, image, below)?;
+    let layer = describe_step(&own, plan.iis.as_ref(), below, timestamp)?;
     if is_bottom(plan, image) {
         return Ok(vec![(None, layer)]);
     }
-    let places = plan.files.iter().map(|file| &file.target);
+    let places = plan.files.iter().map(|file| &file.path);
     Ok(layer.split(places, MIN_LAYER_SIZE)?)
 }
 
-fn add_hives(
-    layer: &mut Layer,
-    edits: &[RegistryEdit],
-    inside: &dyn BaseContents,
-    timestamp: u64,
-) -> Result<(), DirectError> {
-    for hive in layer_hives(edits, inside, file_time(timestamp))? {
-        let name = hive.name.parse().map_err(LayerError::Path)?;
-        layer.hive(name, hive.bytes);
-    }
-    Ok(())
+/// The layer of a plan's own files and registry changes, with the working directory.
+fn own_layer(
+    plan: &Plan,
+    image: &Image,
+    below: &BaseOverlay<'_>,
+) -> Result<PlannedLayer, DirectError> {
+    let mut own = plan.own_layer(below)?;
+    let folder = working_dir_to_make(plan, image, below)?;
+    own.entries.extend(folder.map(|folder| PlannedEntry {
+        path: folder.clone(),
+        content: PlannedContent::Folder,
+    }));
+    Ok(own)
 }
 
 fn file_time(timestamp: u64) -> FileTime {
     FileTime::from_unix_seconds(i64::try_from(timestamp).unwrap_or(i64::MAX))
 }
 
-fn describe_files(
-    plan: &Plan,
-    image: &Image,
-    below: &BaseOverlay<'_>,
-    timestamp: u64,
-) -> Result<Layer, DirectError> {
-    let mut layer = Layer::new(timestamp);
-    add_files(&mut layer, &plan.files)?;
-    if let Some(folder) = working_dir_to_make(plan, image, below)? {
-        layer.directory(LayerPath::try_from(folder).map_err(LayerError::Path)?);
-    }
-    if let Some(settings) = &plan.iis {
-        iis::configure(&mut layer, settings, below)?;
-    }
-    let grants = plan.access.iter().cloned();
-    let access: Vec<_> = grants.map(AccessChange::Grant).collect();
-    layer.copy_up(&access, below, &[])?;
-    fit(&mut layer, &access, below)?;
-    Ok(layer)
-}
-
-/// Description of the layer of one Dockerfile instruction, above those before.
+/// Description of a layer, above those before; with settings of a site on IIS, its `web.config`.
 fn describe_step(
     step: &PlannedLayer,
+    site: Option<&IisSettings>,
     below: &BaseOverlay<'_>,
     timestamp: u64,
 ) -> Result<Layer, DirectError> {
@@ -226,29 +194,25 @@ fn describe_step(
     if let Some(owner) = &step.owner {
         layer.set_owner(owner.sid());
     }
+    if let Some(site) = site {
+        iis::configure(&mut layer, site, below)?;
+    }
     layer.copy_up(&step.access, below, &step.anew)?;
     let inside = &MaskedBase {
         inside: below,
         gone: &step.anew,
     };
     iis::configure_server(&mut layer, &step.iis, inside)?;
-    fit(&mut layer, &step.access, inside)?;
-    add_hives(&mut layer, &step.registry, inside, timestamp)?;
-    Ok(layer)
-}
-
-/// Fits the files to those of the base, and changes the rights on them.
-fn fit(
-    layer: &mut Layer,
-    access: &[AccessChange],
-    inside: &dyn BaseContents,
-) -> Result<(), DirectError> {
     layer.fit_to_base(inside)?;
-    if !access.is_empty() {
-        layer.change_access(access, inside)?;
+    if !step.access.is_empty() {
+        layer.change_access(&step.access, inside)?;
         layer.fit_to_base(inside)?;
     }
-    Ok(())
+    for hive in layer_hives(&step.registry, inside, file_time(timestamp))? {
+        let name = hive.name.parse().map_err(LayerError::Path)?;
+        layer.hive(name, hive.bytes);
+    }
+    Ok(layer)
 }
 
 /// Returns true if the lowest layer of a plan is the lowest of its image.

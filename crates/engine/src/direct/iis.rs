@@ -8,7 +8,7 @@ use wincimg_iis::config::{ConfigEdit, ConfigLocation, EditError, Schema, Server}
 use wincimg_iis::web_config::merge;
 use wincimg_iis::{IisSettings, schema_files, server_config};
 use wincimg_layer::{ContentSource, Layer, LayerError, LayerPath};
-use wincimg_recipe::{Instructions, Plan};
+use wincimg_recipe::Plan;
 use wincimg_registry::Presence;
 use wincimg_windows::base_contents::BaseContents;
 use wincimg_windows::path::ImagePath;
@@ -27,11 +27,8 @@ pub(super) fn check_contents_known(
     let Some(file) = server_config().filter(|_| plan.changes_server()) else {
         return Ok(());
     };
-    let layers = plan.instructions.iter().flat_map(Instructions::layers);
-    let mut made = layers.flat_map(|layer| &layer.entries);
-    let is_ours = plan.files.iter().any(|planned| planned.target == file)
-        || made.any(|entry| entry.path == file);
-    if is_ours {
+    let mut made = plan.entries_by_layer().flatten();
+    if made.any(|entry| entry.path == file) {
         return Ok(());
     }
     let base = &plan.base.name;
@@ -223,7 +220,7 @@ fn content(source: &ContentSource, path: &LayerPath) -> Result<(Vec<u8>, String)
 
 #[cfg(test)]
 mod tests {
-    use wincimg_recipe::{PlanBase, Recipe, RecipeInputs, add_files};
+    use wincimg_recipe::{PlanBase, Recipe, RecipeInputs, add_entries};
     use wincimg_registry::{BaseKey, BaseKeys, BaseReadError, KeyPath, UnknownBase};
     use wincimg_testkit::iis::{SCHEMA, SERVER};
     use wincimg_windows::base_contents::{BaseFile, FileDigest, FileKind};
@@ -299,7 +296,7 @@ mod tests {
     /// The files of the layer.
     fn layer(plan: &Plan, inside: &dyn BaseContents) -> Result<Layer, DirectError> {
         let mut layer = Layer::new(0);
-        add_files(&mut layer, &plan.files)?;
+        add_entries(&mut layer, &plan.files)?;
         configure(&mut layer, plan.iis.as_ref().unwrap(), inside)?;
         Ok(layer)
     }

@@ -89,7 +89,7 @@ fn files_of_all_forms_are_read_and_each_certificate_counts_once() {
     );
     let line = format!("certificate {}\n", shown[2]);
     assert!(made.to_string().contains(&line), "{made}");
-    assert_eq!(made.registry_edits(&UnknownBase).unwrap().len(), 3);
+    assert_eq!(made.own_layer(&UnknownBase).unwrap().registry.len(), 3);
     assert_eq!(made.warnings.len(), 1, "{:?}", made.warnings);
     let other = plan(
         files,

@@ -28,8 +28,9 @@ values = { ServiceSidType = 1 }
     assert!(services(text).contains(line), "{}", services(text));
     let edits: Vec<String> = plan(text)
         .unwrap()
-        .registry_edits(&UnknownBase)
+        .own_layer(&UnknownBase)
         .unwrap()
+        .registry
         .iter()
         .map(ToString::to_string)
         .collect();

@@ -14,11 +14,12 @@ use proptest::sample::select;
 use wincimg_common::progress::{Progress as _, Silent};
 use wincimg_layer::{LayerReader, Limits, TarEntryKind, WriteOptions};
 use wincimg_oci::document::{ContainerConfig, Image, ManifestFormat, Platform};
-use wincimg_recipe::{FileSource, PlanBase, PlannedEntry, PlannedStep};
+use wincimg_recipe::{FileSource, PlanBase, PlannedStep};
 use wincimg_registry::security::{SecurityDescriptor, Sid, ace_flags};
-use wincimg_registry::{RegistryData, UnknownBase};
+use wincimg_registry::{RegistryData, RegistryEdit, UnknownBase};
 use wincimg_windows::access::{
-    Access, AccessAccount, AccessEdit, AccountRights, DescriptorEdit, Grant, Inherit, Rights,
+    Access, AccessAccount, AccessChange, AccessEdit, AccountRights, DescriptorEdit, Grant, Inherit,
+    Rights,
 };
 use wincimg_windows::version::WindowsVersion;
 
