@@ -75,8 +75,7 @@ impl PodTemplate {
     /// Operating system that it requests.
     pub fn system(&self) -> System {
         let says = match self.os_name.as_deref() {
-            Some("windows") => System::Windows,
-            Some(_) => System::Other,
+            Some(name) => System::named(name),
             None => self.scheduling.system(),
         };
         match says {
@@ -84,6 +83,13 @@ impl PodTemplate {
             System::Unsaid if self.is_unmistakably_windows() => System::Windows,
             says => says,
         }
+    }
+
+    /// Values that decide where its pods land, and its images.
+    pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
+        let images = self.containers.iter().map(|container| &container.image);
+        let texts = images.chain(&self.os_name).chain(&self.runtime_class);
+        texts.map(String::as_str).chain(self.scheduling.values())
     }
 
     fn is_unmistakably_windows(&self) -> bool {
