@@ -119,18 +119,6 @@ impl PodTemplate {
         }
     }
 
-    /// The missing runtime class that may be one for Hyper-V isolation of a container that would
-    /// get process isolation here.
-    pub(crate) fn class_may_isolate(
-        &self,
-        isolation: Isolation,
-        runtime: ContainerRuntime,
-    ) -> Option<&str> {
-        let is_open =
-            isolation == Isolation::Process && matches!(runtime, ContainerRuntime::Containerd(_));
-        self.missing_class().filter(|_| is_open)
-    }
-
     /// Name of its runtime class if that is not in the input.
     pub(crate) fn missing_class(&self) -> Option<&str> {
         self.runtime_class
