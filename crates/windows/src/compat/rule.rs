@@ -58,6 +58,10 @@ pub enum Concern {
     FilteredAtPull,
     /// The image is for another system.
     NotWindows,
+    /// The index lists an image that is not there.
+    MissingManifest,
+    /// The index states another platform than the image.
+    ContradictingEntry,
     /// Host process containers require containerd 1.6 or newer.
     HostProcessUnsupported,
     /// A container of the workload has no image.
@@ -66,6 +70,8 @@ pub enum Concern {
     NoHostSelected,
     /// Nothing keeps the workload off nodes that do not run Windows.
     NoWindowsSelector,
+    /// Nothing keeps workloads for Linux off nodes that run Windows.
+    NoLinuxSelector,
     /// The image is based on a release without further updates.
     EndOfSupport,
     /// The kubelet may time out before the image is pulled.
@@ -152,14 +158,17 @@ impl CompatRule {
 
 impl Concern {
     /// All variants.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 14] = [
         Self::NoMatchingPlatform,
         Self::FilteredAtPull,
         Self::NotWindows,
+        Self::MissingManifest,
+        Self::ContradictingEntry,
         Self::HostProcessUnsupported,
         Self::NoImage,
         Self::NoHostSelected,
         Self::NoWindowsSelector,
+        Self::NoLinuxSelector,
         Self::EndOfSupport,
         Self::PullDeadline,
         Self::GracePeriod,
@@ -172,10 +181,13 @@ impl Concern {
             Self::NoMatchingPlatform => "no-matching-platform",
             Self::FilteredAtPull => "filtered-at-pull",
             Self::NotWindows => "not-windows",
+            Self::MissingManifest => "missing-manifest",
+            Self::ContradictingEntry => "contradicting-entry",
             Self::HostProcessUnsupported => "host-process-unsupported",
             Self::NoImage => "no-image",
             Self::NoHostSelected => "no-host-selected",
             Self::NoWindowsSelector => "no-windows-selector",
+            Self::NoLinuxSelector => "no-linux-selector",
             Self::EndOfSupport => "end-of-support",
             Self::PullDeadline => "pull-deadline",
             Self::GracePeriod => "grace-period",
@@ -189,10 +201,13 @@ impl Concern {
             Self::NoMatchingPlatform
             | Self::FilteredAtPull
             | Self::NotWindows
+            | Self::MissingManifest
             | Self::HostProcessUnsupported => VerdictOutcome::Incompatible,
-            Self::NoImage
+            Self::ContradictingEntry
+            | Self::NoImage
             | Self::NoHostSelected
             | Self::NoWindowsSelector
+            | Self::NoLinuxSelector
             | Self::EndOfSupport
             | Self::PullDeadline
             | Self::GracePeriod
