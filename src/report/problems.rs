@@ -125,10 +125,12 @@ impl<'a> ProblemCollector<'a> {
 }
 
 impl ReportProblem<'_> {
-    /// The images; without any, the workloads.
+    /// The images; without any, the workloads, which are not listed if they are for Linux.
     pub(super) fn subject(&self) -> String {
         let images = self.images.iter();
-        if self.images.is_empty() {
+        if self.images.is_empty() && self.workloads.is_empty() {
+            "workloads for Linux".to_owned()
+        } else if self.images.is_empty() {
             self.format_workloads()
         } else {
             in_words(images.map(|&image| self.rollout.images[image].label()))

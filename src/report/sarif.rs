@@ -228,6 +228,9 @@ fn of_workload(
 
 /// A problem of an image without a workload.
 fn of_problem(rollout: &Rollout, problem: &ReportProblem<'_>, strict: bool) -> Vec<Result> {
+    if problem.images.is_empty() {
+        return vec![of_image(&problem.subject(), problem, strict)];
+    }
     let images = problem.images.iter();
     images
         .map(|&image| of_image(&rollout.images[image].label(), problem, strict))

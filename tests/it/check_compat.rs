@@ -394,3 +394,25 @@ fn images_that_lack_the_months_update_are_named_and_nothing_else_changes() {
     let text = checked("markdown", "2027-01-01");
     assert!(text.contains("at least 1 month behind"), "{text}");
 }
+
+#[test]
+fn a_kustomization_is_said_to_be_built_first() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(
+        folder.path().join("kustomization.yaml"),
+        "resources: [pod.yaml]\n",
+    )
+    .unwrap();
+    let pod = "kind: Pod\nmetadata: {name: p}\nspec: {os: {name: windows}, containers: [{image: a/b:1}]}\n";
+    std::fs::write(folder.path().join("pod.yaml"), pod).unwrap();
+    let build = format!(
+        "kubectl kustomize {} | wincimg check-compat -f -",
+        folder.path().display()
+    );
+    Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
+        .args(["check-compat", "--offline", "--host-build", "20348.1", "-f"])
+        .arg(folder.path())
+        .assert()
+        .code(1)
+        .stderr(contains(build));
+}

@@ -12,6 +12,7 @@ use wincimg_oci::document::ManifestFormat;
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::Sink;
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::fake_registry::FakeRegistry;
 use wincimg_testkit::proxy::{FaultProxy, ProxyFault, reads_blob};
 use wincimg_testkit::windows_base::{StandIn, put_index};
 
@@ -426,4 +427,33 @@ fn a_terminal_that_wants_no_colour_gets_the_lines_of_a_log() {
         let copied = shown.lines().filter(|line| line.contains(": copied, "));
         assert_eq!(copied.count(), 3, "{kind}: {shown}");
     }
+}
+
+#[test]
+fn images_of_an_index_in_an_index_are_mirrored() {
+    let (source, target) = (FakeRegistry::start(), FakeRegistry::start());
+    let version = "10.0.20348.2402";
+    let windows = source.image("windows", version);
+    let linux = source.image_with(&json!({"os": "linux", "architecture": "amd64"}));
+    let indexes = [
+        source.index(&[(&windows, Some(version))]),
+        source.index_without_platforms(&[&linux]),
+    ];
+    let nested = source.index_without_platforms(&[&indexes[0], &indexes[1]]);
+    source.tag("app", "1.0", &nested);
+    Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
+        .args(["image", "mirror", &format!("{}/app:1.0", source.host())])
+        .args(["--to", &target.host(), "--no-facts"])
+        .args(["--insecure-registry", &source.host()])
+        .args(["--insecure-registry", &target.host()])
+        .args(["--registry-config", NO_CREDENTIALS])
+        .assert()
+        .success();
+    let requests = target.requests();
+    let is_sent = |digest: &str| {
+        let mut sent = requests.iter().filter(|it| it.starts_with("PUT "));
+        sent.any(|request| request.ends_with(digest))
+    };
+    assert!(is_sent(&windows), "{requests:?}");
+    assert!(!is_sent(&linux), "{requests:?}");
 }

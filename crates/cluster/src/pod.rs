@@ -75,8 +75,7 @@ impl PodTemplate {
     /// Operating system that it requests.
     pub fn system(&self) -> System {
         let says = match self.os_name.as_deref() {
-            Some("windows") => System::Windows,
-            Some(_) => System::Other,
+            Some(name) => System::named(name),
             None => self.scheduling.system(),
         };
         match says {
@@ -84,6 +83,13 @@ impl PodTemplate {
             System::Unsaid if self.is_unmistakably_windows() => System::Windows,
             says => says,
         }
+    }
+
+    /// Values that decide where its pods land, and its images.
+    pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
+        let images = self.containers.iter().map(|container| &container.image);
+        let texts = images.chain(&self.os_name).chain(&self.runtime_class);
+        texts.map(String::as_str).chain(self.scheduling.values())
     }
 
     fn is_unmistakably_windows(&self) -> bool {
@@ -111,18 +117,6 @@ impl PodTemplate {
             | (Hyperv::OfContainerd, ContainerRuntime::Containerd(_)) => Isolation::HyperV,
             _ => usual,
         }
-    }
-
-    /// The missing runtime class that may be one for Hyper-V isolation of a container that would
-    /// get process isolation here.
-    pub(crate) fn class_may_isolate(
-        &self,
-        isolation: Isolation,
-        runtime: ContainerRuntime,
-    ) -> Option<&str> {
-        let is_open =
-            isolation == Isolation::Process && matches!(runtime, ContainerRuntime::Containerd(_));
-        self.missing_class().filter(|_| is_open)
     }
 
     /// Name of its runtime class if that is not in the input.

@@ -107,7 +107,32 @@ pub enum System {
     Unsaid,
 }
 
+impl System {
+    /// The system of a label's value. A misspelt one states none.
+    pub(super) fn named(value: &str) -> Self {
+        // Those for which Kubernetes or a virtual node's provider has a kubelet.
+        const OTHERS: [&str; 4] = ["linux", "darwin", "freebsd", "wasm"];
+        if value.eq_ignore_ascii_case("windows") {
+            Self::Windows
+        } else if OTHERS.contains(&value) {
+            Self::Other
+        } else {
+            Self::Unsaid
+        }
+    }
+}
+
 impl Scheduling {
+    /// Values of its selector and affinity, and the node that it names.
+    pub(super) fn values(&self) -> impl Iterator<Item = &str> {
+        let terms = self.affinity.iter().flatten();
+        let requirements =
+            terms.flat_map(|term| term.match_expressions.iter().chain(&term.match_fields));
+        let values = requirements.flat_map(|requirement| &requirement.values);
+        let values = values.chain(self.selector.values()).chain(&self.node_name);
+        values.map(String::as_str)
+    }
+
     /// Returns true if a pod can be scheduled on this node.
     pub(crate) fn admits(&self, node: &Node) -> bool {
         self.matches_node(node) && self.untolerated_taints(node).next().is_none()
@@ -240,8 +265,7 @@ impl Scheduling {
     /// The operating system of all nodes that it admits, as far as labels state it.
     pub fn system(&self) -> System {
         let named = |key: &str| match self.selector.get(key).map(String::as_str) {
-            Some("windows") => System::Windows,
-            Some(_) => System::Other,
+            Some(name) => System::named(name),
             None => System::Unsaid,
         };
         let from_build = if self.selector.contains_key(BUILD_LABEL) {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use wincimg_common::diagnose::{Diagnose, Excerpt};
 
 use super::null_is_default;
-use super::pod::{Container, PodObject, PodTemplate, RuntimeClass};
+use super::pod::{PodObject, PodTemplate, RuntimeClass};
 use super::pod_templates::{is_of_kubernetes, pod_templates};
 use super::scheduling::Toleration;
 use super::yaml::{Document, SyntaxError, documents, is_action_of_helm};
@@ -86,6 +86,9 @@ pub struct WorkloadList {
     pub(crate) runtime_classes: Vec<RuntimeClass>,
     /// Objects of unknown kinds that may create pods.
     pub skipped: Vec<SkippedObject>,
+    /// Active objects that run the pod template of another one: their own IDs, and those of the
+    /// others.
+    references: Vec<(WorkloadId, WorkloadId)>,
     /// Warnings.
     pub warnings: Vec<String>,
 }
@@ -143,6 +146,12 @@ impl WorkloadList {
         }));
         for document in read.documents {
             self.add_document(document, file, text, MOST_NESTED)?;
+        }
+        for (own, other) in &self.references {
+            for workload in self.workloads.iter_mut().filter(|it| it.id == *other) {
+                workload.is_inactive = false;
+                self.skipped.retain(|skipped| skipped.id != *own);
+            }
         }
         Ok(())
     }
@@ -213,6 +222,9 @@ impl WorkloadList {
             file: file.to_owned(),
             line,
         };
+        if let Some(other) = referenced(&object, &id).filter(|_| !is_inactive(&kind, &object)) {
+            self.references.push((id.clone(), other));
+        }
         let found = self
             .add_object(&kind, object)
             .map_err(|(object, problem)| WorkloadsError::Field {
@@ -300,10 +312,9 @@ impl WorkloadList {
             .into_iter()
             .map(|template| {
                 let mut template = PodTemplate::from(template);
-                if let Some(image) = template.containers.iter().find_map(image_of_helm) {
-                    let problem = format!(
-                        "the image {image} is a Helm template: render it with `helm template`"
-                    );
+                if let Some(text) = template.texts().find(|text| is_of_helm(text)) {
+                    let problem =
+                        format!("{text:?} is a Helm template: render it with `helm template`");
                     return Err((id.to_string(), problem));
                 }
                 if is_from_a_cluster && template.grace_seconds == Some(USUAL_GRACE_SECONDS) {
@@ -409,6 +420,22 @@ fn is_inactive(kind: &str, object: &Value) -> bool {
     }
 }
 
+/// The workload whose pod template an object runs, as an Argo Rollout can.
+fn referenced(object: &Value, own: &WorkloadId) -> Option<WorkloadId> {
+    let reference = object.pointer("/spec/workloadRef")?;
+    let word = |key: &str| {
+        reference
+            .get(key)
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+    };
+    Some(WorkloadId {
+        kind: word("kind")?,
+        namespace: own.namespace.clone(),
+        name: word("name")?,
+    })
+}
+
 /// Name of an object, or `migrate-*` for a generated name.
 fn name_or_pattern(name: String, generate_name: &str) -> String {
     if name.is_empty() && !generate_name.is_empty() {
@@ -439,11 +466,10 @@ fn api_version_of(object: &Value) -> &str {
     version.unwrap_or_default()
 }
 
-/// An image that is an unrendered Helm template.
-fn image_of_helm(container: &Container) -> Option<&str> {
-    let image = container.image.as_str();
-    let (_, action) = image.split_once("{{")?;
-    is_action_of_helm(action.trim_start_matches('-').trim_start()).then_some(image)
+/// Returns true if a value is an unrendered Helm template.
+fn is_of_helm(value: &str) -> bool {
+    let mut actions = value.split("{{").skip(1);
+    actions.any(|action| is_action_of_helm(action.trim_start_matches('-').trim_start()))
 }
 
 /// Path prefix of a pod template's fields.

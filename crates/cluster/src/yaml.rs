@@ -68,7 +68,10 @@ pub(super) fn documents(text: &str) -> Result<Documents, SyntaxError> {
         Err(YamlError {
             malformed,
             is_twice: false,
-        }) => Err(template_of_helm(start_of(text, MOST_IN_FLOW_STYLE)).unwrap_or(malformed)),
+        }) => {
+            let of_helm = template_of_helm(start_of(text, MOST_IN_FLOW_STYLE));
+            Err(of_helm.unwrap_or_else(|| with_template(malformed, text)))
+        }
         Err(twice) => {
             let last_wins = read(DuplicateKeyPolicy::LastWins);
             Ok(Documents {
@@ -96,6 +99,17 @@ fn template_of_helm(text: &str) -> Option<SyntaxError> {
         problem: "this is a Helm template: render it with `helm template`".to_owned(),
         excerpt: Excerpt::at_byte(text, line_number, column),
     })
+}
+
+/// The error, with a remark if its line has a template of another tool.
+fn with_template(mut malformed: SyntaxError, text: &str) -> SyntaxError {
+    let line = text.lines().nth(malformed.line.saturating_sub(1));
+    if line.is_some_and(|line| line.contains("{{")) {
+        malformed
+            .problem
+            .push_str("; {{ begins a template, which is rendered first");
+    }
+    malformed
 }
 
 /// Returns true if the text after `{{` is a Helm action, not a plain name of another templating

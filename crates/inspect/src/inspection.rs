@@ -7,6 +7,7 @@ use futures_util::{StreamExt, stream};
 use serde::Serialize;
 use wincimg_common::diagnose::{Diagnose, Problem};
 use wincimg_common::progress::Progress;
+use wincimg_layer::{LayerReader, Limits, TarReadError};
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::{Digest, Document, Image};
 use wincimg_oci::store::{Source, StoreError};
@@ -15,7 +16,7 @@ use wincimg_registry::Root;
 use super::facts::ImageFacts;
 use super::layers::{self, Budget, LayerReadStatus, ReadDepth, ReadPlan};
 use super::registry::{self, RegistryFormat};
-use super::select::{self, EntryKind, OtherEntry};
+use super::select::{self, EntryKind, OtherEntry, StatedEntry};
 use super::shutdown::ShutdownTimes;
 
 /// Number of images that are inspected in parallel.
@@ -45,6 +46,9 @@ pub struct Inspection {
     /// The annotations of an index.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
+    /// The entries of an index and of those in it, as the index has them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entries: Option<Vec<StatedEntry>>,
     /// The selected images; one if the reference names an image.
     pub images: Vec<ImageFacts>,
     /// The other entries of an index.
@@ -102,6 +106,7 @@ pub async fn inspect(
         digest,
         media_type,
         annotations,
+        entries: chosen.entries,
         images,
         others: chosen.others,
     })
@@ -146,6 +151,30 @@ pub async fn shutdown_times(
     let wanted = InspectOptions::default();
     let facts = image_facts(source, image, &wanted, &Budget::default(), progress).await;
     facts.shutdown
+}
+
+/// Returns true if the bottom layer of an image contains Windows; none if it cannot be read or has
+/// more than `most` bytes.
+pub async fn contains_windows(source: &Source, image: &Image, most: u64) -> Option<bool> {
+    let bottom = image.manifest().layers.first()?;
+    let bytes = source.bytes(bottom, most).await.ok()?;
+    let read = tokio::task::spawn_blocking(move || -> Result<bool, TarReadError> {
+        let limits = Limits {
+            stream: most.saturating_mul(64),
+            ..Limits::default()
+        };
+        let mut layer = LayerReader::new(bytes.as_ref(), limits)?;
+        while let Some(entry) = layer.next_entry()? {
+            if entry
+                .path
+                .eq_ignore_ascii_case("Files/Windows/System32/ntdll.dll")
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    });
+    read.await.ok()?.ok()
 }
 
 async fn image_facts(

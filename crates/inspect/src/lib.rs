@@ -67,12 +67,12 @@ pub use error::{LayerProblem, LayerReadError};
 pub use extract::{ExtractedEntry, extract};
 pub use facts::{BaseAnnotation, ImageFacts, LayerFacts, UpdateFacts};
 pub use inspection::{
-    InspectError, InspectOptions, Inspection, inspect, shutdown_times, windows_images,
-    windows_images_in,
+    InspectError, InspectOptions, Inspection, contains_windows, inspect, shutdown_times,
+    windows_images, windows_images_in,
 };
 pub use layers::{BEGINNING, LayerReadStatus, ReadDepth, SMALL_LAYER, SkipReason, UnclosedHive};
 pub use own_contents::{OwnContents, read_own_contents};
 pub use registry::{LayerChanges, RegistryFormat, RegistryReport};
-pub use select::{EntryKind, OtherEntry};
+pub use select::{EntryKind, OtherEntry, StatedEntry, StatedPlatform};
 pub use shutdown::{ShutdownSetting, ShutdownTimes, ShutdownWarning};
 pub use stream::read_blob;

@@ -55,13 +55,40 @@ pub enum EntryKind {
     },
 }
 
+/// An entry of an index, as the index has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StatedEntry {
+    /// The digest of the manifest.
+    pub digest: Digest,
+    /// Its platform, according to the index.
+    pub platform: Option<StatedPlatform>,
+}
+
+/// A platform that an index states.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StatedPlatform {
+    /// `windows`, `linux`, …
+    pub os: String,
+    /// `10.0.17763.973`, if the index has it.
+    pub os_version: Option<String>,
+    /// `amd64`, `arm64`, …
+    pub architecture: String,
+}
+
 /// The selected images, and the other entries.
 pub(super) struct SelectedImages {
     pub(super) images: Vec<Image>,
     pub(super) others: Vec<OtherEntry>,
+    /// All entries of an index and of those in it, in their order.
+    pub(super) entries: Option<Vec<StatedEntry>>,
 }
 
-enum SelectedEntry {
+struct SelectedEntry {
+    stated: StatedEntry,
+    kind: SelectedKind,
+}
+
+enum SelectedKind {
     Image(Box<Image>),
     Other(OtherEntry),
 }
@@ -77,14 +104,17 @@ pub(super) async fn choose(
     let mut chosen = SelectedImages {
         images: Vec::new(),
         others: Vec::new(),
+        entries: None,
     };
     match document {
         Document::Manifest(manifest) => chosen.images.push(choice.only_image(*manifest).await?),
         Document::Index(index) => {
-            for entry in choice.entries(&index, 1).await? {
-                match entry {
-                    SelectedEntry::Image(image) => chosen.images.push(*image),
-                    SelectedEntry::Other(other) => chosen.others.push(other),
+            let entries = chosen.entries.insert(Vec::new());
+            for SelectedEntry { stated, kind } in choice.entries(&index, 1).await? {
+                entries.push(stated);
+                match kind {
+                    SelectedKind::Image(image) => chosen.images.push(*image),
+                    SelectedKind::Other(other) => chosen.others.push(other),
                 }
             }
             let unreadable =
@@ -181,17 +211,19 @@ impl Choice<'_> {
         if !manifest.is_image() {
             return other(entry, EntryKind::Artifact);
         }
-        match self.source.image(manifest).await {
+        let kind = match self.source.image(manifest).await {
             Ok(image) if self.includes(&image.config().platform()) || entry.platform.is_some() => {
-                SelectedEntry::Image(Box::new(image))
+                SelectedKind::Image(Box::new(image))
             }
-            Ok(image) => SelectedEntry::Other(OtherEntry {
+            Ok(image) => SelectedKind::Other(OtherEntry {
                 digest: entry.digest.clone(),
                 platform: Some(image.config().platform().to_string()),
                 kind: EntryKind::Image,
             }),
-            Err(problem) => other(entry, EntryKind::Unreadable { problem }),
-        }
+            Err(problem) => return other(entry, EntryKind::Unreadable { problem }),
+        };
+        let stated = stated(entry);
+        SelectedEntry { stated, kind }
     }
 
     fn includes(&self, platform: &Platform) -> bool {
@@ -218,11 +250,26 @@ impl Choice<'_> {
 }
 
 fn other(entry: &Descriptor, kind: EntryKind) -> SelectedEntry {
-    SelectedEntry::Other(OtherEntry {
+    SelectedEntry {
+        stated: stated(entry),
+        kind: SelectedKind::Other(OtherEntry {
+            digest: entry.digest.clone(),
+            platform: entry.platform.as_ref().map(ToString::to_string),
+            kind,
+        }),
+    }
+}
+
+fn stated(entry: &Descriptor) -> StatedEntry {
+    let platform = entry.platform.as_ref().map(|platform| StatedPlatform {
+        os: platform.os.clone(),
+        os_version: platform.os_version.clone(),
+        architecture: platform.architecture.clone(),
+    });
+    StatedEntry {
         digest: entry.digest.clone(),
-        platform: entry.platform.as_ref().map(ToString::to_string),
-        kind,
-    })
+        platform,
+    }
 }
 
 fn as_text<S: Serializer>(error: &impl Error, serializer: S) -> Result<S::Ok, S::Error> {

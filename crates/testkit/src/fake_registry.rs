@@ -79,6 +79,18 @@ impl FakeRegistry {
         digest_of(&self.make(INDEX, index.to_string()))
     }
 
+    /// Creates an index of images or indexes that states no platform.
+    pub fn index_without_platforms(&self, digests: &[&str]) -> String {
+        let entries = digests.iter().map(|digest| {
+            let bytes = self.made.lock().unwrap()[*digest].clone();
+            let document: Value = serde_json::from_slice(&bytes).unwrap();
+            json!({"mediaType": document["mediaType"], "digest": digest, "size": bytes.len()})
+        });
+        let entries: Vec<Value> = entries.collect();
+        let index = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": entries});
+        digest_of(&self.make(INDEX, index.to_string()))
+    }
+
     /// Tags an image or an index, and stores all its references that were not lost.
     pub fn tag(&self, repository: &str, tag: &str, digest: &str) {
         let made = self.made.lock().unwrap();

@@ -29,6 +29,12 @@ fn is_manifest(path: &Path) -> bool {
     })
 }
 
+/// Returns true for the file of kustomize, which need not be an object of Kubernetes.
+fn is_kustomization(path: &Path) -> bool {
+    let name = path.file_stem().and_then(|name| name.to_str());
+    name.is_some_and(|name| name.eq_ignore_ascii_case("kustomization"))
+}
+
 /// Reads the workloads of all files, folders and patterns; `-` is stdin. Files without any are an
 /// error: a gate must not pass because its input is empty. Of those in a folder, the ones that are
 /// no objects of Kubernetes are skipped.
@@ -36,6 +42,18 @@ pub(super) fn read(files: &[PathBuf], session: &Session) -> Result<WorkloadList,
     let mut list = WorkloadList::default();
     for FilePath { path, is_found } in named_files::find(files, &MANIFESTS)? {
         let name = input::name(&path);
+        if is_kustomization(&path) {
+            let folder = path
+                .parent()
+                .filter(|folder| !folder.as_os_str().is_empty());
+            let folder = folder.unwrap_or(Path::new("."));
+            session.warn(format_args!(
+                "skipped {name}: a kustomization is built first: kubectl kustomize {} | wincimg \
+                 check-compat -f -",
+                folder.display()
+            ));
+            continue;
+        }
         match list.read(&read_text(&path)?, &name) {
             Ok(()) => {}
             Err(WorkloadsError::NoObject { .. }) if is_found => {

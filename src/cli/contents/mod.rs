@@ -22,7 +22,7 @@ use wincimg_inspect::contents::{ContentOptions, ContentReader, ContentStatus, Im
 use wincimg_inspect::{CopiedFiles, ExtractedFiles, windows_images};
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::Image;
-use wincimg_oci::store::Source;
+use wincimg_oci::store::{Location, Source};
 
 use super::command_context::Session;
 use super::error::Failure;
@@ -138,6 +138,23 @@ pub(super) async fn all_images(
     }
 }
 
+/// The platform of one of several images or, if that is not unique, its digest.
+fn how_to_choose(location: &ImageSource, platforms: &[String], first: Option<&Image>) -> String {
+    let platform = &platforms[0];
+    let is_unique = platforms[1..].iter().all(|other| other != platform);
+    let named = match (first, location.stored()) {
+        (Some(first), Some(Location::Layout { dir, .. })) if !is_unique => {
+            format!("oci:{}:{}", dir.display(), first.digest())
+        }
+        (Some(first), Some(Location::Registry(reference))) if !is_unique => {
+            let (registry, repository) = (reference.registry(), reference.repository());
+            format!("{registry}/{repository}@{}", first.digest())
+        }
+        _ => return format!("choose one with --platform {platform}"),
+    };
+    format!("name one by its digest: {named}")
+}
+
 /// The only Windows image that a location names, or that of a platform.
 pub(super) async fn only_image(
     source: &Source,
@@ -157,6 +174,6 @@ pub(super) async fn only_image(
             "{location} has {count} images for Windows: {}",
             versions.join(", ")
         ))
-        .hint(format!("choose one with --platform {}", versions[0]))),
+        .hint(how_to_choose(location, &versions, images.first()))),
     }
 }

@@ -1049,3 +1049,25 @@ fn waste_is_what_later_layers_delete_or_write_again() {
         "{text}"
     );
 }
+
+#[test]
+fn of_two_images_of_one_version_the_digest_is_advised() {
+    let server = FakeRegistry::start();
+    let version = "10.0.20348.2402";
+    let features = |features: Value| {
+        let config = json!({"os": "windows", "architecture": "amd64", "os.version": version,
+            "os.features": features});
+        server.image_with(&config)
+    };
+    let images = [features(json!(["win32k"])), features(json!([]))];
+    let index = server.index(&[(&images[0], Some(version)), (&images[1], Some(version))]);
+    server.tag("app", "1.0", &index);
+    let listed = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
+        .args(["image", "ls", &format!("{}/app:1.0", server.host())])
+        .args(["--insecure-registry", &server.host()])
+        .output()
+        .unwrap();
+    let printed = String::from_utf8_lossy(&listed.stderr);
+    let named = images.map(|digest| format!("{}/app@{digest}", server.host()));
+    assert!(named.iter().any(|name| printed.contains(name)), "{printed}");
+}

@@ -255,18 +255,28 @@ impl<'a> CompatibilityChecker<'a> {
     }
 
     /// The finding if the runtime class is unknown: it may be one for Hyper-V isolation, in which
-    /// an image may start that does not in process isolation.
-    pub(super) fn finding_of_class(&mut self, kind: usize, image: usize, class: &str) -> Shared {
-        let own = self.finding(kind, image, Isolation::Process);
-        let other = self.finding(kind, image, Isolation::HyperV);
-        if own.outcome == other.outcome || own.outcome != VerdictOutcome::Incompatible {
+    /// an image may start that does not in process isolation, or select another one of the nodes.
+    pub(super) fn finding_of_class(
+        &mut self,
+        kind: usize,
+        image: usize,
+        isolation: Isolation,
+        (class, has_other_nodes): (&str, bool),
+    ) -> Shared {
+        let own = self.finding(kind, image, isolation);
+        let fails = |finding: &Finding| finding.outcome == VerdictOutcome::Incompatible;
+        let is_containerd = matches!(self.kinds[kind].runtime, ContainerRuntime::Containerd(_));
+        let may_isolate = is_containerd && isolation == Isolation::Process;
+        let helps =
+            has_other_nodes || may_isolate && !fails(&self.finding(kind, image, Isolation::HyperV));
+        if !fails(&own) || !helps {
             return own;
         }
         let (reason, fix) = of_missing_class(class);
         let unknown = Rc::new(Finding {
             outcome: VerdictOutcome::Unknown,
             rule: CompatRule::UnknownBuild.name(),
-            reason: format!("{reason}; without Hyper-V isolation {}", own.reason),
+            reason: format!("{reason}; without it {}", own.reason),
             fix: Some(fix),
             ..Finding::clone(&own)
         });

@@ -333,7 +333,14 @@ impl<'a> FixResolver<'a> {
                 action.to_string()
             }
             PlanAction::Rebuild { .. } | PlanAction::Pin { .. } => self.titles[place].clone(),
-            PlanAction::Patch { .. } => action.to_string(),
+            PlanAction::Patch { hosts, .. } => {
+                let name = match hosts[..] {
+                    [host] => self.rollout.hosts[host].name.as_deref(),
+                    _ => None,
+                };
+                let words = action.to_string();
+                words.replacen("the node", name.unwrap_or("the node"), 1)
+            }
         }
     }
 

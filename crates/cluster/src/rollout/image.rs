@@ -175,28 +175,43 @@ impl Variant {
     }
 }
 
+/// The bottom layer of Nano Server is a hundred times larger.
+pub(super) const TOO_SMALL: u64 = 1 << 20;
+
 /// Returns true if an image contains no Windows: it has no `os.version`, and its bottom layer is
 /// too small.
 pub fn is_host_process(os: &str, os_version: Option<&str>, bottom: Option<u64>) -> bool {
-    /// The bottom layer of Nano Server is a hundred times larger.
-    const TOO_SMALL: u64 = 1 << 20;
     os == "windows"
         && os_version.is_none_or(str::is_empty)
         && bottom.is_some_and(|size| size < TOO_SMALL)
 }
 
-/// Splits off the workloads for Windows, and the undecided ones: they do not state their system,
-/// and their images could not be read. An undecided one that could be scheduled on a host counts as
-/// one for Windows, because it has to be checked there.
-pub(super) fn for_windows(
+/// Workloads by their system.
+#[derive(Default)]
+pub(super) struct WorkloadsBySystem {
+    /// Those for Windows. One that does not state its system and whose images could not be read
+    /// counts as such if it could be scheduled on a host, because it has to be checked there.
+    pub(super) for_windows: Vec<Workload>,
+    /// The other ones that do not state their system, and whose images could not be read.
+    pub(super) undecided: Vec<WorkloadId>,
+    /// Those for Linux that could be scheduled on a host, and one such host.
+    pub(super) astray: Vec<(WorkloadId, String)>,
+}
+
+/// Divides workloads by their system.
+pub(super) fn by_system(
     workloads: &[Workload],
     images: &[Image],
     places: &BTreeMap<&str, usize>,
     hosts: &[Node],
     others: &[Node],
-) -> (Vec<Workload>, Vec<WorkloadId>) {
-    let mut taken = Vec::with_capacity(workloads.len());
-    let mut undecided = Vec::new();
+) -> WorkloadsBySystem {
+    let mut divided = WorkloadsBySystem::default();
+    let WorkloadsBySystem {
+        for_windows: taken,
+        undecided,
+        astray,
+    } = &mut divided;
     for workload in workloads {
         let own: Vec<&Image> = workload
             .template
@@ -228,7 +243,14 @@ pub(super) fn for_windows(
             }
             System::Unsaid if only("windows", "linux") => taken.push(workload.clone()),
             // All containers of a pod run on one node, so one of them decides for all.
-            System::Unsaid if only("linux", "windows") => {}
+            System::Unsaid if only("linux", "windows") => {
+                // Of a host that is only a version, no taint is known.
+                let host = hosts
+                    .iter()
+                    .find(|host| host.name.is_some() && scheduling.admits(host));
+                let host = host.and_then(|host| host.name.clone());
+                astray.extend(host.map(|host| (workload.id.clone(), host)));
+            }
             System::Unsaid if scheduling.node_name.is_some() && lands_elsewhere() => {}
             System::Unsaid if own.is_empty() && could_land() => taken.push(workload.clone()),
             System::Unsaid
@@ -242,5 +264,5 @@ pub(super) fn for_windows(
             System::Unsaid | System::Other => {}
         }
     }
-    (taken, undecided)
+    divided
 }

@@ -94,6 +94,8 @@ pub struct Rollout {
     /// Workloads that do not state their system, whose images could not be read, and that no host
     /// admits.
     pub undecided: Vec<WorkloadId>,
+    /// Workloads for Linux that a host admits, with one such host.
+    astray: Vec<(WorkloadId, String)>,
     /// Objects of unknown kinds in which no pods were found.
     pub skipped: Vec<SkippedObject>,
     /// Number of inactive workloads that were left out.
@@ -158,8 +160,11 @@ impl Rollout {
             .rev()
             .filter_map(|(place, image)| Some((image.reference.as_deref()?, place)))
             .collect();
-        let (workloads, undecided) =
-            image::for_windows(&request.workloads, &images, &places, &hosts, &others);
+        let image::WorkloadsBySystem {
+            for_windows: workloads,
+            undecided,
+            astray,
+        } = image::by_system(&request.workloads, &images, &places, &hosts, &others);
         let mut judge = CompatibilityChecker::new(&hosts, &images);
         let mut selections = Selections::new(&hosts, &judge);
         let mut placements = Vec::with_capacity(workloads.len() + 1);
@@ -190,6 +195,7 @@ impl Rollout {
             notices: Vec::new(),
             summary: CheckCounts::default(),
             undecided,
+            astray,
             skipped: request.skipped.clone(),
             inactive: request.inactive,
             plan: None,

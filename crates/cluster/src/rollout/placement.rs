@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::rc::Rc;
 
-use wincimg_windows::compat::Isolation;
+use wincimg_windows::compat::{Isolation, VerdictOutcome};
 
 use super::Shared;
 use super::finding::{CompatibilityChecker, Finding};
@@ -93,16 +93,23 @@ impl Placement {
             let Some(&image) = places.get(container.image.as_str()) else {
                 continue;
             };
-            let findings: Vec<Shared> = selection
-                .groups
-                .iter()
-                .map(|group| {
-                    let runtime = judge.kind(group.kind).runtime;
-                    let isolation = template.isolation(container, runtime, usual);
-                    match template.class_may_isolate(isolation, runtime) {
-                        Some(class) => judge.finding_of_class(group.kind, image, class),
-                        None => judge.finding(group.kind, image, isolation),
-                    }
+            let isolations = selection.groups.iter().map(|group| {
+                let runtime = judge.kind(group.kind).runtime;
+                (group.kind, template.isolation(container, runtime, usual))
+            });
+            let isolations: Vec<(usize, Isolation)> = isolations.collect();
+            let starts_on_some = isolations.iter().any(|&(kind, isolation)| {
+                let finding = judge.finding(kind, image, isolation);
+                finding.outcome != VerdictOutcome::Incompatible
+            });
+            let class = template
+                .missing_class()
+                .map(|class| (class, starts_on_some));
+            let findings: Vec<Shared> = isolations
+                .into_iter()
+                .map(|(kind, isolation)| match class {
+                    Some(class) => judge.finding_of_class(kind, image, isolation, class),
+                    None => judge.finding(kind, image, isolation),
                 })
                 .collect();
             let is_known = images

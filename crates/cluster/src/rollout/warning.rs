@@ -55,7 +55,44 @@ pub(super) fn all(rollout: &Rollout) -> Vec<Warning> {
             }));
         }
     }
+    notices.extend(linux_astray(rollout).map(|finding| Warning {
+        workload: None,
+        image: None,
+        finding: Rc::new(finding),
+    }));
     notices
+}
+
+/// Warning about workloads for Linux that can be scheduled on hosts.
+fn linux_astray(rollout: &Rollout) -> Option<Finding> {
+    const NAMED: usize = 5;
+    let (_, host) = rollout.astray.first()?;
+    let mut names: Vec<String> = rollout
+        .astray
+        .iter()
+        .map(|(id, _)| id.to_string())
+        .collect();
+    names.sort();
+    names.dedup();
+    let more = names.len().saturating_sub(NAMED);
+    names.truncate(NAMED);
+    if more > 0 {
+        names.push(format!("{more} more"));
+    }
+    let key = os_label(&rollout.hosts);
+    Some(warn(
+        Concern::NoLinuxSelector,
+        format!(
+            "nothing keeps workloads with images for Linux off Windows nodes such as {host}, where \
+             they do not start: {}",
+            names.join(", ")
+        ),
+        format!(
+            "add to their pods' specs: nodeSelector: {{{key}: linux}}, or taint the Windows nodes, \
+             whose own pods must then tolerate that: kubectl taint nodes --selector {key}=windows \
+             os=windows:NoSchedule"
+        ),
+    ))
 }
 
 /// Shares equal findings about one image between workloads.
@@ -229,10 +266,20 @@ fn explain_no_host(rollout: &Rollout, template: &PodTemplate) -> (String, String
     } else {
         format!("no Windows node has the label {}", missing.join(" or "))
     };
-    (
-        reason,
-        "correct the selector, or label nodes with kubectl label node".to_owned(),
-    )
+    // The kubelet sets the labels of these domains, and resets them.
+    let is_of_kubelet = |key: &str| {
+        let domain = key.split_once('/').map_or("", |(domain, _)| domain);
+        matches!(
+            domain,
+            "kubernetes.io" | "node.kubernetes.io" | "beta.kubernetes.io"
+        )
+    };
+    let fix = if !missing.is_empty() && missing.iter().all(|label| is_of_kubelet(label)) {
+        "correct the selector, or add such nodes: the kubelet sets this label"
+    } else {
+        "correct the selector, or label nodes with kubectl label node"
+    };
+    (reason, fix.to_owned())
 }
 
 /// `os=windows:NoSchedule`.

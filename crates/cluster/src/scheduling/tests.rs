@@ -256,6 +256,15 @@ fn the_system_is_read_from_selector_or_affinity() {
         System::Windows
     );
     assert_eq!(with_selector("agentpool", "win").system(), System::Unsaid);
+    assert_eq!(
+        with_selector("kubernetes.io/os", "Windows").system(),
+        System::Windows,
+        "misspelt, so it lands on no node"
+    );
+    assert_eq!(
+        with_selector("kubernetes.io/os", "win").system(),
+        System::Unsaid
+    );
     let os = |operator: &str, values: &str| {
         let term = format!(
             r#"{{"matchExpressions":[{{"key":"kubernetes.io/os","operator":"{operator}","values":{values}}}]}}"#

@@ -612,6 +612,31 @@ fn objects_are_read_as_json_documents_and_in_flow_style_too() {
 }
 
 #[test]
+fn a_workload_whose_template_another_object_runs_is_active() {
+    let rollout = |replicas: u32| {
+        format!(
+            "apiVersion: argoproj.io/v1alpha1\nkind: Rollout\nmetadata: {{name: ro, namespace: shop}}\n\
+             spec: {{replicas: {replicas}, workloadRef: {{kind: Deployment, name: web}}}}\n---\n"
+        )
+    };
+    let deployment = DEPLOYMENT.replace("spec:\n  template", "spec:\n  replicas: 0\n  template");
+    for (text, inactive, skipped) in [
+        (rollout(2) + &deployment, 0, 0),
+        (format!("{deployment}---\n{}", rollout(2)), 0, 0),
+        (rollout(0) + &deployment, 1, 1),
+        (deployment.clone(), 1, 0),
+    ] {
+        let mut list = WorkloadList::default();
+        list.read(&text, "app.yaml").unwrap();
+        assert_eq!(
+            (list.remove_inactive(), list.skipped.len()),
+            (inactive, skipped),
+            "{text}"
+        );
+    }
+}
+
+#[test]
 fn a_template_of_helm_is_called_one() {
     let read = |text: &str| {
         WorkloadList::default()
@@ -637,9 +662,19 @@ fn a_template_of_helm_is_called_one() {
     let image = "kind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n  - image: \"{{ .Values.image }}:1\"\n";
     assert_eq!(
         read(image),
-        "line 1: Pod default/p: the image {{ .Values.image }}:1 is a Helm template: render it with \
+        "line 1: Pod default/p: \"{{ .Values.image }}:1\" is a Helm template: render it with \
          `helm template`"
     );
+    for field in [
+        "nodeSelector: {kubernetes.io/os: \"{{ .Values.os }}\"}",
+        "runtimeClassName: \"{{ .Values.class }}\"",
+        "os: {name: \"{{ .Values.os }}\"}",
+    ] {
+        let pod = format!("kind: Pod\nspec: {{{field}, containers: [{{image: a}}]}}\n");
+        assert!(read(&pod).contains("is a Helm template"), "{}", read(&pod));
+    }
+    let other = read("kind: Pod\nspec:\n  containers:\n  - image: {{ .ServerCore }}\n");
+    assert!(other.contains("{{ begins a template"), "{other}");
     // Argo's own parameters are unchanged, and a damaged text without any is reported as such.
     let argo = "kind: Pod\nspec: {containers: [{image: '{{inputs.parameters.image}}'}]}\n";
     WorkloadList::default().read(argo, "x").unwrap();

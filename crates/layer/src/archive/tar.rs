@@ -390,7 +390,11 @@ pub fn decompress<'a>(mut source: impl Read + Send + 'a) -> io::Result<Box<dyn R
     let mut magic = Vec::new();
     (&mut source).take(4).read_to_end(&mut magic)?;
     let is_gzip = magic.starts_with(&[0x1f, 0x8b]);
-    let is_zstd = magic.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]);
+    // A stream may begin with a skippable frame.
+    let is_zstd = matches!(
+        magic[..],
+        [0x28, 0xb5, 0x2f, 0xfd] | [0x50..=0x5f, 0x2a, 0x4d, 0x18]
+    );
     let whole = BufReader::with_capacity(64 << 10, Cursor::new(magic).chain(source));
     Ok(if is_gzip {
         Box::new(BufReader::new(MultiGzDecoder::new(whole)))

@@ -200,7 +200,7 @@ impl Planner<'_> {
             });
         }
         let source = index.digest().clone();
-        let chosen = self.chosen(&index)?;
+        let chosen = self.chosen(&index, depth).await?;
         let visits: Vec<_> = chosen
             .iter()
             .map(|entry| self.visit_entry(entry, depth))
@@ -243,22 +243,22 @@ impl Planner<'_> {
     }
 
     /// Returns the entries for the requested platforms, and their attestations.
-    fn chosen(&self, index: &Verbatim<Index>) -> Result<Vec<Descriptor>, CopyError> {
+    async fn chosen(
+        &self,
+        index: &Verbatim<Index>,
+        depth: usize,
+    ) -> Result<Vec<Descriptor>, CopyError> {
         let entries = &index.manifests;
         if self.options.platforms == Platforms::All {
             return Ok(entries.clone());
         }
-        let included = |entry: &Descriptor| {
-            let platform = entry.platform.as_ref();
-            platform.is_some_and(|platform| self.options.platforms.includes(platform))
-        };
-        let about_included = |entry: &Descriptor| {
-            let about = entry.annotations.get(ABOUT);
-            entries
-                .iter()
-                .any(|other| included(other) && about.is_some_and(|d| d == other.digest.as_ref()))
-        };
-        if !entries.iter().any(included) {
+        let mut included = HashSet::new();
+        for entry in entries {
+            if self.includes(entry, depth).await? {
+                included.insert(&entry.digest);
+            }
+        }
+        if included.is_empty() {
             let available: Vec<String> = entries
                 .iter()
                 .filter_map(|entry| entry.platform.as_ref())
@@ -274,11 +274,45 @@ impl Planner<'_> {
                 },
             });
         }
+        let about_included = |entry: &Descriptor| {
+            let about = entry.annotations.get(ABOUT);
+            about.is_some_and(|about| included.iter().any(|digest| about == digest.as_ref()))
+        };
         Ok(entries
             .iter()
-            .filter(|entry| included(entry) || about_included(entry))
+            .filter(|entry| included.contains(&entry.digest) || about_included(entry))
             .cloned()
             .collect())
+    }
+
+    /// Returns true if an entry is for a requested platform. One that states none is read: it may
+    /// be an index, and an image has its platform in the configuration.
+    fn includes<'a>(
+        &'a self,
+        entry: &'a Descriptor,
+        depth: usize,
+    ) -> BoxFuture<'a, Result<bool, CopyError>> {
+        Box::pin(async move {
+            let platforms = &self.options.platforms;
+            if let Some(platform) = &entry.platform {
+                return Ok(platforms.includes(platform));
+            }
+            match self.source.document(entry).await? {
+                Document::Manifest(manifest) if manifest.is_image() => {
+                    let config: Verbatim<ImageConfig> = self.source.read(&manifest.config).await?;
+                    Ok(platforms.includes(&config.platform()))
+                }
+                Document::Index(inner) if depth + 1 < DEPTH => {
+                    for entry in &inner.manifests {
+                        if self.includes(entry, depth + 1).await? {
+                            return Ok(true);
+                        }
+                    }
+                    Ok(false)
+                }
+                Document::Manifest(_) | Document::Index(_) => Ok(false),
+            }
+        })
     }
 }
 

@@ -60,12 +60,19 @@ impl PlatformFilter {
     pub fn matches(&self, platform: &Platform) -> bool {
         self.os == platform.os
             && self.architecture == platform.architecture
-            && (self.variant.is_none() || self.variant == platform.variant)
+            && (self.variant.is_none()
+                || needed_variant(&self.architecture, self.variant.as_deref())
+                    == needed_variant(&platform.architecture, platform.variant.as_deref()))
             && self
                 .os_version
                 .as_deref()
                 .is_none_or(|wanted| version_matches(wanted, platform.os_version.as_deref()))
     }
+}
+
+/// The variant, without that which every processor of the architecture has.
+fn needed_variant<'a>(architecture: &str, variant: Option<&'a str>) -> Option<&'a str> {
+    variant.filter(|variant| !variant.is_empty() && (architecture, *variant) != ("arm64", "v8"))
 }
 
 fn version_matches(wanted: &str, actual: Option<&str>) -> bool {
@@ -151,6 +158,19 @@ mod tests {
         assert!(!matches("windows/amd64:17763.97", "10.0.17763.973"));
         assert!(!matches("windows/amd64:1776", "10.0.17763.973"));
         assert!(!matches("windows/amd64:20348", "10.0.17763.973"));
+    }
+
+    #[test]
+    fn the_first_variant_of_arm64_is_none() {
+        let filter: PlatformFilter = "windows/arm64/v8".parse().unwrap();
+        let variant = |variant: Option<&str>| Platform {
+            architecture: "arm64".to_owned(),
+            variant: variant.map(str::to_owned),
+            ..Platform::windows("10.0.26100.4349")
+        };
+        assert!(filter.matches(&variant(None)));
+        assert!(filter.matches(&variant(Some("v8"))));
+        assert!(!filter.matches(&variant(Some("v9"))));
     }
 
     #[test]

@@ -94,10 +94,11 @@ fn known(index: &Index) -> String {
         .map(|entry| names(entry).next().unwrap_or_else(|| entry.digest.as_ref()))
         .collect();
     known.sort_unstable();
-    if known.is_empty() {
-        "none".to_owned()
-    } else {
-        known.join(", ")
+    let artifact = index.manifests.first().and_then(Descriptor::artifact_type);
+    match artifact {
+        _ if !known.is_empty() => known.join(", "),
+        Some(artifact) => format!("none, only artifacts such as {artifact}"),
+        None => "none".to_owned(),
     }
 }
 

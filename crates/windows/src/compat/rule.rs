@@ -66,6 +66,10 @@ pub enum Concern {
     FilteredAtPull,
     /// The image is for another system.
     NotWindows,
+    /// The index lists an image that is not there.
+    MissingManifest,
+    /// The index states another platform than the image.
+    ContradictingEntry,
     /// Host process containers require containerd 1.6 or newer.
     HostProcessUnsupported,
     /// A container of the workload has no image.
@@ -74,6 +78,8 @@ pub enum Concern {
     NoHostSelected,
     /// Nothing keeps the workload off nodes that do not run Windows.
     NoWindowsSelector,
+    /// Nothing keeps workloads for Linux off nodes that run Windows.
+    NoLinuxSelector,
     /// The image is based on a release without further updates.
     EndOfSupport,
     /// The kubelet may time out before the image is pulled.
@@ -113,10 +119,13 @@ impl Concern {
             Self::NoMatchingPlatform
             | Self::FilteredAtPull
             | Self::NotWindows
+            | Self::MissingManifest
             | Self::HostProcessUnsupported => VerdictOutcome::Incompatible,
-            Self::NoImage
+            Self::ContradictingEntry
+            | Self::NoImage
             | Self::NoHostSelected
             | Self::NoWindowsSelector
+            | Self::NoLinuxSelector
             | Self::EndOfSupport
             | Self::PullDeadline
             | Self::GracePeriod

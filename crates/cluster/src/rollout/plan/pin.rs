@@ -280,9 +280,11 @@ fn to_linux(
     let mut pinned = workload.clone();
     pin.apply(&mut pinned);
     let template = &pinned.template;
+    let is_host_process = template.containers.iter().any(|own| own.host_process);
     let lands = |node: &Node| pin.admits(node) && template.scheduling.admits(node);
     (images.all(|placed| rollout.images[placed.image].is_for("linux"))
         && template.system() == System::Other
+        && !is_host_process
         && others.iter().any(lands))
     .then_some(pin)
 }

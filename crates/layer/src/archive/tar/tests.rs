@@ -119,6 +119,11 @@ impl Read for BoundedSource<'_> {
 #[test]
 fn the_same_entries_come_out_of_every_compression() {
     let plain = entries(&plain()).unwrap();
+    let skippable = [
+        b"\x50\x2a\x4d\x18\x04\0\0\0skip".to_vec(),
+        blob(&sample(), Compression::Zstd),
+    ];
+    assert_eq!(entries(&skippable.concat()).unwrap(), plain);
     let paths: Vec<&str> = plain.iter().map(|entry| entry.path.as_str()).collect();
     assert_eq!(
         paths[..4],

@@ -298,6 +298,76 @@ fn an_image_that_an_unknown_runtime_class_may_isolate_is_not_judged() {
 }
 
 #[test]
+fn an_unknown_runtime_class_may_select_the_nodes_where_an_image_starts() {
+    let mut request = request(&["17763.1158", "20348.1"], &["20348.1"]);
+    let text = "kind: Pod\nmetadata: {name: p0}\nspec: {runtimeClassName: foo, containers: \
+                [{image: 'repo.example/i0:1'}]}\n";
+    set_workloads(&mut request, text);
+    let rollout = Rollout::new(&request);
+    let outcomes: Vec<_> = rollout.placements[0]
+        .findings()
+        .map(|it| it.outcome)
+        .collect();
+    assert_eq!(
+        outcomes,
+        [VerdictOutcome::Unknown, VerdictOutcome::Compatible]
+    );
+}
+
+#[test]
+fn a_host_process_with_an_image_for_linux_is_not_pinned_to_linux() {
+    let pinned = |security: &str| {
+        let mut request = request(&["20348.1"], &["20348.1"]);
+        request.images[0].content = ImageContent::Single(linux());
+        request.nodes.others.push(linux_node());
+        let text = format!(
+            "kind: Pod\nmetadata: {{name: p0}}\nspec: {{tolerations: [{{key: os, value: windows}}], \
+             {security} containers: [{{image: 'repo.example/i0:1'}}]}}\n"
+        );
+        set_workloads(&mut request, &text);
+        plan(&request).actions.len()
+    };
+    assert_eq!(pinned(""), 1);
+    let host_process = "securityContext: {windowsOptions: {hostProcess: true}},";
+    assert_eq!(pinned(host_process), 0);
+}
+
+#[test]
+fn workloads_for_linux_that_a_windows_node_admits_are_one_warning() {
+    let checked = |taint: Option<&str>, selector: &str| {
+        let mut request = request(&["20348.1"], &["20348.1"]);
+        request.images[0].content = ImageContent::Index(vec![linux()]);
+        let taints = taint.map(|taint| serde_json::from_str(taint).unwrap());
+        request.nodes.windows[0].taints = taints.into_iter().collect();
+        let pod = |name: &str| {
+            format!(
+                "kind: Pod\nmetadata: {{name: {name}}}\nspec: {{nodeSelector: {selector}, \
+                 containers: [{{image: 'repo.example/i0:1'}}]}}\n---\n"
+            )
+        };
+        set_workloads(&mut request, &(pod("a") + &pod("b")));
+        let rollout = Rollout::new(&request);
+        assert!(rollout.is_compatible(false));
+        let said = rollout.notices.iter().map(|notice| &notice.finding);
+        let said: Vec<_> = said.map(|it| (it.rule, it.reason.clone())).collect();
+        (rollout.is_compatible(true), said)
+    };
+    let (is_clean, said) = checked(None, "{}");
+    assert!(!is_clean);
+    let [("no-linux-selector", reason)] = &said[..] else {
+        panic!("{said:?}");
+    };
+    assert!(
+        reason.contains("such as n0") && reason.ends_with("Pod default/a, Pod default/b"),
+        "{reason}"
+    );
+    let taint = r#"{"key":"os","value":"windows","effect":"NoSchedule"}"#;
+    assert_eq!(checked(Some(taint), "{}"), (true, Vec::new()));
+    let selector = "{kubernetes.io/os: linux}";
+    assert_eq!(checked(None, selector), (true, Vec::new()));
+}
+
+#[test]
 fn host_process_containers_need_a_containerd_that_runs_them() {
     for (runtime, reason) in [
         (
