@@ -517,7 +517,8 @@ impl RecipeOrigin {
                 ..error
             };
         }
-        error.excerpt = Some(Box::new(Excerpt::at(&self.text, offset)));
+        let excerpt = Excerpt::at(&self.text, offset).in_file(&self.name);
+        error.excerpt = Some(Box::new(excerpt));
         error
     }
 }
