@@ -26,6 +26,35 @@ fn support_that_ended_is_a_warning() {
 }
 
 #[test]
+fn each_image_of_an_index_is_warned_of_when_its_support_ended() {
+    let registry = FakeRegistry::start();
+    let versions = ["10.0.17763.1", "10.0.20348.1"];
+    let images = versions.map(|version| (registry.image("windows", version), version));
+    let entries = images
+        .each_ref()
+        .map(|(image, version)| (image.as_str(), Some(*version)));
+    registry.tag("shop/old", "1", &registry.index(&entries));
+    let mut command = wincimg();
+    command
+        .args([
+            "--insecure-registry",
+            &registry.host(),
+            "--on",
+            "2040-01-01",
+        ])
+        .arg(format!("{}/shop/old:1", registry.host()))
+        .args(["--host-build", "17763.1", "--host-build", "20348.1"]);
+    let (_, report) = answer_of(&mut command);
+    let checks = report["checks"].as_array().unwrap().iter();
+    let ended = checks.filter(|check| check["rule"] == "end-of-support");
+    let reasons: Vec<&str> = ended
+        .map(|check| check["reason"].as_str().unwrap())
+        .collect();
+    assert_eq!(reasons.len(), 2, "{reasons:?}");
+    assert!(reasons[0].contains("2019") && reasons[1].contains("2022"));
+}
+
+#[test]
 fn versions_alone_are_warned_of_when_their_support_ended() {
     let check = |version: &str, more: &[&str]| {
         let pair = ["--host-build", version, "--image-build", version];
