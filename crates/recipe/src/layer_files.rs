@@ -7,7 +7,9 @@ use wincimg_layer::{ContentSource, Layer, LayerError, LayerPath};
 use wincimg_windows::base_contents::BaseContents;
 use wincimg_windows::path::ImagePath;
 
-use super::{CopiedEntry, FileSource, PlannedContent, PlannedEntry, PlannedFile, UnpackOptions};
+use super::{
+    CopiedEntry, FileSource, ImageFiles, PlannedContent, PlannedEntry, PlannedFile, UnpackOptions,
+};
 
 /// Adds the files of a plan.
 pub fn add_files(layer: &mut Layer, files: &[PlannedFile]) -> Result<(), LayerError> {
@@ -39,10 +41,8 @@ fn add_entry(layer: &mut Layer, entry: &PlannedEntry) -> Result<(), LayerError> 
     if let PlannedContent::File(FileSource::Folder(source)) = &entry.content {
         return layer.folder_of(source, layer_path(&entry.path)?.as_ref());
     }
-    if let PlannedContent::File(FileSource::Image(files)) = &entry.content
-        && let Some(entries) = &files.entries
-    {
-        return add_entries(layer, entries);
+    if let PlannedContent::File(source @ FileSource::Image(files)) = &entry.content {
+        return add_image_files(layer, files, source, &entry.path);
     }
     if let PlannedContent::File(FileSource::Unpacked(file)) = &entry.content {
         return add_file(layer, file);
@@ -70,10 +70,8 @@ fn add_file(layer: &mut Layer, file: &PlannedFile) -> Result<(), LayerError> {
         return add_unpacked(layer, file, unpack);
     }
     let path = layer_path(&file.target)?;
-    if let FileSource::Image(files) = &file.source
-        && let Some(entries) = &files.entries
-    {
-        return add_entries(layer, entries);
+    if let FileSource::Image(files) = &file.source {
+        return add_image_files(layer, files, &file.source, &file.target);
     }
     match (&file.source, path) {
         (FileSource::Folder(source), path) => {
@@ -82,6 +80,34 @@ fn add_file(layer: &mut Layer, file: &PlannedFile) -> Result<(), LayerError> {
         (source, Some(path)) => layer.file(path, source),
         // The recipe reader accepts only folders for the root of the drive.
         (_, None) => {}
+    }
+    Ok(())
+}
+
+/// Adds files of an image. Before they are extracted, one with the last name stands for them, or the
+/// folder for those of a pattern.
+fn add_image_files(
+    layer: &mut Layer,
+    files: &ImageFiles,
+    source: &FileSource,
+    target: &ImagePath,
+) -> Result<(), LayerError> {
+    if let Some(entries) = &files.entries {
+        return add_entries(layer, entries);
+    }
+    let name = files.from.rsplit(['/', '\\']).next().unwrap_or_default();
+    let inside = files.into_folder.then(|| target.join(name));
+    match inside.unwrap_or_else(|| Ok(target.clone())) {
+        Ok(path) => {
+            if let Some(path) = layer_path(&path)? {
+                layer.file(path, source);
+            }
+        }
+        Err(_) => {
+            if let Some(path) = layer_path(target)? {
+                layer.directory(path);
+            }
+        }
     }
     Ok(())
 }
@@ -141,4 +167,38 @@ fn layer_path(path: &ImagePath) -> Result<Option<LayerPath>, LayerError> {
         return Ok(None);
     }
     Ok(Some(LayerPath::try_from(path)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The entries of files of an image that are not extracted yet.
+    fn entries(from: &str, to: &str) -> Vec<String> {
+        let files = ImageFiles {
+            image: "a:1".to_owned(),
+            from: from.to_owned(),
+            into_folder: to.ends_with('\\'),
+            digest: None,
+            entries: None,
+        };
+        let file = PlannedFile {
+            source: FileSource::Image(Box::new(files)),
+            target: to.parse().unwrap(),
+            unpack: None,
+        };
+        let mut layer = Layer::new(0);
+        add_files(&mut layer, &[file]).unwrap();
+        layer.drive().unwrap();
+        layer.entries().map(|(path, _)| path.to_string()).collect()
+    }
+
+    #[test]
+    fn files_of_an_image_stand_in_their_folder_before_they_are_extracted() {
+        let system = r"C:\Windows\System32\";
+        let inside = ["Windows/System32/netapi32.dll"];
+        assert_eq!(entries("/windows/system32/netapi32.dll", system), inside);
+        assert_eq!(entries(r"\tools\*.dll", system), ["Windows/System32"]);
+        assert_eq!(entries("/a.txt", r"C:\b.txt"), ["b.txt"]);
+    }
 }
