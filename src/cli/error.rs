@@ -114,6 +114,11 @@ impl Failure {
         format!("{:#}", self.error)
     }
 
+    /// Its exit code.
+    pub(super) fn code(&self) -> u8 {
+        self.exit as u8
+    }
+
     /// Prints the failure as JSON on stdout, in place of the result.
     pub(super) fn print_json(&self) {
         let mut out = std::io::stdout();
