@@ -1,5 +1,5 @@
 use super::{CMD, POWERSHELL, image, in_cmd, refused, run_on};
-use crate::ScriptErrorKind::{Fails, NeedsWindows, NotKnown, NotUnderstood, Refused};
+use crate::ScriptErrorKind::{Fails, NeedsWindows, NotUnderstood, Refused};
 use crate::{ImageState, Lookup};
 
 #[test]
