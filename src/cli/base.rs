@@ -23,6 +23,7 @@ use super::output::{OutputFormat, write_json, write_result};
 use super::progress::display;
 use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
 use super::{CommandOutcome, complete};
+use crate::report::extended;
 
 /// List, resolve, index and show base images
 #[derive(Debug, Args)]
@@ -208,13 +209,19 @@ impl Resolve {
                 Ok(CommandOutcome::Yes)
             }
             Err(error) => {
-                if let (ResolveError::NothingFits(nothing), OutputFormat::Json) =
-                    (&error, self.common.format)
-                {
-                    write_result(None, |out| write_json(&nothing_json(nothing), out))?;
-                }
                 report_searched_tags(&error, session);
-                Err(error.into())
+                let nearest = match (&error, self.common.format) {
+                    (ResolveError::NothingFits(nothing), OutputFormat::Json) => {
+                        Some(nothing_json(nothing))
+                    }
+                    _ => None,
+                };
+                let failure = Failure::from(error);
+                if let Some(nearest) = nearest {
+                    let answer = extended(&nearest, json!({"error": failure.document()}));
+                    write_result(None, |out| write_json(&answer, out))?;
+                }
+                Err(failure)
             }
         }
     }

@@ -1,5 +1,6 @@
 //! `wincimg build`: builds images from a recipe or a Dockerfile, for each host.
 
+mod all;
 mod daemon;
 pub(super) mod destinations;
 mod image_name;
@@ -14,7 +15,7 @@ use anyhow::anyhow;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args, ValueHint};
 use jiff::{Timestamp, Zoned};
-use serde_json::json;
+use serde_json::{Value, json};
 use wincimg_common::untrusted::Untrusted;
 use wincimg_engine::base_contents::Purpose;
 use wincimg_engine::build::{EngineOptions, build, plans};
@@ -104,6 +105,9 @@ pub(super) struct Build {
     labels: Vec<(String, String)>,
     #[command(flatten)]
     tags: TagArgs,
+    /// Build every recipe and Dockerfile below the folder IMAGE
+    #[arg(long, conflicts_with_all = ["name", "output", "metadata_file", "iidfile", "file", "target", "stages"], hide_short_help = true)]
+    all: bool,
     /// Publish the images of all hosts, or none
     #[arg(long, hide_short_help = true)]
     all_or_nothing: bool,
@@ -173,6 +177,18 @@ pub(super) fn image_tag(text: &str) -> Result<String, &'static str> {
 
 impl Build {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+        if self.all {
+            return self.run_all(session);
+        }
+        let (outcome, document) = self.build(session)?;
+        if let Some(document) = document {
+            write_result(None, |out| write_json(&document, out))?;
+        }
+        Ok(outcome)
+    }
+
+    /// Builds the images of one definition and prints them; in JSON, returns the result instead.
+    fn build(&self, session: &Session) -> Result<(CommandOutcome, Option<Value>), Failure> {
         let naming = self.naming()?;
         self.check_places(naming.registry.as_ref())?;
         self.daemon.check()?;
@@ -228,13 +244,14 @@ impl Build {
                 }
                 let steps = request.windows.as_ref();
                 let place = steps.and_then(|steps| steps.place(&request.options));
-                self.print_plans(&planned.images, place.as_deref(), failed, &hosts.left_out)?;
-                return Ok(report_failed(failed, session));
+                let (images, left_out) = (&planned.images, &hosts.left_out);
+                let printed = self.print_plans(images, place.as_deref(), failed, left_out)?;
+                return Ok((report_failed(failed, session), printed));
             }
             let delivered = build(&request, target, &ctx).await?;
             self.write_files(&delivered)?;
-            self.print(&delivered, &hosts.left_out, session)?;
-            Ok(report_failed(&delivered.failed, session))
+            let printed = self.print(&delivered, &hosts.left_out, session)?;
+            Ok((report_failed(&delivered.failed, session), printed))
         })
     }
 
@@ -312,53 +329,50 @@ impl Build {
         place: Option<&str>,
         failed: &[UnservedHost],
         left_out: &[String],
-    ) -> Result<(), Failure> {
+    ) -> Result<Option<Value>, Failure> {
         let contents = images.iter().map(|image| listing(&image.plan));
         let contents = contents.collect::<Result<Vec<_>, _>>()?;
         let plans = images.iter().zip(&contents);
         let worker = self.daemon.worker();
-        write_result(None, |out| match self.format {
-            ReviewFormat::Gitlab => write_annotations(self.format, &[], out),
-            ReviewFormat::Text | ReviewFormat::Github => {
-                for (index, (image, content)) in plans.enumerate() {
-                    if index > 0 {
-                        writeln!(out)?;
-                    }
-                    write_steps(image.stages.placements(), worker.as_ref(), place, out)?;
-                    let architecture = &image.base.image.config().architecture;
-                    if architecture != Architecture::Amd64.name() {
-                        writeln!(out, "{:<12}windows/{}", "platform", Untrusted(architecture))?;
-                    }
-                    write!(out, "{}", image.plan)?;
-                    write_content(&content.files, out)?;
-                    write_paths("deletes", &content.deleted, out)?;
-                    write_paths("left out", image.stages.left_out(), out)?;
+        if self.format == ReviewFormat::Json {
+            let plans: Vec<_> = plans
+                .map(|(image, content)| {
+                    let more = json!({
+                        "content": content.files,
+                        "deleted": content.deleted,
+                        "steps": image.stages.placements(),
+                        "step_images": place,
+                        "architecture": image.base.image.config().architecture,
+                        "left_out": image.stages.left_out(),
+                    });
+                    extended(&image.plan, more)
+                })
+                .collect();
+            return Ok(Some(json!({
+                "plans": plans, "failed": failed, "left_out": left_out, "worker": worker,
+            })));
+        }
+        write_result(None, |out| {
+            if self.format == ReviewFormat::Gitlab {
+                return write_annotations(self.format, &[], out);
+            }
+            for (index, (image, content)) in plans.enumerate() {
+                if index > 0 {
+                    writeln!(out)?;
                 }
-                Ok(())
+                write_steps(image.stages.placements(), worker.as_ref(), place, out)?;
+                let architecture = &image.base.image.config().architecture;
+                if architecture != Architecture::Amd64.name() {
+                    writeln!(out, "{:<12}windows/{}", "platform", Untrusted(architecture))?;
+                }
+                write!(out, "{}", image.plan)?;
+                write_content(&content.files, out)?;
+                write_paths("deletes", &content.deleted, out)?;
+                write_paths("left out", image.stages.left_out(), out)?;
             }
-            ReviewFormat::Json => {
-                let plans: Vec<_> = plans
-                    .map(|(image, content)| {
-                        let more = json!({
-                            "content": content.files,
-                            "deleted": content.deleted,
-                            "steps": image.stages.placements(),
-                            "step_images": place,
-                            "architecture": image.base.image.config().architecture,
-                            "left_out": image.stages.left_out(),
-                        });
-                        extended(&image.plan, more)
-                    })
-                    .collect();
-                let failed = json!(failed);
-                write_json(
-                    &json!({
-                        "plans": plans, "failed": failed, "left_out": left_out, "worker": worker,
-                    }),
-                    out,
-                )
-            }
-        })
+            Ok(())
+        })?;
+        Ok(None)
     }
 
     /// The typed flags that only a daemon uses; those of a file of defaults are for all builds.
@@ -383,7 +397,11 @@ impl Build {
         delivered: &DeliveryReport,
         left_out: &[String],
         session: &Session,
-    ) -> Result<(), Failure> {
+    ) -> Result<Option<Value>, Failure> {
+        if self.format == ReviewFormat::Json {
+            let more = json!({"left_out": left_out});
+            return Ok(Some(extended(delivered, more)));
+        }
         let mut images = delivered.images.iter();
         let is_of_daemon = images.any(|image| image.engine == Engine::Docker.name());
         let kept = if is_of_daemon && !self.push && self.output.is_none() {
@@ -393,15 +411,10 @@ impl Build {
         };
         write_result(None, |out| match self.format {
             ReviewFormat::Gitlab => write_annotations(self.format, &[], out),
-            ReviewFormat::Text | ReviewFormat::Github if session.quiet => {
-                write_references(delivered, out)
-            }
-            ReviewFormat::Text | ReviewFormat::Github => write_text(delivered, kept, out),
-            ReviewFormat::Json => {
-                let more = json!({"left_out": left_out});
-                write_json(&extended(delivered, more), out)
-            }
-        })
+            _ if session.quiet => write_references(delivered, out),
+            _ => write_text(delivered, kept, out),
+        })?;
+        Ok(None)
     }
 }
 

@@ -41,6 +41,17 @@ impl CacheArgs {
         named.or_else(|| default_folder().filter(|folder| !is_open_to_others(folder)))
     }
 
+    /// A folder of the cache, unless it is disabled.
+    fn part(&self, name: &str) -> Option<PathBuf> {
+        let folder = self.folder().filter(|_| self.cache_size > 0)?;
+        Some(folder.join(name))
+    }
+
+    /// Returns true if the cache keeps an index of a base of this size.
+    pub(super) fn keeps_index(&self, size: u64) -> bool {
+        size <= self.cache_size && self.part("bases").is_some()
+    }
+
     /// The default folder, if it is left alone because other users can change what is in it.
     pub(super) fn ignored_folder(&self) -> Option<PathBuf> {
         let default = default_folder().filter(|folder| is_open_to_others(folder));
@@ -49,24 +60,24 @@ impl CacheArgs {
 
     /// Cache of downloads.
     pub(super) fn downloads(&self) -> Downloads {
-        let folder = self.folder().map(|folder| folder.join("downloads"));
+        let folder = self.part("downloads");
         Downloads::new(folder.map(|folder| FileCache::new(folder, self.cache_size)))
     }
 
     /// Lets the client cache a registry's small documents.
     pub(super) fn enable_document_cache(&self, registry: &RegistryClient) {
         let limit = self.cache_size.min(MOST_DOCUMENTS);
-        if let Some(folder) = self.folder().filter(|_| limit > 0) {
-            registry.enable_document_cache(FileCache::new(folder.join("documents"), limit));
+        if let Some(folder) = self.part("documents") {
+            registry.enable_document_cache(FileCache::new(folder, limit));
         }
     }
 
     /// Cache of the diff IDs of layers.
     pub(super) fn diff_id_cache(&self) -> DiffIdCache {
-        match self.folder() {
-            Some(folder) if self.cache_size > 0 => DiffIdCache::in_folder(&folder.join("layers")),
-            _ => DiffIdCache::default(),
-        }
+        let folder = self.part("layers");
+        folder.map_or_else(DiffIdCache::default, |folder| {
+            DiffIdCache::in_folder(&folder)
+        })
     }
 
     /// Provider of facts about bases.
@@ -75,8 +86,9 @@ impl CacheArgs {
         registry: &RegistryClient,
         progress: &Arc<dyn Progress>,
     ) -> BaseFactsProvider {
-        let folder = self.folder().map(|folder| folder.join("bases"));
-        let cache = folder.map(|folder| FactsCache::new(folder, self.cache_size));
+        let cache = self
+            .part("bases")
+            .map(|folder| FactsCache::new(folder, self.cache_size));
         BaseFactsProvider::new(registry.clone(), cache, Arc::clone(progress))
     }
 }
@@ -134,6 +146,19 @@ pub(super) fn read_size(text: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn without_size_there_is_no_cache() {
+        let of_size = |cache_size| CacheArgs {
+            cache_dir: Some("c".into()),
+            cache_size,
+        };
+        assert_eq!(of_size(1).part("bases").unwrap(), Path::new("c/bases"));
+        assert_eq!(of_size(0).part("bases"), None);
+        assert!(of_size(9).keeps_index(9) && !of_size(9).keeps_index(10));
+        // The tables of updates are no cache.
+        assert!(of_size(0).folder().is_some());
+    }
 
     #[test]
     fn sizes_are_read_as_people_write_them() {

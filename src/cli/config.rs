@@ -289,6 +289,6 @@ impl File {
             "{}:{line}:{column}: {problem}",
             self.path.display()
         ))
-        .excerpt(Excerpt::from_span(&self.text, span))
+        .excerpt(Excerpt::from_span(&self.text, span).in_file(&self.path.display().to_string()))
     }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use clap::Args;
 use serde_json::json;
+use wincimg_cluster::rollout::command_line;
 use wincimg_common::files::{LARGEST_TEXT, read_text};
 use wincimg_common::untrusted::Untrusted;
 use wincimg_dockerfile::convert::{Conversion, ConversionError, obstacles};
@@ -58,13 +59,15 @@ pub(super) struct Convert {
 }
 
 impl Convert {
-    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+    pub(super) fn run(mut self, session: &Session) -> Result<CommandOutcome, Failure> {
         if let Some(file) = &self.output {
             refuse_overwriting(file, self.force)?;
         }
         let arguments = build_arguments(&self.arguments);
-        let wanted = self.recipe.read(&self.dockerfile, &arguments, session)?;
-        let (request, _) = wanted;
+        // The folder may have a recipe already.
+        let in_folder = self.recipe.dockerfile_in_folder();
+        self.dockerfile.set_default_file(in_folder);
+        let (request, hosts) = self.recipe.read(&self.dockerfile, &arguments, session)?;
         let Some(stages) = request.design.stages() else {
             let problem = anyhow!("the input is already a recipe: expected a Dockerfile");
             return Err(Failure::usage(problem).hint("name a Dockerfile, or a folder with one"));
@@ -119,7 +122,7 @@ impl Convert {
             },
         };
         match converted {
-            Ok(recipe) => self.print(&recipe, session),
+            Ok(recipe) => self.print(&recipe, &self.recipe.host_words(&hosts), session),
             Err(obstacles) => {
                 self.refuse(&obstacles, session)?;
                 Ok(if needs_windows {
@@ -131,12 +134,20 @@ impl Convert {
         }
     }
 
-    fn print(&self, recipe: &str, session: &Session) -> Result<CommandOutcome, Failure> {
+    fn print(
+        &self,
+        recipe: &str,
+        hosts: &[String],
+        session: &Session,
+    ) -> Result<CommandOutcome, Failure> {
         if let Some(file) = &self.output {
             write_result(Some(file), |out| out.write_all(recipe.as_bytes()))?;
+            let file = file.display().to_string();
+            let build = ["wincimg", "build", &file].into_iter();
+            let words: Vec<&str> = build.chain(hosts.iter().map(String::as_str)).collect();
             session.note(format_args!(
-                "wrote {0}; build it with `wincimg build {0}`, for the same hosts or others",
-                file.display()
+                "wrote {file}; build it with `{}`, for these hosts or others",
+                command_line(&words)
             ));
         }
         match self.format {

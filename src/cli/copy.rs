@@ -400,6 +400,9 @@ impl Digest {
 pub(super) struct Manifest {
     #[command(flatten)]
     image: OneImage,
+    /// Format of errors; the manifest is JSON in either case
+    #[arg(long, value_enum, default_value = "text")]
+    format: OutputFormat,
 }
 
 impl Manifest {

@@ -22,7 +22,7 @@ pub(super) struct Failure {
     exit: Exit,
     code: &'static str,
     error: anyhow::Error,
-    excerpt: Option<Excerpt>,
+    excerpt: Option<Box<Excerpt>>,
     hint: Option<String>,
 }
 
@@ -79,7 +79,7 @@ impl Failure {
 
     /// Adds an excerpt of the text at fault.
     pub(super) fn excerpt(mut self, excerpt: Excerpt) -> Self {
-        self.excerpt = Some(excerpt);
+        self.excerpt = Some(Box::new(excerpt));
         self
     }
 
@@ -116,19 +116,33 @@ impl Failure {
         format!("{:#}", self.error)
     }
 
+    /// Its exit code.
+    pub(super) fn code(&self) -> u8 {
+        self.exit as u8
+    }
+
     /// Prints the failure as JSON on stdout, in place of the result.
     pub(super) fn print_json(&self) {
+        let mut out = std::io::stdout();
+        let document = json!({"error": self.document()});
+        let _ = write_pretty(&mut out, &document).and_then(|()| writeln!(out));
+    }
+
+    /// The failure in JSON.
+    pub(super) fn document(&self) -> Value {
         let message = self.in_one_line();
-        let document = json!({"error": {
+        let excerpt = self.excerpt.as_deref();
+        let lines = self.failed_lines();
+        json!({
             "code": self.code,
             "kind": self.exit.name(),
             "message": argument_passwords::redact(&message),
-            "line": self.excerpt.as_ref().and_then(Excerpt::line),
-            "lines": self.failed_lines(),
+            "file": excerpt.and_then(Excerpt::file),
+            "line": excerpt.and_then(Excerpt::line),
+            "command": lines.first().map(|line| &line["command"]),
+            "lines": lines,
             "hint": self.hint.as_deref().map(argument_passwords::redact),
-        }});
-        let mut out = std::io::stdout();
-        let _ = write_pretty(&mut out, &document).and_then(|()| writeln!(out));
+        })
     }
 
     /// Prints the failure at the lines of a Dockerfile on stdout, for the checks of a pull request.
@@ -210,7 +224,7 @@ impl<E: Into<BoxError>> From<E> for Failure {
         Self {
             exit: diagnosis.blame.into(),
             code: diagnosis.code,
-            excerpt: diagnosis.excerpt,
+            excerpt: diagnosis.excerpt.map(Box::new),
             hint: diagnosis.hint,
             error: anyhow::Error::from_boxed(error),
         }

@@ -31,9 +31,9 @@ const SHARED: &str = "Directory.Build.props";
 
 /// Create a recipe and print the next commands
 ///
-/// NAME/recipe.toml can be built at once, and its comments list all other keys. With --dotnet the
-/// recipe packages the published output of a .NET project; with --from it is converted from a
-/// Dockerfile.
+/// NAME/recipe.toml can be built at once; its comments show common keys, and `wincimg recipe schema`
+/// lists all. With --dotnet the recipe packages the published output of a .NET project; with --from
+/// it is converted from a Dockerfile. Both put the recipe next to their source.
 #[derive(Debug, Args)]
 #[command(
     mut_arg("kube_context", with_kubectl_name),
@@ -43,7 +43,8 @@ const SHARED: &str = "Directory.Build.props";
     wincimg recipe init shop --from ./shop/Dockerfile --host-build 17763.973"
 )]
 pub(super) struct Init {
-    /// Image name and folder of the recipe [default: the current folder and its name]
+    /// Image name and, without --from and --dotnet, folder of the recipe [default: the current folder
+    /// and its name]
     #[arg(value_name = "NAME")]
     name: Option<String>,
     /// Convert this Dockerfile

@@ -203,6 +203,17 @@ enum CommandOutcome {
     Code(u8),
 }
 
+impl CommandOutcome {
+    /// Its exit code.
+    fn code(self) -> u8 {
+        match self {
+            Self::Yes => 0,
+            Self::No => 1,
+            Self::Code(code) => code,
+        }
+    }
+}
+
 /// The definition of the command line, for the manual and other generated files.
 pub fn command() -> clap::Command {
     Cli::command()
@@ -216,7 +227,12 @@ pub fn main() -> ExitCode {
     let colour = command_context::colour_on_stderr();
     let Arguments { matches, warning } = match config::arguments(std::env::args_os()) {
         Ok(arguments) => arguments,
-        Err(ArgumentsError::File(failure)) => return failure.report(colour),
+        Err(ArgumentsError::File(failure)) => {
+            if types_json(std::env::args()) {
+                failure.print_json();
+            }
+            return failure.report(colour);
+        }
         Err(ArgumentsError::Arguments(error)) => {
             return print_refusal(&error);
         }
@@ -236,9 +252,7 @@ pub fn main() -> ExitCode {
         shutdown::end(reason);
     }
     match ended {
-        Ok(CommandOutcome::Yes) => ExitCode::SUCCESS,
-        Ok(CommandOutcome::No) => ExitCode::from(1),
-        Ok(CommandOutcome::Code(code)) => ExitCode::from(code),
+        Ok(outcome) => ExitCode::from(outcome.code()),
         Err(failure) => {
             if !output::has_begun() {
                 if wants_format(&matches, "json") {
@@ -267,6 +281,37 @@ fn wants_format(matches: &ArgMatches, wanted: &str) -> bool {
     format.is_some_and(|mut values| values.any(|value| value == wanted))
 }
 
+/// Returns true if the typed arguments, which may be invalid, ask for JSON.
+fn types_json(arguments: impl Iterator<Item = String>) -> bool {
+    let mut arguments = arguments.skip(1).take_while(|argument| argument != "--");
+    while let Some(argument) = arguments.next() {
+        let value = match argument.strip_prefix("--format") {
+            Some("") => arguments.next(),
+            Some(rest) => rest.strip_prefix('=').map(str::to_owned),
+            None => None,
+        };
+        if value.as_deref() == Some("json") {
+            return true;
+        }
+    }
+    false
+}
+
+/// An error in the arguments: its message in one line, without usage; and its tip.
+fn invalid_arguments(text: &str) -> Failure {
+    let mut parts = text.split("\n\n").map(|part| {
+        let words: Vec<&str> = part.split_whitespace().collect();
+        words.join(" ")
+    });
+    let message = parts.next().unwrap_or_default();
+    let message = message.strip_prefix("error: ").unwrap_or(&message);
+    let failure = Failure::usage(anyhow::anyhow!("{message}"));
+    match parts.find_map(|part| Some(part.strip_prefix("tip: ")?.to_owned())) {
+        Some(tip) => failure.hint(tip),
+        None => failure,
+    }
+}
+
 /// Value of `--timeout` of any command.
 fn time_limit(matches: &ArgMatches) -> Option<Duration> {
     match matches.subcommand() {
@@ -280,6 +325,9 @@ fn print_refusal(error: &clap::Error) -> ExitCode {
     use std::io::Write as _;
 
     let text = error.to_string();
+    if error.exit_code() != 0 && types_json(std::env::args()) {
+        invalid_arguments(&text).print_json();
+    }
     let hidden = argument_passwords::redact(&text);
     let printed = if hidden == text {
         error.print().and_then(|()| std::io::stdout().flush())
@@ -309,6 +357,36 @@ mod tests {
                 found.push(inner.get_name().to_owned());
             }
             helps_without_example(inner, found);
+        }
+    }
+
+    #[test]
+    fn an_invalid_argument_is_an_error_in_json() {
+        let refused = |arguments: &[&str]| {
+            let error = Cli::try_parse_from(arguments).unwrap_err();
+            invalid_arguments(&error.to_string()).document()
+        };
+        let unknown = refused(&["wincimg", "lint", "--shel", "cmd"]);
+        assert_eq!(unknown["code"], "usage");
+        assert_eq!(unknown["message"], "unexpected argument '--shel' found");
+        let hint = unknown["hint"].as_str().unwrap();
+        assert!(hint.contains("'--shell'"), "{hint}");
+        let missing = refused(&["wincimg", "build"]);
+        let message = missing["message"].as_str().unwrap();
+        assert!(message.ends_with("were not provided: <IMAGE>"), "{message}");
+    }
+
+    #[test]
+    fn the_format_is_found_in_invalid_arguments() {
+        let asks = |line: &str| types_json(line.split(' ').map(str::to_owned));
+        assert!(asks("wincimg build --nope --format json"));
+        assert!(asks("wincimg build --format=json"));
+        for line in [
+            "wincimg build --format text json",
+            "wincimg build json --format",
+            "wincimg lint -- --format json",
+        ] {
+            assert!(!asks(line), "{line}");
         }
     }
 

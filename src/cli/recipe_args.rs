@@ -7,6 +7,8 @@ use anyhow::anyhow;
 use clap::{Args, ValueHint};
 use wincimg_cluster::live::ClusterContext;
 use wincimg_cluster::rollout::command_line;
+use wincimg_common::progress::Silent;
+use wincimg_dockerfile::DOCKERFILE;
 use wincimg_dockerfile::stages::StageReplacement;
 use wincimg_engine::build::BuildContext;
 use wincimg_engine::definition::{BuildDefinition, BuildInput, dockerfile_of};
@@ -60,7 +62,7 @@ pub(super) struct DockerfileArgs {
     #[arg(long, value_name = "STAGE", add = complete::stages(), hide_short_help = true)]
     target: Option<String>,
     /// Use a folder or an image (also oci:DIR[:TAG]) instead of building a stage (repeatable)
-    #[arg(long = "stage", value_name = "NAME=DIR|IMAGE", value_parser = key_and_value, add = complete::folders_for_stages(), hide_short_help = true)]
+    #[arg(long = "stage", value_name = "NAME=DIR|IMAGE", value_parser = stage_and_place, add = complete::folders_for_stages(), hide_short_help = true)]
     stages: Vec<(String, String)>,
     #[command(flatten)]
     installers: InstallerArgs,
@@ -247,6 +249,44 @@ impl RecipeArgs {
         names
     }
 
+    /// The image argument.
+    pub(super) fn image(&self) -> &str {
+        &self.image
+    }
+
+    /// Replaces the image argument.
+    pub(super) fn set_image(&mut self, image: String) {
+        self.image = image;
+    }
+
+    /// The default name of the images; reads the recipe or the Dockerfile.
+    pub(super) fn default_name(
+        &self,
+        dockerfile: &DockerfileArgs,
+        arguments: &[(String, String)],
+    ) -> Result<String, Failure> {
+        let input = self.named(dockerfile, arguments.to_vec());
+        Ok(input.read(&Silent)?.name().to_owned())
+    }
+
+    /// The Dockerfile of the folder, which may have a recipe too.
+    pub(super) fn dockerfile_in_folder(&self) -> Option<PathBuf> {
+        let file = Path::new(&self.image).join(DOCKERFILE);
+        file.is_file().then_some(file)
+    }
+
+    /// Flags that choose the same hosts.
+    pub(super) fn host_words(&self, hosts: &Builds) -> Vec<String> {
+        let typed = self.hosts.to_words();
+        if !typed.is_empty() {
+            return typed;
+        }
+        let builds = hosts.all.iter().map(|host| host.version.to_string());
+        builds
+            .flat_map(|build| ["--host-build".to_owned(), build])
+            .collect()
+    }
+
     /// Rejects a Dockerfile, for a command that only takes recipes.
     pub(super) fn refuse_dockerfile(&self) -> Result<(), Failure> {
         match dockerfile_of(&self.image, None) {
@@ -270,6 +310,11 @@ impl RecipeArgs {
 }
 
 impl DockerfileArgs {
+    /// Sets the Dockerfile unless one is named.
+    pub(super) fn set_default_file(&mut self, file: Option<PathBuf>) {
+        self.file = self.file.take().or(file);
+    }
+
     /// A Dockerfile with another name.
     pub(super) fn of_file(file: Option<PathBuf>) -> Self {
         Self {
@@ -301,8 +346,15 @@ pub(super) fn build_arguments(given: &[String]) -> Vec<(String, String)> {
 
 /// Parses `KEY=VALUE`.
 pub(super) fn key_and_value(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err(format!("invalid setting {text:?}: expected KEY=VALUE")),
-    }
+    pair(text).ok_or_else(|| format!("invalid setting {text:?}: expected KEY=VALUE"))
+}
+
+/// Parses the name of a stage and what replaces it.
+fn stage_and_place(text: &str) -> Result<(String, String), &'static str> {
+    pair(text).ok_or("expected the name of a stage and a folder or image: NAME=DIR, NAME=IMAGE")
+}
+
+fn pair(text: &str) -> Option<(String, String)> {
+    let (key, value) = text.split_once('=')?;
+    (!key.is_empty()).then(|| (key.to_owned(), value.to_owned()))
 }

@@ -22,11 +22,16 @@ use super::{CommandOutcome, registry_args};
 ///
 /// Every value is quoted for its place, and commands run in exec form, without a shell.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
+#[command(
+    mut_arg("image", |arg| arg.help(
+        "A built-in recipe, a recipe file, or a folder that contains one"
+    )),
+    after_help = "Examples:\n  \
     wincimg recipe render pause --host-build 17763.973\n  \
     wincimg recipe render iis --host-build 17763.973 --set folder=site --output ./build\n  \
     docker build ./build\n\n\
-    Without --output the Dockerfile goes to stdout. With several hosts, DIR gets a folder for each.")]
+    Without --output the Dockerfile goes to stdout. With several hosts, DIR gets a folder for each."
+)]
 pub(super) struct Render {
     /// Write the Dockerfile and its context to this directory
     #[arg(short, long, value_name = "DIR")]

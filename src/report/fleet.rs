@@ -18,7 +18,7 @@ use super::suites::{Failure, Outcome, TestCase, TestSuite, write_suites};
 /// GitHub's limit for comments is 65,536 characters.
 const ROOM: usize = 60_000;
 
-/// `fleet.toml: 3 images for their builds of Windows: 8 current, 1 missing`.
+/// `fleet.toml: 3 images, 9 builds: 8 current, 1 missing`.
 fn headline(report: &FleetReport) -> String {
     let summary = &report.summary;
     let counts = [
@@ -28,6 +28,7 @@ fn headline(report: &FleetReport) -> String {
         (summary.outdated, "outdated"),
         (summary.failed, "failed"),
     ];
+    let builds = count(counts.iter().map(|(count, _)| count).sum(), "build");
     let counts = counts.iter().filter(|(count, _)| *count > 0);
     let counts: Vec<String> = counts
         .map(|(count, state)| format!("{count} {state}"))
@@ -40,7 +41,7 @@ fn headline(report: &FleetReport) -> String {
     let part = report.shard.as_ref();
     let part = part.map_or_else(String::new, |shard| format!(", shard {shard}"));
     let images = count(report.images.len(), "image");
-    format!("{}{part}: {images}: {counts}", report.file)
+    format!("{}{part}: {images}, {builds}: {counts}", report.file)
 }
 
 /// Returns true if an image is not simply up to date.

@@ -126,6 +126,7 @@ fn nothing_that_fits_is_exit_1_with_what_is_nearest() {
     let (code, result) = answer_of(&mut base(&registry, &arguments));
     assert_eq!(code, 1);
     assert_eq!(result["reference"], Value::Null);
+    assert_eq!(result["error"]["code"], "base/nothing-fits");
     assert_eq!(
         result["nearest_below"],
         json!({"tag": "10.0.17763.914", "os_version": "10.0.17763.914"})

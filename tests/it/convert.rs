@@ -52,6 +52,18 @@ fn convert(site: &Site, arguments: &[&str]) -> assert_cmd::Command {
     command
 }
 
+#[test]
+fn a_folder_with_a_recipe_is_converted_again_and_the_note_can_be_typed() {
+    let site = site(&format!("FROM {BASE}\nCOPY a.txt C:/app/\n"));
+    for _ in 0..2 {
+        let output = convert(&site, &["--output", "./app/recipe.toml", "--force"]);
+        let output = { output }.output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        let build = "`wincimg build ./app/recipe.toml --host-build 17763.973`";
+        assert!(stderr(&output).contains(build), "{}", stderr(&output));
+    }
+}
+
 /// Converts and builds both; returns their common digest.
 fn round_trip(text: &str, arguments: &[&str]) -> String {
     let site = site(text);

@@ -535,6 +535,9 @@ fn every_line_at_fault_is_in_the_error_and_windows_has_an_exit_code() {
         "RUN dism /online /enable-feature /featurename:A\nCOPY a.txt /a\nRUN choco install b",
     );
     assert_eq!((code, &failure["kind"]), (Some(4), &json!("windows")));
+    assert_eq!(failure["file"], "./app/Dockerfile");
+    assert_eq!(failure["line"], 2);
+    assert_eq!(failure["command"], failure["lines"][0]["command"]);
     let lines = failure["lines"].as_array().unwrap();
     let named: Vec<_> = lines
         .iter()

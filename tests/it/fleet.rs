@@ -637,7 +637,9 @@ fn every_form_of_the_report_says_what_is_missing() {
     ];
     let reports: Vec<&str> = written.iter().flat_map(|file| ["--report", file]).collect();
     let text = command(&site, "check", &reports).assert().code(1);
-    text.stdout(contains("fleet.toml: 2 images: 4 missing").and(contains("17763.973    missing")));
+    text.stdout(
+        contains("fleet.toml: 2 images, 4 builds: 4 missing").and(contains("17763.973    missing")),
+    );
     let tag = format!("{}/apps/web:1", site.host());
     assert!(
         site.text("r.md").contains("| 17763.973 | missing |"),

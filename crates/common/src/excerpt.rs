@@ -28,6 +28,7 @@ const CUT: &str = "…";
 /// A line with a marked word, ready to print.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Excerpt {
+    file: Option<Box<str>>,
     /// Counted from 1; `None` for a command-line argument.
     number: Option<usize>,
     line: String,
@@ -38,6 +39,20 @@ pub struct Excerpt {
 }
 
 impl Excerpt {
+    /// Adds the name of the file with the line.
+    #[must_use]
+    pub fn in_file(self, name: &str) -> Self {
+        Self {
+            file: Some(name.into()),
+            ..self
+        }
+    }
+
+    /// The name of the file with the line, if known.
+    pub fn file(&self) -> Option<&str> {
+        self.file.as_deref()
+    }
+
     /// The number of the line, counted from 1, unless it is a command-line argument.
     pub fn line(&self) -> Option<usize> {
         self.number
@@ -67,6 +82,7 @@ impl Excerpt {
         let before = cut_start(&before, room - kept_behind);
         let behind = cut_end(&behind, room.saturating_sub(before.width()));
         Self {
+            file: None,
             number: Some(number),
             line: visible(&[before.as_str(), &marked, &behind].concat()),
             indent: before.width(),

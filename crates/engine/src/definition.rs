@@ -12,10 +12,10 @@ use wincimg_images::recipes;
 use wincimg_inspect::bases::{BaseRegistry, HostProcessBase};
 use wincimg_inspect::provenance::SourceFile;
 use wincimg_oci::document::sha256;
-use wincimg_recipe::{Recipe, RecipeInputs};
+use wincimg_recipe::{LOCK_FILE, Recipe, RecipeInputs};
 use wincimg_windows::version::WindowsVersion;
 
-use super::downloads::{LOCK_FILE, LockFile};
+use super::downloads::LockFile;
 use super::origin::Origin;
 
 /// Definition of an image, as the user gives it.
@@ -68,9 +68,10 @@ fn misplaced_option(problem: String, hint: impl Into<String>) -> BoxError {
 impl BuildInput {
     /// Reads the recipe, or the Dockerfile with its build arguments.
     pub fn read(&self, reporter: &dyn Reporter) -> Result<BuildDefinition, BoxError> {
-        if let Some((file, folder)) = self.dockerfile() {
+        if let Some((file, folder)) = dockerfile_of(&self.image, self.file.clone()) {
             return self.read_dockerfile(file, folder, reporter);
         }
+        let recipe = Recipe::find(&self.image)?;
         let given = [
             ("--target", self.target.is_some()),
             ("--stage", !self.stages.is_empty()),
@@ -91,7 +92,7 @@ impl BuildInput {
             ));
         }
         Ok(BuildDefinition {
-            made_by: DefinitionKind::Recipe(Box::new(Recipe::find(&self.image)?)),
+            made_by: DefinitionKind::Recipe(Box::new(recipe)),
             values: self.values.iter().cloned().collect(),
             context: self.context.clone().unwrap_or(PathBuf::from(".")),
         })
@@ -112,16 +113,15 @@ impl BuildInput {
             .into()
     }
 
-    /// The Dockerfile and its context folder; none for a recipe.
-    pub fn dockerfile(&self) -> Option<(PathBuf, PathBuf)> {
-        let (file, own) = dockerfile_of(&self.image, self.file.clone())?;
-        Some((file, self.context.clone().unwrap_or(own)))
+    /// Returns true for a Dockerfile.
+    pub fn is_dockerfile(&self) -> bool {
+        dockerfile_of(&self.image, self.file.clone()).is_some()
     }
 
     fn read_dockerfile(
         &self,
         file: PathBuf,
-        context: PathBuf,
+        folder: PathBuf,
         reporter: &dyn Reporter,
     ) -> Result<BuildDefinition, BoxError> {
         if let Some((variable, _)) = self.values.first() {
@@ -140,8 +140,10 @@ impl BuildInput {
         if self.file.is_some() && !file.exists() {
             return Err(self.not_found(&file));
         }
+        let context = self.context.clone().unwrap_or(folder.clone());
         let request = DockerfileRequest {
             file,
+            folder,
             context: context.clone(),
             target: self.target.clone(),
             arguments: self.arguments.clone(),

@@ -145,7 +145,7 @@ fn assemble(
         let problem = format!("{package} is not installed in the plan");
         return Err(Problem::new("recipe/msi", problem).into());
     }
-    iis::check_contents_known(plan, base.inside)?;
+    iis::check_base(plan, base.inside)?;
     let (created, timestamp) = time_of(plan, base.image, options)?;
     let mut image = base.image.with_distributable_layers()?;
     let mut layers = Vec::new();

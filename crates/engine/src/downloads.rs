@@ -8,7 +8,6 @@ mod lock_file;
 use std::collections::BTreeMap;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
-pub(crate) use lock_file::FILE_NAME as LOCK_FILE;
 pub use lock_file::{LockChanges, LockFile, LockedDownload};
 use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_common::digest::Digest;

@@ -367,7 +367,7 @@ impl HybridBuild<'_> {
         }
         let marked = step.map(|step| {
             let at_fault = "fails on Windows";
-            Excerpt::from_quoted(step.line, &step.text, at_fault)
+            Excerpt::from_quoted(step.line, &step.text, at_fault).in_file(&file)
         });
         match marked {
             Some(marked) => Problem::context(what, error).excerpt(Some(marked)).into(),

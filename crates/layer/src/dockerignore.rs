@@ -143,6 +143,13 @@ impl IgnoreRules {
         Ok(Self(rules))
     }
 
+    /// The same rules after others, which they override.
+    #[must_use]
+    pub fn after(mut self, mut others: Self) -> Self {
+        others.0.append(&mut self.0);
+        others
+    }
+
     /// Returns true if a path, relative to the folder and with slashes, is ignored.
     pub fn is_ignored(&self, path: &str) -> bool {
         let mut left_out = false;

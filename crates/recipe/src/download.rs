@@ -5,6 +5,9 @@ use wincimg_common::digest::Digest;
 use wincimg_common::files::SpoolPart;
 use wincimg_layer::ContentSource;
 
+/// Name of the lock file next to a recipe or a Dockerfile.
+pub const LOCK_FILE: &str = "wincimg.lock";
+
 /// A file to download.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlannedDownload {

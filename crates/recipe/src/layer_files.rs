@@ -7,7 +7,7 @@ use wincimg_layer::{ContentSource, Layer, LayerError, LayerPath};
 use wincimg_windows::base_contents::BaseContents;
 use wincimg_windows::path::ImagePath;
 
-use super::{CopiedEntry, FileSource, PlannedArchive, PlannedContent, PlannedEntry};
+use super::{CopiedEntry, FileSource, ImageFiles, PlannedArchive, PlannedContent, PlannedEntry};
 
 /// Adds entries of a plan.
 pub fn add_entries(layer: &mut Layer, entries: &[PlannedEntry]) -> Result<(), LayerError> {
@@ -36,12 +36,9 @@ fn add_entry(layer: &mut Layer, entry: &PlannedEntry) -> Result<(), LayerError> 
             return layer.folder_of(source, layer_path(&entry.path)?.as_ref());
         }
         Some(FileSource::Unpacked(archive)) => return add_unpacked(layer, archive),
-        Some(FileSource::Image(files)) => match &files.entries {
-            Some(entries) => return add_entries(layer, entries),
-            // Before they are extracted, nothing stands for files in the root of the drive.
-            None if entry.path.components().is_empty() => return Ok(()),
-            None => {}
-        },
+        Some(source @ FileSource::Image(files)) => {
+            return add_image_files(layer, files, source, &entry.path);
+        }
         _ => {}
     }
     let path = LayerPath::try_from(&entry.path)?;
@@ -58,6 +55,34 @@ fn add_content(
         PlannedContent::Deleted => layer.delete(path),
         PlannedContent::Link(link) => layer.symlink(path, link.target.clone(), link.to)?,
         PlannedContent::File(source) => layer.file(path, source),
+    }
+    Ok(())
+}
+
+/// Adds files of an image. Before they are extracted, one with the last name stands for them, or the
+/// folder for those of a pattern.
+fn add_image_files(
+    layer: &mut Layer,
+    files: &ImageFiles,
+    source: &FileSource,
+    target: &ImagePath,
+) -> Result<(), LayerError> {
+    if let Some(entries) = &files.entries {
+        return add_entries(layer, entries);
+    }
+    let name = files.from.rsplit(['/', '\\']).next().unwrap_or_default();
+    let inside = files.into_folder.then(|| target.join(name));
+    match inside.unwrap_or_else(|| Ok(target.clone())) {
+        Ok(path) => {
+            if let Some(path) = layer_path(&path)? {
+                layer.file(path, source);
+            }
+        }
+        Err(_) => {
+            if let Some(path) = layer_path(target)? {
+                layer.directory(path);
+            }
+        }
     }
     Ok(())
 }
@@ -114,4 +139,37 @@ fn layer_path(path: &ImagePath) -> Result<Option<LayerPath>, LayerError> {
         return Ok(None);
     }
     Ok(Some(LayerPath::try_from(path)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The entries of files of an image that are not extracted yet.
+    fn entries(from: &str, to: &str) -> Vec<String> {
+        let files = ImageFiles {
+            image: "a:1".to_owned(),
+            from: from.to_owned(),
+            into_folder: to.ends_with('\\'),
+            digest: None,
+            entries: None,
+        };
+        let entry = PlannedEntry {
+            path: to.parse().unwrap(),
+            content: PlannedContent::File(FileSource::Image(Box::new(files))),
+        };
+        let mut layer = Layer::new(0);
+        add_entries(&mut layer, &[entry]).unwrap();
+        layer.drive().unwrap();
+        layer.entries().map(|(path, _)| path.to_string()).collect()
+    }
+
+    #[test]
+    fn files_of_an_image_stand_in_their_folder_before_they_are_extracted() {
+        let system = r"C:\Windows\System32\";
+        let inside = ["Windows/System32/netapi32.dll"];
+        assert_eq!(entries("/windows/system32/netapi32.dll", system), inside);
+        assert_eq!(entries(r"\tools\*.dll", system), ["Windows/System32"]);
+        assert_eq!(entries("/a.txt", r"C:\b.txt"), ["b.txt"]);
+    }
 }

@@ -57,7 +57,7 @@ mod unpack;
 
 pub use certificates::certificates_in_file;
 pub use container::{HEALTH_TIMES, set_variable, variable};
-pub use download::PlannedDownload;
+pub use download::{LOCK_FILE, PlannedDownload};
 pub use file::{VariableType, schema};
 pub use files::utf16_with_mark;
 pub use host_process::RequiresWindows;

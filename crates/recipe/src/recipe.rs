@@ -126,7 +126,7 @@ fn variable_hint(variable: &str, known: &[&str]) -> String {
 fn file_hint(path: &Path) -> String {
     match similar_path(path) {
         Some(meant) => format!("did you mean {}?", meant.display()),
-        None => "IMAGE is a recipe file or a folder with a recipe.toml; to start from one, run `wincimg recipe show pause > recipe.toml`"
+        None => "IMAGE is a recipe file, a Dockerfile or a folder with one; `wincimg recipe init` writes a recipe to start from"
             .to_owned(),
     }
 }
@@ -143,7 +143,16 @@ impl Recipe {
         }
         let path = Path::new(image);
         if path.is_dir() {
-            Self::load(&path.join("recipe.toml"))
+            let file = path.join("recipe.toml");
+            if !file.exists() {
+                let problem = format!("{image} has neither a recipe.toml nor a Dockerfile");
+                return Err(RecipeError {
+                    code: "recipe/not-found",
+                    hint: Some(file_hint(&file)),
+                    ..RecipeError::new(problem)
+                });
+            }
+            Self::load(&file)
         } else if path.extension().is_some() || image.contains(['/', '\\']) || path.is_file() {
             Self::load(path)
         } else {
@@ -517,7 +526,8 @@ impl RecipeOrigin {
                 ..error
             };
         }
-        error.excerpt = Some(Box::new(Excerpt::at(&self.text, offset)));
+        let excerpt = Excerpt::at(&self.text, offset).in_file(&self.name);
+        error.excerpt = Some(Box::new(excerpt));
         error
     }
 }

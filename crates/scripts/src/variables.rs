@@ -4,6 +4,7 @@ use wincimg_registry::{KeyPath, TypedData};
 use wincimg_windows::path::ImagePath;
 use wincimg_windows::variables::{filled_in, fixed_variable, is_unrecorded_variable};
 
+use super::error::ScriptError;
 use super::image::{ImageState, Lookup};
 
 /// Registry key of the machine's variables.
@@ -151,6 +152,15 @@ impl Variables {
 
 fn same(one: &str, other: &str) -> bool {
     one.eq_ignore_ascii_case(other)
+}
+
+/// Error for an unknown value. What the registry does not say, no index of a base says either.
+pub(super) fn unknown_variable(name: &str, written: &str) -> ScriptError {
+    if is_unrecorded_variable(name) && !same(name, "Path") {
+        ScriptError::windows(format!("the value of {written} is known only on Windows"))
+    } else {
+        ScriptError::unknown(format!("the value of {written} is unknown"))
+    }
 }
 
 /// Variable of the machine from the registry, with Windows' own variables expanded.

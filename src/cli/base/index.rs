@@ -47,6 +47,8 @@ struct IndexedImage {
     /// Size of the index in bytes.
     size: u64,
     pushed: bool,
+    /// True if later commands on this machine find it.
+    kept: bool,
     problems: Vec<String>,
 }
 
@@ -65,7 +67,7 @@ impl Index {
             let found = self.base.find(session).await?;
             let mut indexed = Vec::new();
             for image in &found.images {
-                let one = self.index(&found, image).await;
+                let one = self.index(&found, image, session).await;
                 found.warn(session);
                 indexed.push(one?);
             }
@@ -80,7 +82,12 @@ impl Index {
         Ok(CommandOutcome::Yes)
     }
 
-    async fn index(&self, found: &BaseLookup, image: &Image) -> Result<IndexedImage, Failure> {
+    async fn index(
+        &self,
+        found: &BaseLookup,
+        image: &Image,
+        session: &Session,
+    ) -> Result<IndexedImage, Failure> {
         let everything = Extent::Everything;
         let read = found.library.read(&found.place, image, &everything).await;
         let (known, bytes) = read?;
@@ -98,6 +105,7 @@ impl Index {
             layers: size_of(image),
             size: bytes.len() as u64,
             pushed: self.push,
+            kept: session.cache.keeps_index(bytes.len() as u64),
             problems: problems.map(ToString::to_string).collect(),
         })
     }
@@ -118,5 +126,10 @@ fn write_text(image: &Location, one: &IndexedImage, out: &mut dyn Write) -> io::
     for problem in &one.problems {
         writeln!(out, "  problem  {}", Untrusted(problem))?;
     }
-    writeln!(out, "  {}", if one.pushed { "pushed" } else { "kept" })
+    let place = match (one.pushed, one.kept) {
+        (true, _) => "pushed",
+        (false, true) => "kept",
+        (false, false) => "not kept: the cache is disabled or too small",
+    };
+    writeln!(out, "  {place}")
 }

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use anyhow::anyhow;
 use clap::Args;
+use serde_json::json;
 use wincimg_common::progress::Progress;
 use wincimg_inspect::ExtractedFiles;
 use wincimg_oci::copy::PlatformFilter;
@@ -13,10 +15,11 @@ use super::{only_image, refuse_link, report_skipped};
 use crate::cli::command_context::Session;
 use crate::cli::error::Failure;
 use crate::cli::image_source::{ImageSource, SourceArgs, parse_source};
-use crate::cli::output::write_result;
+use crate::cli::output::{OutputFormat, write_json, write_result};
 use crate::cli::progress::display;
 use crate::cli::registry_args;
 use crate::cli::{CommandOutcome, complete};
+use crate::report::extended;
 
 /// Export the files of an image as a tar
 ///
@@ -36,6 +39,9 @@ pub(in crate::cli) struct Export {
     /// Write to this file [default: stdout]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Output format; JSON requires --output
+    #[arg(long, value_enum, default_value = "text")]
+    format: OutputFormat,
     /// Select the image of this platform from an index
     #[arg(long, value_name = "OS/ARCH[:OSVERSION]")]
     platform: Option<PlatformFilter>,
@@ -45,6 +51,11 @@ pub(in crate::cli) struct Export {
 
 impl Export {
     pub(in crate::cli) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+        let is_json = self.format == OutputFormat::Json;
+        if is_json && self.output.is_none() {
+            let problem = anyhow!("--format json requires --output: stdout is the tar");
+            return Err(Failure::usage(problem).hint("add --output FILE"));
+        }
         let progress: Arc<dyn Progress> = display(session);
         let reader = self.connection.connect(Arc::clone(&progress))?;
         let files = registry_args::run(async {
@@ -61,6 +72,11 @@ impl Export {
         })?;
         if let Some(copied) = &copied {
             report_skipped(&self.image, copied, session);
+        }
+        if let (true, Some(file)) = (is_json, &self.output) {
+            let file = file.display().to_string();
+            let answer = extended(&copied, json!({"file": file}));
+            write_result(None, |out| write_json(&answer, out))?;
         }
         Ok(CommandOutcome::Yes)
     }

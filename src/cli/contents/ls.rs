@@ -7,7 +7,7 @@ use anyhow::anyhow;
 use clap::Args;
 use indicatif::BinaryBytes;
 use serde::Serialize;
-use wincimg_common::diagnose::closest_match;
+use wincimg_common::diagnose::{Blame, Problem, closest_match};
 use wincimg_common::progress::Progress;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_inspect::LayerChange;
@@ -258,7 +258,8 @@ fn no_file(tree: &FileTree, path: &str) -> Failure {
         Some(below) => format!("C:{}", below.replace('/', r"\")),
         None => path.replace('/', r"\"),
     };
-    let failure = Failure::no(anyhow!("the image has no {}", shown(path)));
+    let problem = format!("the image has no {}", shown(path));
+    let failure = Failure::from(Problem::new("image/no-file", problem).blame(Blame::Answer));
     match like {
         Some((_, name)) => failure.hint(format!(r"did you mean {}\{name}?", shown(above))),
         None => failure,

@@ -2,6 +2,7 @@
 //! Windows.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::anyhow;
 use clap::Args;
@@ -19,6 +20,7 @@ use crate::cli::hosts::HostArgs;
 use crate::cli::manifests::{write_commands, write_objects};
 use crate::cli::output::OutputFormat;
 use crate::cli::recipe_args::key_and_value;
+use crate::cli::registry_args::read_time;
 
 /// Print manifests of Docker daemons on Windows nodes, for `wincimg build --builder`
 ///
@@ -91,6 +93,9 @@ pub(super) struct MakeBuilder {
     /// Output format: YAML or commands as text, or JSON
     #[arg(long, value_enum, default_value = "text", hide_short_help = true)]
     format: OutputFormat,
+    /// Time limit for the whole command, such as 90s, 10m or 1h [default: none]
+    #[arg(long, value_name = "TIME", value_parser = read_time, hide_short_help = true)]
+    timeout: Option<Duration>,
 }
 
 pub(in crate::cli) fn builder_name(text: &str) -> Result<String, &'static str> {

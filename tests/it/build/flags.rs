@@ -27,6 +27,61 @@ fn current_site() -> Site {
     site
 }
 
+#[test]
+fn all_recipes_and_dockerfiles_below_a_folder_are_built() {
+    let site = Site::new();
+    let from = "FROM mcr.microsoft.com/windows/nanoserver:1809\n";
+    site.write("all/web/Dockerfile", format!("{from}ENV A=1\n"));
+    site.write("all/broken/Dockerfile", format!("{from}COPY none C:/x\n"));
+    let recipe = "name = \"shop\"\nbase = \"nanoserver\"\nentrypoint = ['C:\\a.exe']\n";
+    site.write("all/b/recipe.toml", recipe);
+    let build = |arguments: &[&str]| {
+        let mut command = site.build("./all");
+        let hosts = ["--all", "--host-build", "17763.973", "--format", "json"];
+        command.args(hosts).args(arguments);
+        command.output().unwrap()
+    };
+    let output = build(&["--tag", "1"]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let builds = answer["builds"].as_array().unwrap();
+    let from: Vec<&Value> = builds.iter().map(|build| &build["from"]).collect();
+    let files = [
+        "./all/b/recipe.toml",
+        "./all/broken/Dockerfile",
+        "./all/web/Dockerfile",
+    ];
+    assert_eq!(from, files);
+    assert_eq!(builds[0]["images"][0]["reference"], "oci:./shop-1:1");
+    assert_eq!(builds[1]["error"]["line"], 2);
+    assert_eq!(builds[2]["images"][0]["reference"], "oci:./web-1:1");
+    // Of two images of one name, one would replace the other.
+    site.write(
+        "all/web/Dockerfile.dev",
+        "FROM mcr.microsoft.com/windows/nanoserver:1809\n",
+    );
+    crate::failure::Failure::of(&build(&["--dry-run"])).is("usage", &["Dockerfile.dev", "web"]);
+}
+
+#[test]
+fn an_invalid_argument_is_an_error_in_json_too() {
+    let site = Site::new();
+    let stage = ["build", "./app", "--stage", "build", "--format", "json"];
+    let output = site.command(&stage).output().unwrap();
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(answer["error"]["kind"], "usage");
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(message.contains("NAME=DIR"), "{message}");
+    // A folder that is not there is the first problem, and one with neither file is another.
+    let mut missing = site.build("./none");
+    missing
+        .args(["--stage", "build=made"])
+        .fails(3, "recipe/unreadable", &["./none"]);
+    std::fs::create_dir(site.path("empty")).unwrap();
+    let mut empty = site.build("./empty");
+    empty.fails(2, "recipe/not-found", &["Dockerfile"]);
+}
+
 fn plan_of(site: &Site, image: &str, arguments: &[&str]) -> (Value, String) {
     let mut command = site.build(image);
     let output = command

@@ -42,7 +42,7 @@ fn what_cannot_be_built_is_said_with_the_way_out() {
             &["\"puase\"", "\"pause\""][..],
         ),
         ("./nothing", 3, "recipe/unreadable", &["./nothing"]),
-        (".", 3, "recipe/unreadable", &["recipe.toml"]),
+        (".", 2, "recipe/not-found", &["recipe.toml", "Dockerfile"]),
         (
             "listed",
             2,

@@ -26,6 +26,30 @@ fn support_that_ended_is_a_warning() {
 }
 
 #[test]
+fn each_image_of_an_index_is_warned_of_when_its_support_ended() {
+    let registry = FakeRegistry::start();
+    let versions = ["10.0.18363.1", "10.0.19041.1"];
+    let images = versions.map(|version| (registry.image("windows", version), version));
+    let entries = images
+        .each_ref()
+        .map(|(image, version)| (image.as_str(), Some(*version)));
+    registry.tag("shop/old", "1", &registry.index(&entries));
+    let mut command = wincimg();
+    command
+        .args(["--insecure-registry", &registry.host()])
+        .arg(format!("{}/shop/old:1", registry.host()))
+        .args(["--host-build", "18363.1", "--host-build", "19041.1"]);
+    let (_, report) = answer_of(&mut command);
+    let checks = report["checks"].as_array().unwrap().iter();
+    let ended = checks.filter(|check| check["rule"] == "end-of-support");
+    let reasons: Vec<&str> = ended
+        .map(|check| check["reason"].as_str().unwrap())
+        .collect();
+    assert_eq!(reasons.len(), 2, "{reasons:?}");
+    assert_ne!(reasons[0], reasons[1]);
+}
+
+#[test]
 fn versions_alone_are_warned_of_when_their_support_ended() {
     let check = |version: &str, more: &[&str]| {
         let pair = ["--host-build", version, "--image-build", version];

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use wincimg_oci::reference::parse_reference;
 use wincimg_windows::compat::{Concern, ContainerRuntime, Isolation, VerdictOutcome};
 use wincimg_windows::release;
+use wincimg_windows::version::WindowsVersion;
 
 use super::finding::{concern, of_missing_class};
 use super::image::Image;
@@ -294,7 +295,7 @@ fn about_image(
     placed: &PlacedImage,
 ) -> Vec<Finding> {
     let image = &rollout.images[placed.image];
-    let mut found: Vec<Finding> = end_of_support(rollout, placed).into_iter().collect();
+    let mut found = end_of_support(rollout, placed);
     if let Some(workload) = workload {
         found.extend(pull_deadline(rollout, image, placement, placed));
         found.extend(grace_period(rollout, workload, image, placement, placed));
@@ -303,28 +304,30 @@ fn about_image(
     found
 }
 
-fn end_of_support(rollout: &Rollout, placed: &PlacedImage) -> Option<Finding> {
-    let ended = placed
-        .findings
-        .iter()
-        .filter_map(|finding| finding.image_build)
-        .filter_map(|version| {
-            let release = release::from_build(version.build)?;
-            let end = release
-                .extended_end
-                .filter(|end| Some(*end) < rollout.today)?;
-            Some((version, release.name, end))
+/// A warning for each release whose support has ended, of the images for the hosts.
+fn end_of_support(rollout: &Rollout, placed: &PlacedImage) -> Vec<Finding> {
+    let findings = placed.findings.iter();
+    let mut versions: Vec<WindowsVersion> =
+        findings.filter_map(|finding| finding.image_build).collect();
+    versions.sort_unstable();
+    versions.dedup_by_key(|version| version.build);
+    let ended = versions.into_iter().filter_map(|version| {
+        let release = release::from_build(version.build)?;
+        let end = release
+            .extended_end
+            .filter(|end| Some(*end) < rollout.today)?;
+        let name = release.name;
+        Some(Finding {
+            image_build: Some(version),
+            ..warn(
+                Concern::EndOfSupport,
+                format!("the image is built on {name}, which got its last update on {end}"),
+                "build the image on a release that is supported, and move its nodes there"
+                    .to_owned(),
+            )
         })
-        .min()?;
-    let (version, name, end) = ended;
-    Some(Finding {
-        image_build: Some(version),
-        ..warn(
-            Concern::EndOfSupport,
-            format!("the image is built on {name}, which got its last update on {end}"),
-            "build the image on a release that is supported, and move its nodes there".to_owned(),
-        )
-    })
+    });
+    ended.collect()
 }
 
 fn pull_deadline(

@@ -27,7 +27,7 @@ pub enum StageError {
     Request(String, Option<String>),
     /// A line is invalid or unsupported.
     #[error("{file}:{line}: {problem}")]
-    #[diagnose(code = code_of(*kind), blame = blame_of(*kind, further), hint = hint.clone(), excerpt = Some(Excerpt::from_quoted(*line, text, problem)))]
+    #[diagnose(code = code_of(*kind), blame = blame_of(*kind, further), hint = hint.clone(), excerpt = Some(Excerpt::from_quoted(*line, text, problem).in_file(file)))]
     Line {
         /// File.
         file: Box<str>,

@@ -8,7 +8,7 @@ use wincimg_common::diagnose::{closest_match, error_chain};
 use wincimg_common::files::{LARGEST_TEXT, read_text};
 use wincimg_layer::dockerignore::{FILE_NAME, IgnoreRules};
 use wincimg_oci::store::LOCAL_SCHEMES;
-use wincimg_recipe::{FileSource, PlannedContent};
+use wincimg_recipe::{FileSource, LOCK_FILE, PlannedContent};
 
 use super::choco_feed::ChocoFeed;
 use super::files::{Files as _, Folder};
@@ -21,6 +21,8 @@ use crate::source::Dockerfile;
 pub struct DockerfileRequest {
     /// Dockerfile.
     pub file: PathBuf,
+    /// Folder that the image is named after.
+    pub folder: PathBuf,
     /// Context folder.
     pub context: PathBuf,
     /// Target stage; the last by default.
@@ -92,7 +94,7 @@ impl Stages {
             escape: file.escape,
             all: Vec::new(),
             target: 0,
-            context: context(&request.file, &request.context)?,
+            context: context(&request.file, &text, &request.context)?,
             archives: wincimg_layer::archive::Archives::default(),
             arguments: BuildArguments::new(request.arguments.clone()),
             skipped_actions: request.skipped_actions.as_slice().into(),
@@ -365,15 +367,16 @@ pub(crate) fn context_file(
     } else {
         folder
     };
-    let context = context(file, folder).ok()?;
+    let context = context(file, "", folder).ok()?;
     paths.find_map(|path| match context.find(&path).ok()??.content {
         PlannedContent::File(source) => Some(source),
         _ => None,
     })
 }
 
-/// The context, without files excluded by `NAME.dockerignore` or `.dockerignore`.
-fn context(file: &Path, folder: &Path) -> Result<Folder, StageError> {
+/// The context, without files excluded by `NAME.dockerignore` or `.dockerignore`, and without the
+/// lock file unless the Dockerfile names it: it says what the first build found.
+fn context(file: &Path, text: &str, folder: &Path) -> Result<Folder, StageError> {
     let failed = |error| StageError::Request(error_chain(&error), None);
     if !folder.is_dir() {
         let problem = format!("the context {} is not a folder", folder.display());
@@ -389,18 +392,23 @@ fn context(file: &Path, folder: &Path) -> Result<Folder, StageError> {
             IgnoreRules::read_folder(folder).map_err(failed)?,
         ),
     };
-    Ok(Folder::new(folder.to_owned(), ignore, rules))
+    let own = lock_file(file, folder).filter(|_| !text.contains(LOCK_FILE));
+    let own = IgnoreRules::read(&own.unwrap_or_default(), file).unwrap_or_default();
+    Ok(Folder::new(folder.to_owned(), ignore.after(own), rules))
+}
+
+/// Path of the lock file next to a Dockerfile, from the context folder.
+fn lock_file(file: &Path, folder: &Path) -> Option<String> {
+    let own = std::fs::canonicalize(Path::new(".").join(file.parent()?)).ok()?;
+    let context = std::fs::canonicalize(folder).ok()?;
+    let inside = own.strip_prefix(context).ok()?.join(LOCK_FILE);
+    Some(inside.to_str()?.replace('\\', "/"))
 }
 
 /// Name of the image, from its folder.
 fn image_name(request: &DockerfileRequest) -> String {
-    let folder = request.file.parent().unwrap_or(Path::new(""));
-    let folder = if folder.as_os_str().is_empty() {
-        Path::new(".")
-    } else {
-        folder
-    };
-    let whole = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    let folder = Path::new(".").join(&request.folder);
+    let whole = std::fs::canonicalize(&folder).unwrap_or(folder);
     let name = whole
         .file_name()
         .map(|name| name.to_string_lossy().to_lowercase());
@@ -414,4 +422,54 @@ fn image_name(request: &DockerfileRequest) -> String {
         return "image".to_owned();
     }
     words.join("-")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// A Dockerfile at a path of the context, with lock files there and at the top.
+    fn read(file: &str, text: &str) -> (Vec<String>, String) {
+        let folder = tempfile::tempdir().unwrap();
+        let context = folder.path().join("shop");
+        let file = context.join(file);
+        let inside = file.parent().unwrap();
+        fs::create_dir_all(inside).unwrap();
+        fs::write(&file, format!("FROM a:1\n{text}")).unwrap();
+        for folder in [inside, &context] {
+            fs::write(folder.join(LOCK_FILE), "").unwrap();
+        }
+        let request = DockerfileRequest {
+            file,
+            folder: context.clone(),
+            context: context.join("."),
+            target: None,
+            arguments: Vec::new(),
+            skipped_actions: Vec::new(),
+            choco_feed: None,
+            replacements: BTreeMap::new(),
+        };
+        let stages = Stages::read(&request).unwrap();
+        let sources = stages.sources().unwrap().into_iter();
+        let locks = sources.map(|(path, _)| path);
+        let locks = locks.filter(|path| path.ends_with(LOCK_FILE)).collect();
+        (locks, stages.name().to_owned())
+    }
+
+    #[test]
+    fn the_lock_file_is_not_in_the_context_unless_it_is_named() {
+        assert_eq!(read("Dockerfile", "COPY . C:/app").0, [""; 0]);
+        let named = read("Dockerfile", "COPY wincimg.lock C:/app/").0;
+        assert_eq!(named, ["context/wincimg.lock"]);
+        // Another one is an ordinary file.
+        let other = read("docker/win.Dockerfile", "COPY . C:/app").0;
+        assert_eq!(other, ["context/wincimg.lock"]);
+    }
+
+    #[test]
+    fn an_image_is_named_after_the_given_folder() {
+        assert_eq!(read("docker/win.Dockerfile", "").1, "shop");
+    }
 }

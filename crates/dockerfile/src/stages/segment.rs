@@ -439,6 +439,7 @@ mod tests {
             choco_feed: None,
             replacements: replacements.collect(),
             file,
+            folder: folder.path().to_owned(),
             context: folder.path().to_owned(),
             target: None,
             arguments: vec![("GIVEN".to_owned(), "yes".to_owned())],

@@ -8,6 +8,7 @@ use wincimg_iis::config::{ConfigEdit, ConfigLocation, EditError, Schema, Server}
 use wincimg_iis::web_config::merge;
 use wincimg_iis::{IisSettings, schema_files, server_config};
 use wincimg_layer::{ContentSource, Layer, LayerError, LayerPath};
+use wincimg_oci::reference::Reference;
 use wincimg_recipe::Plan;
 use wincimg_registry::Presence;
 use wincimg_windows::base_contents::BaseContents;
@@ -19,12 +20,11 @@ use super::error::{DirectError, ON_WINDOWS, refused};
 /// another limit.
 const LARGEST: u64 = 4 << 20;
 
-/// Rejects settings of the server if the contents of the base are unknown.
-pub(super) fn check_contents_known(
-    plan: &Plan,
-    inside: &dyn BaseContents,
-) -> Result<(), DirectError> {
-    let Some(file) = server_config().filter(|_| plan.changes_server()) else {
+/// Rejects settings on a base without IIS, and those of the server if the contents of the base are
+/// unknown.
+pub(super) fn check_base(plan: &Plan, inside: &dyn BaseContents) -> Result<(), DirectError> {
+    let changes_server = plan.changes_server();
+    let Some(file) = server_config().filter(|_| plan.iis.is_some() || changes_server) else {
         return Ok(());
     };
     let mut made = plan.entries_by_layer().flatten();
@@ -32,14 +32,22 @@ pub(super) fn check_contents_known(
         return Ok(());
     }
     let base = &plan.base.name;
-    let problem = match inside.content(&file)? {
-        Presence::Present(_) => return Ok(()),
-        Presence::Unknown => Problem::new(
-            "base/unseen",
-            format!("cannot configure the IIS of the base {base}: its contents are not known"),
-        )
-        .hint(ON_WINDOWS),
-        Presence::Absent => Problem::new(
+    let found = if changes_server {
+        inside.content(&file)?.map(drop)
+    } else {
+        inside.file(&file)?.map(drop)
+    };
+    let problem = match found {
+        Presence::Present(()) => return Ok(()),
+        Presence::Unknown if !lacks_iis(base) => {
+            if !changes_server {
+                return Ok(());
+            }
+            let problem =
+                format!("cannot configure the IIS of the base {base}: its contents are not known");
+            Problem::new("base/unseen", problem).hint(ON_WINDOWS)
+        }
+        Presence::Unknown | Presence::Absent => Problem::new(
             "base/no-iis",
             format!("the base {base} has no IIS: {file} not found"),
         )
@@ -47,6 +55,18 @@ pub(super) fn check_contents_known(
         .hint(r#"build on a base with IIS: base = "aspnet" or base = "iis""#),
     };
     Err(problem.into())
+}
+
+/// Returns true for Microsoft's bases without IIS, by their names there or in a mirror.
+fn lacks_iis(base: &str) -> bool {
+    let repository = base
+        .parse()
+        .map(|base: Reference| base.repository().to_owned());
+    ["nanoserver", "servercore"].iter().any(|name| {
+        let own = repository.as_deref().ok();
+        let above = own.and_then(|own| own.strip_suffix(name)?.strip_suffix("windows/"));
+        above.is_some_and(|above| above.is_empty() || above.ends_with('/'))
+    })
 }
 
 /// Merges the settings into the files of the layer, or adds files. A `web.config` of the base is
@@ -220,6 +240,7 @@ fn content(source: &ContentSource, path: &LayerPath) -> Result<(Vec<u8>, String)
 
 #[cfg(test)]
 mod tests {
+    use wincimg_common::diagnose::Diagnose as _;
     use wincimg_recipe::{PlanBase, Recipe, RecipeInputs, add_entries};
     use wincimg_registry::{BaseKey, BaseKeys, BaseReadError, KeyPath, UnknownBase};
     use wincimg_testkit::iis::{SCHEMA, SERVER};
@@ -330,7 +351,7 @@ mod tests {
     #[test]
     fn a_server_is_configured_as_a_recipe_says() {
         let plan = plan(WHOLE);
-        check_contents_known(&plan, &base()).unwrap();
+        check_base(&plan, &base()).unwrap();
         let mut layer = layer(&plan, &base()).unwrap();
         let server = text(&mut layer, &format!("Files/{PATH}"))
             .or_else(|| text(&mut layer, PATH))
@@ -375,13 +396,35 @@ mod tests {
         let plan = plan("[[iis.app_pools]]\nname = \"api\"");
         let needs = plan.base_requirements();
         assert!(needs.files && needs.contents.contains(&server_config().unwrap()));
-        let unseen = check_contents_known(&plan, &UnknownBase).unwrap_err();
+        let unseen = check_base(&plan, &UnknownBase).unwrap_err();
         assert!(
             unseen.to_string().contains("its contents are not known"),
             "{unseen}"
         );
-        let none = check_contents_known(&plan, &Base(None)).unwrap_err();
+        let none = check_base(&plan, &Base(None)).unwrap_err();
         assert!(none.to_string().contains("has no IIS"), "{none}");
+        // Settings of a site alone do not require the contents, which the base's name may say.
+        let mut of_site = self::plan("[iis]\nfile_extensions = [\"json\"]");
+        check_base(&of_site, &base()).unwrap();
+        check_base(&of_site, &UnknownBase).unwrap();
+        assert_eq!(
+            check_base(&of_site, &Base(None))
+                .unwrap_err()
+                .diagnosis()
+                .code,
+            "base/no-iis"
+        );
+        for name in [
+            "mcr.microsoft.com/windows/nanoserver:ltsc2022",
+            "a:1/b/windows/servercore:x",
+        ] {
+            of_site.base.name = name.to_owned();
+            let none = check_base(&of_site, &UnknownBase).unwrap_err();
+            assert_eq!(none.diagnosis().code, "base/no-iis", "{name}");
+            check_base(&of_site, &base()).unwrap();
+        }
+        of_site.base.name = "mcr.microsoft.com/windows/servercore/iis:ltsc2022".to_owned();
+        check_base(&of_site, &UnknownBase).unwrap();
         let broken = layer(&plan, &Base(Some("<configuration>".to_owned()))).unwrap_err();
         assert!(
             chain(&broken).starts_with("cannot read the base's C:\\Windows"),

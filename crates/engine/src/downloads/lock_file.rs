@@ -14,9 +14,8 @@ use wincimg_common::digest::Digest;
 use wincimg_common::files;
 use wincimg_common::files::LARGEST_TEXT;
 use wincimg_http::FileError;
+use wincimg_recipe::LOCK_FILE;
 
-/// Name of the file.
-pub(crate) const FILE_NAME: &str = "wincimg.lock";
 const VERSION: u32 = 1;
 /// Far more than any file of an image has. A plan adds sizes up.
 const LARGEST: u64 = 1 << 40;
@@ -92,7 +91,7 @@ struct ImageEntry {
 impl LockFile {
     /// Reads the lock file of a folder, which may be absent.
     pub fn in_folder(folder: &Path) -> Result<Self, BoxError> {
-        let path = folder.join(FILE_NAME);
+        let path = folder.join(LOCK_FILE);
         Ok(Self {
             entries: read(&path)?,
             noted: Entries::default(),
@@ -275,7 +274,7 @@ mod tests {
         lock.insert("https://a.lan/\"x\"", locked(b"a"));
         let written = lock.write().unwrap();
         assert_eq!((written.new, written.changed, written.same), (2, 0, 0));
-        let path = folder.path().join(FILE_NAME);
+        let path = folder.path().join(LOCK_FILE);
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(text.find("a.lan") < text.find("b.lan"), "{text}");
         let mut other = LockFile::in_folder(folder.path()).unwrap();

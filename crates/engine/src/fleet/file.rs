@@ -36,7 +36,7 @@ impl FleetSource<'_> {
         let problem = format!("{}:{line}:{column}: {problem}", self.name);
         Problem::new("fleet/invalid", problem)
             .blame(Blame::Request)
-            .excerpt(Some(Excerpt::at(self.text, offset)))
+            .excerpt(Some(Excerpt::at(self.text, offset).in_file(&self.name)))
     }
 
     fn line(&self, offset: usize) -> usize {

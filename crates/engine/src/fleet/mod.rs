@@ -85,7 +85,7 @@ impl Fleet {
     pub fn for_each_dockerfile(&mut self, change: impl Fn(&mut BuildInput)) {
         for entry in &mut self.entries {
             if let EntrySource::Build(input) = &mut entry.work
-                && input.dockerfile().is_some()
+                && input.is_dockerfile()
             {
                 change(input);
             }

@@ -40,6 +40,7 @@ mod tests {
             skipped_actions: Vec::new(),
             choco_feed: None,
             file,
+            folder: folder.path().to_owned(),
             context: folder.path().to_owned(),
             target: None,
             arguments: vec![("A".to_owned(), argument.to_owned())],

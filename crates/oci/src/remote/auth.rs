@@ -107,7 +107,7 @@ impl Inner {
     pub(super) async fn probe_auth(&self, host: &Host) -> Result<(), RegistryError> {
         let base = host.base(&self.http).await?;
         let knocking = host.knocked.get_or_try_init(|| async {
-            let mut exchange = Exchange::get("give access to its API", Host::root(base));
+            let mut exchange = Exchange::get("open its API", Host::root(base));
             exchange.redirects = RedirectPolicy::Anywhere;
             exchange.addresses = AddressPolicy::ThisMachineToo;
             let response = self.http.send_following(&exchange).await?;

@@ -80,7 +80,7 @@ impl RegistryClient {
     pub async fn ping(&self, host: &str) -> Result<Ping, RegistryError> {
         let inner = &self.0;
         let host = inner.host(host);
-        let what = "give access to its API".to_owned();
+        let what = "open its API".to_owned();
         let request = Request::new(&host, "", Method::GET, String::new(), what);
         inner.call(&request).await?;
         let url = host.base(&inner.http).await?;

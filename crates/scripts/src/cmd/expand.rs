@@ -6,6 +6,7 @@ use super::super::error::ScriptError;
 use super::super::image::{Deferred, Lookup};
 use super::super::process::Process;
 use super::super::traced_text::TracedText;
+use super::super::variables::unknown_variable;
 
 /// Expands the variables of a line as the command line does: unknown names stay.
 pub(super) fn expand(machine: &Process<'_>, line: &TracedText) -> Result<TracedText, ScriptError> {
@@ -59,7 +60,7 @@ pub(super) fn value(machine: &Process<'_>, inside: &str) -> Result<Option<String
             | "CMDCMDLINE"
             | "CMDEXTVERSION"
             | "HIGHESTNUMANODENUMBER" => {
-                return Err(ScriptError::unknown(format!(
+                return Err(ScriptError::windows(format!(
                     "the value of %{name}% is known only on Windows"
                 )));
             }
@@ -70,11 +71,7 @@ pub(super) fn value(machine: &Process<'_>, inside: &str) -> Result<Option<String
                 "the value of %{name}% depends on a download"
             )));
         }
-        Lookup::Unknown => {
-            return Err(ScriptError::unknown(format!(
-                "the value of %{name}% is unknown"
-            )));
-        }
+        Lookup::Unknown => return Err(unknown_variable(name, &format!("%{name}%"))),
     };
     match modifier {
         None => Ok(Some(value)),

@@ -11,6 +11,7 @@ use super::super::image::{Deferred, ImageAction, Lookup};
 use super::super::process::Process;
 use super::super::tools;
 use super::super::traced_text::TracedText;
+use super::super::variables::unknown_variable;
 use super::ast::{
     Argument, CommandAst, ControlFlow, Element, Expression, Pipeline, Redirect, Statement,
     StringPart,
@@ -711,9 +712,9 @@ impl Shell<'_, '_> {
                 Lookup::Deferred(Deferred) => PsValue::Opaque(ScriptError::later(format!(
                     "$env:{variable} depends on a download"
                 ))),
-                Lookup::Unknown => PsValue::Opaque(ScriptError::unknown(format!(
-                    "the value of $env:{variable} is unknown"
-                ))),
+                Lookup::Unknown => {
+                    PsValue::Opaque(unknown_variable(variable, &format!("$env:{variable}")))
+                }
             };
         }
         match without_scope(name) {

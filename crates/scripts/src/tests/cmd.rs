@@ -1,5 +1,5 @@
 use super::{CMD, POWERSHELL, image, in_cmd, refused, run_on};
-use crate::ScriptErrorKind::{Fails, NeedsWindows, NotKnown, NotUnderstood, Refused};
+use crate::ScriptErrorKind::{Fails, NeedsWindows, NotUnderstood, Refused};
 use crate::{ImageState, Lookup};
 
 #[test]
@@ -43,7 +43,12 @@ fn variables_are_filled_in_once_for_the_whole_line() {
         in_cmd(r"mkdir %ProgramFiles%\x"),
         [r"folder C:\Program", r"folder C:\work\Files\x"]
     );
-    assert_eq!(refused(&CMD, r"mkdir C:\%COMPUTERNAME%").0, NotKnown);
+    assert_eq!(refused(&CMD, r"mkdir C:\%COMPUTERNAME%").0, NeedsWindows);
+    assert_eq!(refused(&CMD, r"mkdir C:\%DATE%").0, NeedsWindows);
+    assert_eq!(
+        refused(&CMD, r#"reg add HKLM\SOFTWARE\a /v b /d "%PATHEXT%" /f"#).0,
+        NeedsWindows
+    );
 }
 
 #[test]
@@ -281,6 +286,8 @@ fn links_have_their_targets_as_written() {
         found[0].contains(r#"target: "C:\\t", to_folder: true"#),
         "{found:?}"
     );
+    let found = links(r"mkdir C:\t && mklink /d C:\work\l C:\\t\");
+    assert!(found[0].contains(r#"target: "C:\\t", "#), "{found:?}");
     let found = links(r"mklink f ..\x.txt");
     assert!(
         found[0].contains(r#"target: "..\\x.txt", to_folder: false"#),
@@ -292,6 +299,8 @@ fn links_have_their_targets_as_written() {
         r"mklink C:\l D:\x",
         r"mklink C:\l \x",
         r"mklink C:\l C:x",
+        r"mklink C:\l C:\",
+        r"mklink C:\l a\\b",
     ] {
         assert_eq!(refused(&CMD, line).0, NotUnderstood, "{line}");
     }

@@ -649,6 +649,8 @@ fn files_below_a_folder_are_listed() {
 fn a_symbolic_link_has_the_kind_of_its_target() {
     let found = in_powershell(r"New-Item -Type SymbolicLink -Path C:\l -Target C:\Windows");
     assert!(found[0].contains("to_folder: true"), "{found:?}");
+    let found = in_powershell(r"New-Item -Type SymbolicLink -Path C:\l -Target C:\\Windows");
+    assert!(found[0].contains(r#"target: "C:\\Windows""#), "{found:?}");
     for line in [
         r"New-Item -Type SymbolicLink -Path C:\l -Target C:\none",
         r"New-Item -Type SymbolicLink -Path C:\l -Target Windows",

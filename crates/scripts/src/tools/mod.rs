@@ -361,18 +361,24 @@ pub(super) fn make_link(
     // A target that is neither absolute nor relative to the link is rare, and easy to get wrong.
     let is_absolute = target.get(1..3) == Some(":\\");
     let is_relative = !target.starts_with(['\\', '/']) && !target.contains(':');
-    if !(is_absolute || is_relative) || target.is_empty() || target.contains('/') {
+    let names: Vec<&str> = target.split('\\').filter(|it| !it.is_empty()).collect();
+    let target = if is_absolute && names.len() > 1 {
+        // A drive that the image does not have.
+        machine.path(target)?;
+        // Windows ignores repeated separators of an absolute path.
+        names.join(r"\")
+    } else {
+        target.to_owned()
+    };
+    let has_empty_name = target.split('\\').any(str::is_empty);
+    if !(is_absolute || is_relative) || has_empty_name || target.contains('/') {
         return Err(ScriptError::unclear(format!(
             "unsupported target of a link {target:?}: expected C:\\… or a path from the link's folder"
         )));
     }
-    if is_absolute {
-        // A drive that the image does not have.
-        machine.path(target)?;
-    }
     machine.apply(ImageAction::Link(LinkAction {
         path,
-        target: target.to_owned(),
+        target,
         to_folder,
     }))?;
     Ok(0)

@@ -1,0 +1,163 @@
+//! `wincimg build --all`: builds every recipe and Dockerfile below a folder.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use serde_json::{Value, json};
+use wincimg_dockerfile::DOCKERFILE;
+use wincimg_engine::definition::is_dockerfile;
+
+use super::image_name::TagArg;
+use super::{Build, ReviewFormat};
+use crate::cli::command_context::Session;
+use crate::cli::error::{Context, Failure};
+use crate::cli::output::{write_json, write_result};
+use crate::cli::{CommandOutcome, shutdown};
+use crate::report::extended;
+
+const RECIPE: &str = "recipe.toml";
+
+impl Build {
+    /// Builds all of them, also after one fails; the exit code is the highest.
+    pub(super) fn run_all(mut self, session: &Session) -> Result<CommandOutcome, Failure> {
+        let found = self.definitions()?;
+        self.check_names(&found)?;
+        let mut highest = 0;
+        let mut documents: Vec<Value> = Vec::new();
+        for image in found {
+            if shutdown::reason().is_some() {
+                break;
+            }
+            session.note(format_args!("building {image}"));
+            self.recipe.set_image(image.clone());
+            let (code, document) = match self.build(session) {
+                Ok((outcome, document)) => (outcome.code(), document.unwrap_or_default()),
+                Err(failure) => {
+                    if self.format == ReviewFormat::Github {
+                        failure.print_annotations(self.format);
+                    }
+                    let document = json!({"error": failure.document()});
+                    let code = failure.code();
+                    failure.report(session.colour);
+                    (code, document)
+                }
+            };
+            highest = highest.max(code);
+            documents.push(extended(&json!({"from": image}), document));
+        }
+        if self.format == ReviewFormat::Json {
+            write_result(None, |out| write_json(&json!({"builds": documents}), out))?;
+        }
+        Ok(CommandOutcome::Code(highest))
+    }
+
+    /// The recipes and Dockerfiles below the folder.
+    fn definitions(&self) -> Result<Vec<String>, Failure> {
+        if self.format == ReviewFormat::Gitlab {
+            let problem = anyhow!("--format gitlab cannot be combined with --all");
+            return Err(
+                Failure::usage(problem).hint("build each image alone, or use --format json")
+            );
+        }
+        if let Some(TagArg::Name { name, tag, .. }) = &self.tag {
+            let problem = anyhow!(
+                "-t {name}:{tag} cannot be combined with --all: each image has its own name"
+            );
+            return Err(Failure::usage(problem).hint(format!("use --tag {tag} and --registry")));
+        }
+        let top = Path::new(self.recipe.image());
+        if !top.is_dir() {
+            let problem = anyhow!("{} is not a folder, which --all requires", top.display());
+            return Err(Failure::usage(problem).hint("name the folder above the recipes"));
+        }
+        let mut found = Vec::new();
+        find_below(top, &mut found).with_context(|| format!("cannot read {}", top.display()))?;
+        if found.is_empty() {
+            let problem = anyhow!("{} has no recipe.toml and no Dockerfile", top.display());
+            return Err(Failure::usage(problem).hint("name the folder above the recipes"));
+        }
+        Ok(found
+            .into_iter()
+            .map(|path| path.display().to_string())
+            .collect())
+    }
+
+    /// Rejects two images of the same name, of which one would replace the other.
+    fn check_names(&mut self, found: &[String]) -> Result<(), Failure> {
+        let arguments = self.daemon.arguments();
+        let mut names = BTreeMap::new();
+        for image in found {
+            self.recipe.set_image(image.clone());
+            let name = self.recipe.default_name(&self.dockerfile, &arguments)?;
+            if let Some(other) = names.insert(name.clone(), image) {
+                let problem = anyhow!("{other} and {image} have the same image name {name}");
+                return Err(
+                    Failure::usage(problem).hint("build each of them alone, with --name NAME")
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Finds recipes and Dockerfiles, sorted by path. Hidden folders are skipped, and a `Dockerfile` next
+/// to a recipe, which takes precedence.
+fn find_below(folder: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
+    let mut entries = fs::read_dir(folder)?.collect::<Result<Vec<_>, _>>()?;
+    entries.sort_unstable_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        let (name, kind) = (entry.file_name(), entry.file_type()?);
+        let name = name.to_string_lossy();
+        if kind.is_dir() && !name.starts_with('.') {
+            find_below(&entry.path(), found)?;
+        } else if kind.is_file() && is_definition(&entry.path()) {
+            found.push(entry.path());
+        }
+    }
+    Ok(())
+}
+
+fn is_definition(file: &Path) -> bool {
+    let is_rules = file.extension().is_some_and(|end| end == "dockerignore");
+    let is_hidden = file.ends_with(DOCKERFILE) && file.with_file_name(RECIPE).is_file();
+    file.ends_with(RECIPE) || is_dockerfile(file) && !is_rules && !is_hidden
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn definitions_are_found_below_a_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        for file in [
+            "a/Dockerfile",
+            "a/Dockerfile.dockerignore",
+            "b/c/recipe.toml",
+            "b/c/Dockerfile",
+            "b/c/Dockerfile.dev",
+            "b/other.toml",
+            ".git/Dockerfile",
+            "win.dockerfile",
+        ] {
+            let path = folder.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        let mut found = Vec::new();
+        find_below(folder.path(), &mut found).unwrap();
+        let inside = found
+            .iter()
+            .map(|path| path.strip_prefix(folder.path()).unwrap());
+        let expected = [
+            "a/Dockerfile",
+            "b/c/Dockerfile.dev",
+            "b/c/recipe.toml",
+            "win.dockerfile",
+        ];
+        assert_eq!(inside.collect::<Vec<_>>(), expected.map(Path::new));
+    }
+}
