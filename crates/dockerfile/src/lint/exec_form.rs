@@ -233,7 +233,8 @@ fn joined_words(shell: &str, arguments: &[String]) -> Option<String> {
     let mut pairs = arguments.windows(2);
     let is_file = |word: &str| matches!(word.to_ascii_lowercase().as_str(), "-file" | "-f");
     if let Some([_, file]) = pairs.find(|pair| is_file(&pair[0])) {
-        let has_arguments = file.to_ascii_lowercase().contains(".ps1 ") && !is_open(file);
+        let has_arguments =
+            file.trim_end().to_ascii_lowercase().contains(".ps1 ") && !is_open(file);
         return has_arguments.then(|| {
             format!(
                 "{file:?} is one argument, and there is no file of that name: write each argument as \

@@ -95,9 +95,17 @@ fn operator(text: &str) -> Option<(usize, &'static str)> {
             ')' | '}' if starts.len() > 1 => {
                 starts.pop();
             }
-            ';' | '=' | '|' | ',' | '&' | '\n' => {
+            ';' | '|' | '\n' => {
                 starts.pop();
                 starts.push(at + 1);
+            }
+            // Of an assignment, not of an argument.
+            '=' => {
+                let start = starts.last().copied().unwrap_or_default();
+                if text[start..at].trim_start().starts_with(['$', '[']) {
+                    starts.pop();
+                    starts.push(at + 1);
+                }
             }
             '?' => {
                 let start = starts.last().copied().unwrap_or_default();

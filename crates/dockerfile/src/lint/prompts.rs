@@ -186,13 +186,15 @@ fn console_prompt(command: &LintCommand, is_trusted: &dyn Fn() -> bool) -> Optio
                 "net user asks before it sets a password of more than 14 characters: add /y";
             has_long_password(command).then(|| Prompt::error(message))
         }
+        // PowerShell does not wait for it.
         "regsvr32"
-            if !words().any(|it| it.starts_with(['/', '-', '%', '$']) && it.contains('s')) =>
+            if is_cmd
+                && !words().any(|it| it.starts_with(['/', '-', '%', '$']) && it.contains('s')) =>
         {
             let message = "regsvr32 without /s opens a window and waits for it: add /s";
             (command.words.len() > 1).then(|| Prompt::error(message))
         }
-        "regedit" if !words().any(|it| it.starts_with(['/', '-', '%', '$', '@'])) => {
+        "regedit" if is_cmd && !words().any(|it| it.starts_with(['/', '-', '%', '$', '@'])) => {
             let message = "regedit without /s opens a window and waits for it: use reg import";
             let mut files = words();
             let imports = files.any(|file| has_extension(&file, &["reg"]));
@@ -301,7 +303,12 @@ fn package_window(step: &LintStep<'_>, command: &LintCommand, file: &str) -> Opt
     let mut arguments = command.words.iter().skip(1);
     let is_open = arguments.any(|word| word.value.contains(['%', '$', '@', '!']));
     let message = format!("{file} opens a window and waits for it: write msiexec /i {file} /qn");
-    let is_run = command.grammar != Grammar::Exec && !is_quiet && !is_open;
+    // PowerShell waits only if it is told to, and `${…}` before a name is a part of it.
+    let is_awaited = !command.grammar.is_powershell() || text.contains("-wait");
+    let before = &step.instruction.full_text()[..command.words[0].range.start];
+    let is_part = file.starts_with('-') || before.ends_with(['}', ')']);
+    let is_run =
+        command.grammar != Grammar::Exec && is_awaited && !is_part && !is_quiet && !is_open;
     is_run.then(|| Prompt::error(&message))
 }
 

@@ -130,7 +130,10 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
 /// Position of a variable that stays as it is written, and the reason.
 fn literal_text(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
     let is_cmd = |it: &&LintCommand| {
-        it.grammar == Grammar::Cmd && step.shell == BaseShell::Cmd && it.program() != "echo"
+        it.grammar == Grammar::Cmd
+            && step.shell == BaseShell::Cmd
+            && it.program() != "echo"
+            && !is_shell(it.program())
     };
     let mut words = step
         .commands()

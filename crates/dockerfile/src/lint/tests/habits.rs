@@ -26,6 +26,10 @@ fn windows_powershell_is_not_powershell_7() {
             ),
             ("RUN $a ??= 1; Write-Host $a", "RUN Write-Host $a??=1"),
             (
+                "RUN $a=$b ? 1 : 2; Write-Host $a",
+                "RUN Write-Host all=$b ? then : this",
+            ),
+            (
                 "RUN ${a}?.Length",
                 "RUN if ($PSVersionTable.PSVersion.Major -ge 7) { ${a}?.Length }",
             ),
@@ -185,7 +189,7 @@ fn what_cmd_reads_is_not_what_the_line_says() {
             "foreign-variable",
             &[(
                 "RUN %~dp0\\setup.exe",
-                "RUN echo %~dp0setup.exe > C:\\a.bat",
+                "RUN powershell Set-Content C:\\a.bat '\"%~dp0a.exe\"'",
             )],
         ),
         (
@@ -223,6 +227,14 @@ fn what_cmd_reads_is_not_what_the_line_says() {
                 (
                     "RUN powershell Start-Process C:\\a.msi -Wait",
                     "RUN powershell Start-Process C:\\a.msi -Wait -ArgumentList /quiet",
+                ),
+                (
+                    "RUN C:\\a-x64.msi",
+                    "RUN powershell wget https://a.example/a-${env:V}-x64.msi -OutFile a.zip",
+                ),
+                (
+                    "RUN cmd /C regsvr32 C:\\a.dll",
+                    "RUN powershell regsvr32 C:\\a.dll",
                 ),
             ],
         ),
