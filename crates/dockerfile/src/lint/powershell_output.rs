@@ -124,7 +124,10 @@ pub(super) fn unused_answer(step: &LintStep<'_>) -> Option<usize> {
         ]
         .iter()
         .any(|part| lower.contains(part));
-        (script.grammar.is_powershell() && !is_test).then_some(script.range.start + unused.at)
+        // The shell around it may use the answer.
+        let is_used = step.instruction.full_text()[script.range.end..].contains(['|', '>']);
+        let is_lost = script.grammar.is_powershell() && !is_test && !is_used;
+        is_lost.then_some(script.range.start + unused.at)
     })
 }
 
