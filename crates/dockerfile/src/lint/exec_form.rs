@@ -118,6 +118,10 @@ pub(super) fn check_shell_syntax(it: &EvaluatedStep<'_>, findings: &mut Findings
         return;
     };
     let shell = program_name(program);
+    if let Some(message) = joined_words(&shell, arguments) {
+        findings.add("exec-form-syntax", Severity::Error, it.line(), message);
+        return;
+    }
     let (reads_cmd, reads_powershell) = match shell.as_str() {
         "cmd" => (true, false),
         "powershell" | "pwsh" => (false, true),
@@ -181,6 +185,89 @@ pub(super) fn check_shell_syntax(it: &EvaluatedStep<'_>, findings: &mut Findings
         findings.add("exec-form-syntax", Severity::Error, it.line(), message);
         return;
     }
+}
+
+/// Options of PowerShell before a script.
+const OPTIONS: [&str; 12] = [
+    "-executionpolicy",
+    "-ep",
+    "-ex",
+    "-exec",
+    "-file",
+    "-command",
+    "-noprofile",
+    "-nologo",
+    "-noninteractive",
+    "-noexit",
+    "-version",
+    "-windowstyle",
+];
+
+/// Message about a string that the program gets as one argument, and that was meant for several.
+fn joined_words(shell: &str, arguments: &[String]) -> Option<String> {
+    if shell == "nginx" {
+        let is_quoted = |word: &&String| word.len() > 1 && word.starts_with(['"', '\'']);
+        let quoted = arguments.iter().find(is_quoted)?;
+        return Some(format!(
+            "no shell reads the exec form, and nginx gets the quotes of {quoted}: omit them"
+        ));
+    }
+    if !matches!(shell, "powershell" | "pwsh") {
+        return None;
+    }
+    let is_open = |word: &str| word.contains(['$', '%', '{', ';', '|', '&']);
+    let is_script = |word: &str| {
+        let lower = word.to_ascii_lowercase();
+        matches!(lower.as_str(), "-command" | "-c" | "-file" | "-f")
+    };
+    let is_joined = |word: &&String| {
+        let option = word.split_once(' ').map_or("", |(option, _)| option);
+        OPTIONS.contains(&option.to_ascii_lowercase().as_str())
+    };
+    let mut options = arguments.iter().take_while(|word| !is_script(word));
+    if let Some(word) = options.find(is_joined) {
+        return Some(format!(
+            "PowerShell gets {word:?} as one argument and fails: write each word as a string of its own"
+        ));
+    }
+    let mut pairs = arguments.windows(2);
+    let is_file = |word: &str| matches!(word.to_ascii_lowercase().as_str(), "-file" | "-f");
+    if let Some([_, file]) = pairs.find(|pair| is_file(&pair[0])) {
+        let has_arguments =
+            file.trim_end().to_ascii_lowercase().contains(".ps1 ") && !is_open(file);
+        return has_arguments.then(|| {
+            format!(
+                "{file:?} is one argument, and there is no file of that name: write each argument as \
+                 a string of its own"
+            )
+        });
+    }
+    // pwsh takes its first argument for a file.
+    let script = arguments.iter().find(|word| !word.starts_with('-'))?;
+    let is_cut = shell == "powershell" && !is_open(script) && is_spaced_path(script);
+    is_cut.then(|| {
+        format!(
+            "PowerShell ends the name of the command at the space of {script:?}: write \"-File\" before it"
+        )
+    })
+}
+
+/// Returns true for the path of a script with a space in a folder's name.
+fn is_spaced_path(text: &str) -> bool {
+    let Some((folder, rest)) = text.split_once(' ') else {
+        return false;
+    };
+    let name = folder.rsplit(['\\', '/']).next().unwrap_or_default();
+    let is_program = matches!(
+        program_name(name).as_str(),
+        "powershell" | "pwsh" | "python" | "node"
+    );
+    folder.get(1..2) == Some(":")
+        && !name.contains('.')
+        && !is_program
+        && has_extension(rest, &["ps1"])
+        && rest.contains(['\\', '/'])
+        && !rest.contains([':', ' ', '"', '\''])
 }
 
 /// Returns true for a variable that the file or Windows sets.

@@ -46,6 +46,13 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
         }
         return;
     }
+    if let Some(position) = true_errorlevel(step) {
+        let message =
+            "if errorlevel 0 is true for every exit code from 0 on: write if not errorlevel 1";
+        let at = (step.instruction, position);
+        findings.add_at(RULE, Severity::Warning, at, message);
+        return;
+    }
     let text = step.lower_text();
     if HANDLED.iter().any(|sign| text.contains(sign)) {
         return;
@@ -88,6 +95,19 @@ fn early_errorlevel(step: &LintStep<'_>) -> Option<usize> {
         word.map(|word| word.range.start)
     };
     commands.find_map(use_of)
+}
+
+/// Position of an `if errorlevel 0` that no other condition follows.
+fn true_errorlevel(step: &LintStep<'_>) -> Option<usize> {
+    step.commands().iter().find_map(|it| {
+        let word = |index: usize| it.words.get(index).map_or("", |word| word.value.as_str());
+        let is_true = it.grammar == Grammar::Cmd
+            && it.program() == "if"
+            && word(1).eq_ignore_ascii_case("errorlevel")
+            && word(2) == "0"
+            && !word(3).eq_ignore_ascii_case("if");
+        is_true.then(|| it.words[0].range.start)
+    })
 }
 
 /// Windows PowerShell exits with the result of its last statement.

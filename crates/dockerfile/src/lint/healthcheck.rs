@@ -1,8 +1,9 @@
 //! `HEALTHCHECK` that cannot fail, or whose options are a part of its command.
 
-use super::effects::powershell_scripts;
+use super::effects::{is_shell, powershell_scripts};
 use super::reference::Platform;
 use super::stage::{LintStep, Stage};
+use super::words::{Grammar, LintCommand, NextOperator};
 use super::{Findings, Severity};
 
 const RULE: &str = "healthcheck-never-fails";
@@ -21,10 +22,28 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
         findings.add("healthcheck-options", Severity::Error, line, message);
         return;
     }
-    if let Some(reason) = never_fails(step, &command.to_ascii_lowercase()) {
+    let reason = tests_only(step)
+        .then_some("its result is only printed: write if (-not (Test-…)) { exit 1 }")
+        .or_else(|| never_fails(step, &command.to_ascii_lowercase()));
+    if let Some(reason) = reason {
         let message = format!("this check cannot fail: {reason}");
         findings.add(RULE, Severity::Error, line, message);
     }
+}
+
+/// Returns true for a test of PowerShell that nothing but `|| exit` of cmd follows: it succeeds, and
+/// prints what it found.
+fn tests_only(step: &LintStep<'_>) -> bool {
+    let is_shell_or_exit =
+        |it: &LintCommand| is_shell(it) || it.grammar == Grammar::Cmd && it.program() == "exit";
+    let mut commands = step.commands().iter().filter(|it| !is_shell_or_exit(it));
+    let first = commands.next();
+    let is_test = first.is_some_and(|it| {
+        let is_last = matches!(it.next, NextOperator::End | NextOperator::Or);
+        let name = it.program();
+        it.grammar.is_powershell() && is_last && matches!(name, "test-path" | "test-netconnection")
+    });
+    is_test && commands.next().is_none()
 }
 
 fn never_fails(step: &LintStep<'_>, command: &str) -> Option<&'static str> {

@@ -136,7 +136,10 @@ fn expanded_early(it: &EvaluatedStep<'_>, name: &str) -> Option<&'static str> {
         let mut words = command.words.iter().skip(1);
         match command.program() {
             "set" => {
-                let assigned = words.next().map_or("", |word| word.value.as_str());
+                let mut words = words.map(|word| word.value.as_str());
+                let is_option =
+                    |word: &&str| !matches!(word.to_ascii_lowercase().as_str(), "/p" | "/a");
+                let assigned = words.find(is_option).unwrap_or_default();
                 let (known, _) = assigned.split_once('=').unwrap_or_default();
                 known.eq_ignore_ascii_case(name)
             }

@@ -1,6 +1,7 @@
 //! Effects that end with their `RUN`: the next one is a process of its own.
 
 use super::effects::{is_shell, powershell_scripts};
+use super::powershell_output::unused_answer;
 use super::reference::Platform;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage};
@@ -79,6 +80,11 @@ impl LineEffect {
                 Some(Self::Environment)
             }
             name if ENVIRONMENTS.contains(&name) => Some(Self::Environment),
+            _ if is_cmd
+                && (first.starts_with("path=") || first == "path" && !second.is_empty()) =>
+            {
+                Some(Self::Variable)
+            }
             _ if first.starts_with("$env:")
                 && (first.contains('=') || second.starts_with('=') || second == "+=") =>
             {
@@ -172,6 +178,12 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
         return;
     }
     check_script_variable(stage, step, findings);
+    if let Some(at) = only_settings(step) {
+        let message = "this setting ends with its RUN: each RUN is a process of its own; write it \
+            in the RUN that requires it, or in SHELL";
+        findings.add_at(RULE, Severity::Error, (step.instruction, at), message);
+        return;
+    }
     // What separates commands of another shell is unknown.
     if step.shell == BaseShell::Unknown && step.instruction.text().split_whitespace().count() != 2 {
         return;
@@ -193,7 +205,7 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
         }
         report_effect(step, command, (effect, is_whole), findings);
     } else if let Some((at, message)) = lost_setting(stage, step, &commands) {
-        let severity = if message == SERVICE || message == REFRESH {
+        let severity = if [SERVICE, REFRESH, ANSWER].contains(&message) {
             Severity::Warning
         } else {
             Severity::Error
@@ -297,6 +309,47 @@ const REFRESH: &str = "refreshenv is a batch file, and changes nothing in this P
     chocolateyProfile.psm1, or go on in the next RUN";
 const PROCESS: &str = "without 'Machine' the variable ends with its RUN: add it, or use ENV";
 
+const ANSWER: &str = "the answer of this request is only printed: add -OutFile";
+
+/// Position of a script that sets nothing but what its process has.
+fn only_settings(step: &LintStep<'_>) -> Option<usize> {
+    let mut others = step
+        .commands()
+        .iter()
+        .filter(|it| !it.grammar.is_powershell());
+    let mut scripts = powershell_scripts(step);
+    let (script, more) = (scripts.next()?, scripts.next());
+    let all = &script.statements;
+    let is_only = more.is_none()
+        && others.all(is_shell)
+        && all.iter().all(|it| it.depth == 0)
+        && all
+            .iter()
+            .all(|it| sets_process(&it.text) || is_preference_text(&it.text));
+    let first = all.iter().find(|it| sets_process(&it.text))?;
+    is_only.then_some(script.range.start + first.at)
+}
+
+/// Returns true for `$ErrorActionPreference = …`.
+fn is_preference_text(text: &str) -> bool {
+    let name = text.split_once('=').map_or("", |(name, _)| name).trim_end();
+    name.starts_with('$') && name.to_ascii_lowercase().ends_with("preference")
+}
+
+/// Returns true for a setting of the process, not of the machine.
+fn sets_process(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    let name = lower.split_once('=').map_or("", |(name, _)| name);
+    let is_policy = lower.starts_with("set-executionpolicy ")
+        && lower.contains("-scope process")
+        && !lower.contains('|');
+    let is_network = name.starts_with('[')
+        && ["servicepointmanager]::", "webrequest]::defaultwebproxy"]
+            .iter()
+            .any(|part| name.contains(part));
+    is_policy || is_network
+}
+
 /// Position of a setting that has no effect, and the reason.
 fn lost_setting(
     stage: &Stage<'_>,
@@ -313,6 +366,11 @@ fn lost_setting(
     });
     if let Some(at) = of_process {
         return Some((at, PROCESS));
+    }
+    if stage.platform == Platform::Windows
+        && let Some(at) = unused_answer(step)
+    {
+        return Some((at, ANSWER));
     }
     let last = commands.last().filter(|it| starts_service(it))?;
     (!may_start_itself(stage, step)).then(|| (last.words[0].range.start, SERVICE))

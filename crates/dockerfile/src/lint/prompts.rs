@@ -181,6 +181,25 @@ fn console_prompt(command: &LintCommand, is_trusted: &dyn Fn() -> bool) -> Optio
                 "this asks before it installs from a gallery that is not trusted: add -Force";
             (!is_trusted()).then(|| Prompt::warning(message))
         }
+        "net" if has(&["user"]) && has(&["/add"]) && !has(&["/y", "/yes"]) => {
+            let message =
+                "net user asks before it sets a password of more than 14 characters: add /y";
+            has_long_password(command).then(|| Prompt::error(message))
+        }
+        // PowerShell does not wait for it.
+        "regsvr32"
+            if is_cmd
+                && !words().any(|it| it.starts_with(['/', '-', '%', '$']) && it.contains('s')) =>
+        {
+            let message = "regsvr32 without /s opens a window and waits for it: add /s";
+            (command.words.len() > 1).then(|| Prompt::error(message))
+        }
+        "regedit" if is_cmd && !words().any(|it| it.starts_with(['/', '-', '%', '$', '@'])) => {
+            let message = "regedit without /s opens a window and waits for it: use reg import";
+            let mut files = words();
+            let imports = files.any(|file| has_extension(&file, &["reg"]));
+            imports.then(|| Prompt::error(message))
+        }
         "runas" => {
             let message = "runas asks for a password, and a build has no console";
             Some(Prompt::error(message))
@@ -195,6 +214,16 @@ fn console_prompt(command: &LintCommand, is_trusted: &dyn Fn() -> bool) -> Optio
         }
         _ => None,
     }
+}
+
+/// Returns true for a password of `net user` that it asks about.
+fn has_long_password(command: &LintCommand) -> bool {
+    let words = command.words.iter().map(|word| word.value.as_str());
+    // net, user, the name and the password; options stand anywhere.
+    let mut words = words.filter(|word| !word.starts_with('/')).skip(3);
+    let password = words.next().unwrap_or_default();
+    let is_literal = !password.contains(['%', '$', '!', '{', '<', '(']);
+    is_literal && password.chars().count() > 14
 }
 
 /// Returns true for an option of choco that confirms, and for one that may.
@@ -241,7 +270,13 @@ fn installer_window(step: &LintStep<'_>, command: &LintCommand) -> Option<Prompt
     let program = command.words.first()?.value.to_ascii_lowercase();
     let file = program.rsplit(['\\', '/']).next().unwrap_or_default();
     // The arguments of a method are no program.
-    if !has_extension(file, &["exe"]) || program.contains(',') || program.contains("://") {
+    if program.contains(',') || program.contains("://") {
+        return None;
+    }
+    if has_extension(file, &["msi"]) {
+        return package_window(step, command, file);
+    }
+    if !has_extension(file, &["exe"]) {
         return None;
     }
     let mut known = INSTALLERS.iter();
@@ -261,6 +296,24 @@ fn installer_window(step: &LintStep<'_>, command: &LintCommand) -> Option<Prompt
     let is_open = arguments.any(|word| word.value.contains(['%', '$', '@', '!']));
     let message = format!("{file} opens a window and waits for it: add {options}");
     (!is_quiet && !is_open).then(|| Prompt::error(&message))
+}
+
+/// A package that is started by its name, without the option that keeps it from opening a window.
+fn package_window(step: &LintStep<'_>, command: &LintCommand, file: &str) -> Option<Prompt> {
+    let text = step.lower_text();
+    let is_quiet = ["quiet", "passive", "/q", "-q"]
+        .iter()
+        .any(|part| text.contains(part));
+    let mut arguments = command.words.iter().skip(1);
+    let is_open = arguments.any(|word| word.value.contains(['%', '$', '@', '!']));
+    let message = format!("{file} opens a window and waits for it: write msiexec /i {file} /qn");
+    // PowerShell waits only if it is told to, and `${…}` before a name is a part of it.
+    let is_awaited = !command.grammar.is_powershell() || text.contains("-wait");
+    let before = &step.instruction.full_text()[..command.words[0].range.start];
+    let is_part = file.starts_with('-') || before.ends_with(['}', ')']);
+    let is_run =
+        command.grammar != Grammar::Exec && is_awaited && !is_part && !is_quiet && !is_open;
+    is_run.then(|| Prompt::error(&message))
 }
 
 /// `xcopy` with a destination that does not exist asks whether that is a file or a folder.

@@ -5,10 +5,11 @@ use std::fmt;
 use super::evaluation::EvaluatedStep;
 use super::stage::{LintStep, Stage};
 use super::{
-    Findings, LintFile, Severity, args_escaped, base, builtins, comments, effects, entrypoint,
-    environment, escapes, exec_form, exit_codes, healthcheck, iis, installers, instructions,
-    joined, line_effects, line_end, nano, packages, programs, prompts, quotes, registry,
-    repository, services, shells, spaces, tls, unix, unix_paths, usage, user, variables, volume,
+    Findings, LintFile, Severity, args_escaped, base, builtins, cmd_lines, comments, effects,
+    entrypoint, environment, escapes, exec_form, exit_codes, healthcheck, iis, installers,
+    instructions, joined, line_effects, line_end, nano, newer_powershell, packages,
+    powershell_output, programs, prompts, quotes, registry, repository, services, shells, spaces,
+    tls, unix, unix_paths, usage, user, variables, volume,
 };
 
 /// A rule. The names are part of the command line's contract.
@@ -100,7 +101,7 @@ const fn rule(
 }
 
 /// All rules, in the order of the documentation.
-pub static RULES: [Rule; 69] = [
+pub static RULES: [Rule; 73] = [
     rule(
         "invalid-instruction",
         Severity::Error,
@@ -291,6 +292,13 @@ pub static RULES: [Rule; 69] = [
         "Windows PowerShell has no && and ||",
     ),
     rule(
+        "powershell-version",
+        Severity::Error,
+        Fix::None,
+        Check::Step(newer_powershell::check),
+        "Windows PowerShell lacks syntax and parameters of PowerShell 7",
+    ),
+    rule(
         "cmdlet-under-cmd",
         Severity::Error,
         Fix::None,
@@ -319,6 +327,13 @@ pub static RULES: [Rule; 69] = [
         "In cmd a semicolon does not separate commands",
     ),
     rule(
+        "redirected-digit",
+        Severity::Error,
+        Fix::None,
+        Check::Step(cmd_lines::check_digit),
+        "cmd takes a digit before > for a stream",
+    ),
+    rule(
         "single-quotes-under-cmd",
         Severity::Error,
         Fix::None,
@@ -344,7 +359,7 @@ pub static RULES: [Rule; 69] = [
         Severity::Error,
         Fix::None,
         Check::State(shells::check_shell),
-        "The shell lacks the option for a command",
+        "The shell runs no command",
     ),
     rule(
         "quotes-under-powershell",
@@ -410,6 +425,13 @@ pub static RULES: [Rule; 69] = [
         "The exit code of a program before the last is lost",
     ),
     rule(
+        "unreachable-command",
+        Severity::Error,
+        Fix::None,
+        Check::Step(cmd_lines::check_exit),
+        "What follows exit does not run",
+    ),
+    rule(
         "robocopy-exit-code",
         Severity::Error,
         Fix::None,
@@ -436,6 +458,13 @@ pub static RULES: [Rule; 69] = [
         Fix::None,
         Check::Step(effects::check_basic_parsing),
         "Without -UseBasicParsing a web request requires Internet Explorer",
+    ),
+    rule(
+        "utf16-output",
+        Severity::Warning,
+        Fix::None,
+        Check::Step(powershell_output::check_encoding),
+        "Windows PowerShell writes files as UTF-16",
     ),
     rule(
         "tls-version",

@@ -184,7 +184,7 @@ pub(super) fn check_operators(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut
 }
 
 /// True if an outer shell reads the text first, so that it is not as the inner one gets it.
-fn is_reread(step: &LintStep<'_>, script: &LintScript) -> bool {
+pub(super) fn is_reread(step: &LintStep<'_>, script: &LintScript) -> bool {
     let is_quoted = script.range.start > 0
         && step.instruction.full_text()[..script.range.start].ends_with(['"', '\'']);
     script.is_nested && !is_quoted
@@ -363,12 +363,17 @@ fn reads_single_quotes(program: &str) -> bool {
 
 /// Reports shells without the option for a command.
 pub(super) fn check_shell(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
-    let InstructionKind::Shell(words) = it.kind else {
-        return;
-    };
     if it.stage.platform != Platform::Windows {
         return;
     }
+    if let Some((at, message)) = lost_command(it) {
+        let at = (it.step.instruction, at);
+        findings.add_at("shell-without-command", Severity::Error, at, message);
+        return;
+    }
+    let InstructionKind::Shell(words) = it.kind else {
+        return;
+    };
     let program = super::words::program_name(&words[0]);
     let has = |names: &[&str]| {
         let mut options = words[1..].iter();
@@ -406,6 +411,64 @@ pub(super) fn check_shell(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
     if is_used(it) {
         findings.add("shell-without-command", Severity::Error, it.line(), message);
     }
+}
+
+/// Position of a command that its shell does not run, and the reason.
+fn lost_command(it: &EvaluatedStep<'_>) -> Option<(usize, &'static str)> {
+    let step = it.step;
+    // They are arguments of the entry point.
+    if step.is("CMD") && it.stage.steps.iter().any(|step| step.is("ENTRYPOINT")) {
+        return None;
+    }
+    if let Some(command) = step.commands().iter().find(|it| is_interactive_cmd(it)) {
+        let message = "cmd without /C runs no command, and ends at the end of its input: add /C";
+        return Some((command.words[0].range.start, message));
+    }
+    let mut scripts = step.scripts().iter();
+    let script = scripts.find(|script| script.grammar.is_powershell())?;
+    // Within PowerShell a block without quotes is a script.
+    let is_text = step.shell == BaseShell::Cmd || step.instruction.exec_form().is_some();
+    let is_block = script.is_nested && is_text && !step.is("HEALTHCHECK");
+    let text = step.instruction.part(script.range.clone()).trim();
+    let message = "powershell prints a script block and does not run it: omit the braces";
+    (is_block && is_one_block(text)).then_some((script.range.start, message))
+}
+
+/// Returns true for `cmd` with a command and without the option for one.
+fn is_interactive_cmd(command: &LintCommand) -> bool {
+    let Some((program, arguments)) = command.words.split_first() else {
+        return false;
+    };
+    let is_cmd = program.eq_ignore_case("cmd") || program.eq_ignore_case("cmd.exe");
+    let is_open = |word: &Word| {
+        word.value
+            .starts_with(['/', '-', '%', '$', '!', '@', '(', '{'])
+    };
+    let has_option = |word: &Word| {
+        let lower = word.value.to_ascii_lowercase();
+        ["/c", "/k", "/r"]
+            .iter()
+            .any(|option| lower.contains(option))
+    };
+    is_cmd
+        && !command.has_input
+        && arguments.first().is_some_and(|first| !is_open(first))
+        && !arguments.iter().any(has_option)
+}
+
+/// Returns true for a text whose first brace is closed by its last character.
+fn is_one_block(text: &str) -> bool {
+    let mut depth = 0_i32;
+    let closed = text.char_indices().find(|(_, c)| {
+        depth += match c {
+            '{' => 1,
+            '}' => -1,
+            _ => 0,
+        };
+        depth == 0
+    });
+    let is_last = closed.is_some_and(|(at, _)| at + 1 == text.len());
+    text.starts_with('{') && !text.starts_with("{{") && is_last
 }
 
 /// Returns true if an instruction of the stage, or a stage on it, runs in the shell that a step sets.

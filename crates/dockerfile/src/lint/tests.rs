@@ -1,6 +1,7 @@
 mod advice;
 mod base;
 mod corpus;
+mod habits;
 mod pairs;
 mod properties;
 mod quotes;

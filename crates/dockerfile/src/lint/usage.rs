@@ -17,7 +17,10 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
     }
     let of_command = step.commands().iter().find_map(|command| {
         let message = problem(command)?;
-        let severity = if is_for_firewall(command) || opens_slashed_package(command) {
+        let severity = if is_for_firewall(command)
+            || opens_slashed_package(command)
+            || replaces_pip(command)
+        {
             Severity::Warning
         } else {
             Severity::Error
@@ -59,6 +62,12 @@ fn syntax_error(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
             "the shell ends the command at the & of this address: put it in double quotes";
         return Some((word.range.start, message));
     }
+    if step.shell == BaseShell::Cmd
+        && let Some(command) = commands.iter().find(|it| lacks_do(step, it))
+    {
+        let message = "for without do is a syntax error, and cmd runs nothing of the line";
+        return Some((command.words[0].range.start, message));
+    }
     if step.shell == BaseShell::Cmd {
         let text = step.instruction.text();
         let at = doubled_operator(text)?;
@@ -78,6 +87,35 @@ fn syntax_error(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
             put the list in quotes";
         Some((script.range.start + cut[1].at, message))
     })
+}
+
+/// Returns true for a `for` that a command follows without `do`.
+fn lacks_do(step: &LintStep<'_>, command: &LintCommand) -> bool {
+    if command.program() != "for" || command.grammar != Grammar::Cmd {
+        return false;
+    }
+    let text = &step.lower_full_text()[command.words[0].range.start..];
+    let Some(list) = text.split_once(" in ").map(|(_, list)| list.trim_start()) else {
+        return false;
+    };
+    let (mut depth, mut quote) = (0_usize, None);
+    for (at, c) in list.char_indices() {
+        match c {
+            '"' | '\'' | '`' if quote.is_none() => quote = Some(c),
+            _ if quote == Some(c) => quote = None,
+            _ if quote.is_some() => {}
+            '(' => depth += 1,
+            ')' if depth == 1 => {
+                let rest = list[at + 1..].trim_start();
+                let is_word = rest.starts_with(|c: char| c.is_ascii_alphabetic());
+                return is_word && !rest.starts_with("do");
+            }
+            ')' => depth = depth.saturating_sub(1),
+            _ if depth == 0 => return false,
+            _ => {}
+        }
+    }
+    false
 }
 
 /// The address of a command that the shell ends at its `&`, if a parameter follows.
@@ -205,12 +243,28 @@ fn problem(command: &LintCommand) -> Option<&'static str> {
         _ if is_for_firewall(command) && command.next != NextOperator::Or => {
             Some("the firewall's service does not run in containers, where this fails: remove it")
         }
+        _ if replaces_pip(command) => Some(
+            "pip.exe does not replace itself on Windows, and fails once there is a newer one: write \
+             python -m pip install --upgrade pip",
+        ),
         "restart-computer" | "stop-computer" => Some("a container cannot restart in a build"),
         "shutdown" if has(&["/r", "-r", "/s", "-s"]) => {
             Some("a container cannot restart in a build")
         }
         _ => None,
     }
+}
+
+/// Returns true if pip is to replace the program that runs it.
+fn replaces_pip(command: &LintCommand) -> bool {
+    let words = || command.words.iter().skip(1).map(|word| word.value.as_str());
+    let version = command.program().strip_prefix("pip");
+    let is_pip =
+        version.is_some_and(|version| version.chars().all(|c| c.is_ascii_digit() || c == '.'));
+    let is_upgrade = words().any(|word| matches!(word, "--upgrade" | "-U"));
+    let names_pip = words().any(|word| word == "pip" || word.starts_with("pip=="));
+    let is_elsewhere = words().any(|word| word.starts_with("--t") || word.starts_with("--prefix"));
+    is_pip && words().next() == Some("install") && is_upgrade && names_pip && !is_elsewhere
 }
 
 /// Returns true if Windows Installer gets a package with `/` in its path.

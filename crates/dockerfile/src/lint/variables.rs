@@ -1,11 +1,13 @@
 //! Variables in the syntax of another shell than the one that reads them.
 
+use super::effects::powershell_scripts;
 use super::entrypoint::has_extension;
 use super::environment::shell_variables;
 use super::evaluation::EvaluatedStep;
 use super::reference::Platform;
 use super::shell::BaseShell;
 use super::shells::{is_behind_script, is_shell};
+use super::stage::LintStep;
 use super::words::{Grammar, LintCommand, Word};
 use super::{Findings, Severity};
 use crate::stages::StageState;
@@ -65,6 +67,11 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
     }
     let whole = step.instruction.full_text();
     let lower = step.lower_full_text();
+    if let Some((at, message)) = literal_text(step) {
+        let at = (step.instruction, at);
+        findings.add_at("foreign-variable", Severity::Error, at, message);
+        return;
+    }
     let reads_dollar = lower.contains("bash") || lower.contains("start-process");
     for (index, command) in step.commands().iter().enumerate() {
         let program = command.program();
@@ -118,6 +125,42 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
             return;
         }
     }
+}
+
+/// Position of a variable that stays as it is written, and the reason.
+fn literal_text(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
+    let is_cmd = |it: &&LintCommand| {
+        it.grammar == Grammar::Cmd
+            && step.shell == BaseShell::Cmd
+            && it.program() != "echo"
+            && !is_shell(it.program())
+    };
+    let mut words = step
+        .commands()
+        .iter()
+        .filter(is_cmd)
+        .flat_map(|it| &it.words);
+    let folder = words.find(|word| word.value.to_ascii_lowercase().starts_with("%~dp0"));
+    if let Some(word) = folder {
+        let message =
+            "%~dp0 is the folder of a batch file, and stays as it is written: write the folder";
+        return Some((word.range.start, message));
+    }
+    powershell_scripts(step).find_map(|script| {
+        let mut statements = script.statements.iter();
+        let setx = statements.find(|it| it.command() == "setx" && is_literal_variable(&it.text))?;
+        let message = "PowerShell expands nothing in single quotes, and setx gets $env: as it is \
+            written: write ($env:NAME + '…')";
+        Some((script.range.start + setx.at, message))
+    })
+}
+
+/// Returns true for `'$env:NAME…'`.
+fn is_literal_variable(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    lower.find("'$env:").is_some_and(|at| {
+        lower[..at].matches('\'').count().is_multiple_of(2) && !lower[..at].contains('"')
+    })
 }
 
 /// Commands of substitutions, unlike the properties of `MSBuild`.

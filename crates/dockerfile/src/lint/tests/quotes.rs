@@ -29,8 +29,8 @@ fn quotes_that_powershell_needs_are_escaped() {
             r#"RUN iwr $url -OutFile \"$name.zip\""#,
         ),
         (
-            r#"RUN iwr -UseBasicParsing "https://x/?a=1&b=2""#,
-            r#"RUN iwr -UseBasicParsing \"https://x/?a=1&b=2\""#,
+            r#"RUN iwr -OutFile a "https://x/?a=1&b=2""#,
+            r#"RUN iwr -OutFile a \"https://x/?a=1&b=2\""#,
         ),
         (
             r#"RUN setx /M TOOLS "$env:PATH;C:\x""#,
@@ -176,7 +176,7 @@ fn a_health_check_gets_its_quotes_escaped() {
     }
     clean(
         BaseShell::PowerShell,
-        r#"HEALTHCHECK CMD Test-Path "C:\a b""#,
+        r#"HEALTHCHECK CMD Get-Item "C:\a b""#,
     );
 }
 

@@ -21,7 +21,7 @@ fn names(base: &str, text: &str) -> Vec<&'static str> {
 }
 
 /// Only the wrong one of each pair has a finding of the rule.
-fn check_twins(base: &str, rule: &str, twins: &[(&str, &str)]) {
+pub(super) fn check_twins(base: &str, rule: &str, twins: &[(&str, &str)]) {
     for (wrong, right) in twins {
         let found = names(base, wrong);
         assert!(found.contains(&rule), "{rule}: {wrong}: {found:?}");

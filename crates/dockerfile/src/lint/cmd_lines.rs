@@ -1,0 +1,127 @@
+//! What cmd makes of the operators of a line.
+
+use super::reference::Platform;
+use super::shell::BaseShell;
+use super::stage::{LintStep, Stage};
+use super::words::{Grammar, LintCommand};
+use super::{Findings, Severity};
+
+/// True if commands with the grammar of cmd are read by it.
+fn reads_cmd(stage: &Stage<'_>, step: &LintStep<'_>) -> bool {
+    let is_known = matches!(step.shell, BaseShell::Cmd | BaseShell::PowerShell);
+    stage.platform == Platform::Windows && is_known
+}
+
+/// Reports a text of `echo` whose last digit is the number of a stream.
+pub(super) fn check_digit(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+    if !reads_cmd(stage, step) {
+        return;
+    }
+    let is_echo = |it: &&LintCommand| {
+        let is_cmd = it.grammar == Grammar::Cmd && !it.files.is_empty();
+        is_cmd && it.program().trim_end_matches(['.', ':', '(']) == "echo"
+    };
+    let found = step.commands().iter().filter(is_echo).find_map(|command| {
+        let start = command.words[0].range.start;
+        let (at, digit) = stream_digit(&step.instruction.full_text()[start..])?;
+        Some((start + at, digit))
+    });
+    let Some((at, digit)) = found else { return };
+    let message = format!(
+        "cmd takes the {digit} before > for the number of a stream, and the text loses it: write \
+         (echo …)>FILE"
+    );
+    let at = (step.instruction, at);
+    findings.add_at("redirected-digit", Severity::Error, at, message);
+}
+
+/// A digit of a command's text that cmd takes for a stream, and its position.
+fn stream_digit(text: &str) -> Option<(usize, char)> {
+    let mut is_quoted = false;
+    let mut characters = text.char_indices().peekable();
+    while let Some((at, c)) = characters.next() {
+        match c {
+            '"' => is_quoted = !is_quoted,
+            _ if is_quoted => {}
+            '^' => {
+                characters.next();
+            }
+            '>' => {
+                characters.next_if(|(_, next)| *next == '>');
+                let is_copy = characters.next_if(|(_, next)| *next == '&').is_some();
+                let mut before = text[..at].chars().rev();
+                let (digit, delimiter) = (before.next()?, before.next()?);
+                // `echo a 2>NUL` means the stream.
+                let is_text = matches!(delimiter, '=' | ',' | ';')
+                    || delimiter.is_whitespace() && !matches!(digit, '1' | '2');
+                if digit.is_ascii_digit() && is_text && !is_copy {
+                    return Some((at - 1, digit));
+                }
+            }
+            '&' | '|' | '\n' => return None,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Reports commands after `exit` that never run.
+pub(super) fn check_exit(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+    if !reads_cmd(stage, step) {
+        return;
+    }
+    let mut scripts = step.scripts().iter();
+    let found = scripts.find_map(|script| {
+        let text = step.instruction.part(script.range.clone());
+        let at = (script.grammar == Grammar::Cmd).then(|| early_exit(text))??;
+        Some(script.range.start + at)
+    });
+    let Some(at) = found else { return };
+    let message = "cmd ends at this exit, and what follows it never runs";
+    let at = (step.instruction, at);
+    findings.add_at("unreachable-command", Severity::Error, at, message);
+}
+
+/// Position of an `exit` before commands that never run.
+fn early_exit(text: &str) -> Option<usize> {
+    let (mut start, mut depth, mut is_quoted) = (0, 0_usize, false);
+    // True if a command before decides whether this one runs.
+    let mut is_conditional = false;
+    let mut characters = text.char_indices().peekable();
+    while let Some((at, c)) = characters.next() {
+        match c {
+            '"' => is_quoted = !is_quoted,
+            _ if is_quoted => {}
+            '^' => {
+                characters.next();
+            }
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            '&' | '|' if !text[..at].ends_with('>') => {
+                let is_double = characters.next_if(|(_, next)| *next == c).is_some();
+                // && binds more tightly than ||.
+                let is_end = c == '&' && (is_double || !is_conditional);
+                if is_end && depth == 0 && is_exit(&text[start..at]) {
+                    return Some(
+                        start + text[start..at].len() - text[start..at].trim_start().len(),
+                    );
+                }
+                is_conditional = is_double || c == '|' && is_conditional;
+                start = at + if is_double { 2 } else { 1 };
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Returns true for `exit` with or without a code.
+fn is_exit(command: &str) -> bool {
+    let mut words = command
+        .trim_start_matches(['@', ' ', '\t'])
+        .split_whitespace();
+    words
+        .next()
+        .is_some_and(|word| word.eq_ignore_ascii_case("exit"))
+        && words.all(|word| word.eq_ignore_ascii_case("/b") || word.parse::<i64>().is_ok())
+}

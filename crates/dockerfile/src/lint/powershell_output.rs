@@ -1,0 +1,145 @@
+//! Output of PowerShell that no program reads: in an encoding of its own, or only printed.
+
+use super::entrypoint::has_extension;
+use super::reference::Platform;
+use super::shells::is_reread;
+use super::stage::{LintStep, Stage};
+use super::statements::PowerShellStatement;
+use super::words::Grammar;
+use super::{Findings, Severity};
+
+/// Files that programs other than PowerShell read.
+const FILES: [&str; 10] = [
+    "conf",
+    "ini",
+    "json",
+    "yml",
+    "yaml",
+    "properties",
+    "sh",
+    "cmd",
+    "bat",
+    "env",
+];
+
+/// Reports files that Windows PowerShell writes as UTF-16.
+pub(super) fn check_encoding(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+    if !step.is("RUN") || stage.platform != Platform::Windows {
+        return;
+    }
+    let mut texts = stage.steps.iter().map(LintStep::lower_full_text);
+    if texts.any(|text| text.contains("psdefaultparametervalues")) {
+        return;
+    }
+    for script in step.scripts() {
+        if script.grammar != Grammar::PowerShell || is_reread(step, script) {
+            continue;
+        }
+        let all = &script.statements;
+        let found = all.iter().find_map(|it| Some((it, utf16_file(it)?)));
+        let Some((statement, file)) = found else {
+            continue;
+        };
+        // PowerShell reads it, and may write it in another encoding.
+        let name = file.to_ascii_lowercase();
+        let mut texts = stage.steps.iter().map(LintStep::lower_full_text);
+        if texts.any(|text| text.contains("get-content") && text.contains(&name)) {
+            continue;
+        }
+        let message = format!(
+            "Windows PowerShell writes {file} as UTF-16, which most programs do not read: write | \
+             Set-Content, or | Out-File -Encoding ascii"
+        );
+        let at = (step.instruction, script.range.start + statement.at);
+        findings.add_at("utf16-output", Severity::Warning, at, message);
+        return;
+    }
+}
+
+/// Name of a file that a statement writes as UTF-16.
+fn utf16_file(statement: &PowerShellStatement) -> Option<&str> {
+    redirected_file(&statement.text)
+        .or_else(|| out_file(&statement.text))
+        .and_then(|path| path.rsplit(['\\', '/']).next())
+        .filter(|name| has_extension(name, &FILES))
+}
+
+/// File of `Out-File` without an encoding.
+fn out_file(text: &str) -> Option<&str> {
+    let at = text.to_ascii_lowercase().find("out-file")?;
+    let rest = text[at + "out-file".len()..].split('|').next()?;
+    let mut words = rest.split_whitespace();
+    let is_open = words.clone().any(|word| {
+        let option = word.to_ascii_lowercase();
+        option.starts_with("-en") || word.starts_with('@')
+    });
+    let file = words.find(|word| has_extension(unquoted(word), &FILES))?;
+    // An encoding may follow the file.
+    let is_named = words.next().is_none_or(|next| next.starts_with('-'));
+    (!is_open && is_named).then(|| unquoted(file))
+}
+
+fn unquoted(word: &str) -> &str {
+    word.trim_matches(['"', '\'', ')', '('])
+}
+
+/// File of a `>` outside of quotes.
+fn redirected_file(text: &str) -> Option<&str> {
+    let mut quote = None;
+    for (at, c) in text.char_indices() {
+        match c {
+            '"' | '\'' if quote.is_none() => quote = Some(c),
+            _ if quote == Some(c) => quote = None,
+            '>' if quote.is_none() => {
+                let before = text[..at].trim_end_matches('>');
+                let is_output =
+                    before.ends_with(|c: char| c.is_whitespace() || "'\")*".contains(c));
+                let target = text[at..].trim_start_matches('>').trim_start();
+                if is_output {
+                    return target.split_whitespace().next().map(unquoted);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Position of a download that a script only prints.
+pub(super) fn unused_answer(step: &LintStep<'_>) -> Option<usize> {
+    step.scripts().iter().find_map(|script| {
+        let all = &script.statements;
+        let unused = all.iter().find(|it| is_unused_request(it))?;
+        let text = step.instruction.part(script.range.clone());
+        // It may wait for a server, or show that one answers.
+        let lower = text.to_ascii_lowercase();
+        let is_test = [
+            "try",
+            "while",
+            "for",
+            "localhost",
+            "127.0.0.1",
+            "exit",
+            "start-s",
+        ]
+        .iter()
+        .any(|part| lower.contains(part));
+        // The shell around it may use the answer.
+        let is_used = step.instruction.full_text()[script.range.end..].contains(['|', '>']);
+        let is_lost = script.grammar.is_powershell() && !is_test && !is_used;
+        is_lost.then_some(script.range.start + unused.at)
+    })
+}
+
+/// Returns true for a request whose answer is only printed.
+fn is_unused_request(statement: &PowerShellStatement) -> bool {
+    let lower = statement.text.to_ascii_lowercase();
+    let is_request = ["invoke-webrequest ", "iwr "]
+        .iter()
+        .any(|name| lower.starts_with(name));
+    let is_used = statement.text.contains(['|', '>', '@', '(', '%'])
+        || ["-o", "-method", "-body", "-session", "-infile", "-me"]
+            .iter()
+            .any(|part| lower.contains(&format!(" {part}")));
+    is_request && statement.depth == 0 && lower.contains("http") && !is_used
+}
