@@ -58,9 +58,9 @@ impl CacheArgs {
         default.filter(|_| self.cache_dir.is_none())
     }
 
-    /// Cache of downloads.
+    /// Cache of downloads, which need a folder even if none is kept.
     pub(super) fn downloads(&self) -> Downloads {
-        let folder = self.part("downloads");
+        let folder = self.folder().map(|folder| folder.join("downloads"));
         Downloads::new(folder.map(|folder| FileCache::new(folder, self.cache_size)))
     }
 

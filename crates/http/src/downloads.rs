@@ -171,7 +171,7 @@ impl Downloads {
 
     /// Returns a cached file by its digest.
     pub async fn find(&self, digest: &Digest) -> Option<DownloadedFile> {
-        let kept = self.0.clone()?;
+        let kept = self.0.clone().filter(|kept| kept.limit() > 0)?;
         let digest = digest.clone();
         let found = spawn_blocking(move || {
             let path = path_of(&kept, &digest);
