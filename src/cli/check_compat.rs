@@ -219,10 +219,13 @@ impl CheckCompat {
             today: Some(self.on.unwrap_or_else(|| Zoned::now().date())),
         };
         let mut rollout = Rollout::new(&request);
-        let details = Details::missing(&rollout);
-        if !details.is_empty() && !self.offline {
+        let mut details = Details::missing(&rollout);
+        if self.offline {
+            details = details.of_this_machine(&request.images);
+        }
+        if !details.is_empty() {
             images::add_details(&details, &mut request.images, &self.connection, session)?;
-            rollout.set_images(request.images.clone());
+            rollout = Rollout::new(&request);
         }
         rollout.what_if = what_if;
         rollout.as_it_is = as_it_is.map(|nodes| Rollout::on(nodes, &request).count_outcomes());

@@ -79,6 +79,15 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Returns true if the store does not have it.
+    pub fn is_not_found(&self) -> bool {
+        match self {
+            Self::Registry(error) => error.is_not_found(),
+            Self::Layout(LayoutError::NotFound { .. }) => true,
+            _ => false,
+        }
+    }
+
     /// Returns true if a manifest was rejected because the registry lacks what it refers to.
     pub fn is_part_missing(&self) -> bool {
         matches!(self, Self::Registry(error) if error.is_blob_missing())

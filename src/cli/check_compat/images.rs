@@ -1,14 +1,14 @@
 //! Images of a check: from files, from this machine, or from registries.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 
 use anyhow::anyhow;
 use serde::Deserialize;
 use serde_json::Value;
 use wincimg_cluster::rollout::{
-    Details, Image, ImageContent, ImageRequest, Rollout, TagsByRepository, Variant, fetch,
-    fetch_tags, is_host_process,
+    Details, EntryContent, Image, ImageContent, ImageRequest, Rollout, TagsByRepository, Variant,
+    fetch, fetch_tags, is_host_process,
 };
 use wincimg_cluster::scheduling::System;
 use wincimg_cluster::workloads::Workload;
@@ -42,7 +42,7 @@ pub(super) fn images_to_check(named: &[String], workloads: &[Workload]) -> Vec<I
 
 /// Images described in files.
 #[derive(Debug, Default)]
-pub(super) struct ImagesFromFiles(BTreeMap<String, Vec<Variant>>);
+pub(super) struct ImagesFromFiles(BTreeMap<String, ImageContent>);
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -51,11 +51,35 @@ struct File {
     reference: Option<String>,
     images: Vec<ImageEntry>,
     index: Option<IndexEntry>,
+    /// The entries of the index, in the output of `inspect`.
+    entries: Option<Vec<StatedEntry>>,
+    others: Vec<OtherEntry>,
+}
+
+#[derive(Deserialize)]
+struct StatedEntry {
+    digest: String,
+    platform: Option<StatedPlatform>,
+}
+
+#[derive(Deserialize)]
+struct StatedPlatform {
+    os: String,
+    os_version: Option<String>,
+    architecture: String,
+}
+
+#[derive(Deserialize)]
+struct OtherEntry {
+    digest: String,
+    kind: Option<String>,
+    problem: Option<String>,
 }
 
 #[derive(Deserialize)]
 struct ImageEntry {
     reference: Option<String>,
+    digest: Option<String>,
     #[serde(default = "windows")]
     os: String,
     #[serde(default = "amd64")]
@@ -129,43 +153,113 @@ impl ImagesFromFiles {
     }
 
     fn add(&mut self, file: File) {
-        let index = file.index.and_then(|index| index.reference);
-        let names = [index, file.reference];
-        for entry in file.images {
-            let bottom = entry.layers.first().and_then(|layer| layer.size);
-            let variant = Variant {
-                host_process: is_host_process(&entry.os, entry.os_version.as_deref(), bottom),
-                version: entry
-                    .os_version
-                    .as_deref()
-                    .and_then(|text| text.parse().ok()),
-                os: entry.os,
-                architecture: entry.architecture,
-                os_version: entry.os_version,
-                digest: None,
-                size: entry.size,
-                stop_seconds: entry
-                    .shutdown
-                    .filter(|shutdown| shutdown.complete)
-                    .map(|shutdown| shutdown.seconds),
+        let images: Vec<(ImageEntry, Variant)> = file
+            .images
+            .into_iter()
+            .map(|entry| {
+                let variant = entry.variant();
+                (entry, variant)
+            })
+            .collect();
+        for (entry, variant) in &images {
+            let Some(reference) = &entry.reference else {
+                continue;
             };
-            for reference in names.iter().chain([&entry.reference]).flatten() {
-                let variants = self.0.entry(reference.clone()).or_default();
-                variants.push(variant.clone());
-            }
+            let content = match self.get(reference) {
+                None => ImageContent::Single(variant.clone()),
+                Some(known) => {
+                    ImageContent::Index([known.variants(), std::slice::from_ref(variant)].concat())
+                }
+            };
+            self.0.insert(reference.clone(), content);
         }
+        let variants = || images.iter().map(|(_, variant)| variant.clone()).collect();
+        if let Some(reference) = file.index.and_then(|index| index.reference) {
+            self.0.insert(reference, ImageContent::Index(variants()));
+        }
+        let Some(reference) = file.reference else {
+            return;
+        };
+        let content = match (file.entries, &images[..]) {
+            (Some(entries), _) => ImageContent::Index(of_index(entries, &images, &file.others)),
+            (None, [(_, single)]) => ImageContent::Single(single.clone()),
+            (None, _) => ImageContent::Index(variants()),
+        };
+        self.0.insert(reference, content);
     }
 
     fn get(&self, reference: &str) -> Option<Image> {
-        let content = match &self.0.get(reference)?[..] {
-            [single] => ImageContent::Single(single.clone()),
-            several => ImageContent::Index(several.to_vec()),
-        };
         Some(Image {
             reference: Some(reference.to_owned()),
-            content,
+            content: self.0.get(reference)?.clone(),
         })
     }
+}
+
+impl ImageEntry {
+    /// The image by its configuration.
+    fn variant(&self) -> Variant {
+        let bottom = self.layers.first().and_then(|layer| layer.size);
+        let os_version = self.os_version.as_deref();
+        let shutdown = self.shutdown.as_ref();
+        Variant {
+            host_process: is_host_process(&self.os, os_version, bottom),
+            version: os_version.and_then(|text| text.parse().ok()),
+            os: self.os.clone(),
+            architecture: self.architecture.clone(),
+            os_version: self.os_version.clone(),
+            size: self.size,
+            stop_seconds: shutdown
+                .filter(|shutdown| shutdown.complete)
+                .map(|shutdown| shutdown.seconds),
+            ..Variant::default()
+        }
+    }
+}
+
+/// The entries of an index as a runtime reads them, with what their images say.
+fn of_index(
+    entries: Vec<StatedEntry>,
+    images: &[(ImageEntry, Variant)],
+    others: &[OtherEntry],
+) -> Vec<Variant> {
+    let own = images
+        .iter()
+        .filter_map(|(entry, variant)| Some((entry.digest.as_deref()?, variant)));
+    let own: HashMap<&str, &Variant> = own.collect();
+    let others: HashMap<&str, &OtherEntry> = others
+        .iter()
+        .map(|other| (other.digest.as_str(), other))
+        .collect();
+    let variants = entries.into_iter().filter_map(|entry| {
+        let own = own.get(entry.digest.as_str()).copied().cloned();
+        let other = others.get(entry.digest.as_str());
+        let kind = other.and_then(|other| other.kind.as_deref());
+        let Some(platform) = entry.platform else {
+            return own;
+        };
+        if platform.os == "unknown" || matches!(kind, Some("attestation" | "artifact")) {
+            return None;
+        }
+        let os_version = platform.os_version.as_deref();
+        let stated = Variant {
+            version: os_version.and_then(|text| text.parse().ok()),
+            os: platform.os,
+            architecture: platform.architecture,
+            os_version: platform.os_version,
+            ..Variant::default()
+        };
+        let problem = other.and_then(|other| other.problem.clone());
+        Some(match (own, problem) {
+            (Some(own), _) => stated.with_image(own),
+            (None, Some(problem)) => Variant {
+                content: EntryContent::Unreadable(problem),
+                ..stated
+            },
+            (None, None) => stated,
+        })
+    });
+    variants.collect()
 }
 
 /// Reads the facts about each image, in order.
@@ -183,7 +277,11 @@ pub(super) fn resolve_images(
     };
     let to_fetch: Vec<ImageRequest> = wanted
         .iter()
-        .filter(|image| given.get(&image.reference).is_none() && (!offline || is_here(image)))
+        .filter(|image| {
+            given.get(&image.reference).is_none()
+                && Image::with_placeholder(&image.reference).is_none()
+                && (!offline || is_here(image))
+        })
         .cloned()
         .collect();
     let mut fetched: BTreeMap<String, Image> = BTreeMap::new();
@@ -199,6 +297,7 @@ pub(super) fn resolve_images(
         .map(|ImageRequest { reference, .. }| {
             let known = given
                 .get(&reference)
+                .or_else(|| Image::with_placeholder(&reference))
                 .or_else(|| fetched.get(&reference).cloned());
             known.unwrap_or(Image {
                 reference: Some(reference),
@@ -208,7 +307,7 @@ pub(super) fn resolve_images(
         .collect())
 }
 
-/// Reads the further facts that the warnings about workloads require.
+/// Reads what is behind the entries that nodes would select, and what warnings require.
 pub(super) fn add_details(
     details: &Details,
     images: &mut [Image],
@@ -217,14 +316,11 @@ pub(super) fn add_details(
 ) -> Result<(), Failure> {
     let progress = progress::display(session);
     let registry = connection.connect(progress.clone())?;
-    let failed =
-        registry_args::run(async { Ok(details.fetch(images, &registry, &progress).await) })?;
-    for reference in failed {
-        session.warn(format_args!(
-            "cannot read the size and stop timeouts of {reference}: they are not checked"
-        ));
-    }
-    Ok(())
+    session.cache.enable_document_cache(&registry);
+    registry_args::run(async {
+        details.fetch(images, &registry, &progress).await;
+        Ok(())
+    })
 }
 
 /// Tags of images from other publishers that do not start everywhere.

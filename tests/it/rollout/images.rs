@@ -144,6 +144,146 @@ fn a_node_is_judged_by_what_its_version_of_containerd_takes_of_an_index() {
 }
 
 #[test]
+fn what_is_behind_an_entry_of_an_index_decides_what_starts() {
+    let registry = FakeRegistry::start();
+    let own = "10.0.20348.2402";
+    let lost = registry.image("windows", own);
+    let config = |os: &str, architecture: &str| {
+        registry.image_with(&json!({"os": os, "architecture": architecture, "os.version": own}))
+    };
+    let images = [
+        ("lost", lost.clone()),
+        ("linux", config("linux", "amd64")),
+        ("arm", config("windows", "arm64")),
+        ("old", registry.image("windows", "10.0.17763.1158")),
+        ("right", registry.image("windows", own)),
+        (
+            "unstated",
+            registry.image_with(&json!({"os": "windows", "architecture": "amd64"})),
+        ),
+    ];
+    for (name, image) in &images {
+        let index = registry.index(&[(image, Some(own))]);
+        registry.lose(&lost);
+        registry.tag(name, "1.0", &index);
+    }
+    let on = |host: &str| {
+        let mut command = wincimg();
+        command.args([
+            "--insecure-registry",
+            &registry.host(),
+            "--host-build",
+            host,
+        ]);
+        command.args(
+            images
+                .iter()
+                .map(|(name, _)| format!("{}/{name}:1.0", registry.host())),
+        );
+        let (code, report) = answer_of(&mut command);
+        let checks = report["checks"].as_array().unwrap().iter();
+        let word = |check: &Value, key: &str| check[key].as_str().unwrap().to_owned();
+        let found = checks.map(|check| word(check, "rule") + " " + &word(check, "verdict"));
+        (code, found.collect::<Vec<_>>())
+    };
+    let expected = [
+        "missing-manifest incompatible",
+        "not-windows incompatible",
+        "contradicting-entry incompatible",
+        "too-old-for-host incompatible",
+        "build-match compatible",
+        "build-match compatible",
+    ];
+    assert_eq!(on("20348.2402"), (1, expected.map(str::to_owned).into()));
+    let index = registry.index(&[(&images[4].1, Some("10.0.20349.1"))]);
+    registry.tag("wrong", "1.0", &index);
+    let (code, report) = answer_of(
+        wincimg()
+            .args([
+                "--insecure-registry",
+                &registry.host(),
+                "--host-build",
+                "26100.1",
+            ])
+            .arg(format!("{}/wrong:1.0", registry.host())),
+    );
+    assert_eq!(code, 0, "{report}");
+    assert_eq!(report["checks"][0]["rule"], "contradicting-entry");
+    assert_eq!(report["checks"][0]["verdict"], "warning");
+}
+
+#[test]
+fn indexes_in_an_index_and_entries_without_a_platform_are_read() {
+    let registry = FakeRegistry::start();
+    let [old, new] = ["10.0.17763.5696", "10.0.20348.2402"];
+    let images = [old, new].map(|version| registry.image("windows", version));
+    let inner = registry.index(&[(&images[0], Some(old)), (&images[1], Some(new))]);
+    let nested = registry.index_without_platforms(&[&inner]);
+    registry.tag("nested", "1.0", &nested);
+    let bare = registry.index_without_platforms(&[&images[0], &images[1]]);
+    registry.tag("bare", "1.0", &bare);
+    let names = ["nested", "bare"].map(|name| format!("{}/{name}:1.0", registry.host()));
+    let (code, report) = answer_of(
+        wincimg()
+            .args(["--insecure-registry", &registry.host()])
+            .args(["--host-build", "17763.5696", "--host-build", "20348.2402"])
+            .args(&names),
+    );
+    assert_eq!(code, 0, "{report}");
+    assert_eq!(report["summary"]["compatible"], 4, "{report}");
+}
+
+#[test]
+fn what_inspect_keeps_of_an_index_is_judged_like_the_index_itself() {
+    let registry = shop();
+    let [old, new] = ["10.0.17763.5696", "10.0.20348.2402"];
+    let images = [old, new].map(|version| registry.image("windows", version));
+    let unstated = registry.index(&[(&images[0], None), (&images[1], None)]);
+    registry.tag("unstated", "1.0", &unstated);
+    registry.publish("one", &["1.0"], new);
+    let bare = registry.index_without_platforms(&[&images[0], &images[1]]);
+    registry.tag("bare", "1.0", &bare);
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["unstated", "one", "bare", "shop/web:1.4"] {
+        let image = if name.contains(':') {
+            name.to_owned()
+        } else {
+            format!("{name}:1.0")
+        };
+        let image = format!("{}/{image}", registry.host());
+        let inspected = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
+            .args(["image", "inspect", &image, "--format", "json"])
+            .args(["--registry-config", NO_CREDENTIALS])
+            .args(["--insecure-registry", &registry.host()])
+            .output()
+            .unwrap();
+        assert!(inspected.status.success(), "{inspected:?}");
+        let file = folder.path().join("images.json");
+        fs::write(&file, inspected.stdout).unwrap();
+        let pod = format!(
+            "kind: Pod\nmetadata: {{name: hpc}}\nspec: {{nodeSelector: {{kubernetes.io/os: windows}}, \
+             tolerations: [{{operator: Exists}}], securityContext: {{windowsOptions: {{hostProcess: \
+             true}}}}, containers: [{{image: '{image}'}}]}}\n"
+        );
+        for isolation in ["process", "hyperv"] {
+            let check = |more: &[&str]| {
+                let mut command = wincimg();
+                command
+                    .args(["--nodes", &format!("{CLUSTERS}/aks.json"), &image])
+                    .args(["--isolation", isolation, "--workloads", "-"])
+                    .args(["--insecure-registry", &registry.host()])
+                    .args(more)
+                    .write_stdin(pod.clone());
+                let (code, report) = answer_of(&mut command);
+                (code, report["checks"].clone())
+            };
+            let offline = check(&["--offline", "--images", file.to_str().unwrap()]);
+            assert_eq!(check(&[]), offline, "{name} {isolation}");
+        }
+    }
+}
+
+#[test]
 fn an_image_for_linux_is_not_windows() {
     let registry = shop();
     let linux = registry.image_with(&json!({"os": "linux", "architecture": "amd64"}));

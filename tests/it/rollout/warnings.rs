@@ -212,6 +212,18 @@ fn a_workload_without_an_image_is_no_silent_green() {
 }
 
 #[test]
+fn a_placeholder_in_the_name_of_an_image_is_named() {
+    let pod = "kind: Pod\nmetadata: {name: x}\nspec: {containers: [{image: 'a/b:${TAG/+/_}-hpc', \
+               securityContext: {windowsOptions: {hostProcess: true}}}]}\n";
+    let (code, report) = answer_of(&mut workloads_offline(pod));
+    assert_eq!(code, 1);
+    let check = &report["checks"][0];
+    assert_eq!(check["verdict"], "unknown");
+    let reason = check["reason"].as_str().unwrap();
+    assert!(reason.ends_with("placeholder ${TAG/+/_}"), "{reason}");
+}
+
+#[test]
 fn objects_of_unknown_kinds_are_listed_in_every_form() {
     let text = "apiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: '<web>'}\n---\n\
                 apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: {containers: \
@@ -219,8 +231,8 @@ fn objects_of_unknown_kinds_are_listed_in_every_form() {
     let check = |format: &str| {
         let mut command = workloads_offline(text);
         let output = command.args(["--format", format]).output().unwrap();
-        // A host process needs no version, so nothing is requested.
-        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        // A host process needs no version, but an image.
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
         String::from_utf8(output.stdout).unwrap()
     };
     let report: Value = serde_json::from_str(&check("json")).unwrap();
@@ -229,7 +241,7 @@ fn objects_of_unknown_kinds_are_listed_in_every_form() {
         json!([{"kind": "Certificate", "namespace": "default", "name": "<web>", "file": "stdin",
             "line": 1}])
     );
-    assert_eq!(report["checks"][0]["rule"], "host-process");
+    assert_eq!(report["checks"][0]["rule"], "unknown-build");
     let sarif: Value = serde_json::from_str(&check("sarif")).unwrap();
     let results = sarif["runs"][0]["results"].as_array().unwrap();
     let last = &results[results.len() - 1];

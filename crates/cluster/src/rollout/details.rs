@@ -1,78 +1,75 @@
-//! Image details that are fetched only if a warning needs them: download size and shutdown timeout.
+//! What is fetched only for images that nodes would select: the manifests and configurations behind
+//! the entries of an index, and the shutdown timeouts that a warning needs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures_util::{StreamExt, stream};
+use tokio::sync::Semaphore;
 use wincimg_common::progress::Progress;
 use wincimg_inspect::bases::parse_location;
-use wincimg_inspect::shutdown_times;
+use wincimg_inspect::{contains_windows, shutdown_times};
 use wincimg_oci::document::Document;
 use wincimg_oci::remote::RegistryClient;
-use wincimg_oci::store::{Source, StoreError};
-use wincimg_windows::compat::{ContainerRuntime, Isolation};
+use wincimg_oci::store::{Location, Source, StoreError};
+use wincimg_windows::compat::Isolation;
 use wincimg_windows::shutdown::DEFAULT_SECONDS;
 
-use super::image::Image;
-use super::{Finding, Rollout};
+use super::Rollout;
+use super::fetch::{PARALLEL, of_image, unread};
+use super::finding::taken;
+use super::image::{EntryContent, Image, ImageContent, TOO_SMALL, Variant};
 
-/// Images fetched at once; their layers may be large.
-const PARALLEL: usize = 4;
+/// Images whose layers are read at once; they may be large.
+const PARALLEL_LAYERS: usize = 4;
 
 /// Details to fetch: the image, its variant, and whether its layers are read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Details(BTreeMap<(usize, usize), bool>);
 
-/// Details of one variant.
-struct VariantDetails {
-    place: (usize, usize),
-    size: u64,
-    stop_seconds: Option<u64>,
-}
-
 impl Details {
-    /// The details that the warnings of a roll-out need and that are not known yet.
+    /// The details that the findings of a roll-out need and that are not known yet.
     pub fn missing(rollout: &Rollout) -> Self {
         let mut details = Self::default();
         for placement in &rollout.placements {
-            let Some(workload) = placement.workload.map(|index| &rollout.workloads[index]) else {
-                continue;
-            };
+            let workload = placement.workload.map(|index| &rollout.workloads[index]);
             let is_patient = workload
-                .template
-                .grace_seconds
+                .and_then(|workload| workload.template.grace_seconds)
                 .is_some_and(|seconds| seconds > u64::from(DEFAULT_SECONDS));
             for placed in &placement.images {
+                let image = &rollout.images[placed.image];
                 let groups = placement.selection.groups.iter().zip(&placed.findings);
                 for (group, finding) in groups {
-                    let is_docker = rollout.kinds[group.kind].runtime == ContainerRuntime::Docker;
-                    details.add(rollout, placed.image, finding, is_docker, is_patient);
+                    for place in taken(&rollout.kinds[group.kind], image) {
+                        let variant = &image.variants()[place];
+                        let stop = is_patient
+                            && variant.stop_seconds.is_none()
+                            && finding.variant == Some(place)
+                            && finding.isolation != Isolation::HostProcess;
+                        let is_unread = matches!(image.content, ImageContent::Index(_))
+                            && variant.content == EntryContent::Unread;
+                        // What it contains matters unless a pod requests a host process.
+                        let is_small = variant.host_process
+                            && (workload.is_none() || finding.isolation != Isolation::HostProcess);
+                        if (stop || is_unread || is_small) && variant.digest.is_some() {
+                            *details.0.entry((placed.image, place)).or_default() |= stop;
+                        }
+                    }
                 }
             }
         }
         details
     }
 
-    fn add(
-        &mut self,
-        rollout: &Rollout,
-        image: usize,
-        finding: &Finding,
-        is_docker: bool,
-        is_patient: bool,
-    ) {
-        let variants = rollout.images[image].variants();
-        let Some((place, variant)) = finding.variant.and_then(|at| Some((at, variants.get(at)?)))
-        else {
-            return;
+    /// Leaves out what is in a registry.
+    #[must_use]
+    pub fn of_this_machine(mut self, images: &[Image]) -> Self {
+        let is_here = |image: &Image| {
+            let location = image.location();
+            location.is_some_and(|location| !matches!(location, Location::Registry(_)))
         };
-        let stop = is_patient
-            && variant.stop_seconds.is_none()
-            && finding.isolation != Isolation::HostProcess;
-        let size = is_docker && variant.size.is_none();
-        if (stop || size) && variant.digest.is_some() {
-            *self.0.entry((image, place)).or_default() |= stop;
-        }
+        self.0.retain(|(image, _), _| is_here(&images[*image]));
+        self
     }
 
     /// Returns true if no details are missing.
@@ -80,78 +77,75 @@ impl Details {
         self.0.is_empty()
     }
 
-    /// Fetches the details into the images; returns those that failed.
+    /// Fetches the details into the images.
     pub async fn fetch(
         &self,
         images: &mut [Image],
         registry: &RegistryClient,
         progress: &Arc<dyn Progress>,
-    ) -> BTreeSet<String> {
-        let questions = self.0.iter().filter_map(|(&(image, variant), &stop)| {
+    ) {
+        let questions = self.0.iter().filter_map(|(&(image, place), &stop)| {
             let reference = images[image].reference.clone()?;
-            let digest = images[image].variants().get(variant)?.digest.clone()?;
-            Some(((image, variant), stop, reference, digest.to_string()))
+            let variant = images[image].variants().get(place)?.clone();
+            Some(((image, place), stop, reference, variant))
         });
         let questions: Vec<_> = questions.collect();
+        let layers = Semaphore::new(PARALLEL_LAYERS);
         let answers = stream::iter(questions)
-            .map(async |(place, stop, reference, digest)| {
+            .map(async |(place, stop, reference, variant)| {
+                let layers = stop.then_some(&layers);
                 let found =
-                    fetch_details(place, stop, &reference, &digest, registry, progress).await;
-                found.ok().flatten().ok_or(reference)
+                    fetch_details(variant.clone(), layers, &reference, registry, progress).await;
+                let found = found.unwrap_or_else(|error| Variant {
+                    content: unread(&error),
+                    ..variant
+                });
+                (place, found)
             })
-            .buffered(PARALLEL)
+            .buffer_unordered(PARALLEL)
             .collect::<Vec<_>>()
             .await;
-        let mut failed = BTreeSet::new();
-        for answer in answers {
-            match answer {
-                Ok(found) => found.put(images),
-                Err(reference) => {
-                    failed.insert(reference);
-                }
-            }
-        }
-        failed
-    }
-}
-
-impl VariantDetails {
-    fn put(self, images: &mut [Image]) {
-        let (image, variant) = self.place;
-        if let Some(variant) = images[image].variants_mut().get_mut(variant) {
-            variant.size = Some(self.size);
-            variant.stop_seconds = variant.stop_seconds.or(self.stop_seconds);
+        for ((image, place), found) in answers {
+            images[image].variants_mut()[place] = found;
         }
     }
 }
 
+/// The variant with what its documents say and, if layers are to be read, its shutdown timeout.
 async fn fetch_details(
-    place: (usize, usize),
-    stop: bool,
+    variant: Variant,
+    layers: Option<&Semaphore>,
     reference: &str,
-    digest: &str,
     registry: &RegistryClient,
     progress: &Arc<dyn Progress>,
-) -> Result<Option<VariantDetails>, StoreError> {
-    let Ok(location) = parse_location(reference) else {
-        return Ok(None);
+) -> Result<Variant, StoreError> {
+    let (Ok(location), Some(digest)) = (parse_location(reference), &variant.digest) else {
+        return Ok(variant);
     };
     let source = Source::open(&location, registry).await?;
-    let Document::Manifest(manifest) = source.resolve(Some(digest)).await? else {
-        return Ok(None);
+    let manifest = match source.resolve(Some(digest.as_ref())).await? {
+        Document::Manifest(manifest) if manifest.is_image() => *manifest,
+        Document::Manifest(manifest) => {
+            let os = manifest.config.media_type.clone();
+            return Ok(variant.with_image(Variant {
+                os,
+                ..Variant::default()
+            }));
+        }
+        Document::Index(_) => return Ok(variant),
     };
-    let image = source.image(*manifest).await?;
-    let times = if stop {
-        shutdown_times(&source, &image, progress).await
-    } else {
-        None
-    };
-    Ok(Some(VariantDetails {
-        place,
-        size: image.manifest().layers.iter().map(|layer| layer.size).sum(),
+    let image = source.image(manifest).await?;
+    let mut own = of_image(&image);
+    if own.host_process && contains_windows(&source, &image, TOO_SMALL).await == Some(true) {
+        own.host_process = false;
+    }
+    if let Some(layers) = layers {
+        // It fails only if it is closed.
+        let _permit = layers.acquire().await;
+        let times = shutdown_times(&source, &image, progress).await;
         // A layer that could not be read may override the others.
-        stop_seconds: times
-            .filter(|times| times.complete)
-            .map(|times| times.seconds),
-    }))
+        let times = times.filter(|times| times.complete);
+        own.stop_seconds = times.map(|times| times.seconds);
+    }
+    Ok(variant.with_image(own))
 }

@@ -3,17 +3,20 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 
+use futures_util::future::BoxFuture;
 use futures_util::{StreamExt, stream};
 use wincimg_common::diagnose::{Diagnose, error_chain};
-use wincimg_oci::document::{Document, Index, Manifest, Verbatim};
+use wincimg_oci::document::{self, Descriptor, Document, Index, Manifest, Verbatim, media_type};
 use wincimg_oci::reference::parse_reference;
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::{Location, LocationError, Source, StoreError};
 
-use super::image::{Image, ImageContent, Variant, is_host_process};
+use super::image::{EntryContent, Image, ImageContent, Variant, is_host_process};
 
 /// Images fetched at once. Each takes one or two small documents, so latency dominates.
-const PARALLEL: usize = 64;
+pub(super) const PARALLEL: usize = 64;
+/// Depth to which indexes in an index are read, as by `image inspect`.
+const DEPTH: usize = 3;
 
 /// An image to fetch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,7 +96,10 @@ async fn fetch_content(
     let source = Source::open(location, registry).await?;
     match source.resolve(location.tag_or_digest()).await? {
         Document::Manifest(manifest) => single(&source, *manifest).await.map(ImageContent::Single),
-        Document::Index(index) => entries(&source, &index).await.map(ImageContent::Index),
+        Document::Index(index) => {
+            let variants = entries(&source, &index, 1).await?;
+            Ok(ImageContent::Index(variants))
+        }
     }
 }
 
@@ -106,58 +112,97 @@ async fn single(source: &Source, manifest: Verbatim<Manifest>) -> Result<Variant
             ..Variant::default()
         });
     }
-    let image = source.image(manifest).await?;
+    Ok(of_image(&source.image(manifest).await?))
+}
+
+/// An image by its own manifest and configuration.
+pub(super) fn of_image(image: &document::Image) -> Variant {
     let platform = image.config().platform();
     let layers = &image.manifest().layers;
     let bottom = layers.first().map(|layer| layer.size);
-    Ok(Variant {
+    Variant {
         host_process: is_host_process(&platform.os, platform.os_version.as_deref(), bottom),
-        os: platform.os,
-        architecture: platform.architecture,
-        version: platform
-            .os_version
-            .as_deref()
-            .and_then(|text| text.parse().ok()),
-        os_version: platform.os_version,
         digest: Some(image.digest().clone()),
         size: Some(layers.iter().map(|layer| layer.size).sum()),
-        stop_seconds: None,
+        ..Variant::of_platform(&platform)
+    }
+}
+
+/// What is behind an entry that could not be read.
+pub(super) fn unread(error: &StoreError) -> EntryContent {
+    if error.is_not_found() {
+        EntryContent::Missing
+    } else {
+        EntryContent::Unreadable(error_chain(error))
+    }
+}
+
+/// The images of an index and of the indexes in it. The manifests of entries with a platform are
+/// read by [`super::Details`]; without one, a runtime goes by the configuration. Entries for an
+/// unknown platform are attestations or other attachments, which no runtime selects.
+fn entries<'a>(
+    source: &'a Source,
+    index: &'a Index,
+    depth: usize,
+) -> BoxFuture<'a, Result<Vec<Variant>, StoreError>> {
+    Box::pin(async move {
+        let mut variants = Vec::with_capacity(index.manifests.len());
+        for entry in &index.manifests {
+            match &entry.platform {
+                Some(platform) if platform.os == "unknown" => {}
+                Some(platform) if !is_read_at_once(entry) => variants.push(Variant {
+                    digest: Some(entry.digest.clone()),
+                    ..Variant::of_platform(platform)
+                }),
+                _ => variants.extend(inside(source, entry, depth).await?),
+            }
+        }
+        Ok(variants)
     })
 }
 
-/// The images of an index. Entries without a known platform are attestations or other attachments,
-/// which no runtime selects.
-async fn entries(source: &Source, index: &Index) -> Result<Vec<Variant>, StoreError> {
-    let mut variants = Vec::with_capacity(index.manifests.len());
-    for entry in &index.manifests {
-        let Some(platform) = &entry.platform else {
-            continue;
-        };
-        if platform.os == "unknown" {
-            continue;
+/// Returns true if the index alone does not say what a runtime selects.
+fn is_read_at_once(entry: &Descriptor) -> bool {
+    entry.platform.as_ref().is_none_or(|platform| {
+        let has_version = Variant::of_platform(platform).version.is_some();
+        platform.os == "windows" && (!has_version || media_type::is_index(&entry.media_type))
+    })
+}
+
+/// The images behind an entry.
+async fn inside(
+    source: &Source,
+    entry: &Descriptor,
+    depth: usize,
+) -> Result<Vec<Variant>, StoreError> {
+    let read = async {
+        match source.document(entry).await? {
+            Document::Index(inner) if depth < DEPTH => {
+                entries(source, &inner, depth + 1).await.map(Err)
+            }
+            Document::Index(_) => Ok(Err(Vec::new())),
+            Document::Manifest(manifest) => single(source, *manifest).await.map(Ok),
         }
-        let mut variant = Variant {
-            os: platform.os.clone(),
-            architecture: platform.architecture.clone(),
-            os_version: platform.os_version.clone(),
-            version: platform
-                .os_version
-                .as_deref()
-                .and_then(|text| text.parse().ok()),
-            digest: Some(entry.digest.clone()),
-            size: None,
-            stop_seconds: None,
-            host_process: false,
-        };
-        if variant.os == "windows"
-            && variant.version.is_none()
-            && let Document::Manifest(manifest) = source.document(entry).await?
+    };
+    let stated = entry.platform.as_ref().map(Variant::of_platform);
+    let variant = match (stated, read.await) {
+        (_, Ok(Err(variants))) => return Ok(variants),
+        (Some(stated), Ok(Ok(own))) => stated.with_image(own),
+        (Some(stated), Err(error)) => Variant {
+            content: unread(&error),
+            ..stated
+        },
+        // An attestation or an artifact.
+        (None, Ok(Ok(own)))
+            if matches!(own.os.as_str(), "" | "unknown") || own.os.contains('/') =>
         {
-            let own = single(source, *manifest).await?;
-            variant.version = own.version;
-            variant.host_process = own.host_process;
+            return Ok(Vec::new());
         }
-        variants.push(variant);
-    }
-    Ok(variants)
+        (None, Ok(Ok(own))) => own,
+        (None, Err(error)) => return Err(error),
+    };
+    Ok(vec![Variant {
+        digest: Some(entry.digest.clone()),
+        ..variant
+    }])
 }

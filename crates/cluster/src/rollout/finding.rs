@@ -12,7 +12,7 @@ use wincimg_windows::compat::{
 use wincimg_windows::version::WindowsVersion;
 
 use super::Shared;
-use super::image::{Image, ImageContent, Variant};
+use super::image::{EntryContent, Image, ImageContent, Variant};
 use crate::nodes::Node;
 
 /// Properties of a host that decide findings; hosts of one kind share them.
@@ -204,21 +204,8 @@ impl<'a> CompatibilityChecker<'a> {
     pub(super) fn isolation_of(&self, kind: usize, image: usize, usual: Isolation) -> Isolation {
         let image = &self.images[image];
         let variants = image.variants();
-        let host = &self.kinds[kind];
-        let taken: Vec<&Variant> = match (&image.content, host.build) {
-            (ImageContent::Single(variant), _) => vec![variant],
-            (_, Some(build)) => {
-                let choices = choices(host, build, variants).into_iter();
-                choices
-                    .filter_map(|choice| variants.get(choice.entry?))
-                    .collect()
-            }
-            (_, None) => {
-                let variants = variants.iter();
-                variants.filter(|variant| variant.os == "windows").collect()
-            }
-        };
-        if !taken.is_empty() && taken.iter().all(|variant| variant.host_process) {
+        let taken = taken(&self.kinds[kind], image);
+        if !taken.is_empty() && taken.iter().all(|place| variants[*place].host_process) {
             Isolation::HostProcess
         } else {
             usual
@@ -337,9 +324,6 @@ pub(super) fn find(host: &HostKind, image: &Image, isolation: Isolation) -> Find
         }
         ImageContent::Single(variant) => single(host, variant, isolation),
         ImageContent::Index(variants) => of_index(host, variants, isolation),
-        ImageContent::Unasked if isolation == Isolation::HostProcess => {
-            by_version(host, None, None, isolation)
-        }
         ImageContent::Unasked => {
             let fix = "describe it with --images FILE, or omit --offline";
             unreadable("--offline allows no registry access", Some(fix), isolation)
@@ -404,6 +388,21 @@ fn of_index(host: &HostKind, variants: &[Variant], isolation: Isolation) -> Find
         };
     };
     by_choices(host, variants, &choices(host, build, variants), isolation)
+}
+
+/// Variants that versions of a host's runtime select, or could select if its build is unknown.
+pub(super) fn taken(host: &HostKind, image: &Image) -> Vec<usize> {
+    let variants = image.variants();
+    match (&image.content, host.build) {
+        (ImageContent::Single(_), _) => vec![0],
+        (_, Some(build)) => {
+            let choices = choices(host, build, variants).into_iter();
+            choices.filter_map(|choice| choice.entry).collect()
+        }
+        (_, None) => (0..variants.len())
+            .filter(|place| variants[*place].os == "windows")
+            .collect(),
+    }
 }
 
 fn choices(host: &HostKind, build: HostBuild, variants: &[Variant]) -> Vec<RuntimeChoice> {
@@ -517,6 +516,32 @@ fn by_variant(
     isolation: Isolation,
 ) -> Finding {
     let variant = &variants[place];
+    if let Some(problem) = contradiction(variant, isolation) {
+        return Finding {
+            variant: Some(place),
+            ..problem
+        };
+    }
+    if let Some(image) = other_build(variant) {
+        let found = by_version(host, Some(image), Some(place), isolation);
+        let reason = format!(
+            "{}; its entry of the index is for {}",
+            found.reason,
+            variant.platform()
+        );
+        let is_good = severity(found.outcome) <= severity(VerdictOutcome::Warning);
+        return Finding {
+            rule: if is_good {
+                Concern::ContradictingEntry.name()
+            } else {
+                found.rule
+            },
+            outcome: found.outcome.max(VerdictOutcome::Warning),
+            fix: found.fix.or_else(|| Some(NEW_INDEX.to_owned())),
+            reason,
+            ..found
+        };
+    }
     if !variant.host_process || isolation == Isolation::HostProcess {
         return by_version(host, variant.version, Some(place), isolation);
     }
@@ -535,6 +560,45 @@ fn by_variant(
             isolation,
         )
     }
+}
+
+const NEW_INDEX: &str = "write the index again, from its images' own platforms";
+
+/// Finding for an entry of an index whose manifest is missing or for another system.
+fn contradiction(variant: &Variant, isolation: Isolation) -> Option<Finding> {
+    let entry = variant.platform();
+    let (rule, reason, fix) = match &variant.content {
+        EntryContent::Unread => return None,
+        EntryContent::Missing => (
+            Concern::MissingManifest,
+            format!("the index lists an image for {entry} that is not there (404)"),
+            "push the image again, with its index",
+        ),
+        EntryContent::Unreadable(reason) => return Some(unreadable(reason, None, isolation)),
+        EntryContent::Image { os, architecture } => {
+            let is_same = |own: &str, stated: &str| own.is_empty() || own == stated;
+            let rule = if !is_same(os, &variant.os) {
+                Concern::NotWindows
+            } else if !is_same(architecture, &variant.architecture) {
+                Concern::ContradictingEntry
+            } else {
+                return None;
+            };
+            let reason = format!("the index has this image for {entry}, but it is for {os}");
+            (rule, format!("{reason}/{architecture}"), NEW_INDEX)
+        }
+    };
+    Some(Finding {
+        outcome: VerdictOutcome::Incompatible,
+        fix: Some(fix.to_owned()),
+        ..concern(rule, reason, isolation)
+    })
+}
+
+/// Version of an image of another build than its entry of the index.
+fn other_build(variant: &Variant) -> Option<WindowsVersion> {
+    let stated: WindowsVersion = variant.os_version.as_deref()?.parse().ok()?;
+    variant.version.filter(|own| own.build != stated.build)
 }
 
 fn has_windows_inside(variants: &[Variant]) -> bool {

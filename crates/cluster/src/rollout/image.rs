@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use wincimg_inspect::bases::parse_location;
-use wincimg_oci::document::Digest;
+use wincimg_oci::document::{Digest, Platform};
 use wincimg_oci::store::Location;
 use wincimg_windows::compat::IndexEntry;
 use wincimg_windows::version::WindowsVersion;
@@ -50,7 +50,7 @@ pub struct Variant {
     pub architecture: String,
     /// `os.version` of the index entry, or of a single image's configuration.
     pub os_version: Option<String>,
-    /// Windows version, even if the index does not state it.
+    /// Windows version of what starts, even if the index does not state it.
     pub version: Option<WindowsVersion>,
     /// Its digest.
     pub digest: Option<Digest>,
@@ -60,6 +60,27 @@ pub struct Variant {
     pub stop_seconds: Option<u64>,
     /// True if it contains no Windows, so that only host process containers can run it.
     pub host_process: bool,
+    /// What is behind its entry of the index.
+    pub content: EntryContent,
+}
+
+/// What is behind an entry of an index.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum EntryContent {
+    /// Not read.
+    #[default]
+    Unread,
+    /// A configuration for this system.
+    Image {
+        /// `windows`, `linux`, …
+        os: String,
+        /// `amd64`, `arm64`, …
+        architecture: String,
+    },
+    /// It is not in the registry.
+    Missing,
+    /// It could not be read, for this reason.
+    Unreadable(String),
 }
 
 impl Image {
@@ -69,6 +90,20 @@ impl Image {
             reference: None,
             content: ImageContent::Stated(version),
         }
+    }
+
+    /// An image whose name has a placeholder such as `${TAG}`.
+    pub fn with_placeholder(reference: &str) -> Option<Self> {
+        let (start, rest) = reference.split_once("${")?;
+        let (name, _) = rest.split_once('}')?;
+        let placeholder = &reference[start.len()..start.len() + name.len() + "${}".len()];
+        Some(Self {
+            reference: Some(reference.to_owned()),
+            content: ImageContent::Unreadable {
+                reason: format!("its name has the placeholder {placeholder}"),
+                hint: Some("replace placeholders first, as envsubst does".to_owned()),
+            },
+        })
     }
 
     /// Version, if it is the same for every host.
@@ -156,6 +191,35 @@ impl Image {
 }
 
 impl Variant {
+    /// An entry of an index whose manifest was not read.
+    pub fn of_platform(platform: &Platform) -> Self {
+        let os_version = platform.os_version.as_deref();
+        Self {
+            os: platform.os.clone(),
+            architecture: platform.architecture.clone(),
+            version: os_version.and_then(|text| text.parse().ok()),
+            os_version: platform.os_version.clone(),
+            ..Self::default()
+        }
+    }
+
+    /// The entry with what its own manifest and configuration say: the index decides what a runtime
+    /// selects, and they decide what starts.
+    #[must_use]
+    pub fn with_image(self, own: Self) -> Self {
+        Self {
+            version: own.version.or(self.version),
+            size: own.size,
+            stop_seconds: own.stop_seconds.or(self.stop_seconds),
+            host_process: own.host_process,
+            content: EntryContent::Image {
+                os: own.os,
+                architecture: own.architecture,
+            },
+            ..self
+        }
+    }
+
     /// Its entry as a runtime sees it in the index.
     pub fn entry(&self) -> IndexEntry<'_> {
         IndexEntry {

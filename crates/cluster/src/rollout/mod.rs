@@ -27,7 +27,7 @@ pub use details::Details;
 pub use fetch::{ImageRequest, fetch};
 use finding::CompatibilityChecker;
 pub use finding::{Finding, HostKind, severity};
-pub use image::{Image, ImageContent, Variant, is_host_process};
+pub use image::{EntryContent, Image, ImageContent, Variant, is_host_process};
 use jiff::civil::Date;
 pub use outcome::{OutcomeCounts, StartStatus, Subject, WorkloadOutcome, is_deciding_rule};
 pub use outdated::OutdatedImage;
@@ -205,19 +205,9 @@ impl Rollout {
             today: request.today,
             own: request.own.clone(),
         };
-        rollout.notice();
+        rollout.notices = warning::all(&rollout);
+        rollout.summary = CheckCounts::count(&rollout.placements, &rollout.notices);
         rollout
-    }
-
-    /// Replaces the images by the same with more [`Details`], which only warnings depend on.
-    pub fn set_images(&mut self, images: Vec<Image>) {
-        self.images = images;
-        self.notice();
-    }
-
-    fn notice(&mut self) {
-        self.notices = warning::all(self);
-        self.summary = CheckCounts::count(&self.placements, &self.notices);
     }
 
     /// Returns true if an image is third-party, so that the user cannot rebuild it.

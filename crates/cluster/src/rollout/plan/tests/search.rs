@@ -4,7 +4,6 @@ use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 
 use super::*;
-use crate::rollout::image::Image;
 
 const HOSTS: [&str; 9] = [
     "14393.3504",
@@ -228,29 +227,6 @@ proptest! {
         let plan = plan(&request);
         prop_assert_eq!(plan.then.incompatible, 0, "{:?}", plan);
         prop_assert_eq!(Some(cost(&plan)), cheapest(&request, &workloads), "{:?}", plan);
-    }
-
-    #[test]
-    fn images_with_more_details_give_what_a_new_check_gives(
-        (mut request, _) in clusters(),
-        details in prop::collection::vec((0..2_000_000_000_u64, 0..60_u64), 1..4),
-        grace in prop::option::of(1..60_u64),
-    ) {
-        for node in request.nodes.windows.iter_mut().skip(1) {
-            node.runtime = ContainerRuntime::Docker;
-        }
-        for workload in &mut request.workloads {
-            workload.template.grace_seconds = grace;
-        }
-        let mut rollout = Rollout::new(&request);
-        let variants = request.images.iter_mut().flat_map(Image::variants_mut);
-        for (variant, (size, seconds)) in variants.zip(details.into_iter().cycle()) {
-            variant.size = Some(size);
-            variant.stop_seconds = Some(seconds);
-        }
-        rollout.set_images(request.images.clone());
-        let new = Rollout::new(&request);
-        prop_assert_eq!(format!("{rollout:?}"), format!("{new:?}"));
     }
 
     #[test]
