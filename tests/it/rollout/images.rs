@@ -147,7 +147,10 @@ fn a_node_is_judged_by_what_its_version_of_containerd_takes_of_an_index() {
 fn what_is_behind_an_entry_of_an_index_decides_what_starts() {
     let registry = FakeRegistry::start();
     let own = "10.0.20348.2402";
-    let lost = registry.image("windows", own);
+    // Of its own, as the registry keeps equal images once.
+    let lost =
+        json!({"os": "windows", "architecture": "amd64", "os.version": own, "author": "lost"});
+    let lost = registry.image_with(&lost);
     let config = |os: &str, architecture: &str| {
         registry.image_with(&json!({"os": os, "architecture": architecture, "os.version": own}))
     };
