@@ -35,17 +35,25 @@ pub(super) fn check_digit(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut
     findings.add_at("redirected-digit", Severity::Error, at, message);
 }
 
+/// The characters of a text that neither quotes nor a caret keep from cmd. The caret and the closing
+/// quote are among them, so that what they separate is not next to each other.
+fn active(text: &str) -> impl Iterator<Item = (usize, char)> {
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    text.char_indices().filter(move |(_, c)| {
+        if std::mem::take(&mut is_escaped) {
+            return false;
+        }
+        is_quoted ^= *c == '"';
+        is_escaped = *c == '^' && !is_quoted;
+        !is_quoted
+    })
+}
+
 /// A digit of a command's text that cmd takes for a stream, and its position.
 fn stream_digit(text: &str) -> Option<(usize, char)> {
-    let mut is_quoted = false;
-    let mut characters = text.char_indices().peekable();
+    let mut characters = active(text).peekable();
     while let Some((at, c)) = characters.next() {
         match c {
-            '"' => is_quoted = !is_quoted,
-            _ if is_quoted => {}
-            '^' => {
-                characters.next();
-            }
             '>' => {
                 characters.next_if(|(_, next)| *next == '>');
                 let is_copy = characters.next_if(|(_, next)| *next == '&').is_some();
@@ -84,17 +92,12 @@ pub(super) fn check_exit(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut 
 
 /// Position of an `exit` before commands that never run.
 fn early_exit(text: &str) -> Option<usize> {
-    let (mut start, mut depth, mut is_quoted) = (0, 0_usize, false);
+    let (mut start, mut depth) = (0, 0_usize);
     // True if a command before decides whether this one runs.
     let mut is_conditional = false;
-    let mut characters = text.char_indices().peekable();
+    let mut characters = active(text).peekable();
     while let Some((at, c)) = characters.next() {
         match c {
-            '"' => is_quoted = !is_quoted,
-            _ if is_quoted => {}
-            '^' => {
-                characters.next();
-            }
             '(' => depth += 1,
             ')' => depth = depth.saturating_sub(1),
             '&' | '|' if !text[..at].ends_with('>') => {

@@ -121,7 +121,7 @@ fn is_preference(first: &str, second: &str) -> bool {
         Some((name, _)) => (name, true),
         None => (first, second.starts_with('=')),
     };
-    has_value && name.starts_with('$') && name.ends_with("preference")
+    has_value && name.starts_with('$') && name.trim_end().ends_with("preference")
 }
 
 /// Returns true for a `net use` that connects a share.
@@ -325,15 +325,9 @@ fn only_settings(step: &LintStep<'_>) -> Option<usize> {
         && all.iter().all(|it| it.depth == 0)
         && all
             .iter()
-            .all(|it| sets_process(&it.text) || is_preference_text(&it.text));
+            .all(|it| sets_process(&it.text) || is_preference(&it.text.to_ascii_lowercase(), ""));
     let first = all.iter().find(|it| sets_process(&it.text))?;
     is_only.then_some(script.range.start + first.at)
-}
-
-/// Returns true for `$ErrorActionPreference = …`.
-fn is_preference_text(text: &str) -> bool {
-    let name = text.split_once('=').map_or("", |(name, _)| name).trim_end();
-    name.starts_with('$') && name.to_ascii_lowercase().ends_with("preference")
 }
 
 /// Returns true for a setting of the process, not of the machine.

@@ -83,13 +83,9 @@ fn check_fresh_path(stage: &Stage<'_>, findings: &mut Findings<'_>) {
                 .is_some_and(|word| word.eq_ignore_case("install"));
             if matches!(command.program(), "choco" | "choco.bat") && is_install {
                 let packages = &command.words[2..];
-                let is_one = |(names, _): &&(&[&str], &[&str])| {
-                    let is_name = |word: &super::words::Word| {
-                        names.iter().any(|name| word.eq_ignore_case(name))
-                    };
-                    packages.iter().any(is_name)
-                };
-                installed.extend(ON_NEW_PATH.iter().filter(is_one));
+                let has = |name: &&str| packages.iter().any(|word| word.eq_ignore_case(name));
+                let brought = ON_NEW_PATH.iter();
+                installed.extend(brought.filter(|(names, _)| names.iter().any(has)));
                 continue;
             }
             let program = command.program();

@@ -205,7 +205,8 @@ pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
                 .iter()
                 .any(|word| word.eq_ignore_case("install"))
             {
-                let words = command.words.iter().map(|word| word.value.as_str());
+                let words = command.words.iter();
+                let words = words.map(|word| word.value.to_ascii_lowercase());
                 installed.installs.extend(words);
             }
         }

@@ -256,22 +256,23 @@ pub(super) fn script_of(command: &LintCommand) -> Option<(Grammar, &[Word])> {
             .iter()
             .any(|name| word.eq_ignore_case(name))
     };
-    let mut first = 0;
-    loop {
-        let word = arguments.get(first)?;
-        first += 1;
-        if is_command_option(word) {
+    let mut script = arguments;
+    while let [word, rest @ ..] = script {
+        let option = word.value.strip_prefix(['-', '/']);
+        let is_command = is_command_option(word);
+        let has_value = !is_command
+            && grammar.is_powershell()
+            && option.is_some_and(|option| takes_value(&option.to_ascii_lowercase()));
+        script = match option {
+            None => break,
+            Some(_) if has_value => rest.get(1..)?,
+            Some(_) => rest,
+        };
+        if is_command {
             break;
         }
-        match word.value.strip_prefix(['-', '/']) {
-            Some(option) => first += usize::from(takes_value(&option.to_ascii_lowercase())),
-            None => {
-                first -= 1;
-                break;
-            }
-        }
     }
-    let script = arguments.get(first..).filter(|script| !script.is_empty())?;
+    let script = Some(script).filter(|script| !script.is_empty())?;
     Some((grammar, script))
 }
 
