@@ -77,7 +77,7 @@ fn path_message(command: &LintCommand, word: &Word) -> String {
         command.program()
     };
     format!(
-        "{who} {what} {:?}, as the path ends at its space: {how}",
+        "{who} {what} {}, as the path ends at its space: {how}",
         word.value
     )
 }
@@ -98,7 +98,7 @@ fn extra_word_of_reg(command: &LintCommand) -> Option<(&Word, String)> {
     while let Some(word) = rest.next() {
         let Some(option) = word.value.strip_prefix(['/', '-']) else {
             let message = format!(
-                "reg takes {:?} for a further argument and fails: put names and data with spaces in \
+                "reg takes {} for a further argument and fails: put names and data with spaces in \
                  double quotes",
                 word.value
             );
