@@ -3,4 +3,4 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-fuzz_target!(|bytes: &[u8]| drop(wincimg_cluster::nodes::read_nodes(bytes)));
+fuzz_target!(|text: &str| drop(wincimg_cluster::nodes::read_nodes(text)));

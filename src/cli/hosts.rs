@@ -360,5 +360,6 @@ impl Builds {
 }
 
 fn read(path: &Path) -> Result<NodeList, Failure> {
-    read_nodes(input::open(path)?).map_err(|error| Failure::from(error).at(&input::name(path)))
+    read_nodes(&input::read_text(path)?)
+        .map_err(|error| Failure::from(error).at(&input::name(path)))
 }

@@ -1,54 +1,46 @@
 //! Input files: `-` is stdin, and text may have the encodings of programs on Windows.
 
-use std::io::{self, Cursor, Read};
+use std::io::{self, Read};
 use std::path::Path;
 
-use anyhow::anyhow;
 use wincimg_common::files;
 use wincimg_common::files::{LARGEST_TEXT, LimitedReader};
 use wincimg_registry::text::{TruncatedUtf16, from_utf16};
 
 use super::error::Failure;
-use crate::cli::error::Context;
 
 /// Size limit, above that of any cluster's lists.
 const LARGEST_LIST: u64 = 1024 * 1024 * 1024;
 
-/// Opens a file or stdin as UTF-8 without a byte order mark, whatever its encoding.
-pub(super) fn open(path: &Path) -> Result<impl Read, Failure> {
-    let source = source(path, LARGEST_LIST);
-    let source = source.map_err(|error| unreadable("open", path, error))?;
-    as_utf8(source).map_err(|error| {
-        if error
-            .get_ref()
-            .is_some_and(<dyn std::error::Error + Send + Sync>::is::<TruncatedUtf16>)
-        {
-            Failure::usage(anyhow!("{}: {error}", name(path)))
-                .hint("write it again, or save it as UTF-8")
+/// Reads a file or stdin as text without a byte order mark, whatever its encoding.
+pub(super) fn read_text(path: &Path) -> Result<String, Failure> {
+    decode(read(path, LARGEST_LIST)?).map_err(|error| {
+        let is_utf16 = error.is::<TruncatedUtf16>();
+        let failure = Failure::usage(error.context(format!("cannot read {}", name(path))));
+        if is_utf16 {
+            failure.hint("write it again, or save it as UTF-8")
         } else {
-            Failure::from(error).context(format!("cannot read {}", name(path)))
+            failure
         }
     })
 }
 
-/// Reads all text.
-pub(super) fn read_text(path: &Path) -> Result<String, Failure> {
-    let text = io::read_to_string(open(path)?);
-    text.with_context(|| format!("cannot read {}", name(path)))
-}
-
 /// Reads all bytes unchanged.
 pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
+    read(path, LARGEST_TEXT)
+}
+
+fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
-    let read = source(path, LARGEST_TEXT).and_then(|mut source| source.read_to_end(&mut bytes));
-    read.map_err(|error| unreadable("read", path, error))?;
+    let read = source(path, limit).and_then(|mut source| source.read_to_end(&mut bytes));
+    read.map_err(|error| unreadable(path, error))?;
     Ok(bytes)
 }
 
 /// Error for a file that cannot be read, with the nearest existing one.
-fn unreadable(what: &str, path: &Path, error: io::Error) -> Failure {
+fn unreadable(path: &Path, error: io::Error) -> Failure {
     let failure = Failure::operation(anyhow::Error::new(error));
-    let failure = failure.context(format!("cannot {what} {}", name(path)));
+    let failure = failure.context(format!("cannot read {}", name(path)));
     match files::similar_path(path).filter(|_| !is_stdin(path)) {
         Some(meant) => failure.hint(format!("did you mean {}?", meant.display())),
         None => failure,
@@ -78,25 +70,14 @@ pub(super) fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// Text without a mark passes unchanged. `PowerShell`'s `>` writes UTF-16 with one, which is held
-/// in memory.
-fn as_utf8<R: Read>(mut source: R) -> io::Result<impl Read> {
-    let mut start = Vec::new();
-    source.by_ref().take(3).read_to_end(&mut start)?;
-    let order: Option<fn([u8; 2]) -> u16> = match start[..] {
-        [0xFF, 0xFE, ..] => Some(u16::from_le_bytes),
-        [0xFE, 0xFF, ..] => Some(u16::from_be_bytes),
-        _ => None,
-    };
-    if let Some(order) = order {
-        source.read_to_end(&mut start)?;
-        let text = from_utf16(&start[2..], order)
-            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-        start = text.into_bytes();
-    } else if start == b"\xEF\xBB\xBF" {
-        start.clear();
-    }
-    Ok(Cursor::new(start).chain(source))
+/// Text as UTF-8; `PowerShell`'s `>` writes UTF-16 with a mark.
+fn decode(mut bytes: Vec<u8>) -> anyhow::Result<String> {
+    Ok(match &bytes[..] {
+        [0xFF, 0xFE, text @ ..] => from_utf16(text, u16::from_le_bytes)?,
+        [0xFE, 0xFF, text @ ..] => from_utf16(text, u16::from_be_bytes)?,
+        [0xEF, 0xBB, 0xBF, ..] => String::from_utf8(bytes.split_off(3))?,
+        _ => String::from_utf8(bytes)?,
+    })
 }
 
 #[cfg(test)]
@@ -104,7 +85,7 @@ mod tests {
     use super::*;
 
     fn read(bytes: &[u8]) -> String {
-        io::read_to_string(as_utf8(bytes).unwrap()).unwrap()
+        decode(bytes.to_vec()).unwrap()
     }
 
     fn units(text: &str, to_bytes: fn(u16) -> [u8; 2]) -> Vec<u8> {

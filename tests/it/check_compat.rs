@@ -286,7 +286,7 @@ fn a_file_of_200_mb_that_is_no_node_list_is_refused_at_its_first_bad_byte() {
         .arg("--nodes")
         .arg(file.path())
         .args(["--image-build", "20348.1"])
-        .timeout(std::time::Duration::from_secs(5))
+        .timeout(std::time::Duration::from_secs(20))
         .assert()
         .code(2)
         .stderr(contains("line 2, column 1"));

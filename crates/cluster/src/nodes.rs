@@ -1,7 +1,6 @@
 //! Nodes as `kubectl get nodes -o json` prints them.
 
 use std::collections::BTreeMap;
-use std::io::Read;
 
 use serde::{Deserialize, Deserializer};
 use serde_path_to_error::Segment;
@@ -197,17 +196,13 @@ struct NodeInfo {
 }
 
 /// Reads lists of nodes, or single ones.
-pub fn read_nodes(mut source: impl Read) -> Result<NodeList, Problem> {
-    let mut text = String::new();
-    source
-        .read_to_string(&mut text)
-        .map_err(|error| Problem::new("file/io", "cannot read the node list").source(error))?;
+pub fn read_nodes(text: &str) -> Result<NodeList, Problem> {
     if text.trim().is_empty() {
         return Err(no_list("it is empty: expected a list of nodes")
             .hint("kubectl may have failed: run `kubectl get nodes -o json` by itself"));
     }
     let mut list = NodeList::default();
-    for document in read_documents(&text)? {
+    for document in read_documents(text)? {
         for item in document.into_nodes()? {
             match item.kind.as_deref() {
                 None | Some("Node") => list.add(item),
@@ -396,7 +391,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<NodeList, Problem> {
-        read_nodes(text.as_bytes())
+        read_nodes(text)
     }
 
     fn message(text: &str) -> String {
