@@ -202,10 +202,7 @@ fn contexts_are_offered_without_a_request() {
     assert!(asked.is_err(), "{asked:?}");
     times.sort();
     // Generous, because the build is unoptimised and the machine is shared.
-    assert!(
-        times[times.len() / 2] < Duration::from_millis(500),
-        "{times:?}"
-    );
+    assert!(times[times.len() / 2] < Duration::from_secs(1), "{times:?}");
 }
 
 #[test]

@@ -13,7 +13,7 @@ fn wincimg() -> Command {
 }
 
 #[test]
-fn the_demonstration_runs_offline_in_no_time() {
+fn the_demonstration_runs_offline_in_seconds() {
     let started = Instant::now();
     wincimg()
         .current_dir(std::env::temp_dir())
@@ -26,7 +26,7 @@ fn the_demonstration_runs_offline_in_no_time() {
                 .and(contains("too-old-for-host"))
                 .and(contains("Windows").and(contains("Docker"))),
         );
-    assert!(started.elapsed() < Duration::from_secs(2));
+    assert!(started.elapsed() < Duration::from_secs(10));
 }
 
 #[test]

@@ -279,7 +279,7 @@ async fn the_time_limit_ends_everything() {
     let repository = repository(options, &format!("{}/a", proxy.host()));
     let started = Instant::now();
     let error = repository.get_blob(&blob, 20_000).await.unwrap_err();
-    assert!(started.elapsed() < Duration::from_secs(3));
+    assert!(started.elapsed() < Duration::from_secs(10));
     assert!(
         matches!(error, RegistryError::Http(HttpError::TimeLimit { .. })),
         "{error:?}"

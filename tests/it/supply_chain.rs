@@ -209,6 +209,38 @@ fn whoever_reads_layers_gets_no_installers() {
     assert!(!tree.contains("wincimg-msi v"), "{tree}");
 }
 
+/// What `cargo run` compiled, the tests do not compile again.
+#[test]
+fn the_program_and_the_tests_share_their_libraries() {
+    let tree = |arguments: &[&str]| -> BTreeSet<String> {
+        let output = Command::new(env!("CARGO"))
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .args([
+                "tree",
+                "--offline",
+                "--prefix",
+                "none",
+                "--format",
+                "{p} {f}",
+            ])
+            .args(arguments)
+            .output()
+            .unwrap();
+        let tree = String::from_utf8(output.stdout).unwrap();
+        // Ours have features for tests; a path follows their version.
+        let foreign = tree.lines().filter(|line| !line.contains(" (/"));
+        foreign.map(|line| line.replace(" (*)", "")).collect()
+    };
+    let program = tree(&["--package", "wincimg", "--edges", "normal,build"]);
+    let tests = tree(&["--workspace", "--edges", "normal,build,dev"]);
+    assert!(program.len() > 200, "{} crates", program.len());
+    let alone: Vec<_> = program.difference(&tests).collect();
+    let [indicatif] = alone[..] else {
+        panic!("{alone:#?}");
+    };
+    assert!(indicatif.starts_with("indicatif "), "{indicatif}");
+}
+
 /// `packaging/sbom` lists the linked crates, each with its source.
 #[test]
 fn a_release_says_what_it_is_built_from() {

@@ -93,7 +93,7 @@ fn terminate(mut child: Child) {
     let pid = child.id().to_string();
     Command::new("kill").args(["-TERM", &pid]).status().unwrap();
     assert_eq!(child.wait().unwrap().signal(), Some(15));
-    assert!(asked.elapsed() < Duration::from_secs(1));
+    assert!(asked.elapsed() < Duration::from_secs(5));
 }
 
 /// Waits until something is false.
@@ -116,7 +116,7 @@ fn a_helper_that_hangs_is_ended_by_the_time_limit() {
     let helped = HelperSetup::by("exec sleep 60");
     let (output, took) = helped.run(&["--timeout", "1s", "--format", "json"]);
     assert_eq!(output.status.code(), Some(3));
-    assert!(took < Duration::from_secs(2), "{took:?}");
+    assert!(took < Duration::from_secs(8), "{took:?}");
     Failure::of(&output).is("network/time-limit", &[]);
     assert!(!helped.is_running());
 }
@@ -193,7 +193,7 @@ fn a_helper_that_talks_without_end_is_not_listened_to() {
     let helped = HelperSetup::by("exec yes");
     let (output, took) = helped.run(&["--format", "json"]);
     assert_eq!(output.status.code(), Some(3));
-    assert!(took < Duration::from_secs(5), "{took:?}");
+    assert!(took < Duration::from_secs(20), "{took:?}");
     Failure::of(&output).is("registry/credential", &["65536"]);
     assert!(!helped.is_running());
 }
@@ -236,7 +236,7 @@ fn a_pipe_in_the_place_of_a_file_is_refused_at_once() {
         ] {
             let started = Instant::now();
             let output = site.command(words).output().unwrap();
-            assert!(started.elapsed() < Duration::from_secs(2), "{words:?}");
+            assert!(started.elapsed() < Duration::from_secs(8), "{words:?}");
             assert!(output.status.code().is_some(), "{}", stderr(&output));
         }
         fs::remove_file(&file).unwrap();
@@ -280,7 +280,7 @@ fn a_header_of_an_archive_that_is_larger_than_any_is_not_read() {
     ] {
         let started = Instant::now();
         site.command(&["inspect", place]).fails(3, code, &values);
-        assert!(started.elapsed() < Duration::from_secs(2));
+        assert!(started.elapsed() < Duration::from_secs(8));
     }
 }
 
@@ -302,7 +302,7 @@ fn a_closed_port_and_an_unknown_name_are_tried_twice_and_quickly() {
         let lines = printed.lines().filter(|line| line.contains(host));
         assert!(lines.count() > 1, "{printed}");
         if host == closed {
-            assert!(started.elapsed() < Duration::from_secs(2), "{printed}");
+            assert!(started.elapsed() < Duration::from_secs(8), "{printed}");
             assert!(failure.message.contains('2'), "{printed}");
         }
     }
@@ -323,6 +323,6 @@ fn a_server_that_says_nothing_is_left_at_the_time_limit() {
             .args(["--insecure-registry", &host, "--timeout", "1s"])
             .fails(3, "network/time-limit", &[]);
         let took = started.elapsed();
-        assert!(took < Duration::from_secs(2), "{took:?}: {failure:#?}");
+        assert!(took < Duration::from_secs(8), "{took:?}: {failure:#?}");
     }
 }

@@ -29,7 +29,7 @@ pub struct Scheduling {
 /// Requirements that a node must meet all at once.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct SelectorTerm {
+pub(crate) struct SelectorTerm {
     /// Requirements on labels.
     #[serde(
         default,

@@ -482,7 +482,7 @@ fn path_of_template(kind: &str) -> &'static str {
     }
 }
 
-/// The pod or pod template of an object: `spec.template` in all kinds but two.
+/// The pod or pod template of an object: `spec.template` in most kinds.
 fn template_of<'a>(kind: &str, object: &'a Value) -> Option<&'a Value> {
     let template = match kind {
         "Pod" => Some(object),

@@ -82,7 +82,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// An error with this [code](Diagnosis::code), blamed on circumstances.
+    /// An error with this [code](Diagnosis::code), caused by circumstances ([`Blame::Circumstances`]).
     pub fn new(code: &'static str, message: impl Into<String>) -> Self {
         Self {
             message: Some(message.into()),

@@ -1,4 +1,4 @@
-//! The foundation of all other crates; independent of containers and Windows.
+//! The foundation of most other crates; independent of containers and Windows.
 //!
 //! ```
 //! use wincimg_common::digest::sha256;

@@ -51,7 +51,7 @@ impl ContextEntry {
                 ContentSource::Bytes(_)
                 | ContentSource::Part(_)
                 | ContentSource::Member(_)
-                | ContentSource::Lacking { .. },
+                | ContentSource::NotDownloaded { .. },
             ) => ("file", None),
             ContextContent::Link(_) => ("link", None),
         };

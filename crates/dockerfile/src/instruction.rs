@@ -8,15 +8,15 @@ use super::source::{HereDocument, Instruction};
 
 /// A parsed instruction.
 #[derive(Debug, Clone)]
-pub struct ParsedInstruction {
+pub(crate) struct ParsedInstruction {
     /// First line, from 1.
-    pub line: usize,
+    pub(crate) line: usize,
     /// Source text on one line.
-    pub text: String,
+    pub(crate) text: String,
     /// Start of each line in the arguments, and its number.
     lines: Vec<(usize, usize)>,
     /// Kind and arguments.
-    pub kind: InstructionKind,
+    pub(crate) kind: InstructionKind,
 }
 
 /// Kind of an instruction, with its arguments.
@@ -143,7 +143,10 @@ impl From<InstructionError> for String {
 
 impl ParsedInstruction {
     /// Parses an instruction.
-    pub fn read(instruction: &Instruction, escape: Escape) -> Result<Self, InstructionError> {
+    pub(crate) fn read(
+        instruction: &Instruction,
+        escape: Escape,
+    ) -> Result<Self, InstructionError> {
         Ok(Self {
             line: instruction.lines().0 + 1,
             text: instruction.full_text().trim().to_owned(),

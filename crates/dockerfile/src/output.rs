@@ -71,7 +71,7 @@ impl RenderedDockerfile {
                     copied.map(drop).map_err(unwritable(&path))?;
                 }
                 ContextContent::File(ContentSource::Member(member)) => members.push((path, member)),
-                ContextContent::File(ContentSource::Lacking { url, .. }) => {
+                ContextContent::File(ContentSource::NotDownloaded { url, .. }) => {
                     let error = io::Error::other(format!("{url} is not downloaded"));
                     return Err(unwritable(&path)(error).into());
                 }

@@ -75,15 +75,15 @@ struct TextSpan {
 
 /// A line that continues on the next one.
 #[derive(Debug, Clone, Copy)]
-pub struct LineContinuation<'a> {
+pub(crate) struct LineContinuation<'a> {
     /// Line, from 0.
-    pub line: usize,
+    pub(crate) line: usize,
     /// Text before the escape character.
-    pub text: &'a str,
+    pub(crate) text: &'a str,
     /// Next line that is not a comment, and its number; `None` at the end of the file.
-    pub next: Option<(usize, &'a str)>,
+    pub(crate) next: Option<(usize, &'a str)>,
     /// Line that it is joined with, which is not empty either.
-    pub joined: Option<&'a str>,
+    pub(crate) joined: Option<&'a str>,
 }
 
 impl<'a> Dockerfile<'a> {

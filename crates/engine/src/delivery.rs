@@ -28,7 +28,7 @@ use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::{Location, Sink};
 use wincimg_windows::version::WindowsVersion;
 
-pub use self::built_image::BuiltImage;
+pub(crate) use self::built_image::BuiltImage;
 pub use self::destination::Destination;
 use self::destination_writer::{DestinationImage, DestinationWriter};
 pub use self::documents::{AttachmentOptions, RunDetails};

@@ -63,7 +63,7 @@ pub fn listing(plan: &Plan) -> Result<ImageListing, LayerError> {
     let mut files = Vec::new();
     for (path, content) in all.values() {
         let size = match content {
-            EntryContent::File(ContentSource::Lacking { size, .. }) => *size,
+            EntryContent::File(ContentSource::NotDownloaded { size, .. }) => *size,
             EntryContent::File(ContentSource::Path(file)) => {
                 let found = fs::metadata(file).map_err(|source| LayerError::Read {
                     path: file.to_path_buf(),
@@ -151,7 +151,7 @@ pub(crate) fn source_digests<'a>(
             EntryContent::Symlink(Symlink { target, to }) => ("link", format!("{to:?} {target}")),
             EntryContent::File(ContentSource::Bytes(bytes)) => ("file", sha256(bytes).to_string()),
             EntryContent::File(ContentSource::Part(part)) => ("part", part.length().to_string()),
-            EntryContent::File(ContentSource::Lacking { url, .. }) => ("url", url.clone()),
+            EntryContent::File(ContentSource::NotDownloaded { url, .. }) => ("url", url.clone()),
             EntryContent::File(ContentSource::Member(_)) => {
                 let digest = of_members.next();
                 ("file", digest.map_or_else(String::new, |it| it.to_string()))

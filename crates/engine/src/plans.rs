@@ -114,15 +114,15 @@ impl PlannedImage {
 
 /// Missing inputs, if no servers are contacted.
 #[derive(Debug, Default)]
-pub struct MissingInputs {
+pub(crate) struct MissingInputs {
     /// Files to download.
-    pub files: DownloadRequests,
+    pub(crate) files: DownloadRequests,
     /// Images with files of a recipe that no digest pins, each with the recipe.
-    pub images_not_pinned: BTreeSet<(String, String)>,
+    pub(crate) images_not_pinned: BTreeSet<(String, String)>,
     /// Lines of a Dockerfile whose effect depends on these.
-    pub needs_download: BTreeSet<String>,
+    pub(crate) needs_download: BTreeSet<String>,
     /// Lines whose effect depends on the contents of a base, by the error without them.
-    pub needs_contents: BTreeSet<String>,
+    pub(crate) needs_contents: BTreeSet<String>,
 }
 
 /// Adds what packages of recipes leave behind. A plan that is only shown may lack the contents of
@@ -497,7 +497,7 @@ fn check_base(plan: &Plan) -> Result<(), Problem> {
     })
 }
 
-/// Rejects programs of this one in an image for another architecture than theirs.
+/// Rejects an embedded program in an image for another architecture.
 fn check_architecture(plan: &Plan, base: &PlannedBase) -> Result<(), Problem> {
     let architecture = &base.image.config().architecture;
     let embedded = plan.files.iter().find_map(|file| match file.source() {

@@ -60,13 +60,13 @@ pub enum IndexMode {
 
 /// Images and tags to be published, the same at every destination.
 #[derive(Debug, Clone)]
-pub struct Publication<'a> {
+pub(crate) struct Publication<'a> {
     /// Name of the images, without registry and tag.
-    pub name: String,
+    pub(crate) name: String,
     /// The images, in the order of the hosts.
-    pub images: Vec<TaggedImage<'a>>,
+    pub(crate) images: Vec<TaggedImage<'a>>,
     /// Tag of the index, if there is one.
-    pub index: Option<String>,
+    pub(crate) index: Option<String>,
 }
 
 /// An image to be built, and its tag.
@@ -83,7 +83,7 @@ pub struct TaggedImage<'a> {
 impl<'a> Publication<'a> {
     /// Assigns the tags. A single image gets the requested tag; several get it with their version
     /// appended, and the index the tag itself.
-    pub fn new(plans: &'a [PlannedImage], naming: &NamingOptions) -> Result<Self, Problem> {
+    pub(crate) fn new(plans: &'a [PlannedImage], naming: &NamingOptions) -> Result<Self, Problem> {
         let mut images: Vec<TaggedImage<'a>> = Vec::new();
         for planned in plans {
             let same_base =
@@ -120,7 +120,7 @@ impl<'a> Publication<'a> {
     }
 
     /// The main tag: the index's, or the single image's.
-    pub fn tag(&self) -> &str {
+    pub(crate) fn tag(&self) -> &str {
         match (&self.index, self.images.first()) {
             (Some(index), _) => index,
             (None, Some(image)) => &image.tag,

@@ -10,7 +10,7 @@ pub(crate) trait Merge {
     fn is_folder(&self) -> bool;
 
     /// Adapts the entry to the one that it replaces.
-    fn replace(&mut self, there: &Self);
+    fn replace(&mut self, lower: &Self);
 }
 
 /// Deletes a path and everything below it.

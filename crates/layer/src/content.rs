@@ -43,7 +43,7 @@ pub enum ContentSource {
     /// A file in an archive.
     Member(Member),
     /// A file on a server that is not downloaded.
-    Lacking {
+    NotDownloaded {
         /// URL.
         url: String,
         /// Length, if known.
@@ -274,7 +274,7 @@ impl ContentSource {
         match self {
             Self::Bytes(bytes) => return Ok(bytes.to_vec()),
             Self::Path(path) => return files::read(path, most),
-            Self::Part(_) | Self::Member(_) | Self::Lacking { .. } => {}
+            Self::Part(_) | Self::Member(_) | Self::NotDownloaded { .. } => {}
         }
         let mut bytes = Vec::new();
         self.open(most)?.take(most + 1).read_to_end(&mut bytes)?;
@@ -294,7 +294,7 @@ impl ContentSource {
                 let bytes = member.bytes(most).map_err(io::Error::other)?;
                 Box::new(io::Cursor::new(bytes))
             }
-            Self::Lacking { url, .. } => {
+            Self::NotDownloaded { url, .. } => {
                 return Err(io::Error::other(format!("{url} is not downloaded")));
             }
         })

@@ -76,7 +76,7 @@ impl ContentSource {
             Self::Bytes(bytes) => bytes.len() as u64,
             Self::Part(part) => part.length(),
             Self::Member(member) => member.size(),
-            Self::Lacking { .. } => 0,
+            Self::NotDownloaded { .. } => 0,
         }
     }
 }

@@ -129,7 +129,9 @@ fn stamp_items(items: &[TarItem], latest: SystemTime) -> Option<(Digest, Vec<u64
                 length = Some(size);
             }
             EntryContent::File(
-                ContentSource::Part(_) | ContentSource::Member(_) | ContentSource::Lacking { .. },
+                ContentSource::Part(_)
+                | ContentSource::Member(_)
+                | ContentSource::NotDownloaded { .. },
             ) => {
                 return None;
             }

@@ -74,7 +74,7 @@ pub enum LayerError {
     Existing(#[source] io::Error),
     /// A file that is not downloaded.
     #[error("{0} is not downloaded")]
-    Lacking(String),
+    NotDownloaded(String),
     /// A file that changed while the layer was written.
     #[error("{} changed while it was read", path.display())]
     #[diagnose(code = "file/changed")]

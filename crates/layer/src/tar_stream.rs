@@ -66,8 +66,8 @@ impl SortedLayer<'_> {
                     })?;
                     part.length()
                 }
-                EntryContent::File(ContentSource::Lacking { url, .. }) => {
-                    return Err(LayerError::Lacking(url.clone()));
+                EntryContent::File(ContentSource::NotDownloaded { url, .. }) => {
+                    return Err(LayerError::NotDownloaded(url.clone()));
                 }
                 EntryContent::File(ContentSource::Member(member)) => {
                     members.push((item, member));

@@ -45,7 +45,7 @@ impl From<&PlannedDownload> for ContentSource {
     fn from(download: &PlannedDownload) -> Self {
         match &download.content {
             Some(part) => Self::Part(part.clone()),
-            None => Self::Lacking {
+            None => Self::NotDownloaded {
                 url: download.url.clone(),
                 size: download.size,
             },

@@ -126,7 +126,7 @@ impl From<&FileSource> for ContentSource {
             FileSource::Bytes(bytes) => Bytes::from(bytes.clone()).into(),
             FileSource::Embedded(program) => program.bytes().into(),
             // Before they are extracted, one entry stands for all.
-            FileSource::Image(_) | FileSource::Unpacked(_) => Self::Lacking {
+            FileSource::Image(_) | FileSource::Unpacked(_) => Self::NotDownloaded {
                 url: source.to_string(),
                 size: None,
             },

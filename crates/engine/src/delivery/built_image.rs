@@ -6,7 +6,7 @@ use crate::hybrid::HYBRID;
 use crate::plans::PlannedImage;
 
 /// An image that an engine made.
-pub enum BuiltImage<'a> {
+pub(crate) enum BuiltImage<'a> {
     /// Its documents and added layers are here, the base's layers where the base is.
     Assembled(Box<AssembledImage>),
     /// All of it is in a daemon.

@@ -221,7 +221,7 @@ fn content(source: &ContentSource, path: &LayerPath) -> Result<(Vec<u8>, String)
     let name = match source {
         ContentSource::Path(file) => file.display().to_string(),
         ContentSource::Member(member) => member.to_string(),
-        ContentSource::Bytes(_) | ContentSource::Part(_) | ContentSource::Lacking { .. } => {
+        ContentSource::Bytes(_) | ContentSource::Part(_) | ContentSource::NotDownloaded { .. } => {
             path.to_string()
         }
     };
@@ -328,7 +328,7 @@ mod tests {
             ContentSource::Path(_)
             | ContentSource::Part(_)
             | ContentSource::Member(_)
-            | ContentSource::Lacking { .. } => None,
+            | ContentSource::NotDownloaded { .. } => None,
         }
     }
 

@@ -48,7 +48,7 @@ impl ContextListing {
                 ContextContent::File(ContentSource::Path(path)) => size(path)?,
                 ContextContent::File(ContentSource::Bytes(bytes)) => bytes.len() as u64,
                 ContextContent::File(ContentSource::Part(part)) => part.length(),
-                ContextContent::File(ContentSource::Lacking { url, .. }) => {
+                ContextContent::File(ContentSource::NotDownloaded { url, .. }) => {
                     return Err(lacking(url));
                 }
                 ContextContent::File(ContentSource::Member(member)) => member.size(),

@@ -22,21 +22,21 @@ use crate::publication::Publication;
 const EXPANSION: u64 = 3;
 
 /// The engine that lets a daemon on Windows build images.
-pub struct DockerEngine<'a> {
+pub(crate) struct DockerEngine<'a> {
     /// The daemon.
-    pub daemon: &'a Daemon,
+    pub(crate) daemon: &'a Daemon,
     /// Its system information.
-    pub info: &'a Info,
+    pub(crate) info: &'a Info,
     /// The client for all registries, with the credentials that the daemon needs.
-    pub registry: &'a RegistryClient,
+    pub(crate) registry: &'a RegistryClient,
     /// Options of builds.
-    pub options: DockerBuildOptions,
+    pub(crate) options: DockerBuildOptions,
     /// The registry of the images' names, as a push requires it.
-    pub named_after: Option<RegistryPrefix>,
+    pub(crate) named_after: Option<RegistryPrefix>,
     /// True if the daemon pushes the images there.
-    pub pushes: bool,
+    pub(crate) pushes: bool,
     /// Display of transfers.
-    pub progress: &'a dyn Progress,
+    pub(crate) progress: &'a dyn Progress,
 }
 
 impl<'a> DockerEngine<'a> {

@@ -40,7 +40,7 @@ pub use daemon::Daemon;
 pub(crate) use delivery::{connect_windows, deliver_by_docker};
 pub(crate) use endpoint::is_loopback;
 pub use endpoint::{Endpoint, Environment};
-pub use engine::DockerEngine;
+pub(crate) use engine::DockerEngine;
 pub use error::DockerError;
 pub(crate) use failures::{advice, exit_code_in};
 pub use image::DaemonImage;

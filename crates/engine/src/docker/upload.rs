@@ -159,7 +159,7 @@ fn append(
             let opened = part.open();
             opened.and_then(|part| tar.append_data(&mut header, &entry.path, part))
         }
-        ContextContent::File(ContentSource::Lacking { url, .. }) => {
+        ContextContent::File(ContentSource::NotDownloaded { url, .. }) => {
             return Err(Failure::Context(lacking(url)));
         }
         // Members are appended together.

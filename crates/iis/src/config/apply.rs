@@ -93,7 +93,7 @@ pub(crate) enum ParentLevels {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CollectionEntryState {
     /// Not mentioned.
-    Untold,
+    Unmentioned,
     /// Removed.
     Removed,
     /// Set by this element.
@@ -149,7 +149,7 @@ impl<'a> SectionEditor<'a> {
         let (steps, selector, collection) = self.entry(entry)?;
         let keys = collection.keys(selector);
         let above = self.above(steps, collection, &keys)?;
-        let above = above.unwrap_or(CollectionEntryState::Untold);
+        let above = above.unwrap_or(CollectionEntryState::Unmentioned);
         let state = match self.find(&self.level.roots, steps)? {
             Some(place) => self.state(place, collection, &keys, above)?,
             None => above,
@@ -196,8 +196,10 @@ impl<'a> SectionEditor<'a> {
         let keys = collection.keys(&new);
         let place = self.find(&self.level.roots, steps)?;
         let local = match place {
-            Some(place) => self.state(place, collection, &keys, CollectionEntryState::Untold)?,
-            None => CollectionEntryState::Untold,
+            Some(place) => {
+                self.state(place, collection, &keys, CollectionEntryState::Unmentioned)?
+            }
+            None => CollectionEntryState::Unmentioned,
         };
         let above = self.above(steps, collection, &keys)?;
         match local {
@@ -211,19 +213,19 @@ impl<'a> SectionEditor<'a> {
                 return Ok(());
             }
             CollectionEntryState::Entry(id) => self.document.remove(id),
-            CollectionEntryState::Untold
+            CollectionEntryState::Unmentioned
                 if keeps && matches!(above, Some(CollectionEntryState::Entry(_))) =>
             {
                 return Ok(());
             }
-            CollectionEntryState::Untold | CollectionEntryState::Removed => {}
+            CollectionEntryState::Unmentioned | CollectionEntryState::Removed => {}
         }
         self.check_locks(steps, Lock::Element(collection.entry_name()))?;
         let place = self.made(steps)?;
-        let needs_removal = local == CollectionEntryState::Untold
+        let needs_removal = local == CollectionEntryState::Unmentioned
             && !matches!(
                 above,
-                Some(CollectionEntryState::Untold | CollectionEntryState::Removed)
+                Some(CollectionEntryState::Unmentioned | CollectionEntryState::Removed)
             );
         if needs_removal {
             self.insert_removal(place, collection, &keys, &owner, above)?;
@@ -251,7 +253,7 @@ impl<'a> SectionEditor<'a> {
         let Some(place) = self.find(roots, steps)? else {
             return Ok(());
         };
-        let local = self.state(place, collection, keys, CollectionEntryState::Untold)?;
+        let local = self.state(place, collection, keys, CollectionEntryState::Unmentioned)?;
         let has_removal = self.document.children(place).any(|child| {
             let name = self.document.name(child);
             collection.clear.as_deref() == Some(name)
@@ -273,19 +275,29 @@ impl<'a> SectionEditor<'a> {
             collection.entry.check(&owner, name, value)?;
         }
         let place = self.find(&self.level.roots, steps)?;
-        let mut local = CollectionEntryState::Untold;
+        let mut local = CollectionEntryState::Unmentioned;
         if let Some(place) = place {
-            local = self.state(place, collection, selector, CollectionEntryState::Untold)?;
+            local = self.state(
+                place,
+                collection,
+                selector,
+                CollectionEntryState::Unmentioned,
+            )?;
             if let CollectionEntryState::Entry(id) = local {
                 self.document.remove(id);
-                local = self.state(place, collection, selector, CollectionEntryState::Untold)?;
+                local = self.state(
+                    place,
+                    collection,
+                    selector,
+                    CollectionEntryState::Unmentioned,
+                )?;
             }
         }
         let above = self.above(steps, collection, selector)?;
-        if local == CollectionEntryState::Untold
+        if local == CollectionEntryState::Unmentioned
             && !matches!(
                 above,
-                Some(CollectionEntryState::Untold | CollectionEntryState::Removed)
+                Some(CollectionEntryState::Unmentioned | CollectionEntryState::Removed)
             )
         {
             let keys = match above {
@@ -417,9 +429,14 @@ impl<'a> SectionEditor<'a> {
                 PathStep::Entry(selector) => {
                     let (schema, steps) = (self.schema, &steps[..place]);
                     let collection = schema.collection(self.section, steps, selector)?;
-                    match self.state(element, collection, selector, CollectionEntryState::Untold)? {
+                    match self.state(
+                        element,
+                        collection,
+                        selector,
+                        CollectionEntryState::Unmentioned,
+                    )? {
                         CollectionEntryState::Entry(id) => Some(id),
-                        CollectionEntryState::Untold | CollectionEntryState::Removed => None,
+                        CollectionEntryState::Unmentioned | CollectionEntryState::Removed => None,
                     }
                 }
             };
@@ -465,9 +482,12 @@ impl<'a> SectionEditor<'a> {
     ) -> Result<Id, EditError> {
         let owner = owner(self.section, steps);
         let collection = self.schema.collection(self.section, steps, selector)?;
-        if let CollectionEntryState::Entry(id) =
-            self.state(place, collection, selector, CollectionEntryState::Untold)?
-        {
+        if let CollectionEntryState::Entry(id) = self.state(
+            place,
+            collection,
+            selector,
+            CollectionEntryState::Unmentioned,
+        )? {
             return Ok(id);
         }
         let above = self.above(steps, collection, selector)?;
@@ -492,7 +512,7 @@ impl<'a> SectionEditor<'a> {
         let ParentLevels::Seen(levels) = &self.level.above else {
             return Ok(None);
         };
-        let mut state = CollectionEntryState::Untold;
+        let mut state = CollectionEntryState::Unmentioned;
         for roots in levels {
             if let Some(place) = self.find(roots, steps)? {
                 state = self.state(place, collection, selector, state)?;

@@ -24,7 +24,7 @@ pub(super) use self::document::XmlDocument;
 #[cfg(test)]
 pub(super) use self::encoding::DecodedText;
 pub(crate) use self::names::FilterError;
-pub use self::names::FilterTarget;
+pub(crate) use self::names::FilterTarget;
 pub use self::path::{ElementPath, PathStep, SectionPath, Selector, is_value};
 pub use self::schema::{Schema, SchemaError, SchemaViolation};
 pub use self::server::Server;

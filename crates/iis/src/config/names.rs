@@ -7,13 +7,13 @@ use super::{ConfigChange, ConfigEdit, ElementPath, SectionPath};
 
 /// Target of a filter.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FilterTarget {
+pub(crate) struct FilterTarget {
     /// The section.
-    pub section: SectionPath,
+    pub(crate) section: SectionPath,
     /// The element or entry in it.
-    pub element: ElementPath,
+    pub(crate) element: ElementPath,
     /// The attribute, if the filter names one.
-    pub attribute: Option<String>,
+    pub(crate) attribute: Option<String>,
 }
 
 /// Reason why a filter has no target.

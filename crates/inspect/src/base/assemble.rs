@@ -76,10 +76,10 @@ impl Merge for MergedFile {
         self.record.kind == FileKind::Folder
     }
 
-    fn replace(&mut self, there: &Self) {
-        if there.is_folder() && self.is_folder() {
+    fn replace(&mut self, lower: &Self) {
+        if lower.is_folder() && self.is_folder() {
             // A folder keeps its original spelling.
-            self.record.name.clone_from(&there.record.name);
+            self.record.name.clone_from(&lower.record.name);
         }
     }
 }

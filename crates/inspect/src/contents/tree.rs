@@ -55,14 +55,14 @@ impl Merge for FileEntry {
         self.kind == LayerChange::Folder(())
     }
 
-    fn replace(&mut self, there: &Self) {
-        let replaces = there.over_unread == OverUnread::Replaces;
-        if replaces || there.kind == LayerChange::Deleted {
+    fn replace(&mut self, lower: &Self) {
+        let replaces = lower.over_unread == OverUnread::Replaces;
+        if replaces || lower.kind == LayerChange::Deleted {
             self.over_unread = OverUnread::Replaces;
         }
-        if there.is_folder() && self.is_folder() {
+        if lower.is_folder() && self.is_folder() {
             // A folder keeps its original spelling.
-            self.path.clone_from(&there.path);
+            self.path.clone_from(&lower.path);
         }
     }
 }

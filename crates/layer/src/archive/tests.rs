@@ -1,5 +1,4 @@
-//! Archives as tools make them are held against those in `tests/it`; these are the ones that no tool
-//! makes.
+//! Archives that no tool makes; those of tools are tested in `tests/it`.
 
 use std::io::{Cursor, Read as _, Write as _};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Reads the upper layers of an image from a docker-archive while it is received: what a daemon
-//! saves begins with gigabytes of a base that is known, which are not kept.
+//! Reads the upper layers of an image from a docker-archive while it is received. The archive
+//! begins with the known base, gigabytes that are skipped.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Cursor, Read, Write};

@@ -5,7 +5,7 @@ pub use wincimg_common::digest::{Digest, Hasher, sha256};
 use super::error::DocumentError;
 
 /// Returns a hasher for the digest's algorithm, which must be SHA-2.
-pub fn hasher_of(digest: &Digest) -> Result<Hasher, DocumentError> {
+pub(crate) fn hasher_of(digest: &Digest) -> Result<Hasher, DocumentError> {
     match digest.algorithm() {
         "sha256" | "sha384" | "sha512" => Hasher::matching(digest),
         _ => None,

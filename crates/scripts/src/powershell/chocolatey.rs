@@ -315,7 +315,7 @@ impl Shell<'_, '_> {
         self.run_line(&line, command)
     }
 
-    /// Marks an installer in the package, which is not to be called by its name.
+    /// Writes the `.ignore` file that keeps Chocolatey from making a shim of an installer.
     fn hide_installer(&mut self, file: &str) -> Result<(), ScriptError> {
         let file = self.machine.path(file)?;
         if !is_within(&file, &self.machine.path(ROOT)?) {
