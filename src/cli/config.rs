@@ -13,15 +13,17 @@
 //! Typed arguments take precedence: a default is dropped if its own flag is typed, or any flag that
 //! it would contradict or add to.
 //!
-//! A file in a folder may come from a checkout. Settings that lower security apply only from a file
-//! that the user names, and from the user's own file in the home folder, which is read first.
+//! A file in a folder may come from a checkout. Settings that lower security, and paths out of its
+//! folder, apply only from a file that the user names, and from the user's own file in the home
+//! folder, which is read first.
 
 mod apply;
 mod overrides;
+mod trust;
 
 use std::ffi::OsString;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::anyhow;
 use clap::ArgMatches;
@@ -141,16 +143,6 @@ fn asked_for(arguments: &[OsString]) -> Option<PathBuf> {
     None
 }
 
-/// The file in this folder, or in the nearest parent that has one.
-fn nearest_file() -> Option<PathBuf> {
-    if Path::new(FILE_NAME).is_file() {
-        return Some(PathBuf::from(FILE_NAME));
-    }
-    let folder = std::env::current_dir().ok()?;
-    let mut files = folder.ancestors().map(|above| above.join(FILE_NAME));
-    files.find(|file| file.is_file())
-}
-
 /// A file of defaults.
 struct File {
     path: PathBuf,
@@ -163,7 +155,7 @@ struct File {
 #[derive(Default)]
 struct Defaults {
     set: Vec<FlagDefault>,
-    /// Settings that lower security, in a file that the user did not name.
+    /// Settings that only a file that the user names can have.
     left_out: Vec<FlagDefault>,
 }
 
@@ -220,7 +212,7 @@ impl File {
         let variable = || std::env::var_os(VARIABLE).filter(|path| !path.is_empty());
         let named = asked_for(arguments).or_else(|| variable().map(PathBuf::from));
         let is_named = named.is_some();
-        let Some(path) = named.or_else(nearest_file) else {
+        let Some(path) = named.or_else(trust::nearest_file) else {
             return Ok(None);
         };
         Self::read(path, is_named).map(Some)
@@ -258,8 +250,8 @@ impl File {
         (!flags.is_empty()).then(|| {
             let path = self.path.display();
             format!(
-                "ignored {} in {path}: settings that lower security require a file that you name, \
-                 with --config {path} or {VARIABLE}, or your own {}",
+                "ignored {} in {path}: settings that lower security or lead out of its folder \
+                 require a file that you name, with --config {path} or {VARIABLE}, or your own {}",
                 flags.join(", "),
                 own_file().unwrap_or_default().display()
             )

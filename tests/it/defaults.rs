@@ -6,6 +6,7 @@ use assert_cmd::Command;
 use predicates::prelude::*;
 use predicates::str::contains;
 use wincimg_demo::{DemoRegistry, add_base_images};
+use wincimg_testkit::harness::skip;
 use wincimg_windows::version::WindowsVersion;
 
 /// A folder with a `wincimg.toml`, a node of 17763.973, and a registry with base images.
@@ -323,4 +324,45 @@ fn an_unknown_table_is_named_with_those_that_exist() {
             .and(contains("hotfix, image, "))
             .and(contains("did you mean build?")),
     );
+}
+
+#[test]
+fn a_checkout_runs_nothing_sends_nothing_and_stays_in_its_folder() {
+    let outside = tempfile::tempdir().unwrap();
+    let metadata = outside.path().join("metadata.json");
+    fs::write(&metadata, "old").unwrap();
+    let folder = Folder::new(&format!(
+        "[build]\nbuild-arg = [\"HOME\"]\nkubeconfig = \"kubeconfig\"\nmetadata-file = {metadata:?}\n\
+         push = true\nstage = [\"web={}\"]\n[image.delete]\nyes = true\n",
+        outside.path().display(),
+    ));
+    let ignored = "ignored build-arg, kubeconfig, metadata-file, push, stage in wincimg.toml";
+    folder
+        .build(&["--host-build", "17763.973", "--output", "oci:out"])
+        .code(0)
+        .stderr(contains(ignored));
+    assert_eq!(fs::read_to_string(&metadata).unwrap(), "old");
+    assert!(folder.folder.path().join("out/index.json").is_file());
+    folder
+        .run(&["image", "delete", "127.0.0.1:1/web:1"])
+        .stderr(contains("ignored yes in wincimg.toml"));
+}
+
+#[cfg(unix)]
+#[test]
+fn the_file_of_another_user_in_a_parent_folder_is_not_read() {
+    let folder = Folder::new("strict = 7");
+    let below = folder.folder.path().join("checkout");
+    fs::create_dir(&below).unwrap();
+    let images = || {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+        command.current_dir(&below).env_remove("WINCIMG_CONFIG");
+        command.args(["images"]).assert()
+    };
+    images().code(2).stderr(contains("strict"));
+    let file = folder.folder.path().join("wincimg.toml");
+    if std::os::unix::fs::chown(file, Some(12345), None).is_err() {
+        skip("a file of another user, which requires root");
+    }
+    images().code(0).stderr("");
 }

@@ -1,6 +1,7 @@
 //! Applies the defaults of a file to the definition of the command line.
 
 use std::ops::Range;
+use std::path::Path;
 
 use clap::builder::ValueParser;
 use clap::error::{ContextKind, ContextValue};
@@ -9,24 +10,12 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use wincimg_common::diagnose::closest_match;
 
+use super::trust::is_refused;
 use super::{Defaults, File, FlagDefault, InvalidValue};
 use crate::cli::error::Failure;
 
 /// Flags that a file cannot set: they are about the file or about one call.
 const NOT_IN_FILE: [&str; 4] = ["config", "entrypoint", "help", "version"];
-/// Flags that affect security: credentials, trust, and the cache, whose contents are trusted.
-const LOWER_SECURITY: [&str; 10] = [
-    "insecure-registry",
-    "token-server",
-    "plain-credentials",
-    "ca-file",
-    "certs-dir",
-    "docker-host",
-    "builder",
-    "cache-dir",
-    "network",
-    "unsafe",
-];
 
 /// Groups of commands that also have a top-level name; a table of either name applies to both.
 const GROUPS: [&str; 3] = ["image", "node", "recipe"];
@@ -217,7 +206,8 @@ impl<'a> Work<'a> {
             id: id.clone(),
             misfit: None,
         };
-        if !self.file.is_named && LOWER_SECURITY.contains(&setting.flag.as_str()) {
+        let folder = self.file.path.parent().unwrap_or(Path::new(""));
+        if !self.file.is_named && is_refused(arg, &setting.values, folder) {
             self.defaults.left_out.push(default);
             return command;
         }
