@@ -43,9 +43,13 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
         let is_shell_form =
             |step: &LintStep<'_>| step.is("ENTRYPOINT") && step.instruction.exec_form().is_none();
         // The words of CMD follow the shell's command, whatever that is.
-        let has_command = stage.steps.iter().any(is_shell_form);
+        let mut shell_form = stage.steps.iter().filter(|step| is_shell_form(step));
+        let command = shell_form.next_back();
         for step in &stage.steps {
-            if has_command && step.is("CMD") {
+            if let Some(entrypoint) = command
+                && step.is("CMD")
+            {
+                check_words_of_command(entrypoint, step, findings);
                 continue;
             }
             check_step(stage, step, has_program, &misread, findings);
@@ -87,6 +91,24 @@ fn check_step(
     let is_misread = (first..=last).any(|line| misread.contains(&(line + 1)));
     let argv = program(step).filter(|argv| !is_misread && !args_escaped::is_bare(stage, argv));
     report(instruction, Severity::Warning, message, argv, findings);
+}
+
+/// Reports the words of a `CMD` below an `ENTRYPOINT` in shell form: Docker then takes the command line
+/// of the shell for one argument, and there is no program of that name.
+fn check_words_of_command(
+    entrypoint: &LintStep<'_>,
+    step: &LintStep<'_>,
+    findings: &mut Findings<'_>,
+) {
+    let words = step.instruction.exec_form().unwrap_or_default();
+    let (own, other) = (step.instruction.lines().0, entrypoint.instruction.lines().0);
+    let is_command =
+        !entrypoint.instruction.text().is_empty() && !entrypoint.instruction.looks_like_json();
+    if !words.is_empty() && own > other && is_command {
+        let message = "the ENTRYPOINT above is in shell form, and with a CMD in exec form Docker 19.03 and \
+            later start nothing: write both in exec form";
+        findings.add("shell-form-entrypoint", Severity::Warning, own, message);
+    }
 }
 
 /// The commonest reason for an invalid JSON array: single backslashes.

@@ -5,8 +5,10 @@ use wincimg_windows::quoting::cmd;
 use super::entrypoint::has_extension;
 use super::environment::shell_variables;
 use super::evaluation::EvaluatedStep;
+use super::instructions::requires_buildkit;
 use super::reference::Platform;
 use super::shells::is_known_cmdlet;
+use super::stage::StageBaseRef;
 use super::words::program_name;
 use super::{Findings, Severity, args_escaped};
 use crate::instruction::{InstructionKind, ProgramForm};
@@ -77,6 +79,8 @@ pub(super) fn check_program(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>)
                 format!("{program} is not a program: begin with the one that runs it"),
             ),
             // `VsDevCmd.bat && powershell`, as Microsoft's pages have it.
+            // Nothing expands the variable, which the other rule says.
+            Some("cmd" | "bat") if shell_variables(program).next().is_some() => return,
             Some("cmd" | "bat")
                 if words(it).is_some_and(|words| words.iter().any(|it| it.starts_with('&'))) =>
             {
@@ -103,7 +107,14 @@ fn check_one_string(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
     if !(is_start && has_cmd) {
         let message = "in exec form the first string is the whole name of the program: write each \
             argument as a string of its own";
-        let severity = if is_start {
+        // With BuildKit, a base that has ArgsEscaped gives the whole string to Windows.
+        let mut base = &it.stage.base;
+        while let StageBaseRef::Stage(index) = base {
+            base = &it.linted.stages[*index].base;
+        }
+        let is_known = matches!(base, StageBaseRef::Image(image) if image.is_of_microsoft());
+        let is_open = !is_known || requires_buildkit(it.linted);
+        let severity = if is_start && is_open {
             Severity::Warning
         } else {
             Severity::Error
@@ -161,6 +172,8 @@ pub(super) fn check_shell_syntax(it: &EvaluatedStep<'_>, findings: &mut Findings
     for word in all() {
         let foreign = shell_variables(word).find(|name| {
             let is_of_cmd = word.contains(&format!("%{name}%"));
+            // Windows starts the program before any cmd reads a word.
+            let reads_cmd = reads_cmd && !(is_batch && std::ptr::eq(word, program));
             if is_of_cmd {
                 !reads_cmd && (is_set(it, name) || !reads_powershell)
             } else {

@@ -401,7 +401,11 @@ pub(super) fn check_copy_source(it: &EvaluatedStep<'_>, findings: &mut Findings<
     let InstructionKind::Copy(copy) = it.kind else {
         return;
     };
-    if copy.from.is_some() || it.stage.platform != Platform::Windows {
+    if it.stage.platform != Platform::Windows {
+        return;
+    }
+    if copy.from.is_some() {
+        super::copied_files::check_stage_source(it, copy, findings);
         return;
     }
     let keyword = &it.step.instruction.keyword;
@@ -622,8 +626,8 @@ pub(super) fn check_buildkit(linted: &LintFile<'_>, findings: &mut Findings<'_>)
             && documents.iter().any(|document| lines(&document.text) > 1)
     });
     if let Some(step) = script {
-        let message = "BuildKit on Windows supports only one statement in a here-document: write the \
-            commands as one RUN with && or ;";
+        let message = "Docker on Windows has no here-documents, and BuildKit there supports only one \
+            statement in one: write the commands as one RUN with && or ;";
         let line = step.instruction.lines().0;
         findings.add("requires-buildkit", Severity::Warning, line, message);
         return;
@@ -656,6 +660,7 @@ pub(super) fn check_buildkit(linted: &LintFile<'_>, findings: &mut Findings<'_>)
 
 /// Reports zip files that `ADD` puts into a folder, where it unpacks only tar archives.
 pub(super) fn check_zip(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+    super::copied_files::check_folder(stage, step, findings);
     if !step.is("ADD") || stage.platform != Platform::Windows {
         return;
     }

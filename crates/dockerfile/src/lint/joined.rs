@@ -57,6 +57,7 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
         } else {
             join.text.trim()
         };
+        let text = without_comment(text, step.shell);
         if text.is_empty() || text.starts_with('#') {
             continue;
         }
@@ -100,6 +101,13 @@ fn without_keyword(text: &str) -> &str {
     let text = text.trim();
     let keyword = text.split_whitespace().next().unwrap_or_default();
     text[keyword.len()..].trim()
+}
+
+/// The text before a `<# … #>` at its end.
+fn without_comment(text: &str, shell: BaseShell) -> &str {
+    let is_comment = shell == BaseShell::PowerShell && text.ends_with("#>");
+    let before = text.rsplit_once("<#").filter(|_| is_comment);
+    before.map_or(text, |(before, _)| before.trim_end())
 }
 
 fn ends_in(text: &str, ends: &str) -> bool {

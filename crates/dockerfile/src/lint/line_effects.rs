@@ -205,10 +205,10 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
         }
         report_effect(step, command, (effect, is_whole), findings);
     } else if let Some((at, message)) = lost_setting(stage, step, &commands) {
-        let severity = if [SERVICE, REFRESH, ANSWER].contains(&message) {
-            Severity::Warning
-        } else {
-            Severity::Error
+        let severity = match message {
+            STARTED => Severity::Note,
+            SERVICE | REFRESH | ANSWER => Severity::Warning,
+            _ => Severity::Error,
         };
         findings.add_at(RULE, severity, (step.instruction, at), message);
     }
@@ -305,6 +305,8 @@ fn report_effect(
 
 const SERVICE: &str = "a service that a RUN starts does not run in containers: start it in CMD or \
     ENTRYPOINT, or set its start type";
+const STARTED: &str = "a service ends with the RUN that starts it: in containers it runs only if it is \
+    set to start with Windows, or CMD starts it";
 const REFRESH: &str = "refreshenv is a batch file, and changes nothing in this PowerShell: import \
     chocolateyProfile.psm1, or go on in the next RUN";
 const PROCESS: &str = "without 'Machine' the variable ends with its RUN: add it, or use ENV";
@@ -367,33 +369,39 @@ fn lost_setting(
         return Some((at, ANSWER));
     }
     let last = commands.last().filter(|it| starts_service(it))?;
-    (!may_start_itself(stage, step)).then(|| (last.words[0].range.start, SERVICE))
+    let at = last.words[0].range.start;
+    if sets_start(stage, step, &START_TYPES) {
+        return None;
+    }
+    if !sets_start(stage, step, &INSTALLERS) {
+        return Some((at, SERVICE));
+    }
+    let is_start = |it: &&LintCommand| starts_service(it) && it.program() != "restart-service";
+    commands.iter().all(is_start).then_some((at, STARTED))
 }
 
-/// Returns true if the service of a line may start with Windows, as most that are installed do.
-fn may_start_itself(stage: &Stage<'_>, step: &LintStep<'_>) -> bool {
+/// Parts of a line that make a service start with Windows.
+const START_TYPES: [&str; 8] = [
+    "set-service",
+    "startuptype",
+    "start= auto",
+    "new-service",
+    "w3svc",
+    "mssql",
+    "windowsfeature",
+    "dism",
+];
+
+/// Parts of a line that may install a service, which most installers start with Windows.
+const INSTALLERS: [&str; 7] = ["install", "choco", ".exe", ".msi", ".ps1", ".cmd", ".bat"];
+
+/// Returns true if a line until this one has a sign that a service starts with Windows.
+fn sets_start(stage: &Stage<'_>, step: &LintStep<'_>, signs: &[&str]) -> bool {
     let own = step.instruction.lines().0;
     let mut until = stage
         .steps
         .iter()
         .take_while(|it| it.instruction.lines().0 <= own);
-    let signs = [
-        "set-service",
-        "startuptype",
-        "start= auto",
-        "new-service",
-        "install",
-        "choco",
-        ".exe",
-        ".msi",
-        ".ps1",
-        ".cmd",
-        ".bat",
-        "w3svc",
-        "mssql",
-        "windowsfeature",
-        "dism",
-    ];
     until.any(|step| {
         let text = step.lower_text();
         signs.iter().any(|sign| text.contains(sign)) && !text.contains("manual")

@@ -50,6 +50,28 @@ impl ExecutionPhase {
     }
 }
 
+/// Names that are files in the root of the drive, where the default user may only make folders.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum RootFiles {
+    /// Those with and without a folder.
+    Relative,
+    /// Those with the root.
+    Absolute,
+    /// A line may have changed the root's rights.
+    #[default]
+    Open,
+}
+
+impl RootFiles {
+    fn in_folder(is_root: bool) -> Self {
+        if is_root {
+            Self::Relative
+        } else {
+            Self::Absolute
+        }
+    }
+}
+
 /// State of a stage, which later stages inherit.
 #[derive(Debug, Clone, Default)]
 struct NanoState {
@@ -58,6 +80,7 @@ struct NanoState {
     is_certain: bool,
     /// True if the stage runs as Nano Server's default user.
     is_plain_user: bool,
+    root: RootFiles,
     /// Programs that the file adds, by their names.
     added: [bool; MISSING_PROGRAMS.len()],
     /// Line and program of a `SHELL` that is not used yet.
@@ -80,6 +103,7 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
                 is_plain_user: reference.is_windows_base()
                     && reference.build().is_none_or(|build| build > 16299)
                     || reference.is_of_microsoft(),
+                root: RootFiles::in_folder(reference.is_windows_base()),
                 ..NanoState::default()
             },
             StageBaseRef::Scratch | StageBaseRef::Unknown => NanoState::default(),
@@ -102,6 +126,13 @@ impl NanoState {
                 self.is_plain_user = user.eq_ignore_ascii_case("ContainerUser");
             }
             "COPY" | "ADD" => self.add_programs(instruction),
+            "WORKDIR" => {
+                let folder = instruction.text().trim_matches('"').to_ascii_lowercase();
+                let inside = folder.strip_prefix("c:").unwrap_or(&folder);
+                if self.root != RootFiles::Open {
+                    self.root = RootFiles::in_folder(inside.trim_matches(['/', '\\']).is_empty());
+                }
+            }
             "SHELL" => {
                 let words = instruction.exec_form().unwrap_or_default();
                 let program = words.first().map(String::as_str).unwrap_or_default();
@@ -109,6 +140,9 @@ impl NanoState {
                 self.shell = Some((line, program_name(program)));
             }
             _ => {
+                if step.lower_full_text().contains("icacls") {
+                    self.root = RootFiles::Open;
+                }
                 let when = ExecutionPhase::from_instruction(instruction);
                 if uses_shell(instruction)
                     && let Some((line, program)) = self.shell.take()
@@ -125,6 +159,7 @@ impl NanoState {
                     }
                     self.check_setx(step, command, findings);
                     self.check_administrator(step, command, findings);
+                    self.check_root_file(step, command, findings);
                 }
                 // The command may install the program.
                 if instruction.keyword == "RUN" {
@@ -219,6 +254,46 @@ impl NanoState {
             "{what} requires ContainerAdministrator, and Nano Server runs this as ContainerUser"
         );
         findings.add_correction("nano-server-lacks", Severity::Error, message, correction);
+    }
+}
+
+impl NanoState {
+    /// Reports a file that the default user makes in the root: there it may only make folders.
+    fn check_root_file(
+        &self,
+        step: &LintStep<'_>,
+        command: &LintCommand,
+        findings: &mut Findings<'_>,
+    ) {
+        if !self.is_plain_user || self.root == RootFiles::Open || !step.is("RUN") {
+            return;
+        }
+        let mut output = command.files.iter().filter(|_| !command.has_input);
+        let Some(file) = output.find(|file| self.is_in_root(&file.value)) else {
+            return;
+        };
+        let correction = findings.file.wrap_lines(
+            step.instruction,
+            "USER ContainerAdministrator",
+            "USER ContainerUser",
+        );
+        let message = format!(
+            "ContainerUser may not make {} in the root of the drive, except on Windows 11: use a folder, \
+             or ContainerAdministrator",
+            file.value
+        );
+        findings.add_correction("nano-server-lacks", Severity::Warning, message, correction);
+    }
+
+    fn is_in_root(&self, path: &str) -> bool {
+        let path = path.replace('/', "\\").to_ascii_lowercase();
+        let inside = path.strip_prefix("c:").unwrap_or(&path);
+        let name = inside.strip_prefix('\\');
+        let is_file = |name: &str| {
+            let is_device = matches!(name, "nul" | "con" | "1" | "2");
+            !is_device && !name.is_empty() && !name.contains(['\\', '%', '$', '&', ':', '!'])
+        };
+        is_file(name.unwrap_or(inside)) && (name.is_some() || self.root == RootFiles::Relative)
     }
 }
 

@@ -125,7 +125,10 @@ pub(super) fn unused_answer(step: &LintStep<'_>) -> Option<usize> {
         .iter()
         .any(|part| lower.contains(part));
         // The shell around it may use the answer.
-        let is_used = step.instruction.full_text()[script.range.end..].contains(['|', '>']);
+        let after = &step.instruction.full_text()[script.range.end..];
+        // An address without quotes goes on behind its `&`.
+        let is_cut = after.starts_with('&') && !after.starts_with("&&");
+        let is_used = is_cut || after.contains(['|', '>']);
         let is_lost = script.grammar.is_powershell() && !is_test && !is_used;
         is_lost.then_some(script.range.start + unused.at)
     })

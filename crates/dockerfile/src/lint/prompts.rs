@@ -56,14 +56,8 @@ pub(super) fn check_prompt(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mu
         })
     };
     let text = step.lower_text();
-    let is_answered = [" -y", "--yes", "-confirm", "/y"]
-        .iter()
-        .any(|it| text.contains(it));
     for command in step.commands() {
-        if command.has_input {
-            continue;
-        }
-        if is_answered && command.program().starts_with('c') {
+        if command.has_input || is_cut(step, command) && text.contains(" -y") {
             continue;
         }
         // An account without a password has an empty answer.
@@ -181,6 +175,15 @@ fn console_prompt(command: &LintCommand, is_trusted: &dyn Fn() -> bool) -> Optio
                 "this asks before it installs from a gallery that is not trusted: add -Force";
             (!is_trusted()).then(|| Prompt::warning(message))
         }
+        "new-localuser" if command.grammar.is_powershell() => {
+            let message = "New-LocalUser without -Password asks for one, and a build has no console: \
+                add it, or -NoPassword";
+            let is_given = words().any(|it| {
+                let is_password = it == "-password" || it.starts_with("-password:");
+                is_password || it.starts_with("-no") || it.starts_with('@')
+            });
+            (!is_given && !command.has_input).then(|| Prompt::error(message))
+        }
         "net" if has(&["user"]) && has(&["/add"]) && !has(&["/y", "/yes"]) => {
             let message =
                 "net user asks before it sets a password of more than 14 characters: add /y";
@@ -216,6 +219,13 @@ fn console_prompt(command: &LintCommand, is_trusted: &dyn Fn() -> bool) -> Optio
     }
 }
 
+/// True for a command of choco that a parenthesis of PowerShell cuts: its options may be behind that.
+fn is_cut(step: &LintStep<'_>, command: &LintCommand) -> bool {
+    let end = command.words.last().map_or(0, |word| word.range.end);
+    let rest = step.instruction.full_text()[end..].trim_start();
+    command.program() == "choco" && rest.starts_with(['(', '{'])
+}
+
 /// Returns true for a password of `net user` that it asks about.
 fn has_long_password(command: &LintCommand) -> bool {
     let words = command.words.iter().map(|word| word.value.as_str());
@@ -231,7 +241,7 @@ fn confirms(word: &str) -> bool {
     let is_short = word.starts_with('-') && !word.starts_with("--") && word.contains('y');
     is_short
         || word.starts_with("--yes")
-        || matches!(word, "--confirm" | "/y")
+        || matches!(word, "--confirm" | "-confirm" | "/y" | "/yes")
         || word.starts_with(['$', '%', '@'])
 }
 

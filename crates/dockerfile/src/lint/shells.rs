@@ -7,6 +7,7 @@ use super::evaluation::EvaluatedStep;
 use super::reference::Platform;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage, StageBaseRef};
+use super::statements::PowerShellStatement;
 use super::words::{Grammar, LintCommand, LintScript, NextOperator, Word};
 use super::{Findings, Severity};
 use crate::instruction::InstructionKind;
@@ -423,6 +424,18 @@ fn lost_command(it: &EvaluatedStep<'_>) -> Option<(usize, &'static str)> {
     if let Some(command) = step.commands().iter().find(|it| is_interactive_cmd(it)) {
         let message = "cmd without /C runs no command, and ends at the end of its input: add /C";
         return Some((command.words[0].range.start, message));
+    }
+    let printed = step.scripts().iter().find_map(|script| {
+        let mut all = script.statements.iter();
+        let is_printed = |it: &&PowerShellStatement| {
+            super::usage::program_in_quotes(it).is_some_and(|(_, rest)| rest.is_empty())
+        };
+        let statement = all.find(is_printed).filter(|_| step.is("RUN"))?;
+        Some(script.range.start + statement.at)
+    });
+    if let Some(at) = printed {
+        let message = "PowerShell prints a path in quotes and does not run it: write & before it";
+        return Some((at, message));
     }
     let mut scripts = step.scripts().iter();
     let script = scripts.find(|script| script.grammar.is_powershell())?;

@@ -193,7 +193,7 @@ fn platform_of_shell(words: &[String], shell: BaseShell) -> Platform {
 impl<'a> Stage<'a> {
     fn push(&mut self, instruction: &'a Instruction) {
         if instruction.keyword == "SHELL"
-            && let Some(words) = instruction.exec_form()
+            && let Some(words) = shell_words(instruction)
         {
             self.shell = BaseShell::of_config(&words);
             self.is_core = is_core(&words);
@@ -230,6 +230,18 @@ impl<'a> Stage<'a> {
             Platform::Unknown
         }
     }
+}
+
+/// Words of `SHELL`; those of cmd and PowerShell also if Docker refuses how they are written.
+fn shell_words(instruction: &Instruction) -> Option<Vec<String>> {
+    instruction.exec_form().or_else(|| {
+        let text = instruction.text().to_ascii_lowercase();
+        let words = text.split(|c: char| c.is_whitespace() || "[]\"',".contains(c));
+        let words = words.filter(|word| !word.is_empty()).map(str::to_owned);
+        let words: Vec<String> = words.collect();
+        let program = super::words::program_name(words.first()?);
+        matches!(program.as_str(), "cmd" | "powershell" | "pwsh").then_some(words)
+    })
 }
 
 impl<'a> StageReader<'a> {

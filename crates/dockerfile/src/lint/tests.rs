@@ -7,6 +7,7 @@ mod properties;
 mod quotes;
 mod registry;
 mod rules;
+mod slips;
 mod twins;
 
 use super::*;

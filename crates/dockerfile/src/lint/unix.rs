@@ -193,7 +193,8 @@ pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
         for command in step.commands() {
             let position = command.words.first().map_or(0, |word| word.range.start);
             let line = step.line_at(position);
-            let message = problem(command.program(), command, &installed);
+            let message = problem(command.program(), command, &installed)
+                .filter(|_| !super::usage::is_rest_of_address(step, command));
             // One finding a line is enough.
             if let Some(message) = message
                 && seen.replace(line) != Some(line)

@@ -52,14 +52,31 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
             return;
         }
     }
+    let of_script = || {
+        let (at, message) = super::copied_files::unqualified_script(stage, step)?;
+        Some((at, Severity::Error, message))
+    };
+    let found = super::missing_folder::find(stage, step).or_else(of_script);
+    if let Some((at, severity, message)) = found {
+        findings.add_at(RULE, severity, (step.instruction, at), message);
+    }
 }
 
 /// Position of a syntax error in a script, and a message.
 fn syntax_error(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
     let commands = step.commands();
-    if let Some(word) = commands.windows(2).find_map(cut_address) {
-        let message =
-            "the shell ends the command at the & of this address: put it in double quotes";
+    if let Some((command, word)) = commands.windows(2).find_map(cut_address) {
+        let message = match command.program() {
+            _ if command.grammar.is_powershell() => {
+                "PowerShell does not read the & of this address as a part of it: put it in single \
+                 quotes"
+            }
+            "powershell" | "pwsh" => {
+                "cmd ends the command at the & of this address: put the script in double quotes, and \
+                 the address in single ones"
+            }
+            _ => "cmd ends the command at the & of this address: put it in double quotes",
+        };
         return Some((word.range.start, message));
     }
     if step.shell == BaseShell::Cmd
@@ -74,6 +91,16 @@ fn syntax_error(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
         let message = "two && in a row are a syntax error, and cmd runs nothing of the line";
         return Some((step.instruction.start() + at, message));
     }
+    let of_text = powershell_scripts(step).find_map(|script| {
+        let mut all = script.statements.iter();
+        let statement = all.find(|it| is_text_with_words(it))?;
+        let message = "PowerShell reads a path in quotes as a text, and words after it are a syntax error: \
+            write & before it";
+        Some((script.range.start + statement.at, message))
+    });
+    if of_text.is_some() {
+        return of_text;
+    }
     powershell_scripts(step).filter(|it| !it.is_nested).find_map(|script| {
         let text = step.instruction.part(script.range.clone());
         if let Some(at) = open_quote(text) {
@@ -86,6 +113,22 @@ fn syntax_error(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
         let message = "PowerShell ends the command at this ; and runs the folder behind it, which fails: \
             put the list in quotes";
         Some((script.range.start + cut[1].at, message))
+    })
+}
+
+/// A program in single quotes at the start of a statement, and what follows it.
+pub(super) fn program_in_quotes(statement: &PowerShellStatement) -> Option<(&str, &str)> {
+    let (path, rest) = statement.text.strip_prefix('\'')?.split_once('\'')?;
+    let is_path = path.contains(['\\', '/']) && has_extension(path, &["exe", "cmd", "bat", "ps1"]);
+    (statement.depth == 0 && is_path).then_some((path, rest))
+}
+
+/// Returns true for a program in quotes with an argument that is no operator.
+fn is_text_with_words(statement: &PowerShellStatement) -> bool {
+    program_in_quotes(statement).is_some_and(|(_, rest)| {
+        let next = rest.trim_start();
+        let is_word = next.starts_with("--") || next.starts_with(|c: char| c.is_ascii_alphabetic());
+        rest.starts_with(' ') && is_word
     })
 }
 
@@ -118,8 +161,18 @@ fn lacks_do(step: &LintStep<'_>, command: &LintCommand) -> bool {
     false
 }
 
-/// The address of a command that the shell ends at its `&`, if a parameter follows.
-fn cut_address(pair: &[LintCommand]) -> Option<&Word> {
+/// True for what follows the `&` of an address without quotes: it looks like a command.
+pub(super) fn is_rest_of_address(step: &LintStep<'_>, command: &LintCommand) -> bool {
+    let before = &step.instruction.full_text()[..command.words[0].range.start];
+    before.ends_with('&')
+        && before
+            .rsplit(char::is_whitespace)
+            .next()
+            .is_some_and(|word| word.contains("://"))
+}
+
+/// A command that the shell ends at the `&` of an address, and that, if a parameter follows.
+fn cut_address(pair: &[LintCommand]) -> Option<(&LintCommand, &Word)> {
     let [command, next] = pair else { return None };
     let (word, first) = (command.words.last()?, next.words.first()?);
     // Quotes may keep the two together.
@@ -132,7 +185,7 @@ fn cut_address(pair: &[LintCommand]) -> Option<&Word> {
         && first.value.contains('=')
         && word.value.contains('?')
         && word.value.contains("://");
-    is_cut.then_some(word)
+    is_cut.then_some((command, word))
 }
 
 /// Position of `&& &&` outside of quotes.

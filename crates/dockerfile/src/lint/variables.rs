@@ -8,6 +8,7 @@ use super::reference::Platform;
 use super::shell::BaseShell;
 use super::shells::{is_behind_script, is_shell};
 use super::stage::LintStep;
+use super::statements::PowerShellStatement;
 use super::words::{Grammar, LintCommand, Word};
 use super::{Findings, Severity};
 use crate::stages::StageState;
@@ -72,11 +73,15 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
         findings.add_at("foreign-variable", Severity::Error, at, message);
         return;
     }
-    let reads_dollar = lower.contains("bash") || lower.contains("start-process");
+    let reads_dollar = lower.contains("bash");
+    let has_start = lower.contains("start-process");
     for (index, command) in step.commands().iter().enumerate() {
         let program = command.program();
         // Start-Process starts batch files too, which read their arguments.
         if matches!(program, "start-process" | "start" | "choco") || reads_dollar {
+            continue;
+        }
+        if has_start && is_for_start(step, command) {
             continue;
         }
         let is_of_cmd = command.grammar == Grammar::Cmd && step.shell == BaseShell::Cmd;
@@ -125,6 +130,22 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
             return;
         }
     }
+}
+
+/// True for a part of a statement with `Start-Process`, of one that may prepare its arguments, and of
+/// any other shell.
+fn is_for_start(step: &LintStep<'_>, command: &LintCommand) -> bool {
+    let at = command.words[0].range.start;
+    let scripts = powershell_scripts(step).filter(|script| script.range.contains(&at));
+    let own = scripts.filter_map(|script| {
+        let before = |it: &&PowerShellStatement| script.range.start + it.at <= at;
+        script.statements.iter().rfind(before)
+    });
+    let mut own = own.peekable();
+    own.peek().is_none()
+        || own.any(|it| {
+            it.text.starts_with(['$', '@', '[']) || it.depth > 0 || it.contains("start-process")
+        })
 }
 
 /// Position of a variable that stays as it is written, and the reason.

@@ -20,6 +20,9 @@ pub(super) const NESTED: &str = "powershell.exe drops these quotes from its own 
 const IN_FORCE: &str = "PowerShell drops these quotes from its own command line, which breaks \
     the script; write \\\"";
 
+const THROWN: &str = "PowerShell drops these quotes from its own command line, and runs the words after \
+    throw as a command; write \\\"";
+
 const NESTED_IN_CMD: &str = "PowerShell drops these quotes from its own command line, and reads the \
     operators between them itself; write the command of cmd in single quotes, with \\\" in it";
 
@@ -61,7 +64,7 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
         report(
             rule,
             step.instruction,
-            IN_FORCE,
+            reading.effect(&problem, IN_FORCE),
             problem.line,
             edits,
             findings,
@@ -129,7 +132,7 @@ pub(super) fn check_nested(step: &LintStep<'_>, findings: &mut Findings<'_>) {
             report(
                 rule,
                 step.instruction,
-                NESTED,
+                reading.effect(&problem, NESTED),
                 problem.line,
                 edits,
                 findings,
@@ -287,6 +290,20 @@ impl<'a> ScriptInterpretation<'a> {
         };
         (self.line.text.starts_with('"') && !is_kept(0) && end > 0 && !is_kept(end - 1))
             .then(|| (0, end - 1))
+    }
+
+    /// What the lost quotes of a problem do: a `throw` without them fails as well.
+    fn effect(&self, problem: &QuoteProblem, other: &'static str) -> &'static str {
+        let is_thrown = |part: &QuotedSpan| {
+            let before = self.line.text[..part.open.at].trim_end();
+            let word = before.rsplit(|c: char| !c.is_ascii_alphanumeric()).next();
+            word.is_some_and(|word| word.eq_ignore_ascii_case("throw"))
+        };
+        if problem.parts.iter().all(is_thrown) {
+            THROWN
+        } else {
+            other
+        }
     }
 
     /// Escapes the quotes of a problem, if that corrects it.

@@ -1,0 +1,243 @@
+//! Files that COPY and ADD put elsewhere than the lines below expect them.
+
+use super::entrypoint::has_extension;
+use super::evaluation::EvaluatedStep;
+use super::missing_folder::{fills_root, has_only_windows, may_make, names};
+use super::stage::{LintStep, Stage, StageBaseRef};
+use super::words::Grammar;
+use super::{Edit, Findings, Severity};
+use crate::instruction::CopyInstruction;
+
+/// Extensions of files, which no folder of a context has.
+const FILES: [&str; 11] = [
+    "exe", "msi", "zip", "ps1", "cmd", "bat", "dll", "json", "xml", "jar", "war",
+];
+
+/// Reports a file that gets the name of a folder of the lines below.
+pub(super) fn check_folder(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+    let instruction = step.instruction;
+    if !(step.is("ADD") || step.is("COPY")) || !has_only_windows(stage) {
+        return;
+    }
+    let text = instruction.text();
+    let mut words = text.split_whitespace();
+    let (Some(source), Some(target), None) = (words.next(), words.next(), words.next()) else {
+        return;
+    };
+    let is_address = step.is("ADD") && source.contains("://");
+    let is_plain = !text.contains(['$', '*', '?', '[', '"', '\''])
+        || is_address && !target.contains(['$', '*', '[', '"', '\'']);
+    let file = source.rsplit(['/', '\\']).next().unwrap_or_default();
+    if !is_plain
+        || !(is_address || has_extension(file, &FILES))
+        || instruction.flag("from").is_some()
+    {
+        return;
+    }
+    let folder = with_slashes(&target.to_ascii_lowercase());
+    let path = folder.strip_prefix("c:").unwrap_or(&folder);
+    let name = path.rsplit('/').next().unwrap_or_default();
+    if !path.starts_with('/') || name.is_empty() || name.contains('.') {
+        return;
+    }
+    let own = instruction.lines();
+    let mut earlier = stage.steps.iter();
+    let mut earlier = earlier
+        .by_ref()
+        .take_while(|it| it.instruction.lines() < own);
+    let may_exist = earlier.any(|it| {
+        let text = it.lower_full_text();
+        names(text, name) || fills_root(it) || it.is("RUN") && may_make(text)
+    });
+    if may_exist {
+        return;
+    }
+    let inside = if is_address {
+        format!("c:{path}/")
+    } else {
+        format!("c:{path}/{}", file.to_ascii_lowercase())
+    };
+    let mut later = stage.steps.iter();
+    let user = later.find(|it| {
+        it.instruction.lines() > own && with_slashes(it.lower_full_text()).contains(&inside)
+    });
+    if let Some(user) = user {
+        let message = format!(
+            "this makes a file {target}, and line {} uses it as a folder: end it with /",
+            user.instruction.lines().0 + 1
+        );
+        let end = instruction.start() + text.len();
+        let edits: &[Edit] = &[Edit::after(end, "/")];
+        let rule = "invalid-instruction";
+        findings.add_edits(rule, Severity::Error, instruction, message, edits);
+    }
+}
+
+/// A path with single slashes.
+fn with_slashes(text: &str) -> String {
+    text.replace("\\\\", "/").replace('\\', "/")
+}
+
+/// Position of a script of the working folder that PowerShell does not find by its name alone, and
+/// a message.
+pub(super) fn unqualified_script(
+    stage: &Stage<'_>,
+    step: &LintStep<'_>,
+) -> Option<(usize, String)> {
+    let script = step.scripts().first()?;
+    if script.grammar != Grammar::PowerShell || script.is_nested {
+        return None;
+    }
+    script.statements.iter().find_map(|statement| {
+        let first = statement.text.trim_start_matches("& ");
+        let name = first.split_whitespace().next()?;
+        let is_name = has_extension(name, &["ps1"])
+            && !name.contains(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c)));
+        (is_name && statement.depth == 0 && is_in_working_folder(stage, step, name)).then(|| {
+            let message = format!(
+                "PowerShell does not look into the working folder for {name}: write .\\{name}"
+            );
+            (script.range.start + statement.at, message)
+        })
+    })
+}
+
+/// True if a line above copies a file of this name into the working folder.
+fn is_in_working_folder(stage: &Stage<'_>, step: &LintStep<'_>, name: &str) -> bool {
+    let own = step.instruction.lines();
+    let before = stage.steps.iter();
+    let before = before.take_while(|it| it.instruction.lines() < own);
+    let before: Vec<&LintStep<'_>> = before.collect();
+    let has_path = |it: &&&LintStep<'_>| {
+        let text = it.lower_full_text();
+        super::environment::path(it.instruction).is_some() || it.is("RUN") && names(text, "path")
+    };
+    if before.iter().any(|it| has_path(&it)) {
+        return false;
+    }
+    let same = before.iter().rev().take_while(|it| !it.is("WORKDIR"));
+    let mut copies = same.filter(|it| it.is("COPY") || it.is("ADD"));
+    copies.any(|it| {
+        let text = it.instruction.text();
+        let words = text.split([' ', '\t', '"', ',', '[', ']']);
+        let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+        let is_own = |path: &&str| path.trim_start_matches(".\\").trim_start_matches("./") == name;
+        let is_file = |path: &str| path.rsplit(['/', '\\']).next() == Some(name);
+        words.split_last().is_some_and(|(target, sources)| {
+            let is_here = matches!(*target, "." | "./" | ".\\") || is_own(target);
+            is_here && sources.iter().any(|it| is_file(it))
+        })
+    })
+}
+
+/// Reports a source of another stage that is written as if from its working folder: COPY begins at the
+/// root.
+pub(super) fn check_stage_source(
+    it: &EvaluatedStep<'_>,
+    copy: &CopyInstruction,
+    findings: &mut Findings<'_>,
+) {
+    let Some(source) = copy.from.as_deref().and_then(|from| stage_of(it, from)) else {
+        return;
+    };
+    // Programs of a foreign image may write anywhere.
+    if !matches!(&source.base, StageBaseRef::Image(image) if image.is_of_microsoft()) {
+        return;
+    }
+    for path in &copy.sources {
+        let Some(folder) = working_folder_of(source, path) else {
+            continue;
+        };
+        let message = format!(
+            "{path} is read from the root of the stage, not from its WORKDIR: write {folder}/{path}"
+        );
+        findings.add("copy-source", Severity::Warning, it.line(), message);
+        return;
+    }
+}
+
+/// The stage that `COPY --from` names, by its name or number.
+fn stage_of<'a>(it: &EvaluatedStep<'a>, from: &str) -> Option<&'a Stage<'a>> {
+    let stages = &it.linted.stages;
+    let own = stages
+        .iter()
+        .position(|stage| std::ptr::eq(stage, it.stage))?;
+    let earlier = &stages[..own];
+    let by_name = earlier.iter().rfind(|stage| {
+        stage
+            .name
+            .as_deref()
+            .is_some_and(|name| name.eq_ignore_ascii_case(from))
+    });
+    by_name.or_else(|| earlier.get(from.parse::<usize>().ok()?))
+}
+
+/// The only working folder of a stage, if a relative path can only be meant from there: nothing in the
+/// stage names the path's first folder at the root.
+fn working_folder_of<'a>(stage: &'a Stage<'_>, path: &str) -> Option<&'a str> {
+    let path = path.to_ascii_lowercase();
+    let first = path.split(['/', '\\']).next().filter(|first| {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+        !first.is_empty() && first.len() < path.len() && first.chars().all(is_plain)
+    })?;
+    let of_windows = ["windows", "users", "inetpub", "programdata", "temp"];
+    if of_windows.contains(&first) {
+        return None;
+    }
+    let mut folders = stage.steps.iter().filter(|step| step.is("WORKDIR"));
+    let (only, None) = (folders.next()?, folders.next()) else {
+        return None;
+    };
+    let folder = only.instruction.text();
+    let is_absolute = folder.starts_with('/') || folder.get(1..3) == Some(":/");
+    if !is_absolute || folder.contains(['$', '\\', '"', '%']) || folder.len() < 4 {
+        return None;
+    }
+    let own = only.instruction.lines();
+    let is_open = stage.steps.iter().any(|step| {
+        let text = step.lower_full_text();
+        let is_early = step.instruction.lines() < own;
+        match step.instruction.keyword.as_str() {
+            "RUN" => {
+                is_early || text.contains("..") || may_run_script(text) || at_root(text, first)
+            }
+            "COPY" | "ADD" => is_early || fills_other_root(text) || at_root(text, first),
+            _ => names(text, first),
+        }
+    });
+    (!is_open).then(|| folder.trim_end_matches('/'))
+}
+
+/// True for scripts and archives, whose folders are not in the file; the text is in lower case.
+fn may_run_script(text: &str) -> bool {
+    [
+        ".ps1",
+        ".bat",
+        ".cmd",
+        ".sh",
+        ".proj",
+        "cd ",
+        "pushd",
+        "set-location",
+        "tar ",
+        "expand",
+    ]
+    .iter()
+    .any(|part| text.contains(part))
+}
+
+/// True for a copy to the root by its name.
+fn fills_other_root(text: &str) -> bool {
+    let mut words = text.split([' ', '\t', '"', ',', ']']);
+    let target = words.rfind(|word| !word.is_empty()).unwrap_or_default();
+    matches!(target, "/" | "\\" | "c:/" | "c:\\" | "c:\\\\") || target.contains("..")
+}
+
+/// True if a text names a folder at the root; both are in lower case.
+fn at_root(text: &str, folder: &str) -> bool {
+    text.match_indices(folder).any(|(at, _)| {
+        let before = text[..at].trim_end_matches(['/', '\\']);
+        before.len() < at
+            && !before.ends_with(|c: char| c.is_ascii_alphanumeric() || "-_.)%}".contains(c))
+    })
+}

@@ -1,0 +1,172 @@
+//! Downloads into a folder of the drive's root that no line makes, in images whose folders are known.
+
+use super::Severity;
+use super::reference::Platform;
+use super::stage::{LintStep, Stage, StageBaseRef};
+use super::words::{LintCommand, NextOperator, Word};
+
+/// Folders at the root of Windows' own images.
+const OF_WINDOWS: [&str; 9] = [
+    "windows",
+    "users",
+    "program files",
+    "program files (x86)",
+    "programdata",
+    "documents and settings",
+    "inetpub",
+    "perflogs",
+    "logmonitor",
+];
+
+/// Parts of a line that may make folders it does not name.
+const MAKERS: [&str; 18] = [
+    ".exe",
+    ".msi",
+    ".ps1",
+    ".bat",
+    ".cmd",
+    "install",
+    "choco",
+    "scoop",
+    "winget",
+    "nuget",
+    "git ",
+    "expand",
+    "extract",
+    "tar ",
+    "iex",
+    "invoke-exp",
+    "npm ",
+    "robocopy",
+];
+
+/// Programs of Windows that make no folders at the root.
+const OF_SYSTEM: [&str; 5] = [
+    "curl.exe",
+    "powershell.exe",
+    "cmd.exe",
+    "setx.exe",
+    "reg.exe",
+];
+
+/// Position of a download's file whose folder does not exist, with a message.
+pub(super) fn find(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usize, Severity, String)> {
+    if !has_only_windows(stage) {
+        return None;
+    }
+    let (command, file) = step
+        .commands()
+        .iter()
+        .find_map(|it| Some((it, output_file(it)?)))?;
+    let folder = root_folder(&file.value)?;
+    let own = step.instruction.lines().0;
+    let before = || {
+        let steps = stage.steps.iter();
+        steps.take_while(|it| it.instruction.lines().0 < own)
+    };
+    let text = &step.lower_full_text()[..file.range.start];
+    let is_named = |text: &str| names(text, &folder);
+    if is_named(text)
+        || before().any(|it| is_named(it.lower_full_text()) || fills_root(it))
+        || ["try {", "try{", "if "]
+            .iter()
+            .any(|part| text.contains(part))
+    {
+        return None;
+    }
+    let is_open =
+        may_make(text) || before().any(|it| it.is("RUN") && may_make(it.lower_full_text()));
+    // No program for Windows makes the folder of Linux.
+    let severity = match is_open {
+        false => Severity::Error,
+        true if file.value.starts_with("/tmp/") => Severity::Warning,
+        true => return None,
+    };
+    let program = &command.words[0].value;
+    let more = if command.program() == "curl" && !command.grammar.is_powershell() {
+        ", or add --create-dirs"
+    } else {
+        ""
+    };
+    let message = format!(
+        "{program} does not make the folder C:\\{folder}, and no line above does: make it first{more}"
+    );
+    Some((file.range.start, severity, message))
+}
+
+/// True for a stage on an image of Windows itself, whose folders are known.
+pub(super) fn has_only_windows(stage: &Stage<'_>) -> bool {
+    let StageBaseRef::Image(image) = &stage.base else {
+        return false;
+    };
+    let is_own = image.is_of_microsoft() || image.repository.starts_with("microsoft/");
+    stage.platform == Platform::Windows && is_own && image.is_plain()
+}
+
+/// The file that a download writes, if it does not make folders.
+fn output_file(command: &LintCommand) -> Option<&Word> {
+    let is_powershell = command.grammar.is_powershell();
+    let is_option: fn(&str) -> bool = match command.program() {
+        "curl" if !is_powershell || command.words[0].value.len() > 4 => |word| {
+            let short = word.strip_prefix('-').and_then(|it| it.strip_suffix('o'));
+            word == "--output"
+                || short.is_some_and(|it| it.chars().all(|c| c.is_ascii_alphabetic()))
+        },
+        "invoke-webrequest" | "iwr" | "wget" | "curl" if is_powershell => {
+            |word| word.eq_ignore_ascii_case("-outfile")
+        }
+        _ => return None,
+    };
+    let makes = |word: &Word| {
+        word.value.starts_with("--create-dirs") || word.value.starts_with("--output-dir")
+    };
+    if command.next == NextOperator::Or || command.words.iter().any(makes) {
+        return None;
+    }
+    let at = command
+        .words
+        .iter()
+        .position(|word| is_option(&word.value))?;
+    command.words.get(at + 1)
+}
+
+/// Name of the folder at the root that a path is in, in lower case, unless Windows has it.
+fn root_folder(path: &str) -> Option<String> {
+    let path = path.replace('\\', "/").to_ascii_lowercase();
+    let inside = path.strip_prefix("c:").unwrap_or(&path).strip_prefix('/')?;
+    let (folder, file) = inside.split_once('/')?;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_. ".contains(c);
+    let is_literal = folder.chars().all(is_plain) && !folder.is_empty() && !folder.starts_with('.');
+    (is_literal && !file.is_empty() && !OF_WINDOWS.contains(&folder)).then(|| folder.to_owned())
+}
+
+/// True if a text has the name of a folder, other than that of Windows' own temporary files; both are
+/// in lower case.
+pub(super) fn names(text: &str, folder: &str) -> bool {
+    let of_windows = ["env:", "%", "windows\\", "windows/"];
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    text.match_indices(folder).any(|(at, _)| {
+        let (before, after) = (&text[..at], &text[at + folder.len()..]);
+        !before.ends_with(is_part)
+            && !after.starts_with(is_part)
+            && !of_windows.iter().any(|it| before.ends_with(it))
+    })
+}
+
+/// True if a line, in lower case, may make folders that it does not name.
+pub(super) fn may_make(text: &str) -> bool {
+    let is_of_system = |at: usize| OF_SYSTEM.iter().any(|it| text[..at + 4].ends_with(it));
+    MAKERS.iter().any(|part| {
+        let mut places = text.match_indices(part);
+        places.any(|(at, _)| *part != ".exe" || !is_of_system(at))
+    })
+}
+
+/// True for a copy to the root or the working folder, which can bring any folder.
+pub(super) fn fills_root(step: &LintStep<'_>) -> bool {
+    let is_copy = step.is("COPY") || step.is("ADD");
+    let mut words = step.lower_text().split([' ', '\t', '"', ',', ']']);
+    let target = words.rfind(|word| !word.is_empty()).unwrap_or_default();
+    let inside = target.strip_prefix("c:").unwrap_or(target);
+    is_copy && inside.trim_matches(['/', '\\', '.']).is_empty()
+}
