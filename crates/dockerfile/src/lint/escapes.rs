@@ -63,7 +63,7 @@ pub(super) fn check_eaten(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
     }
     let Some((text, lost)) = example else { return };
     let message = format!(
-        "the parser removes these backslashes, and {text:?} becomes {lost:?}; write / or \\\\, or \
+        "the parser removes these backslashes, and \"{text}\" becomes \"{lost}\"; write / or \\\\, or \
          begin the file with the line # escape=`"
     );
     let instruction = it.step.instruction;
