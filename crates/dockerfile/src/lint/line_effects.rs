@@ -221,7 +221,7 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
 
 /// Returns true for a change back to the folder that an earlier command of the line left.
 fn goes_back(command: &LintCommand, before: &[&LintCommand]) -> bool {
-    let folder = |it: &LintCommand| it.words.get(1).map(|word| word.value.clone());
+    let folder = |it: &LintCommand| it.words.last().map(|word| word.value.clone());
     let is_up = |it: &LintCommand| {
         let parents = |folder: String| folder.split(['\\', '/']).all(|it| matches!(it, ".." | ""));
         folder(it).is_some_and(parents)

@@ -171,13 +171,12 @@ pub(super) fn check_operators(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut
         let Some((at, operator)) = chain_operator(text) else {
             continue;
         };
-        let instead = match operator {
-            _ if text[at + operator.len()..].trim().is_empty() => "nothing after the command",
-            "&&" => "; if ($?) { … }",
-            _ => "; if (-not $?) { … }",
+        let cure = match operator {
+            _ if text[at + operator.len()..].trim().is_empty() => "omit it",
+            "&&" => "write ; if ($?) { … }",
+            _ => "write ; if (-not $?) { … }",
         };
-        let message =
-            format!("Windows PowerShell has no {operator}, and the script fails: write {instead}");
+        let message = format!("Windows PowerShell has no {operator}, and the script fails: {cure}");
         let line = step.line_at(script.range.start + at);
         findings.add("powershell-chain", Severity::Error, line, message);
         return;

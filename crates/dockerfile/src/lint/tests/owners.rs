@@ -133,7 +133,7 @@ fn a_line_may_return_to_its_folder() {
         rule,
         &[
             ("RUN dir && cd app", "RUN cd app && dir && cd .."),
-            ("RUN dir && cd ..", "RUN cd app\\src && dir && cd ..\\.."),
+            ("RUN dir && cd ..", "RUN cd /d app\\src && dir && cd ..\\.."),
         ],
     );
     let restored = format!("{SHELL}RUN cd $pshome; ni a.txt; cd -;");
@@ -291,7 +291,7 @@ fn a_finding_says_what_happens() {
         "powershell-chain",
         &[(
             &format!("{SHELL}ENTRYPOINT C:/a.bat &&"),
-            "write nothing after the command",
+            "the script fails: omit it",
         )],
     );
     say(
