@@ -36,19 +36,9 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
     if !step.is("RUN") || stage.platform != Platform::Windows {
         return;
     }
-    if let Some((position, is_exit)) = early_errorlevel(step) {
+    if let Some((position, consequence)) = early_errorlevel(step) {
         const EARLY: &str = "cmd replaces %ERRORLEVEL% before it runs the line";
-        let message = if is_exit {
-            format!(
-                "{EARLY}, so this exits with 0 also after a failure: omit it after the last program, \
-                 or use cmd /V:ON and !ERRORLEVEL!"
-            )
-        } else {
-            format!(
-                "{EARLY}, so this compares 0 also after a failure: write `if errorlevel N`, which is \
-                 true from N on, or use cmd /V:ON and !ERRORLEVEL!"
-            )
-        };
+        let message = format!("{EARLY}, so {consequence}, or use cmd /V:ON and !ERRORLEVEL!");
         let at = (step.instruction, position);
         // Copied from line to line, once is enough.
         if findings
@@ -84,9 +74,9 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
     findings.add_at(RULE, Severity::Warning, at, message);
 }
 
-/// Position of an `%ERRORLEVEL%` that is to be the exit code of a program of the same line, and true
-/// for one of `exit`.
-fn early_errorlevel(step: &LintStep<'_>) -> Option<(usize, bool)> {
+/// Position of an `%ERRORLEVEL%` that is to be the exit code of a program of the same line, and what
+/// follows from its 0.
+fn early_errorlevel(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
     let text = step.lower_text();
     // `call` and delayed expansion read it later, and a loop's commands are files of their own.
     let is_open = || {
@@ -106,8 +96,24 @@ fn early_errorlevel(step: &LintStep<'_>) -> Option<(usize, bool)> {
     let uses = |word: &Word| word.value.to_ascii_lowercase().contains("%errorlevel%");
     let use_of = |it: &LintCommand| {
         let is_check = matches!(it.program(), "if" | "exit");
-        let word = it.words.iter().find(|word| uses(word)).filter(|_| is_check);
-        word.map(|word| (word.range.start, it.program() == "exit"))
+        let mut words = it.words.iter();
+        let word = words.find(|word| uses(word)).filter(|_| is_check)?;
+        let is_never = || {
+            let code = word.value.split_once("==").map_or("0", |(_, code)| code);
+            code.parse::<u32>().is_ok_and(|code| code > 0)
+                && !it.words.iter().any(|word| word.eq_ignore_case("not"))
+        };
+        let consequence = match it.program() {
+            "exit" => "this exits with 0 also after a failure: omit it after the last program",
+            _ if is_never() => {
+                "this is never true: write `if errorlevel N`, which is true from N on"
+            }
+            _ => {
+                "this compares 0 whatever the program returns: write `if errorlevel N`, which is true \
+                 from N on"
+            }
+        };
+        Some((word.range.start, consequence))
     };
     commands.find_map(use_of)
 }

@@ -82,6 +82,8 @@ fn a_nested_command_with_expressions_is_the_same_without_quotes() {
         &[
             &line("Invoke-WebRequest $('u' -f 3) -UseBasicParsing"),
             &line("Copy-Item $(Get-Item a) -Destination 'C:/b'"),
+            // A program fills it in.
+            &format!("{SHELL}RUN $u = '{{{{ .a[\"b c\"].d }}}}'; dir $u"),
         ],
     );
     for differs in [
@@ -270,7 +272,11 @@ fn a_finding_says_what_happens() {
             ),
             (
                 "RUN a.exe & if %ERRORLEVEL% NEQ 0 exit 1",
-                "compares 0 also after",
+                "compares 0 whatever",
+            ),
+            (
+                "RUN a.exe || if \"%ERRORLEVEL%\"==\"3010\" exit 0",
+                "is never true",
             ),
         ],
     );
