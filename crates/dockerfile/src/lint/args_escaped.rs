@@ -39,8 +39,8 @@ pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
     let ends = word.find([' ', '\t']).unwrap_or(word.len());
     let other = format!("{}.exe", &word[..ends]);
     let message = format!(
-        "BuildKit sets ArgsEscaped for an image with a CMD: Windows gets {word:?} without quotes and \
-         starts {other:?} if it exists; put the program in a path without spaces"
+        "BuildKit sets ArgsEscaped for an image with a CMD: Windows gets \"{word}\" without quotes and \
+         starts \"{other}\" if it exists; put the program in a path without spaces"
     );
     let line = program.lines().0;
     findings.add("args-escaped", Severity::Warning, line, message);

@@ -140,9 +140,13 @@ fn find_dead(reference: &Reference, tag: TagVersion) -> Option<(Severity, String
             ),
         ));
     }
-    let version = tag.version?;
-    let release = release::from_build(version.build)?;
-    let is_old_nano = version.build == 14393 && repository.ends_with("windows/nanoserver");
+    let release = if is_own && name.is_some_and(|tag| tag.split('-').next() == Some("2009")) {
+        // The first name of its tags.
+        release::from_tag_word("20H2")?
+    } else {
+        release::from_build(tag.version?.build)?
+    };
+    let is_old_nano = release.build == 14393 && repository.ends_with("windows/nanoserver");
     let names_windows = name.is_some_and(|tag| {
         ["windowsservercore", "nanoserver"]
             .iter()
@@ -218,16 +222,17 @@ fn floating_message(reference: &Reference, tag: TagVersion) -> Option<(Severity,
     } else {
         Severity::Warning
     };
+    // A name without a registry or an owner that Docker Hub is not known for.
+    let is_local = !reference.repository.contains('/') && !reference.is_updated_monthly();
+    let last = if is_local {
+        "is the image of this name that was built or pulled last"
+    } else {
+        "is the image that was pushed last"
+    };
     let message = match reference.tag.as_deref() {
         _ if reference.digest.is_some() => return None,
-        None => format!(
-            "{} without a tag is the image that was pushed last",
-            reference.repository
-        ),
-        Some("latest") => format!(
-            "{}:latest is the image that was pushed last",
-            reference.repository
-        ),
+        None => format!("{} without a tag {last}", reference.repository),
+        Some("latest") => format!("{}:latest {last}", reference.repository),
         // It gets no updates any more.
         Some(name) if name.contains("sac2016") => return None,
         Some(name)

@@ -92,7 +92,7 @@ fn alias_message(command: &LintCommand) -> Option<String> {
     // PowerShell 6 and later have no alias for it.
     if name == "sc" && command.grammar == Grammar::PowerShell && OF_SC.contains(&first.as_str()) {
         return Some(format!(
-            "sc is Set-Content in Windows PowerShell, and writes a file {first:?}: write sc.exe"
+            "sc is Set-Content in Windows PowerShell, and writes a file \"{first}\": write sc.exe"
         ));
     }
     if name == "where" && !command.has_input && !first.starts_with(['{', '$', '-', '(']) {

@@ -308,7 +308,7 @@ pub(super) fn check_basic_parsing(
             continue;
         }
         let text = step.lower_full_text();
-        if text.contains("psdefaultparametervalues") {
+        if text.contains("psdefaultparametervalues") || is_cut(step, script) {
             continue;
         }
         let all = &script.statements;
@@ -330,6 +330,12 @@ pub(super) fn check_basic_parsing(
         findings.add("basic-parsing", Severity::Warning, line, message);
         return;
     }
+}
+
+/// Returns true for a script that the outer PowerShell reads, and that continues behind parentheses.
+fn is_cut(step: &LintStep<'_>, script: &LintScript) -> bool {
+    let after = || step.instruction.full_text()[script.range.end..].trim_start();
+    script.is_nested && step.shell == BaseShell::PowerShell && after().starts_with('(')
 }
 
 impl Stage<'_> {

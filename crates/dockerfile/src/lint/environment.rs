@@ -16,7 +16,7 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
     };
     if let Some(part) = joined_folders(value) {
         let message = format!(
-            "Windows separates the folders of PATH with ;, and does not find {part:?}: write ; instead of :"
+            "Windows separates the folders of PATH with ;, and does not find \"{part}\": write ; instead of :"
         );
         let line = step.instruction.lines().0;
         findings.add("path-separator", Severity::Error, line, message);

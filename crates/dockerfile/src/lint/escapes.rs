@@ -62,8 +62,17 @@ pub(super) fn check_eaten(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
         }
     }
     let Some((text, lost)) = example else { return };
+    let shown = |text: &str| {
+        let is_quoted = text.starts_with('"');
+        if is_quoted {
+            text.to_owned()
+        } else {
+            format!("\"{text}\"")
+        }
+    };
+    let (text, lost) = (shown(&text), shown(&lost));
     let message = format!(
-        "the parser removes these backslashes, and {text:?} becomes {lost:?}; write / or \\\\, or \
+        "the parser removes these backslashes, and {text} becomes {lost}; write / or \\\\, or \
          begin the file with the line # escape=`"
     );
     let instruction = it.step.instruction;

@@ -124,7 +124,7 @@ fn check_from(
     check_image(linted, stage, &from.image, findings);
     let Some(name) = from.name else { return };
     if let Some(first) = names.insert(name.clone(), line + 1) {
-        let message = format!("the stage {name:?} is already defined on line {first}");
+        let message = format!("the stage \"{name}\" is already defined on line {first}");
         findings.add(INVALID, Severity::Error, line, message);
     }
 }
@@ -172,11 +172,11 @@ fn check_image(linted: &LintFile<'_>, stage: &Stage<'_>, image: &str, findings: 
     let message = match linted.file.instructions.iter().find(is_in_stage) {
         Some(argument) => format!(
             "${name} is empty here: FROM sees only arguments above the first FROM, and the one on \
-             line {} is below; {text:?} is not the name of an image",
+             line {} is below; \"{text}\" is not the name of an image",
             argument.lines().0 + 1
         ),
         None => format!(
-            "${name} is empty here, as no ARG above the first FROM declares it; {text:?} is not the \
+            "${name} is empty here, as no ARG above the first FROM declares it; \"{text}\" is not the \
              name of an image"
         ),
     };

@@ -19,6 +19,24 @@ const BATCH_FILES: [&str; 22] = [
     "grunt", "gulp", "bower", "az", "gem", "bundle", "bundler", "rails", "composer", "ant", "sbt",
 ];
 
+/// Cmdlets in lower case, whose names no programs have.
+const CMDLETS: [&str; 14] = [
+    "write-host",
+    "write-output",
+    "get-content",
+    "get-childitem",
+    "get-service",
+    "set-location",
+    "start-process",
+    "start-service",
+    "start-sleep",
+    "start-website",
+    "new-item",
+    "remove-item",
+    "invoke-webrequest",
+    "invoke-expression",
+];
+
 fn words<'a>(it: &'a EvaluatedStep<'_>) -> Option<&'a [String]> {
     let form = match it.kind {
         InstructionKind::Run(form)
@@ -51,7 +69,7 @@ pub(super) fn check_program(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>)
         let message =
             format!("{program} is a command of cmd and not a program: begin with \"cmd\", \"/C\"");
         (Severity::Error, message)
-    } else if is_known_cmdlet(program) {
+    } else if is_known_cmdlet(program) || CMDLETS.contains(&name.as_str()) && !has_folder {
         let message = format!(
             "{program} is a cmdlet and not a program: begin with \"powershell\", \"-Command\""
         );
@@ -163,7 +181,7 @@ pub(super) fn check_shell_syntax(it: &EvaluatedStep<'_>, findings: &mut Findings
         let operators = ["&&", "||", "|", ">", ">>", "&", "2>&1"];
         if let Some(operator) = all().find(|word| operators.contains(&word.as_str())) {
             let message = format!(
-                "no shell reads the exec form, and the program gets {operator:?} as an argument"
+                "no shell reads the exec form, and the program gets \"{operator}\" as an argument"
             );
             findings.add("exec-form-syntax", Severity::Error, it.line(), message);
             return;
@@ -240,7 +258,7 @@ fn joined_words(shell: &str, arguments: &[String]) -> Option<String> {
     let mut options = arguments.iter().take_while(|word| !is_script(word));
     if let Some(word) = options.find(is_joined) {
         return Some(format!(
-            "PowerShell gets {word:?} as one argument and fails: write each word as a string of its own"
+            "PowerShell gets \"{word}\" as one argument and fails: write each word as a string of its own"
         ));
     }
     let mut pairs = arguments.windows(2);
@@ -250,7 +268,7 @@ fn joined_words(shell: &str, arguments: &[String]) -> Option<String> {
             file.trim_end().to_ascii_lowercase().contains(".ps1 ") && !is_open(file);
         return has_arguments.then(|| {
             format!(
-                "{file:?} is one argument, and there is no file of that name: write each argument as \
+                "\"{file}\" is one argument, and there is no file of that name: write each argument as \
                  a string of its own"
             )
         });
@@ -260,7 +278,7 @@ fn joined_words(shell: &str, arguments: &[String]) -> Option<String> {
     let is_cut = shell == "powershell" && !is_open(script) && is_spaced_path(script);
     is_cut.then(|| {
         format!(
-            "PowerShell ends the name of the command at the space of {script:?}: write \"-File\" before it"
+            "PowerShell ends the name of the command at the space of \"{script}\": write \"-File\" before it"
         )
     })
 }

@@ -36,12 +36,16 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
     if !step.is("RUN") || stage.platform != Platform::Windows {
         return;
     }
-    if let Some(position) = early_errorlevel(step) {
-        let message = "cmd replaces %ERRORLEVEL% before it runs the line, so that it is 0: write `if \
-            errorlevel N`, which is true from N on, or use cmd /V:ON and !ERRORLEVEL!";
+    if let Some((position, consequence)) = early_errorlevel(step) {
+        const EARLY: &str = "cmd replaces %ERRORLEVEL% before it runs the line";
+        let message = format!("{EARLY}, so {consequence}, or use cmd /V:ON and !ERRORLEVEL!");
         let at = (step.instruction, position);
         // Copied from line to line, once is enough.
-        if findings.found.iter().all(|found| found.message != message) {
+        if findings
+            .found
+            .iter()
+            .all(|found| !found.message.starts_with(EARLY))
+        {
             findings.add_at(RULE, Severity::Warning, at, message);
         }
         return;
@@ -70,8 +74,9 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
     findings.add_at(RULE, Severity::Warning, at, message);
 }
 
-/// Position of an `%ERRORLEVEL%` that is to be the exit code of a program of the same line.
-fn early_errorlevel(step: &LintStep<'_>) -> Option<usize> {
+/// Position of an `%ERRORLEVEL%` that is to be the exit code of a program of the same line, and what
+/// follows from its 0.
+fn early_errorlevel(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
     let text = step.lower_text();
     // `call` and delayed expansion read it later, and a loop's commands are files of their own.
     let is_open = || {
@@ -91,8 +96,24 @@ fn early_errorlevel(step: &LintStep<'_>) -> Option<usize> {
     let uses = |word: &Word| word.value.to_ascii_lowercase().contains("%errorlevel%");
     let use_of = |it: &LintCommand| {
         let is_check = matches!(it.program(), "if" | "exit");
-        let word = it.words.iter().find(|word| uses(word)).filter(|_| is_check);
-        word.map(|word| word.range.start)
+        let mut words = it.words.iter();
+        let word = words.find(|word| uses(word)).filter(|_| is_check)?;
+        let is_never = || {
+            let code = word.value.split_once("==").map_or("0", |(_, code)| code);
+            code.parse::<u32>().is_ok_and(|code| code > 0)
+                && !it.words.iter().any(|word| word.eq_ignore_case("not"))
+        };
+        let consequence = match it.program() {
+            "exit" => "this exits with 0 also after a failure: omit it after the last program",
+            _ if is_never() => {
+                "this is never true: write `if errorlevel N`, which is true from N on"
+            }
+            _ => {
+                "this compares 0 whatever the program returns: write `if errorlevel N`, which is true \
+                 from N on"
+            }
+        };
+        Some((word.range.start, consequence))
     };
     commands.find_map(use_of)
 }
@@ -118,12 +139,9 @@ fn in_powershell(step: &LintStep<'_>) -> Option<(usize, String, Grammar)> {
         let all = &script.statements;
         let (end, before) = all.split_last()?;
         // What builds on it fails too, but a test may fail alone.
-        let is_seen = end.command() != "choco" && BUILDERS.contains(&end.command().as_str());
+        let is_seen = end.command() != "choco" && is_builder(end);
         let is_lost = |it: &PowerShellStatement| {
-            it.depth == 0
-                && BUILDERS.contains(&it.command().as_str())
-                && is_work(&it.text)
-                && (!is_seen || is_test(&it.text))
+            it.depth == 0 && is_builder(it) && is_work(&it.text) && (!is_seen || is_test(&it.text))
         };
         let mut candidates = before.iter().enumerate();
         let (_, lost) =
@@ -131,6 +149,18 @@ fn in_powershell(step: &LintStep<'_>) -> Option<(usize, String, Grammar)> {
         let position = script.range.start + lost.at;
         Some((position, lost.command(), script.grammar))
     })
+}
+
+/// Returns true for a statement that starts a builder, and not for a string with its name.
+fn is_builder(statement: &PowerShellStatement) -> bool {
+    let is_named = || BUILDERS.contains(&statement.command().as_str());
+    let text = statement.text.as_str();
+    let value = match text.split_once('=') {
+        Some((_, value)) if text.starts_with('$') => value,
+        _ => text,
+    };
+    let value = value.trim_start_matches(['@', '(', ' ']);
+    !value.starts_with(['"', '\'']) && is_named()
 }
 
 /// Returns true if a later statement starts what this one installs, and fails without it.

@@ -73,7 +73,11 @@ fn never_fails(step: &LintStep<'_>, command: &str) -> Option<&'static str> {
         return Some("it always ends with exit code 0");
     }
     if compact.contains("catch") && compact.contains("try") && !compact.contains("finally") {
-        return Some("its catch block ends it with exit code 0: add exit 1");
+        return Some(if compact.contains("return 1") {
+            "return sets no exit code: write exit 1"
+        } else {
+            "its catch block ends it with exit code 0: add exit 1"
+        });
     }
     if compares_only(step) {
         return Some("its result is only printed: add exit 1 for the other case");

@@ -327,7 +327,7 @@ fn check_set(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     if let Some(command) = spaced {
         let name = &command.words[1].value;
         let message = format!(
-            "set with a space before the = sets a variable named {:?}: write set {name}=VALUE",
+            "set with a space before the = sets a variable named \"{}\": write set {name}=VALUE",
             format!("{name} ")
         );
         let at = (step.instruction, command.words[0].range.start);
@@ -352,7 +352,7 @@ pub(super) fn check_equals(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Fi
     };
     if name.ends_with(':') && !name.contains(['=', '"', '$']) && !rest.trim().is_empty() {
         let keyword = &instruction.keyword;
-        let message = format!("{keyword} sets {name:?} with its colon: write = in place of it");
+        let message = format!("{keyword} sets \"{name}\" with its colon: write = in place of it");
         let start = instruction.start();
         let value = rest.trim();
         let value_at = text.len() - rest.trim_start().len();
@@ -378,9 +378,9 @@ pub(super) fn check_equals(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Fi
         return;
     }
     let message = format!(
-        "{} with spaces around the = sets {name} to {:?}; remove them",
+        "{} with spaces around the = sets {name} to \"{}\"; remove them",
         instruction.keyword,
-        rest.trim()
+        without_quotes(rest.trim())
     );
     let value_at = text.len() - value.trim_start().len();
     let start = instruction.start();
@@ -394,6 +394,28 @@ pub(super) fn check_equals(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Fi
         message,
         edits,
     );
+}
+
+/// The beginning of a value as Docker reads it.
+fn without_quotes(text: &str) -> String {
+    const SHOWN: usize = 40;
+    let mut quote = None;
+    let mut read = text.chars().filter(|c| match (quote, *c) {
+        (None, '"' | '\'') => {
+            quote = Some(*c);
+            false
+        }
+        (Some(open), c) if c == open => {
+            quote = None;
+            false
+        }
+        _ => true,
+    });
+    let mut shown: String = read.by_ref().take(SHOWN).collect();
+    if read.next().is_some() {
+        shown.push('…');
+    }
+    shown
 }
 
 /// Reports sources outside of the context.
@@ -420,17 +442,17 @@ pub(super) fn check_copy_source(it: &EvaluatedStep<'_>, findings: &mut Findings<
             start.next().is_some_and(|c| c.is_ascii_alphabetic()) && start.next() == Some(':');
         let message = if has_drive && expanded.unset.is_empty() {
             format!(
-                "{keyword} reads {source:?} from the build context, which has no drives: write a \
+                "{keyword} reads \"{source}\" from the build context, which has no drives: write a \
                  path relative to the context"
             )
         } else if source.starts_with("\\\\") && text.starts_with("//") && expanded.unset.is_empty()
         {
             format!(
-                "{keyword} reads {source:?} from the build context, and not from a share: copy the \
+                "{keyword} reads \"{source}\" from the build context, and not from a share: copy the \
                  file into the context"
             )
         } else if text == ".." || text.starts_with("../") {
-            format!("{source:?} is outside of the build context, where {keyword} cannot read")
+            format!("\"{source}\" is outside of the build context, where {keyword} cannot read")
         } else {
             continue;
         };

@@ -85,7 +85,13 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
         };
         let is_one = is_command(text, step.shell)
             || step.shell == BaseShell::PowerShell && is_whole(text, next);
-        if is_quoted || !is_one || !begins_command(next, step.shell) {
+        let is_assignment = step.shell == BaseShell::PowerShell && begins_assignment(next);
+        let is_apart = if is_assignment {
+            is_complete(text)
+        } else {
+            is_one && begins_command(next, step.shell)
+        };
+        if is_quoted || !is_apart {
             continue;
         }
         let message = format!(
@@ -132,6 +138,27 @@ fn begins_command(line: &str, shell: BaseShell) -> bool {
         ),
         _ => COMMANDS.contains(&name.as_str()),
     }
+}
+
+/// Returns true if a line begins with `$name =`.
+fn begins_assignment(line: &str) -> bool {
+    line.strip_prefix('$').is_some_and(|text| {
+        let rest = text.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || "_:".contains(c));
+        let value = rest.trim_start();
+        let value = value.strip_prefix('=').or_else(|| value.strip_prefix("+="));
+        rest.len() < text.len() && value.is_some_and(|value| !value.starts_with('='))
+    })
+}
+
+/// Returns true if an assignment cannot continue the text above.
+fn is_complete(text: &str) -> bool {
+    let words = || text.split_whitespace();
+    let first = program_name(words().next().unwrap_or_default());
+    let is_shell = matches!(first.as_str(), "powershell" | "pwsh" | "cmd");
+    let last = words().next_back().unwrap_or_default();
+    let is_open = last.starts_with('-') || matches!(last, "return" | "in");
+    let ends = |c: char| c.is_ascii_alphanumeric() || matches!(c, '"' | '\'');
+    !is_shell && !is_open && text.ends_with(ends)
 }
 
 /// Returns true if the text above is a command with arguments, and not only options of one.

@@ -203,7 +203,12 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
         if before.is_some_and(|at| commands[at].next == NextOperator::Or) {
             return;
         }
-        report_effect(step, command, (effect, is_whole), findings);
+        let before = &commands[..commands.len() - count];
+        if effect == LineEffect::Folder && goes_back(command, before) {
+            return;
+        }
+        let is_lost = is_whole || is_path_lost(stage, step, command);
+        report_effect(step, command, (effect, is_whole, is_lost), findings);
     } else if let Some((at, message)) = lost_setting(stage, step, &commands) {
         let severity = match message {
             STARTED => Severity::Note,
@@ -212,6 +217,49 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
         };
         findings.add_at(RULE, severity, (step.instruction, at), message);
     }
+}
+
+/// Returns true for a change back to the folder that an earlier command of the line left.
+fn goes_back(command: &LintCommand, before: &[&LintCommand]) -> bool {
+    let folder = |it: &LintCommand| it.words.last().map(|word| word.value.clone());
+    let is_up = |it: &LintCommand| {
+        let parents = |folder: String| folder.split(['\\', '/']).all(|it| matches!(it, ".." | ""));
+        folder(it).is_some_and(parents)
+    };
+    let enters = |it: &&LintCommand| LineEffect::of(it) == Some(LineEffect::Folder) && !is_up(it);
+    folder(command).as_deref() == Some("-") || is_up(command) && before.iter().any(enters)
+}
+
+/// Returns true for a `set PATH=…` of cmd that only this line could keep: it installs nothing that sets
+/// the PATH itself, and no `ENV` does.
+fn is_path_lost(stage: &Stage<'_>, step: &LintStep<'_>, command: &LintCommand) -> bool {
+    let second = command.words.get(1).map_or("", |word| word.value.as_str());
+    let is_path = second
+        .get(..5)
+        .is_some_and(|it| it.eq_ignore_ascii_case("path="));
+    let setters = [
+        "setx",
+        "environment",
+        "install",
+        "setup",
+        "choco",
+        "reg ",
+        ".exe",
+        ".msi",
+        ".bat",
+        ".cmd",
+        ".ps1",
+    ];
+    let has_setter = || setters.iter().any(|it| step.lower_text().contains(it));
+    let has_env = || {
+        let mut steps = stage.steps.iter();
+        steps.any(|it| it.is("ENV") && it.lower_text().contains("path"))
+    };
+    is_path
+        && command.grammar == Grammar::Cmd
+        && command.program() == "set"
+        && !has_setter()
+        && !has_env()
 }
 
 /// Reports a variable of PowerShell that only an earlier `RUN` sets.
@@ -271,7 +319,7 @@ fn used_variable(text: &str, name: &str) -> Option<usize> {
 fn report_effect(
     step: &LintStep<'_>,
     command: &LintCommand,
-    (effect, is_whole): (LineEffect, bool),
+    (effect, is_whole, is_lost): (LineEffect, bool, bool),
     findings: &mut Findings<'_>,
 ) {
     // The installer that such a line follows sets PATH itself.
@@ -285,7 +333,7 @@ fn report_effect(
     let is_joined = first.zip(last).is_some_and(|(first, last)| {
         step.line_at(first.range.start) != step.line_at(last.range.start)
     });
-    if is_condition || is_joined || ((is_path || effect.is_minor()) && !is_whole) {
+    if is_condition || is_joined || ((is_path || effect.is_minor()) && !is_lost) {
         return;
     }
     let severity = if effect == LineEffect::Module {

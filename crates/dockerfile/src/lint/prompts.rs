@@ -269,10 +269,10 @@ pub(super) fn is_known_installer(file: &str) -> bool {
     INSTALLERS.iter().any(|(name, _)| file.starts_with(name)) && !file.starts_with("rustup-init")
 }
 
-/// Options with which an installer opens no window, or installs nothing; those that begin with q or
-/// y are as well.
-const WITHOUT_WINDOW: [&str; 11] = [
-    "s", "p", "passive", "layout", "extract", "x", "help", "h", "?", "version", "v",
+/// Options with which an installer opens no window, or installs nothing, and `--in` of a file that may
+/// have one; those that begin with q or y are as well.
+const WITHOUT_WINDOW: [&str; 12] = [
+    "s", "p", "passive", "layout", "extract", "x", "help", "h", "?", "version", "v", "in",
 ];
 
 /// A known installer without the option that keeps it from opening a window.

@@ -55,7 +55,8 @@ fn is_template(text: &str) -> bool {
     is_host_missing
         || text
             .match_indices("{{")
-            .any(|(at, _)| text[at + 2..].starts_with(|c: char| c.is_ascii_alphabetic()))
+            .map(|(at, _)| text[at + 2..].trim_start().trim_start_matches('.'))
+            .any(|name| name.starts_with(|c: char| c.is_ascii_alphabetic()))
 }
 
 /// In any shell, a nested PowerShell script loses its plain quotes; the correction depends on the

@@ -262,7 +262,8 @@ fn check_base_tag(reference: &Reference, tag: &str) -> Option<String> {
             .parse::<wincimg_windows::version::WindowsVersion>()
             .is_ok();
     let is_release = release::from_tag_word(first).is_some();
-    if is_version || is_release || first == "latest" || first.starts_with("sac") {
+    // 20H2 was published as 2009 first.
+    if is_version || is_release || matches!(first, "latest" | "2009") || first.starts_with("sac") {
         return None;
     }
     // Others have no form that could be judged.
@@ -274,14 +275,10 @@ fn check_base_tag(reference: &Reference, tag: &str) -> Option<String> {
         );
     let known = release::all().iter().filter_map(|release| release.base_tag);
     let digits: String = first.chars().filter(char::is_ascii_digit).collect();
-    // 20H2 is the release of the second half of 2020.
-    let meant = (first == "2009").then(|| "20H2".to_owned());
-    let meant = meant.or_else(|| {
-        let mut known = known.clone();
-        known
-            .find(|tag| digits.len() == 4 && tag.ends_with(digits.as_str()))
-            .map(str::to_owned)
-    });
+    let meant = known
+        .clone()
+        .find(|tag| digits.len() == 4 && tag.ends_with(digits.as_str()))
+        .map(str::to_owned);
     let meant = meant.or_else(|| closest_match(first, known));
     let meant = meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
     is_judged.then(|| format!("{} has no tag {tag}{meant}", reference.repository))
@@ -351,7 +348,7 @@ pub(super) fn check_platform(linted: &LintFile<'_>, findings: &mut Findings<'_>)
             "windows", "linux", "darwin", "freebsd", "amd64", "arm64", "arm", "local",
         ];
         if !known.contains(&system.as_str()) {
-            let message = format!("unknown platform {platform:?}: expected windows/amd64");
+            let message = format!("unknown platform \"{platform}\": expected windows/amd64");
             findings.add(rule, Severity::Error, line, message);
             continue;
         }

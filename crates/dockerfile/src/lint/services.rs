@@ -81,7 +81,7 @@ fn check_command(
     let ignored = option.or_else(|| arguments.get(2));
     if let Some(ignored) = ignored {
         let message = format!(
-            "ServiceMonitor takes a service and at most an application pool, and ignores {:?}",
+            "ServiceMonitor takes a service and at most an application pool, and ignores \"{}\"",
             ignored.value
         );
         findings.add_at(rule, Severity::Warning, at, message);

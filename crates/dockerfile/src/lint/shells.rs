@@ -106,7 +106,7 @@ pub(super) fn check_cmdlets(stage: &Stage<'_>, step: &LintStep<'_>, findings: &m
         let is_nano = matches!(&stage.base, StageBaseRef::Image(image) if image.is_nano_server());
         let message = if is_behind {
             format!(
-                "cmd ends the script of powershell at the |, and {:?} behind it is of PowerShell: \
+                "cmd ends the script of powershell at the |, and \"{}\" behind it is of PowerShell: \
                  write the script in double quotes",
                 word.value
             )
@@ -117,12 +117,12 @@ pub(super) fn check_cmdlets(stage: &Stage<'_>, step: &LintStep<'_>, findings: &m
             )
         } else if is_nano && !is_script {
             format!(
-                "cmd reads this line, and {:?} is of PowerShell, which Nano Server does not have",
+                "cmd reads this line, and \"{}\" is of PowerShell, which Nano Server does not have",
                 word.value
             )
         } else {
             format!(
-                "cmd reads this line, and {:?} is of PowerShell: begin it with powershell -Command, \
+                "cmd reads this line, and \"{}\" is of PowerShell: begin it with powershell -Command, \
                  or set SHELL [\"powershell\", \"-Command\"]",
                 word.value
             )
@@ -172,12 +172,12 @@ pub(super) fn check_operators(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut
         let Some((at, operator)) = chain_operator(text) else {
             continue;
         };
-        let instead = match operator {
-            "&&" => "; if ($?) { … }",
-            _ => "; if (-not $?) { … }",
+        let cure = match operator {
+            _ if text[at + operator.len()..].trim().is_empty() => "omit it",
+            "&&" => "write ; if ($?) { … }",
+            _ => "write ; if (-not $?) { … }",
         };
-        let message =
-            format!("Windows PowerShell has no {operator}, and the script fails: write {instead}");
+        let message = format!("Windows PowerShell has no {operator}, and the script fails: {cure}");
         let line = step.line_at(script.range.start + at);
         findings.add("powershell-chain", Severity::Error, line, message);
         return;

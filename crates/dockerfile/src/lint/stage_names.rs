@@ -41,7 +41,7 @@ pub(super) fn check_base(linted: &LintFile<'_>, index: usize, findings: &mut Fin
         Severity::Error
     };
     let message = format!(
-        "no stage {name:?}, and Docker would pull an image of this name: did you mean {meant}?"
+        "no stage \"{name}\", and Docker would pull an image of this name: did you mean {meant}?"
     );
     let start = stage.from.start();
     let edit = Edit::new(start..start + name.len(), meant);
@@ -122,9 +122,9 @@ pub(super) fn check_source(
     if let Some(stage) = later.find(|stage| stage.name.as_deref() == Some(lower.as_str())) {
         let at = stage.from.lines().0 + 1;
         let message = if std::ptr::eq(stage, &raw const linted.stages[index]) {
-            format!("the stage {from:?} cannot copy from itself")
+            format!("the stage \"{from}\" cannot copy from itself")
         } else {
-            format!("the stage {from:?} is defined later, on line {at}")
+            format!("the stage \"{from}\" is defined later, on line {at}")
         };
         findings.add(rule, Severity::Error, line, message);
         return;
@@ -147,7 +147,7 @@ pub(super) fn check_source(
     let hint = meant
         .as_ref()
         .map_or_else(String::new, |meant| format!(": did you mean {meant}?"));
-    let message = format!("no stage {from:?}, and Docker would pull an image of this name{hint}");
+    let message = format!("no stage \"{from}\", and Docker would pull an image of this name{hint}");
     let head = instruction.head();
     let edit = meant.and_then(|meant| {
         let at = head.find("--from=")? + "--from=".len();

@@ -2,6 +2,7 @@ mod advice;
 mod base;
 mod corpus;
 mod habits;
+mod owners;
 mod pairs;
 mod properties;
 mod quotes;

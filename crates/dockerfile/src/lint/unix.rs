@@ -686,7 +686,7 @@ pub(super) fn check_user(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
     });
     if is_number || (is_of_linux && !is_created) {
         let message = format!(
-            "Windows has no user {:?}; use ContainerAdministrator or ContainerUser",
+            "Windows has no user \"{}\"; use ContainerAdministrator or ContainerUser",
             user.text
         );
         findings.add("unix-permissions", Severity::Error, it.line(), message);

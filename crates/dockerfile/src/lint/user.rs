@@ -51,7 +51,7 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
         .any(|found| found.line == line + 1 && found.rule.name == "unix-permissions");
     if !is_reported {
         let message = format!(
-            "the image has no user {:?}, and containers do not start: create it with net user, or \
+            "the image has no user \"{}\", and containers do not start: create it with net user, or \
              use ContainerAdministrator or ContainerUser",
             user.text
         );

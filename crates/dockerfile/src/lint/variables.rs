@@ -93,7 +93,9 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
             return;
         }
         let is_own = match command.grammar {
-            Grammar::Cmd => step.shell == BaseShell::Cmd && program != "echo",
+            Grammar::Cmd => {
+                step.shell == BaseShell::Cmd && (program != "echo" || shows_variable(step, command))
+            }
             Grammar::PowerShell | Grammar::PowerShellCore => {
                 !whole.contains("ExpandEnvironmentVariables")
             }
@@ -112,18 +114,20 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
             let Some((written, right)) = foreign else {
                 continue;
             };
-            let shell = if command.grammar == Grammar::Cmd {
-                "cmd"
-            } else {
-                "PowerShell"
-            };
             let message = if is_behind_script(step, index) {
                 format!(
                     "cmd ends the script of powershell at the |, and does not read {written} behind \
                      it: write {right}, or the script in double quotes"
                 )
+            } else if command.grammar == Grammar::Cmd {
+                format!("cmd does not read {written} as a variable: write {right}")
+            } else if written.starts_with('$') {
+                format!(
+                    "{written} is a variable of PowerShell, which nothing sets: write {right} for the \
+                     variable of the environment"
+                )
             } else {
-                format!("{shell} does not read {written} as a variable: write {right}")
+                format!("PowerShell does not read {written} as a variable: write {right}")
             };
             let line = step.line_at(word.range.start);
             findings.add("foreign-variable", Severity::Error, line, message);
@@ -146,6 +150,15 @@ fn is_for_start(step: &LintStep<'_>, command: &LintCommand) -> bool {
         || own.any(|it| {
             it.text.starts_with(['$', '@', '[']) || it.depth > 0 || it.contains("start-process")
         })
+}
+
+/// Returns true for an `echo $env:NAME` that writes no file.
+fn shows_variable(step: &LintStep<'_>, command: &LintCommand) -> bool {
+    let first = command.words.get(1).map_or("", |word| word.value.as_str());
+    let is_variable = first
+        .get(..5)
+        .is_some_and(|start| start.eq_ignore_ascii_case("$env:"));
+    is_variable && command.words.len() == 2 && !step.instruction.text().contains(['>', '|'])
 }
 
 /// Position of a variable that stays as it is written, and the reason.

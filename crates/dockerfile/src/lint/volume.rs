@@ -42,7 +42,7 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
                 .find(|(_, folder)| is_inside(&copied.target, folder));
             if let Some((name, _)) = inside {
                 let message = format!(
-                    "{name:?} is a volume by now, and what is copied there is not in the container: \
+                    "\"{name}\" is a volume by now, and what is copied there is not in the container: \
                      copy it before VOLUME, or to another folder"
                 );
                 findings.add(RULE, Severity::Error, it.line(), message);
@@ -112,7 +112,7 @@ fn check_run(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
     });
     if let Some(name) = found {
         let message = format!(
-            "{name:?} is a volume by now, and what RUN writes there is not in the container: move \
+            "\"{name}\" is a volume by now, and what RUN writes there is not in the container: move \
              VOLUME below"
         );
         findings.add(RULE, Severity::Warning, it.line(), message);
@@ -130,7 +130,7 @@ fn check_volume(
         findings.add(RULE, Severity::Error, it.line(), message);
     } else if it.copied.iter().any(|it| is_inside(&it.target, folder)) {
         let message = format!(
-            "{text:?} has files, and on Windows a volume must be an empty or new folder: the \
+            "\"{text}\" has files, and on Windows a volume must be an empty or new folder: the \
              container does not start, or does not have the files"
         );
         findings.add(RULE, Severity::Error, it.line(), message);

@@ -14,14 +14,14 @@ use crate::lint::environment::shell_variables;
 use crate::lint::stage::LintStep;
 use crate::lint::words::program_name;
 
-pub(super) const NESTED: &str = "powershell.exe drops these quotes from its own command line, which \
-    breaks the script; write \\\"";
+pub(super) const NESTED: &str = "powershell.exe drops these quotes from its own command line, and \
+    runs the script without them; write \\\"";
 
-const IN_FORCE: &str = "PowerShell drops these quotes from its own command line, which breaks \
-    the script; write \\\"";
+const IN_FORCE: &str = "PowerShell drops these quotes from its own command line, and runs the script \
+    without them; write \\\"";
 
-const THROWN: &str = "PowerShell drops these quotes from its own command line, and runs the words after \
-    throw as a command; write \\\"";
+const IN_TEXT: &str = "PowerShell drops these quotes from its own command line, and the text in single \
+    quotes loses them; write \\\"";
 
 const NESTED_IN_CMD: &str = "PowerShell drops these quotes from its own command line, and reads the \
     operators between them itself; write the command of cmd in single quotes, with \\\" in it";
@@ -39,7 +39,7 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
         json::check(rule, step, &line, findings);
         return;
     };
-    if continues_outside(&line) {
+    if continues_outside(&line) || is_read_alike(&line) {
         return;
     }
     if let Some(message) = nested_quotes(&line) {
@@ -61,10 +61,15 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
         // With quotes alone, a variable of cmd would be written as it is.
         let edits = edits
             .filter(|_| shell_variables(text).all(|name| !text.contains(&format!("%{name}%"))));
+        let message = if is_in_literal(text, problem.parts[0].open.at) {
+            IN_TEXT
+        } else {
+            IN_FORCE
+        };
         report(
             rule,
             step.instruction,
-            reading.effect(&problem, IN_FORCE),
+            message,
             problem.line,
             edits,
             findings,
@@ -72,21 +77,75 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// Returns true for a nested PowerShell whose script begins with a setting of the process: without the
-/// quotes that one gets the setting, and the outer PowerShell runs the rest to the same effect.
-fn continues_outside(line: &SourceLine) -> bool {
+/// Returns true for a position in a string in single quotes.
+fn is_in_literal(text: &str, at: usize) -> bool {
+    let mut quote = None;
+    for c in text[..at].chars().filter(|c| matches!(c, '"' | '\'')) {
+        match quote {
+            None => quote = Some(c),
+            Some(open) if open == c => quote = None,
+            Some(_) => {}
+        }
+    }
+    quote == Some('\'')
+}
+
+/// Returns true for a nested PowerShell whose script is one command: without the quotes the outer one
+/// expands the same variables, and passes on the same words.
+fn is_read_alike(line: &SourceLine) -> bool {
+    let Some(script) = nested_script(line).filter(|script| !script.contains('"')) else {
+        return false;
+    };
+    let mut depth = 0_usize;
+    let mut is_quoted = false;
+    let mut before = ' ';
+    let mut has_plain_words = script.char_indices().all(|(at, c)| {
+        let is_plain = match c {
+            '(' if depth > 0 || before == '$' => {
+                depth += 1;
+                true
+            }
+            ')' if depth > 0 => {
+                depth -= 1;
+                // What follows would be another word.
+                depth > 0 || script[at + 1..].is_empty() || script[at + 1..].starts_with(' ')
+            }
+            _ if depth > 0 => true,
+            '\'' => {
+                is_quoted = !is_quoted;
+                true
+            }
+            ' ' => !is_quoted,
+            '$' => !is_quoted && script[at + 1..].starts_with('('),
+            _ => c.is_ascii_alphanumeric() || "-_./\\:".contains(c),
+        };
+        before = c;
+        is_plain
+    });
+    // PowerShell splits such an option.
+    let is_split = |word: &str| word.starts_with('-') && word.contains(['.', ':']) || word == "--";
+    has_plain_words &= !script.split(' ').any(is_split);
+    has_plain_words && depth == 0 && !is_quoted
+}
+
+/// The script in quotes that a nested PowerShell gets, if nothing follows it.
+fn nested_script(line: &SourceLine) -> Option<&str> {
     let (parts, _) = line.parts();
     let [part] = parts.as_slice() else {
-        return false;
+        return None;
     };
     let text = line.text.trim_end();
     let program = text.split_whitespace().next().unwrap_or_default();
     let is_shell = matches!(program_name(program).as_str(), "powershell" | "pwsh");
-    if !is_shell || part.close.at + 1 != text.len() {
-        return false;
-    }
-    let inside = &text[part.open.at + 1..part.close.at];
-    inside.split_once(';').is_some_and(|(first, rest)| {
+    let is_last = part.close.at + 1 == text.len();
+    (is_shell && is_last).then(|| &text[part.open.at + 1..part.close.at])
+}
+
+/// Returns true for a nested PowerShell whose script begins with a setting of the process: without the
+/// quotes that one gets the setting, and the outer PowerShell runs the rest to the same effect.
+fn continues_outside(line: &SourceLine) -> bool {
+    let script = nested_script(line).unwrap_or_default();
+    script.split_once(';').is_some_and(|(first, rest)| {
         let lower = first.to_ascii_lowercase();
         // A downloaded text is not subject to the policy.
         let is_policy = lower.trim_start().starts_with("set-executionpolicy");
@@ -132,7 +191,7 @@ pub(super) fn check_nested(step: &LintStep<'_>, findings: &mut Findings<'_>) {
             report(
                 rule,
                 step.instruction,
-                reading.effect(&problem, NESTED),
+                NESTED,
                 problem.line,
                 edits,
                 findings,
@@ -290,20 +349,6 @@ impl<'a> ScriptInterpretation<'a> {
         };
         (self.line.text.starts_with('"') && !is_kept(0) && end > 0 && !is_kept(end - 1))
             .then(|| (0, end - 1))
-    }
-
-    /// What the lost quotes of a problem do: a `throw` without them fails as well.
-    fn effect(&self, problem: &QuoteProblem, other: &'static str) -> &'static str {
-        let is_thrown = |part: &QuotedSpan| {
-            let before = self.line.text[..part.open.at].trim_end();
-            let word = before.rsplit(|c: char| !c.is_ascii_alphanumeric()).next();
-            word.is_some_and(|word| word.eq_ignore_ascii_case("throw"))
-        };
-        if problem.parts.iter().all(is_thrown) {
-            THROWN
-        } else {
-            other
-        }
     }
 
     /// Escapes the quotes of a problem, if that corrects it.

@@ -1,0 +1,310 @@
+//! Findings as the owner of the file reads them: lines that are right, and texts that name what differs.
+
+use super::twins::check_twins;
+use super::*;
+
+const SHELL: &str = "SHELL [\"powershell\", \"-Command\", \"$ErrorActionPreference = 'Stop';\"]\n";
+
+/// Messages of a rule about instructions below a base, or a file.
+fn messages(rule: &str, text: &str) -> Vec<String> {
+    let source = if text.contains("FROM ") {
+        text.to_owned()
+    } else {
+        format!("{PINNED}{text}\n")
+    };
+    let findings = lint(&source, &LintOptions::default());
+    let of_rule = findings.into_iter().filter(|it| it.rule.name == rule);
+    of_rule.map(|it| it.message).collect()
+}
+
+/// Each text has one finding of the rule, with this part.
+fn say(rule: &str, cases: &[(&str, &str)]) {
+    for (text, part) in cases {
+        let found = messages(rule, text);
+        let [message] = found.as_slice() else {
+            panic!("expected one finding of {rule}: {text}: {found:#?}");
+        };
+        assert!(message.contains(part), "{text}: {message}, without {part}");
+    }
+}
+
+/// No text has a finding of the rule.
+fn silent(rule: &str, texts: &[&str]) {
+    for text in texts {
+        assert_eq!(messages(rule, text), Vec::<String>::new(), "{text}");
+    }
+}
+
+#[test]
+fn a_string_with_a_programs_name_is_no_call() {
+    let base = format!("{PINNED}{SHELL}");
+    let wrong = "RUN cmake --build . ; Write-Host done";
+    let rights = [
+        "$ninjaDir = 'C:\\ninja'; Write-Host done",
+        "$tool = 'cmake'; Write-Host done",
+        "$env:GIT = 'git'; Write-Host done",
+        "$a = @('git', 'go'); Write-Host done",
+        "'git'; Write-Host done",
+    ];
+    let rights = rights.map(|line| format!("RUN {line}"));
+    let twins: Vec<(&str, &str)> = rights.iter().map(|right| (wrong, right.as_str())).collect();
+    check_twins(&base, "lost-exit-code", &twins);
+    for call in [
+        "& 'cmake' --build . ; Write-Host done",
+        "$out = git clone x; Write-Host done",
+    ] {
+        let text = format!("{base}RUN {call}");
+        say("lost-exit-code", &[(&text, "the build continues if")]);
+    }
+}
+
+#[test]
+fn parentheses_do_not_end_a_request_of_a_nested_powershell() {
+    let line = |rest: &str| format!("{SHELL}RUN powershell -Command Invoke-WebRequest {rest}");
+    let expression = "$('https://x.example/{0}.jar' -f $env:V)";
+    silent(
+        "basic-parsing",
+        &[
+            &line(&format!("{expression} -OutFile 'x.jar' -UseBasicParsing ;")),
+            &line("('https://x.example/' + $env:V) -UseBasicParsing"),
+        ],
+    );
+    let open = line("https://x.example/a.jar");
+    say("basic-parsing", &[(&open, "without -UseBasicParsing")]);
+}
+
+#[test]
+fn a_nested_command_with_expressions_is_the_same_without_quotes() {
+    let line = |script: &str| format!("{SHELL}RUN powershell -Command \"{script}\"");
+    let rule = "quotes-under-powershell";
+    silent(
+        rule,
+        &[
+            &line("Invoke-WebRequest $('u' -f 3) -UseBasicParsing"),
+            &line("Copy-Item $(Get-Item a) -Destination 'C:/b'"),
+            // A program fills it in.
+            &format!("{SHELL}RUN $u = '{{{{ .a[\"b c\"].d }}}}'; dir $u"),
+        ],
+    );
+    for differs in [
+        "Copy-Item $(Get-Item a).zip -Destination 'C:/b c'",
+        "Copy-Item $(Get-Item a); $x = 1; Remove-Item $x",
+        "Get-Item $(Get-Item a) | Remove-Item -Path:$x",
+    ] {
+        assert!(!messages(rule, &line(differs)).is_empty(), "{differs}");
+    }
+}
+
+#[test]
+fn a_response_file_may_keep_an_installer_quiet() {
+    check_twins(
+        PINNED,
+        "prompt",
+        &[(
+            "RUN C:\\vs_enterprise.exe --add X",
+            "RUN C:\\vs_enterprise.exe --in customInstall.json",
+        )],
+    );
+}
+
+#[test]
+fn the_first_name_of_20h2_gets_no_updates() {
+    for image in ["windows/servercore:2009", "windows:2009-KB4579311"] {
+        let from = format!("FROM mcr.microsoft.com/{image}");
+        say("dead-base", &[(&from, "20H2")]);
+        silent("unknown-tag", &[&from]);
+    }
+    silent(
+        "dead-base",
+        &["FROM team/shop:2009", "FROM mirror/windows/servercore:2010"],
+    );
+    say(
+        "unknown-tag",
+        &[(
+            "FROM mcr.microsoft.com/windows/servercore:2010",
+            "no tag 2010",
+        )],
+    );
+}
+
+#[test]
+fn a_line_may_return_to_its_folder() {
+    let rule = "lost-with-line";
+    check_twins(
+        PINNED,
+        rule,
+        &[
+            ("RUN dir && cd app", "RUN cd app && dir && cd .."),
+            ("RUN dir && cd ..", "RUN cd /d app\\src && dir && cd ..\\.."),
+        ],
+    );
+    let restored = format!("{SHELL}RUN cd $pshome; ni a.txt; cd -;");
+    silent(rule, &[&restored]);
+}
+
+#[test]
+fn a_path_at_the_end_of_a_line_is_lost() {
+    check_twins(
+        PINNED,
+        "lost-with-line",
+        &[
+            (
+                "RUN md C:\\a && SET \"PATH=%PATH%;C:\\a\"",
+                "RUN msiexec /i a.msi /qn && SET \"PATH=%PATH%;C:\\a\"",
+            ),
+            (
+                "RUN md C:\\a && set PATH=C:\\a",
+                "ENV PATH=\"C:/a\"\nRUN md C:\\a && set PATH=C:\\a",
+            ),
+            (
+                "RUN md C:\\a && set PATH=C:\\a",
+                "RUN set PATH=C:\\a && md C:\\a",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn a_cmdlet_in_lower_case_is_no_program() {
+    check_twins(
+        PINNED,
+        "exec-form-program",
+        &[
+            (
+                "CMD [\"write-host\", \"a\"]",
+                "CMD [\"powershell\", \"write-host\", \"a\"]",
+            ),
+            (
+                "CMD [\"start-service\", \"a\"]",
+                "CMD [\"start-server\", \"a\"]",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn an_assignment_on_a_line_of_its_own_begins_a_statement() {
+    let base = format!("{PINNED}{SHELL}");
+    check_twins(
+        &base,
+        "joined-commands",
+        &[
+            (
+                "RUN ./get.ps1 -Channel 5.0 \\\n  $newPath = 'C:/a'; \\\n  dir",
+                "RUN ./get.ps1 -Channel 5.0 ; \\\n  $newPath = 'C:/a'; \\\n  dir",
+            ),
+            (
+                "RUN $a = 1 \\\n  $env:B += 'x'",
+                "RUN if ($a) { dir } \\\n  $env:B += 'x'",
+            ),
+            ("RUN tool.exe a \\\n  $b=1", "RUN tool.exe a \\\n  $b ==1"),
+            (
+                "RUN $a = 'x' \\\n  $b = 1",
+                "RUN powershell -NoProfile \\\n  $b = 1",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn echo_prints_a_variable_of_powershell_as_it_is_written() {
+    check_twins(
+        PINNED,
+        "foreign-variable",
+        &[
+            ("RUN echo $Env:PATH", "RUN echo %PATH%"),
+            ("RUN echo $Env:PATH", "RUN echo $Env:PATH > a.ps1"),
+        ],
+    );
+}
+
+#[test]
+fn a_finding_shows_what_the_file_has() {
+    say(
+        "eaten-backslash",
+        &[(
+            "WORKDIR C:\\app\\bin",
+            "\"C:\\app\\bin\" becomes \"C:appbin\"",
+        )],
+    );
+    say(
+        "args-escaped",
+        &[(
+            "CMD [\"C:\\\\my app\\\\a.exe\"]",
+            "gets \"C:\\my app\\a.exe\" without quotes",
+        )],
+    );
+    let long = format!("LABEL a = \"{}\"", "x".repeat(500));
+    let shown = format!("to \"= {}…\"; remove", "x".repeat(38));
+    say(
+        "spaced-equals",
+        &[(&long, &shown), ("ENV A = \"it's\"", "to \"= it's\"")],
+    );
+}
+
+#[test]
+fn a_finding_says_what_happens() {
+    say(
+        "foreign-variable",
+        &[(
+            &format!("{SHELL}ARG V=1\nRUN C:\\a.exe $V"),
+            "$V is a variable of PowerShell, which nothing sets",
+        )],
+    );
+    let health = |code: &str| {
+        format!(
+            "HEALTHCHECK CMD powershell -command try {{ iwr x -useb; return 0; }} catch {{ {code} }}"
+        )
+    };
+    say(
+        "healthcheck-never-fails",
+        &[
+            (&health("return 1"), "return sets no exit code"),
+            (&health("write-host a"), "add exit 1"),
+        ],
+    );
+    say(
+        "lost-exit-code",
+        &[
+            (
+                "RUN a.exe & exit /b %ERRORLEVEL%",
+                "exits with 0 also after a failure",
+            ),
+            (
+                "RUN a.exe & if %ERRORLEVEL% NEQ 0 exit 1",
+                "compares 0 whatever",
+            ),
+            (
+                "RUN a.exe || if \"%ERRORLEVEL%\"==\"3010\" exit 0",
+                "is never true",
+            ),
+        ],
+    );
+    say(
+        "quotes-under-powershell",
+        &[
+            (
+                &format!("{SHELL}RUN Add-Content a.bat 'if \"%1\" == \"b c\" ('"),
+                "the text in single quotes loses them",
+            ),
+            (
+                &format!("{SHELL}RUN nssm install \"a b\""),
+                "runs the script without them",
+            ),
+        ],
+    );
+    say(
+        "powershell-chain",
+        &[(
+            &format!("{SHELL}ENTRYPOINT C:/a.bat &&"),
+            "the script fails: omit it",
+        )],
+    );
+    say(
+        "floating-base",
+        &[
+            ("FROM base\nSHELL [\"cmd\", \"/C\"]", "built or pulled last"),
+            ("FROM team/base\nSHELL [\"cmd\", \"/C\"]", "pushed last"),
+        ],
+    );
+}
