@@ -100,15 +100,6 @@ fn a_whole_command_line_is_no_program() {
 }
 
 #[test]
-fn a_thrown_text_without_its_quotes_is_a_command() {
-    let rule = "quotes-under-powershell";
-    let found = messages(SHELL, "RUN if ($a) { throw \".NET 4 is missing\" }", rule);
-    assert!(found[0].1.contains("after throw as a command"), "{found:?}");
-    let found = messages(SHELL, "RUN Write-Host \"a (b\"; throw \"a b\"", rule);
-    assert!(found[0].1.contains("breaks the script"), "{found:?}");
-}
-
-#[test]
 fn arguments_of_an_entrypoint_in_shell_form_start_nothing() {
     let rule = "shell-form-entrypoint";
     let found = messages(PINNED, "ENTRYPOINT C:\\run.cmd\nCMD [\"-a\"]", rule);
