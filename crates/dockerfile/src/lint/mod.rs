@@ -18,6 +18,7 @@ mod escapes;
 mod evaluation;
 mod exec_form;
 mod exit_codes;
+mod features;
 mod fixes;
 mod healthcheck;
 mod ignore;
