@@ -4,6 +4,7 @@
 //! no file but packages of [`LintOptions::file`]. A correction replaces whole lines, has no findings itself and, for the quote rules,
 //! passes the intended arguments to the program (both are tested).
 
+mod absent;
 mod alternative;
 mod args_escaped;
 mod base;
