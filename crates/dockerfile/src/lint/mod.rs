@@ -4,6 +4,7 @@
 //! no file but packages of [`LintOptions::file`]. A correction replaces whole lines, has no findings itself and, for the quote rules,
 //! passes the intended arguments to the program (both are tested).
 
+mod absent;
 mod alternative;
 mod args_escaped;
 mod base;
@@ -19,6 +20,7 @@ mod escapes;
 mod evaluation;
 mod exec_form;
 mod exit_codes;
+mod features;
 mod fixes;
 mod healthcheck;
 mod ignore;

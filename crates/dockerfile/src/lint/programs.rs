@@ -1,10 +1,11 @@
 //! Programs that a published base image does not have, or not on its PATH.
 
 use super::entrypoint::has_extension;
-use super::reference::Reference;
+use super::reference::{Platform, Reference};
+use super::shell::BaseShell;
 use super::stage::{LintStep, Stage, StageBaseRef};
-use super::words::{LintCommand, program_name};
-use super::{Findings, Severity};
+use super::words::{Grammar, LintCommand, Word, program_name};
+use super::{Findings, LintFile, Severity, absent};
 
 const RULE: &str = "missing-program";
 
@@ -15,7 +16,15 @@ const IIS: [&str; 3] = [
     "mcr.microsoft.com/dotnet/framework/wcf",
 ];
 
-pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
+    let stages = linted.stages.iter();
+    for stage in stages.filter(|stage| stage.platform == Platform::Windows) {
+        check_stage(stage, findings);
+        absent::check(linted, stage, findings);
+    }
+}
+
+fn check_stage(stage: &Stage<'_>, findings: &mut Findings<'_>) {
     let StageBaseRef::Image(reference) = &stage.base else {
         return;
     };
@@ -35,8 +44,6 @@ pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
     }
     if reference.is_windows_base() {
         check_dotnet(stage, reference, findings);
-    }
-    if reference.is_windows_base() {
         check_fresh_path(stage, findings);
     }
     check_appcmd(stage, reference, findings);
@@ -48,8 +55,9 @@ pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// Packages whose installers add to the PATH, and their programs.
-const ON_NEW_PATH: [(&[&str], &[&str]); 4] = [
+/// Packages of Chocolatey whose installers add to the PATH and that have no shims, and their programs;
+/// a `#` at the end stands for a version.
+const ON_NEW_PATH: [(&[&str], &[&str]); 12] = [
     (&["git", "git.install"], &["git"]),
     (
         &["nodejs", "nodejs-lts", "nodejs.install"],
@@ -57,62 +65,164 @@ const ON_NEW_PATH: [(&[&str], &[&str]); 4] = [
     ),
     (&["golang"], &["go"]),
     (&["ruby"], &["ruby", "gem"]),
+    (&["python", "python3#"], &["python", "pip"]),
+    (
+        &["openjdk#", "microsoft-openjdk#", "temurin#"],
+        &["java", "javac"],
+    ),
+    (&["dotnet-sdk", "dotnetcore-sdk"], &["dotnet"]),
+    (&["powershell-core"], &["pwsh"]),
+    (&["awscli"], &["aws"]),
+    (&["azure-cli"], &["az"]),
+    (&["strawberryperl"], &["perl"]),
+    (&["yarn"], &["yarn"]),
 ];
+
+/// True for the name of a package, with any version where a `#` stands for one.
+fn is_package(word: &Word, name: &str) -> bool {
+    match name.strip_suffix('#') {
+        None => word.eq_ignore_case(name),
+        Some(name) => {
+            let start = word.value.get(..name.len());
+            start.is_some_and(|start| start.eq_ignore_ascii_case(name))
+                && word.value[name.len()..].bytes().all(|b| b.is_ascii_digit())
+        }
+    }
+}
+
+/// Programs that a command installs into a new folder of the PATH.
+fn brought(command: &LintCommand) -> impl Iterator<Item = &'static [&'static str]> {
+    let is_install = command
+        .words
+        .get(1)
+        .is_some_and(|word| word.eq_ignore_case("install"));
+    let packages: &[Word] = match command.program() {
+        "choco" | "choco.bat" if is_install => &command.words[2..],
+        "cinst" => &command.words[1..],
+        _ => &[],
+    };
+    // Python was below its package until 3.5, and had shims.
+    let is_old = packages.iter().any(|word| {
+        let old = ["2.7", "3.4", "3.5", "python34", "python35"];
+        old.iter().any(|part| word.value.contains(part))
+    });
+    let packages: &[Word] = if is_old { &[] } else { packages };
+    let of_packages = ON_NEW_PATH.iter().filter(|(names, _)| {
+        let mut words = packages.iter();
+        words.any(|word| names.iter().any(|name| is_package(word, name)))
+    });
+    of_packages
+        .map(|(_, programs)| *programs)
+        .chain(of_installer(command))
+}
+
+/// Programs of an installer that the command starts.
+fn of_installer(command: &LintCommand) -> Option<&'static [&'static str]> {
+    let has = |is_meant: &dyn Fn(&str) -> bool| {
+        let mut words = command.words.iter();
+        words.any(|word| is_meant(&word.value.to_ascii_lowercase()))
+    };
+    let is_of_node = |word: &str| {
+        let name = word.rsplit(['\\', '/']).next().unwrap_or_default();
+        name.starts_with("node") && name.contains(".msi")
+    };
+    if has(&|word| word.contains("prependpath=1")) {
+        return Some(&["python", "pip"]);
+    }
+    let is_installed = has(&|word| program_name(word) == "msiexec") && has(&is_of_node);
+    is_installed.then_some(&["node", "npm", "npx"])
+}
 
 /// Reports a program in the `RUN` that installs it: the shell has the PATH from before.
 fn check_fresh_path(stage: &Stage<'_>, findings: &mut Findings<'_>) {
     for (index, step) in stage.steps.iter().enumerate() {
-        let text = step.lower_text();
-        let is_renewed = [
-            "refreshenv",
-            "sessionenvironment",
-            "path=",
-            "path =",
-            "path +=",
-        ]
-        .iter()
-        .any(|part| text.contains(part));
-        if !step.is("RUN") || !text.contains("choco") || is_renewed {
+        if !step.is("RUN") {
             continue;
         }
-        let mut installed: Vec<&(&[&str], &[&str])> = Vec::new();
-        for command in step.commands() {
-            let is_install = command
-                .words
-                .get(1)
-                .is_some_and(|word| word.eq_ignore_case("install"));
-            if matches!(command.program(), "choco" | "choco.bat") && is_install {
-                let packages = &command.words[2..];
-                let has = |name: &&str| packages.iter().any(|word| word.eq_ignore_case(name));
-                let brought = ON_NEW_PATH.iter();
-                installed.extend(brought.filter(|(names, _)| names.iter().any(has)));
-                continue;
-            }
-            let program = command.program();
-            let mut brought = installed.iter();
-            let Some((names, _)) = brought.find(|(_, programs)| programs.contains(&program)) else {
-                continue;
-            };
+        let text = step.lower_text();
+        let installs = ["choco", "cinst", "prependpath=1", "msiexec"];
+        if !installs.iter().any(|part| text.contains(part)) || renews_path(text) {
+            continue;
+        }
+        let may_be_there = |names: &[&str]| {
             let mut earlier = stage.steps[..index].iter();
-            let may_be_there = earlier.any(|it| {
+            earlier.any(|it| {
                 let text = it.lower_full_text();
-                names
-                    .iter()
-                    .chain([&program])
-                    .any(|name| text.contains(name))
-            });
-            if may_be_there || !is_plain(command) {
-                continue;
-            }
-            let message = format!(
-                "{program} is not found yet: the PATH that its installer sets counts from the next RUN on; \
-                 move this command there"
-            );
+                names.iter().any(|name| text.contains(name))
+            })
+        };
+        let lost = fresh_program(step, &may_be_there).or_else(|| fresh_choco(step, &may_be_there));
+        if let Some((command, message)) = lost {
             let at = (step.instruction, command.words[0].range.start);
             findings.add_at(RULE, Severity::Error, at, message);
             return;
         }
     }
+}
+
+/// True for a text, in lower case, that may change the PATH of its process.
+fn renews_path(text: &str) -> bool {
+    let of_process = |(at, _): (usize, &str)| !text[..at].ends_with("prepend");
+    [
+        "refreshenv",
+        "sessionenvironment",
+        "path =",
+        "path +=",
+        "path+=",
+    ]
+    .iter()
+    .any(|part| text.contains(part))
+        || text.match_indices("path=").any(of_process)
+}
+
+/// A program that only this `RUN` installs.
+fn fresh_program<'a>(
+    step: &'a LintStep<'_>,
+    may_be_there: &dyn Fn(&[&str]) -> bool,
+) -> Option<(&'a LintCommand, String)> {
+    let mut installed: Vec<&'static [&'static str]> = Vec::new();
+    for command in step.commands() {
+        let count = installed.len();
+        installed.extend(brought(command));
+        let program = command.program();
+        if installed.len() > count || !is_plain(command) {
+            continue;
+        }
+        let mut all = installed.iter();
+        let Some(programs) = all.find(|programs| programs.contains(&program)) else {
+            continue;
+        };
+        if may_be_there(&[program]) || may_be_there(&programs[..1]) {
+            continue;
+        }
+        let message = format!(
+            "{program} is not found yet: the PATH that its installer sets counts from the next RUN on; \
+             move this command there"
+        );
+        return Some((command, message));
+    }
+    None
+}
+
+/// `choco` of cmd in the `RUN` whose PowerShell installs it: that sets the PATH of its own process.
+fn fresh_choco<'a>(
+    step: &'a LintStep<'_>,
+    may_be_there: &dyn Fn(&[&str]) -> bool,
+) -> Option<(&'a LintCommand, String)> {
+    let text = step.lower_full_text();
+    let installer = text.find("chocolatey.org/install.ps1")?;
+    if step.shell != BaseShell::Cmd || text.contains("||") || may_be_there(&["choco"]) {
+        return None;
+    }
+    let command = step.commands().iter().find(|it| {
+        it.grammar == Grammar::Cmd
+            && it.program() == "choco"
+            && is_plain(it)
+            && it.words[0].range.start > installer
+    })?;
+    let message = "choco is not found yet: its installer sets the PATH of the next RUN, and of its own \
+        PowerShell; move this command there";
+    Some((command, message.to_owned()))
 }
 
 const SERVER_2016: u32 = 14393;

@@ -199,6 +199,16 @@ impl Reference {
         }
     }
 
+    /// Returns true for a distribution of Linux, and for a tag that names one.
+    pub(super) fn is_only_for_linux(&self) -> bool {
+        let tag = self.tag.as_deref().unwrap_or_default();
+        let is_of_linux = |word: &str| OF_LINUX.iter().any(|name| word.starts_with(name));
+        let distributions = ["alpine", "centos", "debian", "fedora", "ubuntu"];
+        self.platform() == Platform::Linux
+            && (distributions.contains(&self.repository.as_str())
+                || tag.split('-').any(is_of_linux))
+    }
+
     /// Returns true for Nano Server and published images on it.
     pub(super) fn is_nano_server(&self) -> bool {
         // Nano Server 2016 had PowerShell and more.
@@ -206,8 +216,9 @@ impl Reference {
         if is_or_ends_with(&self.repository, "windows/nanoserver") {
             return self.build().is_some_and(is_new);
         }
-        let is_published =
-            self.repository.starts_with("mcr.microsoft.com/") || self.is_updated_monthly();
+        let is_published = self.repository.starts_with("mcr.microsoft.com/")
+            || self.repository == "microsoft/dotnet"
+            || self.is_updated_monthly();
         let is_tagged = self
             .tag
             .as_deref()

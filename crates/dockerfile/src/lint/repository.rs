@@ -4,7 +4,8 @@ use wincimg_common::diagnose::closest_match;
 use wincimg_windows::release;
 
 use super::reference::{Platform, Reference, SERVER_2022};
-use super::stage::StageBaseRef;
+use super::shell::BaseShell;
+use super::stage::{LintStep, Stage, StageBaseRef};
 use super::{Edit, Findings, LintFile, Severity, stage_names};
 
 /// Repositories of Microsoft under `windows/`.
@@ -20,6 +21,13 @@ const OF_WINDOWS: [&str; 7] = [
 
 /// Repositories under `dotnet/framework/`.
 const OF_FRAMEWORK: [&str; 5] = ["aspnet", "runtime", "sdk", "wcf", "samples"];
+
+/// Repositories of .NET.
+const OF_DOTNET: [&str; 3] = [
+    "mcr.microsoft.com/dotnet/aspnet",
+    "mcr.microsoft.com/dotnet/runtime",
+    "mcr.microsoft.com/dotnet/sdk",
+];
 
 /// Mistaken repositories of Docker Hub, and the intended ones.
 const MEANT: [(&str, &str); 9] = [
@@ -88,16 +96,37 @@ pub(super) fn check_images(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
             );
             continue;
         }
+        let line = stage.from.lines().0;
+        // An argument may mean an image of the machine.
+        let is_literal = !stage.from.text().contains('$');
+        if let Some(message) = windows_of_node(reference).filter(|_| is_literal) {
+            findings.add("unknown-tag", Severity::Warning, line, message);
+            continue;
+        }
         if let Some(message) = check_tag(reference) {
-            let is_default = stage.from.text().contains('$');
-            let severity = if is_default {
-                Severity::Warning
-            } else {
+            let severity = if is_literal {
                 Severity::Error
+            } else {
+                Severity::Warning
             };
-            findings.add("unknown-tag", severity, stage.from.lines().0, message);
+            findings.add("unknown-tag", severity, line, message);
         }
     }
+}
+
+/// Message about the official image of Node.js, which is only for Linux, with a tag of Windows.
+fn windows_of_node(reference: &Reference) -> Option<String> {
+    let repository = reference.repository.as_str();
+    let name = repository.strip_prefix("docker.io/").unwrap_or(repository);
+    let tag = reference.tag.as_deref()?;
+    let is_node = matches!(name, "node" | "library/node");
+    let is_on_windows = tag.contains("windowsservercore") || tag.contains("nanoserver");
+    (is_node && is_on_windows).then(|| {
+        format!(
+            "Docker Hub has no {repository}:{tag}, as this image is only for Linux: install Node.js on a \
+             base of Windows"
+        )
+    })
 }
 
 /// The repository that was meant, and a message.
@@ -213,6 +242,13 @@ fn check_form(repository: &str, tag: &str, build: Option<u32>) -> Option<String>
     let first = words.next().unwrap_or_default();
     let is_iis = repository.ends_with("windows/servercore/iis");
     let is_year = |word: &str| matches!(word, "2016" | "2019" | "2022" | "2025");
+    // Since .NET 5 each tag has the release of Windows.
+    let is_bare = tag.ends_with("nanoserver") || tag.ends_with("windowsservercore");
+    if is_bare && OF_DOTNET.contains(&repository) {
+        return Some(format!(
+            "{repository} has no tag {tag}: add the release of Windows, as in {tag}-ltsc2022"
+        ));
+    }
     let mut pairs = tag.split('-').zip(words);
     let is_short = is_dotnet
         && pairs.any(|(base, year)| {
@@ -325,11 +361,60 @@ fn check_builders(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
             }
         }
     }
+    check_linux_stage(linted, findings);
+}
+
+/// Reports a stage with an image of Linux above one that runs commands on Windows: Docker on Windows
+/// builds it too.
+fn check_linux_stage(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
+    let runs_on = |stage: &Stage<'_>, is_meant: fn(&Reference) -> bool| {
+        matches!(&stage.base, StageBaseRef::Image(reference) if is_meant(reference))
+            && stage.from.flag("platform").is_none()
+            && stage.steps.iter().any(|step| step.is("RUN"))
+    };
+    let mut stages = linted.stages.iter();
+    let Some(linux) = stages.find(|it| runs_on(it, Reference::is_only_for_linux)) else {
+        return;
+    };
+    let is_windows = |it: &Reference| it.platform() == Platform::Windows;
+    if let Some(windows) = stages.find(|it| runs_on(it, is_windows)) {
+        let message = format!(
+            "{} has no image for Windows, which the RUN of the stage on line {} requires: use a Dockerfile \
+             each",
+            linux.image,
+            windows.from.lines().0 + 1
+        );
+        let line = linux.from.lines().0;
+        findings.add("platform-mismatch", Severity::Warning, line, message);
+    }
+}
+
+/// Reports an image that is only for Linux below a shell of Windows.
+fn check_sql_server(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
+    for stage in &linted.stages {
+        let StageBaseRef::Image(reference) = &stage.base else {
+            continue;
+        };
+        let is_of_windows = |step: &LintStep<'_>| {
+            step.is("SHELL")
+                && matches!(step.shell, BaseShell::Cmd | BaseShell::PowerShell)
+                && !step.is_core
+        };
+        if reference.repository == "mcr.microsoft.com/mssql/server"
+            && stage.steps.iter().any(is_of_windows)
+        {
+            let message = "mcr.microsoft.com/mssql/server has images for Linux only: install SQL Server \
+                on mcr.microsoft.com/windows/servercore";
+            let line = stage.from.lines().0;
+            findings.add("platform-mismatch", Severity::Error, line, message);
+        }
+    }
 }
 
 /// Reports a platform that the base is not for.
 pub(super) fn check_platform(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
     check_builders(linted, findings);
+    check_sql_server(linted, findings);
     for stage in &linted.stages {
         let Some(platform) = stage.from.flag("platform") else {
             continue;

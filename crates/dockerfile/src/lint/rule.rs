@@ -554,7 +554,7 @@ pub static RULES: [Rule; 73] = [
         "missing-program",
         Severity::Error,
         Fix::None,
-        Check::Stage(programs::check),
+        Check::File(programs::check),
         "The base image does not have the program, or not on its PATH",
     ),
     rule(

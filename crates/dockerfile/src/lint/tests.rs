@@ -1,3 +1,4 @@
+mod absent;
 mod advice;
 mod base;
 mod corpus;

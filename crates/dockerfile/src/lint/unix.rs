@@ -141,6 +141,29 @@ const PORTS: [&str; 13] = [
     "linux",
 ];
 
+/// Parts of a text that installs Git: by default with only `git` on the PATH.
+const GIT_INSTALLERS: [&str; 4] = [
+    "choco install",
+    "choco.exe install",
+    "-64-bit.exe",
+    "-32-bit.exe",
+];
+
+/// Parts of a text that says that Git's programs of Linux are on the PATH too.
+const WITH_UNIX_TOOLS: [&str; 11] = [
+    r"usr\bin",
+    r"usr\\bin",
+    "usr/bin",
+    r"git\bin",
+    r"git\\bin",
+    "git/bin",
+    "unixtools",
+    "cmdtools",
+    "loadinf",
+    "mingit",
+    "portable",
+];
+
 /// Contents of a stage so far.
 #[derive(Default)]
 struct Installed {
@@ -148,11 +171,19 @@ struct Installed {
     is_open: bool,
     /// Programs of Linux for Windows.
     has_ports: bool,
+    /// True if Git's installer put only `git` on the PATH.
+    has_plain_git: bool,
     /// Text of the instructions that install something.
     installs: String,
 }
 
 impl Installed {
+    /// Programs of Git that a text, in lower case, adds to the PATH.
+    fn add_tools_of_git(&mut self, text: &str) {
+        let has_tools = || WITH_UNIX_TOOLS.iter().any(|part| text.contains(part));
+        self.has_ports = self.has_ports || self.has_plain_git && has_tools();
+    }
+
     /// `text` is in lower case.
     fn add(&mut self, text: &str) {
         // An address of GitHub is not Git.
@@ -160,8 +191,13 @@ impl Installed {
             let mut words = text.split(|c: char| !c.is_ascii_alphanumeric());
             words.any(|word| matches!(word, "git" | "mingit"))
         };
-        let has_port = || PORTS.iter().any(|part| text.contains(part));
-        self.has_ports = self.has_ports || has_git() || has_port();
+        let has_port = |ports: &[&str]| ports.iter().any(|part| text.contains(part));
+        if !self.has_ports && has_git() {
+            self.has_plain_git |= has_port(&GIT_INSTALLERS);
+            self.has_ports = !self.has_plain_git;
+        }
+        self.has_ports = self.has_ports || has_port(&PORTS);
+        self.add_tools_of_git(text);
         if text.contains("install") {
             self.installs.push_str(text);
         }
@@ -190,6 +226,7 @@ pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
         if step.shell == BaseShell::Other || step.shell == BaseShell::Unknown && is_posix {
             continue;
         }
+        installed.add_tools_of_git(step.lower_full_text());
         for command in step.commands() {
             let position = command.words.first().map_or(0, |word| word.range.start);
             let line = step.line_at(position);

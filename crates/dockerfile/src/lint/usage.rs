@@ -7,7 +7,7 @@ use super::shell::BaseShell;
 use super::stage::{LintStep, Stage};
 use super::statements::PowerShellStatement;
 use super::words::{Grammar, LintCommand, NextOperator, Word, program_name};
-use super::{Findings, LintFinding, Severity};
+use super::{Findings, LintFinding, Severity, features};
 
 const RULE: &str = "failing-run";
 
@@ -28,7 +28,15 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
         Some((command.words[0].range.start, severity, message))
     });
     let of_syntax = || syntax_error(step).map(|(at, message)| (at, Severity::Error, message));
-    if let Some((at, severity, message)) = of_command.or_else(of_syntax) {
+    let of_feature = || {
+        step.commands().iter().find_map(|command| {
+            let (severity, message) = features::problem(stage, step, command)?;
+            Some((command.words[0].range.start, severity, message))
+        })
+    };
+    let of_command = of_command.or_else(of_syntax);
+    let of_command = of_command.map(|(at, severity, message)| (at, severity, message.to_owned()));
+    if let Some((at, severity, message)) = of_command.or_else(of_feature) {
         let line = step.line_at(at);
         // The interpreter may have said so.
         let is_said = |found: &LintFinding| found.line == line + 1 && *found.rule == *RULE;

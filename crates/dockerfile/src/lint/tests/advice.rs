@@ -370,7 +370,9 @@ fn what_is_known_to_be_fine_is_no_warning() {
     silent(&[
         &format!("{stop}RUN New-Service -Name a -BinaryPathName C:/a.exe\nRUN Start-Service a"),
         &format!("{stop}RUN refreshenv; ridk install"),
-        &format!("{stop}RUN npm install --global pnpm; pnpm --version; Write-Host done"),
+        &format!(
+            "{stop}COPY c C:/c\nRUN npm install --global pnpm; pnpm --version; Write-Host done"
+        ),
         "RUN md a || cd b",
         "RUN powershell -Command \"$ProgressPreference = 'x'; Invoke-WebRequest 'get.x.example' \
          -OutFile install.ps1; .\\install.ps1 -RunAsAdmin\"",
@@ -394,11 +396,11 @@ fn what_fails_unseen_is_named() {
             &["failing-run", "if without a command"],
         ),
         (
-            &format!("{stop}RUN choco install -y a; choco install -y b; mkdir C:/c"),
+            &format!("{stop}COPY c C:/c\nRUN choco install -y a; choco install -y b; mkdir C:/c"),
             &["lost-exit-code", "choco"],
         ),
         (
-            &format!("{stop}RUN pnpm setup; pnpm --version; Write-Host done"),
+            &format!("{stop}COPY c C:/c\nRUN pnpm setup; pnpm --version; Write-Host done"),
             &["lost-exit-code", "pnpm"],
         ),
         (
@@ -501,7 +503,7 @@ fn a_repository_without_a_latest_tag_is_named_with_a_release() {
 fn what_works_is_not_reported() {
     silent(&[
         "RUN start /wait c:\\\\home\\\\dump\\\\redist.exe /Q /T:c:\\\\x",
-        "RUN choco install -y unzip --version 6.0 && unzip -v",
+        "COPY c C:/c\nRUN choco install -y unzip --version 6.0 && unzip -v",
         "RUN powershell busybox.exe --list ^|%{$nul = cmd /c mklink C:\\bin\\$_.exe busybox.exe}",
         "SHELL [\"powershell\"]\nRUN (New-Object System.Net.WebClient).DownloadFile('https://example.net/vc_redist.x64.exe','vc_redist.x64.exe');",
         "SHELL [\"powershell\", \"-Command\"]\nRUN Set-Content C:\\\\php\\\\composer.bat '@php \"%~dp0composer.phar\" %*'",

@@ -179,10 +179,13 @@ fn what_cmd_reads_is_not_what_the_line_says() {
                     "RUN for /f %i in ('dir (x)') do (echo %i)",
                 ),
                 (
-                    "RUN pip install --upgrade pip",
+                    "COPY c C:/c\nRUN pip install --upgrade pip",
                     "RUN python -m pip install --upgrade pip",
                 ),
-                ("RUN pip3 install -U pip wheel", "RUN pip install -U wheel"),
+                (
+                    "COPY c C:/c\nRUN pip3 install -U pip wheel",
+                    "RUN pip install -U wheel",
+                ),
             ],
         ),
         (

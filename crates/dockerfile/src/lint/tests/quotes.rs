@@ -37,8 +37,8 @@ fn quotes_that_powershell_needs_are_escaped() {
             r#"RUN setx /M TOOLS \"$env:PATH;C:\x\""#,
         ),
         (
-            r#"RUN mvn "-Dmaven.test.skip=true""#,
-            r#"RUN mvn \"-Dmaven.test.skip=true\""#,
+            r#"RUN mvnd "-Dmaven.test.skip=true""#,
+            r#"RUN mvnd \"-Dmaven.test.skip=true\""#,
         ),
         (r#"RUN Write-Host "a; b""#, r#"RUN Write-Host \"a; b\""#),
         (
@@ -73,7 +73,7 @@ fn quotes_that_make_no_difference_to_powershell_are_left_alone() {
         r#"RUN throw ('{0} must match "^\d+$"' -f $x)"#,
         r#"RUN & "C:\\'Program Files'\\x" /q"#,
         r#"RUN $x = """a b"""; $y = "\"c d\"""#,
-        r#"RUN choco install git --params "'/NoIcons /A'" -y"#,
+        "COPY c C:/c\nRUN choco install git --params \"'/NoIcons /A'\" -y",
         r#"RUN appcmd set app 'Default Web Site/' /enabledProtocols:"http,net.tcp""#,
         r#"RUN &$Env:windir\appcmd set app x /enabledProtocols:"http,net.tcp""#,
         r#"RUN cmd /c "echo a b"; powershell -Command "Get-Item x""#,

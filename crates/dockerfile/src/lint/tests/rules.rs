@@ -508,10 +508,13 @@ fn mistakes_in_other_words_are_found() {
     }
     for (base, line) in [
         (PINNED, "RUN mkdir C:\\a && \\\n    mkdir C:\\b"),
-        (PINNED, "RUN choco install -y git \\\n    if exist"),
+        (
+            PINNED,
+            "COPY c C:/c\nRUN choco install -y git \\\n    if exist",
+        ),
         (
             &powershell,
-            "RUN choco install -y \\\n    docker-cli \\\n    powershell-core \\\n    yq",
+            "COPY c C:/c\nRUN choco install -y \\\n    docker-cli \\\n    powershell-core \\\n    yq",
         ),
         (PINNED, "RUN powershell -Command mkdir a; \\\n    copy a b"),
         (PINNED, "RUN start /w msiexec /i C:\\git.msi /qn"),

@@ -159,8 +159,9 @@ fn cmd_removes_the_quotes_of_a_program() {
 
 #[test]
 fn a_new_path_counts_from_the_next_run() {
+    let base = format!("{PINNED}COPY choco C:/choco\n");
     check_twins(
-        PINNED,
+        &base,
         "missing-program",
         &[
             (

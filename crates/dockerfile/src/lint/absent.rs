@@ -1,0 +1,323 @@
+//! Programs that no base of Microsoft has, before anything in the file can have brought them.
+
+use std::iter;
+
+use super::entrypoint::has_extension;
+use super::reference::Reference;
+use super::shell::BaseShell;
+use super::stage::{LintStep, Stage, StageBaseRef};
+use super::words::{LintCommand, NextOperator, Word, script_of};
+use super::{Findings, LintFile, Severity};
+
+const RULE: &str = "missing-program";
+
+/// Images without tools for development, and whether they run .NET.
+const BASES: [(&str, bool); 10] = [
+    ("mcr.microsoft.com/windows/servercore", false),
+    ("mcr.microsoft.com/windows/nanoserver", false),
+    ("mcr.microsoft.com/windows/servercore/iis", false),
+    ("mcr.microsoft.com/dotnet/framework/aspnet", false),
+    ("mcr.microsoft.com/dotnet/framework/runtime", false),
+    ("mcr.microsoft.com/dotnet/framework/wcf", false),
+    ("mcr.microsoft.com/dotnet/aspnet", true),
+    ("mcr.microsoft.com/dotnet/runtime", true),
+    ("mcr.microsoft.com/dotnet/core/aspnet", true),
+    ("mcr.microsoft.com/dotnet/core/runtime", true),
+];
+
+/// Extensions of copied files that bring no program.
+const OF_DATA: [&str; 20] = [
+    "json", "sln", "csproj", "vbproj", "fsproj", "config", "props", "targets", "txt", "md", "xml",
+    "lock", "yml", "yaml", "toml", "ini", "cs", "css", "html", "js",
+];
+
+/// What the instructions so far may have brought.
+#[derive(Default)]
+struct Contents {
+    /// Programs.
+    has_programs: bool,
+    /// The SDK of .NET.
+    has_sdk: bool,
+}
+
+pub(super) fn check(linted: &LintFile<'_>, stage: &Stage<'_>, findings: &mut Findings<'_>) {
+    let below = |stage: &Stage<'_>| match stage.base {
+        StageBaseRef::Stage(index) => linted.stages.get(index),
+        _ => None,
+    };
+    let chain = || iter::successors(Some(stage), |stage| below(stage));
+    if let Some((reference, runs_dotnet)) = chain().last().and_then(|it| base_of(it)) {
+        let chain: Vec<&Stage<'_>> = chain().collect();
+        check_chain(&chain, reference, runs_dotnet, findings);
+    }
+}
+
+/// The base of a stage if its contents are known, and whether it runs .NET. A build may override an
+/// argument for its name.
+fn base_of<'a>(stage: &'a Stage<'_>) -> Option<(&'a Reference, bool)> {
+    let StageBaseRef::Image(reference) = &stage.base else {
+        return None;
+    };
+    let name = reference.repository.as_str();
+    let (_, runs_dotnet) = BASES.iter().find(|(base, _)| *base == name)?;
+    let written = stage.from.text().get(..name.len())?;
+    let is_of_windows = !runs_dotnet
+        || reference
+            .tag
+            .as_deref()
+            .is_some_and(|tag| tag.contains("nanoserver") || tag.contains("windowsservercore"));
+    (written.eq_ignore_ascii_case(name) && is_of_windows).then_some((reference, *runs_dotnet))
+}
+
+/// Reports the first program that is not there in the last of these stages; the others are below it.
+fn check_chain(
+    chain: &[&Stage<'_>],
+    reference: &Reference,
+    runs_dotnet: bool,
+    findings: &mut Findings<'_>,
+) {
+    let mut contents = Contents {
+        has_sdk: !runs_dotnet,
+        ..Contents::default()
+    };
+    for (depth, stage) in chain.iter().enumerate().rev() {
+        for step in &stage.steps {
+            if contents.has_programs && contents.has_sdk {
+                return;
+            }
+            if !step.is("RUN") {
+                contents.add(step);
+                continue;
+            }
+            if step.shell == BaseShell::Other || step.instruction.flags().next().is_some() {
+                return;
+            }
+            for command in step.commands() {
+                if let Some(lack) = contents.lack(command) {
+                    // The check of that stage reports it.
+                    if depth == 0 {
+                        report(step, command, (reference, lack), findings);
+                    }
+                    return;
+                }
+                if !is_harmless(command) {
+                    return;
+                }
+            }
+            if step.commands().is_empty() {
+                return;
+            }
+        }
+    }
+}
+
+/// What a command requires and an image does not have.
+#[derive(Clone, Copy)]
+enum Lack {
+    Program,
+    Sdk,
+}
+
+fn report(
+    step: &LintStep<'_>,
+    command: &LintCommand,
+    (reference, lack): (&Reference, Lack),
+    findings: &mut Findings<'_>,
+) {
+    let (repository, program) = (&reference.repository, command.program());
+    let instead = match (lack, program) {
+        (Lack::Sdk, _) => {
+            let message = format!(
+                "{repository} runs programs of .NET and has no SDK for dotnet {}: use \
+                 mcr.microsoft.com/dotnet/sdk",
+                command.words[1].value
+            );
+            let at = (step.instruction, command.words[0].range.start);
+            findings.add_at(RULE, Severity::Error, at, message);
+            return;
+        }
+        // Another rule says it.
+        (_, "choco" | "cinst") if repository.ends_with("nanoserver") => return,
+        (_, "msbuild" | "nuget") if !repository.ends_with("nanoserver") => {
+            "use mcr.microsoft.com/dotnet/framework/sdk, or install it"
+        }
+        _ => "install it before, or use an image that has it",
+    };
+    // `wincimg build` installs such a package from its feed.
+    let is_of_feed = program == "choco"
+        && command
+            .words
+            .iter()
+            .any(|word| word.value.starts_with("--version"));
+    let severity = if is_of_feed {
+        Severity::Warning
+    } else {
+        Severity::Error
+    };
+    let message = format!("{repository} has no {program}: {instead}");
+    let at = (step.instruction, command.words[0].range.start);
+    findings.add_at(RULE, severity, at, message);
+}
+
+impl Contents {
+    /// Adds an instruction other than `RUN`.
+    fn add(&mut self, step: &LintStep<'_>) {
+        let keyword = step.instruction.keyword.as_str();
+        if !matches!(keyword, "COPY" | "ADD" | "ENV" | "WORKDIR") {
+            return;
+        }
+        let text = step.lower_text();
+        // A folder of the PATH, and the current folder, may have the program.
+        let is_folder = match keyword {
+            "ENV" => text.contains("path"),
+            "WORKDIR" => text.contains("windows") || text.contains("program"),
+            _ => false,
+        };
+        let is_copy = matches!(keyword, "COPY" | "ADD");
+        self.has_programs |= is_folder || is_copy && !copies_data(step);
+        self.has_sdk |= is_folder || text.contains("dotnet") || text.contains("sdk");
+    }
+
+    /// What a command lacks, if it requires it.
+    fn lack(&self, command: &LintCommand) -> Option<Lack> {
+        let written = command.words.first()?.value.as_str();
+        // What follows `||` is for the case that it is not there.
+        if written.contains(['\\', '/', '%', '$']) || command.next == NextOperator::Or {
+            return None;
+        }
+        let program = command.program();
+        if !self.has_programs && is_tool(program) {
+            return Some(Lack::Program);
+        }
+        let second = command.words.get(1).map(|word| word.value.as_str());
+        let is_of_sdk = second.is_some_and(|it| {
+            matches!(
+                it,
+                "build"
+                    | "publish"
+                    | "restore"
+                    | "test"
+                    | "pack"
+                    | "run"
+                    | "new"
+                    | "tool"
+                    | "msbuild"
+            )
+        });
+        (!self.has_sdk && program == "dotnet" && is_of_sdk).then_some(Lack::Sdk)
+    }
+}
+
+/// Returns true for a program that only installers and copies bring.
+fn is_tool(program: &str) -> bool {
+    matches!(
+        program,
+        "choco"
+            | "cinst"
+            | "scoop"
+            | "git"
+            | "npm"
+            | "npx"
+            | "node"
+            | "yarn"
+            | "pnpm"
+            | "python"
+            | "pip"
+            | "pip3"
+            | "conda"
+            | "java"
+            | "javac"
+            | "mvn"
+            | "gradle"
+            | "go"
+            | "cargo"
+            | "rustc"
+            | "ruby"
+            | "gem"
+            | "bundle"
+            | "php"
+            | "composer"
+            | "cmake"
+            | "ninja"
+            | "msbuild"
+            | "nuget"
+            | "7z"
+            | "terraform"
+            | "kubectl"
+            | "helm"
+            | "aws"
+            | "az"
+    )
+}
+
+/// Returns true for a copy of files that are no programs.
+fn copies_data(step: &LintStep<'_>) -> bool {
+    let text = step.instruction.text();
+    if step.instruction.flags().next().is_some() || text.contains(['[', '$', '<']) {
+        return false;
+    }
+    let mut words = text.split_whitespace();
+    words.next_back().is_some()
+        && words.clone().next().is_some()
+        && words.all(|source| has_extension(source, &OF_DATA))
+}
+
+/// Returns true for a command that brings no program.
+fn is_harmless(command: &LintCommand) -> bool {
+    let program = command.program();
+    let words = &command.words[1..];
+    let is_script = |word: &Word| has_extension(&word.value, &["ps1", "bat", "cmd"]);
+    if command.files.iter().any(is_script) {
+        return false;
+    }
+    let has_path = || {
+        let is_path = |word: &Word| word.value.to_ascii_lowercase().contains("path");
+        words.iter().any(is_path)
+    };
+    match program {
+        "echo"
+        | "mkdir"
+        | "md"
+        | "cd"
+        | "chdir"
+        | "dir"
+        | "type"
+        | "rem"
+        | "ver"
+        | "del"
+        | "rd"
+        | "rmdir"
+        | "icacls"
+        | "whoami"
+        | "hostname"
+        | "ipconfig"
+        | "tzutil"
+        | "write-host"
+        | "write-output"
+        | "remove-item"
+        | "get-childitem"
+        | "set-executionpolicy"
+        | "install-windowsfeature"
+        | "add-windowsfeature"
+        | "enable-windowsoptionalfeature" => true,
+        "new-item" => !words
+            .iter()
+            .any(|word| word.value.to_ascii_lowercase().contains("link")),
+        "dism" => words
+            .iter()
+            .any(|word| word.eq_ignore_case("/enable-feature")),
+        "net" => words
+            .first()
+            .is_some_and(|word| word.eq_ignore_case("user")),
+        "set" | "setx" => !has_path(),
+        // Its script's commands come before it.
+        "powershell" | "pwsh" | "cmd" => {
+            let is_encoded = |word: &Word| {
+                let lower = word.value.to_ascii_lowercase();
+                lower == "-e" || lower == "-ec" || lower.starts_with("-en")
+            };
+            script_of(command).is_some() && !words.iter().any(|it| is_script(it) || is_encoded(it))
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,139 @@
+//! Features of Windows under the names of the other tool, or without what they require.
+
+use super::Severity;
+use super::stage::{LintStep, Stage, StageBaseRef};
+use super::words::LintCommand;
+
+/// Tool that enables features: Server Manager and DISM have names of their own.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum FeatureTool {
+    ServerManager,
+    Dism,
+}
+
+impl FeatureTool {
+    fn of(command: &LintCommand) -> Option<Self> {
+        match command.program() {
+            "install-windowsfeature" | "add-windowsfeature" => Some(Self::ServerManager),
+            "enable-windowsoptionalfeature" | "dism" => Some(Self::Dism),
+            _ => None,
+        }
+    }
+}
+
+/// Severity and message about a command that does not enable its feature.
+pub(super) fn problem(
+    stage: &Stage<'_>,
+    step: &LintStep<'_>,
+    command: &LintCommand,
+) -> Option<(Severity, String)> {
+    let tool = FeatureTool::of(command)?;
+    let is_dism = command.program() == "dism";
+    let has = |option: &str| {
+        let mut words = command.words.iter();
+        words.any(|word| word.value.to_ascii_lowercase().starts_with(option))
+    };
+    if is_dism && !has("/enable-feature") {
+        return None;
+    }
+    let words = command.words[1..].iter();
+    let names = words.flat_map(|word| names_in(&word.value));
+    let names: Vec<(&str, String)> = names
+        .map(|name| (name, name.to_ascii_lowercase()))
+        .collect();
+    if let Some((name, _)) = names.iter().find(|(_, name)| is_of_other(name, tool)) {
+        let message = match tool {
+            FeatureTool::ServerManager => format!(
+                "{name} is a name of DISM: write Enable-WindowsOptionalFeature -Online -All -FeatureName \
+                 {name}, or the name that Get-WindowsFeature lists"
+            ),
+            FeatureTool::Dism => format!(
+                "{name} is a name of Server Manager: write Install-WindowsFeature {name}, or the name of \
+                 DISM"
+            ),
+        };
+        return Some((Severity::Error, message));
+    }
+    let has_name = |known: &[&str]| names.iter().any(|(_, name)| known.contains(&name.as_str()));
+    if has_name(&OF_NET_3) && !has("-so") && !has("/source") && is_server_core(stage) {
+        let message = "Server Core's images lack the files of .NET Framework 3.5 (0x800f081f): use \
+            mcr.microsoft.com/dotnet/framework/runtime:3.5, or add -Source";
+        return Some((Severity::Warning, message.to_owned()));
+    }
+    let all = if is_dism { "/All" } else { "-All" };
+    let is_child = tool == FeatureTool::Dism && has_name(&["iis-aspnet45"]);
+    (is_child && !has(&all.to_ascii_lowercase()) && lacks_parents(stage, step)).then(|| {
+        let message =
+            format!("IIS-ASPNET45 requires IIS-NetFxExtensibility45 and others: add {all}");
+        (Severity::Error, message)
+    })
+}
+
+/// Names of .NET Framework 3.5.
+const OF_NET_3: [&str; 4] = [
+    "net-framework-core",
+    "net-framework-features",
+    "netfx3",
+    "netfx3serverfeatures",
+];
+
+/// Names of features in a word of a command.
+fn names_in(word: &str) -> impl Iterator<Item = &str> {
+    let list = match word.split_once(':') {
+        Some((option, list)) if option.starts_with(['/', '-']) => list,
+        _ => word,
+    };
+    list.split(',')
+        .map(|name| name.trim_matches(['"', '\'', '@', '(', ')', ' ']))
+        .filter(|name| !name.is_empty())
+}
+
+/// Returns true for a name, in lower case, that only the other tool knows.
+fn is_of_other(name: &str, tool: FeatureTool) -> bool {
+    match tool {
+        FeatureTool::ServerManager => name.starts_with("iis-") || name.starts_with("netfx"),
+        FeatureTool::Dism => {
+            name.starts_with("web-") && name != "web-application-proxy"
+                || name.starts_with("net-framework-")
+        }
+    }
+}
+
+/// Returns true for Microsoft's images of Server Core without .NET Framework 3.5.
+fn is_server_core(stage: &Stage<'_>) -> bool {
+    let StageBaseRef::Image(reference) = &stage.base else {
+        return false;
+    };
+    [
+        "mcr.microsoft.com/windows/servercore",
+        "mcr.microsoft.com/windows/servercore/iis",
+    ]
+    .contains(&reference.repository.as_str())
+        && reference.digest.is_none()
+}
+
+/// Returns true if nothing up to a step enables what ASP.NET requires.
+fn lacks_parents(stage: &Stage<'_>, step: &LintStep<'_>) -> bool {
+    let own = step.instruction.lines().0;
+    let until = stage
+        .steps
+        .iter()
+        .take_while(|it| it.instruction.lines().0 <= own);
+    let brings = [
+        "extensib",
+        "net-ext",
+        "asp-net",
+        "-asp",
+        "subfeature",
+        "-all",
+        "/all",
+        ".ps1",
+        ".xml",
+    ];
+    let mut before = until.filter(|it| it.is("RUN"));
+    is_server_core(stage)
+        && !before.any(|it| {
+            let text = it.lower_text().replace("iis-aspnet45", "");
+            brings.iter().any(|part| text.contains(part))
+        })
+}
