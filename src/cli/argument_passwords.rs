@@ -6,9 +6,12 @@ use std::sync::OnceLock;
 
 use wincimg_common::untrusted::{HIDDEN, password};
 
-/// A password in an argument.
+use super::login;
+
+/// A password in an argument, or the whole user of a URL, which may be a token.
 struct ArgumentPassword {
     secret: String,
+    is_of_url: bool,
     host: String,
 }
 
@@ -25,7 +28,11 @@ fn find(argument: &str) -> Option<ArgumentPassword> {
     let (before, after) = password(argument)?;
     let secret = argument[before.len()..argument.len() - after.len()].to_owned();
     let host = after.trim_start_matches('@').split('/').next()?.to_owned();
-    (!secret.is_empty()).then_some(ArgumentPassword { secret, host })
+    (!secret.is_empty()).then_some(ArgumentPassword {
+        secret,
+        is_of_url: before.ends_with('/'),
+        host,
+    })
 }
 
 /// Returns the text without the typed passwords.
@@ -35,11 +42,13 @@ pub(super) fn redact(text: &str) -> Cow<'_, str> {
 
 fn hide_in<'t>(text: &'t str, typed: &[ArgumentPassword]) -> Cow<'t, str> {
     let mut shown = Cow::Borrowed(text);
-    for ArgumentPassword { secret, .. } in typed {
+    for typed in typed {
+        let secret = &typed.secret;
+        let before = if typed.is_of_url { "" } else { ":" };
         for secret in [secret.clone(), secret.escape_debug().to_string()] {
-            let secret = format!(":{secret}@");
+            let secret = format!("{before}{secret}@");
             if shown.contains(&secret) {
-                shown = Cow::Owned(shown.replace(&secret, &format!(":{HIDDEN}@")));
+                shown = Cow::Owned(shown.replace(&secret, &format!("{before}{HIDDEN}@")));
             }
         }
     }
@@ -48,11 +57,20 @@ fn hide_in<'t>(text: &'t str, typed: &[ArgumentPassword]) -> Cow<'t, str> {
 
 /// Hint for a typed password.
 pub(super) fn hint() -> Option<String> {
-    let host = &typed().first()?.host;
-    Some(format!(
+    Some(hint_for(&typed().first()?.host))
+}
+
+fn hint_for(host: &str) -> String {
+    // Of a name of one label, only the user knows the port of the registry.
+    let host = if login::host(host).is_ok() {
+        host
+    } else {
+        "HOST[:PORT]"
+    };
+    format!(
         "other users can read arguments: remove user and password, and log in with `wincimg login \
          {host}`"
-    ))
+    )
 }
 
 #[cfg(test)]
@@ -74,5 +92,28 @@ mod tests {
             r#"invalid "bob:***@repo.lan""#
         );
         assert_eq!(hidden("bob: a"), "bob: a");
+
+        let typed = [find("--to=https://TOKEN@repo.lan/x").unwrap()];
+        let hidden = |text| hide_in(text, &typed).into_owned();
+        assert_eq!(typed[0].host, "repo.lan");
+        assert_eq!(
+            hidden("invalid 'https://TOKEN@repo.lan/x', 'TOKEN@repo.lan'"),
+            "invalid 'https://***@repo.lan/x', '***@repo.lan'"
+        );
+    }
+
+    #[test]
+    fn login_is_named_with_a_host_that_it_takes() {
+        for (host, named) in [
+            ("repo.lan", "`wincimg login repo.lan`"),
+            ("reg:5000", "`wincimg login reg:5000`"),
+            ("reg", "`wincimg login HOST[:PORT]`"),
+            ("a b", "`wincimg login HOST[:PORT]`"),
+        ] {
+            let hint = hint_for(host);
+            assert!(hint.ends_with(named), "{hint}");
+            #[cfg(debug_assertions)]
+            crate::cli::hint_check::check_for_others(&hint);
+        }
     }
 }

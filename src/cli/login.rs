@@ -68,7 +68,7 @@ pub(super) struct Logout {
 }
 
 /// Host of a registry; a scheme, which Docker accepts too, and a trailing slash are ignored.
-fn host(text: &str) -> Result<String, String> {
+pub(super) fn host(text: &str) -> Result<String, String> {
     let bare = text.strip_prefix("https://").unwrap_or(text);
     let bare = bare.strip_prefix("http://").unwrap_or(bare);
     let bare = bare.trim_end_matches('/');

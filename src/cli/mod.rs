@@ -245,8 +245,8 @@ pub fn main() -> ExitCode {
     if let Some(warning) = warning {
         session.warn(warning);
     }
-    shutdown::watch(time_limit(&matches));
-    let ended = cli.command.ungrouped().run(&session);
+    let ended =
+        shutdown::watch(time_limit(&matches)).and_then(|()| cli.command.ungrouped().run(&session));
     wincimg_common::process_group::end_all();
     if let Some(reason) = shutdown::reason() {
         shutdown::end(reason);

@@ -1,14 +1,17 @@
 //! Arguments of commands that use registries, and their runtime.
 
 use std::future::Future;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use std::{io, thread};
 
 use anyhow::anyhow;
 use clap::Args;
 use jiff::SignedDuration;
 use tokio::runtime::Builder;
+use wincimg_common::lock;
 use wincimg_common::progress::Progress;
 use wincimg_http::CertificateFiles;
 use wincimg_inspect::bases::BaseRegistry;
@@ -16,7 +19,6 @@ use wincimg_oci::remote::{RegistryClient, RegistryOptions, RetryPolicy};
 
 use super::error::Failure;
 use super::shutdown;
-use crate::cli::error::Context;
 use crate::cli::http_args::USER_AGENT;
 
 /// Time limit for checking that a registry responds.
@@ -214,7 +216,7 @@ pub(super) struct BaseRegistryArgs {
 /// Runs a command to its end or until it is asked to stop: then the work is dropped, so that it can
 /// clean up.
 pub(super) fn run<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    run_in(Builder::new_multi_thread(), work)
+    run_in(Builder::new_multi_thread(), cores(), work)
 }
 
 /// Same as [`run`], in one thread: for work that hands heavy tasks to its own threads, and would
@@ -222,21 +224,26 @@ pub(super) fn run<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T
 pub(super) fn run_single_threaded<T>(
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
-    run_in(Builder::new_current_thread(), work)
+    run_in(Builder::new_current_thread(), 0, work)
 }
 
 /// Runs work that listens for [`shutdown::requested`] itself, because it has to clean up first.
 pub(super) fn run_uninterrupted<T>(
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
-    block_on(Builder::new_multi_thread(), work)
+    block_on(Builder::new_multi_thread(), cores(), work)
+}
+
+fn cores() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get)
 }
 
 fn run_in<T>(
     runtime: Builder,
+    workers: usize,
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
-    block_on(runtime, async {
+    block_on(runtime, workers, async {
         tokio::select! {
             result = work => result,
             reason = shutdown::requested() => Err(shutdown::failure(reason)),
@@ -246,16 +253,34 @@ fn run_in<T>(
 
 fn block_on<T>(
     mut runtime: Builder,
+    workers: usize,
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
-    let runtime = runtime
-        .enable_all()
-        .build()
-        .context("cannot start the program's threads")?;
+    check_threads(workers + 2).map_err(shutdown::no_threads)?;
+    let runtime = runtime.enable_all().build();
+    let runtime = runtime.map_err(shutdown::no_threads)?;
     let result = runtime.block_on(work);
     // Blocked threads are not waited for, but cancelled work may finish.
     runtime.shutdown_timeout(TO_WIND_UP);
     result
+}
+
+/// Checks that the system allows the threads of the runtime and of blocking calls: without them, the
+/// runtime panics or waits forever.
+fn check_threads(count: usize) -> io::Result<()> {
+    let gate = Mutex::new(());
+    thread::scope(|scope| {
+        // They exist at the same time, and are gone when the runtime starts.
+        let held = lock(&gate);
+        let threads =
+            (0..count).map(|_| thread::Builder::new().spawn_scoped(scope, || drop(lock(&gate))));
+        let threads: io::Result<Vec<_>> = threads.collect();
+        drop(held);
+        for thread in threads? {
+            let _ = thread.join();
+        }
+        Ok(())
+    })
 }
 
 pub(super) fn read_time(text: &str) -> Result<Duration, String> {

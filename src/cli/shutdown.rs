@@ -5,8 +5,8 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{io, thread};
 
 use anyhow::anyhow;
 use tokio::sync::watch;
@@ -42,35 +42,55 @@ static LAST_WORD: Mutex<()> = Mutex::new(());
 static QUIETLY: AtomicBool = AtomicBool::new(false);
 
 /// From now on, signals and the time limit end the process.
-pub(super) fn watch(limit: Option<Duration>) {
-    watch_signals();
-    if let Some(limit) = limit {
-        thread::spawn(move || {
+pub(super) fn watch(limit: Option<Duration>) -> Result<(), Failure> {
+    let spawned = watch_signals().and_then(|()| {
+        let Some(limit) = limit else {
+            return Ok(());
+        };
+        let watching = thread::Builder::new().spawn(move || {
             thread::sleep(limit.saturating_add(TO_SAY_WHY));
             stop(Reason::TimeLimit(limit));
         });
-    }
+        watching.map(drop)
+    });
+    spawned.map_err(no_threads)
+}
+
+/// Failure to start threads.
+pub(super) fn no_threads(error: io::Error) -> Failure {
+    Failure::operation(error)
+        .context("cannot start the program's threads")
+        .hint("raise the limits on processes and memory: of the user (ulimit -a) or the container")
 }
 
 #[cfg(unix)]
-fn watch_signals() {
+fn watch_signals() -> io::Result<()> {
     use signal_hook::consts::{SIGINT, SIGTERM};
-    // Without a handler, signals have their default effect.
-    if let Ok(mut signals) = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]) {
-        thread::spawn(move || {
-            for signal in signals.forever() {
-                // A second signal ends the process immediately.
-                thread::spawn(move || stop(Reason::Signal(signal)));
+    let (ready, is_ready) = std::sync::mpsc::channel::<()>();
+    // A handler without its thread would make the process ignore the signals.
+    thread::Builder::new().spawn(move || {
+        // Without a handler, signals have their default effect.
+        let Ok(mut signals) = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]) else {
+            return;
+        };
+        drop(ready);
+        for signal in signals.forever() {
+            // A second signal ends the process immediately.
+            let stopping = move || stop(Reason::Signal(signal));
+            if thread::Builder::new().spawn(stopping).is_err() {
+                stopping();
             }
-        });
-    }
+        }
+    })?;
+    let _ = is_ready.recv();
+    Ok(())
 }
 
 #[cfg(not(unix))]
-fn watch_signals() {
+fn watch_signals() -> io::Result<()> {
     /// Number of SIGINT, the same on every system.
     const INTERRUPT: i32 = 2;
-    thread::spawn(|| {
+    let watching = thread::Builder::new().spawn(|| {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build();
@@ -80,6 +100,7 @@ fn watch_signals() {
             stop(Reason::Signal(INTERRUPT));
         }
     });
+    watching.map(drop)
 }
 
 fn stop(reason: Reason) {

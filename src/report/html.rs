@@ -10,8 +10,10 @@ use std::io::{self, Write};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use jiff::Timestamp;
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use wincimg_cluster::rollout::Rollout;
+use wincimg_common::untrusted::is_harmful;
 
 use super::summary::{answers, current_headline};
 use super::{behind, remarks, security_lines};
@@ -51,7 +53,9 @@ pub(crate) fn write_html(
     origin: &ReportOrigin,
     mut out: impl Write,
 ) -> io::Result<()> {
-    let data = serde_json::to_string(&data::Data::new(rollout))?
+    let mut data = serde_json::to_value(data::Data::new(rollout))?;
+    escape_harmful(&mut data);
+    let data = serde_json::to_string(&data)?
         // The data must not contain the end tag of its element.
         .replace('<', "\\u003c");
     let script = SCRIPTS.concat();
@@ -92,8 +96,39 @@ pub(crate) fn write_html(
     out.write_all(rest.as_bytes())
 }
 
+/// Escapes what moves the cursor or the direction of text in all strings of a value.
+fn escape_harmful(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = visible(text),
+        Value::Array(entries) => entries.iter_mut().for_each(escape_harmful),
+        Value::Object(fields) => {
+            let escaped = std::mem::take(fields).into_iter();
+            *fields = escaped
+                .map(|(key, mut value)| {
+                    escape_harmful(&mut value);
+                    (visible(&key), value)
+                })
+                .collect();
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_harmful(c) && !matches!(c, '\n' | '\t') {
+            shown.extend(c.escape_unicode());
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
 pub(super) fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;")
+    visible(text)
+        .replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
         .replace('"', "&quot;")

@@ -31,6 +31,7 @@ pub(crate) fn write_lint_text(
     colour: bool,
     out: &mut dyn Write,
 ) -> io::Result<()> {
+    let lines: Vec<&str> = text.lines().collect();
     for finding in findings {
         writeln!(
             out,
@@ -41,11 +42,11 @@ pub(crate) fn write_lint_text(
             finding.rule.name,
             Untrusted(&finding.message),
         )?;
-        writeln!(out, "{}", excerpt(text, finding).render(colour))?;
-        let lines = finding.fix.iter().flat_map(|fix| fix.lines());
+        writeln!(out, "{}", excerpt(&lines, finding).render(colour))?;
+        let fixed = finding.fix.iter().flat_map(|fix| fix.lines());
         for (label, line) in std::iter::once("fix:")
             .chain(std::iter::repeat(""))
-            .zip(lines)
+            .zip(fixed)
         {
             writeln!(out, "  {label:4} {}", Untrusted(line))?;
         }
@@ -55,24 +56,24 @@ pub(crate) fn write_lint_text(
 
 /// The first line that the fix changes, with a mark below the change; without a fix or a change,
 /// the first line of the finding.
-fn excerpt(text: &str, finding: &LintFinding) -> Excerpt {
+fn excerpt(lines: &[&str], finding: &LintFinding) -> Excerpt {
+    let first = finding.line - 1;
+    let own = lines.get(first..).unwrap_or_default();
+    let last = own.len().min(finding.last_line.saturating_sub(first));
+    let own = &own[..last];
     if finding.fix_line < finding.line {
-        let line = text.lines().nth(finding.line - 1).unwrap_or_default();
+        let line = lines.get(first).copied().unwrap_or_default();
         return Excerpt::from_line(finding.line, line);
     }
-    let lines = text.lines().zip(1..).skip(finding.line - 1);
-    let lines = lines.take_while(|(_, number)| *number <= finding.last_line);
     let corrected = finding.fix.iter().flat_map(|fix| fix.lines());
-    let changed = lines
-        .clone()
+    let changed = own
+        .iter()
+        .zip(finding.line..)
         .zip(corrected)
-        .find(|((line, _), fix)| line != fix);
+        .find(|((line, _), fix)| *line != fix);
     match changed {
         Some(((line, number), fix)) => Excerpt::from_diff(number, line, fix),
-        None => {
-            let line = lines.map(|(line, _)| line).next().unwrap_or_default();
-            Excerpt::from_line(finding.line, line)
-        }
+        None => Excerpt::from_line(finding.line, own.first().copied().unwrap_or_default()),
     }
 }
 

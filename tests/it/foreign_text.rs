@@ -56,13 +56,12 @@ fn stays_in_line(mut command: Command) -> String {
     String::from_utf8(printed).unwrap()
 }
 
+fn steers(c: char) -> bool {
+    let invisible = ['\u{200e}', '\u{200f}', '\u{61c}'].contains(&c);
+    invisible || ('\u{2028}'..='\u{202e}').contains(&c) || ('\u{2066}'..='\u{2069}').contains(&c)
+}
+
 fn is_harmless(command: &str, output: &Output) {
-    let steers = |c: char| {
-        let invisible = ['\u{200e}', '\u{200f}', '\u{61c}'].contains(&c);
-        invisible
-            || ('\u{2028}'..='\u{202e}').contains(&c)
-            || ('\u{2066}'..='\u{2069}').contains(&c)
-    };
     // These formats are for programs, which need every character; they escape what is unsafe.
     let is_data = ["json\"", "junit", "sarif"]
         .iter()
@@ -260,6 +259,15 @@ fn nodes_and_workloads(poison: &str) {
             assert!(printed.contains(MARK), "{printed}");
         }
     }
+    let nodes = ["check-compat", "--nodes", "nodes.json", "--format", "html"];
+    let workloads = ["--workloads", "workloads.json", "--offline"];
+    let output = wincimg(&folder, &[&nodes[..], &workloads].concat()).output();
+    let page = String::from_utf8(output.unwrap().stdout).unwrap();
+    assert!(page.contains(MARK), "{page}");
+    let raw = page
+        .chars()
+        .find(|&c| c.is_control() && c != '\n' || steers(c));
+    assert_eq!(raw, None);
     for file in ["broken.json", "broken.yaml"] {
         let (nodes, workloads) = (["--nodes", file], ["--workloads", file]);
         stays_in_line(wincimg(

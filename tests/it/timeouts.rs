@@ -2,7 +2,7 @@
 //! respond.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -109,6 +109,19 @@ fn a_helper_that_answers_is_used() {
     let helped = HelperSetup::by(r#"cat >/dev/null; echo '{"Username":"bob","Secret":"sesame"}'"#);
     let (output, _) = helped.run(&[]);
     assert!(output.status.success(), "{}", stderr(&output));
+}
+
+#[test]
+fn the_answer_of_a_helper_that_fails_is_not_printed() {
+    for redirected in ["", " >&2"] {
+        let script = format!(
+            r#"cat >/dev/null; echo '{{"Username":"bob", "Secret" : "sesame"}}'{redirected}; exit 1"#
+        );
+        let (output, _) = HelperSetup::by(&script).run(&["--format", "json"]);
+        Failure::of(&output)
+            .is("registry/credential", &["it failed"])
+            .hides("sesame");
+    }
 }
 
 #[test]
@@ -324,5 +337,38 @@ fn a_server_that_says_nothing_is_left_at_the_time_limit() {
             .fails(3, "network/time-limit", &[]);
         let took = started.elapsed();
         assert!(took < Duration::from_secs(8), "{took:?}: {failure:#?}");
+    }
+}
+
+#[test]
+fn a_limit_on_threads_is_an_error_at_once() {
+    // Limits do not apply to root, and this limit is on all threads of a user.
+    let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
+    let limits: &[&str] = if is_root {
+        &["1", "2", "3", "4"]
+    } else {
+        &["1"]
+    };
+    let program = assert_cmd::cargo::cargo_bin!("wincimg").to_owned();
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let copy = folder.path().join("wincimg");
+    fs::hard_link(&program, &copy)
+        .or_else(|_| fs::copy(&program, &copy).map(drop))
+        .unwrap();
+    for limit in limits {
+        let mut command = Command::new("prlimit");
+        if is_root {
+            command = Command::new("setpriv");
+            command.args(["--reuid", "61234", "--clear-groups", "prlimit"]);
+        }
+        let started = Instant::now();
+        command
+            .current_dir(folder.path())
+            .arg(format!("--nproc={limit}"))
+            .arg(&copy)
+            .args(["inspect", "oci:none"])
+            .fails(3, "failed", &["threads", "limits"]);
+        assert!(started.elapsed() < Duration::from_secs(5), "{limit}");
     }
 }

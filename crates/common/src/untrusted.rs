@@ -41,7 +41,7 @@ fn harmless(text: &str) -> Cow<'_, str> {
 }
 
 /// Returns true if a character moves the cursor or the direction of text, or ends a line.
-pub(crate) fn is_harmful(c: char) -> bool {
+pub fn is_harmful(c: char) -> bool {
     c.is_control() || moves_text(c)
 }
 
@@ -64,7 +64,8 @@ fn moves_text(c: char) -> bool {
 /// Replacement of a password.
 pub const HIDDEN: &str = "***";
 
-/// Hides the password in a text that names a host: `bob:***@repo.lan`.
+/// Hides the password in a text that names a host, `bob:***@repo.lan`, and all before the host in a
+/// URL, where the user may be a token: `https://***@repo.lan`.
 pub fn without_password(text: &str) -> Cow<'_, str> {
     match password(text) {
         Some((before, after)) => Cow::Owned(format!("{before}{HIDDEN}{after}")),
@@ -72,9 +73,11 @@ pub fn without_password(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns the text before and after the password in `[SCHEME://]USER:PASSWORD@HOST`.
+/// Returns the text before and after the secret: the password in `USER:PASSWORD@HOST`, and
+/// everything between scheme and host in `SCHEME://USER[:PASSWORD]@HOST`.
 pub fn password(text: &str) -> Option<(&str, &str)> {
-    let start = text.find("://").map_or(0, |at| at + "://".len());
+    let scheme = text.find("://").map(|at| at + "://".len());
+    let start = scheme.unwrap_or(0);
     let at = text.rfind('@').filter(|at| *at >= start)?;
     // A digest follows the name of an image.
     let digests = ["sha256:", "sha384:", "sha512:"];
@@ -82,8 +85,15 @@ pub fn password(text: &str) -> Option<(&str, &str)> {
         let (before, after) = password(&text[..at])?;
         return Some((before, &text[at - after.len()..]));
     }
-    let colon = start + text[start..at].find(':')?;
-    Some((&text[..=colon], &text[at..]))
+    let user = &text[start..at];
+    let start = match (user.find(':'), scheme) {
+        (Some(_), Some(start)) => start,
+        (Some(colon), None) => colon + 1,
+        // An `@` in a path or query follows no user.
+        (None, Some(start)) if !user.contains(['/', '?', '#']) => start,
+        (None, _) => return None,
+    };
+    Some((&text[..start], &text[at..]))
 }
 
 #[cfg(test)]
@@ -117,11 +127,19 @@ mod tests {
             ("bob:SECRET@repo.lan", "bob:***@repo.lan".to_owned()),
             (
                 "https://bob:S:E@C/RET@repo.lan/x",
-                "https://bob:***@repo.lan/x".to_owned(),
+                "https://***@repo.lan/x".to_owned(),
+            ),
+            (
+                "https://ghp_TOKEN@repo.lan/x",
+                "https://***@repo.lan/x".to_owned(),
+            ),
+            (
+                "https://repo.lan/@scope/x?by=bob@repo.lan",
+                "https://repo.lan/@scope/x?by=bob@repo.lan".to_owned(),
             ),
             (
                 "tcp://:SECRET@build01:2375",
-                "tcp://:***@build01:2375".to_owned(),
+                "tcp://***@build01:2375".to_owned(),
             ),
             ("bob@repo.lan", "bob@repo.lan".to_owned()),
             ("repo.lan:5000/app:1", "repo.lan:5000/app:1".to_owned()),
@@ -135,6 +153,10 @@ mod tests {
         assert_eq!(
             without_password(&format!("bob:SECRET@repo.lan/app@{digest}")),
             format!("bob:***@repo.lan/app@{digest}")
+        );
+        assert_eq!(
+            without_password(&format!("https://TOKEN@repo.lan/app@{digest}")),
+            format!("https://***@repo.lan/app@{digest}")
         );
     }
 

@@ -1,12 +1,14 @@
 //! Copies files out of an image, to a folder of this machine or to a tar.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Write};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
 use serde::Serialize;
 use wincimg_common::diagnose::{Blame, Problem};
+use wincimg_common::files::{SpoolPart, is_draft};
 use wincimg_common::progress::Progress;
 use wincimg_oci::document::{Descriptor, Image, media_type};
 use wincimg_oci::store::Source;
@@ -82,26 +84,58 @@ impl ExtractedFiles {
     }
 
     /// Copies the files into a folder, which is created; the whole drive gets no name of its own.
-    /// Nothing that exists is overwritten. Links are neither copied nor followed.
+    /// Nothing that exists is overwritten; files that an interrupted copy has written stay. Links
+    /// are neither copied nor followed.
     pub fn copy_to(&self, folder: &Path) -> Result<CopiedFiles, Problem> {
         let above = self.path.components().len().saturating_sub(1);
-        refuse_existing(&self.entries, above, &self.path, folder)?;
-        std::fs::create_dir_all(folder).map_err(|source| {
+        let below = |path: &str| -> String {
+            let names: Vec<&str> = path.split('/').skip(above).collect();
+            names.join("/")
+        };
+        let entries = self.entries.iter();
+        let wanted = entries.map(|(path, entry)| (below(path), entry)).collect();
+        let written = self.already_written(&wanted, folder)?;
+        fs::create_dir_all(folder).map_err(|source| {
             let path = folder.to_owned();
             unwritable(DriveError { path, source })
         })?;
         let mut drive = Drive::new(folder.to_owned());
         let mut copied = self.nothing();
         for (path, entry) in &self.entries {
-            let below: Vec<&str> = path.split('/').skip(above).collect();
-            let below = below.join("/");
+            let below = below(path);
             if below.is_empty() {
                 continue;
             }
-            let is_written = drive.write_entry(&below, entry).map_err(unwritable)?;
+            let is_written =
+                written.contains(&below) || drive.write_entry(&below, entry).map_err(unwritable)?;
             copied.count(path, entry, is_written);
         }
         Ok(copied)
+    }
+
+    /// The files of an interrupted copy: all that exists at the paths to be written has to be the
+    /// same.
+    fn already_written(
+        &self,
+        wanted: &HashMap<String, &ExtractedEntry>,
+        folder: &Path,
+    ) -> Result<HashSet<String>, Problem> {
+        let names: BTreeSet<&str> = if self.path.components().is_empty() {
+            BTreeSet::from([""])
+        } else {
+            let paths = wanted.keys().filter(|path| !path.is_empty());
+            paths.filter_map(|path| path.split('/').next()).collect()
+        };
+        let mut written = HashSet::new();
+        for name in names {
+            let is_same = compare(folder, name, wanted, &mut written);
+            if !is_same.unwrap_or(false) {
+                let what = format!("{} already has files of that name", folder.display());
+                let problem = Problem::new("output/not-empty", what).hint("name a new folder");
+                return Err(problem.blame(Blame::Request));
+            }
+        }
+        Ok(written)
     }
 
     /// Writes the files as a tar with paths from the root of the drive. The same image gives the
@@ -163,29 +197,144 @@ impl CopiedFiles {
     }
 }
 
-fn refuse_existing(
-    found: &BTreeMap<String, ExtractedEntry>,
-    above: usize,
-    path: &ImagePath,
+/// Returns true if a path does not exist, or is that of an equal file or a folder of such ones;
+/// collects the files.
+fn compare(
     folder: &Path,
-) -> Result<(), Problem> {
-    let is_taken = if path.components().is_empty() {
-        let entries = std::fs::read_dir(folder);
-        entries.is_ok_and(|mut entries| entries.next().is_some())
-    } else {
-        let names = found.keys().filter_map(|path| path.split('/').nth(above));
-        let mut names = names.take(1);
-        names.any(|name| folder.join(name).symlink_metadata().is_ok())
+    below: &str,
+    wanted: &HashMap<String, &ExtractedEntry>,
+    equal: &mut HashSet<String>,
+) -> io::Result<bool> {
+    let path = folder.join(below);
+    let found = match path.symlink_metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+        found => found?,
     };
-    if is_taken {
-        let what = format!("{} already has files of that name", folder.display());
-        let problem = Problem::new("output/not-empty", what).hint("name a new folder");
-        return Err(problem.blame(Blame::Request));
+    match wanted.get(below) {
+        Some(ExtractedEntry::File(part)) if found.is_file() => {
+            let is_equal = found.len() == part.length() && has_bytes(&path, part)?;
+            if is_equal {
+                equal.insert(below.to_owned());
+            }
+            Ok(is_equal)
+        }
+        // The folder to copy to, and folders that no layer describes, have no entry.
+        Some(ExtractedEntry::Folder) | None if found.is_dir() => {
+            for entry in fs::read_dir(&path)? {
+                let name = entry?.file_name();
+                let Some(name) = name.to_str() else {
+                    return Ok(false);
+                };
+                let inner = format!("{below}/{name}");
+                let inner = inner.trim_start_matches('/');
+                let is_parent = || {
+                    let start = format!("{inner}/");
+                    wanted.keys().any(|path| path.starts_with(&start))
+                };
+                let is_known = is_draft(name) || wanted.contains_key(inner) || is_parent();
+                if !is_known || !(is_draft(name) || compare(folder, inner, wanted, equal)?) {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        }
+        _ => Ok(false),
     }
-    Ok(())
+}
+
+fn has_bytes(path: &Path, part: &SpoolPart) -> io::Result<bool> {
+    let (mut found, mut wanted) = (File::open(path)?, part.open()?);
+    let (mut left, mut right) = (vec![0; 1 << 16], vec![0; 1 << 16]);
+    loop {
+        let count = wanted.read(&mut right)?;
+        if count == 0 {
+            return Ok(true);
+        }
+        if let Err(error) = found.read_exact(&mut left[..count]) {
+            return match error.kind() {
+                io::ErrorKind::UnexpectedEof => Ok(false),
+                _ => Err(error),
+            };
+        }
+        if left[..count] != right[..count] {
+            return Ok(false);
+        }
+    }
 }
 
 fn unwritable(error: DriveError) -> Problem {
     let what = format!("cannot write {}", error.path.display());
     Problem::new("output/write", what).source(error.source)
+}
+
+#[cfg(test)]
+mod tests {
+    use wincimg_common::files::SpoolWriter;
+
+    use super::*;
+
+    fn app(files: &[(&str, &[u8])], temporary: &Path) -> ExtractedFiles {
+        let mut spool = SpoolWriter::in_folder(temporary).unwrap();
+        let mut entries = BTreeMap::from([("app".to_owned(), ExtractedEntry::Folder)]);
+        for (path, bytes) in files {
+            let part = spool.append(|out| out.write_all(bytes)).unwrap();
+            entries.insert((*path).to_owned(), ExtractedEntry::File(part));
+        }
+        ExtractedFiles {
+            path: r"C:\app".parse().unwrap(),
+            entries,
+            unread: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn an_interrupted_copy_is_continued_and_nothing_else_is_touched() {
+        let temporary = tempfile::tempdir().unwrap();
+        let big = vec![7; 200_000];
+        let files: [(&str, &[u8]); 3] = [("app/a", &big), ("app/b/c", b"c"), ("app/d", b"")];
+        let image = app(&files, temporary.path());
+        let folder = temporary.path().join("out");
+        let path = |name: &str| folder.join(name);
+        let complete = image.copy_to(&folder).unwrap();
+        assert_eq!((complete.files, complete.bytes), (3, 200_001));
+
+        fs::remove_file(path("app/b/c")).unwrap();
+        fs::write(path("app/.wincimg-1"), "an unfinished file").unwrap();
+        fs::write(path("other"), "the user's").unwrap();
+        let before = path("app/a").metadata().unwrap().modified().unwrap();
+        assert_eq!(image.copy_to(&folder).unwrap(), complete);
+        assert_eq!(fs::read(path("app/b/c")).unwrap(), b"c");
+        let after = path("app/a").metadata().unwrap().modified().unwrap();
+        assert_eq!(after, before);
+
+        let refused = || image.copy_to(&folder).unwrap_err().to_string();
+        for (name, bytes) in [("app/own", &b"x"[..]), ("app/a", b"x"), ("app/b/c", b"d")] {
+            let known = fs::read(path(name)).ok();
+            fs::write(path(name), bytes).unwrap();
+            assert!(refused().contains("already has files"), "{name}");
+            assert_eq!(fs::read(path(name)).unwrap(), bytes, "{name}");
+            match known {
+                Some(known) => fs::write(path(name), known).unwrap(),
+                None => fs::remove_file(path(name)).unwrap(),
+            }
+        }
+        image.copy_to(&folder).unwrap();
+        // The last byte of a large file counts too.
+        let mut other = big.clone();
+        other[199_999] = 8;
+        fs::write(path("app/a"), other).unwrap();
+        assert!(refused().contains("already has files"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_in_place_of_a_file_is_not_followed() {
+        let temporary = tempfile::tempdir().unwrap();
+        let image = app(&[("app/a", b"a")], temporary.path());
+        let folder = temporary.path().join("out");
+        fs::create_dir_all(folder.join("app")).unwrap();
+        fs::write(temporary.path().join("a"), "a").unwrap();
+        std::os::unix::fs::symlink("../../a", folder.join("app/a")).unwrap();
+        assert!(image.copy_to(&folder).is_err());
+    }
 }

@@ -2,10 +2,11 @@
 //! that differ in more than case, and only below the folder.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use wincimg_common::files::AtomicFile;
 use wincimg_registry::name_folding::FoldedName;
 use wincimg_windows::path::name_problem;
 
@@ -62,8 +63,9 @@ impl Drive {
                     self.forget(&file);
                 }
                 let mut content = part.open().map_err(&failed)?;
-                let mut out = File::create_new(&file).map_err(&failed)?;
-                io::copy(&mut content, &mut out).map_err(failed)?;
+                let mut draft = AtomicFile::in_folder(&folder).map_err(&failed)?;
+                io::copy(&mut content, draft.file()).map_err(&failed)?;
+                draft.persist(&file).map_err(failed)?;
                 Ok(true)
             }
         }

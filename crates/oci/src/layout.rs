@@ -146,7 +146,9 @@ impl Layout {
             // A child of an index has no entry of its own, but can be requested by digest.
             Selection::NotFound { known } => match which.and_then(|which| which.parse().ok()) {
                 Some(digest) if self.blob_path(&digest).is_file() => {
-                    return self.document("", &digest).await;
+                    let bytes = self.read(&digest).await?;
+                    return Document::verify("", bytes, &digest)
+                        .map_err(|source| self.unusable(&digest, source));
                 }
                 _ => {
                     return Err(LayoutError::NotFound {
@@ -164,15 +166,14 @@ impl Layout {
                 });
             }
         };
-        self.document(&descriptor.media_type, &descriptor.digest)
-            .await
+        self.document(descriptor).await
     }
 
     /// The index that has all other images of the layout, as a build for several hosts writes it.
     async fn root_index(&self, layout: &Index) -> Result<Option<Document>, LayoutError> {
         let indexes = images(layout).filter(|entry| media_type::is_index(&entry.media_type));
         for entry in indexes {
-            let document = self.document(&entry.media_type, &entry.digest).await?;
+            let document = self.document(entry).await?;
             let Document::Index(index) = &document else {
                 continue;
             };
@@ -187,17 +188,17 @@ impl Layout {
         Ok(None)
     }
 
-    /// Returns the manifest or index with this digest.
-    pub async fn document(
-        &self,
-        media_type: &str,
-        digest: &Digest,
-    ) -> Result<Document, LayoutError> {
-        let bytes = self.read(digest).await?;
-        Document::verify(media_type, bytes, digest).map_err(|source| LayoutError::Document {
+    /// Returns the manifest or index of an index's entry.
+    pub async fn document(&self, entry: &Descriptor) -> Result<Document, LayoutError> {
+        let bytes = self.read(&entry.digest).await?;
+        Document::of_entry(entry, bytes).map_err(|source| self.unusable(&entry.digest, source))
+    }
+
+    fn unusable(&self, digest: &Digest, source: DocumentError) -> LayoutError {
+        LayoutError::Document {
             path: self.blob_path(digest),
             source: Box::new(source),
-        })
+        }
     }
 
     /// Reads a small blob whole. The digest is checked by the parser.
@@ -338,7 +339,7 @@ impl Layout {
         let listed = listed.filter(|entry| entry.artifact_type().is_some());
         let mut found = Vec::new();
         for entry in listed.take(MOST_ARTIFACTS) {
-            let document = self.document(&entry.media_type, &entry.digest).await?;
+            let document = self.document(&entry).await?;
             if let Document::Manifest(manifest) = document
                 && let Some(artifact) = Artifact::read(*manifest)
                 && artifact.subject().digest == *subject

@@ -208,15 +208,13 @@ impl Source {
 
     /// Returns the manifest or index of an index's entry.
     pub async fn document(&self, entry: &Descriptor) -> Result<Document, StoreError> {
-        let media_type = &entry.media_type;
         match self {
             Self::Registry(repository) => {
                 let raw = repository.get_manifest(entry.digest.as_ref()).await?;
-                Document::verify(media_type, raw.bytes, &entry.digest)
-                    .map_err(|error| self.unusable(error))
+                Document::of_entry(entry, raw.bytes).map_err(|error| self.unusable(error))
             }
-            Self::Layout(layout) => Ok(layout.document(media_type, &entry.digest).await?),
-            Self::Archive(archive) => Ok(archive.document(media_type, &entry.digest).await?),
+            Self::Layout(layout) => Ok(layout.document(entry).await?),
+            Self::Archive(archive) => Ok(archive.document(entry).await?),
             Self::Loose(loose) => Box::pin(loose.below.document(entry)).await,
         }
     }
@@ -233,7 +231,7 @@ impl Source {
             Self::Archive(archive) => archive.read(&blob.digest).await?,
             Self::Loose(loose) => return Box::pin(loose.below.read(blob)).await,
         };
-        Verbatim::verify(bytes, &blob.digest).map_err(|error| self.unusable(error))
+        Verbatim::of_blob(blob, bytes).map_err(|error| self.unusable(error))
     }
 
     /// Returns an image: the manifest with its configuration.

@@ -687,7 +687,10 @@ fn cp_copies_a_folder_or_a_file_as_a_container_sees_it() {
     let expected = BTreeMap::from([("big.bin".to_owned(), vec![0; 5000])]);
     assert_eq!(files_in(&images.path("file")), expected);
 
-    // Nothing is overwritten.
+    // Nothing is overwritten, but the same command may continue.
+    fs::remove_file(images.path("out/app/big.bin")).unwrap();
+    assert_eq!(images.json(&["cp", r"oci:one:C:\app", "out"]), copied);
+    fs::write(images.path("out/app/big.bin"), "the user's").unwrap();
     let mut again = images.command(&["cp", r"oci:one:C:\app", "out"]);
     let output = again.output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);

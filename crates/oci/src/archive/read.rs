@@ -60,14 +60,18 @@ impl DockerArchive {
     pub async fn resolve(&self, which: Option<&str>) -> Result<Document, DockerArchiveError> {
         let path = || self.0.path.clone();
         match select(&self.0.index, which) {
-            Selection::Found(entry) => self.document(&entry.media_type, &entry.digest).await,
+            Selection::Found(entry) => self.document(entry).await,
             Selection::Several { known } => Err(DockerArchiveError::SeveralImages {
                 path: path(),
                 known,
             }),
             Selection::NotFound { known } => {
                 match which.and_then(|which| which.parse::<Digest>().ok()) {
-                    Some(digest) if self.has_blob(&digest) => self.document("", &digest).await,
+                    Some(digest) if self.has_blob(&digest) => {
+                        let bytes = self.read(&digest).await?;
+                        Document::verify("", bytes, &digest)
+                            .map_err(|source| self.0.unusable(digest.as_ref(), source))
+                    }
                     _ => Err(DockerArchiveError::NotFound {
                         path: path(),
                         wanted: which.unwrap_or_default().to_owned(),
@@ -78,15 +82,11 @@ impl DockerArchive {
         }
     }
 
-    /// Returns the manifest or index with this digest.
-    pub async fn document(
-        &self,
-        media_type: &str,
-        digest: &Digest,
-    ) -> Result<Document, DockerArchiveError> {
-        let bytes = self.read(digest).await?;
-        Document::verify(media_type, bytes, digest)
-            .map_err(|source| self.0.unusable(digest.as_ref(), source))
+    /// Returns the manifest or index of an index's entry.
+    pub async fn document(&self, entry: &Descriptor) -> Result<Document, DockerArchiveError> {
+        let bytes = self.read(&entry.digest).await?;
+        Document::of_entry(entry, bytes)
+            .map_err(|source| self.0.unusable(entry.digest.as_ref(), source))
     }
 
     /// Reads a small blob whole. The digest is checked by the parser.

@@ -9,7 +9,7 @@ use super::error::DocumentError;
 use super::index::Index;
 use super::manifest::Manifest;
 use super::media_type;
-use super::verbatim::{Verbatim, verify};
+use super::verbatim::{Verbatim, check_size, verify};
 
 /// Target of a reference: one image, or an index of several.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,6 +41,24 @@ impl Document {
     pub fn verify(announced: &str, bytes: Bytes, expected: &Digest) -> Result<Self, DocumentError> {
         verify(&bytes, expected)?;
         Self::read(announced, bytes, expected.clone())
+    }
+
+    /// Parses the document that a descriptor refers to, and verifies all that the descriptor states:
+    /// other programs refuse an image that contradicts it.
+    pub(crate) fn of_entry(entry: &Descriptor, bytes: Bytes) -> Result<Self, DocumentError> {
+        let document = Self::verify(&entry.media_type, bytes, &entry.digest)?;
+        check_size(document.bytes(), entry)?;
+        if entry.media_type.is_empty() || known(&entry.media_type).is_some() {
+            return Ok(document);
+        }
+        Err(DocumentError::Ambiguous {
+            digest: entry.digest.clone(),
+            reason: format!(
+                "it is announced as {:?} and is {}",
+                entry.media_type,
+                document.media_type()
+            ),
+        })
     }
 
     fn read(announced: &str, bytes: Bytes, digest: Digest) -> Result<Self, DocumentError> {

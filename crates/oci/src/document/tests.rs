@@ -192,6 +192,26 @@ fn contradicting_documents_are_refused() {
 }
 
 #[test]
+fn what_an_entry_states_of_a_document_is_checked() {
+    let bytes = bytes(&manifest_json());
+    let size = bytes.len() as u64;
+    let entry = |media_type: &str, size| Descriptor::new(media_type, sha256(&bytes), size);
+    let read = |entry: &Descriptor| Document::of_entry(entry, bytes.clone());
+    for media_type in [media_type::DOCKER_MANIFEST, ""] {
+        assert!(read(&entry(media_type, size)).is_ok(), "{media_type}");
+    }
+    for (wrong, reason) in [
+        (entry(media_type::DOCKER_MANIFEST, size + 1), "bytes"),
+        (entry(media_type::OCI_CONFIG, size), "announced as"),
+        (entry(media_type::OCI_MANIFEST, size), "announced as"),
+    ] {
+        let error = read(&wrong).unwrap_err();
+        assert!(matches!(error, DocumentError::Ambiguous { .. }));
+        assert!(error.to_string().contains(reason), "{error}");
+    }
+}
+
+#[test]
 fn what_is_no_image_is_refused_with_its_reason() {
     let parse = |value: Value| read("", bytes(&value)).unwrap_err();
     assert!(matches!(

@@ -51,6 +51,13 @@ impl<T: DocumentType> Verbatim<T> {
         Self::read(bytes, expected.clone())
     }
 
+    /// Parses the value that a descriptor refers to, and verifies digest and size.
+    pub(crate) fn of_blob(blob: &Descriptor, bytes: Bytes) -> Result<Self, DocumentError> {
+        let value = Self::verify(bytes, &blob.digest)?;
+        check_size(&value.bytes, blob)?;
+        Ok(value)
+    }
+
     pub(super) fn read(bytes: Bytes, digest: Digest) -> Result<Self, DocumentError> {
         match serde_json::from_slice(&bytes) {
             Ok(value) => Ok(Self {
@@ -113,6 +120,18 @@ impl<T> Deref for Verbatim<T> {
     fn deref(&self) -> &T {
         &self.value
     }
+}
+
+/// Checks the size that a descriptor states.
+pub(super) fn check_size(bytes: &[u8], stated: &Descriptor) -> Result<(), DocumentError> {
+    let size = bytes.len() as u64;
+    if stated.size == size {
+        return Ok(());
+    }
+    Err(DocumentError::Ambiguous {
+        digest: stated.digest.clone(),
+        reason: format!("it is announced with {} bytes and has {size}", stated.size),
+    })
 }
 
 /// Verifies the digest of the bytes.

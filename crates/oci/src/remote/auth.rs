@@ -18,6 +18,7 @@ use super::credentials::{Authentication, Credential};
 use super::error::{RegistryError, check};
 use super::host::Host;
 use super::secret::Secret;
+use super::sent_secrets::SentSecrets;
 
 /// Reported in place of a credential for requests to another host.
 pub(super) const NOT_SENT: &str = "no credential (none is sent to another host)";
@@ -254,11 +255,13 @@ impl Inner {
         };
         let own = host.base(&self.http).await?;
         exchange.addresses = AddressPolicy::for_link(own, realm);
+        let secrets = SentSecrets::new(None, credential.proof.as_ref());
         self.http
             .retry(|| async {
                 let response = self.http.send_following(&exchange).await?;
                 let server = host_of(response.url());
-                let response = check(&self.http, server, what, response, NOT_SENT).await?;
+                let response =
+                    check(&self.http, server, what, response, NOT_SENT, &secrets).await?;
                 Ok(self.http.read_body(response, what, TOKEN_LIMIT).await?)
             })
             .await

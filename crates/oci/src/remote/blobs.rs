@@ -23,6 +23,7 @@ use super::client::RegistryClient;
 use super::error::{RegistryError, check};
 use super::observer::{BlobObserver, Observation};
 use super::repository::Repository;
+use super::sent_secrets::SentSecrets;
 use crate::document::{Descriptor, Digest, Hasher};
 
 impl Repository {
@@ -392,6 +393,7 @@ impl Pull {
             what,
             response,
             "no credential (foreign URLs get none)",
+            &SentSecrets::default(),
         )
         .await
     }

@@ -7,6 +7,7 @@ use wincimg_common::diagnose::{Diagnose, Excerpt};
 use wincimg_http::{FileError, HttpClient, HttpError, Transient, retry_after};
 
 use super::error_message::error_message;
+use super::sent_secrets::SentSecrets;
 use crate::document::{self, Digest, Hasher, ManifestFormat};
 
 /// Maximum size of an error's body that is read.
@@ -359,13 +360,14 @@ fn rate_limit_hint(host: &str, retry_after: Option<Duration>) -> String {
 }
 
 /// Returns a successful response, or the error of `host` with its message. `credential` describes the
-/// credential that was sent.
+/// credential that was sent; `secrets` are hidden in the message.
 pub(super) async fn check(
     http: &HttpClient,
     host: String,
     what: &str,
     response: Response,
     credential: &str,
+    secrets: &SentSecrets,
 ) -> Result<Response, RegistryError> {
     let status = response.status();
     if status.is_success() {
@@ -373,7 +375,9 @@ pub(super) async fn check(
     }
     let retry_after = retry_after(response.headers(), SystemTime::now());
     let body = http.read_body(response, what, ERROR_LIMIT).await;
-    let detail = body.map(|body| error_message(&body)).unwrap_or_default();
+    let detail = body
+        .map(|body| error_message(&body, secrets))
+        .unwrap_or_default();
     let what = what.to_owned();
     Err(match status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => RegistryError::Denied {

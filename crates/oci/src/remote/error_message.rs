@@ -2,8 +2,11 @@
 
 use serde_json::{Map, Value};
 
-/// Error message of a registry, as one short line with a leading colon.
-pub(super) fn error_message(body: &[u8]) -> String {
+use super::sent_secrets::SentSecrets;
+
+/// Error message of a registry, as one short line with a leading colon. A server may repeat what it
+/// was sent: the secrets of the request are hidden.
+pub(super) fn error_message(body: &[u8], secrets: &SentSecrets) -> String {
     let text = match serde_json::from_slice::<Value>(body) {
         Ok(answer) => {
             let mut printed = Vec::new();
@@ -14,6 +17,7 @@ pub(super) fn error_message(body: &[u8]) -> String {
         Err(_) if body.trim_ascii_start().starts_with(b"<") => String::new(),
         Err(_) => String::from_utf8_lossy(body).into_owned(),
     };
+    let text = secrets.hide(text);
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let line: String = words
         .chars()
@@ -174,7 +178,8 @@ mod tests {
             ("<html>no</html>", ""),
             ("no\r\n  at all\u{7}", ": no at all"),
         ] {
-            assert_eq!(error_message(body.as_bytes()), expected, "{body}");
+            let none = SentSecrets::default();
+            assert_eq!(error_message(body.as_bytes(), &none), expected, "{body}");
         }
     }
 }

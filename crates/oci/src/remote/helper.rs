@@ -116,6 +116,10 @@ fn run(
     if all.contains("credentials not found") || all.contains("no credentials") {
         return Ok(None);
     }
+    // It may print its answer and fail then.
+    if all.contains("\"secret\"") {
+        return Err("it failed; its output has a secret and is not shown".to_owned());
+    }
     let mut lines = printed.iter().flat_map(|text| text.lines());
     let line = lines.find(|line| !line.trim().is_empty());
     Err(match line {

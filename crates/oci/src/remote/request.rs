@@ -10,6 +10,7 @@ use super::challenge::{Challenge, Scope};
 use super::client::Inner;
 use super::error::{RegistryError, check};
 use super::host::Host;
+use super::sent_secrets::SentSecrets;
 
 /// Statuses by which registries hide content from anonymous clients.
 const HIDDEN: [StatusCode; 3] = [
@@ -92,7 +93,9 @@ impl Inner {
             };
             if !at_home || response.url().origin() != base.origin() {
                 let elsewhere = host_of(response.url());
-                return check(&self.http, elsewhere, &request.what, response, NOT_SENT).await;
+                let secrets = SentSecrets::new(proof.as_ref(), None);
+                let what = &request.what;
+                return check(&self.http, elsewhere, what, response, NOT_SENT, &secrets).await;
             }
             let status = response.status();
             let refused = status == StatusCode::UNAUTHORIZED;
@@ -130,7 +133,13 @@ impl Inner {
             let is_user = proof.is_some() && !is_anonymous;
             // The name known to the user and to `docker login`.
             let name = host.name.clone();
-            let checked = check(&self.http, name, &request.what, response, &credential).await;
+            let sent = match &proof {
+                Some(_) => self.credential(host, repository).await?.proof.as_ref(),
+                None => None,
+            };
+            let secrets = SentSecrets::new(proof.as_ref(), sent);
+            let what = &request.what;
+            let checked = check(&self.http, name, what, response, &credential, &secrets).await;
             return checked.map_err(|mut error| {
                 if let RegistryError::Denied { known, .. } = &mut error {
                     let by_token = matches!(host.challenge(), Some(Challenge::Bearer { .. }));
