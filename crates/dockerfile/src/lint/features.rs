@@ -85,7 +85,11 @@ fn names_in(word: &str) -> impl Iterator<Item = &str> {
     };
     list.split(',')
         .map(|name| name.trim_matches(['"', '\'', '@', '(', ')', ' ']))
-        .filter(|name| !name.is_empty())
+        .filter(|name| {
+            // Others are paths and variables.
+            let mut letters = name.chars();
+            letters.all(|c| c.is_ascii_alphanumeric() || c == '-')
+        })
 }
 
 /// Returns true for a name, in lower case, that only the other tool knows.

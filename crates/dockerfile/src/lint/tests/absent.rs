@@ -139,7 +139,7 @@ fn features_have_two_names() {
         &[
             (
                 "RUN powershell -Command \"Install-WindowsFeature -Name IIS-WebServer\"",
-                "RUN powershell -Command \"Install-WindowsFeature -Name Web-Server\"",
+                "RUN powershell -Command \"Install-WindowsFeature -Name Web-Server -LogPath iis-1.log\"",
             ),
             (
                 "RUN powershell Add-WindowsFeature Web-Server, NetFx4Extended-ASPNET45",
