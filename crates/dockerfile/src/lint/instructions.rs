@@ -327,8 +327,7 @@ fn check_set(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     if let Some(command) = spaced {
         let name = &command.words[1].value;
         let message = format!(
-            "set with a space before the = sets a variable named \"{}\": write set {name}=VALUE",
-            format!("{name} ")
+            "set with a space before the = sets a variable named \"{name} \": write set {name}=VALUE"
         );
         let at = (step.instruction, command.words[0].range.start);
         findings.add_at("spaced-equals", Severity::Error, at, message);
