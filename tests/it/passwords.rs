@@ -129,7 +129,7 @@ fn a_registry_that_repeats_a_credential_discloses_nothing() {
             Some(sent) => {
                 let message = format!("{sent} is bob:S3cretPW, not S3cretPW");
                 let body = json!({"errors": [{"code": "DENIED", "message": message}]});
-                answer(status, &[], &body.to_string())
+                answer(status, &[], body.to_string())
             }
             None => answer(401, &[("WWW-Authenticate", "Basic realm=\"r\"")], ""),
         });

@@ -93,7 +93,9 @@ impl ExtractedFiles {
             names.join("/")
         };
         let entries = self.entries.iter();
-        let wanted = entries.map(|(path, entry)| (below(path), entry)).collect();
+        let wanted = entries
+            .map(|(path, entry)| (below(path).to_lowercase(), entry))
+            .collect();
         let written = self.already_written(&wanted, folder)?;
         fs::create_dir_all(folder).map_err(|source| {
             let path = folder.to_owned();
@@ -106,36 +108,41 @@ impl ExtractedFiles {
             if below.is_empty() {
                 continue;
             }
-            let is_written =
-                written.contains(&below) || drive.write_entry(&below, entry).map_err(unwritable)?;
+            let is_written = written.contains(&below.to_lowercase())
+                || drive.write_entry(&below, entry).map_err(unwritable)?;
             copied.count(path, entry, is_written);
         }
         Ok(copied)
     }
 
-    /// The files of an interrupted copy: all that exists at the paths to be written has to be the
-    /// same.
+    /// The files of an interrupted copy, in lower case: all that exists at the paths to be written
+    /// has to be the same.
     fn already_written(
         &self,
         wanted: &HashMap<String, &ExtractedEntry>,
         folder: &Path,
     ) -> Result<HashSet<String>, Problem> {
-        let names: BTreeSet<&str> = if self.path.components().is_empty() {
-            BTreeSet::from([""])
+        let mut written = HashSet::new();
+        let is_same = if self.path.components().is_empty() {
+            compare(folder, "", wanted, &mut written)
         } else {
             let paths = wanted.keys().filter(|path| !path.is_empty());
-            paths.filter_map(|path| path.split('/').next()).collect()
+            let names: HashSet<&str> = paths.filter_map(|path| path.split('/').next()).collect();
+            let entries = fs::read_dir(folder).into_iter().flatten();
+            let mut named = entries.flatten().filter_map(|entry| {
+                let name = entry.file_name().to_string_lossy().to_lowercase();
+                names.contains(name.as_str()).then(|| (entry.path(), name))
+            });
+            named.try_fold(true, |is_same, (path, name)| {
+                Ok(is_same && compare(&path, &name, wanted, &mut written)?)
+            })
         };
-        let mut written = HashSet::new();
-        for name in names {
-            let is_same = compare(folder, name, wanted, &mut written);
-            if !is_same.unwrap_or(false) {
-                let what = format!("{} already has files of that name", folder.display());
-                let problem = Problem::new("output/not-empty", what).hint("name a new folder");
-                return Err(problem.blame(Blame::Request));
-            }
+        if is_same.unwrap_or(false) {
+            return Ok(written);
         }
-        Ok(written)
+        let what = format!("{} already has files of that name", folder.display());
+        let problem = Problem::new("output/not-empty", what).hint("name a new folder");
+        Err(problem.blame(Blame::Request))
     }
 
     /// Writes the files as a tar with paths from the root of the drive. The same image gives the
@@ -198,21 +205,21 @@ impl CopiedFiles {
 }
 
 /// Returns true if a path does not exist, or is that of an equal file or a folder of such ones;
-/// collects the files.
+/// collects the files. `below` is the path in lower case, as names of images differ in more than
+/// case.
 fn compare(
-    folder: &Path,
+    path: &Path,
     below: &str,
     wanted: &HashMap<String, &ExtractedEntry>,
     equal: &mut HashSet<String>,
 ) -> io::Result<bool> {
-    let path = folder.join(below);
     let found = match path.symlink_metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
         found => found?,
     };
     match wanted.get(below) {
         Some(ExtractedEntry::File(part)) if found.is_file() => {
-            let is_equal = found.len() == part.length() && has_bytes(&path, part)?;
+            let is_equal = found.len() == part.length() && has_bytes(path, part)?;
             if is_equal {
                 equal.insert(below.to_owned());
             }
@@ -220,19 +227,20 @@ fn compare(
         }
         // The folder to copy to, and folders that no layer describes, have no entry.
         Some(ExtractedEntry::Folder) | None if found.is_dir() => {
-            for entry in fs::read_dir(&path)? {
-                let name = entry?.file_name();
-                let Some(name) = name.to_str() else {
-                    return Ok(false);
-                };
+            let is_parent = || {
+                let start = format!("{below}/");
+                wanted.keys().any(|path| path.starts_with(&start))
+            };
+            if !below.is_empty() && !wanted.contains_key(below) && !is_parent() {
+                return Ok(false);
+            }
+            for entry in fs::read_dir(path)? {
+                let entry = entry?;
+                let name = entry.file_name();
+                let name = name.to_string_lossy().to_lowercase();
                 let inner = format!("{below}/{name}");
                 let inner = inner.trim_start_matches('/');
-                let is_parent = || {
-                    let start = format!("{inner}/");
-                    wanted.keys().any(|path| path.starts_with(&start))
-                };
-                let is_known = is_draft(name) || wanted.contains_key(inner) || is_parent();
-                if !is_known || !(is_draft(name) || compare(folder, inner, wanted, equal)?) {
+                if !is_draft(&name) && !compare(&entry.path(), inner, wanted, equal)? {
                     return Ok(false);
                 }
             }
@@ -324,6 +332,19 @@ mod tests {
         other[199_999] = 8;
         fs::write(path("app/a"), other).unwrap();
         assert!(refused().contains("already has files"));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn names_that_differ_in_case_are_the_same() {
+        let temporary = tempfile::tempdir().unwrap();
+        let image = app(&[("App/a", b"a"), ("app/B", b"b")], temporary.path());
+        let folder = temporary.path().join("out");
+        let complete = image.copy_to(&folder).unwrap();
+        assert_eq!(image.copy_to(&folder).unwrap(), complete);
+        fs::create_dir(folder.join("APP")).unwrap();
+        fs::write(folder.join("APP/a"), "x").unwrap();
+        assert!(image.copy_to(&folder).is_err());
     }
 
     #[cfg(unix)]

@@ -688,9 +688,12 @@ fn cp_copies_a_folder_or_a_file_as_a_container_sees_it() {
     assert_eq!(files_in(&images.path("file")), expected);
 
     // Nothing is overwritten, but the same command may continue.
-    fs::remove_file(images.path("out/app/big.bin")).unwrap();
+    let mut names = files_in(&images.path("out")).into_keys();
+    let big = names.find(|name| name.ends_with("big.bin")).unwrap();
+    let big = images.path(&format!("out/{big}"));
+    fs::remove_file(&big).unwrap();
     assert_eq!(images.json(&["cp", r"oci:one:C:\app", "out"]), copied);
-    fs::write(images.path("out/app/big.bin"), "the user's").unwrap();
+    fs::write(&big, "the user's").unwrap();
     let mut again = images.command(&["cp", r"oci:one:C:\app", "out"]);
     let output = again.output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
