@@ -129,11 +129,11 @@ impl ExtractedFiles {
             let paths = wanted.keys().filter(|path| !path.is_empty());
             let names: HashSet<&str> = paths.filter_map(|path| path.split('/').next()).collect();
             let entries = fs::read_dir(folder).into_iter().flatten();
-            let mut named = entries.flatten().filter_map(|entry| {
+            let mut existing = entries.flatten().filter_map(|entry| {
                 let name = entry.file_name().to_string_lossy().to_lowercase();
                 names.contains(name.as_str()).then(|| (entry.path(), name))
             });
-            named.try_fold(true, |is_same, (path, name)| {
+            existing.try_fold(true, |is_same, (path, name)| {
                 Ok(is_same && compare(&path, &name, wanted, &mut written)?)
             })
         };
