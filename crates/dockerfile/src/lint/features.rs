@@ -55,7 +55,8 @@ pub(super) fn problem(
         return Some((Severity::Error, message));
     }
     let has_name = |known: &[&str]| names.iter().any(|(_, name)| known.contains(&name.as_str()));
-    if has_name(&OF_NET_3) && !has("-so") && !has("/source") && is_server_core(stage) {
+    let has_source = || has("-so") || has("/source") || asks_windows_update(stage, step);
+    if has_name(&OF_NET_3) && is_server_core(stage) && !has_source() {
         let message = "Server Core's images lack the files of .NET Framework 3.5 (0x800f081f): use \
             mcr.microsoft.com/dotnet/framework/runtime:3.5, or add -Source";
         return Some((Severity::Warning, message.to_owned()));
@@ -116,13 +117,24 @@ fn is_server_core(stage: &Stage<'_>) -> bool {
         && reference.digest.is_none()
 }
 
+/// The lines that run up to a step.
+fn runs_until<'a>(
+    stage: &'a Stage<'a>,
+    step: &LintStep<'_>,
+) -> impl Iterator<Item = &'a LintStep<'a>> {
+    let own = step.instruction.lines().0;
+    let until = stage.steps.iter();
+    let until = until.take_while(move |it| it.instruction.lines().0 <= own);
+    until.filter(|it| it.is("RUN"))
+}
+
+/// Returns true if the service of Windows Update, which images disable, may bring missing files.
+fn asks_windows_update(stage: &Stage<'_>, step: &LintStep<'_>) -> bool {
+    runs_until(stage, step).any(|it| it.lower_text().contains("wuauserv"))
+}
+
 /// Returns true if nothing up to a step enables what ASP.NET requires.
 fn lacks_parents(stage: &Stage<'_>, step: &LintStep<'_>) -> bool {
-    let own = step.instruction.lines().0;
-    let until = stage
-        .steps
-        .iter()
-        .take_while(|it| it.instruction.lines().0 <= own);
     let brings = [
         "extensib",
         "net-ext",
@@ -134,9 +146,8 @@ fn lacks_parents(stage: &Stage<'_>, step: &LintStep<'_>) -> bool {
         ".ps1",
         ".xml",
     ];
-    let mut before = until.filter(|it| it.is("RUN"));
     is_server_core(stage)
-        && !before.any(|it| {
+        && !runs_until(stage, step).any(|it| {
             let text = it.lower_text().replace("iis-aspnet45", "");
             brings.iter().any(|part| text.contains(part))
         })

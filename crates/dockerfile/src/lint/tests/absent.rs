@@ -166,6 +166,10 @@ fn features_have_two_names() {
                 "RUN powershell Install-WindowsFeature NET-Framework-Core -Source C:\\sxs",
             ),
             (
+                "RUN powershell Add-WindowsFeature NET-Framework-Features",
+                "RUN sc config wuauserv start= demand\nRUN powershell Add-WindowsFeature NET-Framework-Features",
+            ),
+            (
                 "RUN dism /online /enable-feature /featurename:NetFx3 /all",
                 "FROM mcr.microsoft.com/dotnet/framework/runtime:3.5\nRUN dism /online /enable-feature /featurename:NetFx3 /all",
             ),
