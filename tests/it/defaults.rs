@@ -332,8 +332,9 @@ fn a_checkout_runs_nothing_sends_nothing_and_stays_in_its_folder() {
     let metadata = outside.path().join("metadata.json");
     fs::write(&metadata, "old").unwrap();
     let folder = Folder::new(&format!(
-        "[build]\nbuild-arg = [\"HOME\"]\nkubeconfig = \"kubeconfig\"\nmetadata-file = {metadata:?}\n\
+        "[build]\nbuild-arg = [\"HOME\"]\nkubeconfig = \"kubeconfig\"\nmetadata-file = \"{}\"\n\
          push = true\nstage = [\"web={}\"]\n[image.delete]\nyes = true\n",
+        metadata.display(),
         outside.path().display(),
     ));
     let ignored = "ignored build-arg, kubeconfig, metadata-file, push, stage in wincimg.toml";

@@ -55,9 +55,12 @@ fn leads_out(value: &str, folder: &Path) -> bool {
 
 /// Returns true if a path is outside a folder, or a link leads out of it.
 fn is_outside(path: &Path, folder: &Path) -> bool {
-    let here = |path: &Path| match path.as_os_str().is_empty() {
-        true => PathBuf::from("."),
-        false => path.to_owned(),
+    let here = |path: &Path| {
+        if path.as_os_str().is_empty() {
+            PathBuf::from(".")
+        } else {
+            path.to_owned()
+        }
     };
     let existing = path
         .ancestors()
