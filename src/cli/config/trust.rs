@@ -39,38 +39,36 @@ pub(super) fn is_refused(arg: &Arg, values: &[String], folder: &Path) -> bool {
     let reads_environment = |value: &String| flag == "build-arg" && !value.contains('=');
     LOWER_SECURITY.contains(&flag)
         || values.iter().any(reads_environment)
-        || is_path && values.iter().any(|value| leads_out(value, folder))
+        || is_path && {
+            let here = std::env::current_dir().unwrap_or_default();
+            let folder = here.join(folder);
+            values.iter().any(|value| leads_out(value, &folder, &here))
+        }
 }
 
-/// Returns true if a value such as `DIR`, `NAME=DIR` or `oci:DIR` leads out of a folder.
-fn leads_out(value: &str, folder: &Path) -> bool {
+/// Returns true if a value such as `DIR`, `NAME=DIR` or `oci:DIR` leads out of a folder from the
+/// working directory.
+fn leads_out(value: &str, folder: &Path, here: &Path) -> bool {
     if value.contains("://") && !value.starts_with("file:") {
         return false;
     }
     let behind = value.match_indices(['=', ':']).map(|(at, _)| at + 1);
     std::iter::once(0)
         .chain(behind)
-        .any(|at| is_outside(Path::new(&value[at..]), folder))
+        .any(|at| is_outside(&here.join(&value[at..]), folder))
 }
 
 /// Returns true if a path is outside a folder, or a link leads out of it.
 fn is_outside(path: &Path, folder: &Path) -> bool {
-    let here = |path: &Path| {
-        if path.as_os_str().is_empty() {
-            PathBuf::from(".")
-        } else {
-            path.to_owned()
-        }
+    let mut above = path.ancestors();
+    let Some(existing) = above.find(|above| above.symlink_metadata().is_ok()) else {
+        return true;
     };
-    let existing = path
-        .ancestors()
-        .find(|above| here(above).symlink_metadata().is_ok())
-        .unwrap_or(path);
     let mut rest = path.strip_prefix(existing).unwrap_or(path).components();
     if rest.any(|part| part == Component::ParentDir) {
         return true;
     }
-    match (here(existing).canonicalize(), here(folder).canonicalize()) {
+    match (existing.canonicalize(), folder.canonicalize()) {
         (Ok(real), Ok(folder)) => !real.starts_with(folder),
         _ => true,
     }
@@ -123,11 +121,12 @@ mod tests {
         for value in [
             path(""),
             path("app/../web"),
+            "new/image".to_owned(),
             format!("oci:{}", path("new/image")),
             format!("web={}", path("app")),
             "https://feed.example/v2".to_owned(),
         ] {
-            assert!(!leads_out(&value, folder), "{value}");
+            assert!(!leads_out(&value, folder, folder), "{value}");
         }
         for value in [
             other.clone(),
@@ -138,7 +137,7 @@ mod tests {
             path("app/../.."),
             path("new/../.."),
         ] {
-            assert!(leads_out(&value, folder), "{value}");
+            assert!(leads_out(&value, folder, folder), "{value}");
         }
         #[cfg(unix)]
         {
@@ -146,7 +145,7 @@ mod tests {
             std::os::unix::fs::symlink(outside.path().join("new"), folder.join("dangling"))
                 .unwrap();
             for value in ["link", "link/web", "dangling"] {
-                assert!(leads_out(&path(value), folder), "{value}");
+                assert!(leads_out(value, folder, folder), "{value}");
             }
         }
     }

@@ -88,7 +88,6 @@ fn what_is_no_address_is_refused_with_a_way_out() {
         "unix://",
         "tcp://",
         "tcp://host:port",
-        "tcp://user@host:1",
         "tcp://host:1/path",
         "fd://3",
         "https://build.lan",
@@ -120,6 +119,11 @@ fn what_is_no_address_is_refused_with_a_way_out() {
         ),
         (
             "tcp://user:SECRET@build.lan",
+            "a daemon's address cannot have a user and a password",
+            "DOCKER_CERT_PATH",
+        ),
+        (
+            "tcp://SECRET@host:1",
             "a daemon's address cannot have a user and a password",
             "DOCKER_CERT_PATH",
         ),
