@@ -327,17 +327,17 @@ fn an_unknown_table_is_named_with_those_that_exist() {
 }
 
 #[test]
-fn a_checkout_runs_nothing_sends_nothing_and_stays_in_its_folder() {
+fn a_checkout_runs_nothing_and_stays_in_its_folder() {
     let outside = tempfile::tempdir().unwrap();
     let metadata = outside.path().join("metadata.json");
     fs::write(&metadata, "old").unwrap();
     let folder = Folder::new(&format!(
         "[build]\nbuild-arg = [\"HOME\"]\nkubeconfig = \"kubeconfig\"\nmetadata-file = \"{}\"\n\
-         push = true\nstage = [\"web={}\"]\n[image.delete]\nyes = true\n",
+         stage = [\"web={}\"]\n[image.delete]\nyes = true\n",
         metadata.display(),
         outside.path().display(),
     ));
-    let ignored = "ignored build-arg, kubeconfig, metadata-file, push, stage in wincimg.toml";
+    let ignored = "ignored build-arg, kubeconfig, metadata-file, stage in wincimg.toml";
     folder
         .build(&["--host-build", "17763.973", "--output", "oci:out"])
         .code(0)
@@ -352,7 +352,7 @@ fn a_checkout_runs_nothing_sends_nothing_and_stays_in_its_folder() {
 #[cfg(unix)]
 #[test]
 fn the_file_of_another_user_in_a_parent_folder_is_not_read() {
-    let folder = Folder::new("strict = 7");
+    let folder = Folder::new("unheard-of = 7");
     let below = folder.folder.path().join("checkout");
     fs::create_dir(&below).unwrap();
     let images = || {
@@ -360,7 +360,7 @@ fn the_file_of_another_user_in_a_parent_folder_is_not_read() {
         command.current_dir(&below).env_remove("WINCIMG_CONFIG");
         command.args(["images"]).assert()
     };
-    images().code(2).stderr(contains("strict"));
+    images().code(2).stderr(contains("unheard-of"));
     let file = folder.folder.path().join("wincimg.toml");
     if std::os::unix::fs::chown(file, Some(12345), None).is_err() {
         skip("a file of another user, which requires root");

@@ -6,9 +6,9 @@ use clap::Arg;
 
 use super::FILE_NAME;
 
-/// Flags that affect security: credentials, trust, programs that run, what is sent, deletion, and
-/// the cache, whose contents are trusted.
-const LOWER_SECURITY: [&str; 15] = [
+/// Flags that affect security: credentials, trust, programs that run, deletion, and the cache, whose
+/// contents are trusted.
+const LOWER_SECURITY: [&str; 13] = [
     "insecure-registry",
     "token-server",
     "plain-credentials",
@@ -19,8 +19,6 @@ const LOWER_SECURITY: [&str; 15] = [
     "builder",
     "kubeconfig",
     "cache-dir",
-    "push",
-    "cache-to",
     "network",
     "yes",
     "unsafe",
