@@ -221,7 +221,7 @@ pub(crate) fn the_log_of_a_service_is_complete(wine: &Wine) {
         "starting\n",
         "running\n",
         "stopping\n",
-        "\nstopped\n",
+        "stopped\n",
     ]);
 }
 
