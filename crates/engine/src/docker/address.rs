@@ -65,8 +65,13 @@ impl Address {
         text: &str,
         tls: Option<TlsFiles>,
     ) -> Result<(Self, Option<TlsFiles>), Problem> {
-        let failed = |problem: &str| invalid_address(&without_password(text), problem);
         let (scheme, rest) = text.split_once("://").unwrap_or(("tcp", text));
+        // The user of SSH is no token, and the hint repeats it.
+        let shown = match rest.split_once('@') {
+            Some((user, _)) if scheme == "ssh" && !user.contains(':') => text.into(),
+            _ => without_password(text),
+        };
+        let failed = |problem: &str| invalid_address(&shown, problem);
         match scheme {
             "unix" if rest.is_empty() => Err(failed("the path is missing")),
             "unix" => Ok((Self::Unix(PathBuf::from(rest)), None)),
