@@ -18,116 +18,81 @@ use super::eval::Shell;
 use super::parameters::{BoundParameters, ParameterSet};
 use super::value::PsValue;
 
-const SWITCHES: &[&str] = &[
-    "getoriginalfilename",
-    "forcedownload",
-    "disablelogging",
-    "useoriginallocation",
-    "useonlypackagesilentarguments=useonlypackagesilentargs",
-];
-
 /// The parameters of the functions that install; each ignores those of the others, so that one
 /// table of parameters serves all.
 macro_rules! install_parameters {
-    ([$($own:literal),*], $positions:expr) => {
+    ($own:literal, $positions:literal) => {
         ParameterSet {
-            values: &[
-                $($own,)*
-                "packagename",
-                "filetype=installertype=installtype",
-                "silentargs",
-                "url",
-                "url64bit=url64",
-                "checksum",
-                "checksumtype",
-                "checksum64",
-                "checksumtype64",
-                "validexitcodes",
-                "softwarename",
-                "specificfolder",
-            ],
-            switches: SWITCHES,
+            values: concat!(
+                $own,
+                " packagename filetype=installertype=installtype silentargs url url64bit=url64 \
+                 checksum checksumtype checksum64 checksumtype64 validexitcodes softwarename \
+                 specificfolder"
+            ),
+            switches: "getoriginalfilename forcedownload disablelogging useoriginallocation \
+                useonlypackagesilentarguments=useonlypackagesilentargs",
             positions: $positions,
         }
     };
 }
 
 const PACKAGE: ParameterSet = install_parameters!(
-    ["file", "file64", "destination=unziplocation"],
-    &["packagename", "filetype", "silentargs", "url", "url64bit"]
+    "file file64 destination=unziplocation",
+    "packagename filetype silentargs url url64bit"
 );
 
 const INSTALLER: ParameterSet = install_parameters!(
-    [
-        "file=filefullpath",
-        "file64=filefullpath64",
-        "destination=unziplocation"
-    ],
-    &["packagename", "filetype", "silentargs", "file"]
+    "file=filefullpath file64=filefullpath64 destination=unziplocation",
+    "packagename filetype silentargs file"
 );
 
 const ZIP: ParameterSet = install_parameters!(
-    [
-        "file=filefullpath",
-        "file64=filefullpath64",
-        "destination=unziplocation"
-    ],
-    &["packagename", "url", "destination", "url64bit"]
+    "file=filefullpath file64=filefullpath64 destination=unziplocation",
+    "packagename url destination url64bit"
 );
 
 const UNZIP: ParameterSet = install_parameters!(
-    [
-        "file=filefullpath",
-        "file64=filefullpath64",
-        "destination=unziplocation"
-    ],
-    &["file", "destination", "specificfolder", "packagename"]
+    "file=filefullpath file64=filefullpath64 destination=unziplocation",
+    "file destination specificfolder packagename"
 );
 
-const WEB_FILE: ParameterSet = install_parameters!(
-    ["filefullpath"],
-    &["packagename", "filefullpath", "url", "url64bit"]
-);
+const WEB_FILE: ParameterSet =
+    install_parameters!("filefullpath", "packagename filefullpath url url64bit");
 
 const PROCESS: ParameterSet = ParameterSet {
-    values: &[
-        "statements",
-        "exetorun",
-        "validexitcodes",
-        "workingdirectory",
-    ],
-    switches: &["minimized", "nosleep", "elevated"],
-    positions: &["statements", "exetorun", "validexitcodes"],
+    values: "statements exetorun validexitcodes workingdirectory",
+    switches: "minimized nosleep elevated",
+    positions: "statements exetorun validexitcodes",
 };
 
 const BIN_FILE: ParameterSet = ParameterSet {
-    values: &["name", "path", "command"],
-    switches: &["usestart=isgui"],
-    positions: &["name", "path"],
+    values: "name path command",
+    switches: "usestart=isgui",
+    positions: "name path",
 };
 
 const PATH: ParameterSet = ParameterSet {
-    values: &["pathtoinstall", "pathtype"],
-    switches: &[],
-    positions: &["pathtoinstall", "pathtype"],
+    values: "pathtoinstall pathtype",
+    switches: "",
+    positions: "pathtoinstall pathtype",
 };
 
 const VARIABLE: ParameterSet = ParameterSet {
-    values: &["variablename", "variablevalue", "variabletype"],
-    switches: &[],
-    positions: &["variablename", "variablevalue", "variabletype"],
+    values: "variablename variablevalue variabletype",
+    switches: "",
+    positions: "variablename variablevalue variabletype",
 };
 
 const PARAMETERS: ParameterSet = ParameterSet {
-    values: &["parameters=params"],
-    switches: &[],
-    positions: &["parameters"],
+    values: "parameters=params",
+    switches: "",
+    positions: "parameters",
 };
 
 const WIDTH: ParameterSet = ParameterSet {
-    values: &["compare"],
-    switches: &[],
-    positions: &["compare"],
+    values: "compare",
+    switches: "",
+    positions: "compare",
 };
 
 /// Returns true for a supported function of Chocolatey.

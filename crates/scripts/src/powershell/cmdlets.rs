@@ -75,97 +75,70 @@ impl Shell<'_, '_> {
 }
 
 const NOTHING: ParameterSet = ParameterSet {
-    values: &[],
-    switches: &[],
-    positions: &[],
+    values: "",
+    switches: "",
+    positions: "",
 };
 
 const LOCATION: ParameterSet = ParameterSet {
-    values: &["path", "literalpath"],
-    switches: &[],
-    positions: &["path"],
+    values: "path literalpath",
+    switches: "",
+    positions: "path",
 };
 
 const WEB: ParameterSet = ParameterSet {
-    values: &[
-        "uri",
-        "outfile",
-        "useragent",
-        "timeoutsec",
-        "method",
-        "maximumretrycount",
-        "retryintervalsec",
-        "sslprotocol",
-    ],
-    switches: &[
-        "usebasicparsing",
-        "passthru",
-        "disablekeepalive",
-        "skipcertificatecheck",
-    ],
-    positions: &["uri"],
+    values: "uri outfile useragent timeoutsec method maximumretrycount retryintervalsec sslprotocol",
+    switches: "usebasicparsing passthru disablekeepalive skipcertificatecheck",
+    positions: "uri",
 };
 
 const ARCHIVE: ParameterSet = ParameterSet {
-    values: &["path", "literalpath", "destinationpath"],
-    switches: &["force"],
-    positions: &["path", "destinationpath"],
+    values: "path literalpath destinationpath",
+    switches: "force",
+    positions: "path destinationpath",
 };
 
 const HASH: ParameterSet = ParameterSet {
-    values: &["path", "literalpath", "algorithm"],
-    switches: &[],
-    positions: &["path", "algorithm"],
+    values: "path literalpath algorithm",
+    switches: "",
+    positions: "path algorithm",
 };
 
 const JOIN: ParameterSet = ParameterSet {
-    values: &["path", "childpath"],
-    switches: &[],
-    positions: &["path", "childpath"],
+    values: "path childpath",
+    switches: "",
+    positions: "path childpath",
 };
 
 const TEST: ParameterSet = ParameterSet {
-    values: &["path", "literalpath", "pathtype"],
-    switches: &[],
-    positions: &["path"],
+    values: "path literalpath pathtype",
+    switches: "",
+    positions: "path",
 };
 
 const MESSAGE: ParameterSet = ParameterSet {
-    values: &[
-        "object=message",
-        "foregroundcolor",
-        "backgroundcolor",
-        "separator",
-        "messagedata",
-        "category",
-        "inputobject",
-    ],
-    switches: &["nonewline", "noenumerate"],
-    positions: &["object"],
+    values: "object=message foregroundcolor backgroundcolor separator messagedata category \
+         inputobject",
+    switches: "nonewline noenumerate",
+    positions: "object",
 };
 
 const START: ParameterSet = ParameterSet {
-    values: &[
-        "filepath=path",
-        "argumentlist=args",
-        "workingdirectory",
-        "windowstyle",
-        "verb",
-    ],
-    switches: &["wait", "nonewwindow", "passthru"],
-    positions: &["filepath", "argumentlist"],
+    values: "filepath=path argumentlist=args workingdirectory windowstyle verb",
+    switches: "wait nonewwindow passthru",
+    positions: "filepath argumentlist",
 };
 
 const WAIT: ParameterSet = ParameterSet {
-    values: &["id", "inputobject"],
-    switches: &[],
-    positions: &["id"],
+    values: "id inputobject",
+    switches: "",
+    positions: "id",
 };
 
 const CERTIFICATE: ParameterSet = ParameterSet {
-    values: &["filepath", "certstorelocation"],
-    switches: &[],
-    positions: &["filepath"],
+    values: "filepath certstorelocation",
+    switches: "",
+    positions: "filepath",
 };
 
 /// Returns true if a cmdlet is known: supported, or known to require Windows.
@@ -419,9 +392,9 @@ impl Shell<'_, '_> {
             "new-object" => self.new_object(command),
             "add-type" => {
                 let takes = ParameterSet {
-                    values: &["assemblyname"],
-                    switches: &[],
-                    positions: &[],
+                    values: "assemblyname",
+                    switches: "",
+                    positions: "",
                 };
                 let given = self.bind_parameters(command, &takes)?;
                 for name in given.texts("assemblyname")? {
@@ -431,9 +404,9 @@ impl Shell<'_, '_> {
             }
             "import-module" => {
                 let takes = ParameterSet {
-                    values: &["name"],
-                    switches: &["force", "disablenamechecking", "skipeditioncheck"],
-                    positions: &["name"],
+                    values: "name",
+                    switches: "force disablenamechecking skipeditioncheck",
+                    positions: "name",
                 };
                 let given = self.bind_parameters(command, &takes)?;
                 let module = given.required("name")?;
@@ -466,9 +439,9 @@ impl Shell<'_, '_> {
             "Bypass",
         ];
         let takes = ParameterSet {
-            values: &["executionpolicy", "scope"],
-            switches: &["force", "confirm=cf"],
-            positions: &["executionpolicy", "scope"],
+            values: "executionpolicy scope",
+            switches: "force confirm=cf",
+            positions: "executionpolicy scope",
         };
         let given = self.bind_parameters(command, &takes)?;
         let name = given.required("executionpolicy")?;
@@ -513,14 +486,14 @@ impl Shell<'_, '_> {
     /// `New-TimeSpan` of one unit.
     fn time_span(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
         let takes = ParameterSet {
-            values: &["days", "hours", "minutes", "seconds"],
-            switches: &[],
-            positions: &[],
+            values: "days hours minutes seconds",
+            switches: "",
+            positions: "",
         };
         let given = self.bind_parameters(command, &takes)?;
-        let units = takes.values.iter().filter_map(|unit| {
+        let units = takes.values.split_ascii_whitespace().filter_map(|unit| {
             let value = given.value(unit)?;
-            Some((*unit, value))
+            Some((unit, value))
         });
         match units.collect::<Vec<_>>().as_slice() {
             [(unit, value)] => super::methods::time_span(unit, value),
@@ -545,9 +518,9 @@ impl Shell<'_, '_> {
 
     fn new_object(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
         let takes = ParameterSet {
-            values: &["typename"],
-            switches: &[],
-            positions: &["typename"],
+            values: "typename",
+            switches: "",
+            positions: "typename",
         };
         let given = self.bind_parameters(command, &takes)?;
         let name = given.required("typename")?.to_lowercase();
@@ -565,9 +538,9 @@ impl Shell<'_, '_> {
         input: Option<PsValue>,
     ) -> Result<PsValue, ScriptError> {
         let takes = ParameterSet {
-            values: &["process"],
-            switches: &[],
-            positions: &["process"],
+            values: "process",
+            switches: "",
+            positions: "process",
         };
         let given = self.bind_parameters(command, &takes)?;
         let Some(PsValue::Block(statements)) = given.value("process").cloned() else {

@@ -10,27 +10,21 @@ use super::parameters::ParameterSet;
 use super::value::PsValue;
 
 const CONTENT: ParameterSet = ParameterSet {
-    values: &["path", "literalpath=pspath=lp", "value", "encoding"],
-    switches: &["force", "nonewline"],
-    positions: &["path", "value"],
+    values: "path literalpath=pspath=lp value encoding",
+    switches: "force nonewline",
+    positions: "path value",
 };
 
 const OUT_FILE: ParameterSet = ParameterSet {
-    values: &[
-        "filepath",
-        "literalpath=pspath=lp",
-        "encoding",
-        "inputobject",
-        "width",
-    ],
-    switches: &["force", "nonewline", "append"],
-    positions: &["filepath", "encoding"],
+    values: "filepath literalpath=pspath=lp encoding inputobject width",
+    switches: "force nonewline append",
+    positions: "filepath encoding",
 };
 
 const GET: ParameterSet = ParameterSet {
-    values: &["path", "literalpath=pspath=lp", "encoding"],
-    switches: &["raw"],
-    positions: &["path"],
+    values: "path literalpath=pspath=lp encoding",
+    switches: "raw",
+    positions: "path",
 };
 
 /// Windows PowerShell may wrap longer lines when it writes output to a file.

@@ -10,115 +10,58 @@ use super::parameters::{BoundParameters, ParameterSet};
 use super::value::PsValue;
 
 const SITE: ParameterSet = ParameterSet {
-    values: &[
-        "name",
-        "port",
-        "ipaddress",
-        "hostheader",
-        "physicalpath",
-        "applicationpool",
-        "id",
-        "sslflags",
-    ],
-    switches: &["force", "ssl"],
-    positions: &["name"],
+    values: "name port ipaddress hostheader physicalpath applicationpool id sslflags",
+    switches: "force ssl",
+    positions: "name",
 };
 
 const NAME: ParameterSet = ParameterSet {
-    values: &["name"],
-    switches: &["force", "confirm", "passthru"],
-    positions: &["name"],
+    values: "name",
+    switches: "force confirm passthru",
+    positions: "name",
 };
 
 const UNDER_SITE: ParameterSet = ParameterSet {
-    values: &[
-        "name",
-        "site",
-        "application",
-        "physicalpath",
-        "applicationpool",
-    ],
-    switches: &["force"],
-    positions: &["name"],
+    values: "name site application physicalpath applicationpool",
+    switches: "force",
+    positions: "name",
 };
 
 const BINDING: ParameterSet = ParameterSet {
-    values: &[
-        "name",
-        "protocol",
-        "port",
-        "ipaddress",
-        "hostheader",
-        "bindinginformation",
-        "sslflags",
-        "propertyname",
-        "value",
-    ],
-    switches: &["force"],
-    positions: &["name"],
+    values: "name protocol port ipaddress hostheader bindinginformation sslflags propertyname value",
+    switches: "force",
+    positions: "name",
 };
 
 const IIS_SITE: ParameterSet = ParameterSet {
-    values: &["name", "physicalpath", "bindinginformation", "protocol"],
-    switches: &["force", "passthru"],
-    positions: &["name", "physicalpath", "bindinginformation"],
+    values: "name physicalpath bindinginformation protocol",
+    switches: "force passthru",
+    positions: "name physicalpath bindinginformation",
 };
 
 const COMMIT: ParameterSet = ParameterSet {
-    values: &["commit"],
-    switches: &["confirm"],
-    positions: &["commit"],
+    values: "commit",
+    switches: "confirm",
+    positions: "commit",
 };
 
 const CONFIGURATION: ParameterSet = ParameterSet {
-    values: &[
-        "filter",
-        "pspath",
-        "name",
-        "value",
-        "location",
-        "metadata",
-        "atelement",
-        "atindex",
-        "atname",
-        "clr",
-    ],
-    switches: &["force"],
-    positions: &["filter", "pspath"],
+    values: "filter pspath name value location metadata atelement atindex atname clr",
+    switches: "force",
+    positions: "filter pspath",
 };
 
 const HANDLER: ParameterSet = ParameterSet {
-    values: &[
-        "name",
-        "path",
-        "verb",
-        "type",
-        "modules",
-        "scriptprocessor",
-        "resourcetype",
-        "requiredaccess",
-        "precondition",
-        "image",
-        "pspath",
-        "location",
-    ],
-    switches: &["force"],
-    positions: &["name"],
+    values: "name path verb type modules scriptprocessor resourcetype requiredaccess precondition \
+         image pspath location",
+    switches: "force",
+    positions: "name",
 };
 
 const ITEM: ParameterSet = ParameterSet {
-    values: &[
-        "path",
-        "name",
-        "itemtype=type",
-        "value",
-        "bindings",
-        "physicalpath",
-        "applicationpool",
-        "id",
-    ],
-    switches: &["force"],
-    positions: &["path"],
+    values: "path name itemtype=type value bindings physicalpath applicationpool id",
+    switches: "force",
+    positions: "path",
 };
 
 fn takes(name: &str) -> Option<&'static ParameterSet> {

@@ -16,33 +16,33 @@ use super::parameters::{BoundParameters, ParameterSet};
 use super::value::PsValue;
 
 const REMOVE: ParameterSet = ParameterSet {
-    values: &["path", "literalpath=pspath=lp"],
-    switches: &["recurse", "force", "confirm=cf"],
-    positions: &["path"],
+    values: "path literalpath=pspath=lp",
+    switches: "recurse force confirm=cf",
+    positions: "path",
 };
 
 const TRANSFER: ParameterSet = ParameterSet {
-    values: &["path", "literalpath=pspath=lp", "destination"],
-    switches: &["recurse", "force", "container", "passthru", "confirm=cf"],
-    positions: &["path", "destination"],
+    values: "path literalpath=pspath=lp destination",
+    switches: "recurse force container passthru confirm=cf",
+    positions: "path destination",
 };
 
 const RENAME: ParameterSet = ParameterSet {
-    values: &["path", "literalpath=pspath=lp", "newname"],
-    switches: &["force", "passthru"],
-    positions: &["path", "newname"],
+    values: "path literalpath=pspath=lp newname",
+    switches: "force passthru",
+    positions: "path newname",
 };
 
 const NEW: ParameterSet = ParameterSet {
-    values: &["path", "name", "itemtype=type", "value=target"],
-    switches: &["force", "confirm=cf"],
-    positions: &["path"],
+    values: "path name itemtype=type value=target",
+    switches: "force confirm=cf",
+    positions: "path",
 };
 
 const LIST: ParameterSet = ParameterSet {
-    values: &["path", "literalpath=pspath=lp", "filter", "include"],
-    switches: &["force", "file", "directory", "recurse=s"],
-    positions: &["path", "filter"],
+    values: "path literalpath=pspath=lp filter include",
+    switches: "force file directory recurse=s",
+    positions: "path filter",
 };
 
 impl Shell<'_, '_> {

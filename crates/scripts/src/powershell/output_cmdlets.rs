@@ -9,15 +9,15 @@ use super::parameters::ParameterSet;
 use super::value::PsValue;
 
 const PICK: ParameterSet = ParameterSet {
-    values: &["property", "expandproperty", "first", "last", "skip"],
-    switches: &["unique"],
-    positions: &["property"],
+    values: "property expandproperty first last skip",
+    switches: "unique",
+    positions: "property",
 };
 
 const SPLIT: ParameterSet = ParameterSet {
-    values: &["path", "literalpath"],
-    switches: &["leaf", "parent", "resolve", "qualifier", "noqualifier"],
-    positions: &["path"],
+    values: "path literalpath",
+    switches: "leaf parent resolve qualifier noqualifier",
+    positions: "path",
 };
 
 /// Cmdlets that query a running Windows. They are skipped if their output is not used.
@@ -141,9 +141,9 @@ impl Shell<'_, '_> {
         input: Option<PsValue>,
     ) -> Result<PsValue, ScriptError> {
         let takes = ParameterSet {
-            values: &["filterscript"],
-            switches: &[],
-            positions: &["filterscript"],
+            values: "filterscript",
+            switches: "",
+            positions: "filterscript",
         };
         let given = self.bind_parameters(command, &takes)?;
         let Some(PsValue::Block(statements)) = given.value("filterscript").cloned() else {
@@ -192,9 +192,9 @@ impl Shell<'_, '_> {
     /// `Resolve-Path` and `Convert-Path`, without wildcards
     pub(super) fn resolve_path(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
         let takes = ParameterSet {
-            values: &["path", "literalpath"],
-            switches: &[],
-            positions: &["path"],
+            values: "path literalpath",
+            switches: "",
+            positions: "path",
         };
         let given = self.bind_parameters(command, &takes)?;
         let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no path given"))?;
@@ -218,9 +218,9 @@ impl Shell<'_, '_> {
         command: &CommandAst,
     ) -> Result<PsValue, ScriptError> {
         let takes = ParameterSet {
-            values: &["name", "value", "option", "scope"],
-            switches: &["force"],
-            positions: &["name", "value"],
+            values: "name value option scope",
+            switches: "force",
+            positions: "name value",
         };
         let given = self.bind_parameters(command, &takes)?;
         if given.value("scope").is_some() && self.calls > 0 {

@@ -7,22 +7,16 @@ use super::value::PsValue;
 
 /// Parameters of a cmdlet. Names are in lower case; `name=alias=alias`.
 pub(super) struct ParameterSet {
-    pub(super) values: &'static [&'static str],
-    pub(super) switches: &'static [&'static str],
+    pub(super) values: &'static str,
+    pub(super) switches: &'static str,
     /// Positional parameters, in order.
-    pub(super) positions: &'static [&'static str],
+    pub(super) positions: &'static str,
 }
 
 /// Common parameters, which have no effect here.
-const COMMON_VALUES: [&str; 6] = [
-    "erroraction=ea",
-    "warningaction=wa",
-    "informationaction=infa",
-    "errorvariable=ev",
-    "warningvariable=wv",
-    "outvariable=ov",
-];
-const COMMON_SWITCHES: [&str; 2] = ["verbose=vb", "debug=db"];
+const COMMON_VALUES: &str = "erroraction=ea warningaction=wa informationaction=infa \
+    errorvariable=ev warningvariable=wv outvariable=ov";
+const COMMON_SWITCHES: &str = "verbose=vb debug=db";
 
 /// Parameters that a command line binds.
 #[derive(Debug, Clone, Default)]
@@ -67,12 +61,13 @@ impl BoundParameters {
 }
 
 /// Parameters that a name, alias or prefix matches.
-fn matching_names(known: &[&'static str], name: &str) -> Vec<&'static str> {
+fn matching_names(known: &'static str, name: &str) -> Vec<&'static str> {
+    let known = known.split_ascii_whitespace();
     let split = |entry: &'static str| {
         let mut names = entry.split('=');
         (names.next().unwrap_or_default(), names)
     };
-    let exact = known.iter().find_map(|entry| {
+    let exact = known.clone().find_map(|entry| {
         let (own, mut aliases) = split(entry);
         (own == name || aliases.any(|alias| alias == name)).then_some(own)
     });
@@ -80,15 +75,15 @@ fn matching_names(known: &[&'static str], name: &str) -> Vec<&'static str> {
         return vec![own];
     }
     known
-        .iter()
         .map(|entry| split(entry).0)
         .filter(|own| own.starts_with(name))
         .collect()
 }
 
 fn is_common(name: &str) -> bool {
-    let all = COMMON_VALUES.iter().chain(&COMMON_SWITCHES);
-    all.into_iter()
+    [COMMON_VALUES, COMMON_SWITCHES]
+        .into_iter()
+        .flat_map(str::split_ascii_whitespace)
         .any(|entry| entry.split('=').next() == Some(name))
 }
 
@@ -152,7 +147,7 @@ impl Shell<'_, '_> {
         }
         let mut free = takes
             .positions
-            .iter()
+            .split_ascii_whitespace()
             .filter(|name| given.value(name).is_none())
             .collect::<Vec<_>>()
             .into_iter();
@@ -168,7 +163,7 @@ impl Shell<'_, '_> {
 
 /// Resolves a name to one parameter, and whether it is a switch; common parameters come last.
 fn resolve_name(takes: &ParameterSet, name: &str) -> Result<(&'static str, bool), ScriptError> {
-    let known = |values: &[&'static str], switches: &[&'static str]| {
+    let known = |values, switches| {
         let values = matching_names(values, name)
             .into_iter()
             .map(|own| (own, false));
@@ -179,7 +174,7 @@ fn resolve_name(takes: &ParameterSet, name: &str) -> Result<(&'static str, bool)
     };
     let mut found = known(takes.values, takes.switches);
     if found.is_empty() {
-        found = known(&COMMON_VALUES, &COMMON_SWITCHES);
+        found = known(COMMON_VALUES, COMMON_SWITCHES);
     }
     if found.len() > 1 {
         found.retain(|(own, _)| *own == name);

@@ -15,34 +15,21 @@ use super::parameters::ParameterSet;
 use super::value::PsValue;
 
 const PROPERTY: ParameterSet = ParameterSet {
-    values: &[
-        "path",
-        "literalpath=pspath=lp",
-        "name",
-        "value",
-        "propertytype=type",
-    ],
-    switches: &["force"],
-    positions: &["path", "name", "value"],
+    values: "path literalpath=pspath=lp name value propertytype=type",
+    switches: "force",
+    positions: "path name value",
 };
 
 const NAMED: ParameterSet = ParameterSet {
-    values: &["path", "literalpath=pspath=lp", "name"],
-    switches: &["force"],
-    positions: &["path", "name"],
+    values: "path literalpath=pspath=lp name",
+    switches: "force",
+    positions: "path name",
 };
 
 const SERVICE: ParameterSet = ParameterSet {
-    values: &[
-        "name",
-        "binarypathname",
-        "displayname",
-        "description",
-        "startuptype",
-        "dependson",
-    ],
-    switches: &[],
-    positions: &["name", "binarypathname"],
+    values: "name binarypathname displayname description startuptype dependson",
+    switches: "",
+    positions: "name binarypathname",
 };
 
 /// Parses a PowerShell path of a key: `HKLM:\SOFTWARE\x`, with either slash.
