@@ -1,7 +1,5 @@
 //! Programs that no base of Microsoft has, before anything in the file can have brought them.
 
-use std::iter;
-
 use super::entrypoint::has_extension;
 use super::reference::Reference;
 use super::shell::BaseShell;
@@ -41,13 +39,8 @@ struct Contents {
 }
 
 pub(super) fn check(linted: &LintFile<'_>, stage: &Stage<'_>, findings: &mut Findings<'_>) {
-    let below = |stage: &Stage<'_>| match stage.base {
-        StageBaseRef::Stage(index) => linted.stages.get(index),
-        _ => None,
-    };
-    let chain = || iter::successors(Some(stage), |stage| below(stage));
-    if let Some((reference, runs_dotnet)) = chain().last().and_then(|it| base_of(it)) {
-        let chain: Vec<&Stage<'_>> = chain().collect();
+    let chain: Vec<&Stage<'_>> = linted.chain(stage).collect();
+    if let Some((reference, runs_dotnet)) = chain.last().and_then(|it| base_of(it)) {
         check_chain(&chain, reference, runs_dotnet, findings);
     }
 }

@@ -18,8 +18,7 @@ pub(super) fn find(stages: &[Stage<'_>]) -> Vec<RecipeAlternative> {
     let steps = stages
         .iter()
         .filter(|stage| stage.platform != Platform::Linux)
-        .flat_map(|stage| &stage.steps)
-        .filter(|step| step.instruction.keyword == "RUN");
+        .flat_map(|stage| stage.all("RUN"));
     let mut offers: Vec<RecipeAlternative> = Vec::new();
     for step in steps {
         for command in step.commands() {

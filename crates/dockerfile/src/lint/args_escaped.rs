@@ -11,10 +11,7 @@ use super::stage::Stage;
 use super::{Findings, Severity};
 
 pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
-    let last = |keyword: &str| {
-        let mut steps = stage.steps.iter().rev();
-        steps.find(|step| step.instruction.keyword == keyword)
-    };
+    let last = |keyword| stage.all(keyword).next_back();
     // Without a CMD the base decides, which the file does not show.
     let Some(cmd) = last("CMD") else {
         return;
@@ -60,9 +57,7 @@ pub(super) fn is_command_line(word: &str) -> bool {
 /// Returns true if this rule would report a stage's program in exec form, which then is no
 /// correction.
 pub(super) fn is_bare(stage: &Stage<'_>, argv: &[String]) -> bool {
-    let mut steps = stage.steps.iter();
-    let has_cmd = steps.any(|step| step.instruction.keyword == "CMD");
-    has_cmd && argv.first().is_some_and(|word| needs_quotes(word))
+    stage.has("CMD") && argv.first().is_some_and(|word| needs_quotes(word))
 }
 
 fn needs_quotes(word: &str) -> bool {

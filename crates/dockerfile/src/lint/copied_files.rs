@@ -5,7 +5,7 @@ use super::evaluation::EvaluatedStep;
 use super::missing_folder::{fills_root, has_only_windows, may_make, names};
 use super::stage::{LintStep, Stage, StageBaseRef};
 use super::words::Grammar;
-use super::{Edit, Findings, Severity};
+use super::{ContainsAny, Edit, Findings, Severity};
 use crate::instruction::CopyInstruction;
 
 /// Extensions of files, which no folder of a context has.
@@ -40,12 +40,7 @@ pub(super) fn check_folder(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mu
     if !path.starts_with('/') || name.is_empty() || name.contains('.') {
         return;
     }
-    let own = instruction.lines();
-    let mut earlier = stage.steps.iter();
-    let mut earlier = earlier
-        .by_ref()
-        .take_while(|it| it.instruction.lines() < own);
-    let may_exist = earlier.any(|it| {
+    let may_exist = stage.before(step).iter().any(|it| {
         let text = it.lower_full_text();
         names(text, name) || fills_root(it) || it.is("RUN") && may_make(text)
     });
@@ -57,14 +52,11 @@ pub(super) fn check_folder(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mu
     } else {
         format!("c:{path}/{}", file.to_ascii_lowercase())
     };
-    let mut later = stage.steps.iter();
-    let user = later.find(|it| {
-        it.instruction.lines() > own && with_slashes(it.lower_full_text()).contains(&inside)
-    });
-    if let Some(user) = user {
+    let mut later = stage.after(step).iter();
+    if let Some(user) = later.find(|it| with_slashes(it.lower_full_text()).contains(&inside)) {
         let message = format!(
             "this makes a file {target}, and line {} uses it as a folder: end it with /",
-            user.instruction.lines().0 + 1
+            user.line() + 1
         );
         let end = instruction.start() + text.len();
         let edits: &[Edit] = &[Edit::after(end, "/")];
@@ -104,15 +96,12 @@ pub(super) fn unqualified_script(
 
 /// True if a line above copies a file of this name into the working folder.
 fn is_in_working_folder(stage: &Stage<'_>, step: &LintStep<'_>, name: &str) -> bool {
-    let own = step.instruction.lines();
-    let before = stage.steps.iter();
-    let before = before.take_while(|it| it.instruction.lines() < own);
-    let before: Vec<&LintStep<'_>> = before.collect();
-    let has_path = |it: &&&LintStep<'_>| {
+    let before = stage.before(step);
+    let has_path = |it: &LintStep<'_>| {
         let text = it.lower_full_text();
         super::environment::path(it.instruction).is_some() || it.is("RUN") && names(text, "path")
     };
-    if before.iter().any(|it| has_path(&it)) {
+    if before.iter().any(has_path) {
         return false;
     }
     let same = before.iter().rev().take_while(|it| !it.is("WORKDIR"));
@@ -137,7 +126,11 @@ pub(super) fn check_stage_source(
     copy: &CopyInstruction,
     findings: &mut Findings<'_>,
 ) {
-    let Some(source) = copy.from.as_deref().and_then(|from| stage_of(it, from)) else {
+    let Some(source) = copy
+        .from
+        .as_deref()
+        .and_then(|from| it.linted.source(it.stage, from))
+    else {
         return;
     };
     // Programs of a foreign image may write anywhere.
@@ -156,22 +149,6 @@ pub(super) fn check_stage_source(
     }
 }
 
-/// The stage that `COPY --from` names, by its name or number.
-fn stage_of<'a>(it: &EvaluatedStep<'a>, from: &str) -> Option<&'a Stage<'a>> {
-    let stages = &it.linted.stages;
-    let own = stages
-        .iter()
-        .position(|stage| std::ptr::eq(stage, it.stage))?;
-    let earlier = &stages[..own];
-    let by_name = earlier.iter().rfind(|stage| {
-        stage
-            .name
-            .as_deref()
-            .is_some_and(|name| name.eq_ignore_ascii_case(from))
-    });
-    by_name.or_else(|| earlier.get(from.parse::<usize>().ok()?))
-}
-
 /// The only working folder of a stage, if a relative path can only be meant from there: nothing in the
 /// stage names the path's first folder at the root.
 fn working_folder_of<'a>(stage: &'a Stage<'_>, path: &str) -> Option<&'a str> {
@@ -184,7 +161,7 @@ fn working_folder_of<'a>(stage: &'a Stage<'_>, path: &str) -> Option<&'a str> {
     if of_windows.contains(&first) {
         return None;
     }
-    let mut folders = stage.steps.iter().filter(|step| step.is("WORKDIR"));
+    let mut folders = stage.all("WORKDIR");
     let (only, None) = (folders.next()?, folders.next()) else {
         return None;
     };
@@ -193,10 +170,9 @@ fn working_folder_of<'a>(stage: &'a Stage<'_>, path: &str) -> Option<&'a str> {
     if !is_absolute || folder.contains(['$', '\\', '"', '%']) || folder.len() < 4 {
         return None;
     }
-    let own = only.instruction.lines();
     let is_open = stage.steps.iter().any(|step| {
         let text = step.lower_full_text();
-        let is_early = step.instruction.lines() < own;
+        let is_early = step.line() < only.line();
         match step.instruction.keyword.as_str() {
             "RUN" => {
                 is_early || text.contains("..") || may_run_script(text) || at_root(text, first)
@@ -210,7 +186,7 @@ fn working_folder_of<'a>(stage: &'a Stage<'_>, path: &str) -> Option<&'a str> {
 
 /// True for scripts and archives, whose folders are not in the file; the text is in lower case.
 fn may_run_script(text: &str) -> bool {
-    [
+    text.contains_any(&[
         ".ps1",
         ".bat",
         ".cmd",
@@ -221,9 +197,7 @@ fn may_run_script(text: &str) -> bool {
         "set-location",
         "tar ",
         "expand",
-    ]
-    .iter()
-    .any(|part| text.contains(part))
+    ])
 }
 
 /// True for a copy to the root by its name.

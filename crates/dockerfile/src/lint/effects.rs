@@ -6,7 +6,7 @@ use super::shell::BaseShell;
 use super::stage::{LintStep, Stage, StageBaseRef};
 use super::statements::PowerShellStatement;
 use super::words::{Grammar, LintCommand, LintScript, NextOperator};
-use super::{Findings, Severity};
+use super::{ContainsAny, Findings, Severity};
 
 const STOP: &str = "$ErrorActionPreference = 'Stop'";
 
@@ -30,12 +30,7 @@ pub(super) fn check_error_action(stage: &Stage<'_>, findings: &mut Findings<'_>)
         if step.is("SHELL") && is_bare_preference(text) {
             let message = "PowerShell runs a word without quotes after = as a command, and continues \
                 after errors: write $ErrorActionPreference = 'Stop';";
-            findings.add(
-                "error-action",
-                Severity::Warning,
-                step.instruction.lines().0,
-                message,
-            );
+            findings.add("error-action", Severity::Warning, step.line(), message);
             return;
         }
         let is_stopped = text.contains("erroractionpreference") || text.contains("erroraction");
@@ -154,7 +149,7 @@ pub(super) fn check_robocopy(stage: &Stage<'_>, step: &LintStep<'_>, findings: &
         return;
     }
     let text = step.lower_text();
-    let is_handled = [
+    let is_handled = text.contains_any(&[
         "errorlevel",
         "exitcode",
         "exit 0",
@@ -165,9 +160,7 @@ pub(super) fn check_robocopy(stage: &Stage<'_>, step: &LintStep<'_>, findings: &
         "|| cd",
         "|| (",
         "exit $",
-    ]
-    .iter()
-    .any(|handled| text.contains(handled));
+    ]);
     for (index, command) in commands.iter().enumerate() {
         if command.program() != "robocopy" || is_handled {
             continue;
@@ -203,7 +196,7 @@ const LONG: &str = "the PATH of a developer prompt has more than 1024 characters
 
 /// True if a stage's shell is a developer prompt of Visual Studio.
 fn is_developer_prompt(stage: &Stage<'_>) -> bool {
-    let mut shells = stage.steps.iter().filter(|step| step.is("SHELL"));
+    let mut shells = stage.all("SHELL");
     shells.any(|step| {
         let text = step.lower_text();
         text.contains("vsdevcmd") || text.contains("vcvars")
@@ -236,7 +229,7 @@ fn check_setx_user(stage: &Stage<'_>, findings: &mut Findings<'_>) {
 pub(super) fn check_setx(stage: &Stage<'_>, findings: &mut Findings<'_>) {
     check_setx_user(stage, findings);
     let mut count = 0;
-    for step in stage.steps.iter().filter(|step| step.is("RUN")) {
+    for step in stage.all("RUN") {
         let of_cmd = step
             .commands()
             .iter()
@@ -284,8 +277,7 @@ pub(super) fn check_setx(stage: &Stage<'_>, findings: &mut Findings<'_>) {
 fn sets_path(command: &str, spellings: &[&str]) -> Option<bool> {
     let lower = command.to_ascii_lowercase();
     let has = |names: &[&str]| lower.split_whitespace().any(|word| names.contains(&word));
-    let is_path =
-        has(&["path", "'path'", "\"path\""]) && spellings.iter().any(|path| lower.contains(path));
+    let is_path = has(&["path", "'path'", "\"path\""]) && lower.contains_any(spellings);
     let is_machine = has(&["/m", "-m"]);
     // `%ARGUMENTS%` may have it.
     let is_open = lower

@@ -31,20 +31,13 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
         if stage.platform != Platform::Windows {
             continue;
         }
-        let has_program = stage
-            .steps
-            .iter()
-            .filter(|step| step.is("ENTRYPOINT"))
-            .any(|step| {
-                step.instruction
-                    .exec_form()
-                    .is_some_and(|words| !is_bare_shell(&words))
-            });
-        let is_shell_form =
-            |step: &LintStep<'_>| step.is("ENTRYPOINT") && step.instruction.exec_form().is_none();
+        let has_program = stage.all("ENTRYPOINT").any(|step| {
+            let words = step.instruction.exec_form();
+            words.is_some_and(|words| !is_bare_shell(&words))
+        });
         // The words of CMD follow the shell's command, whatever that is.
-        let mut shell_form = stage.steps.iter().filter(|step| is_shell_form(step));
-        let command = shell_form.next_back();
+        let mut entrypoints = stage.all("ENTRYPOINT");
+        let command = entrypoints.rfind(|step| step.instruction.exec_form().is_none());
         for step in &stage.steps {
             if let Some(entrypoint) = command
                 && step.is("CMD")
@@ -192,9 +185,8 @@ fn needs_shell(step: &LintStep<'_>) -> bool {
 /// the folder, whose package can have any.
 fn is_batch_file_of_npm(stage: &Stage<'_>, text: &str) -> bool {
     let name = text.split_whitespace().next().unwrap_or_default();
-    let mut steps = stage.steps.iter().filter(|step| step.is("RUN"));
     !name.contains(['.', '\\', '/'])
-        && steps.any(|step| {
+        && stage.all("RUN").any(|step| {
             let text = step.instruction.text();
             let words = text.split_whitespace();
             text.contains("npm ")

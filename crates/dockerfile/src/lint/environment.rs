@@ -3,7 +3,7 @@
 use super::evaluation::EvaluatedStep;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage, StageBaseRef};
-use super::{Findings, Severity};
+use super::{ContainsAny, Findings, Severity};
 use crate::source::Instruction;
 
 pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
@@ -18,7 +18,7 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
         let message = format!(
             "Windows separates the folders of PATH with ;, and does not find \"{part}\": write ; instead of :"
         );
-        let line = step.instruction.lines().0;
+        let line = step.line();
         findings.add("path-separator", Severity::Error, line, message);
     }
     let Some(name) = hidden_variable(it, value) else {
@@ -40,7 +40,7 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
             correction.text = line;
             findings.add_correction(rule, Severity::Error, message, correction);
         }
-        _ => findings.add(rule, Severity::Error, step.instruction.lines().0, message),
+        _ => findings.add(rule, Severity::Error, step.line(), message),
     }
 }
 
@@ -62,7 +62,7 @@ pub(super) fn hidden_variable(it: &EvaluatedStep<'_>, value: &str) -> Option<Str
         return Some("Windows' own folders".to_owned());
     }
     // Windows' own PATH is in the registry, and not in a base's configuration.
-    let is_own = ["$path", "${path}"].iter().any(|it| lower.contains(it));
+    let is_own = lower.contains_any(&["$path", "${path}"]);
     let is_set = it.state.value("PATH", &it.linted.arguments.given).is_some();
     (is_own && !is_set && it.stage.knows_environment).then(|| "$PATH to Windows' own".to_owned())
 }
@@ -152,10 +152,6 @@ fn correction(stage: &Stage<'_>, step: &LintStep<'_>, value: &str) -> Option<Str
         return None;
     };
     let is_server_core = reference.repository.ends_with("windows/servercore");
-    let has_user = stage
-        .steps
-        .iter()
-        .any(|step| step.instruction.keyword == "USER");
     let lower = value.to_ascii_lowercase();
     let at = lower.find("%path%")?;
     let (before, after) = (&value[..at], &value[at + "%path%".len()..]);
@@ -163,7 +159,7 @@ fn correction(stage: &Stage<'_>, step: &LintStep<'_>, value: &str) -> Option<Str
         && !before.contains('%')
         && !after.contains('%')
         && !value.ends_with('\\');
-    if !is_server_core || has_user || !is_plain || step.shell != BaseShell::Cmd {
+    if !is_server_core || stage.has("USER") || !is_plain || step.shell != BaseShell::Cmd {
         return None;
     }
     let single = |text: &str| text.replace("\\\\", "\\");

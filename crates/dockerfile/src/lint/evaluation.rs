@@ -12,7 +12,7 @@ use super::packages::CopiedFiles;
 use super::reference::Platform;
 use super::rule::{Check, RULES};
 use super::stage::{LintStep, Stage, StageBaseRef};
-use super::{Edit, Findings, LintFile, Severity, escapes};
+use super::{ContainsAny, Edit, Findings, LintFile, Severity, escapes};
 use crate::expand::Lexer;
 use crate::instruction::{CopyInstruction, InstructionKind, ParsedInstruction, ProgramForm};
 use crate::source::Instruction;
@@ -37,7 +37,7 @@ impl EvaluatedStep<'_> {
     }
 
     pub(super) fn line(&self) -> usize {
-        self.step.instruction.lines().0
+        self.step.line()
     }
 }
 
@@ -151,9 +151,7 @@ fn check_image(linted: &LintFile<'_>, stage: &Stage<'_>, image: &str, findings: 
     let is_broken = text.is_empty()
         || text.starts_with(['/', ':'])
         || text.ends_with([':', '@', '/'])
-        || ["//", "/:", ":-", ":."]
-            .iter()
-            .any(|part| text.contains(part));
+        || text.contains_any(&["//", "/:", ":-", ":."]);
     // A build gives an argument that has no default.
     let mut unset = expanded.unset.iter();
     let Some(name) = unset.find(|name| is_broken && !arguments.is_declared(name)) else {
@@ -361,9 +359,7 @@ const REMOVING: [&str; 12] = [
 fn may_remove(text: &str) -> bool {
     let mut words = text.split(|c: char| !c.is_ascii_alphanumeric());
     words.any(|word| REMOVING.contains(&word))
-        || ["remove-item", "move-item", "rename-item"]
-            .iter()
-            .any(|cmdlet| text.contains(cmdlet))
+        || text.contains_any(&["remove-item", "move-item", "rename-item"])
 }
 
 /// A line that fails on every Windows.

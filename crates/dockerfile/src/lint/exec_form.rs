@@ -49,8 +49,7 @@ fn words<'a>(it: &'a EvaluatedStep<'_>) -> Option<&'a [String]> {
         return None;
     };
     // They are arguments of the entry point.
-    let is_argument = matches!(it.kind, InstructionKind::Cmd(_))
-        && it.stage.steps.iter().any(|step| step.is("ENTRYPOINT"));
+    let is_argument = matches!(it.kind, InstructionKind::Cmd(_)) && it.stage.has("ENTRYPOINT");
     (it.stage.platform == Platform::Windows && !is_argument).then_some(words)
 }
 
@@ -120,16 +119,12 @@ pub(super) fn check_program(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>)
 /// Reports a program and its arguments in one string.
 fn check_one_string(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
     // In an image with a CMD, another rule knows what happens.
-    let has_cmd = it.stage.steps.iter().any(|step| step.is("CMD"));
     let is_start = it.step.is("ENTRYPOINT") || it.step.is("CMD");
-    if !(is_start && has_cmd) {
+    if !(is_start && it.stage.has("CMD")) {
         let message = "in exec form the first string is the whole name of the program: write each \
             argument as a string of its own";
         // With BuildKit, a base that has ArgsEscaped gives the whole string to Windows.
-        let mut base = &it.stage.base;
-        while let StageBaseRef::Stage(index) = base {
-            base = &it.linted.stages[*index].base;
-        }
+        let base = it.linted.lowest_base(it.stage);
         let is_known = matches!(base, StageBaseRef::Image(image) if image.is_of_microsoft());
         let is_open = !is_known || requires_buildkit(it.linted);
         let severity = if is_start && is_open {

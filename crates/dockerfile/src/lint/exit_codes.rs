@@ -4,7 +4,7 @@ use super::reference::Platform;
 use super::stage::{LintStep, Stage};
 use super::statements::PowerShellStatement;
 use super::words::{Grammar, LintCommand, NextOperator, Word};
-use super::{Findings, Severity};
+use super::{ContainsAny, Findings, Severity};
 use wincimg_windows::quoting::cmd::is_built_in;
 
 const RULE: &str = "lost-exit-code";
@@ -58,7 +58,7 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
         return;
     }
     let text = step.lower_text();
-    if HANDLED.iter().any(|sign| text.contains(sign)) {
+    if text.contains_any(&HANDLED) {
         return;
     }
     let found = in_powershell(step).or_else(|| in_cmd(step.commands()));
@@ -79,11 +79,7 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
 fn early_errorlevel(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
     let text = step.lower_text();
     // `call` and delayed expansion read it later, and a loop's commands are files of their own.
-    let is_open = || {
-        ["call ", "/v:", "setlocal", "^%"]
-            .iter()
-            .any(|part| text.contains(part))
-    };
+    let is_open = || text.contains_any(&["call ", "/v:", "setlocal", "^%"]);
     if !text.contains("%errorlevel%") || is_open() {
         return None;
     }

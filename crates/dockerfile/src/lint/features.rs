@@ -1,8 +1,8 @@
 //! Features of Windows under the names of the other tool, or without what they require.
 
-use super::Severity;
 use super::stage::{LintStep, Stage, StageBaseRef};
 use super::words::LintCommand;
+use super::{ContainsAny, Severity};
 
 /// Tool that enables features: Server Manager and DISM have names of their own.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -122,10 +122,7 @@ fn runs_until<'a>(
     stage: &'a Stage<'a>,
     step: &LintStep<'_>,
 ) -> impl Iterator<Item = &'a LintStep<'a>> {
-    let own = step.instruction.lines().0;
-    let until = stage.steps.iter();
-    let until = until.take_while(move |it| it.instruction.lines().0 <= own);
-    until.filter(|it| it.is("RUN"))
+    stage.until(step).iter().filter(|it| it.is("RUN"))
 }
 
 /// Returns true if the service of Windows Update, which images disable, may bring missing files.
@@ -149,6 +146,6 @@ fn lacks_parents(stage: &Stage<'_>, step: &LintStep<'_>) -> bool {
     is_server_core(stage)
         && !runs_until(stage, step).any(|it| {
             let text = it.lower_text().replace("iis-aspnet45", "");
-            brings.iter().any(|part| text.contains(part))
+            text.contains_any(&brings)
         })
 }

@@ -15,7 +15,7 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
     let Some(command) = step.instruction.health_command() else {
         return;
     };
-    let line = step.instruction.lines().0;
+    let line = step.line();
     if command.starts_with("--") {
         let message = "options of HEALTHCHECK belong before CMD: after it they are a part of the \
             command";

@@ -7,7 +7,7 @@ use super::reference::Platform;
 use super::stage::{LintStep, Stage};
 use super::statements::PowerShellStatement;
 use super::words::{Grammar, LintCommand};
-use super::{Findings, Severity};
+use super::{ContainsAny, Findings, Severity};
 
 /// Reports installers that PowerShell starts and does not wait for.
 pub(super) fn check_wait(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
@@ -27,7 +27,7 @@ pub(super) fn check_wait(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut 
     ];
     // A loop waits for what the installer makes.
     let is_polled = whole.contains("while") && whole.contains("test-path");
-    if is_polled || waits.iter().any(|wait| whole.contains(wait)) || keeps_process(&whole) {
+    if is_polled || whole.contains_any(&waits) || keeps_process(&whole) {
         return;
     }
     for script in powershell_scripts(step) {
@@ -68,7 +68,7 @@ pub(super) fn check_wait(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut 
 /// Returns true if a line does nothing that may use a program that it started.
 fn is_last_work(line: &str) -> bool {
     let uses = ["ping ", "timeout", "sleep", "taskkill", "tasklist"];
-    !uses.iter().any(|part| line.contains(part))
+    !line.contains_any(&uses)
 }
 
 fn starts_program(command: &LintCommand) -> bool {
@@ -80,13 +80,8 @@ fn starts_program(command: &LintCommand) -> bool {
 /// or downloaded.
 fn is_brought(stage: &Stage<'_>, step: &LintStep<'_>, at: usize, file: &str) -> bool {
     let names = |text: &str| text.to_ascii_lowercase().contains(file);
-    let own = step.instruction.lines().0;
-    let mut earlier = stage
-        .steps
-        .iter()
-        .take_while(|it| it.instruction.lines().0 < own);
     names(&step.instruction.full_text()[..at])
-        || earlier.any(|it| {
+        || stage.before(step).iter().any(|it| {
             let keyword = it.instruction.keyword.as_str();
             matches!(keyword, "ADD" | "COPY" | "RUN") && names(it.instruction.full_text())
         })
@@ -189,7 +184,7 @@ fn is_installer(word: &str) -> bool {
     matches!(file, "msiexec" | "msiexec.exe")
         || has_extension(file, &["msi"])
         || (has_extension(file, &["exe"])
-            && [
+            && file.contains_any(&[
                 "setup",
                 "install",
                 "vs_",
@@ -197,7 +192,5 @@ fn is_installer(word: &str) -> bool {
                 "vcredist",
                 "redist",
                 "ndp",
-            ]
-            .iter()
-            .any(|part| file.contains(part)))
+            ]))
 }

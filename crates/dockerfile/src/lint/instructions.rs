@@ -9,7 +9,7 @@ use super::reference::Platform;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage, StageBaseRef};
 use super::words::{Grammar, LintCommand};
-use super::{Edit, Findings, LintFile, Severity};
+use super::{ContainsAny, Edit, Findings, LintFile, Severity};
 use crate::instruction::InstructionKind;
 use crate::source::Instruction;
 
@@ -39,16 +39,9 @@ fn expanded_texts(kind: &InstructionKind) -> Vec<&str> {
 
 /// Returns true if a stage that this one is built on declares an argument.
 fn is_inherited(it: &EvaluatedStep<'_>, name: &str) -> bool {
-    let mut base = &it.stage.base;
-    while let StageBaseRef::Stage(index) = base {
-        let stage = &it.linted.stages[*index];
-        let mut arguments = stage.steps.iter().filter(|step| step.is("ARG"));
-        if arguments.any(|step| step.instruction.text().split(['=', ' ']).next() == Some(name)) {
-            return true;
-        }
-        base = &stage.base;
-    }
-    false
+    let below = it.linted.chain(it.stage).skip(1);
+    let mut arguments = below.flat_map(|stage| stage.all("ARG"));
+    arguments.any(|step| step.instruction.text().split(['=', ' ']).next() == Some(name))
 }
 
 /// Reports variables that are not set, so that they expand to nothing.
@@ -122,9 +115,7 @@ fn expanded_early(it: &EvaluatedStep<'_>, name: &str) -> Option<&'static str> {
     let text = it.step.lower_text();
     let lower = name.to_ascii_lowercase();
     // `call` and delayed expansion read the line again, and an earlier one may set it too.
-    let is_open = ["call ", "/v", "for ", "%%"]
-        .iter()
-        .any(|part| text.contains(part));
+    let is_open = text.contains_any(&["call ", "/v", "for ", "%%"]);
     if is_open || super::variables::is_of_windows(&lower) {
         return None;
     }
@@ -163,12 +154,8 @@ fn expanded_early(it: &EvaluatedStep<'_>, name: &str) -> Option<&'static str> {
             "cmd expands the variables of a line before it runs it; set it in an ENV above",
         );
     }
-    let own = it.line();
-    let mut earlier = it.stage.steps.iter();
-    let is_set = earlier.any(|step| {
-        let text = step.instruction.text();
-        step.instruction.lines().0 < own && text.to_ascii_lowercase().contains(&lower)
-    });
+    let mut earlier = it.stage.before(it.step).iter();
+    let is_set = earlier.any(|step| step.lower_text().contains(&lower));
     (!is_set).then_some("setx writes the registry, which only the next RUN reads; use ENV")
 }
 
@@ -185,13 +172,12 @@ fn declared_elsewhere(it: &EvaluatedStep<'_>, name: &str) -> Option<String> {
         "environment".to_owned(),
     ];
     let earlier = ["set", "install", ".ps1", ".bat", ".cmd"];
-    let mut before = it.stage.steps.iter().filter(|step| step.is("RUN"));
     let is_set = super::variables::is_of_windows(&lower)
-        || before.any(|step| {
+        || it.stage.all("RUN").any(|step| {
             let text = step.lower_full_text();
-            let own = step.instruction.lines().0;
+            let own = step.line();
             own <= line && assigns.iter().any(|part| text.contains(part))
-                || own < line && earlier.iter().any(|part| text.contains(part))
+                || own < line && text.contains_any(&earlier)
         });
     if is_set {
         return None;
@@ -208,7 +194,7 @@ fn declared_elsewhere(it: &EvaluatedStep<'_>, name: &str) -> Option<String> {
     let mut later = it.stage.steps.iter();
     if let Some(step) = later.find(|step| declares(step, &["ARG", "ENV"])) {
         let keyword = &step.instruction.keyword;
-        let line = step.instruction.lines().0 + 1;
+        let line = step.line() + 1;
         return Some(format!("{keyword} {name} is below, on line {line}"));
     }
     let mut stages = it
@@ -218,7 +204,7 @@ fn declared_elsewhere(it: &EvaluatedStep<'_>, name: &str) -> Option<String> {
         .filter(|stage| !std::ptr::eq(*stage, it.stage));
     let other =
         stages.find_map(|stage| stage.steps.iter().find(|step| declares(step, &["ARG"])))?;
-    let line = other.instruction.lines().0 + 1;
+    let line = other.line() + 1;
     Some(format!(
         "the ARG on line {line} is of another stage; add ARG {name} to this one"
     ))
@@ -590,11 +576,11 @@ pub(super) fn check_overridden(stage: &Stage<'_>, findings: &mut Findings<'_>) {
         let Some((last, earlier)) = steps.split_last() else {
             continue;
         };
-        let line = last.instruction.lines().0 + 1;
+        let line = last.line() + 1;
         for step in earlier {
             let message =
                 format!("this {keyword} has no effect: the one on line {line} replaces it");
-            let own = step.instruction.lines().0;
+            let own = step.line();
             findings.add("overridden-instruction", Severity::Warning, own, message);
         }
     }
@@ -649,7 +635,7 @@ pub(super) fn check_buildkit(linted: &LintFile<'_>, findings: &mut Findings<'_>)
     if let Some(step) = script {
         let message = "Docker on Windows has no here-documents, and BuildKit there supports only one \
             statement in one: write the commands as one RUN with && or ;";
-        let line = step.instruction.lines().0;
+        let line = step.line();
         findings.add("requires-buildkit", Severity::Warning, line, message);
         return;
     }
@@ -704,7 +690,7 @@ pub(super) fn check_zip(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut F
     if uses.count() == 1 && !target.to_ascii_lowercase().ends_with(".zip") {
         let message = "ADD unpacks tar archives and copies a zip as it is: unpack it with tar -xf, or \
             Expand-Archive";
-        let line = step.instruction.lines().0;
+        let line = step.line();
         findings.add("add-zip", Severity::Warning, line, message);
     }
 }

@@ -7,7 +7,7 @@ use super::shell::BaseShell;
 use super::stage::{LintStep, Stage};
 use super::variables::is_assigned;
 use super::words::{Grammar, LintCommand, NextOperator, program_name};
-use super::{Findings, Severity};
+use super::{ContainsAny, Findings, Severity};
 
 const RULE: &str = "lost-with-line";
 
@@ -138,14 +138,12 @@ fn maps_drive(command: &LintCommand) -> bool {
 /// `refreshenv` of Chocolatey before another command of PowerShell.
 fn lost_refresh<'a>(step: &LintStep<'_>, commands: &[&'a LintCommand]) -> Option<&'a LintCommand> {
     let text = step.lower_text();
-    let is_imported = [
+    let is_imported = text.contains_any(&[
         "import-module",
         "$profile",
         "chocolateyprofile",
         "update-sessionenv",
-    ]
-    .iter()
-    .any(|part| text.contains(part));
+    ]);
     let (_, before) = commands.split_last()?;
     let refreshes = |it: &LintCommand| it.grammar.is_powershell() && it.program() == "refreshenv";
     let at = before.iter().position(|it| refreshes(it))?;
@@ -250,11 +248,8 @@ fn is_path_lost(stage: &Stage<'_>, step: &LintStep<'_>, command: &LintCommand) -
         ".cmd",
         ".ps1",
     ];
-    let has_setter = || setters.iter().any(|it| step.lower_text().contains(it));
-    let has_env = || {
-        let mut steps = stage.steps.iter();
-        steps.any(|it| it.is("ENV") && it.lower_text().contains("path"))
-    };
+    let has_setter = || step.lower_text().contains_any(&setters);
+    let has_env = || stage.all("ENV").any(|it| it.lower_text().contains("path"));
     is_path
         && command.grammar == Grammar::Cmd
         && command.program() == "set"
@@ -269,12 +264,9 @@ fn check_script_variable(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut 
     if step.shell != BaseShell::PowerShell || !text.contains('$') || text.contains(".ps1") {
         return;
     }
-    let own = step.instruction.lines().0;
-    let before = || {
-        let steps = stage.steps.iter();
-        steps.take_while(|it| it.instruction.lines().0 < own)
-    };
-    for earlier in before().filter(|it| it.is("RUN") && it.shell == BaseShell::PowerShell) {
+    let before = stage.before(step);
+    let is_script = |it: &&LintStep<'_>| it.is("RUN") && it.shell == BaseShell::PowerShell;
+    for earlier in before.iter().filter(is_script) {
         let assigned = earlier.instruction.text().strip_prefix('$');
         let Some((name, _)) = assigned.and_then(|text| text.split_once('=')) else {
             continue;
@@ -287,11 +279,13 @@ fn check_script_variable(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut 
         let lower = name.to_ascii_lowercase();
         let is_set = lower.ends_with("preference")
             || is_assigned(&text.to_ascii_lowercase(), &lower)
-            || before().any(|it| !it.is("RUN") && it.instruction.text().contains(name));
+            || before
+                .iter()
+                .any(|it| !it.is("RUN") && it.instruction.text().contains(name));
         if is_set {
             continue;
         }
-        let line = earlier.instruction.lines().0 + 1;
+        let line = earlier.line() + 1;
         let message = format!(
             "${name} is empty here, as the RUN on line {line} that sets it is a process of its own: \
              use ENV, or one RUN"
@@ -388,9 +382,7 @@ fn sets_process(text: &str) -> bool {
         && lower.contains("-scope process")
         && !lower.contains('|');
     let is_network = name.starts_with('[')
-        && ["servicepointmanager]::", "webrequest]::defaultwebproxy"]
-            .iter()
-            .any(|part| name.contains(part));
+        && name.contains_any(&["servicepointmanager]::", "webrequest]::defaultwebproxy"]);
     is_policy || is_network
 }
 
@@ -445,14 +437,9 @@ const INSTALLERS: [&str; 7] = ["install", "choco", ".exe", ".msi", ".ps1", ".cmd
 
 /// Returns true if a line until this one has a sign that a service starts with Windows.
 fn sets_start(stage: &Stage<'_>, step: &LintStep<'_>, signs: &[&str]) -> bool {
-    let own = step.instruction.lines().0;
-    let mut until = stage
-        .steps
-        .iter()
-        .take_while(|it| it.instruction.lines().0 <= own);
-    until.any(|step| {
+    stage.until(step).iter().any(|step| {
         let text = step.lower_text();
-        signs.iter().any(|sign| text.contains(sign)) && !text.contains("manual")
+        text.contains_any(signs) && !text.contains("manual")
     })
 }
 

@@ -1,9 +1,9 @@
 //! Downloads into a folder of the drive's root that no line makes, in images whose folders are known.
 
-use super::Severity;
 use super::reference::Platform;
 use super::stage::{LintStep, Stage, StageBaseRef};
 use super::words::{LintCommand, NextOperator, Word};
+use super::{ContainsAny, Severity};
 
 /// Folders at the root of Windows' own images.
 const OF_WINDOWS: [&str; 9] = [
@@ -59,23 +59,18 @@ pub(super) fn find(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usize, Sev
         .iter()
         .find_map(|it| Some((it, output_file(it)?)))?;
     let folder = root_folder(&file.value)?;
-    let own = step.instruction.lines().0;
-    let before = || {
-        let steps = stage.steps.iter();
-        steps.take_while(|it| it.instruction.lines().0 < own)
-    };
+    let mut before = stage.before(step).iter();
     let text = &step.lower_full_text()[..file.range.start];
     let is_named = |text: &str| names(text, &folder);
     if is_named(text)
-        || before().any(|it| is_named(it.lower_full_text()) || fills_root(it))
-        || ["try {", "try{", "if "]
-            .iter()
-            .any(|part| text.contains(part))
+        || before
+            .clone()
+            .any(|it| is_named(it.lower_full_text()) || fills_root(it))
+        || text.contains_any(&["try {", "try{", "if "])
     {
         return None;
     }
-    let is_open =
-        may_make(text) || before().any(|it| it.is("RUN") && may_make(it.lower_full_text()));
+    let is_open = may_make(text) || before.any(|it| it.is("RUN") && may_make(it.lower_full_text()));
     // No program for Windows makes the folder of Linux.
     let severity = match is_open {
         false => Severity::Error,

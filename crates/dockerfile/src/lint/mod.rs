@@ -62,6 +62,7 @@ mod words;
 mod tests;
 
 use std::collections::{HashMap, HashSet};
+use std::iter;
 use std::path::PathBuf;
 
 pub use alternative::RecipeAlternative;
@@ -71,13 +72,25 @@ use reference::Platform;
 use rule::Check;
 pub use rule::{Fix, RULES, Rule};
 pub use shell::BaseShell;
-use stage::Stage;
+use stage::{Stage, StageBaseRef};
 use wincimg_common::Named;
 use wincimg_windows::compat::HostBuild;
 use wincimg_windows::version::WindowsVersion;
 
 use crate::source::{Dockerfile, Instruction};
 use crate::stages::BuildArguments;
+
+/// A text that is searched for several others.
+trait ContainsAny {
+    /// Returns true if it contains one of them.
+    fn contains_any(&self, parts: &[&str]) -> bool;
+}
+
+impl ContainsAny for str {
+    fn contains_any(&self, parts: &[&str]) -> bool {
+        parts.iter().any(|part| self.contains(part))
+    }
+}
 
 /// Facts that the text does not contain.
 #[derive(Debug, Clone, Default)]
@@ -121,7 +134,7 @@ pub fn base_images(source: &str) -> Vec<String> {
     let (stages, _) = stage::stages(&file, &LintOptions::default());
     let mut images: Vec<String> = stages
         .into_iter()
-        .filter(|stage| matches!(stage.base, stage::StageBaseRef::Image(_)))
+        .filter(|stage| matches!(stage.base, StageBaseRef::Image(_)))
         .map(|stage| stage.image)
         .collect();
     images.sort_unstable();
@@ -269,7 +282,36 @@ struct LintFile<'a> {
     options: &'a LintOptions,
 }
 
-impl LintFile<'_> {
+impl<'a> LintFile<'a> {
+    /// A stage and the stages it is built on, from top to bottom.
+    fn chain<'s>(&'s self, stage: &'s Stage<'a>) -> impl Iterator<Item = &'s Stage<'a>> {
+        iter::successors(Some(stage), |stage| match stage.base {
+            StageBaseRef::Stage(index) => self.stages.get(index),
+            _ => None,
+        })
+    }
+
+    /// The base of a stage and of the stages it is built on.
+    fn lowest_base<'s>(&'s self, stage: &'s Stage<'a>) -> &'s StageBaseRef {
+        let lowest = self.chain(stage).last();
+        &lowest.unwrap_or(stage).base
+    }
+
+    /// The stage that an instruction of another stage names, by its name or number.
+    fn source(&self, user: &Stage<'_>, from: &str) -> Option<&Stage<'a>> {
+        let earlier = self.stages.iter();
+        let earlier = earlier.take_while(|it| !std::ptr::eq(*it, user));
+        let earlier: Vec<&Stage<'a>> = earlier.collect();
+        let is_named = |stage: &&&Stage<'_>| {
+            let name = stage.name.as_deref();
+            name.is_some_and(|name| name.eq_ignore_ascii_case(from))
+        };
+        let named = earlier.iter().rfind(is_named);
+        named
+            .or_else(|| earlier.get(from.parse::<usize>().ok()?))
+            .copied()
+    }
+
     /// False for a part of a file, without `FROM`.
     fn is_whole_file(&self) -> bool {
         let mut instructions = self.file.instructions.iter();

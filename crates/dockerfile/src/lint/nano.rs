@@ -217,18 +217,11 @@ impl NanoState {
         if !self.is_plain_user || command.program() != "setx" || !is_machine {
             return;
         }
-        let correction = findings.file.wrap_lines(
-            step.instruction,
-            "USER ContainerAdministrator",
-            "USER ContainerUser",
-        );
         let message =
             "setx /M requires ContainerAdministrator, and Nano Server runs this as ContainerUser";
-        findings.add_correction("nano-server-lacks", Severity::Error, message, correction);
+        report_for_administrator(step, Severity::Error, message, findings);
     }
-}
 
-impl NanoState {
     /// Reports changes that only an administrator may make.
     fn check_administrator(
         &self,
@@ -245,19 +238,12 @@ impl NanoState {
             None if is_for_administrator(command) => program.to_owned(),
             None => return,
         };
-        let correction = findings.file.wrap_lines(
-            step.instruction,
-            "USER ContainerAdministrator",
-            "USER ContainerUser",
-        );
         let message = format!(
             "{what} requires ContainerAdministrator, and Nano Server runs this as ContainerUser"
         );
-        findings.add_correction("nano-server-lacks", Severity::Error, message, correction);
+        report_for_administrator(step, Severity::Error, message, findings);
     }
-}
 
-impl NanoState {
     /// Reports a file that the default user makes in the root: there it may only make folders.
     fn check_root_file(
         &self,
@@ -272,17 +258,12 @@ impl NanoState {
         let Some(file) = output.find(|file| self.is_in_root(&file.value)) else {
             return;
         };
-        let correction = findings.file.wrap_lines(
-            step.instruction,
-            "USER ContainerAdministrator",
-            "USER ContainerUser",
-        );
         let message = format!(
             "ContainerUser may not make {} in the root of the drive, except on Windows 11: use a folder, \
              or ContainerAdministrator",
             file.value
         );
-        findings.add_correction("nano-server-lacks", Severity::Warning, message, correction);
+        report_for_administrator(step, Severity::Warning, message, findings);
     }
 
     fn is_in_root(&self, path: &str) -> bool {
@@ -295,6 +276,18 @@ impl NanoState {
         };
         is_file(name.unwrap_or(inside)) && (name.is_some() || self.root == RootFiles::Relative)
     }
+}
+
+/// Reports a step that runs as the administrator if corrected.
+fn report_for_administrator(
+    step: &LintStep<'_>,
+    severity: Severity,
+    message: impl Into<String>,
+    findings: &mut Findings<'_>,
+) {
+    let (before, after) = ("USER ContainerAdministrator", "USER ContainerUser");
+    let correction = findings.file.wrap_lines(step.instruction, before, after);
+    findings.add_correction("nano-server-lacks", severity, message, correction);
 }
 
 /// Returns true for changes of the machine's registry, and of accounts.

@@ -3,7 +3,7 @@
 use super::reference::Platform;
 use super::stage::{LintStep, Stage};
 use super::words::{Grammar, LintCommand};
-use super::{Findings, Severity};
+use super::{ContainsAny, Findings, Severity};
 
 /// Cmdlets, and parameters that Windows PowerShell refuses.
 const PARAMETERS: [(&[&str], &[&str]); 4] = [
@@ -28,9 +28,7 @@ const PARAMETERS: [(&[&str], &[&str]); 4] = [
 pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
     let text = step.lower_full_text();
     // A test of the version decides, or `powershell` may be another one.
-    let is_open = ["psversion", "psedition", "iscoreclr"]
-        .iter()
-        .any(|part| text.contains(part))
+    let is_open = text.contains_any(&["psversion", "psedition", "iscoreclr"])
         || stage.image.contains("powershell");
     if stage.platform != Platform::Windows || is_open {
         return;

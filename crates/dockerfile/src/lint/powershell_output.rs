@@ -6,7 +6,7 @@ use super::shells::is_reread;
 use super::stage::{LintStep, Stage};
 use super::statements::PowerShellStatement;
 use super::words::Grammar;
-use super::{Findings, Severity};
+use super::{ContainsAny, Findings, Severity};
 
 /// Files that programs other than PowerShell read.
 const FILES: [&str; 10] = [
@@ -113,7 +113,7 @@ pub(super) fn unused_answer(step: &LintStep<'_>) -> Option<usize> {
         let text = step.instruction.part(script.range.clone());
         // It may wait for a server, or show that one answers.
         let lower = text.to_ascii_lowercase();
-        let is_test = [
+        let is_test = lower.contains_any(&[
             "try",
             "while",
             "for",
@@ -121,9 +121,7 @@ pub(super) fn unused_answer(step: &LintStep<'_>) -> Option<usize> {
             "127.0.0.1",
             "exit",
             "start-s",
-        ]
-        .iter()
-        .any(|part| lower.contains(part));
+        ]);
         // The shell around it may use the answer.
         let after = &step.instruction.full_text()[script.range.end..];
         // An address without quotes goes on behind its `&`.

@@ -5,7 +5,7 @@ use super::reference::{Platform, Reference};
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage, StageBaseRef};
 use super::words::{Grammar, LintCommand, Word, program_name};
-use super::{Findings, LintFile, Severity, absent};
+use super::{ContainsAny, Findings, LintFile, Severity, absent};
 
 const RULE: &str = "missing-program";
 
@@ -104,7 +104,7 @@ fn brought(command: &LintCommand) -> impl Iterator<Item = &'static [&'static str
     // Python was below its package until 3.5, and had shims.
     let is_old = packages.iter().any(|word| {
         let old = ["2.7", "3.4", "3.5", "python34", "python35"];
-        old.iter().any(|part| word.value.contains(part))
+        word.value.contains_any(&old)
     });
     let packages: &[Word] = if is_old { &[] } else { packages };
     let of_packages = ON_NEW_PATH.iter().filter(|(names, _)| {
@@ -141,14 +141,14 @@ fn check_fresh_path(stage: &Stage<'_>, findings: &mut Findings<'_>) {
         }
         let text = step.lower_text();
         let installs = ["choco", "cinst", "prependpath=1", "msiexec"];
-        if !installs.iter().any(|part| text.contains(part)) || renews_path(text) {
+        if !text.contains_any(&installs) || renews_path(text) {
             continue;
         }
         let may_be_there = |names: &[&str]| {
             let mut earlier = stage.steps[..index].iter();
             earlier.any(|it| {
                 let text = it.lower_full_text();
-                names.iter().any(|name| text.contains(name))
+                text.contains_any(names)
             })
         };
         let lost = fresh_program(step, &may_be_there).or_else(|| fresh_choco(step, &may_be_there));
@@ -163,16 +163,13 @@ fn check_fresh_path(stage: &Stage<'_>, findings: &mut Findings<'_>) {
 /// True for a text, in lower case, that may change the PATH of its process.
 fn renews_path(text: &str) -> bool {
     let of_process = |(at, _): (usize, &str)| !text[..at].ends_with("prepend");
-    [
+    text.contains_any(&[
         "refreshenv",
         "sessionenvironment",
         "path =",
         "path +=",
         "path+=",
-    ]
-    .iter()
-    .any(|part| text.contains(part))
-        || text.match_indices("path=").any(of_process)
+    ]) || text.match_indices("path=").any(of_process)
 }
 
 /// A program that only this `RUN` installs.
@@ -304,7 +301,7 @@ fn first_without<'a>(
     let mut texts = earlier.map(|it| it.instruction.full_text()).chain([own]);
     let is_brought = texts.any(|text| {
         let text = text.to_ascii_lowercase();
-        brings.iter().any(|part| text.contains(part))
+        text.contains_any(brings)
     });
     (!is_brought).then_some((step, command))
 }
@@ -353,14 +350,10 @@ fn check_appcmd(stage: &Stage<'_>, reference: &Reference, findings: &mut Finding
     let mut has_iis = IIS.contains(&reference.repository.as_str());
     for step in &stage.steps {
         let text = step.lower_text();
-        has_iis |= reference.is_windows_base()
-            && ["web-server", "iis-webserver"]
-                .iter()
-                .any(|feature| text.contains(feature));
+        has_iis |=
+            reference.is_windows_base() && text.contains_any(&["web-server", "iis-webserver"]);
         let is_entered = ["path", "cd ", "location", "alias", "pushd", "mklink"];
-        if text.contains("inetsrv")
-            && (!step.is("RUN") || is_entered.iter().any(|part| text.contains(part)))
-        {
+        if text.contains("inetsrv") && (!step.is("RUN") || text.contains_any(&is_entered)) {
             return;
         }
         let mut commands = step.commands().iter();
@@ -433,7 +426,7 @@ fn check_dotnet(stage: &Stage<'_>, reference: &Reference, findings: &mut Finding
         if is_open {
             return;
         }
-        if brings.iter().any(|part| text.contains(part)) {
+        if text.contains_any(&brings) {
             return;
         }
     }

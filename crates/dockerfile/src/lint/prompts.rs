@@ -4,7 +4,7 @@ use super::entrypoint::has_extension;
 use super::reference::Platform;
 use super::stage::{LintStep, Stage, StageBaseRef};
 use super::words::{Grammar, LintCommand};
-use super::{Edit, Findings, Severity};
+use super::{ContainsAny, Edit, Findings, Severity};
 
 /// A question of a command.
 struct Prompt {
@@ -292,7 +292,7 @@ fn installer_window(step: &LintStep<'_>, command: &LintCommand) -> Option<Prompt
     let mut known = INSTALLERS.iter();
     let (_, options) = known.find(|(name, _)| file.starts_with(name))?;
     let text = step.lower_text();
-    let is_quiet = ["silent", "quiet"].iter().any(|part| text.contains(part))
+    let is_quiet = text.contains_any(&["silent", "quiet"])
         || text
             .split(|c: char| c.is_whitespace() || "\"',()[]".contains(c))
             .filter_map(|word| word.strip_prefix(['-', '/']))
@@ -311,9 +311,7 @@ fn installer_window(step: &LintStep<'_>, command: &LintCommand) -> Option<Prompt
 /// A package that is started by its name, without the option that keeps it from opening a window.
 fn package_window(step: &LintStep<'_>, command: &LintCommand, file: &str) -> Option<Prompt> {
     let text = step.lower_text();
-    let is_quiet = ["quiet", "passive", "/q", "-q"]
-        .iter()
-        .any(|part| text.contains(part));
+    let is_quiet = text.contains_any(&["quiet", "passive", "/q", "-q"]);
     let mut arguments = command.words.iter().skip(1);
     let is_open = arguments.any(|word| word.value.contains(['%', '$', '@', '!']));
     let message = format!("{file} opens a window and waits for it: write msiexec /i {file} /qn");
@@ -382,12 +380,8 @@ fn may_exist(stage: &Stage<'_>, step: &LintStep<'_>, target: &super::words::Word
     let makers = [
         ".exe", ".msi", ".ps1", ".bat", ".cmd", "install", "git ", "expand", "tar ",
     ];
-    let own = step.instruction.lines().0;
-    let mut copies = stage
-        .steps
-        .iter()
-        .take_while(|it| it.instruction.lines().0 < own);
-    let is_copied = copies.any(|it| {
+    let mut earlier = stage.before(step).iter();
+    let is_copied = earlier.clone().any(|it| {
         let target = it.instruction.text().split_whitespace().next_back();
         // Folders of the context, whose names are not in the file.
         let is_root = matches!(
@@ -396,15 +390,11 @@ fn may_exist(stage: &Stage<'_>, step: &LintStep<'_>, target: &super::words::Word
         );
         matches!(it.instruction.keyword.as_str(), "ADD" | "COPY") && (is_root || below == path)
     });
-    let mut earlier = stage
-        .steps
-        .iter()
-        .filter(|it| it.instruction.lines().0 < own);
     let before = step.instruction.part(0..target.range.start);
     is_copied
         || is_name(before)
         || earlier.any(|step| {
             let text = step.lower_full_text();
-            is_name(text) || step.is("RUN") && makers.iter().any(|maker| text.contains(maker))
+            is_name(text) || step.is("RUN") && text.contains_any(&makers)
         })
 }

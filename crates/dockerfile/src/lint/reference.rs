@@ -6,6 +6,7 @@ use wincimg_windows::release;
 use wincimg_windows::update::{Update, Updates};
 use wincimg_windows::version::WindowsVersion;
 
+use super::ContainsAny;
 use super::shell::BaseShell;
 
 /// Parts of an image reference.
@@ -188,11 +189,12 @@ impl Reference {
     /// Operating system, as far as the name tells.
     pub(super) fn platform(&self) -> Platform {
         let tag = self.tag.as_deref().unwrap_or_default().to_ascii_lowercase();
-        let has = |words: &[&str], text: &str| words.iter().any(|word| text.contains(word));
         let name = self.repository.rsplit('/').next().unwrap_or_default();
-        if has(&OF_WINDOWS, &self.repository) || has(&OF_WINDOWS, &tag) || self.build().is_some() {
+        let names_windows =
+            self.repository.contains_any(&OF_WINDOWS) || tag.contains_any(&OF_WINDOWS);
+        if names_windows || self.build().is_some() {
             Platform::Windows
-        } else if LINUX_NAMES.contains(&name) || has(&OF_LINUX, &tag) {
+        } else if LINUX_NAMES.contains(&name) || tag.contains_any(&OF_LINUX) {
             Platform::Linux
         } else {
             Platform::Unknown

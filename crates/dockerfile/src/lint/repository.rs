@@ -323,40 +323,29 @@ fn check_base_tag(reference: &Reference, tag: &str) -> Option<String> {
 /// Reports a stage for Linux that takes files of a stage that runs commands on Windows, or the
 /// other way round: no builder runs both.
 fn check_builders(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
-    let system = |index: usize| {
-        let mut at = index;
-        loop {
-            let stage = &linted.stages[at];
-            match &stage.base {
-                StageBaseRef::Stage(below) => at = *below,
-                StageBaseRef::Image(reference) => return reference.platform(),
-                StageBaseRef::Scratch | StageBaseRef::Unknown => return Platform::Unknown,
-            }
-        }
+    let system = |stage: &Stage<'_>| match linted.lowest_base(stage) {
+        StageBaseRef::Image(reference) => reference.platform(),
+        _ => Platform::Unknown,
     };
-    let runs = |index: usize| linted.stages[index].steps.iter().any(|step| step.is("RUN"));
-    for (index, stage) in linted.stages.iter().enumerate() {
-        for step in stage.steps.iter().filter(|step| step.is("COPY")) {
+    for stage in &linted.stages {
+        for step in stage.all("COPY") {
             let from = step.instruction.flag("from").unwrap_or_default();
-            let mut earlier = linted.stages[..index].iter();
-            let named = earlier.position(|it| it.name.as_deref() == Some(from));
-            let Some(source) = named.or_else(|| from.parse().ok().filter(|it| *it < index)) else {
+            let Some(source) = linted.source(stage, from) else {
                 continue;
             };
-            let (windows, linux) = match (system(source), system(index)) {
-                (Platform::Windows, Platform::Linux) => (source, index),
-                (Platform::Linux, Platform::Windows) => (index, source),
+            let (windows, linux) = match (system(source), system(stage)) {
+                (Platform::Windows, Platform::Linux) => (source, stage),
+                (Platform::Linux, Platform::Windows) => (stage, source),
                 _ => continue,
             };
-            if runs(windows) && runs(linux) {
+            if windows.has("RUN") && linux.has("RUN") {
                 let message = format!(
                     "one of the stages on lines {} and {} runs commands on Linux and the other on \
                      Windows, and no builder runs both: build them with a Dockerfile each",
-                    linted.stages[source].from.lines().0 + 1,
+                    source.from.lines().0 + 1,
                     stage.from.lines().0 + 1
                 );
-                let line = step.instruction.lines().0;
-                findings.add("platform-mismatch", Severity::Warning, line, message);
+                findings.add("platform-mismatch", Severity::Warning, step.line(), message);
                 return;
             }
         }
@@ -370,7 +359,7 @@ fn check_linux_stage(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
     let runs_on = |stage: &Stage<'_>, is_meant: fn(&Reference) -> bool| {
         matches!(&stage.base, StageBaseRef::Image(reference) if is_meant(reference))
             && stage.from.flag("platform").is_none()
-            && stage.steps.iter().any(|step| step.is("RUN"))
+            && stage.has("RUN")
     };
     let mut stages = linted.stages.iter();
     let Some(linux) = stages.find(|it| runs_on(it, Reference::is_only_for_linux)) else {
@@ -458,18 +447,12 @@ pub(super) fn check_platform(linted: &LintFile<'_>, findings: &mut Findings<'_>)
 
 /// Reports files of Windows that go from one Windows to another.
 pub(super) fn check_mixed(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
-    let build = |index: usize| {
-        let mut at = index;
-        loop {
-            match &linted.stages[at].base {
-                StageBaseRef::Stage(below) => at = *below,
-                StageBaseRef::Image(reference) => return reference.build(),
-                StageBaseRef::Scratch | StageBaseRef::Unknown => return None,
-            }
-        }
+    let build = |stage: &Stage<'_>| match linted.lowest_base(stage) {
+        StageBaseRef::Image(reference) => reference.build(),
+        _ => None,
     };
-    for (index, stage) in linted.stages.iter().enumerate() {
-        for step in stage.steps.iter().filter(|step| step.is("COPY")) {
+    for stage in &linted.stages {
+        for step in stage.all("COPY") {
             let Some(from) = step.instruction.flag("from") else {
                 continue;
             };
@@ -481,14 +464,11 @@ pub(super) fn check_mixed(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
             if !text.contains("windows/system32") && !text.contains("windows/syswow64") {
                 continue;
             }
-            let name = from.to_ascii_lowercase();
-            let mut stages = linted.stages[..index].iter();
-            let source = stages.position(|it| it.name.as_deref() == Some(name.as_str()));
-            let other = match source.or_else(|| from.parse().ok().filter(|it| *it < index)) {
+            let other = match linted.source(stage, from) {
                 Some(source) => build(source),
                 None => Reference::parse(from).build(),
             };
-            if let (Some(own), Some(other)) = (build(index), other)
+            if let (Some(own), Some(other)) = (build(stage), other)
                 && own != other
             {
                 let message = format!(
@@ -503,8 +483,7 @@ pub(super) fn check_mixed(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
                 } else {
                     Severity::Note
                 };
-                let line = step.instruction.lines().0;
-                findings.add("mixed-windows", severity, line, message);
+                findings.add("mixed-windows", severity, step.line(), message);
             }
         }
     }

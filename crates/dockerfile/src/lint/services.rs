@@ -42,10 +42,10 @@ fn check_command_under_monitor(stage: &Stage<'_>, findings: &mut Findings<'_>) {
         "mcr.microsoft.com/dotnet/framework/wcf",
     ]
     .contains(&reference.repository.as_str());
-    if !has_monitor || stage.steps.iter().any(|step| step.is("ENTRYPOINT")) {
+    if !has_monitor || stage.has("ENTRYPOINT") {
         return;
     }
-    if let Some(step) = stage.steps.iter().rev().find(|step| step.is("CMD")) {
+    if let Some(step) = stage.all("CMD").next_back() {
         let words = step.instruction.exec_form().unwrap_or_default();
         // Arguments of a service's name.
         if words.first().is_some_and(|word| word.starts_with('-')) {
@@ -53,7 +53,7 @@ fn check_command_under_monitor(stage: &Stage<'_>, findings: &mut Findings<'_>) {
         }
         let message = "the base's ENTRYPOINT is ServiceMonitor, which gets this CMD as arguments and \
             does not run it: set ENTRYPOINT";
-        let line = step.instruction.lines().0;
+        let line = step.line();
         findings.add("service-monitor", Severity::Warning, line, message);
     }
 }
@@ -71,8 +71,8 @@ fn check_command(
     let option = arguments
         .iter()
         .find(|word| word.value.starts_with(['-', '/']));
-    let is_given = step.is("ENTRYPOINT") && stage.steps.iter().any(|it| it.is("CMD"))
-        || !matches!(stage.base, StageBaseRef::Image(_));
+    let is_given =
+        step.is("ENTRYPOINT") && stage.has("CMD") || !matches!(stage.base, StageBaseRef::Image(_));
     if arguments.is_empty() && !is_given {
         let message = "ServiceMonitor ends without the name of a service: add \"w3svc\", or yours";
         findings.add_at(rule, Severity::Error, at, message);
@@ -104,7 +104,7 @@ fn check_command(
 /// Reports a command that ends at once, and the container with it.
 pub(super) fn check_exit(stage: &Stage<'_>, findings: &mut Findings<'_>) {
     let mut steps = stage.steps.iter().rev();
-    let has_entrypoint = stage.steps.iter().any(|step| step.is("ENTRYPOINT"));
+    let has_entrypoint = stage.has("ENTRYPOINT");
     let last = steps.find(|step| step.is("ENTRYPOINT") || (step.is("CMD") && !has_entrypoint));
     let Some(step) = last else { return };
     let commands = step.commands();

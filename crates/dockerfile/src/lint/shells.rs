@@ -9,7 +9,7 @@ use super::shell::BaseShell;
 use super::stage::{LintStep, Stage, StageBaseRef};
 use super::statements::PowerShellStatement;
 use super::words::{Grammar, LintCommand, LintScript, NextOperator, Word};
-use super::{Findings, Severity};
+use super::{ContainsAny, Findings, Severity};
 use crate::instruction::InstructionKind;
 
 /// Verbs of cmdlets that no program's name begins with.
@@ -418,7 +418,7 @@ pub(super) fn check_shell(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
 fn lost_command(it: &EvaluatedStep<'_>) -> Option<(usize, &'static str)> {
     let step = it.step;
     // They are arguments of the entry point.
-    if step.is("CMD") && it.stage.steps.iter().any(|step| step.is("ENTRYPOINT")) {
+    if step.is("CMD") && it.stage.has("ENTRYPOINT") {
         return None;
     }
     if let Some(command) = step.commands().iter().find(|it| is_interactive_cmd(it)) {
@@ -459,9 +459,7 @@ fn is_interactive_cmd(command: &LintCommand) -> bool {
     };
     let has_option = |word: &Word| {
         let lower = word.value.to_ascii_lowercase();
-        ["/c", "/k", "/r"]
-            .iter()
-            .any(|option| lower.contains(option))
+        lower.contains_any(&["/c", "/k", "/r"])
     };
     is_cmd
         && !command.has_input
@@ -486,16 +484,13 @@ fn is_one_block(text: &str) -> bool {
 
 /// Returns true if an instruction of the stage, or a stage on it, runs in the shell that a step sets.
 fn is_used(it: &EvaluatedStep<'_>) -> bool {
-    let own = it.step.instruction.lines();
-    let later = it.stage.steps.iter();
-    let mut later = later.skip_while(|step| step.instruction.lines() <= own);
     let is_this = |index: usize| {
         let stage = it.linted.stages.get(index);
         stage.is_some_and(|stage| std::ptr::eq(stage, it.stage))
     };
     let mut others = it.linted.stages.iter();
     others.any(|other| matches!(other.base, StageBaseRef::Stage(index) if is_this(index)))
-        || later.any(|step| {
+        || it.stage.after(it.step).iter().any(|step| {
             let keyword = step.instruction.keyword.as_str();
             matches!(
                 keyword,

@@ -6,10 +6,10 @@ use std::rc::Rc;
 
 use wincimg_windows::quoting::Escape;
 
-use super::LintOptions;
 use super::reference::{Platform, Reference};
 use super::shell::BaseShell;
 use super::words::{LintCommand, LintScript, StepScripts};
+use super::{ContainsAny, LintOptions};
 use crate::instruction::{InstructionKind, ParsedInstruction};
 use crate::source::{Dockerfile, Instruction};
 use crate::stages::{BuildArguments, StageState};
@@ -93,6 +93,11 @@ impl LintStep<'_> {
             _ => return None,
         };
         Some(words.iter().map(|word| (*word).to_owned()).collect())
+    }
+
+    /// Its first line, from 0.
+    pub(super) fn line(&self) -> usize {
+        self.instruction.lines().0
     }
 
     /// Line of a position in the joined text, or the first.
@@ -218,11 +223,40 @@ impl<'a> Stage<'a> {
         self.platform == Platform::Linux
     }
 
+    /// Its instructions with a keyword.
+    pub(super) fn all(&self, keyword: &str) -> impl DoubleEndedIterator<Item = &LintStep<'a>> {
+        self.steps.iter().filter(move |step| step.is(keyword))
+    }
+
+    /// Returns true if it has an instruction with a keyword.
+    pub(super) fn has(&self, keyword: &str) -> bool {
+        self.all(keyword).next().is_some()
+    }
+
+    /// The steps above one of its steps.
+    pub(super) fn before(&self, step: &LintStep<'_>) -> &[LintStep<'a>] {
+        &self.steps[..self.position(step)]
+    }
+
+    /// The steps up to one of its steps, and that one.
+    pub(super) fn until(&self, step: &LintStep<'_>) -> &[LintStep<'a>] {
+        &self.steps[..=self.position(step)]
+    }
+
+    /// The steps below one of its steps.
+    pub(super) fn after(&self, step: &LintStep<'_>) -> &[LintStep<'a>] {
+        &self.steps[self.position(step) + 1..]
+    }
+
+    fn position(&self, step: &LintStep<'_>) -> usize {
+        self.steps.partition_point(|it| it.line() < step.line())
+    }
+
     /// Platform of a stage by its commands.
     fn platform_of_steps(&self) -> Platform {
         let is_linux = self.steps.iter().any(|step| {
             let text = step.instruction.text();
-            OF_LINUX.iter().any(|word| text.contains(word))
+            text.contains_any(&OF_LINUX)
         });
         if is_linux {
             Platform::Linux

@@ -1,9 +1,9 @@
 //! Downloads of Windows PowerShell in images of Server 2016, which offers servers only TLS 1.0.
 
-use super::Findings;
 use super::Severity;
 use super::effects::powershell_scripts;
 use super::stage::{Stage, StageBaseRef};
+use super::{ContainsAny, Findings};
 
 /// Build of Windows Server 2016.
 const SERVER_2016: u32 = 14393;
@@ -38,7 +38,7 @@ pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
         ];
         // A script may set it for all that follow; that of an installer does not.
         let is_script = text.contains(".ps1") && !text.contains("install.ps1");
-        if is_script || sets.iter().any(|part| text.contains(part)) {
+        if is_script || text.contains_any(&sets) {
             return;
         }
         for script in powershell_scripts(step).filter(|_| step.is("RUN")) {

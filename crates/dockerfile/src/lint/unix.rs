@@ -6,7 +6,7 @@ use super::reference::Platform;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage, StageBaseRef};
 use super::words::{Grammar, LintCommand, Word, program_name};
-use super::{Edit, Findings, Severity, instructions};
+use super::{ContainsAny, Edit, Findings, Severity, instructions};
 use crate::instruction::InstructionKind;
 use crate::source::Instruction;
 
@@ -180,7 +180,7 @@ struct Installed {
 impl Installed {
     /// Programs of Git that a text, in lower case, adds to the PATH.
     fn add_tools_of_git(&mut self, text: &str) {
-        let has_tools = || WITH_UNIX_TOOLS.iter().any(|part| text.contains(part));
+        let has_tools = || text.contains_any(&WITH_UNIX_TOOLS);
         self.has_ports = self.has_ports || self.has_plain_git && has_tools();
     }
 
@@ -191,7 +191,7 @@ impl Installed {
             let mut words = text.split(|c: char| !c.is_ascii_alphanumeric());
             words.any(|word| matches!(word, "git" | "mingit"))
         };
-        let has_port = |ports: &[&str]| ports.iter().any(|part| text.contains(part));
+        let has_port = |ports: &[&str]| text.contains_any(ports);
         if !self.has_ports && has_git() {
             self.has_plain_git |= has_port(&GIT_INSTALLERS);
             self.has_ports = !self.has_plain_git;
@@ -215,9 +215,7 @@ pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
     };
     // Another shell brings its programs, and an image of MSYS2 may begin with one.
     let image = stage.image.to_ascii_lowercase();
-    let is_posix = ["msys", "cygwin", "mingw"]
-        .iter()
-        .any(|name| image.contains(name));
+    let is_posix = image.contains_any(&["msys", "cygwin", "mingw"]);
     for step in &stage.steps {
         if step.is("SHELL") {
             check_shell(step, findings);
@@ -256,7 +254,7 @@ fn check_shell(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     let words = step.instruction.exec_form().unwrap_or_default();
     let path = words.first().map_or("", String::as_str);
     if path.starts_with("/bin/") || path.starts_with("/usr/") {
-        let line = step.instruction.lines().0;
+        let line = step.line();
         let message = format!("Windows has no {path}; use cmd or PowerShell");
         findings.add("unix-command", Severity::Error, line, message);
     }

@@ -2,9 +2,9 @@
 
 use super::evaluation::EvaluatedStep;
 use super::reference::Platform;
-use super::stage::{LintStep, Stage, StageBaseRef};
+use super::stage::{LintStep, StageBaseRef};
 use super::words::LintCommand;
-use super::{Findings, LintFile, Severity};
+use super::{ContainsAny, Findings, LintFile, Severity};
 use crate::instruction::InstructionKind;
 use crate::stages::is_known_account;
 
@@ -40,7 +40,7 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
     if is_open || it.stage.platform != Platform::Windows {
         return;
     }
-    if may_exist(it.linted, it.stage, it.line(), &name) {
+    if may_exist(it, &name) {
         return;
     }
     // The finding about users of Linux says it.
@@ -103,23 +103,16 @@ fn of_administrator(command: &LintCommand) -> Option<(&LintCommand, Severity)> {
 }
 
 /// Returns true if the base, or a line before this one, may create an account.
-fn may_exist(linted: &LintFile<'_>, stage: &Stage<'_>, line: usize, name: &str) -> bool {
-    let creates = |text: &str| {
-        let lower = text.to_ascii_lowercase();
-        lower.contains(name) || CREATORS.iter().any(|part| lower.contains(part))
-    };
-    let mut before = stage
-        .steps
-        .iter()
-        .filter(|step| step.instruction.lines().0 < line);
-    if before.any(|step| step.is("RUN") && creates(step.instruction.full_text())) {
-        return true;
-    }
-    match &stage.base {
-        StageBaseRef::Stage(index) => may_exist(linted, &linted.stages[*index], usize::MAX, name),
-        StageBaseRef::Image(reference) => {
-            !(reference.is_windows_base() || reference.is_of_microsoft())
+fn may_exist(it: &EvaluatedStep<'_>, name: &str) -> bool {
+    let creates = |text: &str| text.contains(name) || text.contains_any(&CREATORS);
+    let below = it.linted.chain(it.stage).skip(1);
+    let before = it.stage.before(it.step).iter();
+    let mut before = before.chain(below.flat_map(|stage| &stage.steps));
+    before.any(|step| step.is("RUN") && creates(step.lower_full_text()))
+        || match it.linted.lowest_base(it.stage) {
+            StageBaseRef::Image(reference) => {
+                !(reference.is_windows_base() || reference.is_of_microsoft())
+            }
+            _ => true,
         }
-        StageBaseRef::Scratch | StageBaseRef::Unknown => true,
-    }
 }

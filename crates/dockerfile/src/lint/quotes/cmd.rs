@@ -195,7 +195,7 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     if is_stripped(text) && !has_own_cmd(findings) {
         let mut edits = Vec::new();
         line_wrap(&mut edits, text, 0);
-        let (rule, line) = ("outer-quotes-under-cmd", step.instruction.lines().0);
+        let (rule, line) = ("outer-quotes-under-cmd", step.line());
         report(
             rule,
             step.instruction,

@@ -65,7 +65,7 @@ fn check_under_powershell(step: &LintStep<'_>, text: &str, findings: &mut Findin
             "the outer PowerShell expands ${name} in these quotes, and the inner one gets nothing \
              in its place: write the script without powershell -Command"
         );
-        let number = step.instruction.lines().0;
+        let number = step.line();
         findings.add("quotes-in-nested-shell", Severity::Error, number, message);
     }
 }

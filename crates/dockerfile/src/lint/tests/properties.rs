@@ -115,7 +115,7 @@ proptest! {
         arguments in prop::collection::vec("[a-z:/.,;=()'&|]{0,3} [a-z:/.,;=()'&|]{1,6}", 1..4),
     ) {
         let quoted = |text: &str| if text.contains(' ') { format!("\\\"{text}\\\"") } else { text.to_owned() };
-        let words: Vec<String> = std::iter::once(program)
+        let words: Vec<String> = iter::once(program)
             .chain(arguments.iter().map(String::as_str))
             .map(quoted)
             .collect();
@@ -132,7 +132,7 @@ proptest! {
         arguments in prop::collection::vec("[a-z \"\\\\&^<']{0,6}", 0..4),
         escape in prop::sample::select(vec![Escape::Backslash, Escape::Backtick]),
     ) {
-        let argv: Vec<String> = std::iter::once("C:\\a b\\x.exe".to_owned()).chain(arguments).collect();
+        let argv: Vec<String> = iter::once("C:\\a b\\x.exe".to_owned()).chain(arguments).collect();
         for (base, shell) in [(BaseShell::Cmd, RunShell::Cmd), (BaseShell::PowerShell, RunShell::PowerShell)] {
             let text = command_text(shell, escape, &argv).unwrap();
             let finding = only_finding(base, &format!("ENTRYPOINT {text}"));
