@@ -1,7 +1,7 @@
 //! Errors of creating a layer.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use wincimg_common::diagnose::Diagnose;
 use wincimg_registry::BaseReadError;
@@ -123,4 +123,14 @@ pub enum LayerError {
     /// The caller asked to stop.
     #[error("writing the layer was cancelled")]
     Cancelled,
+}
+
+impl LayerError {
+    /// A file or folder that could not be read.
+    pub fn unreadable(path: &Path, source: io::Error) -> Self {
+        Self::Read {
+            path: path.to_owned(),
+            source,
+        }
+    }
 }

@@ -21,6 +21,7 @@ use wincimg_windows::path::ImagePath;
 use super::content::{EntryContent, Layer, LayerEntry, LinkTo, Symlink, TarItem, sort_directory};
 use super::descriptor::{self, Security};
 use super::error::LayerError;
+use super::folder::join;
 use super::path::{LayerPath, WHITEOUT_PREFIX, fold};
 
 /// Attributes that an entry repeats: read-only, hidden, system, archive, not indexed.
@@ -349,13 +350,6 @@ fn attributes(base: &BaseFile) -> u32 {
         FileKind::File(_) | FileKind::Link(()) => ARCHIVE,
     };
     base.attributes & REPEATED | kind
-}
-
-fn join(folder: &str, name: &str) -> String {
-    if folder.is_empty() {
-        return name.to_owned();
-    }
-    format!("{folder}/{name}")
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! A folder on disk as part of a layer.
 
+use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
-use std::{fs, io};
 
 use super::content::{Layer, LinkTo, Symlink};
 use super::error::LayerError;
@@ -54,7 +54,7 @@ impl Walk<'_> {
     /// Adds the direct content of the folder `inside`, and appends its folders to `pending`.
     fn add_content(&mut self, inside: &str, pending: &mut Vec<String>) -> Result<(), LayerError> {
         let folder = self.on_disk(inside);
-        let failed = |source| unreadable(&folder, source);
+        let failed = |source| LayerError::unreadable(&folder, source);
         for entry in fs::read_dir(&folder).map_err(failed)? {
             let entry = entry.map_err(failed)?;
             let path = entry.path();
@@ -103,7 +103,7 @@ impl Walk<'_> {
 
 /// Reads the target of a link in the folder `inside` of a folder, and its kind.
 pub fn link(root: &Path, path: &Path, inside: &str) -> Result<Symlink, LayerError> {
-    let target = fs::read_link(path).map_err(|source| unreadable(path, source))?;
+    let target = fs::read_link(path).map_err(|source| LayerError::unreadable(path, source))?;
     let refused = |problem| LayerError::Link {
         path: path.to_owned(),
         target: target.display().to_string(),
@@ -139,7 +139,7 @@ pub fn link(root: &Path, path: &Path, inside: &str) -> Result<Symlink, LayerErro
     Ok(Symlink { target, to })
 }
 
-fn join(folder: &str, name: &str) -> String {
+pub(super) fn join(folder: &str, name: &str) -> String {
     if folder.is_empty() {
         return name.to_owned();
     }
@@ -158,13 +158,6 @@ fn resolve(folder: &str, target: &[&str]) -> Option<String> {
         }
     }
     Some(names.join("/"))
-}
-
-fn unreadable(path: &Path, source: io::Error) -> LayerError {
-    LayerError::Read {
-        path: path.to_owned(),
-        source,
-    }
 }
 
 #[cfg(test)]

@@ -193,7 +193,7 @@ impl<'a> OpenFile<'a> {
                 Ok(found) if !found.is_file() => LayerError::NotAFile {
                     path: path.to_owned(),
                 },
-                _ => unreadable(path, source),
+                _ => LayerError::unreadable(path, source),
             })?;
         Ok(Self {
             path,
@@ -220,14 +220,14 @@ impl<'a> OpenFile<'a> {
                 Ok(0) => return Err(self.changed()),
                 Ok(read) => return Ok(read),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(unreadable(self.path, error)),
+                Err(error) => return Err(LayerError::unreadable(self.path, error)),
             }
         }
     }
 
     fn check_unchanged(&self) -> Result<(), LayerError> {
         let after = self.file.metadata();
-        let after = after.map_err(|source| unreadable(self.path, source))?;
+        let after = after.map_err(|source| LayerError::unreadable(self.path, source))?;
         let is_same =
             after.len() == self.size() && after.modified().ok() == self.metadata.modified().ok();
         if is_same { Ok(()) } else { Err(self.changed()) }
@@ -237,13 +237,6 @@ impl<'a> OpenFile<'a> {
         LayerError::Changed {
             path: self.path.to_owned(),
         }
-    }
-}
-
-fn unreadable(path: &Path, source: io::Error) -> LayerError {
-    LayerError::Read {
-        path: path.to_owned(),
-        source,
     }
 }
 

@@ -157,9 +157,7 @@ impl FileSource {
 
     /// Opens it as a Windows Installer package; none for text and what is not downloaded yet.
     pub fn package(&self, archives: &Archives) -> Result<Option<Arc<Archive>>, ArchiveError> {
-        let location = self.archive_location(archives)?;
-        let package = location.map(|(place, name)| archives.open_package(place, &name));
-        package.transpose()
+        self.open_with(archives, Archive::open_package)
     }
 
     /// Opens it as a cabinet beside a package; none for text and what is not downloaded yet.
@@ -167,16 +165,22 @@ impl FileSource {
         &self,
         archives: &Archives,
     ) -> Result<Option<Arc<Archive>>, ArchiveError> {
-        let location = self.archive_location(archives)?;
-        let cabinet = location.map(|(place, name)| archives.open_cabinet(place, &name));
-        cabinet.transpose()
+        self.open_with(archives, Archive::open_cabinet)
     }
 
     /// Opens it as a bundle of packages; none for text and what is not downloaded yet.
     pub fn bundle(&self, archives: &Archives) -> Result<Option<Arc<Archive>>, ArchiveError> {
+        self.open_with(archives, Archive::open_bundle)
+    }
+
+    fn open_with(
+        &self,
+        archives: &Archives,
+        open: fn(ArchiveLocation, String) -> Result<Archive, ArchiveError>,
+    ) -> Result<Option<Arc<Archive>>, ArchiveError> {
         let location = self.archive_location(archives)?;
-        let bundle = location.map(|(place, name)| archives.open_bundle(place, &name));
-        bundle.transpose()
+        let archive = location.map(|(place, name)| archives.open_with(place, name, open));
+        archive.transpose()
     }
 
     /// The kind of an installer that is a program; none for other files, and what cannot be read.

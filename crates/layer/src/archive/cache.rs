@@ -62,17 +62,18 @@ impl Archives {
 #[cfg(feature = "installers")]
 impl Archives {
     /// Opens an archive that is not detected, the first time.
-    pub(super) fn open_once(
+    pub fn open_with(
         &self,
         place: ArchiveLocation,
-        open: impl FnOnce(ArchiveLocation) -> Result<Archive, ArchiveError>,
+        name: String,
+        open: fn(ArchiveLocation, String) -> Result<Archive, ArchiveError>,
     ) -> Result<Arc<Archive>, ArchiveError> {
         let mut opened = lock(&self.0);
         let known = opened.packages.iter().find(|(known, _)| *known == place);
         if let Some((_, package)) = known {
             return Ok(Arc::clone(package));
         }
-        let package = Arc::new(open(place.clone())?);
+        let package = Arc::new(open(place.clone(), name)?);
         opened.packages.push((place, Arc::clone(&package)));
         Ok(package)
     }

@@ -15,9 +15,7 @@ use wincimg_msi::{
 
 use super::error::ArchiveError;
 use super::member::{Member, MemberReader};
-use super::{
-    Archive, ArchiveEntry, ArchiveEntryKind, ArchiveFormat, ArchiveLocation, ArchiveSize, Archives,
-};
+use super::{Archive, ArchiveEntry, ArchiveEntryKind, ArchiveFormat, ArchiveLocation, ArchiveSize};
 
 fn failed(archive: &str, error: MsiError) -> ArchiveError {
     match error {
@@ -31,35 +29,6 @@ impl ArchiveLocation {
     pub fn setup_program(&self) -> Option<SetupProgram> {
         let (mut window, _) = self.open().ok()?;
         SetupProgram::detect(&mut window).ok()?
-    }
-}
-
-impl Archives {
-    /// Opens a Windows Installer package.
-    pub fn open_package(
-        &self,
-        place: ArchiveLocation,
-        name: &str,
-    ) -> Result<Arc<Archive>, ArchiveError> {
-        self.open_once(place, |place| Archive::open_package(place, name.to_owned()))
-    }
-
-    /// Opens a cabinet beside a package.
-    pub fn open_cabinet(
-        &self,
-        place: ArchiveLocation,
-        name: &str,
-    ) -> Result<Arc<Archive>, ArchiveError> {
-        self.open_once(place, |place| Archive::open_cabinet(place, name.to_owned()))
-    }
-
-    /// Opens the package in a bundle.
-    pub fn open_bundle(
-        &self,
-        place: ArchiveLocation,
-        name: &str,
-    ) -> Result<Arc<Archive>, ArchiveError> {
-        self.open_once(place, |place| Archive::open_bundle(place, name.to_owned()))
     }
 }
 
