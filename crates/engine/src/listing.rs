@@ -65,10 +65,8 @@ pub fn listing(plan: &Plan) -> Result<ImageListing, LayerError> {
         let size = match content {
             EntryContent::File(ContentSource::NotDownloaded { size, .. }) => *size,
             EntryContent::File(ContentSource::Path(file)) => {
-                let found = fs::metadata(file).map_err(|source| LayerError::Read {
-                    path: file.to_path_buf(),
-                    source,
-                })?;
+                let found = fs::metadata(file);
+                let found = found.map_err(|error| LayerError::unreadable(file, error))?;
                 if !found.is_file() {
                     let path = file.to_path_buf();
                     return Err(LayerError::NotAFile { path });
@@ -157,10 +155,7 @@ pub(crate) fn source_digests<'a>(
                 ("file", digest.map_or_else(String::new, |it| it.to_string()))
             }
             EntryContent::File(ContentSource::Path(file)) => {
-                let failed = |source| LayerError::Read {
-                    path: file.to_path_buf(),
-                    source,
-                };
+                let failed = |source| LayerError::unreadable(file, source);
                 let mut opened = files::open(file).map_err(failed)?;
                 ("file", digest_of(&mut opened).map_err(failed)?.to_string())
             }

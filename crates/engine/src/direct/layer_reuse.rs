@@ -220,7 +220,7 @@ impl ReuseSources {
         let manifests = match document {
             Document::Manifest(manifest) => vec![*manifest],
             Document::Index(index) => {
-                let entries = index.manifests.iter().filter(|it| is_for_windows(it));
+                let entries = index.manifests.iter().filter(|it| it.is_for_windows());
                 let mut reads = Vec::new();
                 for entry in entries.take(MAX_IMAGES) {
                     reads.push(source.document(entry));
@@ -243,11 +243,6 @@ impl ReuseSources {
         let layers = images.flat_map(|image| noted_layers(&image, &source));
         Ok(Some(layers.collect()))
     }
-}
-
-fn is_for_windows(entry: &Descriptor) -> bool {
-    let platform = entry.platform.as_ref();
-    platform.is_some_and(|platform| platform.os == "windows")
 }
 
 /// The layers of an image that this program wrote in the current way.

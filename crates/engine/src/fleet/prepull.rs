@@ -157,7 +157,11 @@ async fn published(
     match document {
         Document::Manifest(manifest) => variants.extend(variant(&source, *manifest).await?),
         Document::Index(index) => {
-            for entry in index.manifests.iter().filter(|entry| is_windows(entry)) {
+            for entry in index
+                .manifests
+                .iter()
+                .filter(|entry| entry.is_for_windows())
+            {
                 if let Document::Manifest(manifest) = source.document(entry).await? {
                     variants.extend(variant(&source, *manifest).await?);
                 }
@@ -172,11 +176,6 @@ async fn published(
 
 fn pinned(reference: &Reference, document: &Document) -> String {
     format!("{}@{}", repository_of(reference), document.digest())
-}
-
-fn is_windows(entry: &Descriptor) -> bool {
-    let platform = entry.platform.as_ref();
-    platform.is_some_and(|platform| platform.os == "windows")
 }
 
 /// An image as a node pulls it; none if it is not for Windows, or for no known version of it.

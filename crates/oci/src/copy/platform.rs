@@ -7,12 +7,7 @@ use crate::document::Platform;
 
 /// A platform as given on the command line, `OS/ARCHITECTURE[/VARIANT][:OSVERSION]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlatformFilter {
-    os: String,
-    architecture: String,
-    variant: Option<String>,
-    os_version: Option<String>,
-}
+pub struct PlatformFilter(Platform);
 
 /// A text that is not a platform.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -33,11 +28,12 @@ impl FromStr for PlatformFilter {
             None => (text, None),
         };
         let mut parts = names.split('/').map(str::to_owned);
-        let filter = Self {
+        let filter = Platform {
             os: parts.next().unwrap_or_default(),
             architecture: parts.next().unwrap_or_default(),
             variant: parts.next(),
             os_version: os_version.map(str::to_owned),
+            ..Platform::default()
         };
         let word = |text: &String| {
             !text.is_empty()
@@ -50,7 +46,11 @@ impl FromStr for PlatformFilter {
             && word(&filter.architecture)
             && filter.variant.as_ref().is_none_or(word)
             && filter.os_version.as_ref().is_none_or(word);
-        if whole { Ok(filter) } else { Err(refuse()) }
+        if whole {
+            Ok(Self(filter))
+        } else {
+            Err(refuse())
+        }
     }
 }
 
@@ -58,12 +58,13 @@ impl PlatformFilter {
     /// Returns true if the platform matches. A version may omit `10.0.`, and its last part to match
     /// every revision.
     pub fn matches(&self, platform: &Platform) -> bool {
-        self.os == platform.os
-            && self.architecture == platform.architecture
-            && (self.variant.is_none()
-                || needed_variant(&self.architecture, self.variant.as_deref())
+        let Self(wanted) = self;
+        wanted.os == platform.os
+            && wanted.architecture == platform.architecture
+            && (wanted.variant.is_none()
+                || needed_variant(&wanted.architecture, wanted.variant.as_deref())
                     == needed_variant(&platform.architecture, platform.variant.as_deref()))
-            && self
+            && wanted
                 .os_version
                 .as_deref()
                 .is_none_or(|wanted| version_matches(wanted, platform.os_version.as_deref()))
@@ -84,14 +85,7 @@ fn version_matches(wanted: &str, actual: Option<&str>) -> bool {
 
 impl fmt::Display for PlatformFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.os, self.architecture)?;
-        if let Some(variant) = &self.variant {
-            write!(f, "/{variant}")?;
-        }
-        if let Some(version) = &self.os_version {
-            write!(f, ":{version}")?;
-        }
-        Ok(())
+        self.0.fmt(f)
     }
 }
 

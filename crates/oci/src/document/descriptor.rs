@@ -61,6 +61,12 @@ impl Descriptor {
         }
     }
 
+    /// Returns true if its platform is one of Windows.
+    pub fn is_for_windows(&self) -> bool {
+        let platform = self.platform.as_ref();
+        platform.is_some_and(|platform| platform.os == "windows")
+    }
+
     /// The same descriptor with a platform.
     #[must_use]
     pub fn with_platform(mut self, platform: Platform) -> Self {
@@ -70,7 +76,7 @@ impl Descriptor {
 }
 
 /// Platform of an image.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Platform {
     /// `amd64`, `arm64`, …
