@@ -104,15 +104,13 @@ pub async fn list_attached(
     for artifact in place.artifacts(image, None).await? {
         let manifest = artifact.manifest();
         let predicate = predicate_in(artifact.annotations());
-        for content in contents(&manifest.layers) {
-            let media_type = artifact.artifact_type();
-            found.push(AttachedDocument::new(
-                media_type,
-                manifest.digest(),
-                content,
-                predicate,
-            ));
-        }
+        let media_type = Some(artifact.artifact_type());
+        found.extend(documents(
+            &manifest.layers,
+            manifest.digest(),
+            media_type,
+            predicate,
+        ));
     }
     if let Source::Registry(repository) = place {
         for ending in TAG_SUFFIXES {
@@ -123,15 +121,7 @@ pub async fn list_attached(
             let Document::Manifest(manifest) = place.resolve(Some(&tag)).await? else {
                 continue;
             };
-            for content in contents(&manifest.layers) {
-                let media_type = content.map_or("", |content| &content.media_type);
-                found.push(AttachedDocument::new(
-                    media_type,
-                    manifest.digest(),
-                    content,
-                    None,
-                ));
-            }
+            found.extend(documents(&manifest.layers, manifest.digest(), None, None));
         }
     }
     if let Document::Index(index) = named {
@@ -143,24 +133,26 @@ pub async fn list_attached(
             let Document::Manifest(manifest) = place.document(entry).await? else {
                 continue;
             };
-            for content in contents(&manifest.layers) {
-                let media_type = content.map_or("", |content| &content.media_type);
-                found.push(AttachedDocument::new(
-                    media_type,
-                    &entry.digest,
-                    content,
-                    None,
-                ));
-            }
+            found.extend(documents(&manifest.layers, &entry.digest, None, None));
         }
     }
     Ok(found)
 }
 
-/// Each of the contents, or `None` once if there are none.
-fn contents(layers: &[Descriptor]) -> impl Iterator<Item = Option<&Descriptor>> {
+/// The documents of a manifest, one for each of its contents, or one without content if there are
+/// none. They have the given type, or that of their content.
+fn documents(
+    layers: &[Descriptor],
+    manifest: &Digest,
+    media_type: Option<&str>,
+    predicate: Option<&str>,
+) -> impl Iterator<Item = AttachedDocument> {
     let none = layers.is_empty().then_some(None);
-    layers.iter().map(Some).chain(none)
+    let contents = layers.iter().map(Some).chain(none);
+    contents.map(move |content| {
+        let own = content.map_or("", |content| &content.media_type);
+        AttachedDocument::new(media_type.unwrap_or(own), manifest, content, predicate)
+    })
 }
 
 fn predicate_in(annotations: &std::collections::BTreeMap<String, String>) -> Option<&str> {
