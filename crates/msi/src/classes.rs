@@ -1,11 +1,11 @@
 //! Classes and file types: `Class`, `ProgId`, `Extension`, `Verb`, `MIME`, `TypeLib`, `AppId`, `Font`.
 
-use wincimg_registry::{KeyPath, RegistryData};
+use wincimg_registry::RegistryData;
 
 use super::builder::Builder;
 use super::database::Row;
 use super::error::MsiError;
-use super::registry::{classes, parse_key};
+use super::registry::{child, classes, parse_key};
 use super::session::Session;
 
 /// Maximum depth of program identifiers.
@@ -356,9 +356,4 @@ impl Session<'_> {
         }
         Ok(())
     }
-}
-
-fn child(key: &KeyPath, name: &str) -> Result<KeyPath, MsiError> {
-    key.child(name)
-        .map_err(|error| MsiError::unsupported(error.to_string()))
 }

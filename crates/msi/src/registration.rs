@@ -13,7 +13,7 @@ use super::error::MsiError;
 use super::plan::{
     InstallOptions, InstalledContent, InstalledFile, NEW_INSTANCE, Product, TransformPlace,
 };
-use super::registry::{LOCAL_MACHINE, NamedKey, named_key, parse_key, software_key};
+use super::registry::{LOCAL_MACHINE, NamedKey, child, named_key, parse_key, software_key};
 use super::session::{Session, image_path};
 use super::summary::Summary;
 
@@ -453,11 +453,6 @@ fn is_of_windows(folder: &ImagePath) -> bool {
         .components()
         .first()
         .is_some_and(|top| top.eq_ignore_ascii_case("Windows"))
-}
-
-fn child(key: &KeyPath, name: &str) -> Result<KeyPath, MsiError> {
-    key.child(name)
-        .map_err(|error| MsiError::unsupported(error.to_string()))
 }
 
 /// A component's code in base 85, as lists of components have it.

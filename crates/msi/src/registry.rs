@@ -106,6 +106,12 @@ pub(crate) fn parse_key(path: &str) -> Result<KeyPath, MsiError> {
         .map_err(|error| MsiError::unsupported(error.to_string()))
 }
 
+/// The key of that name in another key.
+pub(crate) fn child(key: &KeyPath, name: &str) -> Result<KeyPath, MsiError> {
+    key.child(name)
+        .map_err(|error| MsiError::unsupported(error.to_string()))
+}
+
 /// The key of a root and a path, as a component names it.
 pub(crate) fn named_key(
     root: i32,
