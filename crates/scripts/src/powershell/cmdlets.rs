@@ -542,10 +542,7 @@ impl Shell<'_, '_> {
             switches: "",
             positions: "process",
         };
-        let given = self.bind_parameters(command, &takes)?;
-        let Some(PsValue::Block(statements)) = given.value("process").cloned() else {
-            return Err(ScriptError::unclear("expected a script block"));
-        };
+        let statements = self.bind_block(command, &takes)?;
         let input = input.unwrap_or(PsValue::Null);
         input.check_known()?;
         let mut out = Vec::new();

@@ -145,10 +145,7 @@ impl Shell<'_, '_> {
             switches: "",
             positions: "filterscript",
         };
-        let given = self.bind_parameters(command, &takes)?;
-        let Some(PsValue::Block(statements)) = given.value("filterscript").cloned() else {
-            return Err(ScriptError::unclear("expected a script block"));
-        };
+        let statements = self.bind_block(command, &takes)?;
         let input = input.unwrap_or(PsValue::Null);
         if let PsValue::Opaque(_) = input {
             return Ok(input);

@@ -1,7 +1,7 @@
 //! Binding of cmdlet parameters: prefixes, aliases, switches, positions.
 
 use super::super::error::ScriptError;
-use super::ast::{Argument, CommandAst, Expression};
+use super::ast::{Argument, CommandAst, Expression, Statement};
 use super::eval::Shell;
 use super::value::PsValue;
 
@@ -158,6 +158,18 @@ impl Shell<'_, '_> {
             given.entries.push((name, value));
         }
         Ok(given)
+    }
+
+    /// The script block that is the only argument of a cmdlet.
+    pub(super) fn bind_block(
+        &mut self,
+        command: &CommandAst,
+        takes: &ParameterSet,
+    ) -> Result<Vec<Statement>, ScriptError> {
+        match self.bind_parameters(command, takes)?.value(takes.values) {
+            Some(PsValue::Block(statements)) => Ok(statements.clone()),
+            _ => Err(ScriptError::unclear("expected a script block")),
+        }
     }
 }
 
