@@ -8,7 +8,7 @@ use wincimg_testkit::wine::{Wine, succeed};
 
 use super::harness::{CommandOutput, RunningCommand, put, run, shim, start};
 
-fn end_of(wine: &Wine, words: &[&str]) -> CommandOutput {
+fn end_of(wine: &Wine, words: &str) -> CommandOutput {
     start(wine, words).end()
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn the_exit_code_of_the_program_is_the_shim_s(wine: &Wine) {
         text
     });
     assert_eq!(run_each(wine, &lines), expected);
-    end_of(wine, &["--", "probe.exe", "--do", "exit", "7"])
+    end_of(wine, "-- probe.exe --do exit 7")
         .assert_code(7)
         .assert_printed("the program ended with exit code 7");
 }
@@ -89,7 +89,7 @@ pub(crate) fn every_command_line_arrives_unchanged(wine: &Wine) {
 
 pub(crate) fn standard_handles_are_the_program_s(wine: &Wine) {
     let copied = || -> std::io::Result<_> {
-        let mut child = shim(wine, &["--quiet", "--", "probe.exe", "--do", "copy"])
+        let mut child = shim(wine, "--quiet -- probe.exe --do copy")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -114,7 +114,7 @@ pub(crate) fn other_handles_are_not_inherited(wine: &Wine) {
 }
 
 pub(crate) fn a_program_that_is_not_there_is_127_with_words(wine: &Wine) {
-    end_of(wine, &["--", "absent.exe", "--password", "secret"])
+    end_of(wine, "-- absent.exe --password secret")
         .assert_code(127)
         .assert_printed("wincimg-shim: error: cannot start absent.exe: File not found")
         .assert_printed("(Windows error 2)")
@@ -123,18 +123,18 @@ pub(crate) fn a_program_that_is_not_there_is_127_with_words(wine: &Wine) {
 
 pub(crate) fn a_file_that_is_no_program_is_126(wine: &Wine) {
     put(wine, "text.exe", b"not a program");
-    end_of(wine, &["--", "text.exe"])
+    end_of(wine, "-- text.exe")
         .assert_code(126)
         .assert_printed("cannot start text.exe: ");
 }
 
 pub(crate) fn wrong_usage_is_125_with_a_hint(wine: &Wine) {
-    end_of(wine, &[])
+    end_of(wine, "")
         .assert_code(125)
         .assert_printed("error: no program to run")
         .assert_printed("hint: shim.exe --help");
-    end_of(wine, &["probe.exe"]).assert_code(125);
-    let mut command = shim(wine, &["--", "probe.exe"]);
+    end_of(wine, "probe.exe").assert_code(125);
+    let mut command = shim(wine, "-- probe.exe");
     command.env("SHIM_DRAIN", "soon");
     run(command)
         .assert_code(125)
@@ -142,9 +142,9 @@ pub(crate) fn wrong_usage_is_125_with_a_hint(wine: &Wine) {
 }
 
 pub(crate) fn help_and_version_go_to_standard_output(wine: &Wine) {
-    let help = succeed(&mut shim(wine, &["--help"])).unwrap();
+    let help = succeed(&mut shim(wine, "--help")).unwrap();
     assert_eq!(help, include_str!("../../images/shim/src/help.txt"));
-    for words in [&["--version"][..], &["-v"], &["pause", "-v"]] {
+    for words in ["--version", "-v", "pause -v"] {
         let version = succeed(&mut shim(wine, words)).unwrap();
         assert_eq!(
             version.trim_end(),
@@ -154,18 +154,7 @@ pub(crate) fn help_and_version_go_to_standard_output(wine: &Wine) {
 }
 
 pub(crate) fn json_messages_are_one_object_a_line(wine: &Wine) {
-    let ended = end_of(
-        wine,
-        &[
-            "--log-format",
-            "json",
-            "--",
-            "probe.exe",
-            "--do",
-            "exit",
-            "3",
-        ],
-    );
+    let ended = end_of(wine, "--log-format json -- probe.exe --do exit 3");
     ended.assert_code(3);
     let events: Vec<serde_json::Value> = ended
         .printed
@@ -181,28 +170,16 @@ pub(crate) fn json_messages_are_one_object_a_line(wine: &Wine) {
 }
 
 pub(crate) fn quiet_leaves_only_what_is_wrong(wine: &Wine) {
-    let ended = end_of(
-        wine,
-        &["--quiet", "--", "probe.exe", "--do", "echo", "hello"],
-    );
+    let ended = end_of(wine, "--quiet -- probe.exe --do echo hello");
     assert_eq!(ended.printed, "hello\n");
-    end_of(wine, &["--quiet", "--", "absent.exe"]).assert_printed("error: cannot start");
+    end_of(wine, "--quiet -- absent.exe").assert_printed("error: cannot start");
 }
 
 pub(crate) fn arguments_of_the_program_stay_out_of_the_log(wine: &Wine) {
-    end_of(wine, &["--", "probe.exe", "--do", "exit", "0", "s3cret"]).assert_not_printed("s3cret");
+    end_of(wine, "-- probe.exe --do exit 0 s3cret").assert_not_printed("s3cret");
     let mut running = start(
         wine,
-        &[
-            "--stop-timeout",
-            "1",
-            "--pre-stop",
-            "absent.exe s3cret",
-            "--",
-            "probe.exe",
-            "--do",
-            "ignore",
-        ],
+        "--stop-timeout 1 --pre-stop 'absent.exe s3cret' -- probe.exe --do ignore",
     );
     running.wait_for("ready");
     running.ask_to_stop();
@@ -211,7 +188,7 @@ pub(crate) fn arguments_of_the_program_stay_out_of_the_log(wine: &Wine) {
 
 /// A variable sets the pod's time, which takes precedence over the registry's.
 pub(crate) fn the_stop_time_comes_from_the_pod(wine: &Wine) {
-    let ignoring = |value: &str, options: &[&str]| {
+    let ignoring = |value: &str, options: &str| {
         let mut command = shim(wine, options);
         command.args(["--", "probe.exe", "--do", "ignore"]);
         command.env("WINCIMG_STOP_TIMEOUT", value);
@@ -220,10 +197,10 @@ pub(crate) fn the_stop_time_comes_from_the_pod(wine: &Wine) {
         running.ask_to_stop();
         running.end()
     };
-    ignoring("8", &[])
+    ignoring("8", "")
         .assert_code(124)
         .assert_stopping_took(7.0, 9.5);
-    ignoring("soon", &["--stop-timeout", "1"])
+    ignoring("soon", "--stop-timeout 1")
         .assert_code(124)
         .assert_printed("WINCIMG_STOP_TIMEOUT takes seconds, not 'soon'");
 }
@@ -236,22 +213,14 @@ pub(crate) fn the_stop_time_comes_from_the_registry(wine: &Wine) {
         succeed(wine.command("reg").args(words)).unwrap();
     };
     let stop_time = || {
-        let mut running = start(wine, &["--", "probe.exe", "--do", "exit", "0"]);
+        let mut running = start(wine, "-- probe.exe --do exit 0");
         let line = running.wait_for("stop time");
         let (_, time) = line.split_once("stop time ").unwrap();
         time.trim().to_owned()
     };
     let warning = || {
-        let words = [
-            "--stop-timeout",
-            "20",
-            "--",
-            "probe.exe",
-            "--do",
-            "exit",
-            "0",
-        ];
-        end_of(wine, &words)
+        let words = "--stop-timeout 20 -- probe.exe --do exit 0";
+        end_of(wine, words)
             .printed
             .contains("warning: the stop time is 20 s, but Windows ends this container after 5 s")
     };

@@ -41,16 +41,27 @@ pub(crate) fn put(wine: &Wine, name: &str, bytes: &[u8]) {
     fs::write(wine.drive().join(name), bytes).unwrap();
 }
 
+/// The words of a command line; those with spaces are in single quotes.
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    line.split('\'').enumerate().flat_map(|(number, part)| {
+        let is_quoted = number % 2 == 1;
+        let plain = part
+            .split(' ')
+            .filter(move |it| !is_quoted && !it.is_empty());
+        is_quoted.then_some(part).into_iter().chain(plain)
+    })
+}
+
 /// The shim with options, ready to run.
-pub(crate) fn shim(wine: &Wine, words: &[&str]) -> Command {
+pub(crate) fn shim(wine: &Wine, line: &str) -> Command {
     let mut command = wine.command("shim.exe");
-    command.args(words);
+    command.args(words(line));
     command
 }
 
 /// The shim with options, started.
-pub(crate) fn start(wine: &Wine, words: &[&str]) -> RunningCommand {
-    RunningCommand::start(shim(wine, words))
+pub(crate) fn start(wine: &Wine, line: &str) -> RunningCommand {
+    RunningCommand::start(shim(wine, line))
 }
 
 /// Output and exit of a command.

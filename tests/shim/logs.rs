@@ -28,9 +28,9 @@ fn append(file: &PathBuf, text: impl AsRef<[u8]>) {
 }
 
 /// The shim, following log files of a program that only ends when told.
-fn follow(wine: &Wine, options: &[&str]) -> RunningCommand {
-    let program = ["--stop-timeout", "0", "--", "probe.exe", "--do", "ignore"];
-    let mut running = start(wine, &[options, &program].concat());
+fn follow(wine: &Wine, options: &str) -> RunningCommand {
+    let words = format!("{options} --stop-timeout 0 -- probe.exe --do ignore");
+    let mut running = start(wine, &words);
     running.wait_for("ready");
     running
 }
@@ -43,10 +43,7 @@ pub(crate) fn lines_go_to_standard_output_as_they_are_written(wine: &Wine) {
     let folder = folder(wine, "plain");
     let (old, new) = (folder.join("old.log"), folder.join("new.log"));
     append(&old, "from before\nhalf");
-    let mut running = follow(
-        wine,
-        &["--log", r"C:\plain\old.log", "--log", r"c:/plain/new.log"],
-    );
+    let mut running = follow(wine, r"--log C:\plain\old.log --log c:/plain/new.log");
     append(&new, "one\r\ntwo\n");
     running.wait_for("two");
     append(&old, " a line\n");
@@ -62,7 +59,7 @@ pub(crate) fn lines_go_to_standard_output_as_they_are_written(wine: &Wine) {
         .assert_not_printed("half");
     // And not to standard error.
     let program = ["--", "cmd", "/c", r"echo said>C:\plain\echo.log"];
-    let mut command = shim(wine, &["--log", r"C:\plain\echo.log"]);
+    let mut command = shim(wine, r"--log C:\plain\echo.log");
     assert_eq!(succeed(command.args(program)).unwrap(), "said\n");
 }
 
@@ -70,15 +67,7 @@ pub(crate) fn a_renamed_log_is_read_to_its_end(wine: &Wine) {
     let folder = folder(wine, "renamed");
     let log = folder.join("app.log");
     append(&log, "");
-    let mut running = follow(
-        wine,
-        &[
-            "--log",
-            r"C:\renamed\app.log",
-            "--log",
-            r"C:\renamed\*.kept",
-        ],
-    );
+    let mut running = follow(wine, r"--log C:\renamed\app.log --log C:\renamed\*.kept");
     append(&log, "first\n");
     running.wait_for("first");
     for (number, old) in ["app.log.1", "app.kept"].iter().enumerate() {
@@ -102,7 +91,7 @@ pub(crate) fn a_renamed_log_is_read_to_its_end(wine: &Wine) {
 
 pub(crate) fn a_truncated_log_is_read_from_its_beginning(wine: &Wine) {
     let log = folder(wine, "truncated").join("app.log");
-    let mut running = follow(wine, &["--log", r"C:\truncated\app.log"]);
+    let mut running = follow(wine, r"--log C:\truncated\app.log");
     append(&log, "a long line before\npart");
     running.wait_for("before");
     File::create(&log).unwrap();
@@ -115,7 +104,7 @@ pub(crate) fn a_truncated_log_is_read_from_its_beginning(wine: &Wine) {
 pub(crate) fn each_encoding_becomes_utf_8(wine: &Wine) {
     let folder = folder(wine, "encodings");
     append(&folder.join("old.log"), utf16("\u{feff}before\r\n"));
-    let mut running = follow(wine, &["--log", r"C:\encodings\*.log"]);
+    let mut running = follow(wine, r"--log C:\encodings\*.log");
     append(&folder.join("old.log"), utf16("Grüße 日本\r\n"));
     running.wait_for("Grüße 日本");
     append(&folder.join("utf8.log"), "\u{feff}märk\n");
@@ -132,10 +121,7 @@ pub(crate) fn each_encoding_becomes_utf_8(wine: &Wine) {
 
 pub(crate) fn a_pattern_finds_new_files_and_folders(wine: &Wine) {
     let folder = folder(wine, "glob");
-    let mut running = follow(
-        wine,
-        &["--log", r"C:\glob\**\u_ex*.log;C:\glob\W3SVC?\x.txt"],
-    );
+    let mut running = follow(wine, r"--log C:\glob\**\u_ex*.log;C:\glob\W3SVC?\x.txt");
     append(&folder.join("U_EX1.LOG"), "at the top\n");
     running.wait_for("at the top");
     let deep = folder.join("W3SVC1/deeper");
@@ -154,7 +140,7 @@ pub(crate) fn a_pattern_finds_new_files_and_folders(wine: &Wine) {
 
 pub(crate) fn space_that_is_reserved_is_no_line(wine: &Wine) {
     let log = folder(wine, "reserved").join("app.log");
-    let mut running = follow(wine, &["--log", r"C:\reserved\app.log"]);
+    let mut running = follow(wine, r"--log C:\reserved\app.log");
     let mut file = [b"first\n".to_vec(), vec![0; 200_000]].concat();
     fs::write(&log, &file).unwrap();
     running.wait_for("first");
@@ -170,7 +156,7 @@ pub(crate) fn space_that_is_reserved_is_no_line(wine: &Wine) {
 
 pub(crate) fn a_line_of_a_megabyte_comes_in_pieces(wine: &Wine) {
     let log = folder(wine, "long").join("app.log");
-    let mut running = follow(wine, &["--log", r"C:\long\app.log"]);
+    let mut running = follow(wine, r"--log C:\long\app.log");
     append(&log, "é".repeat(1 << 19));
     append(&log, "\nshort\n");
     running.wait_for("short");
@@ -183,7 +169,7 @@ pub(crate) fn a_line_of_a_megabyte_comes_in_pieces(wine: &Wine) {
 
 pub(crate) fn what_is_written_before_the_stop_is_printed(wine: &Wine) {
     let log = folder(wine, "stop").join("app.log");
-    let mut running = follow(wine, &["--log", r"C:\stop\app.log"]);
+    let mut running = follow(wine, r"--log C:\stop\app.log");
     let line = |number| format!("line {number} {}\n", "x".repeat(1000));
     for number in 0..2000 {
         append(&log, line(number));
@@ -214,8 +200,8 @@ pub(crate) fn what_is_written_before_the_stop_is_printed(wine: &Wine) {
 
 pub(crate) fn the_log_of_a_service_is_complete(wine: &Wine) {
     install(wine, "logging", "0.3", "1", "0");
-    let words = ["--log", r"C:\logging.txt", "--service", "logging"];
-    let mut running = start_service(wine, &[&["--stop-timeout", "9"], &words[..]].concat());
+    let words = r"--stop-timeout 9 --log C:\logging.txt --service logging";
+    let mut running = start_service(wine, words);
     running.ask_to_stop();
     running.end().assert_code(0).assert_order(&[
         "starting\n",
@@ -233,7 +219,7 @@ pub(crate) fn a_log_monitor_configuration_is_read(wine: &Wine) {
         "includeSubdirectories": true, "includeFileNames": true },
       { "type": "ETW", "providers": [] }, { "type": "ETW", "providers": [] } ] } }"#;
     put(wine, "LogMonitorConfig.json", config.as_bytes());
-    let mut running = follow(wine, &["--log-config", r"C:\LogMonitorConfig.json"]);
+    let mut running = follow(wine, r"--log-config C:\LogMonitorConfig.json");
     fs::create_dir(folder.join("sub")).unwrap();
     append(&folder.join("sub/app.log"), "line\n");
     running.wait_for("app.log: line");
@@ -243,21 +229,22 @@ pub(crate) fn a_log_monitor_configuration_is_read(wine: &Wine) {
     );
     // A mistake in it does not keep the program from running.
     put(wine, "broken.json", b"{");
-    let program = ["--", "probe.exe", "--do", "exit", "3"];
     for (file, reason) in [("broken.json", "error 13)"), ("absent.json", "error 2)")] {
         let file = format!(r"C:\{file}");
-        let words = [&["--log-config", &file], &program[..]].concat();
-        start(wine, &words)
-            .end()
-            .assert_code(3)
-            .assert_printed(&format!("warning: cannot read {file}: "))
-            .assert_printed(reason);
+        start(
+            wine,
+            &format!("--log-config {file} -- probe.exe --do exit 3"),
+        )
+        .end()
+        .assert_code(3)
+        .assert_printed(&format!("warning: cannot read {file}: "))
+        .assert_printed(reason);
     }
 }
 
 pub(crate) fn the_environment_turns_logs_off(wine: &Wine) {
     let echo = |value: &str| {
-        let mut command = shim(wine, &["--quiet", "--log", r"C:\off.log"]);
+        let mut command = shim(wine, r"--quiet --log C:\off.log");
         command.args(["--", "cmd", "/c", r"echo said>>C:\off.log"]);
         command.env("SHIM_LOG", value);
         run(command).assert_code(0).printed.clone()
@@ -272,7 +259,7 @@ pub(crate) fn quiet_logs_cost_little(wine: &Wine) {
     for number in 0..20 {
         append(&folder.join(format!("{number}.log")), "old\n");
     }
-    let running = follow(wine, &["--log", r"C:\quiet\**\*.log"]);
+    let running = follow(wine, r"--log C:\quiet\**\*.log");
     sleep(Duration::from_millis(500));
     let before = processor_ticks(running.id());
     sleep(Duration::from_secs(5));

@@ -36,7 +36,7 @@ fn wait_until(wine: &Wine, name: &str, state: &str) {
 
 const WHOLE_LIFE: [&str; 4] = ["starting", "running", "stopping", "stopped"];
 
-pub(crate) fn start_service(wine: &Wine, words: &[&str]) -> RunningCommand {
+pub(crate) fn start_service(wine: &Wine, words: &str) -> RunningCommand {
     let mut running = start(wine, words);
     match running.wait_for_output("is running") {
         Ok(_) => running,
@@ -52,7 +52,7 @@ pub(crate) fn start_service(wine: &Wine, words: &[&str]) -> RunningCommand {
 
 pub(crate) fn a_service_is_started_and_stopped(wine: &Wine) {
     install(wine, "plain", "0.3", "1", "0");
-    let mut running = start_service(wine, &["--stop-timeout", "9", "--service", "plain"]);
+    let mut running = start_service(wine, "--stop-timeout 9 --service plain");
     assert_eq!(service_log(wine, "plain"), WHOLE_LIFE[..2]);
     running.ask_to_stop();
     running
@@ -69,7 +69,7 @@ pub(crate) fn a_service_is_started_and_stopped(wine: &Wine) {
 
 pub(crate) fn a_service_that_ends_by_itself_gives_the_exit_code(wine: &Wine) {
     install(wine, "crashing", "0", "crash", "43");
-    start_service(wine, &["--service", "crashing"])
+    start_service(wine, "--service crashing")
         .end()
         .assert_code(43)
         .assert_printed("warning: the service stopped by itself with exit code 43");
@@ -77,34 +77,23 @@ pub(crate) fn a_service_that_ends_by_itself_gives_the_exit_code(wine: &Wine) {
 
 pub(crate) fn a_service_that_does_not_start_is_127(wine: &Wine) {
     install(wine, "failing", "0.3", "fail", "42");
-    start(wine, &["--service", "failing"])
+    start(wine, "--service failing")
         .end()
         .assert_code(127)
         .assert_printed("error: cannot start the service failing: it stopped with exit code 42");
 }
 
 pub(crate) fn a_service_that_is_not_there_is_127(wine: &Wine) {
-    start(
-        wine,
-        &[
-            "--service",
-            "absent",
-            "--",
-            "probe.exe",
-            "--do",
-            "echo",
-            "started",
-        ],
-    )
-    .end()
-    .assert_code(127)
-    .assert_printed("error: cannot start the service absent: ")
-    .assert_not_printed("started");
+    start(wine, "--service absent -- probe.exe --do echo started")
+        .end()
+        .assert_code(127)
+        .assert_printed("error: cannot start the service absent: ")
+        .assert_not_printed("started");
 }
 
 pub(crate) fn a_service_that_does_not_stop_is_124(wine: &Wine) {
     install(wine, "slow", "0", "20", "0");
-    let mut running = start_service(wine, &["--stop-timeout", "1.5", "--service", "slow"]);
+    let mut running = start_service(wine, "--stop-timeout 1.5 --service slow");
     running.ask_to_stop();
     running
         .end()
@@ -115,18 +104,8 @@ pub(crate) fn a_service_that_does_not_stop_is_124(wine: &Wine) {
 
 pub(crate) fn a_stop_while_the_service_starts_stops_it(wine: &Wine) {
     install(wine, "starting", "2", "0", "0");
-    let words = [
-        "--stop-timeout",
-        "9",
-        "--service",
-        "starting",
-        "--",
-        "probe.exe",
-        "--do",
-        "echo",
-        "too late",
-    ];
-    let mut running = start(wine, &words);
+    let words = "--stop-timeout 9 --service starting -- probe.exe --do echo 'too late'";
+    let mut running = start(wine, words);
     wait_until(wine, "starting", "starting");
     running.ask_to_stop();
     running.end().assert_code(0).assert_not_printed("too late");
@@ -135,20 +114,9 @@ pub(crate) fn a_stop_while_the_service_starts_stops_it(wine: &Wine) {
 
 pub(crate) fn the_service_stops_before_the_program_is_told(wine: &Wine) {
     install(wine, "first", "0", "1", "0");
-    let words = [
-        "--stop-timeout",
-        "9",
-        "--stop-signal",
-        "close",
-        "--service",
-        "first",
-        "--",
-        "probe.exe",
-        "--do",
-        "window",
-        "after-service",
-    ];
-    let mut running = start_service(wine, &words);
+    let words = "--stop-timeout 9 --stop-signal close --service first \
+         -- probe.exe --do window after-service";
+    let mut running = start_service(wine, words);
     running.wait_for("ready");
     running.ask_to_stop();
     running.wait_for("query-end-session");
@@ -160,17 +128,7 @@ pub(crate) fn the_end_of_the_program_stops_the_service(wine: &Wine) {
     install(wine, "beside", "0", "0.3", "0");
     start(
         wine,
-        &[
-            "--stop-timeout",
-            "9",
-            "--service",
-            "beside",
-            "--",
-            "probe.exe",
-            "--do",
-            "exit",
-            "6",
-        ],
+        "--stop-timeout 9 --service beside -- probe.exe --do exit 6",
     )
     .end()
     .assert_code(6)
@@ -181,20 +139,9 @@ pub(crate) fn the_end_of_the_program_stops_the_service(wine: &Wine) {
 /// Restarts the service as `ServiceMonitor` does with w3svc.
 pub(crate) fn a_service_that_restarts_beside_a_program_is_no_end(wine: &Wine) {
     install(wine, "restarted", "0", "0", "0");
-    let words = [
-        "--stop-timeout",
-        "9",
-        "--stop-signal",
-        "close",
-        "--service",
-        "restarted",
-        "--",
-        "probe.exe",
-        "--do",
-        "window",
-        "monitor",
-    ];
-    let mut running = start_service(wine, &words);
+    let words = "--stop-timeout 9 --stop-signal close --service restarted \
+         -- probe.exe --do window monitor";
+    let mut running = start_service(wine, words);
     running.wait_for("ready");
     for verb in ["stop", "start"] {
         succeed(wine.command("sc").args([verb, "restarted"])).unwrap();

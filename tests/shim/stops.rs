@@ -10,7 +10,7 @@ use wincimg_testkit::wine::Wine;
 use super::harness::{RunningCommand, run, shim, start};
 
 /// Starts the shim, waits until its program is ready and asks to stop.
-fn stopped(wine: &Wine, words: &[&str]) -> RunningCommand {
+fn stopped(wine: &Wine, words: &str) -> RunningCommand {
     let mut running = start(wine, words);
     running.wait_for("ready");
     running.ask_to_stop();
@@ -21,21 +21,8 @@ pub(crate) fn a_program_that_is_told_has_its_time_to_clean_up(wine: &Wine) {
     // The pre-stop command stops it, because wine delivers no CTRL_BREAK.
     stopped(
         wine,
-        &[
-            "--stop-timeout",
-            "9",
-            "--stop-signal",
-            "none",
-            "--pre-stop",
-            "probe.exe --do set clean-up",
-            "--",
-            "probe.exe",
-            "--do",
-            "until",
-            "clean-up",
-            "1",
-            "7",
-        ],
+        "--stop-timeout 9 --stop-signal none --pre-stop 'probe.exe --do set clean-up' \
+         -- probe.exe --do until clean-up 1 7",
     )
     .end()
     .assert_code(7)
@@ -49,34 +36,18 @@ pub(crate) fn a_program_that_is_told_has_its_time_to_clean_up(wine: &Wine) {
 }
 
 pub(crate) fn a_program_that_ignores_everything_is_ended_at_the_deadline(wine: &Wine) {
-    stopped(
-        wine,
-        &["--stop-timeout", "1.5", "--", "probe.exe", "--do", "ignore"],
-    )
-    .end()
-    .assert_code(124)
-    .assert_printed("error: the program did not end within the stop time; ending it")
-    .assert_stopping_took(1.5, 4.0);
+    stopped(wine, "--stop-timeout 1.5 -- probe.exe --do ignore")
+        .end()
+        .assert_code(124)
+        .assert_printed("error: the program did not end within the stop time; ending it")
+        .assert_stopping_took(1.5, 4.0);
 }
 
 pub(crate) fn a_second_request_is_harmless(wine: &Wine) {
     let mut running = stopped(
         wine,
-        &[
-            "--stop-timeout",
-            "9",
-            "--stop-signal",
-            "none",
-            "--pre-stop",
-            "probe.exe --do set twice",
-            "--",
-            "probe.exe",
-            "--do",
-            "until",
-            "twice",
-            "1",
-            "7",
-        ],
+        "--stop-timeout 9 --stop-signal none --pre-stop 'probe.exe --do set twice' \
+         -- probe.exe --do until twice 1 7",
     );
     running.wait_for("told");
     running.ask_to_stop();
@@ -87,10 +58,7 @@ pub(crate) fn a_second_request_is_harmless(wine: &Wine) {
 }
 
 pub(crate) fn ctrl_break_is_sent_to_the_program_s_own_group(wine: &Wine) {
-    let mut command = shim(
-        wine,
-        &["--stop-timeout", "1", "--", "probe.exe", "--do", "ignore"],
-    );
+    let mut command = shim(wine, "--stop-timeout 1 -- probe.exe --do ignore");
     command.env("WINEDEBUG", "trace+console");
     let mut running = RunningCommand::start(command);
     let started = running.wait_for("started probe.exe");
@@ -110,7 +78,7 @@ pub(crate) fn ctrl_break_is_sent_to_the_program_s_own_group(wine: &Wine) {
 /// The shell that `script` starts is replaced by wine: dash would handle the ^C itself and exit
 /// with 130.
 fn with_ctrl_c_typed(wine: &Wine, words: &str) -> super::harness::CommandOutput {
-    let shim = shim(wine, &[]);
+    let shim = shim(wine, "");
     let loader = shim.get_program().to_string_lossy();
     let script = format!(
         "(sleep 2; printf '\\003'; sleep 3) | script -qec 'exec {loader} shim.exe {words}' /dev/null"
@@ -152,17 +120,7 @@ const TOLD_TO_CLOSE: [&str; 4] = [
 pub(crate) fn a_window_is_told_of_the_end_and_closed(wine: &Wine) {
     stopped(
         wine,
-        &[
-            "--stop-timeout",
-            "9",
-            "--stop-signal",
-            "close",
-            "--",
-            "probe.exe",
-            "--do",
-            "window",
-            "one",
-        ],
+        "--stop-timeout 9 --stop-signal close -- probe.exe --do window one",
     )
     .end()
     .assert_code(5)
@@ -170,37 +128,17 @@ pub(crate) fn a_window_is_told_of_the_end_and_closed(wine: &Wine) {
 }
 
 pub(crate) fn a_windowed_program_is_closed_without_being_asked_for(wine: &Wine) {
-    stopped(
-        wine,
-        &[
-            "--stop-timeout",
-            "9",
-            "--",
-            "gui-probe.exe",
-            "--do",
-            "window",
-            "two",
-        ],
-    )
-    .end()
-    .assert_code(5)
-    .assert_order(&TOLD_TO_CLOSE)
-    .assert_not_printed("ctrl-break");
+    stopped(wine, "--stop-timeout 9 -- gui-probe.exe --do window two")
+        .end()
+        .assert_code(5)
+        .assert_order(&TOLD_TO_CLOSE)
+        .assert_not_printed("ctrl-break");
 }
 
 pub(crate) fn a_program_without_a_window_cannot_be_closed_and_is_ended(wine: &Wine) {
     stopped(
         wine,
-        &[
-            "--stop-timeout",
-            "1",
-            "--stop-signal",
-            "close",
-            "--",
-            "probe.exe",
-            "--do",
-            "ignore",
-        ],
+        "--stop-timeout 1 --stop-signal close -- probe.exe --do ignore",
     )
     .end()
     .assert_code(124)
@@ -208,20 +146,8 @@ pub(crate) fn a_program_without_a_window_cannot_be_closed_and_is_ended(wine: &Wi
 }
 
 pub(crate) fn draining_comes_before_telling(wine: &Wine) {
-    let words = [
-        "--stop-timeout",
-        "9",
-        "--drain",
-        "1.5",
-        "--stop-signal",
-        "close",
-        "--",
-        "probe.exe",
-        "--do",
-        "window",
-        "three",
-    ];
-    stopped(wine, &words)
+    let words = "--stop-timeout 9 --drain 1.5 --stop-signal close -- probe.exe --do window three";
+    stopped(wine, words)
         .end()
         .assert_code(5)
         .assert_order(&["waiting 1.5 s before stopping", "query-end-session"])
@@ -231,21 +157,8 @@ pub(crate) fn draining_comes_before_telling(wine: &Wine) {
 pub(crate) fn a_program_that_ends_while_draining_ends_the_drain(wine: &Wine) {
     stopped(
         wine,
-        &[
-            "--stop-timeout",
-            "20",
-            "--drain",
-            "15",
-            "--pre-stop",
-            "probe.exe --do set drained",
-            "--",
-            "probe.exe",
-            "--do",
-            "until",
-            "drained",
-            "0.5",
-            "7",
-        ],
+        "--stop-timeout 20 --drain 15 --pre-stop 'probe.exe --do set drained' \
+         -- probe.exe --do until drained 0.5 7",
     )
     .end()
     .assert_code(7)
@@ -265,19 +178,10 @@ pub(crate) fn a_pre_stop_command_that_fails_does_not_matter(wine: &Wine) {
     ] {
         stopped(
             wine,
-            &[
-                "--stop-timeout",
-                "9",
-                "--stop-signal",
-                "close",
-                "--pre-stop",
-                command,
-                "--",
-                "probe.exe",
-                "--do",
-                "window",
-                "four",
-            ],
+            &format!(
+                "--stop-timeout 9 --stop-signal close --pre-stop '{command}' \
+                 -- probe.exe --do window four"
+            ),
         )
         .end()
         .assert_code(5)
@@ -288,16 +192,8 @@ pub(crate) fn a_pre_stop_command_that_fails_does_not_matter(wine: &Wine) {
 pub(crate) fn a_pre_stop_command_that_hangs_is_ended_with_the_program(wine: &Wine) {
     stopped(
         wine,
-        &[
-            "--stop-timeout",
-            "1.5",
-            "--pre-stop",
-            "probe.exe --do until never-set 0 0",
-            "--",
-            "probe.exe",
-            "--do",
-            "ignore",
-        ],
+        "--stop-timeout 1.5 --pre-stop 'probe.exe --do until never-set 0 0' \
+         -- probe.exe --do ignore",
     )
     .end()
     .assert_code(124)
@@ -311,16 +207,7 @@ pub(crate) fn a_pre_stop_command_that_hangs_is_ended_with_the_program(wine: &Win
 pub(crate) fn the_environment_wins(wine: &Wine) {
     let mut command = shim(
         wine,
-        &[
-            "--stop-timeout",
-            "60",
-            "--drain",
-            "30",
-            "--",
-            "probe.exe",
-            "--do",
-            "ignore",
-        ],
+        "--stop-timeout 60 --drain 30 -- probe.exe --do ignore",
     );
     command
         .env("SHIM_STOP_TIMEOUT", "1")
@@ -347,7 +234,7 @@ fn is_running(wine: &Wine, spawned: &str) -> bool {
 }
 
 pub(crate) fn what_a_program_leaves_is_ended_with_it(wine: &Wine) {
-    let mut running = start(wine, &["--", "probe.exe", "--do", "spawn"]);
+    let mut running = start(wine, "-- probe.exe --do spawn");
     let spawned = running.wait_for("spawned");
     running
         .end()
@@ -357,10 +244,7 @@ pub(crate) fn what_a_program_leaves_is_ended_with_it(wine: &Wine) {
 }
 
 pub(crate) fn what_a_program_leaves_stays_where_that_is_wanted(wine: &Wine) {
-    let mut running = start(
-        wine,
-        &["--no-kill-tree", "--", "probe.exe", "--do", "spawn"],
-    );
+    let mut running = start(wine, "--no-kill-tree -- probe.exe --do spawn");
     let spawned = running.wait_for("spawned");
     running
         .end()
@@ -370,18 +254,7 @@ pub(crate) fn what_a_program_leaves_stays_where_that_is_wanted(wine: &Wine) {
 }
 
 pub(crate) fn what_a_program_started_is_ended_at_the_deadline(wine: &Wine) {
-    let mut running = start(
-        wine,
-        &[
-            "--stop-timeout",
-            "1",
-            "--",
-            "probe.exe",
-            "--do",
-            "spawn",
-            "stay",
-        ],
-    );
+    let mut running = start(wine, "--stop-timeout 1 -- probe.exe --do spawn stay");
     let spawned = running.wait_for("spawned");
     assert!(is_running(wine, &spawned));
     running.ask_to_stop();
@@ -424,7 +297,7 @@ fn assert_idle(running: &RunningCommand) {
 }
 
 pub(crate) fn pause_waits_without_any_work(wine: &Wine) {
-    let mut running = start(wine, &["pause"]);
+    let mut running = start(wine, "pause");
     running.wait_for("waiting for a stop request");
     assert_idle(&running);
     running.ask_to_stop();
@@ -436,7 +309,7 @@ pub(crate) fn pause_waits_without_any_work(wine: &Wine) {
 }
 
 pub(crate) fn it_asks_to_be_told_of_a_shutdown_first(wine: &Wine) {
-    let mut command = shim(wine, &["pause"]);
+    let mut command = shim(wine, "pause");
     // wine names functions that it implements only in part.
     command.env("WINEDEBUG", "fixme+all");
     let mut running = RunningCommand::start(command);
@@ -447,8 +320,8 @@ pub(crate) fn it_asks_to_be_told_of_a_shutdown_first(wine: &Wine) {
 }
 
 pub(crate) fn a_running_program_is_waited_for_without_any_work(wine: &Wine) {
-    let words = ["--stop-timeout", "0", "--", "probe.exe", "--do", "ignore"];
-    let mut running = start(wine, &words);
+    let words = "--stop-timeout 0 -- probe.exe --do ignore";
+    let mut running = start(wine, words);
     running.wait_for("ready");
     assert_idle(&running);
     running.ask_to_stop();
