@@ -240,7 +240,7 @@ async fn docker_loads_what_we_write_and_we_read_what_docker_saves() {
     target.finish().await.unwrap();
 
     let printed = daemon.must(&["load", "--input", &ours]);
-    assert!(printed.contains("app:1.4"), "{printed}");
+    assert_contains!(printed, "app:1.4");
     let id = daemon.must(&["inspect", "--format", "{{.Id}}", "app:1.4"]);
     assert_eq!(id, image.image.config().digest().to_string());
 

@@ -142,7 +142,7 @@ async fn an_eviction_costs_the_running_step_only() {
     let output = running.await.unwrap();
     let built = json_of(&output);
     let said = stderr(&output);
-    assert!(said.contains("the pod builder-17763-0 is gone"), "{said}");
+    assert_contains!(said, "the pod builder-17763-0 is gone");
     assert_eq!(built["images"][0]["engine"], "hybrid");
     let builds = windows.builds();
     let steps: Vec<&str> = builds

@@ -111,7 +111,7 @@ fn the_matrix_fits_the_terminal_however_many_images_there_are() {
         text.lines().all(|line| line.chars().count() <= 100),
         "{text}"
     );
-    assert!(text.contains("  20348.119\n"), "{text}");
+    assert_contains!(text, "  20348.119\n");
     assert!(text.starts_with("120 images "), "{text}");
 }
 
@@ -392,7 +392,7 @@ fn images_that_lack_the_months_update_are_named_and_nothing_else_changes() {
         (&1.into(), &true.into())
     );
     let text = checked("markdown", "2027-01-01");
-    assert!(text.contains("at least 1 month behind"), "{text}");
+    assert_contains!(text, "at least 1 month behind");
 }
 
 #[test]

@@ -73,9 +73,7 @@ async fn a_package_of_a_folder_is_installed() {
     let text = format!("{bootstrap}{LINE}");
     let done = bench.build_lines(&text, &["--choco-feed", &feed]).success();
     let printed = String::from_utf8_lossy(&done.get_output().stderr).into_owned();
-    for note in ["Chocolatey is not installed", "is added to PATH"] {
-        assert!(printed.contains(note), "{printed}");
-    }
+    assert_contains!(printed, "Chocolatey is not installed", "is added to PATH");
     let layer = bench.built().pop().unwrap();
     let files = files_of(&layer);
     assert_eq!(
@@ -94,13 +92,12 @@ async fn a_package_of_a_folder_is_installed() {
         r"\ControlSet001\Control\Session Manager\Environment",
     );
     let path = path.join("\n");
-    for folder in [
+    assert_contains!(
+        path,
         "lib\\\\lib\\\\tools",
         "lib\\\\tool\\\\tools",
         "tool\\\\tools\\\\bin",
-    ] {
-        assert!(path.contains(folder), "{path}");
-    }
+    );
 }
 
 #[test(multi_thread)]

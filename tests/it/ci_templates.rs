@@ -140,12 +140,9 @@ fn the_lint_action_runs_the_script_with_every_input() {
     };
     let (code, said, clean) = run("images/*/Dockerfile", "");
     assert_eq!((code, clean.as_str()), (1, "clean=false\n"), "{said}");
-    assert!(
-        said.contains("::error file=images/bad/Dockerfile,line=2"),
-        "{said}"
-    );
+    assert_contains!(said, "::error file=images/bad/Dockerfile,line=2");
     let sarif = fs::read_to_string(folder.path().join("wincimg-report/lint.sarif")).unwrap();
-    assert!(sarif.contains("unix-command"), "{sarif}");
+    assert_contains!(sarif, "unix-command");
     let (code, said, clean) = run("images", "unix-command");
     assert_eq!((code, clean.as_str()), (0, "clean=true\n"), "{said}");
     let (code, said, _) = run("images", "nonsense");
@@ -406,7 +403,7 @@ fn the_azure_steps_build_and_set_variables() {
     assert_eq!(code, 0, "{said}");
     let digest = digest_of(&site, &name);
     let set = format!("##vso[task.setvariable variable=wincimg.digest]{digest}");
-    assert!(said.contains(&set), "{said}");
+    assert_contains!(said, &set);
 }
 
 #[test]

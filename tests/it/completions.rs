@@ -245,10 +245,7 @@ fn the_script_for_powershell_is_powershell() {
     assert!(!script.contains("& Invoke-Expression") && !script.contains("\nInvoke-Expression"));
     assert_ne!(syntax_errors("if ("), Vec::<String>::new());
     // A name cannot end its string, whichever of PowerShell's five quotes is in it.
-    assert!(
-        script.contains(r#"($value -replace "['\u2018-\u201b]", '$0$0')"#),
-        "{script}"
-    );
+    assert_contains!(script, r#"($value -replace "['\u2018-\u201b]", '$0$0')"#);
 }
 
 /// A shell on a terminal.

@@ -60,7 +60,7 @@ fn a_folder_with_a_recipe_is_converted_again_and_the_note_can_be_typed() {
         let output = { output }.output().unwrap();
         assert!(output.status.success(), "{}", stderr(&output));
         let build = "`wincimg build ./app/recipe.toml --host-build 17763.973`";
-        assert!(stderr(&output).contains(build), "{}", stderr(&output));
+        assert_contains!(stderr(&output), build);
     }
 }
 
@@ -176,7 +176,7 @@ fn an_archive_that_a_line_unpacks_is_an_entry_of_the_recipe() {
     let (code, answer) = answer_of(&mut convert(&site, &[]));
     assert_eq!(code, 1);
     let why = answer["obstacles"][0]["why"].as_str().unwrap();
-    assert!(why.contains("t.zip:t-1/read me.txt"), "{why}");
+    assert_contains!(why, "t.zip:t-1/read me.txt");
 }
 
 #[test]
@@ -191,14 +191,13 @@ fn stages_folders_and_arguments_are_in_the_recipe() {
         &text,
         &["--stage", "compiled=out", "--build-arg", "VERSION=7"],
     );
-    for part in [
+    assert_contains!(
+        recipe,
         "base = \"nanoserver\"",
         "from = \"app/d\"",
         "from = \"out/app/app.exe\"",
-        "VERSION = \"7\"",
-    ] {
-        assert!(recipe.contains(part), "{part}: {recipe}");
-    }
+        "VERSION = \"7\""
+    );
 }
 
 #[test]
@@ -275,7 +274,7 @@ fn every_obstacle_is_reported_once() {
     );
     assert_eq!(answer["recipe"], Value::Null);
     let help = answer["obstacles"][0]["help"].as_str().unwrap();
-    assert!(help.contains("--stage build=DIR"), "{help}");
+    assert_contains!(help, "--stage build=DIR");
     // Text output too.
     let output = convert(&site, &[]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
@@ -299,7 +298,7 @@ fn nothing_is_written_over_and_what_cannot_be_said_is_reported() {
     let (code, answer) = answer_of(&mut convert(&site, &["--output", "elsewhere/r.toml"]));
     assert_eq!(code, 1);
     let why = answer["obstacles"][0]["why"].as_str().unwrap();
-    assert!(why.contains("elsewhere"), "{why}");
+    assert_contains!(why, "elsewhere");
 
     // cmd's variable syntax would expand to the base's PATH.
     site.write(
@@ -335,10 +334,7 @@ fn an_image_of_a_name_is_a_base_too() {
         .assert()
         .success();
     let recipe = site.text("app/recipe.toml");
-    assert!(
-        recipe.contains(&format!("base_image = \"{host}/own/tools:1.4\"")),
-        "{recipe}"
-    );
+    assert_contains!(recipe, &format!("base_image = \"{host}/own/tools:1.4\""));
     assert_eq!(built(&site, "./app/recipe.toml", "two", &[]), one);
 }
 
@@ -351,7 +347,7 @@ fn the_name_is_that_of_the_repository() {
     );
     let output = convert(&site, &[]).output().unwrap();
     let recipe = String::from_utf8(output.stdout).unwrap();
-    assert!(recipe.contains("name = \"store\""), "{recipe}");
+    assert_contains!(recipe, "name = \"store\"");
 }
 
 #[test]

@@ -18,6 +18,7 @@ use wincimg_windows::version::WindowsVersion;
 
 use crate::build::joined::add_linux;
 use crate::failure::{Fails, Failure};
+use crate::hybrid::json_of;
 use crate::site::{Site, stderr};
 
 const VERSION: WindowsVersion = WindowsVersion::new(17763, 973);
@@ -63,11 +64,6 @@ async fn windows(site: &Site) -> WindowsDaemon {
     windows
 }
 
-fn json_of(output: &Output) -> Value {
-    assert!(output.status.success(), "{}", stderr(output));
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
 #[test(multi_thread = 2)]
 async fn a_recipe_with_commands_goes_to_the_daemon_and_v_says_why() {
     let site = site();
@@ -93,10 +89,10 @@ async fn a_recipe_with_commands_goes_to_the_daemon_and_v_says_why() {
     );
     let document = json_of(&output);
     let printed = stderr(&output);
-    assert!(printed.contains("engine docker"), "{printed}");
-    assert!(
-        printed.contains("`C:\\Windows\\System32\\hostname.exe`"),
-        "{printed}"
+    assert_contains!(
+        printed,
+        "engine docker",
+        "`C:\\Windows\\System32\\hostname.exe`"
     );
     let image = &document["images"][0];
     assert_eq!(image["engine"], "docker");
@@ -137,8 +133,7 @@ async fn a_recipe_with_commands_goes_to_the_daemon_and_v_says_why() {
         names.contains(&"files/app/hello.txt".to_owned()),
         "{names:?}"
     );
-    assert!(sent.contains("hostname.exe"), "{sent}");
-    assert!(sent.contains("web servers"), "{sent}");
+    assert_contains!(sent, "hostname.exe", "web servers");
 }
 
 #[test(multi_thread = 2)]
@@ -266,7 +261,7 @@ async fn a_recipe_without_commands_is_built_directly_unless_a_daemon_is_asked_fo
     let output = build(&site, &["-v"]);
     assert!(output.status.success());
     let printed = stderr(&output);
-    assert!(printed.contains("engine direct"), "{printed}");
+    assert_contains!(printed, "engine direct");
     assert!(windows.asked("/").is_empty());
 
     let arguments = ["--docker-host", &windows.host(), "--engine=docker"];
@@ -466,9 +461,7 @@ async fn doctor_says_of_a_daemon_what_it_is_and_whom_it_trusts() {
     let (code, checks) = doctor();
     assert_eq!(code, 0, "{checks:#?}");
     let finding = checks[0]["finding"].as_str().unwrap();
-    for value in ["20.10.24", "1.41", "17763.973", "process"] {
-        assert!(finding.contains(value), "{finding}");
-    }
+    assert_contains!(finding, "20.10.24", "1.41", "17763.973", "process");
     assert_eq!(checks[1]["check"], "docker trust");
     assert_eq!(checks[1]["subject"], site.registry.host());
 

@@ -360,23 +360,26 @@ fn what_run_lines_do_is_in_their_layers() {
         .find(|entry| entry["content"] == "deleted");
     assert_eq!(gone.unwrap()["path"], "C:\\in");
     let notes = plan["notes"].to_string();
-    assert!(notes.contains("app --version"), "{notes}");
+    assert_contains!(notes, "app --version");
+}
+
+/// Pushes an image with files, `tools:1`, and returns the registry.
+fn push_tools(site: &Site, more: &str) -> String {
+    for file in ["one.txt", "d/two.txt", "d/e/three.dll"] {
+        site.write(&format!("tools/{file}"), file);
+    }
+    let text = format!("FROM {BASE}\nCOPY one.txt /t/\nCOPY d /t/d/\n{more}");
+    site.write("tools/Dockerfile", text);
+    let mut command = site.push("./tools");
+    command.args(["--host-build", "17763.973", "--tag", "1"]);
+    command.assert().success();
+    site.host()
 }
 
 #[test]
 fn files_of_another_image_are_taken_out_of_its_layers() {
     let site = site("", &[]);
-    for file in ["one.txt", "d/two.txt", "d/e/three.dll"] {
-        site.write(&format!("tools/{file}"), file);
-    }
-    let text = format!("FROM {BASE}\nCOPY one.txt /t/\nCOPY d /t/d/\nCOPY d/two.txt /t/one.txt\n");
-    site.write("tools/Dockerfile", text);
-    let host = site.host();
-    site.build("./tools")
-        .args(["--host-build", "17763.973", "--registry", &host])
-        .args(["--tag", "1", "--push"])
-        .assert()
-        .success();
+    let host = push_tools(&site, "COPY d/two.txt /t/one.txt\n");
     let copying = |instructions: &str| {
         let text = instructions.replace("TOOLS", &format!("{host}/tools:1"));
         site.write("app/Dockerfile", format!("FROM {BASE}\n{text}\n"));
@@ -407,17 +410,7 @@ fn files_of_another_image_are_taken_out_of_its_layers() {
 #[test]
 fn files_that_a_stage_has_from_its_base_are_taken_out_of_its_layers() {
     let site = site("", &[]);
-    for file in ["one.txt", "d/two.txt", "d/e/three.dll"] {
-        site.write(&format!("tools/{file}"), file);
-    }
-    let text = format!("FROM {BASE}\nCOPY one.txt /t/\nCOPY d /t/d/\n");
-    site.write("tools/Dockerfile", text);
-    let host = site.host();
-    site.build("./tools")
-        .args(["--host-build", "17763.973", "--registry", &host])
-        .args(["--tag", "1", "--push"])
-        .assert()
-        .success();
+    let host = push_tools(&site, "");
     for file in ["app/own.txt", "app/a-longer-two.txt"] {
         site.write(file, file);
     }
@@ -797,7 +790,7 @@ fn a_plan_without_the_base_has_the_lines_that_need_none_and_names_the_others() {
     let output = build(&site, &["--dry-run"]).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     for line in lines {
-        assert!(text.contains(&format!("\nleft out    {line}\n")), "{text}");
+        assert_contains!(text, &format!("\nleft out    {line}\n"));
     }
     // What no base can mend is an error, as in a build.
     site.write(
@@ -913,11 +906,7 @@ fn files_of_a_linux_image_are_copied_from_a_stage_without_instructions() {
     write("linux/arm64");
     let output = run(&["--dry-run"]).output().unwrap();
     assert!(!output.status.success());
-    assert!(
-        stderr(&output).contains("linux/amd64"),
-        "{}",
-        stderr(&output)
-    );
+    assert_contains!(stderr(&output), "linux/amd64");
 }
 
 #[test]
@@ -935,6 +924,5 @@ fn scripts_of_the_context_are_read() {
     let made = files(&plan);
     assert_eq!(made, ["app/where.txt", "link", "s/more.bat", "s/setup.cmd"]);
     let steps = plan["instructions"]["steps"].to_string();
-    assert!(steps.contains(r"C:\\more"), "{steps}");
-    assert!(steps.contains("C:/app"), "{steps}");
+    assert_contains!(steps, r"C:\\more", "C:/app");
 }

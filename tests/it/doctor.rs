@@ -74,7 +74,7 @@ fn a_registry_that_is_well_is_ok_in_every_line() {
     else {
         panic!("{findings:#?}");
     };
-    assert!(registry.contains("HTTP"), "{registry}");
+    assert_contains!(registry, "HTTP");
     assert!(
         images.contains("nanoserver") && images.contains('1'),
         "{images}"
@@ -83,8 +83,7 @@ fn a_registry_that_is_well_is_ok_in_every_line() {
     let text = String::from_utf8(output.stdout).unwrap();
     let is_well = |line: &str| line.starts_with("ok       ") || line.starts_with("skipped  ");
     assert!(text.lines().all(is_well), "{text}");
-    assert!(text.contains("ok       registry "), "{text}");
-    assert!(text.contains("skipped  docker daemon "), "{text}");
+    assert_contains!(text, "ok       registry ", "skipped  docker daemon ");
 }
 
 #[test]
@@ -103,10 +102,7 @@ fn plain_http_that_is_not_listed_is_a_problem_with_the_flag_as_its_fix() {
     assert_eq!(code, 1);
     assert_eq!(checks[0]["check"], "registry");
     let fix = checks[0]["fix"].as_str().unwrap();
-    assert!(
-        fix.contains(&format!("--insecure-registry {other}")),
-        "{fix}"
-    );
+    assert_contains!(fix, &format!("--insecure-registry {other}"));
 }
 
 #[test]
@@ -157,10 +153,7 @@ fn a_mirror_without_base_images_says_how_to_fill_it() {
     let (code, checks) = checks(arguments.as_flattened(), &prefix);
     assert_eq!(code, 1);
     let fix = checks[0]["fix"].as_str().unwrap();
-    assert!(
-        fix.contains("wincimg image mirror base:nanoserver"),
-        "{fix}"
-    );
+    assert_contains!(fix, "wincimg image mirror base:nanoserver");
 }
 
 #[test]
@@ -186,12 +179,7 @@ fn a_password_is_proved_and_a_wrong_one_named_without_showing_it() {
     let (code, good) = with_password(PASSWORD);
     assert_eq!(code, 0, "{good:#?}");
     assert_eq!(good[0]["state"], "ok", "{good:#?}");
-    assert!(
-        good[1]["finding"]
-            .as_str()
-            .unwrap()
-            .contains("user \"bob\"")
-    );
+    assert_contains!(good[1]["finding"].as_str().unwrap(), "user \"bob\"");
 
     let (code, bad) = with_password("a guess");
     assert_eq!(code, 1);
@@ -218,12 +206,7 @@ fn a_certificate_is_verified_unless_the_registry_is_listed() {
     ];
     let (code, untrusted) = checks(arguments.as_flattened(), &host);
     assert_eq!(code, 1);
-    assert!(
-        untrusted[0]["fix"]
-            .as_str()
-            .unwrap()
-            .contains("--ca-file FILE")
-    );
+    assert_contains!(untrusted[0]["fix"].as_str().unwrap(), "--ca-file FILE");
 
     doctor(arguments.as_flattened())
         .env("SSL_CERT_FILE", registry.ca())
@@ -247,10 +230,7 @@ fn a_catalog_that_is_named_has_to_answer() {
     assert_eq!(code, 1);
     assert_eq!(unlisted[0]["check"], "update catalog");
     let fix = unlisted[0]["fix"].as_str().unwrap();
-    assert!(
-        fix.contains(&format!("--insecure-registry {}", catalog.host)),
-        "{fix}"
-    );
+    assert_contains!(fix, &format!("--insecure-registry {}", catalog.host));
 
     let listed = [&arguments[..], &[["--insecure-registry", &catalog.host]]].concat();
     let (code, answers) = checks(listed.as_flattened(), &address);
@@ -260,7 +240,7 @@ fn a_catalog_that_is_named_has_to_answer() {
     );
     assert_eq!(answers[0]["state"], "ok", "{answers:#?}");
     let finding = answers[0]["finding"].as_str().unwrap();
-    assert!(finding.contains("KB4549949"), "{finding}");
+    assert_contains!(finding, "KB4549949");
 
     let nobody = format!("http://127.0.0.1:{}/", free_port());
     let arguments = [
@@ -285,7 +265,7 @@ fn a_site_without_a_way_to_microsofts_catalog_is_well_all_the_same() {
     assert_eq!(code, 0, "{catalog:#?}");
     assert_eq!(catalog[0]["state"], "skipped", "{catalog:#?}");
     let finding = catalog[0]["finding"].as_str().unwrap();
-    assert!(finding.contains("--catalog"), "{finding}");
+    assert_contains!(finding, "--catalog");
 }
 
 /// The result of a trial push, one line for each check of the repository.

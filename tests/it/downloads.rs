@@ -150,8 +150,7 @@ fn a_file_that_nothing_pins_is_noted_and_refused_when_it_has_changed() {
         "[[download]]\nurl = \"{url}\"\nsha256 = \"{}\"\nsize = 800000\n",
         sha256(&tool())
     );
-    assert!(lock.contains(&entry), "{lock}");
-    assert!(lock.contains("https://other.lan/x"), "{lock}");
+    assert_contains!(lock, &entry, "https://other.lan/x");
     server.forget();
     assert_eq!(built(&site, &[], "app/tool.exe"), tool());
     assert_eq!(server.requests(), [""; 0]);
@@ -532,7 +531,7 @@ fn what_depends_on_a_download_is_done_once_it_is_here() {
         .replace('\"', "\\\""),
     );
     let noted = printed(&mut build(&site, &["--dry-run"]), 0);
-    assert!(noted.contains("Dockerfile:4: "), "{noted}");
+    assert_contains!(noted, "Dockerfile:4: ");
     let noting = ["--update-lock", "--insecure-registry", &server.host()];
     assert_eq!(built(&site, &noting, "tool.exe"), tool());
     assert_eq!(built(&site, &[], "found.txt"), b"yes\r\n");

@@ -99,9 +99,5 @@ fn what_a_stage_needs_is_said() {
         .args(["--host-build", "20348.2402"])
         .output()
         .unwrap();
-    assert!(
-        stderr(&output).contains("--stage build=DIR"),
-        "{}",
-        stderr(&output)
-    );
+    assert_contains!(stderr(&output), "--stage build=DIR");
 }

@@ -102,10 +102,7 @@ fn a_tool_is_downloaded_checked_unpacked_and_found() {
         .output()
         .unwrap();
     let printed = String::from_utf8(printed.stdout).unwrap();
-    assert!(
-        printed.contains("\"PATH\" = REG_SZ \"C:\\\\tool;C:\\\\Windows\""),
-        "{printed}"
-    );
+    assert_contains!(printed, "\"PATH\" = REG_SZ \"C:\\\\tool;C:\\\\Windows\"");
 }
 
 #[test]
@@ -122,9 +119,9 @@ fn a_tool_of_another_digest_is_refused() {
         .unwrap();
     let printed = stderr(&output);
     assert_eq!(output.status.code(), Some(3), "{printed}");
-    assert!(
-        printed.contains("887a799421a10441abb7a69e6b42111936637317eb88492a35042a7c83355eed"),
-        "{printed}"
+    assert_contains!(
+        printed,
+        "887a799421a10441abb7a69e6b42111936637317eb88492a35042a7c83355eed"
     );
 }
 
@@ -147,7 +144,7 @@ fn a_tool_without_a_known_digest_is_pinned_by_the_lock() {
     let update = [&arguments[..], &insecure, &["--update-lock"]].concat();
     let first = built(&site, &update);
     let lock = site.text("app/wincimg.lock");
-    assert!(lock.contains("/tools/tool-1.5-windows-amd64.zip"), "{lock}");
+    assert_contains!(lock, "/tools/tool-1.5-windows-amd64.zip");
     assert_eq!(built(&site, &arguments), first);
     assert_eq!(server.requests().len(), 1);
     let tool = site.path("app/wincimg.lock");

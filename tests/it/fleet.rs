@@ -43,6 +43,19 @@ pub(crate) fn fleet(site: &Site, images: &str) {
     site.write("fleet.toml", format!("{top}{images}"));
 }
 
+/// Updates a node, for which a base exists.
+fn update_node(site: &Site) {
+    let version = [WindowsVersion::new(17763, 1158)];
+    site.registry
+        .with(|stored| add_base_images(stored, "mcr/windows/nanoserver", &version))
+        .unwrap();
+    let of_cluster = [
+        ("win-a", Some("17763.1158"), "web"),
+        ("win-b", Some("20348.2402"), "web"),
+    ];
+    write_nodes(site, &of_cluster);
+}
+
 /// Writes nodes with their builds and a label.
 pub(crate) fn write_nodes(site: &Site, nodes: &[(&str, Option<&str>, &str)]) {
     let items: Vec<Value> = nodes
@@ -208,22 +221,11 @@ fn what_is_missing_is_made_and_what_exists_is_not_touched() {
     assert_eq!(code, 0);
     assert_eq!(states(&report, 1), ["built", "built"]);
 
-    // A node is updated, and a base for it exists.
-    let version = [WindowsVersion::new(17763, 1158)];
-    site.registry
-        .with(|stored| add_base_images(stored, "mcr/windows/nanoserver", &version))
-        .unwrap();
-    let of_cluster = [
-        ("win-a", Some("17763.1158"), "web"),
-        ("win-b", Some("20348.2402"), "web"),
-    ];
-    write_nodes(&site, &of_cluster);
+    update_node(&site);
     let (_, report) = run(&site, "check");
     assert_eq!(states(&report, 0), ["outdated", "current"]);
     let reason = report["images"][0]["builds"][0]["reason"].as_str().unwrap();
-    for version in ["10.0.17763.973", "10.0.17763.1158"] {
-        assert!(reason.contains(version), "{reason}");
-    }
+    assert_contains!(reason, "10.0.17763.973", "10.0.17763.1158");
     let (code, report) = run(&site, "build");
     assert_eq!(code, 0);
     assert_eq!(states(&report, 0), ["built", "current"]);
@@ -310,7 +312,7 @@ fn all_or_nothing_publishes_no_image_that_some_host_lacks() {
     assert_eq!(code, 1);
     assert_eq!(states(&report, 0), ["failed", "failed", "failed"]);
     let hint = report["images"][0]["problem"]["hint"].as_str().unwrap();
-    assert!(hint.contains("wincimg build ./web --host-build "), "{hint}");
+    assert_contains!(hint, "wincimg build ./web --host-build ");
     assert_eq!(sent(&site, before), Vec::<String>::new());
 }
 
@@ -375,17 +377,14 @@ fn what_fails_of_one_image_stops_no_other() {
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["left_out"], json!(["win-d"]));
     let problem = |image: usize| report["images"][image]["problem"]["problem"].to_string();
-    assert!(problem(0).contains("Docker"), "{}", problem(0));
+    assert_contains!(problem(0), "Docker");
     let hint = report["images"][0]["problem"]["hint"].as_str().unwrap();
-    assert!(
-        hint.contains("--join --push --docker-host tcp://HOST:2376"),
-        "{hint}"
-    );
-    assert!(problem(1).contains("recipe.toml:2:"), "{}", problem(1));
-    assert!(problem(2).contains("gone"), "{}", problem(2));
+    assert_contains!(hint, "--join --push --docker-host tcp://HOST:2376");
+    assert_contains!(problem(1), "recipe.toml:2:");
+    assert_contains!(problem(2), "gone");
     assert_eq!(states(&report, 3), ["built", "failed"]);
     let nothing = &report["images"][3]["builds"][1]["problem"]["problem"];
-    assert!(nothing.to_string().contains("18363.592"), "{nothing}");
+    assert_contains!(nothing, "18363.592");
     let text = command(&site, "build", &[]).assert().code(1);
     text.stdout(contains("error: ").and(contains("hint: wincimg build")));
 }
@@ -412,7 +411,7 @@ fn images_are_for_the_nodes_that_their_selectors_choose() {
     assert_eq!(states(&report, 1).len(), 2);
     assert_eq!(states(&report, 2).len(), 0);
     let printed = stderr(&output);
-    assert!(printed.contains("pool=cache"), "{printed}");
+    assert_contains!(printed, "pool=cache");
 }
 
 #[test]
@@ -427,15 +426,7 @@ fn an_image_without_its_sources_is_put_on_the_base_that_fits() {
         (0, vec!["current".to_owned(); 2]),
         "{report:#}"
     );
-    let version = [WindowsVersion::new(17763, 1158)];
-    site.registry
-        .with(|stored| add_base_images(stored, "mcr/windows/nanoserver", &version))
-        .unwrap();
-    let of_cluster = [
-        ("win-a", Some("17763.1158"), "web"),
-        ("win-b", Some("20348.2402"), "web"),
-    ];
-    write_nodes(&site, &of_cluster);
+    update_node(&site);
     let (code, report) = run(&site, "check");
     assert_eq!(code, 1);
     assert_eq!(states(&report, 0), ["outdated", "current"], "{report:#}");
@@ -465,10 +456,7 @@ fn what_an_update_of_a_fleet_lacks_is_named_in_the_words_of_its_file() {
         .unwrap();
     let of_host = hint(odd);
     let (_, command) = of_host.split_once("version tag: wincimg ").unwrap();
-    assert!(
-        command.contains("--base nanoserver --base-registry "),
-        "{command}"
-    );
+    assert_contains!(command, "--base nanoserver --base-registry ");
     let words: Vec<&str> = command.split(' ').collect();
     site.with_no_bases(&words).assert().code(0);
 }
@@ -641,16 +629,8 @@ fn every_form_of_the_report_says_what_is_missing() {
         contains("fleet.toml: 2 images, 4 builds: 4 missing").and(contains("17763.973    missing")),
     );
     let tag = format!("{}/apps/web:1", site.host());
-    assert!(
-        site.text("r.md").contains("| 17763.973 | missing |"),
-        "{}",
-        site.text("r.md")
-    );
-    assert!(
-        site.text("r.xml").contains("failures=\"4\""),
-        "{}",
-        site.text("r.xml")
-    );
+    assert_contains!(site.text("r.md"), "| 17763.973 | missing |");
+    assert_contains!(site.text("r.xml"), "failures=\"4\"");
     let sarif: Value = serde_json::from_str(&site.text("r.sarif")).unwrap();
     let results = sarif["runs"][0]["results"].as_array().unwrap();
     assert_eq!(results.len(), 4);

@@ -535,11 +535,7 @@ fn while_another_holds_the_lease_nothing_is_done() {
     }
     assert_eq!(scene.holder(), "somebody");
     assert_eq!(scene.versions(0), Vec::<String>::new());
-    assert!(
-        replica.errors().contains("somebody"),
-        "{}",
-        replica.errors()
-    );
+    assert_contains!(replica.errors(), "somebody");
     replica.until("the lease", || replica.leads());
     assert_eq!(
         scene.api.object(LEASE).unwrap()["spec"]["leaseTransitions"],
@@ -603,13 +599,10 @@ fn a_denied_lease_is_reported_with_the_missing_right() {
         });
         let printed = replica.errors();
         for value in values {
-            assert!(printed.contains(value), "{printed}");
+            assert_contains!(printed, value);
         }
         if code == 403 {
-            assert!(
-                printed.contains("templates/ci/kubernetes/fleet/rbac.yaml"),
-                "{printed}"
-            );
+            assert_contains!(printed, "templates/ci/kubernetes/fleet/rbac.yaml");
         }
         scene.api.refuse(path, 500);
     }

@@ -256,14 +256,14 @@ fn nodes_and_workloads(poison: &str) {
         for images in [&build[..], &["--workloads", "workloads.json", "--offline"]] {
             let nodes = ["check-compat", "--nodes", "nodes.json", "--format", format];
             let printed = stays_in_line(wincimg(&folder, &[&nodes[..], images].concat()));
-            assert!(printed.contains(MARK), "{printed}");
+            assert_contains!(printed, MARK);
         }
     }
     let nodes = ["check-compat", "--nodes", "nodes.json", "--format", "html"];
     let workloads = ["--workloads", "workloads.json", "--offline"];
     let output = wincimg(&folder, &[&nodes[..], &workloads].concat()).output();
     let page = String::from_utf8(output.unwrap().stdout).unwrap();
-    assert!(page.contains(MARK), "{page}");
+    assert_contains!(page, MARK);
     let raw = page
         .chars()
         .find(|&c| c.is_control() && c != '\n' || steers(c));
@@ -333,7 +333,7 @@ fn catalog(poison: &str) {
         String::from_utf8(output.stdout).unwrap()
     };
     let found = check(&["search", "KB4549949"], None);
-    assert!(found.contains(MARK), "{found}");
+    assert_contains!(found, MARK);
     check(&["fetch", "17763.1158", "--output", "out"], None);
     check(&["script", "17763.1158"], None);
     for page in [
@@ -390,7 +390,7 @@ fn dockerfile(poison: &str) {
             &["--shell", "cmd", "--format", "json"],
         ] {
             let printed = stays_in_line(wincimg(&folder, &[&["lint", name], flags].concat()));
-            assert!(printed.contains(MARK), "{printed}");
+            assert_contains!(printed, MARK);
         }
     }
     let recipe = format!("name = \"x\"\nbase = \"nanoserver\"\n{in_line} = 1\n");

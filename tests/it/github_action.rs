@@ -141,11 +141,7 @@ fn the_release_of_this_tree_is_installed_once() {
     let runner = Runner::new();
     let step = runner.step(&[]);
     assert_eq!(step.code, 0, "{}", step.printed);
-    assert!(
-        step.printed.contains(&format!("wincimg {VERSION}")),
-        "{}",
-        step.printed
-    );
+    assert_contains!(step.printed, &format!("wincimg {VERSION}"));
     let program = runner.installed("wincimg");
     let folder = program.parent().unwrap().display();
     assert_eq!(step.path, format!("{folder}\n"));
@@ -157,7 +153,7 @@ fn the_release_of_this_tree_is_installed_once() {
     runner.server.forget();
     let again = runner.step(&[]);
     assert_eq!(again.code, 0, "{}", again.printed);
-    assert!(again.outputs.contains("cached=true"), "{}", again.outputs);
+    assert_contains!(again.outputs, "cached=true");
     assert_eq!(again.path, step.path);
     assert!(runner.server.requests().is_empty());
 }
@@ -169,12 +165,8 @@ fn a_program_of_the_cache_that_was_changed_is_replaced() {
     fs::write(runner.installed("wincimg"), "#!/bin/sh\necho no\n").unwrap();
     let step = runner.step(&[]);
     assert_eq!(step.code, 0, "{}", step.printed);
-    assert!(step.outputs.contains("cached=false"), "{}", step.outputs);
-    assert!(
-        step.printed.contains(&format!("wincimg {VERSION}")),
-        "{}",
-        step.printed
-    );
+    assert_contains!(step.outputs, "cached=false");
+    assert_contains!(step.printed, &format!("wincimg {VERSION}"));
 }
 
 #[test]
@@ -183,7 +175,7 @@ fn windows_gets_the_program_for_windows() {
     for architecture in ["X64", "ARM64"] {
         let step = runner.step(&[("RUNNER_OS", "Windows"), ("RUNNER_ARCH", architecture)]);
         assert_eq!(step.code, 0, "{}", step.printed);
-        assert!(step.outputs.contains("wincimg.exe\n"), "{}", step.outputs);
+        assert_contains!(step.outputs, "wincimg.exe\n");
     }
     assert!(runner.server.requests().contains(&place(&name(WINDOWS))));
 }
@@ -194,13 +186,12 @@ fn what_has_another_checksum_is_not_installed() {
     runner.server.put(&place(&name(LINUX)), "something else");
     let step = runner.step(&[]);
     assert_eq!(step.code, 1);
-    for value in [
+    assert_contains!(
+        step.printed,
         "::error title=wincimg::",
         &name(LINUX),
         &digest(b"something else"),
-    ] {
-        assert!(step.printed.contains(value), "{}", step.printed);
-    }
+    );
     assert!(step.path.is_empty() && step.outputs.is_empty());
     assert!(!runner.installed("wincimg").exists());
 }
@@ -210,7 +201,7 @@ fn a_pinned_digest_decides_whatever_the_release_says() {
     let runner = Runner::new();
     let other = runner.step(&[("SHA256", &"0".repeat(64))]);
     assert_eq!(other.code, 1);
-    assert!(other.printed.contains(&name(LINUX)), "{}", other.printed);
+    assert_contains!(other.printed, &name(LINUX));
     assert_eq!(runner.server.requests(), [place("SHA256SUMS")]);
     let step = runner.step(&[("SHA256", &runner.digest.to_uppercase())]);
     assert_eq!(step.code, 0, "{}", step.printed);
@@ -219,7 +210,7 @@ fn a_pinned_digest_decides_whatever_the_release_says() {
     assert_eq!(other.code, 1, "{}", other.printed);
     let nonsense = runner.step(&[("SHA256", "abc")]);
     assert_eq!(nonsense.code, 1);
-    assert!(nonsense.printed.contains("\"abc\""), "{}", nonsense.printed);
+    assert_contains!(nonsense.printed, "\"abc\"");
 }
 
 #[test]
@@ -228,18 +219,17 @@ fn a_missing_release_is_named() {
     let step = runner.step(&[("VERSION", "v9.9.9")]);
     assert_eq!(step.code, 1);
     let url = runner.server.url("/releases/v9.9.9");
-    assert!(step.printed.contains(&url), "{}", step.printed);
-    assert!(step.printed.contains("hint: "), "{}", step.printed);
+    assert_contains!(step.printed, &url, "hint: ");
 
     let sums = format!("{}  other.zip\n", "0".repeat(64));
     runner.server.put(&place("SHA256SUMS"), sums);
     let step = runner.step(&[]);
     assert_eq!(step.code, 1);
-    assert!(step.printed.contains(&name(LINUX)), "{}", step.printed);
+    assert_contains!(step.printed, &name(LINUX));
 
     let step = runner.step(&[("RUNNER_OS", "macOS"), ("RUNNER_ARCH", "ARM64")]);
     assert_eq!(step.code, 1);
-    assert!(step.printed.contains("macOS-ARM64"), "{}", step.printed);
+    assert_contains!(step.printed, "macOS-ARM64");
 }
 
 #[test]

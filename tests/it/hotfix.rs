@@ -38,15 +38,14 @@ fn a_revision_between_two_updates_names_both() {
     assert_eq!(json["kb"], Value::Null);
     assert_eq!(json["before"]["kb"], "KB4532691");
     assert_eq!(json["after"]["build"], "17763.1075");
-    for value in [
+    assert_contains!(
+        outcome.stderr,
         "KB4532691",
         "17763.1039",
         "2020-02-11",
         "KB4537818",
         "2020-02-25",
-    ] {
-        assert!(outcome.stderr.contains(value), "{}", outcome.stderr);
-    }
+    );
     outcome.assert_printed("wincimg node hotfix resolve 17763.1075");
 }
 
@@ -176,9 +175,7 @@ fn every_command_works_with_the_refreshed_table() {
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&base.stdout);
-    for value in ["26100.33500", "KB5131031"] {
-        assert!(text.contains(value), "{text}");
-    }
+    assert_contains!(text, "26100.33500", "KB5131031");
 }
 
 #[test]
@@ -311,12 +308,12 @@ fn a_script_installs_what_the_catalog_lists() {
         ])
         .assert_code(0);
     let script = fs::read_to_string(setup.folder.path().join("a.ps1")).unwrap();
-    assert!(
-        script.contains(&format!("Url = '{mirror}/KB4549949/{FILE}'")),
-        "{script}"
+    assert_contains!(
+        script,
+        &format!("Url = '{mirror}/KB4549949/{FILE}'"),
+        "Restart  = $true",
+        "Revision = 1158"
     );
-    assert!(script.contains("Restart  = $true"), "{script}");
-    assert!(script.contains("Revision = 1158"), "{script}");
     assert_eq!(setup.file_requests(), [""; 0]);
 }
 
@@ -336,17 +333,14 @@ fn a_script_for_a_folder_says_what_is_missing() {
         .fails(3, "updates/folder", &["out", "KB4549949"]);
     setup.fetch().assert_code(0);
     let script = setup.run(&files).assert_code(0).stdout;
-    assert!(script.contains("Algorithm = 'SHA1'"), "{script}");
-    assert!(
-        script.contains("Folder   = \"$PSScriptRoot\\KB4549949\""),
-        "{script}"
+    assert_contains!(
+        script,
+        "Algorithm = 'SHA1'",
+        "Folder   = \"$PSScriptRoot\\KB4549949\""
     );
     let share = [&files[..], &["--from-dir", "C:\\hotfix\\"]].concat();
     let script = setup.run(&share).assert_code(0).stdout;
-    assert!(
-        script.contains("Folder   = 'C:\\hotfix\\KB4549949'"),
-        "{script}"
-    );
+    assert_contains!(script, "Folder   = 'C:\\hotfix\\KB4549949'");
 }
 
 #[test]

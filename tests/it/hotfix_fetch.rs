@@ -261,14 +261,11 @@ fn all_files_of_a_checkpoint_set_are_fetched() {
         ])
         .assert_code(0)
         .stdout;
-    assert!(script.contains("Tool     = 'dism'"), "{script}");
-    assert!(
-        script.contains(&format!("Install  = @('{target}')")),
-        "{script}"
-    );
-    assert!(
-        script.contains("Folder   = '\\\\share\\hotfix\\KB5120233'"),
-        "{script}"
+    assert_contains!(
+        script,
+        "Tool     = 'dism'",
+        &format!("Install  = @('{target}')"),
+        "Folder   = '\\\\share\\hotfix\\KB5120233'"
     );
 }
 
@@ -424,15 +421,15 @@ fn each_of_two_updates_in_one_folder_gets_a_script_of_its_own() {
         fs::read_to_string(setup.folder.path().join(output)).unwrap()
     };
     let old = script("14393.693");
-    assert!(
-        old.contains("Install  = @('windows10.0-kb3213986-x64.msu')"),
-        "{old}"
+    assert_contains!(
+        old,
+        "Install  = @('windows10.0-kb3213986-x64.msu')",
+        "Revision = 693"
     );
-    assert!(old.contains("Revision = 693"), "{old}");
     assert!(!old.contains("5073722"), "{old}");
     let new = script("14393.8783");
     let both = "@('windows10.0-kb5073447-x64.msu', 'windows10.0-kb5073722-x64.msu')";
-    assert!(new.contains(&format!("Install  = {both}")), "{new}");
+    assert_contains!(new, &format!("Install  = {both}"));
     assert!(!new.contains("3213986"), "{new}");
     // A Server 2019 script uses neither.
     setup
@@ -463,7 +460,7 @@ fn an_article_of_two_builds_is_installed_on_the_one_that_it_was_fetched_for() {
     let script = |what: &str| setup.run(&["script", what, "--files", "out"]);
     for what in ["19041.610", "KB4580364"] {
         let text = script(what).assert_code(0).stdout;
-        assert!(text.contains("Build    = 19041"), "{text}");
+        assert_contains!(text, "Build    = 19041");
     }
     command("19042.610").fails(3, "updates/folder", &["19041.610", "19042.610"]);
 }

@@ -208,12 +208,12 @@ async fn steps_for_windows_run_there_and_not_again() {
     let output = build(&site, &arguments);
     let built = json_of(&output);
     let said = stderr(&output);
-    assert!(said.contains("lines 6 to 9 run on Windows"), "{said}");
+    assert_contains!(said, "lines 6 to 9 run on Windows");
     let image = &built["images"][0];
     assert_eq!(image["engine"], "hybrid");
     assert_eq!(image["os_version"], "10.0.17763.973");
     let base = image["base"]["reference"].as_str().unwrap();
-    assert!(base.contains("/mcr/windows/nanoserver:"), "{base}");
+    assert_contains!(base, "/mcr/windows/nanoserver:");
     let builds = windows.builds();
     assert_eq!(builds.len(), 2);
     let two = ["RUN [\"/Files/tool\", \\", "  \"two\"]"];
@@ -255,7 +255,7 @@ async fn steps_for_windows_run_there_and_not_again() {
     let output = build(&site, &gone);
     let again = json_of(&output);
     let said = stderr(&output);
-    assert!(said.contains("lines 6 to 9 do not run again"), "{said}");
+    assert_contains!(said, "lines 6 to 9 do not run again");
     assert_eq!(again["images"][0]["digest"], image["digest"]);
     assert_eq!(again["images"][0]["up_to_date"], true);
 
@@ -461,7 +461,7 @@ async fn without_a_registry_the_images_between_steps_are_in_the_daemon() {
     let output = build(&site, &["--docker-host", &daemon, "--output", &file]);
     let again = json_of(&output);
     let said = stderr(&output);
-    assert!(said.contains("lines 5 to 6 do not run again"), "{said}");
+    assert_contains!(said, "lines 5 to 6 do not run again");
     assert_eq!(again["images"][0]["digest"], built["images"][0]["digest"]);
     let (_, same) = output_image(&file).await;
     assert_eq!(same.digest(), image.digest());

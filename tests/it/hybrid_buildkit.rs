@@ -80,7 +80,7 @@ async fn steps_for_windows_run_in_buildkit_and_not_again() {
     let output = run(&[]);
     let built = json_of(&output);
     let said = stderr(&output);
-    assert!(said.contains("lines 5 to 8 run on Windows"), "{said}");
+    assert_contains!(said, "lines 5 to 8 run on Windows");
     assert!(
         said.contains("v0.13.2") && said.contains("experimental"),
         "{said}"

@@ -116,13 +116,12 @@ fn a_site_is_built_without_windows_on_either_base() {
         );
         assert!(!built.file("Hives/System_Delta").is_empty());
         let web_config = built.text(WEB_CONFIG);
-        for line in [
+        assert_contains!(
+            web_config,
             r#"<add fileExtension=".json" allowed="true" />"#,
             r#"<add fileExtension=".woff2" allowed="true" />"#,
             r#"<mimeMap fileExtension=".json" mimeType="application/json" />"#,
-        ] {
-            assert!(web_config.contains(line), "{web_config}");
-        }
+        );
     }
 }
 

@@ -302,7 +302,7 @@ async fn what_iis_refuses_is_reported_with_its_line() {
         &goes_on,
         "RUN Remove-Website -Name none; New-WebAppPool -Name a",
     );
-    assert!(made.contains("<add name=\"a\" />"), "{made}");
+    assert_contains!(made, "<add name=\"a\" />");
     // Without IIS, there are no cmdlets for it.
     let start = POWERSHELL.replace("windows/servercore/iis:ltsc2019", "windows/nanoserver:1809");
     site.refused(&start, "RUN New-WebAppPool a")

@@ -86,7 +86,7 @@ fn files_of_an_image_are_those_of_copy_from_and_its_digest_is_locked() {
     let lock = site.text("app/wincimg.lock");
     for build in [17763, 20348] {
         let entry = format!("[[image]]\nname = \"{image}\"\nbuild = {build}\nsha256 = ");
-        assert!(lock.contains(&entry), "{lock}");
+        assert_contains!(lock, &entry);
     }
     assert_eq!(locked, layers(&site, hosts));
     // The hosts have files of their own images, and share the others.

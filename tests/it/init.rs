@@ -28,7 +28,7 @@ fn a_recipe_to_start_from_builds_as_it_is() {
     // An existing file is not overwritten.
     let output = site.with_no_bases(&["init", "shop"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("--force"), "{}", stderr(&output));
+    assert_contains!(stderr(&output), "--force");
     site.with_no_bases(&["init", "shop", "--force"])
         .assert()
         .success();
@@ -71,15 +71,11 @@ fn a_project_gets_a_recipe_that_says_what_to_publish() {
     };
     let output = build().output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(
-        stderr(&output).contains("msbuild ./src/Shop"),
-        "{}",
-        stderr(&output)
-    );
+    assert_contains!(stderr(&output), "msbuild ./src/Shop");
     site.write("src/Shop/publish/Web.config", "<configuration/>");
     let plan = json_of(&mut build());
     let base = plan["plans"][0]["base"]["name"].as_str().unwrap();
-    assert!(base.contains("dotnet/framework/aspnet"), "{base}");
+    assert_contains!(base, "dotnet/framework/aspnet");
 
     // A program with several projects in a folder.
     site.write(
@@ -95,18 +91,17 @@ fn a_project_gets_a_recipe_that_says_what_to_publish() {
         .output()
         .unwrap();
     let printed = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        printed.contains("dotnet publish ./tool/Tool.csproj -c Release -r win-x64"),
-        "{printed}"
+    assert_contains!(
+        printed,
+        "dotnet publish ./tool/Tool.csproj -c Release -r win-x64"
     );
     let recipe = site.text("tool/recipe.toml");
-    for part in [
+    assert_contains!(
+        recipe,
         "name = \"mytool\"",
         "dotnet/runtime:8.0-nanoserver",
-        r"C:\app\Tool.dll",
-    ] {
-        assert!(recipe.contains(part), "{part}: {recipe}");
-    }
+        r"C:\app\Tool.dll"
+    );
 }
 
 #[test]
@@ -126,7 +121,7 @@ fn a_dockerfile_is_converted() {
     ];
     site.with_bases(&arguments).assert().success();
     let recipe = site.text("app/recipe.toml");
-    assert!(recipe.contains("name = \"own\""), "{recipe}");
+    assert_contains!(recipe, "name = \"own\"");
     fs::remove_file(site.path("app/recipe.toml")).unwrap();
     site.write(
         "app/Dockerfile",

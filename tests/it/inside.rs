@@ -959,7 +959,7 @@ RUN setx /M PATH "%PATH%;C:\app" && mkdir C:\Windows\System32\made
     let layer = layer.as_array().unwrap().last().unwrap();
     let path = layer["layer"]["registry"][0].to_string();
     let whole = r"C:\\runtime;C:\\Windows\\system32;C:\\Windows;C:\\Users\\ContainerAdministrator\\AppData\\Local\\Microsoft\\WindowsApps;C:\\app";
-    assert!(path.contains(whole), "{path}");
+    assert_contains!(path, whole);
     assert_eq!(
         layer["layer"]["entries"][0]["path"],
         r"C:\Windows\System32\made"
@@ -968,10 +968,7 @@ RUN setx /M PATH "%PATH%;C:\app" && mkdir C:\Windows\System32\made
     let convert = [&["convert"], &build[1..6]].concat();
     let converted = machine.json(&convert);
     let recipe = converted["recipe"].as_str().unwrap();
-    assert!(
-        recipe.contains(r"path = { append = ['C:\app'] }"),
-        "{recipe}"
-    );
+    assert_contains!(recipe, r"path = { append = ['C:\app'] }");
     assert!(!recipe.contains("[[registry]]"), "{recipe}");
     fs::write(machine.0.path().join("app/recipe.toml"), recipe).unwrap();
     let again = [&["build", "./app/recipe.toml"], &build[2..]].concat();
@@ -1011,7 +1008,7 @@ async fn of_two_values_path_the_first_one_counts_and_builds_say_so() {
     };
     let delta = String::from_utf8(delta).unwrap();
     let whole = format!(r"C:\app;{BASE_PATH}").replace('\\', r"\\");
-    assert!(delta.contains(&whole), "{delta}");
+    assert_contains!(delta, &whole);
     assert!(!delta.contains("other"), "{delta}");
     machine
         .run(&["base", "show", &reference])
@@ -1036,7 +1033,7 @@ async fn show_looks_into_what_docker_saved() {
     let shown = machine.json(&["base", "show", &place, "--registry", ENVIRONMENT]);
     assert_eq!(shown["key"], ENVIRONMENT);
     let values = shown["values"].to_string();
-    assert!(values.contains(r"C:\\runtime;%SystemRoot%"), "{values}");
+    assert_contains!(values, r"C:\\runtime;%SystemRoot%");
     let shown = machine.json(&["base", "show", &place, "--path", r"C:\windows\system32"]);
     assert_eq!(shown["kind"], "folder");
     fs::remove_file(&file).unwrap();

@@ -114,10 +114,7 @@ fn a_namespace_without_workloads_for_windows_is_said_to_have_none() {
     let printed = String::from_utf8_lossy(&output.stdout);
     assert!(printed.starts_with("Nothing to check\n"), "{printed}");
     let warned = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        warned.contains("warning: no workload is for Windows"),
-        "{warned}"
-    );
+    assert_contains!(warned, "warning: no workload is for Windows");
 }
 
 #[test]

@@ -446,7 +446,7 @@ fn rules_are_selected_ignored_and_explained() {
         page.starts_with("eaten-backslash (error, --fix)\n"),
         "{page}"
     );
-    assert!(page.contains("WORKDIR C:/app/bin"), "{page}");
+    assert_contains!(page, "WORKDIR C:/app/bin");
 }
 
 #[test]

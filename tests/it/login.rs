@@ -140,7 +140,7 @@ fn docker_reads_what_a_login_keeps() {
         .output()
         .unwrap();
     let printed = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(printed.contains("no such manifest"), "{printed}");
+    assert_contains!(printed, "no such manifest");
 }
 
 #[test]

@@ -39,10 +39,7 @@ async fn an_index_keeps_its_digest_and_its_os_versions() {
 async fn a_second_run_transfers_nothing() {
     let world = MirrorFixture::new().await;
     let (base, _served) = foreign_base(OLD, 1);
-    let sink = world.sink("windows/servercore:1809");
-    base.put_blobs(&sink, |blob| blob.media_type != FOREIGN)
-        .await;
-    sink.publish(&base.document(), Some("1809")).await.unwrap();
+    world.publish("windows/servercore:1809", &base).await;
     let images = [world.image("windows/servercore:1809")];
     let first = world.mirror(&images, &whole()).await;
     assert_eq!(first.totals.failed_images, 0, "{first:?}");
@@ -165,10 +162,7 @@ async fn skopeo_pulls_what_was_mirrored() {
     let skopeo = wincimg_testkit::component("skopeo");
     let world = MirrorFixture::new().await;
     let (base, _served) = foreign_base(OLD, 1);
-    let sink = world.sink("windows/servercore:1809");
-    base.put_blobs(&sink, |blob| blob.media_type != FOREIGN)
-        .await;
-    sink.publish(&base.document(), Some("1809")).await.unwrap();
+    world.publish("windows/servercore:1809", &base).await;
     world
         .mirror(&[world.image("windows/servercore:1809")], &whole())
         .await;
@@ -286,16 +280,10 @@ async fn a_large_layer_that_any_repository_of_the_target_has_is_mounted() {
 async fn a_dry_run_says_what_would_move_and_changes_nothing() {
     let world = MirrorFixture::new().await;
     let (base, served) = foreign_base(OLD, 1);
-    let sink = world.sink("windows/servercore:1809");
-    base.put_blobs(&sink, |blob| blob.media_type != FOREIGN)
-        .await;
-    sink.publish(&base.document(), Some("1809")).await.unwrap();
+    world.publish("windows/servercore:1809", &base).await;
     let mut app = base.clone();
     app.push(media_type::DOCKER_LAYER_GZIP, 100, 77, Vec::new());
-    let sink = world.sink("app:1");
-    app.put_blobs(&sink, |blob| blob.media_type != FOREIGN)
-        .await;
-    sink.publish(&app.document(), Some("1")).await.unwrap();
+    world.publish("app:1", &app).await;
 
     let images = [world.image("windows/servercore:1809"), world.image("app:1")];
     let planned = world.mirror(&images, &dry_run()).await;
@@ -352,8 +340,7 @@ async fn chosen_platforms_make_a_smaller_index() {
     let error = report.images[0].error.as_ref().unwrap();
     assert!(matches!(error, CopyError::NoPlatform { .. }), "{error}");
     let text = error.to_string();
-    assert!(text.contains("linux/arm64"), "{text}");
-    assert!(text.contains("windows/amd64:10.0.17763.973"), "{text}");
+    assert_contains!(text, "linux/arm64", "windows/amd64:10.0.17763.973");
 
     let single = "windows/nanoserver:single";
     images[0].put(&world.sink(single), Some("single")).await;

@@ -213,7 +213,7 @@ fn a_host_without_a_base_image_stops_no_other() {
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("for host 20348.1"), "{said}");
+    assert_contains!(said, "for host 20348.1");
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["images"].as_array().unwrap().len(), 1);
     assert_eq!(report["missing"][0]["host_build"], "20348.1");
@@ -227,7 +227,7 @@ fn a_host_without_a_base_image_stops_no_other() {
     ];
     let output = pair.mirror(&good).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("servercore"), "{said}");
+    assert_contains!(said, "servercore");
     assert_eq!(
         output.status.code(),
         Some(3),

@@ -46,10 +46,7 @@ async fn one_image_that_fails_does_not_keep_the_others_out() {
     good.put(&world.sink("good:1"), Some("1")).await;
     let (bad, served) = foreign_base(OLD, 5);
     drop(served);
-    let sink = world.sink("bad:1");
-    bad.put_blobs(&sink, |blob| blob.media_type != FOREIGN)
-        .await;
-    sink.publish(&bad.document(), Some("1")).await.unwrap();
+    world.publish("bad:1", &bad).await;
     let images = ["bad:1", "good:1", "absent:1"].map(|name| world.image(name));
     let report = world.mirror(&images, &whole()).await;
     assert!(report.images[0].error.is_some());
@@ -59,7 +56,7 @@ async fn one_image_that_fails_does_not_keep_the_others_out() {
     let json = serde_json::to_value(&report).unwrap();
     let text = json["images"][0]["error"].as_str().unwrap();
     let layer = bad.layers[0].0.digest.as_ref();
-    assert!(text.contains(layer), "{text}");
+    assert_contains!(text, layer);
 }
 
 #[test]
@@ -113,10 +110,7 @@ async fn a_foreign_layer_that_is_another_one_is_not_taken() {
     lie[20_000] ^= 1;
     let served = serve(Router::new().route("/layer", get(async move || lie)));
     base.push(FOREIGN, 40_000, 1, vec![served.url("layer")]);
-    let sink = world.sink("windows/servercore:1809");
-    base.put_blobs(&sink, |blob| blob.media_type != FOREIGN)
-        .await;
-    sink.publish(&base.document(), Some("1809")).await.unwrap();
+    world.publish("windows/servercore:1809", &base).await;
     let report = world
         .mirror(&[world.image("windows/servercore:1809")], &whole())
         .await;

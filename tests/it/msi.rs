@@ -192,13 +192,12 @@ RUN ["msiexec", "/i", "C:\\b.msi", "/qn"]"#,
         let [message] = messages.as_slice() else {
             panic!("{found}: {messages:?}");
         };
-        for part in [
+        assert_contains!(
+            message,
             "Configure (type 3090) runs",
             "--configure",
             "--skip-custom-action Configure",
-        ] {
-            assert!(message.contains(part), "{message}");
-        }
+        );
     }
     for nothing in [
         r"COPY setup/own.msi C:/a.msi
@@ -241,7 +240,7 @@ async fn a_feature_that_the_package_does_not_have_is_an_error() {
         let mut inspect = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
         inspect.current_dir(folder.path());
         let printed = succeed(inspect.args(["inspect", "a.msi", property])).unwrap_err();
-        assert!(printed.contains(value), "{printed}");
+        assert_contains!(printed, value);
     }
     let entry = format!("{HEAD}[[msi]]\nfile = \"a.msi\"\nfeatures = [\"complete\"]\n");
     let refused = bench.build_recipe(&entry, &["--format", "json"]);
@@ -292,7 +291,7 @@ async fn a_recipe_installs_a_package_like_a_dockerfile() {
     let named = "Configure (type 3090) runs C:\\Program Files\\Contoso\\server.exe --configure, if \
                  NOT Installed requires Windows";
     for text in [named, "skip_custom_actions = [\"Configure\"]"] {
-        assert!(printed.contains(text), "{printed}");
+        assert_contains!(printed, text);
     }
     let entry = "[[msi]]\nfile = \"a.msi\"\nskip_custom_actions = [\"Configure\"]\n\
                  properties = { installdir = 'C:\\own' }\n\
@@ -303,13 +302,12 @@ async fn a_recipe_installs_a_package_like_a_dockerfile() {
     let done = bench.build_recipe(&format!("{HEAD}{entry}"), &documents);
     let done = done.success();
     let printed = String::from_utf8_lossy(&done.get_output().stderr).into_owned();
-    for text in [
+    assert_contains!(
+        printed,
         "a.msi: custom action Configure is skipped as requested",
         "b.msi: files only, without ",
-        "the service ContosoSvc, the action Configure",
-    ] {
-        assert!(printed.contains(text), "{text}: {printed}");
-    }
+        "the service ContosoSvc, the action Configure"
+    );
     let layers = bench.built();
     assert_eq!(layers.len(), 3);
     let files = files_of(&layers[0]);
@@ -385,7 +383,7 @@ async fn a_line_that_installs_a_package_becomes_an_entry_of_a_recipe() {
         bench.convert("COPY a.msi C:/temp/\nRUN msiexec /i C:\\temp\\a.msi /qn INSTALLDIR=C:\\own");
     let expected = "[[msi]]\nlayer = \"run-4\"\nfile = \"a.msi\"\nsource = 'C:\\temp'\n\
                     [msi.properties]\nINSTALLDIR = 'C:\\own'\n";
-    assert!(recipe.contains(expected), "{recipe}");
+    assert_contains!(recipe, expected);
     assert!(!recipe.contains("[[registry]]"), "{recipe}");
     bench.build_recipe(&recipe, &[]).success();
     let files = files_of(&bench.built()[1]);
@@ -554,10 +552,7 @@ async fn rights_of_a_package_are_those_of_its_objects() {
     let key = hive.root.at("Contoso").unwrap();
     let security = SecurityDescriptor::from_bytes(key.security).unwrap();
     let security = security.to_string();
-    assert!(
-        security.contains("D:P(A;CI;KA;;;BA)(A;CI;KR;;;BU)"),
-        "{security}"
-    );
+    assert_contains!(security, "D:P(A;CI;KA;;;BA)(A;CI;KR;;;BU)");
     let hive = Hive::read(&files["Hives/System_Delta"]).unwrap();
     let key = hive.root.at(r"ControlSet001\Services\ContosoSvc\Security");
     let value = key.unwrap().value("Security").unwrap();
@@ -735,7 +730,7 @@ async fn a_runtime_is_installed_from_its_archive() {
     let recipe = format!("{HEAD}runtimes = [\"vcruntime-14\"]\n");
     let done = bench.build_recipe(&recipe, &[]).success();
     let printed = String::from_utf8_lossy(&done.get_output().stderr).into_owned();
-    assert!(printed.contains("is under: Microsoft"), "{printed}");
+    assert_contains!(printed, "is under: Microsoft");
     let layer = &bench.built()[0];
     let files = files_of(layer);
     let libraries = files.keys().filter(|name| name.contains(".dll"));
@@ -758,10 +753,7 @@ async fn an_action_is_left_out_on_request() {
     bench.refused(text).is("dockerfile/needs-windows", &[]);
     let done = bench.build_lines(text, &["--skip-custom-action", "Configure"]);
     let printed = String::from_utf8_lossy(&done.success().get_output().stderr).into_owned();
-    assert!(
-        printed.contains("Configure is skipped as requested"),
-        "{printed}"
-    );
+    assert_contains!(printed, "Configure is skipped as requested");
     let files = files_of(&bench.built()[1]);
     assert_eq!(
         files["Files/Program Files/Contoso/server.exe"],
@@ -785,14 +777,13 @@ fn inspect_shows_what_a_package_would_install() {
         succeed(&mut command).unwrap()
     };
     let text = inspect(&["a.msi", r"INSTALLDIR=C:\own"]);
-    for line in [
+    assert_contains!(
+        text,
         "  product       Contoso Server 1.2.3 (Contoso Ltd.)\n",
         "                C:\\own\\server.exe\n",
         "  service       ContosoSvc\n",
-        "  needs Windows Configure (type 3090) runs C:\\own\\server.exe --configure, if NOT Installed\n",
-    ] {
-        assert!(text.contains(line), "{line}{text}");
-    }
+        "  needs Windows Configure (type 3090) runs C:\\own\\server.exe --configure, if NOT Installed\n"
+    );
     let json: Value = serde_json::from_str(&inspect(&["a.msi", "--format", "json"])).unwrap();
     assert_eq!(json["product"]["version"], "1.2.3");
     assert_eq!(
@@ -802,5 +793,5 @@ fn inspect_shows_what_a_package_would_install() {
     assert_eq!(json["refused"][0]["name"], "Configure");
     fs::write(folder.path().join("own.mst"), transform().bytes()).unwrap();
     let text = inspect(&["a.msi", "TRANSFORMS=own.mst"]);
-    assert!(text.contains("  service       OwnSvc\n"), "{text}");
+    assert_contains!(text, "  service       OwnSvc\n");
 }

@@ -131,7 +131,7 @@ fn without_the_bases_a_script_names_images_of_the_hosts_versions() {
     let output = site.with_no_bases(&script).output().unwrap();
     let warning = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{warning}");
-    assert!(warning.contains("--base-registry"), "{warning}");
+    assert_contains!(warning, "--base-registry");
     let script: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(
         script["images"][0]["pause"],
@@ -152,10 +152,7 @@ fn certificates_travel_in_the_script_and_nothing_else_of_their_file() {
         "--ca-file",
         both.to_str().unwrap(),
     ]);
-    assert!(
-        text.contains(&format!("Certificates = '{certificate}'")),
-        "{text}"
-    );
+    assert_contains!(text, &format!("Certificates = '{certificate}'"));
     assert!(!text.contains("PRIVATE KEY"));
     assert_eq!(syntax_errors(&text), [""; 0]);
 }
@@ -182,9 +179,9 @@ fn scripts_are_powershell_by_its_grammar() {
 fn what_a_script_does_is_reported_without_it() {
     let args = ["--host-build", "17763.973", "--dry-run"];
     let reported = text(&args);
-    assert!(
-        reported.contains("pause     repo.mylan.k8s:8888/pause:10.0.17763.973\n"),
-        "{reported}"
+    assert_contains!(
+        reported,
+        "pause     repo.mylan.k8s:8888/pause:10.0.17763.973\n"
     );
     assert!(!reported.contains("function"));
     let json: Value =
@@ -201,9 +198,9 @@ fn mistakes_are_reported_with_what_to_type() {
     let printed = refusal(&["--host-build", "17763"]);
     assert!(line(&["hint: ", "17763.973"]).eval(&printed), "{printed}");
     let printed = refusal(&[]);
-    assert!(printed.contains("--host-build 17763.973"), "{printed}");
+    assert_contains!(printed, "--host-build 17763.973");
     let printed = refusal(&["--host-build", "17763.973", "--base", "nano server"]);
-    assert!(printed.contains("nano server"), "{printed}");
+    assert_contains!(printed, "nano server");
     let printed = refusal(&["--host-build", "17763.973", "--ca-file", "missing.crt"]);
-    assert!(printed.contains("missing.crt"), "{printed}");
+    assert_contains!(printed, "missing.crt");
 }

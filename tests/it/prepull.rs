@@ -184,10 +184,7 @@ fn what_is_missing_is_left_out_and_named() {
     let printed = String::from_utf8(output.stdout.clone()).unwrap();
     assert!(printed.contains("name: prepull-17763") && !printed.contains("26100"));
     let said = stderr(&output);
-    assert!(
-        said.contains("apps/web:1, which has no image for build 26100"),
-        "{said}"
-    );
+    assert_contains!(said, "apps/web:1, which has no image for build 26100");
 
     write_nodes(&site, &nodes[1..]);
     command(&site, "prepull", &[]).fails(1, "no", &["fleet.toml"]);
@@ -206,7 +203,7 @@ fn what_does_not_start_on_a_node_is_left_out_and_named() {
     let printed = String::from_utf8(output.stdout.clone()).unwrap();
     assert!(printed.contains("name: prepull-20348") && !printed.contains("17763"));
     let said = stderr(&output);
-    assert!(said.contains("does not start on host 17763.1158"), "{said}");
+    assert_contains!(said, "does not start on host 17763.1158");
     for wrong in ["150%", "0", "0%", "x"] {
         let arguments = ["--max-unavailable", wrong];
         command(&site, "prepull", &arguments).assert().code(2);
@@ -222,7 +219,7 @@ fn a_fleet_without_a_pause_image_has_to_name_one() {
     fleet(&site, "[[image]]\nbuild = \"./web\"\n");
     command(&site, "build", &[]).assert().code(0);
     let failure = command(&site, "prepull", &[]).fails(2, "usage", &[]);
-    assert!(failure.hint.contains("--pause"), "{}", failure.hint);
+    assert_contains!(failure.hint, "--pause");
     let objects = objects(&site, &["--pause", "repo.lan/pause:1"], 0);
     assert_eq!(
         pod(&objects[1])["containers"][0]["image"],

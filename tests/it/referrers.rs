@@ -162,7 +162,7 @@ async fn what_has_the_lists_tag_and_is_none_is_left_alone() {
     push_image(&repository, &tag).await;
     let ours = made(&repository, &image, OURS, "known").await;
     let error = repository.attach(&ours).await.unwrap_err().to_string();
-    assert!(error.contains(&tag), "{error}");
+    assert_contains!(error, &tag);
     assert_eq!(found(&repository, &image.digest, OURS).await, []);
     let kept = repository.get_manifest(&tag).await.unwrap();
     assert_eq!(kept.digest, image.digest);

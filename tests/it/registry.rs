@@ -68,9 +68,13 @@ async fn a_missing_manifest_is_an_error_only_when_read() {
     assert!(error.is_not_found());
     let printed = error.to_string();
     let place = format!("{}/a", docker.host());
-    for value in [docker.host().as_str(), "none", &place, "404 Not Found"] {
-        assert!(printed.contains(value), "{printed}");
-    }
+    assert_contains!(
+        printed,
+        docker.host().as_str(),
+        "none",
+        &place,
+        "404 Not Found"
+    );
 }
 
 #[test]
@@ -233,8 +237,7 @@ async fn a_full_disk_is_a_clear_error_and_leaves_no_file() {
         .await
         .unwrap_err();
     let printed = chain(&error);
-    assert!(printed.contains("layer.part"), "{printed}");
-    assert!(printed.contains("No space left"), "{printed}");
+    assert_contains!(printed, "layer.part", "No space left");
     assert!(!file.exists());
 }
 

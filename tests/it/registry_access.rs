@@ -17,6 +17,14 @@ use wincimg_testkit::proxy::{FaultProxy, ProxyFault};
 use wincimg_testkit::serve::serve;
 use wincimg_testkit::{chain, docker_config, loopback_options, options, push_image, repository};
 
+/// The host has to prove what it is.
+fn secure_options(host: &str) -> RegistryOptions {
+    RegistryOptions {
+        insecure: Vec::new(),
+        ..options(host)
+    }
+}
+
 #[test]
 async fn a_certificate_of_an_unknown_ca_is_refused_until_its_ca_or_its_host_is_named() {
     let setup = Setup {
@@ -25,10 +33,7 @@ async fn a_certificate_of_an_unknown_ca_is_refused_until_its_ca_or_its_host_is_n
     };
     let docker = DockerRegistry::start(setup);
     let host = docker.host();
-    let secure = RegistryOptions {
-        insecure: Vec::new(),
-        ..options(&host)
-    };
+    let secure = secure_options(&host);
 
     let error = repository(secure.clone(), &format!("{host}/a"))
         .head_manifest("1")
@@ -38,10 +43,8 @@ async fn a_certificate_of_an_unknown_ca_is_refused_until_its_ca_or_its_host_is_n
         matches!(error, RegistryError::Http(HttpError::Certificate { .. })),
         "{error:?}"
     );
-    let hint = error.diagnosis().hint.unwrap();
-    assert!(
-        hint.contains("--ca-file FILE") && hint.contains(&format!("--insecure-registry {host}"))
-    );
+    let listing = format!("--insecure-registry {host}");
+    assert_contains!(error.diagnosis().hint.unwrap(), "--ca-file FILE", &listing);
 
     let trusting = RegistryOptions {
         certificates: wincimg_testkit::trusting(docker.ca()),
@@ -67,10 +70,7 @@ async fn a_registry_on_this_machine_needs_no_flag_for_plain_http() {
     let docker = DockerRegistry::start(Setup::default());
     for name in ["127.0.0.1", "localhost"] {
         let host = docker.host().replace("127.0.0.1", name);
-        let own = RegistryOptions {
-            insecure: Vec::new(),
-            ..options(&host)
-        };
+        let own = secure_options(&host);
         push_image(&repository(own.clone(), &format!("{host}/{name}/a")), "1").await;
         let registry = RegistryClient::new(own, Arc::new(Silent)).unwrap();
         let ping = registry.ping(&host).await.unwrap();
@@ -81,11 +81,11 @@ async fn a_registry_on_this_machine_needs_no_flag_for_plain_http() {
 #[test]
 async fn ssl_cert_file_names_a_ca() {
     if let Some(host) = wincimg_testkit::child_argument() {
-        let secure = RegistryOptions {
-            insecure: Vec::new(),
-            ..options(&host)
-        };
-        push_image(&repository(secure, &format!("{host}/a")), "1").await;
+        push_image(
+            &repository(secure_options(&host), &format!("{host}/a")),
+            "1",
+        )
+        .await;
         return;
     }
     let setup = Setup {
@@ -106,10 +106,7 @@ async fn plain_http_is_refused_with_the_flag_that_allows_it() {
     let docker = DockerRegistry::start(Setup::default());
     // An address that leads to this machine but is not among its own.
     let host = docker.host().replace("127.0.0.1", "0.0.0.0");
-    let secure = RegistryOptions {
-        insecure: Vec::new(),
-        ..options(&host)
-    };
+    let secure = secure_options(&host);
     let error = repository(secure, &format!("{host}/a"))
         .tags()
         .await
@@ -118,12 +115,9 @@ async fn plain_http_is_refused_with_the_flag_that_allows_it() {
         matches!(error, RegistryError::Http(HttpError::PlainHttp { .. })),
         "{error:?}"
     );
-    assert!(
-        error
-            .diagnosis()
-            .hint
-            .unwrap()
-            .contains(&format!("--insecure-registry {host}"))
+    assert_contains!(
+        error.diagnosis().hint.unwrap(),
+        &format!("--insecure-registry {host}")
     );
 }
 
@@ -139,8 +133,7 @@ async fn a_closed_port_is_reported() {
         .unwrap_err();
     let printed = chain(&error);
     assert_eq!(error.diagnosis().code, "network/unreachable");
-    assert!(printed.contains(&host), "{printed}");
-    assert!(printed.contains("refused"), "{printed}");
+    assert_contains!(printed, &host, "refused");
 }
 
 fn locked(tls: bool) -> DockerRegistry {
@@ -165,7 +158,7 @@ async fn a_password_from_docker_config_opens_a_locked_registry() {
     let ping = registry.ping(&host).await.unwrap();
     assert_eq!(ping.login, AuthScheme::Basic);
     let credential = &ping.credential;
-    assert!(credential.contains(&format!("{USER:?}")), "{credential}");
+    assert_contains!(credential, &format!("{USER:?}"));
     assert!(!format!("{registry:?} {ping:?}").contains(PASSWORD));
 }
 
@@ -180,13 +173,10 @@ async fn a_refusal_says_which_credential_from_where_was_tried() {
         "{error:?}"
     );
     assert!(!error.to_string().contains("\"bob\""), "{error}");
-    assert!(error.to_string().contains("empty-config.json"), "{error}");
-    assert!(
-        error
-            .diagnosis()
-            .hint
-            .unwrap()
-            .contains(&format!("wincimg login {host}"))
+    assert_contains!(error, "empty-config.json");
+    assert_contains!(
+        error.diagnosis().hint.unwrap(),
+        &format!("wincimg login {host}")
     );
 
     let file = docker.docker_config(&host, "wrong secret");
@@ -200,8 +190,7 @@ async fn a_refusal_says_which_credential_from_where_was_tried() {
     );
     let error = wrong.tags().await.unwrap_err();
     let printed = error.to_string();
-    assert!(printed.contains("\"bob\""), "{printed}");
-    assert!(printed.contains(&file.display().to_string()), "{printed}");
+    assert_contains!(printed, "\"bob\"", &file.display().to_string());
     assert!(!format!("{error:?} {}", chain(&error)).contains("wrong secret"));
 }
 
@@ -273,10 +262,7 @@ async fn a_missing_configuration_is_named() {
         &format!("{host}/a"),
     );
     let error = repository.tags().await.unwrap_err();
-    assert!(
-        error.to_string().contains("/nonexistent/config.json"),
-        "{error}"
-    );
+    assert_contains!(error, "/nonexistent/config.json");
 }
 
 #[cfg(unix)]
@@ -292,9 +278,7 @@ async fn a_credential_helper_is_asked_and_named() {
         };
         let registry = RegistryClient::new(options, Arc::new(Silent)).unwrap();
         let ping = registry.ping(host).await.unwrap();
-        for value in ["\"bob\"", "docker-credential-test ("] {
-            assert!(ping.credential.contains(value), "{}", ping.credential);
-        }
+        assert_contains!(ping.credential, "\"bob\"", "docker-credential-test (");
         return;
     }
     let setup = Setup {

@@ -87,7 +87,7 @@ async fn a_credential_that_was_not_sent_is_not_said_to_be_tried() {
     let printed = repository.tags().await.unwrap_err().to_string();
     let sent = |asked: &ScriptedRequest| asked.header("authorization").is_some();
     assert!(!log.all().iter().any(sent));
-    assert!(printed.contains("\"bob\""), "{printed}");
+    assert_contains!(printed, "\"bob\"");
     assert!(!printed.contains("tried user"), "{printed}");
     assert!(printed.ends_with("not from here"), "{printed}");
 }
@@ -111,7 +111,7 @@ async fn a_repository_is_asked_for_with_the_credential_of_its_own() {
     assert_eq!(team.tags().await.unwrap(), ["1"]);
     let others = repository(options, &format!("{host}/teams/app"));
     let printed = others.tags().await.unwrap_err().to_string();
-    assert!(printed.contains("\"bob\""), "{printed}");
+    assert_contains!(printed, "\"bob\"");
 }
 
 /// A registry that issues every token and then rejects it as insufficient.

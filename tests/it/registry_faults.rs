@@ -259,7 +259,7 @@ fn a_registry_on_a_full_disk_is_sent_little_and_its_reason_is_shown() {
     let output = run_and_check(push);
     let printed = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{printed}");
-    assert!(printed.contains("no space left on device"), "{printed}");
+    assert_contains!(printed, "no space left on device");
     let sent: usize = proxy.log().iter().map(|it| it.sent).sum();
     assert!(sent < 12 * LAYER, "{sent} bytes");
     drop(disk);
@@ -294,7 +294,7 @@ fn images_that_a_cleaner_deletes_before_their_index_are_published_again() {
         .unwrap();
     let printed = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{printed}");
-    assert!(printed.contains("deleted meanwhile"), "{printed}");
+    assert_contains!(printed, "deleted meanwhile");
     let index = run_and_check(site.command(&[
         "inspect",
         "--registry",
@@ -303,7 +303,5 @@ fn images_that_a_cleaner_deletes_before_their_index_are_published_again() {
     ]));
     let shown = String::from_utf8_lossy(&index.stdout);
     assert!(index.status.success());
-    for version in ["10.0.17763.973", "10.0.20348.2402"] {
-        assert!(shown.contains(version), "{shown}");
-    }
+    assert_contains!(shown, "10.0.17763.973", "10.0.20348.2402");
 }

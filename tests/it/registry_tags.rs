@@ -74,10 +74,7 @@ async fn pages_that_lead_back_to_themselves_are_an_error() {
     let repository = repository(options(&server.host()), &format!("{}/a", server.host()));
     let error = repository.tags().await.unwrap_err();
     assert_eq!(error.diagnosis().code, "network/answer");
-    assert!(
-        error.to_string().contains(&format!("{}/a", server.host())),
-        "{error}"
-    );
+    assert_contains!(error, &format!("{}/a", server.host()));
 }
 
 /// A server with pages of two tags, whose links are derived from the next page's query.
@@ -197,10 +194,7 @@ async fn empty_pages_without_end_are_an_error() {
     let repository = repository(options(&server.host()), &format!("{}/a", server.host()));
     let error = repository.tags().await.unwrap_err();
     assert_eq!(error.diagnosis().code, "network/answer");
-    assert!(
-        error.to_string().contains(&format!("{}/a", server.host())),
-        "{error}"
-    );
+    assert_contains!(error, &format!("{}/a", server.host()));
 }
 
 #[test]
@@ -212,10 +206,7 @@ async fn a_link_that_cannot_be_read_where_last_is_not_known_is_an_error() {
     let repository = repository(options(&server.host()), &format!("{}/a", server.host()));
     let error = repository.tags().await.unwrap_err();
     assert_eq!(error.diagnosis().code, "network/answer");
-    assert!(
-        error.to_string().contains(&format!("{}/a", server.host())),
-        "{error}"
-    );
+    assert_contains!(error, &format!("{}/a", server.host()));
 }
 
 #[test]

@@ -262,14 +262,13 @@ async fn a_token_server_that_fails_is_named() {
     let error = repository.tags().await.unwrap_err();
     let printed = chain(&error);
     let (server, realm) = (server.host(), tokens.url("token"));
-    for value in [
+    assert_contains!(
+        printed,
         &server,
         &realm,
         "500 Internal Server Error",
         "no tokens today",
-    ] {
-        assert!(printed.contains(value), "{printed}");
-    }
+    );
     assert_eq!(
         office.lock().unwrap().asked.len(),
         6,
@@ -326,7 +325,7 @@ async fn a_token_server_that_refuses_a_password_is_a_refusal_of_that_password() 
         matches!(error, RegistryError::Denied { status, .. } if status == 401),
         "{error:?}"
     );
-    assert!(error.to_string().contains("\"bob\""), "{error}");
+    assert_contains!(error, "\"bob\"");
     assert!(!format!("{error:?}").contains("sesame"));
 }
 
@@ -337,7 +336,7 @@ async fn a_token_answer_that_is_none_does_not_show_its_content() {
     let server = serve(Router::new().fallback(registry).with_state(state));
     let repository = repository(loopback_options(None), &format!("{}/a", server.host()));
     let printed = chain(&repository.tags().await.unwrap_err());
-    assert!(printed.contains(&tokens.host()), "{printed}");
+    assert_contains!(printed, &tokens.host());
     assert!(!printed.contains("very-secret"), "{printed}");
 }
 
@@ -353,10 +352,7 @@ async fn a_token_server_without_tls_must_be_listed_too() {
         .await
         .unwrap_err();
     let hint = error.diagnosis().hint.unwrap();
-    assert!(
-        hint.contains(&format!("--insecure-registry {}", tokens.host())),
-        "{hint}"
-    );
+    assert_contains!(hint, &format!("--insecure-registry {}", tokens.host()));
     assert_eq!(office.lock().unwrap().asked.len(), 0);
 }
 

@@ -121,7 +121,7 @@ async fn an_upload_under_a_wrong_digest_is_refused_by_the_registry() {
         .put_blob(&wrong.digest, 5, &bytes, &Silent)
         .await
         .unwrap_err();
-    assert!(error.to_string().contains("DIGEST_INVALID"), "{error}");
+    assert_contains!(error, "DIGEST_INVALID");
 }
 
 /// A source that returns too few bytes, or an error.
@@ -153,7 +153,7 @@ async fn a_source_that_fails_is_distinguished_from_a_network_that_does() {
             matches!(error, RegistryError::Http(HttpError::Source { .. })),
             "{error:?}"
         );
-        assert!(chain(&error).contains(reason), "{}", chain(&error));
+        assert_contains!(chain(&error), reason);
     }
     assert!(!repository.has_blob(&blob.digest).await.unwrap());
 }
@@ -192,7 +192,7 @@ async fn a_damaged_blob_is_found_out_before_its_last_bytes_are_sent() {
         let bytes = from.blob(&blob);
         let sent = to.put_blob(&blob.digest, blob.size, &bytes, &Silent);
         let error = chain(&sent.await.unwrap_err());
-        assert!(error.contains(&blob.digest.to_string()), "{error}");
+        assert_contains!(error, &blob.digest.to_string());
     }
 }
 

@@ -40,7 +40,7 @@ fn the_dockerfile_goes_to_stdout_and_is_pinned_to_the_hosts_base() {
         "FROM {}/mcr/windows/nanoserver:10.0.17763.973@sha256:",
         site.registry.host()
     );
-    assert!(text.contains(&from), "{text}");
+    assert_contains!(text, &from);
     assert!(
         text.ends_with("ENTRYPOINT [\"C:\\\\wincimg\\\\shim.exe\", \"pause\"]\n"),
         "{text}"
@@ -74,13 +74,10 @@ fn the_folder_has_everything_that_the_dockerfile_copies() {
         include_bytes!("../../images/shim/shim.exe")
     );
     let dockerfile = site.text("out/Dockerfile");
-    assert!(
-        dockerfile.contains("COPY [\"files/\", \"C:/\"]"),
-        "{dockerfile}"
-    );
-    assert!(
-        dockerfile.contains("[fileExtension='.json',allowed='true']"),
-        "{dockerfile}"
+    assert_contains!(
+        dockerfile,
+        "COPY [\"files/\", \"C:/\"]",
+        "[fileExtension='.json',allowed='true']"
     );
     assert_eq!(
         names_in(site.folder.path()),
@@ -144,7 +141,7 @@ fn several_hosts_have_a_folder_each() {
         .stdout("out/17763.973/Dockerfile\nout/20348.2402/Dockerfile\n");
     for host in ["17763.973", "20348.2402"] {
         let text = site.text(&format!("out/{host}/Dockerfile"));
-        assert!(text.contains(&format!("nanoserver:10.0.{host}@")), "{text}");
+        assert_contains!(text, &format!("nanoserver:10.0.{host}@"));
     }
 }
 
@@ -193,10 +190,7 @@ fn what_no_dockerfile_has_is_refused_with_a_hint() {
             let output = render(&site, arguments).output().unwrap();
             assert_eq!(output.status.code(), Some(2), "{keys}: {output:?}");
             let printed = String::from_utf8_lossy(&output.stderr).into_owned();
-            assert!(
-                printed.contains("wincimg build --engine direct"),
-                "{printed}"
-            );
+            assert_contains!(printed, "wincimg build --engine direct");
         }
     }
 }

@@ -167,10 +167,7 @@ async fn the_page_begins_with_the_answer_and_the_matrix() {
     });
     assert!(places.is_sorted(), "{cases}");
     let plan = browser.text("#plan").await;
-    assert!(
-        plan.contains("Then everything starts. 1 workload lands on no node"),
-        "{plan}"
-    );
+    assert_contains!(plan, "Then everything starts. 1 workload lands on no node");
     let order = browser
         .eval("return [...document.querySelectorAll('main > section')].map(s => s.id).join(' ')")
         .await;
@@ -573,7 +570,7 @@ async fn paper_has_everything_in_columns_that_can_be_read() {
     assert_eq!(browser.eval(beside).await, 0);
     // Folded parts cannot be opened on paper, so they are printed.
     let plan = browser.text("#plan").await;
-    assert!(plan.contains("wincimg build RECIPE"), "{plan}");
+    assert_contains!(plan, "wincimg build RECIPE");
     for hidden in ["#filter-box", "#details", "#pages", ".command button"] {
         let display =
             format!("return getComputedStyle(document.querySelector('{hidden}')).display");

@@ -449,7 +449,7 @@ async fn folders_that_windows_needs_stay() {
         let recipe = format!("name = \"app\"\nbase = \"nanoserver\"\n{entry}");
         let done = bench.build_recipe(&recipe, &[]).failure();
         let printed = String::from_utf8_lossy(&done.get_output().stderr).into_owned();
-        assert!(printed.contains("indows needs"), "{printed}");
+        assert_contains!(printed, "indows needs");
     }
 }
 
@@ -653,10 +653,7 @@ async fn a_plan_lists_what_is_left_of_its_files_and_what_goes_of_the_base() {
     assert_eq!(shown["deleted"], serde_json::json!([deleted]));
     let text = bench.machine.run(&plan).success();
     let text = String::from_utf8_lossy(&text.get_output().stdout).into_owned();
-    assert!(
-        text.contains(&format!("\ndeletes     {deleted}\n")),
-        "{text}"
-    );
+    assert_contains!(text, &format!("\ndeletes     {deleted}\n"));
 }
 
 #[test(multi_thread)]
@@ -712,7 +709,7 @@ async fn rights_on_a_folder_of_the_base_reach_its_files() {
         printed(&format!("{DATA}(A;OICI;0x1301bf;;;WD)"))
     );
     let file = of("Files/inetpub/wwwroot/iisstart.htm");
-    assert!(file.contains("(A;ID;0x1301bf;;;WD)"), "{file}");
+    assert_contains!(file, "(A;ID;0x1301bf;;;WD)");
     assert_eq!(
         files_of(&layers[0])["Files/inetpub/wwwroot/iisstart.htm"],
         b"start"
@@ -955,7 +952,7 @@ RUN icacls C:\data\Logs /inheritance:r && icacls C:\data\apart /setowner Adminis
     );
     let found = entries_of(&layers[2]);
     let list = found["Files/inetpub/app/Config.txt"].0.clone().unwrap();
-    assert!(list.contains("D:AI(A;ID;FA;;;BA)"), "{list}");
+    assert_contains!(list, "D:AI(A;ID;FA;;;BA)");
     assert_eq!(found["Files/inetpub/app/fixed.txt"].1, "33");
     assert_eq!(list_of(&layers[3], "data/Logs"), "PAI(A;OICI;FR;;;BU)");
     let apart = entries_of(&layers[3])["Files/data/apart"]

@@ -45,7 +45,7 @@ fn workloads_are_files_folders_and_patterns() {
         }
     }
     let (_, _, told) = check(&site, &["-f", "deploy"]);
-    assert!(told.contains("values.yaml"), "{told}");
+    assert_contains!(told, "values.yaml");
     // A named file must be one, and a folder or a pattern must find one.
     assert_eq!(check(&site, &["-f", "deploy/values.yaml"]).0, 2);
     for nothing in ["none/*.yaml", "empty"] {
@@ -58,7 +58,7 @@ fn workloads_are_files_folders_and_patterns() {
     site.write("deploy/broken.yaml", "kind: Pod\n  spec: [\n");
     let (code, _, told) = check(&site, &["-f", "deploy"]);
     assert!(code >= 2, "{told}");
-    assert!(told.contains("broken.yaml"), "{told}");
+    assert_contains!(told, "broken.yaml");
 }
 
 #[test]
@@ -90,10 +90,6 @@ fn a_user_has_dockers_flags() {
         let output = site.command(&words).output().unwrap();
         // The password is missing, not the flag.
         assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
-        assert!(
-            stderr(&output).contains("password is empty"),
-            "{}",
-            stderr(&output)
-        );
+        assert_contains!(stderr(&output), "password is empty");
     }
 }

@@ -118,6 +118,13 @@ impl Site {
         self.with_bases(&["build", image])
     }
 
+    /// `wincimg build IMAGE --push` to this registry.
+    pub(crate) fn push(&self, image: &str) -> assert_cmd::Command {
+        let mut command = self.build(image);
+        command.args(["--registry", &self.host(), "--push"]);
+        command
+    }
+
     /// Requests to the registry since `from`.
     pub(crate) fn requests_since(&self, from: usize) -> Vec<String> {
         self.registry

@@ -297,7 +297,7 @@ async fn a_directory_with_other_things_in_it_is_no_layout() {
         other => panic!("{other}"),
     };
     let open = reason(Layout::open(dir.path()).await.unwrap_err());
-    assert!(open.contains("oci-layout"), "{open}");
+    assert_contains!(open, "oci-layout");
     let nothing = Layout::open(dir.path().join("none")).await.unwrap_err();
     let nothing = reason(nothing);
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -307,7 +307,7 @@ async fn a_directory_with_other_things_in_it_is_no_layout() {
     assert!(open != nothing && nothing != a_file, "{nothing}: {a_file}");
     fs::write(dir.path().join("thesis.txt"), "important").unwrap();
     let error = Layout::create(dir.path()).await.unwrap_err();
-    assert!(error.to_string().contains("thesis.txt"), "{error}");
+    assert_contains!(error, "thesis.txt");
     assert_eq!(files(dir.path()).len(), 1);
     fs::remove_file(dir.path().join("thesis.txt")).unwrap();
     fs::write(
@@ -356,10 +356,7 @@ async fn a_source_that_lies_leaves_nothing_half_made() {
                 .copy(&plan, &source, &target, Some("b"))
                 .await
                 .unwrap_err();
-            assert!(
-                error.to_string().contains(&blob.digest.to_string()),
-                "{error}"
-            );
+            assert_contains!(error, &blob.digest.to_string());
         }
     }
     let layout = Layout::open(dir.path().join("to")).await.unwrap();
@@ -396,7 +393,7 @@ async fn a_foreign_layer_without_url_is_missed_before_anything_is_published() {
         .await
         .unwrap_err();
     let layer = image.layers.last().unwrap().0.digest.to_string();
-    assert!(error.to_string().contains(&layer), "{error}");
+    assert_contains!(error, &layer);
     let layout = Layout::open(dir.path().join("to")).await.unwrap();
     assert!(layout.index().await.unwrap().manifests.is_empty());
 }
@@ -508,10 +505,7 @@ async fn a_blob_that_is_read_ends_well_only_where_it_is_right() {
     fs::write(layout.blob_path(&blob.digest), &read).unwrap();
     let mut reader = source.open_blob(blob).await.unwrap();
     let error = reader.read_to_end(&mut read).await.unwrap_err();
-    assert!(
-        error.to_string().contains(&blob.digest.to_string()),
-        "{error}"
-    );
+    assert_contains!(error, &blob.digest.to_string());
 }
 
 #[test]
@@ -528,10 +522,7 @@ async fn a_damaged_layout_is_not_pushed() {
     for content in [vec![0; bytes.len()], bytes[..1000].to_vec()] {
         fs::write(layout.blob_path(&blob.digest), content).unwrap();
         let error = try_copy(&from, &to, &registry).await.unwrap_err();
-        assert!(
-            error.to_string().contains(&blob.digest.to_string()),
-            "{error}"
-        );
+        assert_contains!(error, &blob.digest.to_string());
     }
     let source = Source::open(&to.parse().unwrap(), &registry).await.unwrap();
     assert!(source.resolve(Some("1")).await.is_err());

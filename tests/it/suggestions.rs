@@ -85,13 +85,13 @@ fn a_name_and_a_tag_that_are_like_others_are_guessed() {
     // Every command that reads an image suggests.
     let target = format!("{host}/copies");
     let mirrored = printed(&host, &["mirror", &image("shop/wbe:1.4"), "--to", &target]);
-    assert!(mirrored.contains(&image("shop/web")), "{mirrored}");
+    assert_contains!(mirrored, &image("shop/web"));
     let typed = image("shop/web:1.5");
     let checked = printed(
         &host,
         &["check-compat", &typed, "--host-build", "17763.973"],
     );
-    assert!(checked.contains(&image("shop/web:1.4")), "{checked}");
+    assert_contains!(checked, &image("shop/web:1.4"));
     let prefix = format!("{host}/windos");
     let resolved = printed(
         &host,
@@ -105,10 +105,7 @@ fn a_name_and_a_tag_that_are_like_others_are_guessed() {
             "17763.973",
         ],
     );
-    assert!(
-        resolved.contains(&image("windows/nanoserver")),
-        "{resolved}"
-    );
+    assert_contains!(resolved, &image("windows/nanoserver"));
 }
 
 /// A registry without images and with scripted responses to other requests.

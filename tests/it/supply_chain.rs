@@ -205,7 +205,7 @@ fn whoever_reads_layers_gets_no_installers() {
         .output()
         .unwrap();
     let tree = String::from_utf8(output.stdout).unwrap();
-    assert!(tree.contains("wincimg-registry v"), "{tree}");
+    assert_contains!(tree, "wincimg-registry v");
     assert!(!tree.contains("wincimg-msi v"), "{tree}");
 }
 

@@ -217,10 +217,7 @@ fn what_a_helper_says_moves_no_terminal() {
     let (output, _) = helped.run(&["--format", "json"]);
     assert_eq!(output.status.code(), Some(3));
     let printed = Failure::of(&output).is("registry/credential", &[]).stderr;
-    assert!(
-        printed.contains("\\u{1b}[2Jno \\r::error::way"),
-        "{printed}"
-    );
+    assert_contains!(printed, "\\u{1b}[2Jno \\r::error::way");
     assert!(!printed.contains(['\u{1b}', '\r']), "{printed:?}");
 }
 

@@ -121,7 +121,7 @@ impl TrySetup {
         let printed = String::from_utf8_lossy(&output.stderr);
         let seen = serde_json::from_slice(&output.stdout)
             .unwrap_or_else(|error| panic!("{error}: {printed}"));
-        assert!(printed.contains("seen"), "{printed}");
+        assert_contains!(printed, "seen");
         (seen, output.status.code().unwrap())
     }
 
@@ -546,17 +546,14 @@ async fn a_program_that_does_not_end_is_ended_and_nothing_is_left_of_it() {
     let limited = trial.attempt(&["--timeout", "25s"]).output().unwrap();
     let printed = String::from_utf8_lossy(&limited.stderr);
     assert_eq!(limited.status.code(), Some(3), "{printed}");
-    assert!(printed.contains("--timeout"), "{printed}");
+    assert_contains!(printed, "--timeout");
     assert_eq!(trial.left(), Vec::<PathBuf>::new());
 
     // A service that still runs is well.
     let alive = trial.attempt(&["--alive-after", "3s"]).output().unwrap();
     let said = String::from_utf8_lossy(&alive.stderr);
     assert_eq!(alive.status.code(), Some(0), "{said}");
-    assert!(
-        said.contains("note: the program still ran after 3s"),
-        "{said}"
-    );
+    assert_contains!(said, "note: the program still ran after 3s");
     assert!(alive.stdout.starts_with(b"again"));
     assert_eq!(trial.left(), Vec::<PathBuf>::new());
     let ended = [

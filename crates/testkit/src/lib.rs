@@ -56,6 +56,15 @@ pub use wincimg_testkit_macros::test;
 
 pub const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
+/// Asserts that a text, or the message of an error, contains other texts, and prints it if not.
+#[macro_export]
+macro_rules! assert_contains {
+    ($text:expr, $($part:expr),+ $(,)?) => {{
+        let text = $text.to_string();
+        $(assert!(text.contains($part), "{}: {text}", stringify!($part));)+
+    }};
+}
+
 /// Options for a test: the host is insecure, nothing is read from the user's home, and waits are
 /// short.
 pub fn options(host: &str) -> RegistryOptions {

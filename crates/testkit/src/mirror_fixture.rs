@@ -59,6 +59,16 @@ impl MirrorFixture {
         Sink::Registry(self.registry.repository(&self.image(name)))
     }
 
+    /// Publishes an image upstream, without its foreign layers.
+    pub async fn publish(&self, name: &str, image: &StandIn) {
+        let sink = self.sink(name);
+        image
+            .put_blobs(&sink, |blob| blob.media_type != FOREIGN)
+            .await;
+        let tag = self.image(name);
+        sink.publish(&image.document(), tag.tag()).await.unwrap();
+    }
+
     /// The document that a node would pull.
     pub async fn mirrored(&self, name: &str) -> Document {
         let reference = parse_reference(&format!("{}/{name}", self.own.host())).unwrap();

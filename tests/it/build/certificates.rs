@@ -111,7 +111,7 @@ fn windows_of_wine_trusts_whom_the_root_vouches_for() {
         .unwrap();
     assert!(rendered.status.success(), "{}", stderr(&rendered));
     let dockerfile = site.text("out/Dockerfile");
-    assert!(dockerfile.contains("registry-1.reg"), "{dockerfile}");
+    assert_contains!(dockerfile, "registry-1.reg");
     let changes = windows_path(&site.path("out/registry-1.reg"));
     succeed(wine.command("reg").args(["import", &changes])).unwrap();
 

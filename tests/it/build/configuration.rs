@@ -131,15 +131,9 @@ fn a_foreign_layer_of_the_base_is_fetched_from_its_place_and_becomes_an_ordinary
         "recipe.toml",
         "name = \"web\"\nbase = \"servercore\"\nentrypoint = [\"a.exe\"]\n",
     );
-    let built = json_of(site.build(".").args([
-        "--host-build",
-        "17763.973",
-        "--registry",
-        &site.host(),
-        "--push",
-        "--manifest-format",
-        "docker",
-    ]));
+    let mut command = site.push(".");
+    command.args(["--host-build", "17763.973", "--manifest-format", "docker"]);
+    let built = json_of(&mut command);
     let known = &built["images"][0]["layers"][0];
     assert_eq!(known["digest"], *layer);
     assert_eq!(
@@ -236,7 +230,7 @@ fn what_a_base_has_for_its_children_is_executed_or_needs_windows() {
     add_base(&site, &["ENV A=base", "COPY . /app"]);
     let printed = build().arg("--dry-run").output().unwrap().stdout;
     let printed = String::from_utf8(printed).unwrap();
-    assert!(printed.contains("onbuild     COPY . /app"), "{printed}");
+    assert_contains!(printed, "onbuild     COPY . /app");
     for engine in ["auto", "direct"] {
         let output = build().args(["--engine", engine]).output().unwrap();
         let printed = String::from_utf8(output.stderr).unwrap();
@@ -252,9 +246,8 @@ fn what_a_base_has_for_its_children_is_executed_or_needs_windows() {
 fn a_zstd_layer_makes_an_image_in_ocis_words_that_skopeo_takes() {
     let skopeo = component("skopeo");
     let site = Site::new();
-    let mut command = site.build("pause");
-    command.args(["--host-build", "17763.973", "--compression", "zstd"]);
-    let built = json_of(command.args(["--registry", &site.host(), "--push"]));
+    let mut command = site.push("pause");
+    let built = json_of(command.args(["--host-build", "17763.973", "--compression", "zstd"]));
     let image = format!(
         "docker://{}",
         built["images"][0]["reference"].as_str().unwrap()

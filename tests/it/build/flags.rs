@@ -71,7 +71,7 @@ fn an_invalid_argument_is_an_error_in_json_too() {
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(answer["error"]["kind"], "usage");
     let message = answer["error"]["message"].as_str().unwrap();
-    assert!(message.contains("NAME=DIR"), "{message}");
+    assert_contains!(message, "NAME=DIR");
     // A folder that is not there is the first problem, and one with neither file is another.
     let mut missing = site.build("./none");
     missing

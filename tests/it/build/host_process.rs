@@ -82,13 +82,7 @@ fn one_image_without_a_version_is_for_all_hosts() {
 fn check_compat_knows_the_image_and_what_runs_it() {
     let site = Site::new();
     site.write("recipe.toml", AGENT);
-    json_of(site.build(".").args([
-        "--host-build",
-        "17763.973",
-        "--registry",
-        &site.host(),
-        "--push",
-    ]));
+    json_of(site.push(".").args(["--host-build", "17763.973"]));
     let image = format!("{}/agent:latest", site.host());
     let check = ["check-compat", &image];
     let hosts = ["--host-build", "14393.1", "--host-build", "26100.1742"];
@@ -192,7 +186,7 @@ fn microsofts_base_can_be_named() {
     );
     let image = &built["images"][0];
     let base = image["base"]["reference"].as_str().unwrap();
-    assert!(base.contains(&format!("{BASE}:v1.0.0@sha256:")), "{base}");
+    assert_contains!(base, &format!("{BASE}:v1.0.0@sha256:"));
     let layers = image["layers"].as_array().unwrap();
     let from: Vec<_> = layers.iter().map(|layer| &layer["from"]).collect();
     assert_eq!(from, [&json!("base"), &json!("recipe")]);
@@ -214,8 +208,7 @@ fn microsofts_base_can_be_named() {
 fn push_agent(site: &Site, content: &str, more: &[&str]) -> assert_cmd::Command {
     let recipe = AGENT.replace("content = \"x\"", &format!("content = {content:?}"));
     site.write("recipe.toml", recipe);
-    let mut command = site.build(".");
-    command.args(["--registry", &site.host(), "--push"]);
+    let mut command = site.push(".");
     command.args(["--name", "app", "--tag", "1.4"]).args(more);
     command
 }
@@ -230,7 +223,7 @@ fn no_host_has_to_be_named_and_a_newer_image_takes_the_older_ones_place() {
     assert_eq!(images[0]["base"]["match"], "any");
     let text = push_agent(&site, "1", &[]).output().unwrap().stdout;
     let text = String::from_utf8(text).unwrap();
-    assert!(text.contains("HostProcess"), "{text}");
+    assert_contains!(text, "HostProcess");
     let newer = json_of(&mut push_agent(&site, "2", &["--host-build", "17763.973"]));
     assert_ne!(newer["images"][0]["digest"], images[0]["digest"]);
 
@@ -291,7 +284,7 @@ fn it_joins_an_index_and_is_known_there() {
     assert_eq!(code, 1, "{report}");
     assert_eq!(rules(&report)[..2], ["host-process-unsupported"; 2]);
     let fix = report["checks"][0]["fix"].as_str().unwrap();
-    assert!(fix.contains("windowsOptions.hostProcess"), "{fix}");
+    assert_contains!(fix, "windowsOptions.hostProcess");
     assert_eq!(
         report["plan"]["actions"],
         json!([]),

@@ -39,11 +39,9 @@ pub(crate) fn add_linux(site: &Site) -> String {
 }
 
 fn build(site: &Site, host: &str, more: &[&str]) -> assert_cmd::Command {
-    let mut command = site.build("pause");
+    let mut command = site.push("pause");
     command.args(["--host-build", host, "--name", "app", "--tag", "1.4"]);
-    command
-        .args(["--registry", &site.host(), "--push"])
-        .args(more);
+    command.args(more);
     command
 }
 

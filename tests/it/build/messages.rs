@@ -34,7 +34,7 @@ fn a_recipe_that_ships_is_shown_as_its_text_or_as_json() {
         String::from_utf8(command.output().unwrap().stdout).unwrap()
     };
     let text = show("text");
-    assert!(text.contains("name = \"pause\""), "{text}");
+    assert_contains!(text, "name = \"pause\"");
     let json: Value = serde_json::from_str(&show("json")).unwrap();
     assert_eq!(json, json!({ "name": "pause", "recipe": text }));
 }

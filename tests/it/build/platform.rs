@@ -135,7 +135,7 @@ fn what_is_not_for_the_platform_is_refused() {
         let output = build(&site, &["--platform", platform]).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{platform}");
         let said = stderr(&output);
-        assert!(said.contains("windows/arm64"), "{said}");
+        assert_contains!(said, "windows/arm64");
     }
     write(&site, &format!("--platform=windows/386 {FROM}"));
     let output = build(&site, &["--format", "json"]).output().unwrap();
@@ -197,7 +197,7 @@ fn nodes_of_another_architecture_are_left_out_and_do_not_start_the_image() {
         .args(push);
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
-    assert!(stderr(&output).contains("arm-1"), "{}", stderr(&output));
+    assert_contains!(stderr(&output), "arm-1");
     let built: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(built["left_out"], json!(["arm-1"]));
     let image = format!("{host}/app:1.4");

@@ -20,13 +20,7 @@ use crate::site::{Site, json_of};
 #[test]
 fn a_pushed_pause_image_is_the_base_with_one_small_layer() {
     let site = Site::new();
-    let built = json_of(site.build("pause").args([
-        "--host-build",
-        "17763.973",
-        "--registry",
-        &site.host(),
-        "--push",
-    ]));
+    let built = json_of(site.push("pause").args(["--host-build", "17763.973"]));
     let image = &built["images"][0];
     assert_eq!(
         image["reference"],
@@ -75,9 +69,8 @@ fn several_hosts_become_several_images_and_an_index() {
 fn a_second_run_sends_nothing_and_gives_the_same_digests() {
     let site = Site::new();
     let run = || {
-        let mut command = site.build("pause");
+        let mut command = site.push("pause");
         command.args(["--host-build", "20348.2402", "--host-build", "17763.973"]);
-        command.args(["--registry", &site.host(), "--push"]);
         json_of(&mut command)
     };
     let first = run();
@@ -121,9 +114,8 @@ async fn a_push_to_distribution_is_thirteen_requests_and_three_again() {
 #[test]
 fn images_that_share_a_layer_send_it_once() {
     let site = Site::new();
-    let mut command = site.build("pause");
+    let mut command = site.push("pause");
     command.args(["--host-build", "20348.2402", "--host-build", "17763.973"]);
-    command.args(["--registry", &site.host(), "--push"]);
     let built = json_of(&mut command);
     let layers = |image: usize| built["images"][image]["layers"][1]["digest"].clone();
     assert_eq!(layers(0), layers(1));
@@ -138,13 +130,7 @@ fn images_that_share_a_layer_send_it_once() {
 #[test]
 fn nothing_of_the_base_is_downloaded_when_the_registry_has_it() {
     let site = Site::new();
-    let built = json_of(site.build("pause").args([
-        "--host-build",
-        "17763.973",
-        "--registry",
-        &site.host(),
-        "--push",
-    ]));
+    let built = json_of(site.push("pause").args(["--host-build", "17763.973"]));
     let base_layer = built["images"][0]["layers"][0]["digest"].as_str().unwrap();
     let downloads: Vec<String> = site
         .requests_since(0)

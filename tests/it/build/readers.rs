@@ -164,11 +164,7 @@ fn a_full_disk_is_an_error_and_leaves_no_image() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
-    assert!(
-        stderr(&output).contains("File too large"),
-        "{}",
-        stderr(&output)
-    );
+    assert_contains!(stderr(&output), "File too large");
     assert!(
         !site.path("out/index.json").exists() || {
             !fs::read_to_string(site.path("out/index.json"))

@@ -292,7 +292,7 @@ fn a_registry_that_is_down_or_not_trusted_is_named_with_the_way_out() {
         .map(|output| {
             assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
             let hint = format!("--insecure-registry {host}");
-            assert!(stderr(&output).contains(&hint), "{}", stderr(&output));
+            assert_contains!(stderr(&output), &hint);
         })
         .unwrap();
 }
@@ -393,7 +393,7 @@ fn a_mistake_in_the_recipe_or_its_folder_is_reported_before_a_registry_is_asked(
                 .hides(&nobody);
             if arguments == ["typed"] {
                 let printed = failure.on_line(3).stderr;
-                assert!(printed.contains("       ^"), "{printed}");
+                assert_contains!(printed, "       ^");
             }
         }
     }

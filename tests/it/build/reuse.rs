@@ -140,13 +140,7 @@ fn a_large_entry_of_a_recipe_is_a_layer_of_its_own() {
     site.write("app.txt", "2");
     let second = push(&site, &[]);
     assert_eq!(first.layers()[1], second.layers()[1]);
-    assert!(
-        second
-            .printed
-            .contains(r"layer of app: C:\app\lib: unchanged"),
-        "{}",
-        second.printed
-    );
+    assert_contains!(second.printed, r"layer of app: C:\app\lib: unchanged");
     let sent = second.sent();
     let puts = sent
         .iter()

@@ -92,14 +92,11 @@ fn a_real_daemon_exports_the_image_that_it_loaded() {
     let output = wincimg(&["image", "ls", "docker-daemon:app:1.4"]);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2));
-    assert!(
-        errors.contains("docker-daemon:app:1.4 is for linux/amd64"),
-        "{errors}"
-    );
+    assert_contains!(errors, "docker-daemon:app:1.4 is for linux/amd64");
     let output = wincimg(&["image", "ls", "docker-daemon:none:1"]);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{errors}");
-    assert!(errors.contains("none:1"), "{errors}");
+    assert_contains!(errors, "none:1");
 }
 
 #[test]
@@ -112,5 +109,5 @@ fn a_daemon_that_does_not_run_is_reported_with_what_to_do() {
         .unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{errors}");
-    assert!(errors.contains("start the daemon"), "{errors}");
+    assert_contains!(errors, "start the daemon");
 }

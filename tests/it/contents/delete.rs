@@ -21,7 +21,7 @@ fn a_tag_of_a_layout_is_deleted_and_the_others_stay() {
     run(&mut images.command(&["tag", "oci:one:1", "latest"]));
     let (code, errors) = images.code(&["delete", "oci:one:1"]);
     assert_eq!(code, Some(2), "{errors}");
-    assert!(errors.contains("add --yes"), "{errors}");
+    assert_contains!(errors, "add --yes");
 
     let deleted = images.json(&["delete", "oci:one:1", "--yes"]);
     assert_eq!(
@@ -39,10 +39,7 @@ fn a_tag_of_a_layout_is_deleted_and_the_others_stay() {
 
     run(&mut images.command(&["tag", "oci:two:1", "latest"]));
     let text = images.text(&["delete", "oci:two:1", "--yes", "--with-digest"]);
-    assert!(
-        text.contains("deleted the digest, which was tagged latest"),
-        "{text}"
-    );
+    assert_contains!(text, "deleted the digest, which was tagged latest");
     let text = images.text(&["delete", "oci:one:latest", "--yes"]);
     assert!(text.starts_with("deleted oci:one:latest"), "{text}");
     let (code, errors) = images.code(&["digest", "oci:one:latest"]);
@@ -116,10 +113,7 @@ fn a_registry_loses_the_tag_and_the_digest_only_if_nothing_else_has_it() {
     // This version of the registry deletes digests only.
     let (code, errors) = delete(&name("2"), &[]);
     assert_eq!(code, Some(3), "{errors}");
-    assert!(
-        errors.contains("the digest is also tagged latest"),
-        "{errors}"
-    );
+    assert_contains!(errors, "the digest is also tagged latest");
     assert!(has("2") && has("latest"));
     let (code, errors) = delete(&name("2"), &["--with-digest"]);
     assert_eq!(code, Some(0), "{errors}");

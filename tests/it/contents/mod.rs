@@ -275,7 +275,7 @@ fn ls_names_what_is_like_a_missing_path() {
         .unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{errors}");
-    assert!(errors.contains(r"did you mean C:\app\A.TXT?"), "{errors}");
+    assert_contains!(errors, r"did you mean C:\app\A.TXT?");
     let output = images
         .command(&["ls", "oci:one", r"HKLM\SOFTWARE\No"])
         .output()
@@ -460,7 +460,7 @@ fn diff_in_text_is_a_tree_with_sums() {
     let text = images.text(&["diff", "oci:one", "oci:two", "--layers"]);
     insta::assert_snapshot!(redacted(&text));
     let same = images.text(&["diff", "oci:one", "oci:one"]);
-    assert!(same.contains("identical"), "{same}");
+    assert_contains!(same, "identical");
     let code = |other: &str| {
         let arguments = ["diff", "oci:one", other, "--exit-code"];
         images.command(&arguments).output().unwrap().status.code()
@@ -561,10 +561,7 @@ fn without_the_bytes_of_windows_the_other_layers_are_shown_and_so_is_what_they_d
     let output = run(&mut command);
     let notes = String::from_utf8(output.stderr).unwrap();
     assert_eq!(notes.lines().count(), 1, "{notes}");
-    assert!(
-        notes.contains("skipped foreign layers of Windows"),
-        "{notes}"
-    );
+    assert_contains!(notes, "skipped foreign layers of Windows");
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(
         text.contains("new.txt") && !text.contains("win.ini"),
@@ -639,7 +636,7 @@ fn images_of_two_indexes_are_compared_build_by_build() {
     assert_eq!(found["identical"], false);
     let output = images.command(&["ls", "oci:one"]).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(errors.contains("choose one with --platform"), "{errors}");
+    assert_contains!(errors, "choose one with --platform");
 }
 
 fn files_in(folder: &Path) -> BTreeMap<String, Vec<u8>> {
@@ -796,7 +793,7 @@ fn a_link_is_not_copied_without_a_word() {
         let output = images.command(arguments).output().unwrap();
         let errors = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{errors}");
-        assert!(errors.contains("wincimg image ls oci:one"), "{errors}");
+        assert_contains!(errors, "wincimg image ls oci:one");
         assert!(!images.path("to").exists());
     }
 }
@@ -848,10 +845,7 @@ fn an_image_of_another_system_is_refused() {
         let output = images.command(arguments).output().unwrap();
         let errors = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{errors}");
-        assert!(
-            errors.contains("is for linux/amd64, not for Windows"),
-            "{errors}"
-        );
+        assert_contains!(errors, "is for linux/amd64, not for Windows");
     }
 }
 
@@ -865,7 +859,7 @@ fn the_root_of_the_drive_has_its_name_and_one_file_is_not_files() {
     images.put("two", &image("17763.1040", vec![bottom(), root.tar()]));
     let text = images.text(&["diff", "oci:one", "oci:two"]);
     let lines = "\n    ~ C:\\  attributes +hidden\n      + d\\\n        + one.txt  1 B\n";
-    assert!(text.contains(lines), "{text}");
+    assert_contains!(text, lines);
     let text = images.text(&["ls", "oci:two", r"C:\d"]);
     assert!(text.ends_with("1 file, 0 folders, 1 B\n"), "{text}");
 }
@@ -999,7 +993,7 @@ fn cp_writes_nothing_outside_its_folder() {
     assert!(files.values().all(|bytes| bytes == b"evil"));
     assert!(!Path::new("/tmp/escaped").exists());
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(errors.contains("warning: skipped"), "{errors}");
+    assert_contains!(errors, "warning: skipped");
     let listed = images.json(&["ls", "oci:bad", r"C:\app", "--recursive"]);
     assert!(
         rows(&listed)
@@ -1050,10 +1044,7 @@ fn waste_is_what_later_layers_delete_or_write_again() {
     }
     let mut command = images.command(&["inspect", "oci:two", "--waste"]);
     let text = String::from_utf8(run(&mut command).stdout).unwrap();
-    assert!(
-        text.contains(r"C:\app\big.bin, deleted by layer 3"),
-        "{text}"
-    );
+    assert_contains!(text, r"C:\app\big.bin, deleted by layer 3");
 }
 
 #[test]

@@ -99,7 +99,7 @@ fn packages_of_an_image_that_others_made_are_listed_by_layer() {
         text.contains("with KB4549949") && text.contains("6 packages"),
         "{text}"
     );
-    assert!(text.contains(r"C:\lib\boot.jar"), "{text}");
+    assert_contains!(text, r"C:\lib\boot.jar");
 }
 
 #[test]
@@ -143,5 +143,5 @@ fn export_writes_what_tarfile_merges() {
     assert_eq!(piped, fs::read(images.path("two.tar")).unwrap());
     let output = run(&mut images.command(&["export", "oci:one", "--path", r"C:\app"]));
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(errors.contains(r"such as C:\app\out"), "{errors}");
+    assert_contains!(errors, r"such as C:\app\out");
 }

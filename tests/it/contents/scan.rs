@@ -95,10 +95,7 @@ fn what_the_documents_fix_later_is_missing_and_the_table_serves_offline() {
     let none = images.scan(&["oci:web"]);
     let errors = String::from_utf8_lossy(&none.stderr);
     assert_eq!(none.status.code(), Some(3), "{errors}");
-    assert!(
-        errors.contains("--msrc https://api.msrc.microsoft.com/"),
-        "{errors}"
-    );
+    assert_contains!(errors, "--msrc https://api.msrc.microsoft.com/");
 
     let first = images.scan_json(&["oci:web", "--msrc", "apr.json", "--msrc", "may.json"]);
     let expected = ["CVE-2024-0003", "CVE-2024-0002", "CVE-2024-0004"];
@@ -129,14 +126,13 @@ fn what_the_documents_fix_later_is_missing_and_the_table_serves_offline() {
     assert_eq!(images.scan_json(&["oci:web"])["images"], first["images"]);
     let text = images.scan(&["oci:web"]);
     let text = String::from_utf8(text.stdout).unwrap();
-    for part in [
+    assert_contains!(
+        text,
         "exploited",
         "3 missing: 1 critical, 1 important, 1 moderate",
         "as of 2024-May (2024-05-14)",
-        "days ago",
-    ] {
-        assert!(text.contains(part), "{part}: {text}");
-    }
+        "days ago"
+    );
 }
 
 /// The vulnerabilities that a document fixes for a product after a revision, each with its severity.
@@ -280,12 +276,11 @@ fn what_vex_settles_is_ignored_and_said_with_its_reason() {
     let text = images.scan(&[&arguments[..], &["--fail-on", "important"]].concat());
     assert_eq!(text.status.code(), Some(0));
     let text = String::from_utf8(text.stdout).unwrap();
-    for part in [
+    assert_contains!(
+        text,
         "ignored: not affected, says csaf.json: No printer.",
-        "1 missing: 1 moderate; 0 exploited (2 ignored)",
-    ] {
-        assert!(text.contains(part), "{part}: {text}");
-    }
+        "1 missing: 1 moderate; 0 exploited (2 ignored)"
+    );
     // The first document is about the other image alone.
     let other = images.scan_json(&["oci:other", "--vex", "web.vex.json"]);
     assert_eq!(cves(&other).len(), 3);
@@ -300,7 +295,7 @@ fn what_vex_settles_is_ignored_and_said_with_its_reason() {
     let output = images.scan(&["oci:web", "--vex", "apr.json"]);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{errors}");
-    assert!(errors.contains("cannot use apr.json as VEX"), "{errors}");
+    assert_contains!(errors, "cannot use apr.json as VEX");
 }
 
 #[test]
@@ -413,7 +408,7 @@ fn a_build_without_documents_is_unknown_and_not_clean() {
         text.contains("unknown") && !text.contains("nothing missing"),
         "{text}"
     );
-    assert!(errors.contains("no updates for this build"), "{errors}");
+    assert_contains!(errors, "no updates for this build");
     let bad = images.path("bad.json");
     fs::write(&bad, "<cvrfdoc/>").unwrap();
     let output = images.scan(&["oci:web", "--msrc", "bad.json"]);

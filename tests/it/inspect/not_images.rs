@@ -37,7 +37,7 @@ fn an_image_for_linux_is_shown_without_a_registry() {
         (&image["shutdown"], &image["registry"]),
         (&json!(null), &json!(null))
     );
-    assert!(printed.contains("linux/amd64"), "{printed}");
+    assert_contains!(printed, "linux/amd64");
     inspect(&layout.place, &["--format", "reg"])
         .assert()
         .code(2)
@@ -311,7 +311,7 @@ fn what_is_no_tar_or_no_hive_inside_a_sound_layer_is_named() {
     let layout = LayoutImage::new(&image);
     let (code, found, printed) = json_of(&mut inspect(&layout.place, &["--registry"]));
     assert_eq!(code, 3);
-    assert!(printed.contains("Software_Delta"), "{printed}");
+    assert_contains!(printed, "Software_Delta");
     assert!(line(&["error: ", "layer 3"]).eval(&printed), "{printed}");
     let image = &found["images"][0];
     assert_eq!(image["shutdown"]["seconds"], 20);
@@ -342,7 +342,7 @@ fn an_entry_point_that_is_the_shim_is_shown_with_what_it_will_do() {
     };
     let waits = started_by(&[r"C:\wincimg\shim.exe", "pause"]).unwrap();
     let refused = started_by(&[r"C:\wincimg\shim.exe", "--no-such-option"]).unwrap();
-    assert!(refused.contains("--no-such-option"), "{refused}");
+    assert_contains!(refused, "--no-such-option");
     assert!(!waits.contains("pause"), "{waits}");
     assert_eq!(started_by(&[r"C:\web\server.exe"]), None);
 }

@@ -225,7 +225,7 @@ fn a_bottom_layer_without_a_registry_is_named_when_it_is_wanted() {
     assert_eq!(code, 3);
     let expected = "caused by: the bottom layer of an image for Windows should have \
                     Files/Windows/System32/config/SYSTEM";
-    assert!(printed.contains(expected), "{printed}");
+    assert_contains!(printed, expected);
     assert_eq!(found["images"][0]["shutdown"]["seconds"], 20);
 }
 

@@ -147,7 +147,7 @@ fn what_the_logs_of_a_hive_lack_is_a_problem_of_the_base() {
                 panic!("{:?}", facts.problems());
             };
             assert_eq!(*place, format!("{CONFIG}/SYSTEM"));
-            assert!(found.contains(problem), "{found}");
+            assert_contains!(found, problem);
         }
     }
 }
@@ -171,10 +171,7 @@ fn a_real_hive_that_was_copied_while_it_was_open_is_read_and_marked() {
     assert_eq!(problems_of(&closed), []);
     assert_eq!(open.problems().len(), 1);
     let problem = open.problems()[0].to_string();
-    assert!(
-        problem.contains("not closed, and without usable log files"),
-        "{problem}"
-    );
+    assert_contains!(problem, "not closed, and without usable log files");
 }
 
 #[test]

@@ -51,7 +51,7 @@ fn both_bills_name_windows_its_update_files_and_packages() {
         .find(|it| it["primaryPackagePurpose"] == "OPERATING-SYSTEM");
     assert_eq!(system.unwrap()["versionInfo"], "10.0.17763.973");
     let comment = system.unwrap()["comment"].as_str().unwrap();
-    assert!(comment.contains("KB4534273"), "{comment}");
+    assert_contains!(comment, "KB4534273");
 
     let files: Vec<&str> = spdx["files"]
         .as_array()

@@ -22,14 +22,8 @@ fn inspect(site: &Site, arguments: &[&str]) -> std::process::Output {
 }
 
 fn pushed(site: &Site) -> String {
-    let mut command = site.build("pause");
-    command.args([
-        "--host-build",
-        "17763.973",
-        "--registry",
-        &site.host(),
-        "--push",
-    ]);
+    let mut command = site.push("pause");
+    command.args(["--host-build", "17763.973"]);
     command.args(["--sbom", "cyclonedx", "--sbom", "spdx", "--provenance"]);
     let built = json_of(&mut command);
     built["images"][0]["reference"].as_str().unwrap().to_owned()
@@ -64,28 +58,21 @@ fn where_nothing_is_the_answer_is_no_and_says_what_exists() {
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stdout.is_empty());
     let printed = stderr(&output);
-    assert!(printed.contains(&base), "{printed}");
-    assert!(printed.contains("--sbom=spdx --push"), "{printed}");
-    let mut command = site.build("pause");
-    command.args([
-        "--host-build",
-        "20348.2402",
-        "--registry",
-        &site.host(),
-        "--push",
-    ]);
+    assert_contains!(printed, &base, "--sbom=spdx --push");
+    let mut command = site.push("pause");
+    command.args(["--host-build", "20348.2402"]);
     json_of(command.args(["--sbom", "spdx"]));
     let other = image.replace("10.0.17763.973", "10.0.20348.2402");
     let output = inspect(&site, &[&other, "--sbom=cyclonedx"]);
     assert_eq!(output.status.code(), Some(1));
     let printed = stderr(&output);
-    assert!(printed.contains("SPDX"), "{printed}");
+    assert_contains!(printed, "SPDX");
 }
 
 #[test]
 fn of_an_index_one_image_is_chosen() {
     let site = Site::new();
-    let mut command = site.build("pause");
+    let mut command = site.push("pause");
     command.args([
         "--host-build",
         "17763.973",
@@ -94,7 +81,6 @@ fn of_an_index_one_image_is_chosen() {
         "--tag",
         "1",
     ]);
-    command.args(["--registry", &site.host(), "--push"]);
     json_of(command.args(["--sbom", "spdx"]));
     let index = format!("{}/pause:1", site.host());
     let output = inspect(&site, &[&index, "--sbom"]);
@@ -103,23 +89,13 @@ fn of_an_index_one_image_is_chosen() {
     let platform = ["--platform", "windows/amd64:20348"];
     let output = inspect(&site, &[&index, "--sbom", platform[0], platform[1]]);
     assert!(output.status.success(), "{}", stderr(&output));
-    assert!(
-        String::from_utf8(output.stdout)
-            .unwrap()
-            .contains("10.0.20348.2402")
-    );
+    assert_contains!(String::from_utf8(output.stdout).unwrap(), "10.0.20348.2402");
 }
 
 /// An image without attached documents, and its repository.
 async fn plain_image(site: &Site) -> (Repository, Descriptor) {
-    let mut command = site.build("pause");
-    command.args([
-        "--host-build",
-        "17763.973",
-        "--registry",
-        &site.host(),
-        "--push",
-    ]);
+    let mut command = site.push("pause");
+    command.args(["--host-build", "17763.973"]);
     json_of(command.args(["--name", "theirs", "--tag", "1"]));
     let place = repository(options(&site.host()), &format!("{}/theirs", site.host()));
     let raw = place.get_manifest("1").await.unwrap();

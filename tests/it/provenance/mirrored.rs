@@ -26,14 +26,8 @@ fn mirror(site: &Site, image: &str, to: &str, more: &[&str]) -> (Value, std::pro
 
 /// An image with documents, a signature of one of them, and a cosign signature under its tag.
 fn signed_image(site: &Site) -> (String, Value) {
-    let mut command = site.build("pause");
-    command.args([
-        "--host-build",
-        "17763.973",
-        "--registry",
-        &site.host(),
-        "--push",
-    ]);
+    let mut command = site.push("pause");
+    command.args(["--host-build", "17763.973"]);
     let built = json_of(command.args(["--sbom", "spdx", "--provenance"]));
     let image = &built["images"][0];
     let place = repository(options(&site.host()), &format!("{}/pause", site.host()));
@@ -104,11 +98,7 @@ fn assert_mirrored(site: &Site, to: &str) {
     let mut command = site.command(&["inspect", &there, "--sbom=spdx"]);
     let printed = command.args(["--insecure-registry", to]).output().unwrap();
     assert!(printed.status.success(), "{}", stderr(&printed));
-    assert!(
-        String::from_utf8(printed.stdout)
-            .unwrap()
-            .contains("SPDX-2.3")
-    );
+    assert_contains!(String::from_utf8(printed.stdout).unwrap(), "SPDX-2.3");
 }
 
 #[test]
@@ -170,7 +160,7 @@ fn a_thing_that_cannot_be_copied_is_an_error_after_the_images_exist() {
     assert_eq!(output.status.code(), Some(3));
     let printed = stderr(&output);
     assert!(line(&["error: ", "1"]).eval(&printed), "{printed}");
-    assert!(printed.contains("--no-referrers"), "{printed}");
+    assert_contains!(printed, "--no-referrers");
     let failed = outcomes(&report)
         .iter()
         .filter(|(_, outcome)| *outcome == "failed")

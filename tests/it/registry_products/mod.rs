@@ -70,8 +70,7 @@ fn distribution_itself() {
 #[test]
 fn docker_hub_is_called_as_its_users_call_it() {
     let printed = visit::refusal(&DOCKER_HUB);
-    assert!(printed.contains(" docker.io "), "{printed}");
-    assert!(printed.contains("`wincimg login docker.io`"), "{printed}");
+    assert_contains!(printed, " docker.io ", "`wincimg login docker.io`");
     assert!(!printed.contains("registry-1."), "{printed}");
 }
 

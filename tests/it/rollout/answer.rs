@@ -233,8 +233,7 @@ fn on_a_terminal_lines_fit_and_verdicts_have_colours() {
         shown.replace('\r', "")
     };
     let text = on_terminal("", 60);
-    assert!(text.contains("\x1b[33m1 "), "{text}");
-    assert!(text.contains("\x1b[36m(too-old-for-host)\x1b[0m"), "{text}");
+    assert_contains!(text, "\x1b[33m1 ", "\x1b[36m(too-old-for-host)\x1b[0m");
     for width in [60, 80, 120, 200] {
         let text = on_terminal("NO_COLOR=1", width);
         assert!(!text.contains('\x1b'), "{text}");

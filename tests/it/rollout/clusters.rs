@@ -281,7 +281,7 @@ fn a_comment_on_a_pull_request_never_grows_too_long() {
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.starts_with("### 300 "), "{text}");
-    assert!(text.contains("\n\n| Workload | "), "{text}");
+    assert_contains!(text, "\n\n| Workload | ");
     assert!((59_000..65_536).contains(&text.len()), "{}", text.len());
     assert_eq!(text.matches("`--format html`").count(), 2);
     assert_eq!(text.matches("<details>").count(), 1);

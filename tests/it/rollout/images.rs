@@ -25,9 +25,9 @@ fn an_index_without_the_hosts_build_says_what_it_has_and_how_to_add_it() {
     assert_eq!(check["rule"], "no-matching-platform");
     assert_eq!(check["verdict"], "incompatible");
     let reason = check["reason"].as_str().unwrap();
-    assert!(
-        reason.contains("windows/amd64 10.0.17763.5696, windows/amd64 10.0.20348.2402"),
-        "{reason}"
+    assert_contains!(
+        reason,
+        "windows/amd64 10.0.17763.5696, windows/amd64 10.0.20348.2402"
     );
     assert_eq!(
         check["commands"][0],
@@ -301,12 +301,7 @@ fn an_image_for_linux_is_not_windows() {
     let check = &report["checks"][0];
     assert_eq!(check["rule"], "not-windows");
     assert_eq!(check["commands"], json!([]), "nothing builds over it");
-    assert!(
-        check["fix"]
-            .as_str()
-            .unwrap()
-            .contains("kubernetes.io/os: linux")
-    );
+    assert_contains!(check["fix"].as_str().unwrap(), "kubernetes.io/os: linux");
 }
 
 #[test]
@@ -477,7 +472,7 @@ fn a_workload_cannot_name_files_of_this_machine() {
     let (_, report) = answer_of(&mut command);
     let reason = report["checks"][0]["reason"].as_str().unwrap();
     let place = format!("oci:{}", folder.path().display());
-    assert!(reason.contains(&place), "{reason}");
+    assert_contains!(reason, &place);
 }
 
 #[test]

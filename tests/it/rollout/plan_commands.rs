@@ -110,7 +110,7 @@ impl PlanSetup {
     /// Simulates running the script on a drained node: the node then has the script's build.
     fn install(&self, node: &str, to: &str) {
         let script = fs::read_to_string(self.path("KB4549949.ps1")).unwrap();
-        assert!(script.contains(FILE), "{script}");
+        assert_contains!(script, FILE);
         let nodes = fs::read(self.path("nodes.json")).unwrap();
         let mut nodes: Value = serde_json::from_slice(&nodes).unwrap();
         let items = nodes["items"].as_array_mut().unwrap();

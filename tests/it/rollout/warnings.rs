@@ -208,7 +208,7 @@ fn a_workload_without_an_image_is_no_silent_green() {
     );
     assert_eq!(report["checks"][0]["rule"], "no-image");
     let reason = report["checks"][0]["reason"].as_str().unwrap();
-    assert!(reason.contains(" a "), "{reason}");
+    assert_contains!(reason, " a ");
 }
 
 #[test]
@@ -278,14 +278,12 @@ fn a_host_that_lags_is_to_be_patched_before_its_images() {
     let found = &report["checks"][0];
     assert_eq!(found["verdict"], "warning");
     assert_eq!(found["rule"], "image-newer-revision");
-    assert!(
-        found["reason"]
-            .as_str()
-            .unwrap()
-            .contains("runner-images/issues/11582")
+    assert_contains!(
+        found["reason"].as_str().unwrap(),
+        "runner-images/issues/11582"
     );
     let fix = found["fix"].as_str().unwrap();
-    assert!(fix.contains("26100.3194"), "{fix}");
+    assert_contains!(fix, "26100.3194");
     assert_eq!(check(&["--strict"]).0, 1);
     assert_eq!(check(&["--isolation", "hyperv", "--strict"]).0, 0);
 }

@@ -72,10 +72,7 @@ fn layers_without_hives_get_those_without_changes_where_another_has_some() {
         .unwrap();
     assert!(output.status.success(), "{output:?}");
     let told = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        told.contains("layer 2 (COPY a.txt C:/app/) gets hives"),
-        "{told}"
-    );
+    assert_contains!(told, "layer 2 (COPY a.txt C:/app/) gets hives");
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let own = &report["updates"][0]["layers"];
     assert_eq!(own[0]["added_hives"].as_array().unwrap().len(), 5);

@@ -33,7 +33,7 @@ async fn what_is_known_of_a_base_is_kept_in_local_application_data() {
         "127.0.0.1",
     ];
     let printed = tokio::task::block_in_place(|| succeed(exe.command(folder.path(), &arguments)));
-    assert!(printed.contains(r"%SystemRoot%\system32"), "{printed}");
+    assert_contains!(printed, r"%SystemRoot%\system32");
     let cache = exe.profile().join("AppData/Local/wincimg/bases");
     assert!(fs::read_dir(&cache).unwrap().next().is_some());
 }
@@ -152,9 +152,9 @@ fn a_missing_pipe_is_named_with_what_to_do() {
         .args(["--format", "json"]);
     let (code, printed, errors) = run(command);
     assert_eq!(code, 3, "{errors}");
-    assert!(errors.contains("npipe:////./pipe/nobody"), "{errors}");
-    assert!(printed.contains("\"daemon/unreachable\""), "{printed}");
-    assert!(errors.contains("hint: "), "{errors}");
+    assert_contains!(errors, "npipe:////./pipe/nobody");
+    assert_contains!(printed, "\"daemon/unreachable\"");
+    assert_contains!(errors, "hint: ");
 }
 
 /// A program that is killed on drop.

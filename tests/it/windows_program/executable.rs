@@ -62,13 +62,12 @@ fn it_is_a_console_program_of_system_libraries_alone() {
 fn windows_reads_its_version_and_its_manifest() {
     let bytes = fs::read(built()).unwrap();
     let manifest = String::from_utf8(resource(&bytes, pe::RT_MANIFEST)).unwrap();
-    for line in [
+    assert_contains!(
+        manifest,
         ">true</longPathAware>",
         ">UTF-8</activeCodePage>",
         "level=\"asInvoker\"",
-    ] {
-        assert!(manifest.contains(line), "{manifest}");
-    }
+    );
     let version = resource(&bytes, pe::RT_VERSION);
     let units: Vec<u16> = version
         .chunks_exact(2)

@@ -53,7 +53,7 @@ fn the_tour_works() {
     let exe = Exe::find();
     let folder = tempfile::tempdir().unwrap();
     let printed = succeed(exe.command(folder.path(), &["demo"]));
-    assert!(printed.contains("pause:10.0.17763.973"), "{printed}");
+    assert_contains!(printed, "pause:10.0.17763.973");
     assert!(!printed.contains('\x1b'), "{printed}");
 }
 
@@ -141,7 +141,7 @@ fn an_image_has_the_digest_that_linux_gives_it() {
         site.folder.path(),
         &["inspect", "oci:on-linux", "--registry"],
     ));
-    assert!(printed.contains("EpMapDisallowedProtocols"), "{printed}");
+    assert_contains!(printed, "EpMapDisallowedProtocols");
 }
 
 #[test]

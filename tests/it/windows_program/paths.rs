@@ -72,7 +72,7 @@ fn archives_recipes_and_dockerfiles_are_found_by_paths_of_windows() {
     succeed(command);
     let archive = format!("docker-archive:{}", below(here, "out.tar"));
     let printed = succeed(exe.command(here, &["inspect", &archive]));
-    assert!(printed.contains("10.0.17763.973"), "{printed}");
+    assert_contains!(printed, "10.0.17763.973");
 
     site.write(
         r"sub/Dockerfile",
@@ -82,7 +82,7 @@ fn archives_recipes_and_dockerfiles_are_found_by_paths_of_windows() {
     for file in [r"sub\Dockerfile", r".\sub\Dockerfile", &whole] {
         let (code, printed, errors) = run(exe.command(here, &["lint", file]));
         assert_eq!(code, 1, "{errors}");
-        assert!(printed.contains(&format!("{file}:2: error")), "{printed}");
+        assert_contains!(printed, &format!("{file}:2: error"));
     }
 }
 
@@ -119,5 +119,5 @@ fn what_does_not_exist_is_named_as_it_was_written() {
     let missing = format!(r"oci:{}\nowhere", windows_path(folder.path()));
     let (code, _, errors) = run(exe.command(folder.path(), &["inspect", &missing]));
     assert_eq!(code, 3, "{errors}");
-    assert!(errors.contains(&missing["oci:".len()..]), "{errors}");
+    assert_contains!(errors, &missing["oci:".len()..]);
 }
