@@ -7,21 +7,30 @@
 mod ast;
 mod chocolatey;
 mod cmdlets;
+mod command;
 mod content;
+mod drive;
 mod eval;
 mod expression;
 mod flow;
+mod function;
 mod iis;
 mod item_cmdlets;
 mod methods;
+mod new_items;
 mod operators;
 mod output_cmdlets;
 mod parameters;
 mod parse;
+mod path_cmdlets;
 mod patterns;
+mod pipeline;
+mod process_cmdlets;
 mod registry;
 mod script_file;
 mod value;
+mod variables;
+mod words;
 
 use std::sync::Arc;
 
