@@ -10,12 +10,6 @@ use super::value::PsValue;
 
 impl Shell<'_, '_> {}
 
-const NOTHING: ParameterSet = ParameterSet {
-    values: &[],
-    switches: &[],
-    positions: &[],
-};
-
 const MESSAGE: ParameterSet = ParameterSet {
     values: &[
         "object=message",
@@ -30,12 +24,25 @@ const MESSAGE: ParameterSet = ParameterSet {
     positions: &["object"],
 };
 
-/// Returns true if a cmdlet is known: supported, or known to require Windows.
+/// Approved verbs of cmdlets, and those of `ForEach-Object` and its like.
+const VERBS: &str = "
+    add approve assert backup block build checkpoint clear close compare complete compress
+    confirm connect convert convertfrom convertto copy debug deny deploy disable disconnect
+    dismount edit enable enter exit expand export find foreach format get grant group hide
+    import initialize install invoke join limit lock measure merge mount move new open optimize
+    out ping pop protect publish push read receive redo register remove rename repair request
+    reset resize resolve restart restore resume revoke save search select send set show skip
+    sort split start step stop submit suspend switch sync tee test trace unblock undo uninstall
+    unlock unprotect unpublish unregister update use wait watch where write
+";
+
+/// Returns true for a name of the form Verb-Noun with a verb of PowerShell's cmdlets; other names,
+/// such as `redis-server`, are programs.
 pub(super) fn is_cmdlet(name: &str) -> bool {
-    KNOWN.contains(&name)
-        || super::output_cmdlets::is_output_only(name)
-        || super::iis::is_cmdlet(name)
-        || needs_windows(name).is_some()
+    let is_word = |word: &str| !word.is_empty() && word.chars().all(char::is_alphanumeric);
+    name.split_once('-').is_some_and(|(verb, noun)| {
+        VERBS.split_whitespace().any(|own| own == verb) && is_word(noun)
+    })
 }
 
 impl Shell<'_, '_> {
@@ -128,13 +135,7 @@ impl Shell<'_, '_> {
             "get-itempropertyvalue" => self.property_value(command),
             "new-service" | "set-service" => self.service(command, name == "new-service"),
             "set-location" | "push-location" => self.set_location(command, name == "push-location"),
-            "pop-location" => {
-                self.bind_parameters(command, &NOTHING)?;
-                if let Some(folder) = self.machine.stack.pop() {
-                    self.machine.folder = folder;
-                }
-                Ok(PsValue::Null)
-            }
+            "pop-location" => self.pop_location(command),
             "invoke-webrequest" | "invoke-restmethod" => self.web_request(command),
             "expand-archive" => self.expand_archive(command),
             "get-filehash" => self.file_hash(command),
@@ -173,52 +174,53 @@ impl Shell<'_, '_> {
                 }
                 Ok(PsValue::Null)
             }
-            "out-null" | "out-host" | "out-default" => Ok(PsValue::Null),
             "set-executionpolicy" => self.set_execution_policy(command),
-            "start-sleep" | "set-strictmode" | "clear-host" | "set-psdebug" => {
-                if name == "set-strictmode" {
-                    return Err(ScriptError::unclear("strict mode is not supported"));
-                }
-                Ok(PsValue::Null)
-            }
+            "out-null" | "out-host" | "out-default" | "start-sleep" | "clear-host"
+            | "set-psdebug" => Ok(PsValue::Null),
+            "set-strictmode" => Err(ScriptError::unclear("strict mode is not supported")),
             "new-timespan" => self.time_span(command),
             "unblock-file" => self.unblock_file(command),
             "new-object" => self.new_object(command),
-            "add-type" => {
-                let takes = ParameterSet {
-                    values: &["assemblyname"],
-                    switches: &[],
-                    positions: &[],
-                };
-                let given = self.bind_parameters(command, &takes)?;
-                for name in given.texts("assemblyname")? {
-                    self.add_assembly(&name);
-                }
-                Ok(PsValue::Null)
-            }
-            "import-module" => {
-                let takes = ParameterSet {
-                    values: &["name"],
-                    switches: &["force", "disablenamechecking", "skipeditioncheck"],
-                    positions: &["name"],
-                };
-                let given = self.bind_parameters(command, &takes)?;
-                let module = given.required("name")?;
-                if super::script_file::is_module(&module) {
-                    return self.import_module(&module);
-                }
-                match module.to_lowercase().as_str() {
-                    "webadministration"
-                    | "iisadministration"
-                    | "servermanager"
-                    | "microsoft.powershell.archive"
-                    | "microsoft.powershell.utility"
-                    | "microsoft.powershell.management" => Ok(PsValue::Null),
-                    _ => Err(ScriptError::windows(format!("it runs the module {module}"))),
-                }
-            }
+            "add-type" => self.add_type(command),
+            "import-module" => self.import_module_cmdlet(command),
             "get-location" => Ok(PsValue::Text(self.machine.folder.to_string())),
             _ => Err(ScriptError::unclear("unsupported cmdlet")),
+        }
+    }
+
+    fn add_type(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+        let takes = ParameterSet {
+            values: &["assemblyname"],
+            switches: &[],
+            positions: &[],
+        };
+        let given = self.bind_parameters(command, &takes)?;
+        for name in given.texts("assemblyname")? {
+            self.add_assembly(&name);
+        }
+        Ok(PsValue::Null)
+    }
+
+    /// `Import-Module` of a script of the image, or of a module whose cmdlets are supported.
+    fn import_module_cmdlet(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+        let takes = ParameterSet {
+            values: &["name"],
+            switches: &["force", "disablenamechecking", "skipeditioncheck"],
+            positions: &["name"],
+        };
+        let given = self.bind_parameters(command, &takes)?;
+        let module = given.required("name")?;
+        if super::script_file::is_module(&module) {
+            return self.import_module(&module);
+        }
+        match module.to_lowercase().as_str() {
+            "webadministration"
+            | "iisadministration"
+            | "servermanager"
+            | "microsoft.powershell.archive"
+            | "microsoft.powershell.utility"
+            | "microsoft.powershell.management" => Ok(PsValue::Null),
+            _ => Err(ScriptError::windows(format!("it runs the module {module}"))),
         }
     }
 
@@ -288,71 +290,6 @@ impl Shell<'_, '_> {
         self.machine.apply(action)
     }
 }
-
-/// Supported cmdlets, except those of IIS.
-const KNOWN: [&str; 61] = [
-    "select-object",
-    "where-object",
-    "split-path",
-    "resolve-path",
-    "convert-path",
-    "set-variable",
-    "new-variable",
-    "set-psdebug",
-    "remove-item",
-    "copy-item",
-    "move-item",
-    "rename-item",
-    "new-directory",
-    "new-item",
-    "get-childitem",
-    "get-item",
-    "set-content",
-    "add-content",
-    "out-file",
-    "get-content",
-    "new-itemproperty",
-    "set-itemproperty",
-    "remove-itemproperty",
-    "get-itemproperty",
-    "get-itempropertyvalue",
-    "new-service",
-    "set-service",
-    "set-location",
-    "push-location",
-    "pop-location",
-    "get-location",
-    "invoke-webrequest",
-    "invoke-restmethod",
-    "expand-archive",
-    "get-filehash",
-    "test-path",
-    "join-path",
-    "import-certificate",
-    "foreach-object",
-    "start-process",
-    "wait-process",
-    "write-output",
-    "write-error",
-    "write-host",
-    "write-verbose",
-    "write-warning",
-    "write-information",
-    "write-debug",
-    "write-progress",
-    "out-null",
-    "out-host",
-    "out-default",
-    "start-sleep",
-    "set-strictmode",
-    "set-executionpolicy",
-    "clear-host",
-    "new-timespan",
-    "unblock-file",
-    "new-object",
-    "add-type",
-    "import-module",
-];
 
 /// Error for a cmdlet that requires Windows.
 fn needs_windows(name: &str) -> Option<ScriptError> {

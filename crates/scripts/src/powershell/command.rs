@@ -1,28 +1,15 @@
 //! Pipelines and commands.
 
-use std::sync::Arc;
-
 use wincimg_windows::quoting::powershell::native_command_line;
 
 use super::super::error::{ScriptError, ScriptErrorKind};
 use super::super::tools;
 use super::super::traced_text::TracedText;
 use super::ast::{Argument, CommandAst, Element, Expression, Pipeline, Redirect};
+use super::cmdlets::is_cmdlet;
 use super::eval::{ErrorAction, PipelineKind, Shell};
-use super::flow::Function;
+use super::script_file::is_script;
 use super::value::PsValue;
-
-/// Approved verbs of cmdlets, and those of `ForEach-Object` and its like.
-const VERBS: &str = "
-    add approve assert backup block build checkpoint clear close compare complete compress
-    confirm connect convert convertfrom convertto copy debug deny deploy disable disconnect
-    dismount edit enable enter exit expand export find foreach format get grant group hide
-    import initialize install invoke join limit lock measure merge mount move new open optimize
-    out ping pop protect publish push read receive redo register remove rename repair request
-    reset resize resolve restart restore resume revoke save search select send set show skip
-    sort split start step stop submit suspend switch sync tee test trace unblock undo uninstall
-    unlock unprotect unpublish unregister update use wait watch
-";
 
 impl Shell<'_, '_> {
     pub(super) fn pipeline(&mut self, pipeline: &Pipeline) -> Result<PsValue, ScriptError> {
@@ -76,12 +63,7 @@ impl Shell<'_, '_> {
                 let why = "a block after a dot is not supported";
                 return Err(ScriptError::unclear(why).at_position(at));
             }
-            let function = Function {
-                parameters: Vec::new(),
-                body: statements,
-                script: Arc::clone(&self.script),
-                file: self.file.clone(),
-            };
+            let function = self.function(Vec::new(), statements);
             let value = self.call_function(&function, command);
             let value = value.map_err(|error| error.at_position(at))?;
             return self.redirected(command, value);
@@ -101,59 +83,52 @@ impl Shell<'_, '_> {
         let cmdlet = self.alias(&lower);
         self.is_ok = true;
         self.left_out.command = None;
-        if command.is_dotted {
-            if input.is_some() || !super::script_file::is_script(name) {
+        let value = if command.is_dotted {
+            if input.is_some() || !is_script(name) {
                 let why = "after a dot, only a script file is supported";
                 return Err(ScriptError::unclear(why));
             }
-            let value = self.script_file(name, command)?;
-            return self.redirected(command, value);
-        }
-        if let Some(function) = self.functions.get(&lower).cloned() {
-            if input.is_some() {
-                return Err(ScriptError::unclear(
-                    "piping output to a function is not supported",
-                ));
-            }
-            let value = self.call_function(&function, command)?;
-            return self.redirected(command, value);
-        }
-        let is_of_package = self.machine.is_in_package && super::chocolatey::is_function(&cmdlet);
-        let value = if is_of_package || cmdlet.contains('-') && super::cmdlets::is_cmdlet(&cmdlet) {
-            let result = if is_of_package {
-                self.chocolatey_function(&cmdlet, command)
-            } else {
-                self.cmdlet(&cmdlet, command, input)
-            };
-            match result {
-                Err(error) if error.kind == ScriptErrorKind::Fails => {
-                    let action = self.error_action(command)?;
-                    let at = self.position(command.at);
-                    self.handle_error(action, error.in_command(name, at))?;
-                    PsValue::Null
-                }
-                other => {
-                    let at = self.position(command.at);
-                    let error = self.machine.error.take();
-                    self.machine.error = error.map(|error| error.in_command(name, at));
-                    other?
-                }
-            }
-        } else if is_verb_noun(&lower) {
-            return Err(ScriptError::unclear("unsupported cmdlet"));
+            self.script_file(name, command)?
+        } else if let Some(function) = self.functions.get(&lower).cloned() {
+            check_not_piped(input.as_ref(), "a function")?;
+            self.call_function(&function, command)?
+        } else if self.machine.is_in_package && super::chocolatey::is_function(&cmdlet) {
+            let result = self.chocolatey_function(&cmdlet, command);
+            self.cmdlet_result(name, command, result)?
+        } else if is_cmdlet(&cmdlet) {
+            let result = self.cmdlet(&cmdlet, command, input);
+            self.cmdlet_result(name, command, result)?
         } else {
-            if input.is_some() {
-                return Err(ScriptError::unclear(
-                    "piping output to a program is not supported",
-                ));
-            }
-            if super::script_file::is_script(name) {
+            check_not_piped(input.as_ref(), "a program")?;
+            if is_script(name) {
                 self.script_file(name, command)?
             } else {
                 self.native(name, command)?
             }
         };
         self.redirected(command, value)
+    }
+
+    /// The output of a cmdlet, whose failure ends the script only with the error action `Stop`.
+    fn cmdlet_result(
+        &mut self,
+        name: &str,
+        command: &CommandAst,
+        result: Result<PsValue, ScriptError>,
+    ) -> Result<PsValue, ScriptError> {
+        let at = self.position(command.at);
+        match result {
+            Err(error) if error.kind == ScriptErrorKind::Fails => {
+                let action = self.error_action(command)?;
+                self.handle_error(action, error.in_command(name, at))?;
+                Ok(PsValue::Null)
+            }
+            other => {
+                let error = self.machine.error.take();
+                self.machine.error = error.map(|error| error.in_command(name, at));
+                other
+            }
+        }
     }
 
     /// Records an error, or returns it if it ends the script.
@@ -219,12 +194,39 @@ impl Shell<'_, '_> {
 
     /// Runs a program with the command line that PowerShell builds.
     fn native(&mut self, name: &str, command: &CommandAst) -> Result<PsValue, ScriptError> {
-        if super::super::cmd::is_batch(name) && !name.contains(['\\', '/']) {
-            return Err(ScriptError::unclear(format!(
-                "PowerShell does not run {name} from the working folder: write .\\{name}"
-            )));
+        if super::super::cmd::is_batch(name) {
+            check_has_folder(name)?;
         }
-        let mut words = vec![name.to_owned()];
+        let mut words = self.words(command)?;
+        // It leaves out empty arguments.
+        words.retain(|word| !word.is_empty());
+        words.insert(0, name.to_owned());
+        if tools::program_name(name) == "msiexec" && self.pipeline == PipelineKind::One {
+            let why = "PowerShell does not wait for it, and the build may end before it";
+            let help = "use Start-Process msiexec -Wait -ArgumentList …";
+            return Err(ScriptError::refused(why).help(help));
+        }
+        let line = native_command_line(&words);
+        let at = self.position(command.at);
+        let before = self.machine.error.take();
+        let outer = self.machine.skipped.take();
+        let code = tools::command_line(self.machine, &TracedText::from_one(&line, at))?;
+        self.left_out.command.clone_from(&self.machine.skipped);
+        self.left_out.program.clone_from(&self.machine.skipped);
+        self.machine.skipped = self.machine.skipped.take().or(outer);
+        self.last_exit = Some(code);
+        self.is_ok = code == 0;
+        if code == 0 {
+            self.machine.error = before;
+        } else {
+            self.machine.set_exit_code(code, name, at);
+        }
+        Ok(PsValue::opaque(format!("the output of {name} is used")))
+    }
+
+    /// Arguments of a program.
+    fn words(&mut self, command: &CommandAst) -> Result<Vec<String>, ScriptError> {
+        let mut words = Vec::new();
         for argument in &command.arguments {
             match argument {
                 Argument::Value(Expression::List(items)) if items.iter().all(is_bare) => {
@@ -257,33 +259,7 @@ impl Shell<'_, '_> {
                 Argument::Splat(_) => return Err(ScriptError::unclear("@ is not supported here")),
             }
         }
-        let empty = words.iter().skip(1).any(String::is_empty);
-        if empty {
-            words = std::iter::once(words[0].clone())
-                .chain(words.into_iter().skip(1).filter(|word| !word.is_empty()))
-                .collect();
-        }
-        if tools::program_name(name) == "msiexec" && self.pipeline == PipelineKind::One {
-            let why = "PowerShell does not wait for it, and the build may end before it";
-            let help = "use Start-Process msiexec -Wait -ArgumentList …";
-            return Err(ScriptError::refused(why).help(help));
-        }
-        let line = native_command_line(&words);
-        let at = self.position(command.at);
-        let before = self.machine.error.take();
-        let outer = self.machine.skipped.take();
-        let code = tools::command_line(self.machine, &TracedText::from_one(&line, at))?;
-        self.left_out.command.clone_from(&self.machine.skipped);
-        self.left_out.program.clone_from(&self.machine.skipped);
-        self.machine.skipped = self.machine.skipped.take().or(outer);
-        self.last_exit = Some(code);
-        self.is_ok = code == 0;
-        if code == 0 {
-            self.machine.error = before;
-        } else {
-            self.machine.set_exit_code(code, name, at);
-        }
-        Ok(PsValue::opaque(format!("the output of {name} is used")))
+        Ok(words)
     }
 
     /// Applies the redirections of a command to its output.
@@ -319,16 +295,26 @@ impl Shell<'_, '_> {
     }
 }
 
+/// Refuses a script of the working folder that is named without the folder.
+pub(super) fn check_has_folder(name: &str) -> Result<(), ScriptError> {
+    if name.contains(['\\', '/']) {
+        return Ok(());
+    }
+    Err(ScriptError::unclear(format!(
+        "PowerShell does not run {name} from the working folder: write .\\{name}"
+    )))
+}
+
+fn check_not_piped(input: Option<&PsValue>, to: &str) -> Result<(), ScriptError> {
+    match input {
+        None => Ok(()),
+        Some(_) => Err(ScriptError::unclear(format!(
+            "piping output to {to} is not supported"
+        ))),
+    }
+}
+
 /// Returns true if a program gets an argument as written.
 fn is_bare(expression: &Expression) -> bool {
     matches!(expression, Expression::Word(_))
-}
-
-/// Returns true for a name of the form Verb-Noun with a verb of PowerShell's cmdlets; other names,
-/// such as `redis-server`, are programs.
-fn is_verb_noun(name: &str) -> bool {
-    let is_word = |word: &str| !word.is_empty() && word.chars().all(char::is_alphanumeric);
-    name.split_once('-').is_some_and(|(verb, noun)| {
-        VERBS.split_whitespace().any(|own| own == verb) && is_word(noun)
-    })
 }

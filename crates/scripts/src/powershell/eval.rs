@@ -140,49 +140,43 @@ impl Shell<'_, '_> {
 
     fn run_statement(&mut self, statement: &Statement) -> Result<PsValue, ScriptError> {
         self.machine.step()?;
+        let script = Arc::clone(&self.script);
+        let place = |at: &usize| script.origin(*at);
         match statement {
-            Statement::Pipeline(pipeline) => {
-                let at = self.position(pipeline.at);
-                self.pipeline(pipeline)
-                    .map_err(|error| error.at_position(at))
-            }
+            Statement::Pipeline(pipeline) => self
+                .pipeline(pipeline)
+                .map_err(|error| error.at_position(place(&pipeline.at))),
             Statement::Assign {
                 to,
                 operator,
                 value,
                 at,
-            } => {
-                let place = self.position(*at);
-                self.assign(to, *operator, value)
-                    .map_err(|error| error.at_position(place))?;
-                Ok(PsValue::Null)
-            }
+            } => self
+                .assign(to, *operator, value)
+                .map(|()| PsValue::Null)
+                .map_err(|error| error.at_position(place(at))),
             Statement::If {
                 clauses,
                 otherwise,
                 at,
-            } => {
-                let place = self.position(*at);
-                self.condition(clauses, otherwise)
-                    .map_err(|error| error.in_command("if", place))
-            }
+            } => self
+                .condition(clauses, otherwise)
+                .map_err(|error| error.in_command("if", place(at))),
             Statement::ForEach {
                 variable,
                 items,
                 body,
                 at,
-            } => self.for_each(variable, items, body, self.position(*at)),
+            } => self.for_each(variable, items, body, place(at)),
             Statement::Loop {
                 test,
                 continues_if,
                 tests_last,
                 body,
                 at,
-            } => {
-                let place = self.position(*at);
-                self.run_loop(test, *continues_if, *tests_last, body)
-                    .map_err(|error| error.in_command("while", place))
-            }
+            } => self
+                .run_loop(test, *continues_if, *tests_last, body)
+                .map_err(|error| error.in_command("while", place(at))),
             Statement::Try {
                 body,
                 catch,
@@ -194,28 +188,17 @@ impl Shell<'_, '_> {
                 parameters,
                 body,
             } => {
-                let function = Function {
-                    parameters: parameters.clone(),
-                    body: body.clone(),
-                    script: Arc::clone(&self.script),
-                    file: self.file.clone(),
-                };
+                let function = self.function(parameters.clone(), body.clone());
                 self.functions.insert(name.clone(), function);
                 Ok(PsValue::Null)
             }
-            Statement::Flow { flow, value } => {
-                let value = match value {
-                    Some(value) => self.statement(value)?,
-                    None => PsValue::Null,
-                };
-                self.flow = Some(*flow);
-                Ok(value)
+            Statement::Flow { flow, value } => self.begin_flow(*flow, value.as_deref()),
+            Statement::Throw { at } => {
+                Err(ScriptError::fails("the script throws an error").in_command("throw", place(at)))
             }
-            Statement::Throw { at } => Err(ScriptError::fails("the script throws an error")
-                .in_command("throw", self.position(*at))),
             Statement::Exit { code, at } => self
                 .exit(code.as_ref())
-                .map_err(|error| error.in_command("exit", self.position(*at))),
+                .map_err(|error| error.in_command("exit", place(at))),
         }
     }
 
@@ -313,13 +296,7 @@ impl Shell<'_, '_> {
             Expression::Number(number) => Ok(PsValue::Number(*number)),
             Expression::Filled(pieces) => self.filled(pieces),
             Expression::Variable(name) => Ok(self.variable(name)),
-            Expression::List(items) => {
-                let items = items
-                    .iter()
-                    .map(|item| self.expression(item))
-                    .collect::<Result<_, _>>()?;
-                Ok(PsValue::List(items))
-            }
+            Expression::List(items) => self.expressions(items).map(PsValue::List),
             Expression::Group(statement) => self.value_of(statement),
             Expression::Script(statements) => self.block(statements),
             Expression::Array(statements) => {
@@ -329,14 +306,7 @@ impl Shell<'_, '_> {
                     other => PsValue::List(other.items()),
                 })
             }
-            Expression::Table(entries) => {
-                let mut table = Vec::new();
-                for (key, value) in entries {
-                    let key = self.expression(key)?.text()?.to_lowercase();
-                    table.push((key, self.statement(value)?));
-                }
-                Ok(PsValue::Table(table))
-            }
+            Expression::Table(entries) => self.table(entries),
             Expression::Block(statements) => Ok(PsValue::Block(statements.clone())),
             Expression::Type(name) => Ok(PsValue::Type(name.clone())),
             Expression::Cast(to, operand) => {
@@ -363,10 +333,7 @@ impl Shell<'_, '_> {
                 arguments,
             } => {
                 let of = self.expression(of)?;
-                let arguments = arguments
-                    .iter()
-                    .map(|argument| self.expression(argument))
-                    .collect::<Result<Vec<_>, _>>()?;
+                let arguments = self.expressions(arguments)?;
                 let value = self.call(of, name, *is_static, &arguments)?;
                 self.is_ok = true;
                 Ok(value)
@@ -377,6 +344,19 @@ impl Shell<'_, '_> {
                 super::operators::index(of, &index)
             }
         }
+    }
+
+    fn expressions(&mut self, items: &[Expression]) -> Result<Vec<PsValue>, ScriptError> {
+        items.iter().map(|item| self.expression(item)).collect()
+    }
+
+    fn table(&mut self, entries: &[(Expression, Statement)]) -> Result<PsValue, ScriptError> {
+        let mut table = Vec::new();
+        for (key, value) in entries {
+            let key = self.expression(key)?.text()?.to_lowercase();
+            table.push((key, self.statement(value)?));
+        }
+        Ok(PsValue::Table(table))
     }
 
     fn binary(

@@ -8,43 +8,13 @@ use super::parse::{CHAIN, Parser, is_name, is_quote};
 use super::words::from_part;
 
 /// Comparison operators, which have the same precedence.
-const COMPARISONS: [&str; 33] = [
-    "eq",
-    "ne",
-    "gt",
-    "ge",
-    "lt",
-    "le",
-    "ieq",
-    "ine",
-    "ceq",
-    "cne",
-    "like",
-    "notlike",
-    "ilike",
-    "match",
-    "notmatch",
-    "imatch",
-    "contains",
-    "notcontains",
-    "in",
-    "notin",
-    "replace",
-    "ireplace",
-    "creplace",
-    "split",
-    "join",
-    "is",
-    "isnot",
-    "as",
-    "clike",
-    "cmatch",
-    "bor",
-    "band",
-    "bxor",
-];
+const COMPARISONS: &str = "
+    eq ne gt ge lt le ieq ine ceq cne like notlike ilike match notmatch imatch contains
+    notcontains in notin replace ireplace creplace split join is isnot as clike cmatch bor band
+    bxor
+";
 
-const LOGICAL: [&str; 3] = ["and", "or", "xor"];
+const LOGICAL: &str = "and or xor";
 
 impl Parser<'_> {
     pub(super) fn expression(&mut self) -> Result<Expression, ScriptError> {
@@ -80,21 +50,21 @@ impl Parser<'_> {
             .take_while(char::is_ascii_alphabetic)
             .collect::<String>()
             .to_ascii_lowercase();
-        let is_word = |known: &[&str]| !word.is_empty() && known.contains(&word.as_str());
+        let is_word = |known: &str| known.split_whitespace().any(|known| known == word);
         let mut signs = rest.chars();
         let (first, second) = (signs.next(), signs.next());
         let sign = |known: &str| {
             first.filter(|c| known.contains(*c) && second != Some('=') && second != Some(*c))
         };
         let (found, length) = match level {
-            0 if is_word(&LOGICAL) => (word.clone(), word.len() + 1),
-            1 if is_word(&COMPARISONS) => (word.clone(), word.len() + 1),
+            0 if is_word(LOGICAL) => (word.clone(), word.len() + 1),
+            1 if is_word(COMPARISONS) => (word.clone(), word.len() + 1),
             2 => {
                 let c = sign("+-").filter(|c| *c != '-' || word.is_empty())?;
                 (c.to_string(), 1)
             }
             3 => (sign("*/%")?.to_string(), 1),
-            4 if is_word(&["f"]) => (word.clone(), 2),
+            4 if is_word("f") => (word.clone(), 2),
             5 if rest.starts_with("..") => ("..".to_owned(), 2),
             _ => return None,
         };

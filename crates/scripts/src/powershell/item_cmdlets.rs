@@ -39,6 +39,21 @@ const LIST: ParameterSet = ParameterSet {
     positions: &["path", "filter"],
 };
 
+/// Where `Copy-Item` and `Move-Item` put files.
+struct Destination {
+    path: ImagePath,
+    /// True if it is written as a folder.
+    is_folder: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct TransferMode {
+    is_move: bool,
+    is_forced: bool,
+    is_recursive: bool,
+    on_error: ErrorAction,
+}
+
 impl Shell<'_, '_> {
     /// Paths given by name, position or pipeline, and whether they may have wildcards.
     fn sources(
@@ -200,12 +215,20 @@ impl Shell<'_, '_> {
         let Drive::File(destination) = self.drive(&given.required("destination")?)? else {
             return Err(ScriptError::unclear("the destination is not a folder"));
         };
+        let mode = TransferMode {
+            is_move,
+            is_forced: given.has("force"),
+            is_recursive: given.has("recurse"),
+            on_error,
+        };
+        let to = Destination {
+            path: self.machine.path(&destination)?,
+            is_folder: destination.ends_with(['\\', '/']),
+        };
         for source in sources {
             let Drive::File(source) = self.drive(&source)? else {
                 return Err(ScriptError::unclear("only files are supported"));
             };
-            let is_wild = Self::is_wild(&source, wild);
-            let target = self.machine.path(&destination)?;
             let paths = match self.resolved(&source, wild)? {
                 GlobMatches::Paths(paths) => paths,
                 GlobMatches::Deferred => {
@@ -213,25 +236,25 @@ impl Shell<'_, '_> {
                         let folder = self.folder_of(&source)?;
                         self.apply(ImageAction::Unclear(folder))?;
                     }
-                    self.apply(ImageAction::Unclear(target))?;
+                    self.apply(ImageAction::Unclear(to.path.clone()))?;
                     continue;
                 }
             };
-            if paths.len() > 1 && self.machine.path_state(&target)? == PathState::Absent {
+            if paths.len() > 1 && self.machine.path_state(&to.path)? == PathState::Absent {
                 return Err(ScriptError::unclear(format!(
-                    "cannot copy or move several files to {target}, which is not a folder"
+                    "cannot copy or move several files to {}, which is not a folder",
+                    to.path
                 )));
             }
             for path in paths {
                 if self.machine.path_state(&path)? == PathState::Absent {
-                    if !is_wild {
+                    if !Self::is_wild(&source, wild) {
                         let error = ScriptError::fails(format!("{path} not found"));
                         self.handle_error(on_error, error)?;
                     }
                     continue;
                 }
-                let is_folder_meant = destination.ends_with(['\\', '/']);
-                let done = self.transfer(path, &target, is_folder_meant, &given, is_move, on_error);
+                let done = self.transfer(path, &to, mode);
                 self.handle_result(on_error, done)?;
             }
         }
@@ -241,50 +264,29 @@ impl Shell<'_, '_> {
     fn transfer(
         &mut self,
         from: ImagePath,
-        target: &ImagePath,
-        is_folder_meant: bool,
-        given: &BoundParameters,
-        is_move: bool,
-        on_error: ErrorAction,
+        to: &Destination,
+        mode: TransferMode,
     ) -> Result<(), ScriptError> {
-        let source = self.machine.path_state(&from)?;
-        let to = match self.machine.path_state(target)? {
-            PathState::Deferred => return self.unclear(from, target.clone(), is_move),
-            PathState::Folder => child(target, last_name(&from))?,
-            PathState::File if source == PathState::Folder => {
-                return Err(ScriptError::fails(format!("{target} is a file")));
-            }
-            PathState::File => target.clone(),
-            PathState::Absent => {
-                if !self.machine.check_parent_exists(target)? {
-                    return Err(if source == PathState::File || is_move {
-                        ScriptError::fails(format!("the folder of {target} does not exist"))
-                    } else {
-                        ScriptError::unclear(format!("the folder of {target} does not exist"))
-                    });
-                }
-                if is_folder_meant && source == PathState::File {
-                    return Err(ScriptError::unclear(format!("folder {target} not found")));
-                }
-                target.clone()
-            }
+        let Some(to) = self.target(&from, to, mode)? else {
+            return self.unclear(from, to.path.clone(), mode.is_move);
         };
+        let source = self.machine.path_state(&from)?;
         let at_target = self.machine.path_state(&to)?;
         if source == PathState::Deferred || at_target == PathState::Deferred {
-            return self.unclear(from, to, is_move);
+            return self.unclear(from, to, mode.is_move);
         }
         if is_same(&from, &to) || is_within(&to, &from) {
             return Err(ScriptError::unclear(
                 "a folder would be copied or moved into itself",
             ));
         }
-        if is_move {
+        if mode.is_move {
             if is_within(&self.machine.folder, &from) {
                 return Err(ScriptError::unclear("it moves the working folder"));
             }
             return match at_target {
                 PathState::Absent => self.apply(ImageAction::Move { from, to }),
-                PathState::File if given.has("force") && source == PathState::File => {
+                PathState::File if mode.is_forced && source == PathState::File => {
                     self.apply(ImageAction::Move { from, to })
                 }
                 _ => Err(ScriptError::fails(format!("{to} already exists"))),
@@ -297,7 +299,7 @@ impl Shell<'_, '_> {
             (PathState::Folder, PathState::File) => {
                 Err(ScriptError::fails(format!("{to} is a file")))
             }
-            (PathState::Folder, _) if !given.has("recurse") => match at_target {
+            (PathState::Folder, _) if !mode.is_recursive => match at_target {
                 // Without -Recurse, only the folder itself is copied.
                 PathState::Absent => self.apply(ImageAction::MakeFolder(to)),
                 _ => Err(ScriptError::unclear(
@@ -305,14 +307,44 @@ impl Shell<'_, '_> {
                 )),
             },
             // It is an error, after which the files are copied all the same.
-            (PathState::Folder, PathState::Folder) if !given.has("force") => {
+            (PathState::Folder, PathState::Folder) if !mode.is_forced => {
                 let error = ScriptError::fails(format!("{to} already exists"));
-                if on_error == ErrorAction::Continue {
+                if mode.on_error == ErrorAction::Continue {
                     self.apply(ImageAction::Copy { from, to })?;
                 }
                 Err(error.help("add -Force"))
             }
             _ => self.apply(ImageAction::Copy { from, to }),
+        }
+    }
+
+    /// The new path of a file or folder; `None` if it is unclear until a download.
+    fn target(
+        &self,
+        from: &ImagePath,
+        to: &Destination,
+        mode: TransferMode,
+    ) -> Result<Option<ImagePath>, ScriptError> {
+        let source = self.machine.path_state(from)?;
+        let target = &to.path;
+        match self.machine.path_state(target)? {
+            PathState::Deferred => Ok(None),
+            PathState::Folder => child(target, last_name(from)).map(Some),
+            PathState::File if source == PathState::Folder => {
+                Err(ScriptError::fails(format!("{target} is a file")))
+            }
+            PathState::Absent if !self.machine.check_parent_exists(target)? => {
+                let why = format!("the folder of {target} does not exist");
+                Err(if source == PathState::File || mode.is_move {
+                    ScriptError::fails(why)
+                } else {
+                    ScriptError::unclear(why)
+                })
+            }
+            PathState::Absent if to.is_folder && source == PathState::File => {
+                Err(ScriptError::unclear(format!("folder {target} not found")))
+            }
+            PathState::File | PathState::Absent => Ok(Some(target.clone())),
         }
     }
 

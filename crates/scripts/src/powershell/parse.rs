@@ -11,7 +11,13 @@ const DEPTH: usize = 20;
 /// Maximum number of consecutive operators or members.
 pub(super) const CHAIN: usize = 50;
 
-/// Keywords that begin a statement.
+/// Keywords that begin a supported statement.
+const STATEMENTS: [&str; 11] = [
+    "if", "foreach", "while", "do", "try", "function", "break", "continue", "return", "throw",
+    "exit",
+];
+
+/// Keywords that begin another statement.
 const KEYWORDS: [&str; 15] = [
     "begin",
     "class",
@@ -246,54 +252,14 @@ impl Parser<'_> {
     fn statement_here(&mut self) -> Result<Statement, ScriptError> {
         let at = self.at;
         let keyword = self.keyword();
-        match keyword.as_str() {
-            "if" => {
-                self.at += keyword.len();
-                return self.condition(at);
-            }
-            "foreach" if self.is_loop(keyword.len()) => {
-                self.at += keyword.len();
-                return self.for_loop(at);
-            }
-            "while" | "do" => {
-                self.at += keyword.len();
-                return self.loop_statement(keyword == "do", at);
-            }
-            "try" => {
-                self.at += keyword.len();
-                return self.attempt();
-            }
-            "function" => {
-                self.at += keyword.len();
-                return self.function();
-            }
-            "break" | "continue" | "return" => {
-                self.at += keyword.len();
-                return self.flow(&keyword);
-            }
-            "throw" => {
-                self.at += keyword.len();
-                self.skip_blanks()?;
-                if self.peek().is_some_and(|c| !";\n})".contains(c)) {
-                    self.statement()?;
-                }
-                return Ok(Statement::Throw { at });
-            }
-            "exit" => {
-                self.at += keyword.len();
-                self.skip_blanks()?;
-                let code = match self.peek() {
-                    Some(c) if !";\n})".contains(c) => Some(self.expression()?),
-                    _ => None,
-                };
-                return Ok(Statement::Exit { code, at });
-            }
-            word if KEYWORDS.contains(&word) => {
-                return Err(
-                    ScriptError::unclear(format!("{keyword} is not supported")).at_position(at)
-                );
-            }
-            _ => {}
+        if KEYWORDS.contains(&keyword.as_str()) {
+            return Err(ScriptError::unclear(format!("{keyword} is not supported")).at_position(at));
+        }
+        if STATEMENTS.contains(&keyword.as_str())
+            && (keyword != "foreach" || self.is_loop(keyword.len()))
+        {
+            self.at += keyword.len();
+            return self.keyword_statement(&keyword, at);
         }
         let pipeline = self.pipeline()?;
         let [Element::Expression(to)] = pipeline.elements.as_slice() else {
@@ -314,6 +280,38 @@ impl Parser<'_> {
             value: Box::new(value),
             at,
         })
+    }
+
+    /// Parses a statement after its keyword.
+    fn keyword_statement(&mut self, keyword: &str, at: usize) -> Result<Statement, ScriptError> {
+        match keyword {
+            "if" => self.condition(at),
+            "foreach" => self.for_loop(at),
+            "while" | "do" => self.loop_statement(keyword == "do", at),
+            "try" => self.attempt(),
+            "function" => self.function(),
+            "throw" => {
+                self.skip_blanks()?;
+                if !self.ends_statement() {
+                    self.statement()?;
+                }
+                Ok(Statement::Throw { at })
+            }
+            "exit" => {
+                self.skip_blanks()?;
+                let code = if self.ends_statement() {
+                    None
+                } else {
+                    Some(self.expression()?)
+                };
+                Ok(Statement::Exit { code, at })
+            }
+            _ => self.flow(keyword),
+        }
+    }
+
+    fn ends_statement(&self) -> bool {
+        self.peek().is_none_or(|c| ";\n})".contains(c))
     }
 
     /// Returns true if `foreach` is the loop and not the alias of the cmdlet.
@@ -361,9 +359,10 @@ impl Parser<'_> {
 
     fn flow(&mut self, keyword: &str) -> Result<Statement, ScriptError> {
         self.skip_blanks()?;
-        let value = match self.peek() {
-            Some(c) if !";\n})".contains(c) => Some(Box::new(self.statement()?)),
-            _ => None,
+        let value = if self.ends_statement() {
+            None
+        } else {
+            Some(Box::new(self.statement()?))
         };
         let flow = match keyword {
             "break" => ControlFlow::Break,

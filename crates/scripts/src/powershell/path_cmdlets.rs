@@ -10,6 +10,12 @@ use super::eval::Shell;
 use super::parameters::ParameterSet;
 use super::value::PsValue;
 
+const NOTHING: ParameterSet = ParameterSet {
+    values: &[],
+    switches: &[],
+    positions: &[],
+};
+
 const LOCATION: ParameterSet = ParameterSet {
     values: &["path", "literalpath"],
     switches: &[],
@@ -110,6 +116,14 @@ impl Shell<'_, '_> {
             self.machine.stack.push(self.machine.folder.clone());
         }
         self.machine.folder = path;
+        Ok(PsValue::Null)
+    }
+
+    pub(super) fn pop_location(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+        self.bind_parameters(command, &NOTHING)?;
+        if let Some(folder) = self.machine.stack.pop() {
+            self.machine.folder = folder;
+        }
         Ok(PsValue::Null)
     }
 
