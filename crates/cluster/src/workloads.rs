@@ -163,13 +163,17 @@ impl WorkloadList {
         text: &str,
         depth: usize,
     ) -> Result<(), WorkloadsError> {
-        let line = document.line;
+        let Document {
+            line,
+            value,
+            item_lines,
+        } = document;
         let no_object = |found| WorkloadsError::NoObject {
             line,
             found,
             excerpt: Box::new(Excerpt::at_place(text, line, 1)),
         };
-        let mut object = match document.value {
+        let mut object = match value {
             Value::Null => return Ok(()),
             Value::Object(object) => object,
             Value::Array(_) => return Err(no_object("a list")),
@@ -184,54 +188,54 @@ impl WorkloadList {
             && depth > 0
             && let Some(Value::Array(items)) = object.remove("items")
         {
-            let of_list = kind.strip_suffix("List").unwrap_or_default().to_owned();
-            let api_version = object.get("apiVersion").cloned().unwrap_or_default();
-            for (number, mut item) in items.into_iter().enumerate() {
-                // The items of a typed list may omit their kind.
-                if !of_list.is_empty()
-                    && let Value::Object(item) = &mut item
-                {
-                    item.entry("kind").or_insert_with(|| of_list.clone().into());
-                    item.entry("apiVersion")
-                        .or_insert_with(|| api_version.clone());
-                }
+            for (number, mut value) in items.into_iter().enumerate() {
+                name_item(&mut value, &kind, &object);
                 let item = Document {
-                    line: document.item_lines.get(number).copied().unwrap_or(line),
-                    value: item,
+                    line: item_lines.get(number).copied().unwrap_or(line),
+                    value,
                     item_lines: Vec::new(),
                 };
                 self.add_document(item, file, text, depth - 1)?;
             }
             return Ok(());
         }
-        let object = Value::Object(object);
+        let origin = SourceLocation {
+            file: file.to_owned(),
+            line,
+        };
+        self.add_located(&kind, Value::Object(object), &origin)
+    }
+
+    /// Adds an object of a file, also if it only may create pods.
+    fn add_located(
+        &mut self,
+        kind: &str,
+        object: Value,
+        origin: &SourceLocation,
+    ) -> Result<(), WorkloadsError> {
         let is_known = is_of_kubernetes(api_version_of(&object));
         let name = |pointer: &str, default: &str| {
             let name = object.pointer(pointer).and_then(Value::as_str);
             name.unwrap_or(default).to_owned()
         };
         let id = WorkloadId {
-            kind: kind.clone(),
+            kind: kind.to_owned(),
             namespace: name("/metadata/namespace", "default"),
             name: name_or_pattern(
                 name("/metadata/name", ""),
                 &name("/metadata/generateName", ""),
             ),
         };
-        let origin = SourceLocation {
-            file: file.to_owned(),
-            line,
-        };
-        if let Some(other) = referenced(&object, &id).filter(|_| !is_inactive(&kind, &object)) {
+        if let Some(other) = referenced(&object, &id).filter(|_| !is_inactive(kind, &object)) {
             self.references.push((id.clone(), other));
         }
-        let found = self
-            .add_object(&kind, object)
-            .map_err(|(object, problem)| WorkloadsError::Field {
-                line,
-                object,
-                problem,
-            })?;
+        let found =
+            self.add_object(kind, object)
+                .map_err(|(object, problem)| WorkloadsError::Field {
+                    line: origin.line,
+                    object,
+                    problem,
+                })?;
         if found.is_empty() && !is_known && kind != "RuntimeClass" {
             self.skipped.push(SkippedObject {
                 id,
@@ -267,19 +271,8 @@ impl WorkloadList {
             self.runtime_classes.push(class.into());
             return Ok(Vec::new());
         }
-        let templates: Vec<PodObject> = match template_of(kind, &object) {
-            Some(template) => vec![
-                serde_path_to_error::deserialize::<_, Option<PodObject>>(template)
-                    .map_err(|error| failed_in(path_of_template(kind), error))?
-                    .unwrap_or_default(),
-            ],
-            None if is_of_kubernetes(api_version_of(&object)) => Vec::new(),
-            // A candidate of the search may be invalid.
-            None => pod_templates(&object)
-                .into_iter()
-                .filter_map(|template| PodObject::deserialize(template).ok())
-                .collect(),
-        };
+        let templates = templates_of(kind, &object)
+            .map_err(|error| failed_in(path_of_template(kind), error))?;
         if templates.is_empty() {
             return Ok(Vec::new());
         }
@@ -289,25 +282,7 @@ impl WorkloadList {
             .unwrap_or_default();
         let is_from_a_cluster = metadata.uid.is_some();
         let is_inactive = is_inactive(kind, &object);
-        let namespace = match metadata.namespace {
-            namespace if namespace.is_empty() => "default".to_owned(),
-            namespace => namespace,
-        };
-        let owner = metadata
-            .owner_references
-            .into_iter()
-            // A static pod is owned by its node, and runs nowhere else.
-            .find(|owner| owner.controller && owner.kind != "Node")
-            .map(|owner| WorkloadId {
-                kind: owner.kind,
-                namespace: namespace.clone(),
-                name: owner.name,
-            });
-        let id = WorkloadId {
-            kind: kind.to_owned(),
-            namespace,
-            name: name_or_pattern(metadata.name, &metadata.generate_name),
-        };
+        let (id, owner) = metadata.into_ids(kind);
         templates
             .into_iter()
             .map(|template| {
@@ -395,6 +370,18 @@ impl WorkloadList {
             workload.template.scheduling.require_node_names(nodes);
         }
         kept
+    }
+}
+
+/// Gives an item of a typed list the kind and version that it may omit.
+fn name_item(item: &mut Value, kind: &str, list: &serde_json::Map<String, Value>) {
+    let of_list = kind.strip_suffix("List").unwrap_or_default();
+    if let Value::Object(item) = item
+        && !of_list.is_empty()
+    {
+        item.entry("kind").or_insert_with(|| of_list.into());
+        let api_version = || list.get("apiVersion").cloned().unwrap_or_default();
+        item.entry("apiVersion").or_insert_with(api_version);
     }
 }
 
@@ -503,6 +490,25 @@ fn template_of<'a>(kind: &str, object: &'a Value) -> Option<&'a Value> {
     })
 }
 
+/// The pods or pod templates of an object; the error is of a Kubernetes kind's.
+fn templates_of(
+    kind: &str,
+    object: &Value,
+) -> Result<Vec<PodObject>, serde_path_to_error::Error<serde_json::Error>> {
+    if let Some(template) = template_of(kind, object) {
+        let template = serde_path_to_error::deserialize::<_, Option<PodObject>>(template)?;
+        return Ok(vec![template.unwrap_or_default()]);
+    }
+    if is_of_kubernetes(api_version_of(object)) {
+        return Ok(Vec::new());
+    }
+    // A candidate of the search may be invalid.
+    let templates = pod_templates(object).into_iter();
+    Ok(templates
+        .filter_map(|template| PodObject::deserialize(template).ok())
+        .collect())
+}
+
 impl From<SyntaxError> for WorkloadsError {
     fn from(malformed: SyntaxError) -> Self {
         Self::Malformed {
@@ -526,6 +532,32 @@ struct Metadata {
     uid: Option<String>,
     #[serde(default, deserialize_with = "null_is_default")]
     owner_references: Vec<OwnerReference>,
+}
+
+impl Metadata {
+    /// The IDs of the object and of its controller.
+    fn into_ids(self, kind: &str) -> (WorkloadId, Option<WorkloadId>) {
+        let namespace = match self.namespace {
+            namespace if namespace.is_empty() => "default".to_owned(),
+            namespace => namespace,
+        };
+        let owner = self
+            .owner_references
+            .into_iter()
+            // A static pod is owned by its node, and runs nowhere else.
+            .find(|owner| owner.controller && owner.kind != "Node")
+            .map(|owner| WorkloadId {
+                kind: owner.kind,
+                namespace: namespace.clone(),
+                name: owner.name,
+            });
+        let id = WorkloadId {
+            kind: kind.to_owned(),
+            namespace,
+            name: name_or_pattern(self.name, &self.generate_name),
+        };
+        (id, owner)
+    }
 }
 
 #[derive(Debug, Deserialize)]

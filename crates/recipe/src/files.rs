@@ -53,45 +53,7 @@ impl Recipe {
         if let Some(image) = &entry.image {
             return self.of_image(entry, image);
         }
-        let given = [
-            &entry.from,
-            &entry.context,
-            &entry.url,
-            &entry.content,
-            &entry.base64,
-            &entry.embedded,
-        ];
-        let (source, own_name) = match given {
-            [Some(text), None, None, None, None, None] => {
-                self.on_disk(text, self.in_recipe_folder(text)?)?
-            }
-            [None, Some(text), None, None, None, None] => {
-                self.on_disk(text, self.in_context(text, settings.context)?)?
-            }
-            [None, None, Some(text), None, None, None] => {
-                self.download(text, entry.sha256.as_ref())?
-            }
-            [None, None, None, Some(text), None, None] => {
-                (self.encoded(&text.value, entry.encoding.as_ref())?, None)
-            }
-            [None, None, None, None, Some(text), None] => {
-                let plain: String = text.value.split_whitespace().collect();
-                let bytes = BASE64_STANDARD.decode(plain);
-                let invalid = |error| self.error(text, format!("invalid base64: {error}"));
-                (FileSource::Bytes(bytes.map_err(invalid)?), None)
-            }
-            [None, None, None, None, None, Some(text)] if text.value == "shim" => {
-                (FileSource::Embedded(EmbeddedProgram::Shim), None)
-            }
-            [None, None, None, None, None, Some(text)] => {
-                let problem = format!("invalid embedded file {:?}: expected shim", text.value);
-                return Err(self.error(text, problem));
-            }
-            _ => {
-                let problem = "a file requires exactly one of from, context, url, embedded, content and base64";
-                return Err(self.error(&entry.to, problem));
-            }
-        };
+        let (source, own_name) = self.source(entry, settings)?;
         let Target { path, into_folder } = &entry.to.value;
         let (target, into_folder) = (path.clone(), *into_folder);
         if let Some((text, unpack)) = self.unpack(entry)? {
@@ -121,6 +83,53 @@ impl Recipe {
             _ => target,
         };
         Ok(PlannedEntry::file(target, source))
+    }
+
+    /// The source of a file, and its own name if it has one.
+    fn source(
+        &self,
+        entry: &FileEntry,
+        settings: &RecipeInputs<'_>,
+    ) -> Result<(FileSource, Option<String>), RecipeError> {
+        let given = [
+            &entry.from,
+            &entry.context,
+            &entry.url,
+            &entry.content,
+            &entry.base64,
+            &entry.embedded,
+        ];
+        match given {
+            [Some(text), None, None, None, None, None] => {
+                self.on_disk(text, self.in_recipe_folder(text)?)
+            }
+            [None, Some(text), None, None, None, None] => {
+                self.on_disk(text, self.in_context(text, settings.context)?)
+            }
+            [None, None, Some(text), None, None, None] => {
+                self.download(text, entry.sha256.as_ref())
+            }
+            [None, None, None, Some(text), None, None] => {
+                Ok((self.encoded(&text.value, entry.encoding.as_ref())?, None))
+            }
+            [None, None, None, None, Some(text), None] => {
+                let plain: String = text.value.split_whitespace().collect();
+                let bytes = BASE64_STANDARD.decode(plain);
+                let invalid = |error| self.error(text, format!("invalid base64: {error}"));
+                Ok((FileSource::Bytes(bytes.map_err(invalid)?), None))
+            }
+            [None, None, None, None, None, Some(text)] if text.value == "shim" => {
+                Ok((FileSource::Embedded(EmbeddedProgram::Shim), None))
+            }
+            [None, None, None, None, None, Some(text)] => {
+                let problem = format!("invalid embedded file {:?}: expected shim", text.value);
+                Err(self.error(text, problem))
+            }
+            _ => {
+                let problem = "a file requires exactly one of from, context, url, embedded, content and base64";
+                Err(self.error(&entry.to, problem))
+            }
+        }
     }
 
     /// Files of another image, which are extracted once it is resolved.

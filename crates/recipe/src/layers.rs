@@ -12,8 +12,8 @@ use wincimg_windows::path::ImagePath;
 use super::file::RecipeFile;
 use super::text::{Field, Text};
 use super::{
-    Instructions, Plan, PlannedContent, PlannedEntry, PlannedLayer, PlannedStep, Recipe,
-    RecipeError, RecipeInputs,
+    Instructions, Plan, PlannedContent, PlannedEntry, PlannedLayer, PlannedPackage, PlannedStep,
+    Recipe, RecipeError, RecipeInputs,
 };
 
 /// A separate layer; with `created_by` alone, a history entry without a layer.
@@ -34,6 +34,9 @@ pub(super) struct LayerEntry {
     #[serde(default)]
     deletes: Vec<Field<ImagePath>>,
 }
+
+/// A layer with the name of its entry, if it has one.
+type NamedLayer<'f> = (Option<&'f Text>, PlannedLayer);
 
 impl Recipe {
     /// Adds to the plan its layers, and the container configuration that only Dockerfiles set
@@ -74,37 +77,7 @@ impl Recipe {
         file: &RecipeFile,
         settings: &RecipeInputs<'_>,
     ) -> Result<Vec<PlannedStep>, RecipeError> {
-        let mut layers = Vec::with_capacity(file.layers.len());
-        for entry in &file.layers {
-            if let Some(text) = &entry.name
-                && layer_of(&mut layers, Some(text)).is_some()
-            {
-                let problem = format!("two layers have the name {:?}", text.value);
-                return Err(self.error(text, problem));
-            }
-            layers.push((entry.name.as_ref(), self.own_layer(entry)?));
-        }
-        let config = file.iis.iter().flat_map(|iis| &iis.config);
-        let registry = file.registry.iter().map(Spanned::get_ref);
-        let mut named: Vec<&Text> = file
-            .files
-            .iter()
-            .filter_map(|entry| entry.layer.as_ref())
-            .chain(registry.filter_map(|entry| entry.layer.as_ref()))
-            .chain(file.access.iter().filter_map(|entry| entry.layer.as_ref()))
-            .chain(
-                file.msi
-                    .iter()
-                    .filter_map(|entry| entry.get_ref().layer.as_ref()),
-            )
-            .chain(config.clone().filter_map(|entry| entry.layer.as_ref()))
-            .collect();
-        named.sort_by_key(|text| text.offset);
-        for text in named {
-            if layer_of(&mut layers, Some(text)).is_none() {
-                layers.push((Some(text), PlannedLayer::default()));
-            }
-        }
+        let mut layers = self.own_layers(file)?;
         for entry in &file.files {
             if let Some(layer) = layer_of(&mut layers, entry.layer.as_ref()) {
                 layer.entries.push(self.planned_file(entry, settings)?);
@@ -120,29 +93,19 @@ impl Recipe {
                 layer.access.push(AccessChange::Grant(self.access(entry)?));
             }
         }
-        for entry in config {
+        for entry in file.iis.iter().flat_map(|iis| &iis.config) {
             if let Some(layer) = layer_of(&mut layers, entry.layer.as_ref()) {
                 layer.iis.extend(self.config(entry)?);
             }
         }
         let runtimes = file.runtimes.iter();
-        let own_layers: Result<Vec<_>, _> = runtimes.map(|name| self.runtime(name)).collect();
-        let mut own_layers = own_layers?;
+        let steps: Result<Vec<_>, _> = runtimes.map(|name| self.runtime(name)).collect();
+        let mut steps_after = steps?;
         for entry in &file.msi {
             let package = self.package(entry)?;
-            let Some(text) = &entry.get_ref().layer else {
-                own_layers.push(PlannedStep {
-                    line: None,
-                    created_by: package.history(self.name()),
-                    layer: Some(Arc::new(PlannedLayer {
-                        packages: vec![package],
-                        ..PlannedLayer::default()
-                    })),
-                });
-                continue;
-            };
-            if let Some(layer) = layer_of(&mut layers, Some(text)) {
-                layer.packages.push(package);
+            match layer_of(&mut layers, entry.get_ref().layer.as_ref()) {
+                Some(layer) => layer.packages.push(package),
+                None => steps_after.push(self.step_of(package)),
             }
         }
         let texts = file.layers.iter().map(|entry| entry.created_by.as_ref());
@@ -159,7 +122,53 @@ impl Recipe {
                 layer: (!layer.is_empty()).then(|| Arc::new(layer)),
             }
         });
-        Ok(steps.chain(own_layers).collect())
+        Ok(steps.chain(steps_after).collect())
+    }
+
+    /// The layers with an entry, then those that other entries name.
+    fn own_layers<'f>(&self, file: &'f RecipeFile) -> Result<Vec<NamedLayer<'f>>, RecipeError> {
+        let mut layers = Vec::with_capacity(file.layers.len());
+        for entry in &file.layers {
+            if let Some(text) = &entry.name
+                && layer_of(&mut layers, Some(text)).is_some()
+            {
+                let problem = format!("two layers have the name {:?}", text.value);
+                return Err(self.error(text, problem));
+            }
+            layers.push((entry.name.as_ref(), self.own_layer(entry)?));
+        }
+        let config = file.iis.iter().flat_map(|iis| &iis.config);
+        let registry = file.registry.iter().map(Spanned::get_ref);
+        let packages = file.msi.iter().map(Spanned::get_ref);
+        let mut named: Vec<&Text> = file
+            .files
+            .iter()
+            .map(|entry| &entry.layer)
+            .chain(registry.map(|entry| &entry.layer))
+            .chain(file.access.iter().map(|entry| &entry.layer))
+            .chain(packages.map(|entry| &entry.layer))
+            .chain(config.map(|entry| &entry.layer))
+            .flatten()
+            .collect();
+        named.sort_by_key(|text| text.offset);
+        for text in named {
+            if layer_of(&mut layers, Some(text)).is_none() {
+                layers.push((Some(text), PlannedLayer::default()));
+            }
+        }
+        Ok(layers)
+    }
+
+    /// A step that only installs a package.
+    fn step_of(&self, package: PlannedPackage) -> PlannedStep {
+        PlannedStep {
+            line: None,
+            created_by: package.history(self.name()),
+            layer: Some(Arc::new(PlannedLayer {
+                packages: vec![package],
+                ..PlannedLayer::default()
+            })),
+        }
     }
 
     /// The layer with the folders and deletions of its entry.
@@ -189,7 +198,7 @@ impl Recipe {
 
 /// The layer of that name.
 fn layer_of<'l>(
-    layers: &'l mut [(Option<&Text>, PlannedLayer)],
+    layers: &'l mut [NamedLayer<'_>],
     name: Option<&Text>,
 ) -> Option<&'l mut PlannedLayer> {
     let name = &name?.value;

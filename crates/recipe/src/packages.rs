@@ -145,20 +145,7 @@ impl Recipe {
             let names: Vec<&str> = entry.features.iter().map(|it| it.value.as_str()).collect();
             properties.push(("ADDLOCAL".to_owned(), names.join(",")));
         }
-        let mut transforms = Vec::new();
-        let mut names = Vec::new();
-        for text in &entry.transforms {
-            if text.value.starts_with(':') {
-                names.push(text.value.clone());
-                continue;
-            }
-            let (file, name) = self.on_disk(text, self.in_recipe_folder(text)?)?;
-            let Some(name) = name.filter(|name| !name.contains(';')) else {
-                return Err(self.error(text, "a transform is a file without ; in its name"));
-            };
-            transforms.push(file);
-            names.push(name);
-        }
+        let (transforms, names) = self.transforms(&entry.transforms)?;
         if !names.is_empty() {
             properties.push(("TRANSFORMS".to_owned(), names.join(";")));
         }
@@ -185,6 +172,25 @@ impl Recipe {
             return Err(self.error(text, error_chain(&error)));
         }
         Ok(package)
+    }
+
+    /// The files of transforms, and the names of all: an embedded one is a name with a colon.
+    fn transforms(&self, texts: &[Text]) -> Result<(Vec<FileSource>, Vec<String>), RecipeError> {
+        let mut files = Vec::new();
+        let mut names = Vec::new();
+        for text in texts {
+            if text.value.starts_with(':') {
+                names.push(text.value.clone());
+                continue;
+            }
+            let (file, name) = self.on_disk(text, self.in_recipe_folder(text)?)?;
+            let Some(name) = name.filter(|name| !name.contains(';')) else {
+                return Err(self.error(text, "a transform is a file without ; in its name"));
+            };
+            files.push(file);
+            names.push(name);
+        }
+        Ok((files, names))
     }
 }
 

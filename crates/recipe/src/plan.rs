@@ -33,7 +33,7 @@ use super::packages::HIVES;
 use super::path::is_path;
 use super::runtimes::terms;
 use super::source::{DownloadRequest, DownloadRequests, FileSource, ImageFiles};
-use super::text::{Field, Text, Texts, plain};
+use super::text::{Field, Text, Texts, Values, plain};
 use super::{
     Instructions, PlannedArchive, PlannedEntry, PlannedLayer, Recipe, RecipeError, RecipeInputs,
 };
@@ -441,6 +441,14 @@ impl Plan {
     }
 }
 
+/// Arguments of a command; a line is split as Windows does.
+fn arguments(texts: Texts) -> Vec<String> {
+    match texts {
+        Texts::One(line) => argv::split_arguments(&line, ArgvParser::CRuntime),
+        Texts::List(list) => plain(&list),
+    }
+}
+
 /// A port with its protocol, `8080/tcp`.
 #[derive(Debug)]
 pub(super) struct Port(String);
@@ -504,19 +512,7 @@ impl Recipe {
         settings: &RecipeInputs<'_>,
     ) -> Result<Plan, RecipeError> {
         let host_build = host_build.into();
-        let mut values = self.values(settings)?;
-        values.insert("name", self.name().to_owned());
-        let description = self.head.description.as_ref();
-        let description = description
-            .map(|text| self.resolve(text, &values))
-            .transpose()?;
-        values.insert("description", description.unwrap_or_default());
-        values.insert("host_build", host_name(host_build));
-        values.insert("base.name", base.name.clone());
-        values.insert("base.digest", base.digest.clone());
-        let version = base.os_version.map(|version| version.os_version());
-        values.insert("base.os_version", version.unwrap_or_default());
-        let mut file = self.filled(&values)?;
+        let mut file = self.filled(&self.all_values(&base, host_build, settings)?)?;
         let shutdown_timeout = file.shutdown_timeout.as_ref().map(|it| it.value.0);
         let (registry, links) = self.own_registry(&file)?;
         let certificates = file.certificates.take();
@@ -540,11 +536,7 @@ impl Recipe {
             env: self.environment(&file.env, shutdown_timeout)?,
             path: self.path_additions(&file)?,
             entrypoint: file.entrypoint.as_deref().map(plain),
-            cmd: file.cmd.take().map(|texts| match texts {
-                // As Windows splits it.
-                Texts::One(line) => argv::split_arguments(&line, ArgvParser::CRuntime),
-                Texts::List(list) => plain(&list),
-            }),
+            cmd: file.cmd.take().map(arguments),
             user: file.user.take().map(Field::into_inner),
             working_dir: file.working_dir.take().map(Field::into_inner),
             ports: file.ports.iter().map(|port| port.value.0.clone()).collect(),
@@ -577,6 +569,28 @@ impl Recipe {
         let base = base.as_ref().map_or("", |base| &base.value);
         self.check_program(&plan, base, file.entrypoint.as_deref())?;
         Ok(plan)
+    }
+
+    /// The values of the recipe's variables, also of those that describe the base and the host.
+    fn all_values(
+        &self,
+        base: &PlanBase,
+        host_build: Option<WindowsVersion>,
+        settings: &RecipeInputs<'_>,
+    ) -> Result<Values, RecipeError> {
+        let mut values = self.values(settings)?;
+        values.insert("name", self.name().to_owned());
+        let description = self.head.description.as_ref();
+        let description = description
+            .map(|text| self.resolve(text, &values))
+            .transpose()?;
+        values.insert("description", description.unwrap_or_default());
+        values.insert("host_build", host_name(host_build));
+        values.insert("base.name", base.name.clone());
+        values.insert("base.digest", base.digest.clone());
+        let version = base.os_version.map(|version| version.os_version());
+        values.insert("base.os_version", version.unwrap_or_default());
+        Ok(values)
     }
 
     /// The registry changes without a layer name, and the links that they went through.

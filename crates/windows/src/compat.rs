@@ -411,77 +411,48 @@ impl CompatVerdict {
             return missing.to_owned();
         };
         let build = version.build;
+        let of = release::name_of(image.build);
         match self.rule {
             CompatRule::BuildMatch => format!("host {host} and image {image} have the same build"),
             CompatRule::ImageNewerRevision => {
-                let printed =
-                    format!("image {image} is newer than host {host} of the same build, ");
-                let reported = self.host.and_then(|host| {
-                    reported_breaks::find_reported(host, image, Isolation::Process)
-                });
-                match reported {
-                    Some(entry) => printed + &format!("and {entry}"),
-                    None => {
-                        printed
-                            + "which is documented to work, but is reported to fail on some updates"
-                    }
-                }
+                let reports = match self.reports(&[Isolation::Process]) {
+                    Some(entry) => format!("and {entry}"),
+                    None => "which is documented to work, but is reported to fail on some updates"
+                        .to_owned(),
+                };
+                format!("image {image} is newer than host {host} of the same build, {reports}")
             }
             CompatRule::HostReportedBroken => {
-                let reports = self.host.and_then(|host| {
-                    reported_breaks::find_reported(host, image, Isolation::HyperV)
-                        .or_else(|| reported_breaks::find_reported(host, image, Isolation::Process))
-                });
+                let reports = self.reports(&[Isolation::HyperV, Isolation::Process]);
                 let reports = reports.map(ToString::to_string).unwrap_or_default();
                 format!("host {host} should run image {image} by Windows' rules, but {reports}")
             }
-            CompatRule::BuildMismatch => format!(
-                "host {host} runs only images of its own build; image {image} is of {}",
-                release::name_of(image.build)
-            ),
+            CompatRule::BuildMismatch => {
+                format!("host {host} runs only images of its own build; image {image} is of {of}")
+            }
             CompatRule::RevisionMatch2016 => {
                 format!("host {host} and image {image} have the same revision")
             }
             CompatRule::RevisionMismatch2016 => format!(
                 "Windows Server 2016 runs only images of its own revision: host {host}, image {image}"
             ),
-            CompatRule::Baseline202002 => {
-                let (older, newer) = if version < image {
-                    ("host", "image")
-                } else {
-                    ("image", "host")
-                };
-                let line = WindowsVersion {
-                    build,
-                    revision: abi_change(build),
-                };
-                format!(
-                    "host {host} and image {image} are on different sides of the security update of \
-                     2020-02-11 ({line}), which changed the user/kernel interface: the {newer} has it, \
-                     the {older} does not"
-                )
-            }
+            CompatRule::Baseline202002 => across_baseline(host, version, image),
             CompatRule::DownlevelLtsc => format!(
                 "host {host} runs images from {} up to its own build; image {image} is in that range",
                 oldest_accepted(build)
             ),
-            CompatRule::ImageNewerThanHost => format!(
-                "image {image} ({}) is newer than host {host}",
-                release::name_of(image.build)
-            ),
-            CompatRule::TooOldForHost => format!(
-                "host {host} runs images from {} up to its own build; image {image} ({}) is older",
-                oldest_accepted(build),
-                release::name_of(image.build)
-            ),
-            CompatRule::HypervOk => {
-                format!(
-                    "under Hyper-V isolation host {host} runs image {image}, whose build is not newer"
-                )
+            CompatRule::ImageNewerThanHost => {
+                format!("image {image} ({of}) is newer than host {host}")
             }
+            CompatRule::TooOldForHost => format!(
+                "host {host} runs images from {} up to its own build; image {image} ({of}) is older",
+                oldest_accepted(build)
+            ),
+            CompatRule::HypervOk => format!(
+                "under Hyper-V isolation host {host} runs image {image}, whose build is not newer"
+            ),
             CompatRule::HypervImageNewer => format!(
-                "even under Hyper-V isolation host {host} cannot run image {image} ({}), which is newer",
-                release::name_of(image.build)
+                "even under Hyper-V isolation host {host} cannot run image {image} ({of}), which is newer"
             ),
             CompatRule::ClientProcessIsolation => format!(
                 "host {host} is a client with Windows 10, which does not run process-isolated \
@@ -498,6 +469,31 @@ impl CompatVerdict {
             }
         }
     }
+
+    /// Reports of failures under the first of these isolations that has some.
+    fn reports(&self, isolations: &[Isolation]) -> Option<&'static reported_breaks::ReportedBreak> {
+        let (host, image) = (self.host?, self.image?);
+        let mut isolations = isolations.iter();
+        isolations.find_map(|isolation| reported_breaks::find_reported(host, image, *isolation))
+    }
+}
+
+/// Reason of a host and an image with different user/kernel interfaces.
+fn across_baseline(host: &str, version: WindowsVersion, image: WindowsVersion) -> String {
+    let (older, newer) = if version < image {
+        ("host", "image")
+    } else {
+        ("image", "host")
+    };
+    let line = WindowsVersion {
+        build: version.build,
+        revision: abi_change(version.build),
+    };
+    format!(
+        "host {host} and image {image} are on different sides of the security update of \
+         2020-02-11 ({line}), which changed the user/kernel interface: the {newer} has it, \
+         the {older} does not"
+    )
 }
 
 fn oldest_accepted(build: u32) -> String {

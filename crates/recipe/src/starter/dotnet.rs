@@ -295,30 +295,33 @@ impl ProjectProperties {
         }
     }
 
+    /// The newest framework; .NET comes before .NET Framework.
+    fn target_framework(&self) -> Option<TargetFramework> {
+        let frameworks = self.framework.as_deref().unwrap_or_default().split(';');
+        let read = frameworks
+            .filter_map(|text| framework(text.trim()))
+            .max_by(|one, other| {
+                let rank = |found: &TargetFramework| (found.is_core, number(&found.version));
+                rank(one).cmp(&rank(other))
+            });
+        read.or_else(|| {
+            let version = self.old_framework.as_deref()?.strip_prefix('v')?;
+            Some(TargetFramework {
+                version: version.to_owned(),
+                is_core: false,
+                is_windows: true,
+            })
+        })
+    }
+
     fn project(self, file: &str) -> Result<Project, ProjectError> {
+        let found = self.target_framework();
         let sdk = self.sdk.unwrap_or_default();
         let is_web_sdk = sdk.split('/').next() == Some("Microsoft.NET.Sdk.Web");
         let is_worker = sdk.split('/').next() == Some("Microsoft.NET.Sdk.Worker");
         let types = self.types.unwrap_or_default().to_ascii_lowercase();
         let is_web = is_web_sdk || types.contains(WEB_APPLICATION) || self.is_web_by_import;
-        let frameworks = self.framework.as_deref().unwrap_or_default().split(';');
-        let read = frameworks
-            .filter_map(|text| framework(text.trim()))
-            .max_by(|one, other| {
-                // .NET comes before .NET Framework, and the newest of it.
-                let rank = |found: &TargetFramework| (found.is_core, number(&found.version));
-                rank(one).cmp(&rank(other))
-            });
-        let old = self
-            .old_framework
-            .as_deref()
-            .and_then(|text| text.strip_prefix('v'));
-        let old = old.map(|version| TargetFramework {
-            version: version.to_owned(),
-            is_core: false,
-            is_windows: true,
-        });
-        let Some(found) = read.or(old) else {
+        let Some(found) = found else {
             let text = self.framework.or(self.old_framework);
             let text = text.map(|text| format!(": {text}")).unwrap_or_default();
             return Err(ProjectError {
@@ -334,22 +337,9 @@ impl ProjectProperties {
                 hint: "name the project with <OutputType>Exe</OutputType> that uses it",
             });
         }
-        let stem = Path::new(file).file_stem();
-        let stem = stem
-            .map(|stem| stem.to_string_lossy().into_owned())
-            .unwrap_or_default();
-        let assembly = self.assembly.unwrap_or_else(|| stem.clone());
-        let assembly = assembly.replace("$(MSBuildProjectName)", &stem);
-        let is_name = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | ' ' | '+');
-        // MSBuild's default replaces a value that only MSBuild can evaluate.
-        let assembly = if assembly.chars().all(is_name) {
-            assembly
-        } else {
-            stem
-        };
         Ok(Project {
             file: file.to_owned(),
-            assembly,
+            assembly: assembly_name(self.assembly, file),
             kind: if found.is_core {
                 ProjectKind::Core {
                     version: found.version,
@@ -365,6 +355,23 @@ impl ProjectProperties {
                 }
             },
         })
+    }
+}
+
+/// The name of the assembly of a project file, by default that of the file.
+fn assembly_name(given: Option<String>, file: &str) -> String {
+    let stem = Path::new(file).file_stem();
+    let stem = stem
+        .map(|stem| stem.to_string_lossy().into_owned())
+        .unwrap_or_default();
+    let assembly = given.unwrap_or_else(|| stem.clone());
+    let assembly = assembly.replace("$(MSBuildProjectName)", &stem);
+    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | ' ' | '+');
+    // MSBuild's default replaces a value that only MSBuild can evaluate.
+    if assembly.chars().all(is_name) {
+        assembly
+    } else {
+        stem
     }
 }
 

@@ -74,29 +74,7 @@ impl Project {
             self.kind.words(),
             self.kind.base()
         );
-        match &self.kind {
-            ProjectKind::Core {
-                is_self_contained: true,
-                ..
-            } => {
-                let _ = writeln!(recipe, "entrypoint = ['C:\\app\\{}.exe']", self.assembly);
-            }
-            ProjectKind::Core { .. } => {
-                let _ = writeln!(
-                    recipe,
-                    "entrypoint = [\"dotnet\", 'C:\\app\\{}.dll']",
-                    self.assembly
-                );
-            }
-            ProjectKind::Framework { is_web: true, .. } => {
-                recipe.push_str(
-                    "# The base's entry point starts IIS and passes it the container's variables.\n",
-                );
-            }
-            ProjectKind::Framework { .. } => {
-                let _ = writeln!(recipe, "entrypoint = ['C:\\app\\{}.exe']", self.assembly);
-            }
-        }
+        recipe.push_str(&self.entrypoint());
         let folder = if self.kind.is_framework_site() {
             r"C:\inetpub\wwwroot"
         } else {
@@ -128,6 +106,21 @@ impl Project {
             recipe,
             before: vec![publish],
             host: self.kind.host(),
+        }
+    }
+
+    fn entrypoint(&self) -> String {
+        let program = &self.assembly;
+        match &self.kind {
+            ProjectKind::Core {
+                is_self_contained: false,
+                ..
+            } => format!("entrypoint = [\"dotnet\", 'C:\\app\\{program}.dll']\n"),
+            ProjectKind::Framework { is_web: true, .. } => {
+                "# The base's entry point starts IIS and passes it the container's variables.\n"
+                    .to_owned()
+            }
+            _ => format!("entrypoint = ['C:\\app\\{program}.exe']\n"),
         }
     }
 

@@ -8,6 +8,11 @@ use super::super::traced_text::TracedText;
 use super::Cmd;
 use super::batch::BatchFile;
 
+/// Commands with paths, in which `/` begins a switch.
+const TAKES_PATHS: [&str; 12] = [
+    "md", "mkdir", "rd", "rmdir", "del", "erase", "copy", "move", "ren", "rename", "dir", "mklink",
+];
+
 /// Words of a built-in command: switches in lower case, operands without quotes.
 pub(super) struct Words {
     pub(super) switches: Vec<String>,
@@ -145,20 +150,7 @@ impl Cmd<'_, '_> {
             _ => {}
         }
         let words = Words::parse(rest.as_str());
-        if matches!(
-            name,
-            "md" | "mkdir"
-                | "rd"
-                | "rmdir"
-                | "del"
-                | "erase"
-                | "copy"
-                | "move"
-                | "ren"
-                | "rename"
-                | "dir"
-                | "mklink"
-        ) {
+        if TAKES_PATHS.contains(&name) {
             words.check_slashes(name)?;
         }
         // Their output is in the language of Windows.
@@ -171,14 +163,13 @@ impl Cmd<'_, '_> {
                 self.machine.stack.push(self.machine.folder.clone());
                 self.change_folder(rest.as_str())
             }
-            "popd" => {
-                if let Some(folder) = self.machine.stack.pop() {
+            "popd" => match self.machine.stack.pop() {
+                Some(folder) => {
                     self.machine.folder = folder;
                     Ok(0)
-                } else {
-                    Ok(1)
                 }
-            }
+                None => Ok(1),
+            },
             "md" | "mkdir" => self.make_folders(&words),
             "rd" | "rmdir" => self.remove_folders(&words),
             "del" | "erase" => self.delete(&words),
@@ -192,16 +183,7 @@ impl Cmd<'_, '_> {
             }
             "dir" => self.list(&words),
             "setlocal" | "endlocal" if !self.batch.is_active => Ok(0),
-            "setlocal" => {
-                words.allow_only(&[])?;
-                match words.operands.as_slice() {
-                    [] => {}
-                    [option] if option.eq_ignore_ascii_case("enableextensions") => {}
-                    _ => return Err(ScriptError::unclear("delayed expansion is not supported")),
-                }
-                self.machine.begin_scope();
-                Ok(0)
-            }
+            "setlocal" => self.begin_scope(&words),
             "endlocal" => {
                 let count = self.machine.scopes.len();
                 self.machine.end_scopes(count.saturating_sub(1))?;
@@ -213,6 +195,17 @@ impl Cmd<'_, '_> {
             "start" => self.start(rest),
             _ => Err(ScriptError::unclear("unsupported command")),
         }
+    }
+
+    fn begin_scope(&mut self, words: &Words) -> Result<i32, ScriptError> {
+        words.allow_only(&[])?;
+        match words.operands.as_slice() {
+            [] => {}
+            [option] if option.eq_ignore_ascii_case("enableextensions") => {}
+            _ => return Err(ScriptError::unclear("delayed expansion is not supported")),
+        }
+        self.machine.begin_scope();
+        Ok(0)
     }
 
     fn echo(&mut self, rest: &str) -> Result<i32, ScriptError> {

@@ -139,10 +139,7 @@ impl Cmd<'_, '_> {
     }
 
     pub(super) fn copy(&mut self, words: &Words) -> Result<i32, ScriptError> {
-        words.allow_only(&["/y", "/b", "/v", "/z", "/-y"])?;
-        if words.has("/-y") {
-            return Err(ScriptError::option("/-y"));
-        }
+        words.allow_only(&["/y", "/b", "/v", "/z"])?;
         let (from, to) = match words.operands.as_slice() {
             [from] => (from, "."),
             [from, to] => (from, to.as_str()),
@@ -157,24 +154,11 @@ impl Cmd<'_, '_> {
                 "joining files with + is not supported",
             ));
         }
-        let folder_is_meant = to.ends_with(['\\', '/']);
+        if is_nul(from) {
+            return self.copy_nothing(to);
+        }
         let target = self.machine.path(to)?;
         let at_target = self.machine.path_state(&target)?;
-        if is_nul(from) {
-            return match at_target {
-                PathState::Folder => {
-                    Err(ScriptError::unclear("NUL cannot be copied into a folder"))
-                }
-                PathState::Deferred => self.machine.apply(ImageAction::Unclear(target)).map(|()| 0),
-                PathState::File | PathState::Absent => self
-                    .machine
-                    .apply(ImageAction::Write {
-                        path: target,
-                        content: Vec::new(),
-                    })
-                    .map(|()| 0),
-            };
-        }
         let files = match self.files(from)? {
             GlobMatches::Paths(files) => files,
             GlobMatches::Deferred => {
@@ -202,7 +186,8 @@ impl Cmd<'_, '_> {
                         "several files would be joined into one",
                     ));
                 };
-                if folder_is_meant || !self.machine.check_parent_exists(&target)? {
+                let is_folder_meant = to.ends_with(['\\', '/']);
+                if is_folder_meant || !self.machine.check_parent_exists(&target)? {
                     return Ok(1);
                 }
                 if is_same(file, &target) {
@@ -211,6 +196,22 @@ impl Cmd<'_, '_> {
                 self.transfer(file.clone(), target, true)?;
             }
         }
+        Ok(0)
+    }
+
+    /// Copies `NUL`, which creates or empties a file.
+    fn copy_nothing(&mut self, to: &str) -> Result<i32, ScriptError> {
+        let path = self.machine.path(to)?;
+        self.machine.apply(match self.machine.path_state(&path)? {
+            PathState::Folder => {
+                return Err(ScriptError::unclear("NUL cannot be copied into a folder"));
+            }
+            PathState::Deferred => ImageAction::Unclear(path),
+            PathState::File | PathState::Absent => ImageAction::Write {
+                path,
+                content: Vec::new(),
+            },
+        })?;
         Ok(0)
     }
 
@@ -415,9 +416,20 @@ impl Cmd<'_, '_> {
                 return Ok(true);
             }
         }
+        self.has_match(folder, &pattern, wanted, words.has("/s"))
+    }
+
+    /// Returns true if a folder, or one below it, has an entry that matches a pattern.
+    fn has_match(
+        &self,
+        folder: ImagePath,
+        pattern: &str,
+        wanted: Option<PathState>,
+        is_deep: bool,
+    ) -> Result<bool, ScriptError> {
         let mut pending = vec![folder];
         while let Some(folder) = pending.pop() {
-            for path in match self.machine.glob(&folder, &pattern, Wildcards::Cmd)? {
+            for path in match self.machine.glob(&folder, pattern, Wildcards::Cmd)? {
                 GlobMatches::Paths(paths) => paths,
                 GlobMatches::Deferred => return Ok(true),
             } {
@@ -426,7 +438,7 @@ impl Cmd<'_, '_> {
                     return Ok(true);
                 }
             }
-            if !words.has("/s") {
+            if !is_deep {
                 continue;
             }
             if let GlobMatches::Paths(all) = self.machine.glob(&folder, "*", Wildcards::Cmd)? {

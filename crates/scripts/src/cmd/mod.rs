@@ -6,26 +6,25 @@
 
 mod batch;
 mod builtins;
+mod condition;
 mod expand;
 mod files;
+mod loops;
 mod parse;
+mod redirect;
+mod replace;
 
 use batch::BatchFile;
 pub(super) use batch::is_batch;
-use parse::{CmdNode, LoopKind, Redirect, RedirectTarget, SimpleCommand, Test};
+use parse::{CmdNode, Redirect, RedirectTarget, SimpleCommand, Test};
 use wincimg_windows::path::ImagePath;
 use wincimg_windows::quoting::cmd as quoting;
 
 use super::error::ScriptError;
-use super::image::{Deferred, ImageAction, Lookup};
-use super::process::{
-    GlobMatches, PathState, Paths, Process, Wildcards, is_everything, is_nul, parent,
-};
+use super::image::{ImageAction, Lookup};
+use super::process::{Process, is_nul};
 use super::tools;
 use super::traced_text::TracedText;
-
-/// Maximum number of turns of a loop over numbers.
-const LONGEST_LOOP: usize = 1000;
 
 /// Runs the text after `/C` and returns its exit code.
 pub(super) fn run(machine: &mut Process<'_>, text: &TracedText) -> Result<i32, ScriptError> {
@@ -82,11 +81,6 @@ struct Cmd<'m, 'a> {
     /// True if a command failed and no operator handled it.
     has_unhandled_failure: bool,
     batch: BatchState,
-}
-
-enum Destination {
-    Nowhere,
-    File { name: TracedText, append: bool },
 }
 
 /// Runs a batch file as a program, with the text after its name, and returns its exit code.
@@ -237,123 +231,6 @@ impl Cmd<'_, '_> {
         }
     }
 
-    fn for_loop(
-        &mut self,
-        kind: &LoopKind,
-        variable: char,
-        items: &[TracedText],
-        body: &CmdNode,
-    ) -> Result<i32, ScriptError> {
-        let mut code = 0;
-        let mut run = |cmd: &mut Self, value: &str| {
-            if code != 0 {
-                return Err(ScriptError::unclear(
-                    "a command in the loop fails, and the exit code is unknown",
-                ));
-            }
-            code = cmd.node(&body.replace_variable(variable, value)?)?;
-            Ok(())
-        };
-        if *kind == LoopKind::Numbers {
-            for number in numbers(items)? {
-                run(self, &number.to_string())?;
-                if self.exit.is_some() {
-                    break;
-                }
-            }
-            return Ok(code);
-        }
-        for item in items {
-            let values = match kind {
-                LoopKind::Tree(folder) => self.files_below(folder.as_ref(), item.as_str())?,
-                LoopKind::Folders => self.values(item.as_str(), PathState::Folder)?,
-                LoopKind::Items | LoopKind::Numbers => {
-                    self.values(item.as_str(), PathState::File)?
-                }
-            };
-            for value in values {
-                run(self, &value)?;
-                if self.exit.is_some() {
-                    return Ok(code);
-                }
-            }
-        }
-        Ok(code)
-    }
-
-    /// Files in a folder and below it that match a pattern, each folder before those in it.
-    fn files_below(
-        &self,
-        folder: Option<&TracedText>,
-        pattern: &str,
-    ) -> Result<Vec<String>, ScriptError> {
-        let unsupported = || ScriptError::unclear("this form of for /r is not supported");
-        if !pattern.contains(['*', '?']) || pattern.contains(['"', '\\', '/', ':']) {
-            return Err(unsupported());
-        }
-        let top = match folder.map(|folder| folder.as_str().replace('"', "")) {
-            None => self.machine.folder.clone(),
-            // Other names are joined with the found ones as they are written.
-            Some(name) if name.get(1..3) == Some(":\\") && !name.ends_with('\\') => {
-                self.machine.path(&name)?
-            }
-            Some(_) => return Err(unsupported()),
-        };
-        let mut pending = vec![top];
-        let mut files = Vec::new();
-        while let Some(folder) = pending.pop() {
-            let all = self.machine.glob(&folder, "*", Wildcards::Cmd)?;
-            let matching = self.machine.glob(&folder, pattern, Wildcards::Cmd)?;
-            let (GlobMatches::Paths(all), GlobMatches::Paths(matching)) = (all, matching) else {
-                return Err(ScriptError::later(
-                    "the files of the loop are known only after a download",
-                ));
-            };
-            for path in matching {
-                if self.machine.path_state(&path)? == PathState::File {
-                    files.push(path.to_string());
-                }
-            }
-            for path in all.into_iter().rev() {
-                if self.machine.path_state(&path)? == PathState::Folder {
-                    pending.push(path);
-                }
-            }
-        }
-        Ok(files)
-    }
-
-    /// Expands an item of a loop's list: wildcards match files, or folders with `/d`.
-    fn values(&self, item: &str, wanted: PathState) -> Result<Vec<String>, ScriptError> {
-        if !item.contains(['*', '?']) {
-            return Ok(vec![item.to_owned()]);
-        }
-        if item.contains('"') {
-            return Err(ScriptError::unclear(
-                "wildcards in quotes are not supported here",
-            ));
-        }
-        let Paths::Pattern { folder, pattern } = self.machine.paths(item, Wildcards::Cmd)? else {
-            return Ok(Vec::new());
-        };
-        let prefix = item.rfind(['\\', '/']).map_or("", |at| &item[..=at]);
-        match self.machine.glob(&folder, &pattern, Wildcards::Cmd)? {
-            GlobMatches::Deferred => Err(ScriptError::later(
-                "the files of the loop are known only after a download",
-            )),
-            GlobMatches::Paths(paths) => {
-                let mut values = Vec::new();
-                for path in paths {
-                    if self.machine.path_state(&path)? == wanted {
-                        let name = super::process::last_name(&path);
-                        values.push(format!("{prefix}{name}"));
-                    }
-                }
-                Ok(values)
-            }
-        }
-    }
-
     /// Runs a pipe that searches a printed digest, the only supported one.
     fn pipe(&mut self, nodes: &[CmdNode]) -> Result<i32, ScriptError> {
         let at = nodes.first().map_or(0, position);
@@ -397,139 +274,6 @@ impl Cmd<'_, '_> {
             })?;
         }
         Ok(0)
-    }
-
-    fn test(&mut self, test: &Test, ignore_case: bool) -> Result<bool, ScriptError> {
-        match test {
-            Test::Exist(path) => self
-                .exists(path.as_str())
-                .map_err(|error| error.in_command("if exist", path.origin(0))),
-            Test::Defined(name) => match self.machine.variable(name.as_str()) {
-                Lookup::Present(_) => Ok(true),
-                Lookup::Absent => Ok(false),
-                Lookup::Deferred(Deferred) | Lookup::Unknown => Err(ScriptError::unknown(format!(
-                    "whether the variable {} is set is unknown",
-                    name.as_str()
-                ))
-                .in_command("if defined", name.origin(0))),
-            },
-            // Before a command fails it is 0.
-            Test::ErrorLevel(number) if self.batch.is_active && !self.batch.has_failed => number
-                .as_str()
-                .parse::<i32>()
-                .map(|least| least <= 0)
-                .map_err(|_| ScriptError::unclear("unsupported exit code")),
-            Test::ErrorLevel(number) => Err(ScriptError::unclear("exit codes are not tracked")
-                .in_command("if errorlevel", number.origin(0))),
-            Test::Compare {
-                left,
-                operator,
-                right,
-            } => compare(left.as_str(), operator, right.as_str(), ignore_case)
-                .map_err(|error| error.in_command("if", left.origin(0))),
-        }
-    }
-
-    fn exists(&self, path: &str) -> Result<bool, ScriptError> {
-        let bare = path.replace('"', "");
-        if is_nul(&bare) {
-            return Err(ScriptError::unclear("tests for devices are not supported"));
-        }
-        let is_folder = bare.ends_with(['\\', '/']);
-        match self.machine.paths(&bare, Wildcards::Cmd)? {
-            Paths::One(path) => match self.machine.path_state(&path)? {
-                PathState::Folder => Ok(true),
-                PathState::File => Ok(!is_folder),
-                PathState::Absent => Ok(false),
-                PathState::Deferred => Err(ScriptError::later(
-                    "it depends on a file that is downloaded later",
-                )),
-            },
-            Paths::Pattern { folder, pattern } => {
-                match self.machine.glob(&folder, &pattern, Wildcards::Cmd)? {
-                    GlobMatches::Paths(paths)
-                        if paths.is_empty()
-                            && is_everything(&pattern)
-                            && self.machine.path_state(&folder)? == PathState::Folder =>
-                    {
-                        Err(ScriptError::unclear(format!(
-                            "whether . counts as a match in the empty folder {folder} is unclear"
-                        )))
-                    }
-                    GlobMatches::Paths(paths) => Ok(!paths.is_empty()),
-                    GlobMatches::Deferred => Err(ScriptError::later(
-                        "it depends on a file that is downloaded later",
-                    )),
-                }
-            }
-        }
-    }
-
-    /// Runs something with redirected output.
-    fn redirected(
-        &mut self,
-        redirects: &[Redirect],
-        run: impl FnOnce(&mut Self) -> Result<i32, ScriptError>,
-    ) -> Result<i32, ScriptError> {
-        let Some((destination, at)) = destination(redirects)? else {
-            return run(self);
-        };
-        let opened = match &destination {
-            Destination::File { name, append } => self
-                .open(&name.as_str().replace('"', ""), *append)
-                .map_err(|error| error.at_position(at))?,
-            Destination::Nowhere => None,
-        };
-        let above = std::mem::replace(&mut self.appends_to, opened);
-        let kept = std::mem::replace(
-            &mut self.output,
-            matches!(destination, Destination::File { .. }).then(Vec::new),
-        );
-        let result = run(self);
-        let printed = std::mem::replace(&mut self.output, kept);
-        self.appends_to = above;
-        let code = result?;
-        if let (Destination::File { name, append }, Some(printed)) = (destination, printed) {
-            if code != 0 {
-                return Err(ScriptError::unclear(
-                    "a command whose output is redirected to a file fails",
-                )
-                .at_position(at));
-            }
-            self.write(&name.as_str().replace('"', ""), append, printed)
-                .map_err(|error| error.at_position(at))?;
-        }
-        Ok(code)
-    }
-
-    /// Opens the target of a redirection before the command runs: cmd empties an existing file.
-    /// Returns the file if output is appended to it.
-    fn open(&mut self, name: &str, append: bool) -> Result<Option<ImagePath>, ScriptError> {
-        let path = self.machine.path(name)?;
-        if append {
-            return Ok(Some(path));
-        }
-        if self.machine.path_state(&path)? == PathState::File {
-            self.write(name, false, Vec::new())?;
-        }
-        Ok(None)
-    }
-
-    fn write(&mut self, name: &str, append: bool, content: Vec<u8>) -> Result<(), ScriptError> {
-        let path = self.machine.path(name)?;
-        if parent(&path).is_some() && !self.machine.check_parent_exists(&path)? {
-            return Err(ScriptError::fails(format!(
-                "the folder of {path} does not exist"
-            )));
-        }
-        if self.machine.path_state(&path)? == PathState::Folder {
-            return Err(ScriptError::fails(format!("{path} is a folder")));
-        }
-        self.machine.apply(if append {
-            ImageAction::Append { path, content }
-        } else {
-            ImageAction::Write { path, content }
-        })
     }
 
     fn simple(&mut self, simple: &SimpleCommand) -> Result<i32, ScriptError> {
@@ -682,120 +426,6 @@ fn command_name(text: &TracedText) -> (String, TracedText) {
         })
         .unwrap_or(line.len());
     (line[..end].replace('"', ""), text.from(end))
-}
-
-/// Destination of standard output and its position; redirected errors are ignored.
-fn destination(redirects: &[Redirect]) -> Result<Option<(Destination, usize)>, ScriptError> {
-    let mut found = None;
-    for redirect in redirects {
-        match (&redirect.to, redirect.stream) {
-            (RedirectTarget::Input, _) | (RedirectTarget::Stream(1 | 2), 1 | 2) => {}
-            (RedirectTarget::File { name, .. }, 1 | 2)
-                if is_nul(&name.as_str().replace('"', "")) =>
-            {
-                if redirect.stream == 1 {
-                    found = Some((Destination::Nowhere, name.origin(0)));
-                }
-            }
-            (RedirectTarget::File { name, append }, 1) => {
-                let file = Destination::File {
-                    name: name.clone(),
-                    append: *append,
-                };
-                found = Some((file, name.origin(0)));
-            }
-            (RedirectTarget::File { name, .. }, _) => {
-                return Err(ScriptError::unclear(format!(
-                    "redirecting stream {} to a file is not supported",
-                    redirect.stream
-                ))
-                .at_position(name.origin(0)));
-            }
-            (RedirectTarget::Stream(_), _) => {
-                return Err(ScriptError::unclear("unsupported redirection"));
-            }
-        }
-    }
-    let errors_with_output = redirects
-        .iter()
-        .any(|redirect| redirect.stream == 2 && redirect.to == RedirectTarget::Stream(1));
-    match found {
-        Some((Destination::File { .. }, at)) if errors_with_output => Err(ScriptError::unclear(
-            "redirecting errors to a file with the output is not supported",
-        )
-        .at_position(at)),
-        found => Ok(found),
-    }
-}
-
-/// Numbers of `for /l %i in (start,step,end)`.
-fn numbers(items: &[TracedText]) -> Result<Vec<i32>, ScriptError> {
-    let all: Option<Vec<i32>> = items
-        .iter()
-        .map(|item| item.as_str().parse().ok())
-        .collect();
-    let Some([start, step, end]) = all.as_deref() else {
-        return Err(ScriptError::unclear("expected three numbers for for /l"));
-    };
-    let mut found = Vec::new();
-    let mut number = *start;
-    while (*step > 0 && number <= *end) || (*step < 0 && number >= *end) {
-        if found.len() == LONGEST_LOOP {
-            return Err(ScriptError::unclear("the loop is too long"));
-        }
-        found.push(number);
-        let Some(next) = number.checked_add(*step) else {
-            break;
-        };
-        number = next;
-    }
-    match step {
-        0 => Err(ScriptError::unclear("the loop does not end")),
-        _ => Ok(found),
-    }
-}
-
-fn compare(
-    left: &str,
-    operator: &str,
-    right: &str,
-    ignore_case: bool,
-) -> Result<bool, ScriptError> {
-    let order = match (number(left), number(right)) {
-        (Some(left), Some(right)) if operator != "==" => left.cmp(&right),
-        _ if ignore_case => left.to_lowercase().cmp(&right.to_lowercase()),
-        _ if matches!(operator, "==" | "equ" | "neq") => left.cmp(right),
-        _ => {
-            return Err(ScriptError::unclear(
-                "this comparison of strings is not supported",
-            ));
-        }
-    };
-    Ok(match operator {
-        "==" | "equ" => order.is_eq(),
-        "neq" => order.is_ne(),
-        "lss" => order.is_lt(),
-        "leq" => order.is_le(),
-        "gtr" => order.is_gt(),
-        _ => order.is_ge(),
-    })
-}
-
-/// The number that cmd compares: a leading 0 makes it octal, 0x hexadecimal.
-fn number(text: &str) -> Option<i64> {
-    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
-    let (digits, radix) = match unsigned.as_bytes() {
-        [b'0', b'x' | b'X', ..] => (&unsigned[2..], 16),
-        [b'0', _, ..] => (&unsigned[1..], 8),
-        _ => (unsigned, 10),
-    };
-    if digits.is_empty() || !digits.chars().all(|c| c.is_digit(radix)) {
-        return None;
-    }
-    let number = i64::from_str_radix(digits, radix).unwrap_or(i64::MAX);
-    let sign = if text.starts_with('-') { -1 } else { 1 };
-    // Larger ones are the largest.
-    Some((sign * number).clamp(i32::MIN.into(), i32::MAX.into()))
 }
 
 /// Returns true if a command only prints.

@@ -4,7 +4,7 @@ use super::super::error::ScriptError;
 use super::super::image::{Deferred, EntryKind, ImageAction, Lookup};
 use super::super::process::{PathState, is_same};
 use super::ast::CommandAst;
-use super::cmdlets::{Drive, path_of};
+use super::drive::{Drive, path_of};
 use super::eval::Shell;
 use super::parameters::ParameterSet;
 use super::value::PsValue;

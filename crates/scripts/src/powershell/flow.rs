@@ -44,6 +44,31 @@ impl Shell<'_, '_> {
         }
     }
 
+    /// A function that the current script defines.
+    pub(super) fn function(
+        &self,
+        parameters: Vec<(String, Option<Expression>)>,
+        body: Vec<Statement>,
+    ) -> Function {
+        Function {
+            parameters,
+            body,
+            script: Arc::clone(&self.script),
+            file: self.file.clone(),
+        }
+    }
+
+    /// Begins a `break`, `continue` or `return`, which may have a value.
+    pub(super) fn begin_flow(
+        &mut self,
+        flow: ControlFlow,
+        value: Option<&Statement>,
+    ) -> Result<PsValue, ScriptError> {
+        let value = value.map_or(Ok(PsValue::Null), |value| self.statement(value))?;
+        self.flow = Some(flow);
+        Ok(value)
+    }
+
     pub(super) fn for_each(
         &mut self,
         variable: &str,
@@ -229,6 +254,30 @@ impl Shell<'_, '_> {
         if self.calls == CALLS {
             return Err(ScriptError::unclear("function calls are nested too deeply"));
         }
+        let given = self.bind_function(function, command)?;
+        let outer = (self.variables.clone(), std::mem::take(&mut self.types));
+        self.variables.extend(given);
+        self.calls += 1;
+        let done = self.function_body(function);
+        self.calls -= 1;
+        (self.variables, self.types) = outer;
+        match self.flow {
+            Some(ControlFlow::Return) | None => self.flow = None,
+            Some(_) => {
+                return Err(ScriptError::unclear(
+                    "break or continue outside a loop of the function",
+                ));
+            }
+        }
+        done
+    }
+
+    /// Binds the arguments of a command to the parameters of a function.
+    fn bind_function(
+        &mut self,
+        function: &Function,
+        command: &CommandAst,
+    ) -> Result<Vec<(String, PsValue)>, ScriptError> {
         let mut given: Vec<(String, PsValue)> = Vec::new();
         let mut positional = Vec::new();
         let mut arguments = command.arguments.iter().peekable();
@@ -270,24 +319,10 @@ impl Shell<'_, '_> {
             };
             given.push((name.clone(), value));
         }
-        if positional.next().is_some() {
-            return Err(ScriptError::unclear("more arguments than supported"));
+        match positional.next() {
+            None => Ok(given),
+            Some(_) => Err(ScriptError::unclear("more arguments than supported")),
         }
-        let outer = (self.variables.clone(), std::mem::take(&mut self.types));
-        self.variables.extend(given);
-        self.calls += 1;
-        let done = self.function_body(function);
-        self.calls -= 1;
-        (self.variables, self.types) = outer;
-        match self.flow {
-            Some(ControlFlow::Return) | None => self.flow = None,
-            Some(_) => {
-                return Err(ScriptError::unclear(
-                    "break or continue outside a loop of the function",
-                ));
-            }
-        }
-        done
     }
 
     /// Runs the body of a function, which another script may define.

@@ -1,16 +1,16 @@
 //! Cmdlets that create, copy, move, rename and delete files, folders and keys.
 
-use wincimg_registry::{KeyMode, RegistryData, RegistryEdit};
+use wincimg_registry::RegistryEdit;
 use wincimg_windows::path::ImagePath;
 
 use super::super::error::ScriptError;
-use super::super::image::{Deferred, EntryKind, ImageAction, Lookup};
+use super::super::image::{Deferred, ImageAction, Lookup};
 use super::super::process::{
     GlobMatches, PathState, Paths, Wildcards, child, is_like, is_same, is_within, last_name, parent,
 };
-use super::super::tools::{is_present, make_link};
+use super::super::tools::is_present;
 use super::ast::CommandAst;
-use super::cmdlets::{Drive, path_of};
+use super::drive::{Drive, path_of};
 use super::eval::{ErrorAction, Shell};
 use super::parameters::{BoundParameters, ParameterSet};
 use super::value::PsValue;
@@ -33,17 +33,26 @@ const RENAME: ParameterSet = ParameterSet {
     positions: "path newname",
 };
 
-const NEW: ParameterSet = ParameterSet {
-    values: "path name itemtype=type value=target",
-    switches: "force confirm=cf",
-    positions: "path",
-};
-
 const LIST: ParameterSet = ParameterSet {
     values: "path literalpath=pspath=lp filter include",
     switches: "force file directory recurse=s",
     positions: "path filter",
 };
+
+/// Where `Copy-Item` and `Move-Item` put files.
+struct Destination {
+    path: ImagePath,
+    /// True if it is written as a folder.
+    is_folder: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct TransferMode {
+    is_move: bool,
+    is_forced: bool,
+    is_recursive: bool,
+    on_error: ErrorAction,
+}
 
 impl Shell<'_, '_> {
     /// Paths given by name, position or pipeline, and whether they may have wildcards.
@@ -206,12 +215,20 @@ impl Shell<'_, '_> {
         let Drive::File(destination) = self.drive(&given.required("destination")?)? else {
             return Err(ScriptError::unclear("the destination is not a folder"));
         };
+        let mode = TransferMode {
+            is_move,
+            is_forced: given.has("force"),
+            is_recursive: given.has("recurse"),
+            on_error,
+        };
+        let to = Destination {
+            path: self.machine.path(&destination)?,
+            is_folder: destination.ends_with(['\\', '/']),
+        };
         for source in sources {
             let Drive::File(source) = self.drive(&source)? else {
                 return Err(ScriptError::unclear("only files are supported"));
             };
-            let is_wild = Self::is_wild(&source, wild);
-            let target = self.machine.path(&destination)?;
             let paths = match self.resolved(&source, wild)? {
                 GlobMatches::Paths(paths) => paths,
                 GlobMatches::Deferred => {
@@ -219,25 +236,25 @@ impl Shell<'_, '_> {
                         let folder = self.folder_of(&source)?;
                         self.apply(ImageAction::Unclear(folder))?;
                     }
-                    self.apply(ImageAction::Unclear(target))?;
+                    self.apply(ImageAction::Unclear(to.path.clone()))?;
                     continue;
                 }
             };
-            if paths.len() > 1 && self.machine.path_state(&target)? == PathState::Absent {
+            if paths.len() > 1 && self.machine.path_state(&to.path)? == PathState::Absent {
                 return Err(ScriptError::unclear(format!(
-                    "cannot copy or move several files to {target}, which is not a folder"
+                    "cannot copy or move several files to {}, which is not a folder",
+                    to.path
                 )));
             }
             for path in paths {
                 if self.machine.path_state(&path)? == PathState::Absent {
-                    if !is_wild {
+                    if !Self::is_wild(&source, wild) {
                         let error = ScriptError::fails(format!("{path} not found"));
                         self.handle_error(on_error, error)?;
                     }
                     continue;
                 }
-                let is_folder_meant = destination.ends_with(['\\', '/']);
-                let done = self.transfer(path, &target, is_folder_meant, &given, is_move, on_error);
+                let done = self.transfer(path, &to, mode);
                 self.handle_result(on_error, done)?;
             }
         }
@@ -247,50 +264,29 @@ impl Shell<'_, '_> {
     fn transfer(
         &mut self,
         from: ImagePath,
-        target: &ImagePath,
-        is_folder_meant: bool,
-        given: &BoundParameters,
-        is_move: bool,
-        on_error: ErrorAction,
+        to: &Destination,
+        mode: TransferMode,
     ) -> Result<(), ScriptError> {
-        let source = self.machine.path_state(&from)?;
-        let to = match self.machine.path_state(target)? {
-            PathState::Deferred => return self.unclear(from, target.clone(), is_move),
-            PathState::Folder => child(target, last_name(&from))?,
-            PathState::File if source == PathState::Folder => {
-                return Err(ScriptError::fails(format!("{target} is a file")));
-            }
-            PathState::File => target.clone(),
-            PathState::Absent => {
-                if !self.machine.check_parent_exists(target)? {
-                    return Err(if source == PathState::File || is_move {
-                        ScriptError::fails(format!("the folder of {target} does not exist"))
-                    } else {
-                        ScriptError::unclear(format!("the folder of {target} does not exist"))
-                    });
-                }
-                if is_folder_meant && source == PathState::File {
-                    return Err(ScriptError::unclear(format!("folder {target} not found")));
-                }
-                target.clone()
-            }
+        let Some(to) = self.target(&from, to, mode)? else {
+            return self.unclear(from, to.path.clone(), mode.is_move);
         };
+        let source = self.machine.path_state(&from)?;
         let at_target = self.machine.path_state(&to)?;
         if source == PathState::Deferred || at_target == PathState::Deferred {
-            return self.unclear(from, to, is_move);
+            return self.unclear(from, to, mode.is_move);
         }
         if is_same(&from, &to) || is_within(&to, &from) {
             return Err(ScriptError::unclear(
                 "a folder would be copied or moved into itself",
             ));
         }
-        if is_move {
+        if mode.is_move {
             if is_within(&self.machine.folder, &from) {
                 return Err(ScriptError::unclear("it moves the working folder"));
             }
             return match at_target {
                 PathState::Absent => self.apply(ImageAction::Move { from, to }),
-                PathState::File if given.has("force") && source == PathState::File => {
+                PathState::File if mode.is_forced && source == PathState::File => {
                     self.apply(ImageAction::Move { from, to })
                 }
                 _ => Err(ScriptError::fails(format!("{to} already exists"))),
@@ -303,7 +299,7 @@ impl Shell<'_, '_> {
             (PathState::Folder, PathState::File) => {
                 Err(ScriptError::fails(format!("{to} is a file")))
             }
-            (PathState::Folder, _) if !given.has("recurse") => match at_target {
+            (PathState::Folder, _) if !mode.is_recursive => match at_target {
                 // Without -Recurse, only the folder itself is copied.
                 PathState::Absent => self.apply(ImageAction::MakeFolder(to)),
                 _ => Err(ScriptError::unclear(
@@ -311,14 +307,44 @@ impl Shell<'_, '_> {
                 )),
             },
             // It is an error, after which the files are copied all the same.
-            (PathState::Folder, PathState::Folder) if !given.has("force") => {
+            (PathState::Folder, PathState::Folder) if !mode.is_forced => {
                 let error = ScriptError::fails(format!("{to} already exists"));
-                if on_error == ErrorAction::Continue {
+                if mode.on_error == ErrorAction::Continue {
                     self.apply(ImageAction::Copy { from, to })?;
                 }
                 Err(error.help("add -Force"))
             }
             _ => self.apply(ImageAction::Copy { from, to }),
+        }
+    }
+
+    /// The new path of a file or folder; `None` if it is unclear until a download.
+    fn target(
+        &self,
+        from: &ImagePath,
+        to: &Destination,
+        mode: TransferMode,
+    ) -> Result<Option<ImagePath>, ScriptError> {
+        let source = self.machine.path_state(from)?;
+        let target = &to.path;
+        match self.machine.path_state(target)? {
+            PathState::Deferred => Ok(None),
+            PathState::Folder => child(target, last_name(from)).map(Some),
+            PathState::File if source == PathState::Folder => {
+                Err(ScriptError::fails(format!("{target} is a file")))
+            }
+            PathState::Absent if !self.machine.check_parent_exists(target)? => {
+                let why = format!("the folder of {target} does not exist");
+                Err(if source == PathState::File || mode.is_move {
+                    ScriptError::fails(why)
+                } else {
+                    ScriptError::unclear(why)
+                })
+            }
+            PathState::Absent if to.is_folder && source == PathState::File => {
+                Err(ScriptError::unclear(format!("folder {target} not found")))
+            }
+            PathState::File | PathState::Absent => Ok(Some(target.clone())),
         }
     }
 
@@ -393,193 +419,6 @@ impl Shell<'_, '_> {
             _ => return Err(ScriptError::fails(format!("{to} already exists"))),
         }
         Ok(PsValue::Null)
-    }
-
-    pub(super) fn new_directory(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
-        let given = self.bind_parameters(command, &NEW)?;
-        if given.value("itemtype").is_some() || given.value("value").is_some() {
-            return Err(ScriptError::unclear("mkdir supports only paths and -Force"));
-        }
-        self.make_all(command, &given, true)
-    }
-
-    pub(super) fn new_item(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
-        let given = self.bind_parameters(command, &NEW)?;
-        let kind = given.text("itemtype")?.map(|kind| kind.to_lowercase());
-        match kind.as_deref() {
-            None | Some("file") => self.make_all(command, &given, false),
-            Some("directory" | "container" | "d" | "dir") => self.make_all(command, &given, true),
-            Some("symboliclink") => self.new_link(&given),
-            Some(kind @ ("junction" | "hardlink")) => Err(ScriptError::unclear(format!(
-                "links ({kind}) are not supported"
-            ))
-            .help("use a symbolic link: New-Item -ItemType SymbolicLink")),
-            Some(kind) if "directory".starts_with(kind) => self.make_all(command, &given, true),
-            Some(kind) => Err(ScriptError::option(kind)),
-        }
-    }
-
-    /// A symbolic link. Its kind is that of the target, which has to exist.
-    fn new_link(&mut self, given: &BoundParameters) -> Result<PsValue, ScriptError> {
-        let target = given.required("value")?;
-        let link = match given.text("name")? {
-            None => given.required("path")?,
-            Some(name) => match given.text("path")? {
-                None => name,
-                Some(folder) => format!(r"{}\{name}", folder.trim_end_matches(['\\', '/'])),
-            },
-        };
-        let Drive::File(link) = self.drive(&link)? else {
-            return Err(ScriptError::unclear("it does not link a file"));
-        };
-        if given.has("force") || target.get(1..3) != Some(":\\") {
-            return Err(ScriptError::unclear(
-                "only links with an absolute target and without -Force are supported",
-            ));
-        }
-        let path = self.machine.path(&target)?;
-        let to_folder = match self.machine.path_state(&path)? {
-            PathState::Folder => true,
-            PathState::File => false,
-            PathState::Absent => {
-                return Err(ScriptError::unclear(format!(
-                    "whether it fails without the target {path} is unknown"
-                )));
-            }
-            PathState::Deferred => {
-                return Err(ScriptError::later(format!("{path} is downloaded later")));
-            }
-        };
-        match make_link(self.machine, &link, &target, to_folder)? {
-            0 => Ok(PsValue::Null),
-            _ => Err(self
-                .machine
-                .error
-                .take()
-                .unwrap_or_else(|| ScriptError::fails("it fails"))),
-        }
-    }
-
-    fn make_all(
-        &mut self,
-        command: &CommandAst,
-        given: &BoundParameters,
-        is_folder: bool,
-    ) -> Result<PsValue, ScriptError> {
-        let on_error = self.error_action(command)?;
-        let name = given.text("name")?;
-        let mut paths = given.texts("path")?;
-        match (&name, paths.is_empty()) {
-            (None, true) => return Err(ScriptError::unclear("no path given")),
-            (Some(name), true) => paths.push(name.clone()),
-            (Some(name), false) => {
-                for path in &mut paths {
-                    *path = format!(r"{}\{name}", path.trim_end_matches(['\\', '/']));
-                }
-            }
-            (None, false) => {}
-        }
-        let mut made = Vec::new();
-        for path in paths {
-            match self.drive(&path)? {
-                Drive::File(path) => {
-                    made.push(PsValue::Item(self.machine.path(&path)?));
-                    let result = if is_folder {
-                        self.make_folder(&path, given.has("force"))
-                    } else {
-                        self.make_file(&path, given)
-                    };
-                    self.handle_result(on_error, result)?;
-                }
-                Drive::Registry(path) => self.make_key(&path, given)?,
-                Drive::Iis(_) => {
-                    return Err(ScriptError::unclear(
-                        "several items of IIS: are not supported",
-                    ));
-                }
-                Drive::Environment(_) => {
-                    return Err(ScriptError::unclear("env: is not supported here"));
-                }
-            }
-        }
-        Ok(PsValue::from_items(made))
-    }
-
-    fn make_folder(&mut self, path: &str, forced: bool) -> Result<(), ScriptError> {
-        let path = self.machine.path(path)?;
-        match self.machine.entry(&path) {
-            Lookup::Present(EntryKind::Folder) if forced => Ok(()),
-            Lookup::Present(_) => Err(ScriptError::fails(format!("{path} already exists"))),
-            Lookup::Absent => self.apply(ImageAction::MakeFolder(path)),
-            Lookup::Deferred(Deferred) => self.apply(ImageAction::Unclear(path)),
-            Lookup::Unknown if forced => self.apply(ImageAction::MakeFolder(path)),
-            Lookup::Unknown => Err(ScriptError::unknown(format!(
-                "it fails if the base has {path}"
-            ))),
-        }
-    }
-
-    fn make_file(&mut self, path: &str, given: &BoundParameters) -> Result<(), ScriptError> {
-        let path = self.machine.path(path)?;
-        let text = given.text("value")?.unwrap_or_default();
-        if !text.is_ascii() {
-            return Err(ScriptError::unclear("non-ASCII text is not supported here"));
-        }
-        let forced = given.has("force");
-        match self.machine.path_state(&path)? {
-            PathState::Folder => return Err(ScriptError::fails(format!("{path} is a folder"))),
-            PathState::File if !forced => {
-                return Err(ScriptError::fails(format!("{path} already exists")));
-            }
-            PathState::Deferred => return self.apply(ImageAction::Unclear(path)),
-            PathState::File | PathState::Absent => {}
-        }
-        if !self.machine.check_parent_exists(&path)? {
-            match parent(&path) {
-                Some(folder) if forced => self.apply(ImageAction::MakeFolder(folder))?,
-                _ => {
-                    return Err(ScriptError::fails(format!(
-                        "the folder of {path} does not exist"
-                    )));
-                }
-            }
-        }
-        self.apply(ImageAction::Write {
-            path,
-            content: text.into_bytes(),
-        })
-    }
-
-    fn make_key(&mut self, path: &str, given: &BoundParameters) -> Result<(), ScriptError> {
-        let key = super::registry::key(path)?;
-        let forced = given.has("force");
-        let mode = match (is_present(&self.machine.image.key(&key)), forced) {
-            (Some(false), _) => KeyMode::Merge,
-            (Some(true) | None, true) => KeyMode::Replace,
-            (Some(true), false) => {
-                return Err(ScriptError::fails(format!("{key} already exists")));
-            }
-            (None, false) => {
-                return Err(ScriptError::unknown(format!(
-                    "it fails if the base has {key}"
-                )));
-            }
-        };
-        if !forced {
-            super::registry::check_parent_exists(self.machine, &key)?;
-        }
-        self.machine.edit(RegistryEdit::CreateKey {
-            key: key.clone(),
-            mode,
-        })?;
-        if let Some(value) = given.text("value")? {
-            self.machine.edit(RegistryEdit::SetValue {
-                key,
-                name: String::new(),
-                data: RegistryData::sz(&value),
-            })?;
-        }
-        Ok(())
     }
 
     pub(super) fn get_items(

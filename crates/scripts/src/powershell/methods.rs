@@ -107,71 +107,13 @@ impl Shell<'_, '_> {
         arguments: &[PsValue],
     ) -> Result<PsValue, ScriptError> {
         match (of, name, arguments) {
-            ("environment", "setenvironmentvariable", [variable, value]) => {
-                let value = (*value != PsValue::Null)
-                    .then(|| value.text())
-                    .transpose()?;
-                let value = value.filter(|value| !value.is_empty());
-                self.machine.variables.set(&variable.text()?, value);
-                Ok(PsValue::Null)
-            }
-            ("environment", "setenvironmentvariable", [variable, value, target]) => {
-                self.set_machine_variable(variable, value, target)
-            }
-            ("environment", "getenvironmentvariable", [variable]) => {
-                Ok(self.variable(&format!("env:{}", variable.text()?)))
-            }
-            ("environment", "getenvironmentvariable", [variable, target]) => {
-                self.machine_variable(&variable.text()?, &target.text()?)
-            }
-            ("io.path", "combine", parts) => {
-                let mut path = String::new();
-                for part in parts {
-                    let part = part.text()?;
-                    if part.starts_with(['\\', '/']) || part.contains(':') || path.is_empty() {
-                        path = part;
-                    } else {
-                        if !path.ends_with(['\\', '/']) {
-                            path.push('\\');
-                        }
-                        path.push_str(&part);
-                    }
-                }
-                limited_text(path)
-            }
+            ("environment", _, _) => self.environment_call(name, arguments),
+            ("io.file" | "io.directory", _, _) => self.file_call(of, name, arguments),
+            ("io.path", "combine", parts) => combined_path(parts),
             ("io.path", "gettemppath", []) => match self.variable("env:temp") {
                 PsValue::Text(path) => Ok(PsValue::Text(path + r"\")),
                 other => Ok(other),
             },
-            ("io.directory", "createdirectory", [folder]) => {
-                let path = self.process_path(&folder.text()?)?;
-                let path = self.machine.path(&path)?;
-                self.machine.apply(ImageAction::MakeFolder(path))?;
-                Ok(PsValue::opaque("the result of CreateDirectory is used"))
-            }
-            ("io.file" | "io.directory", "exists", [file]) => {
-                let path = self.process_path(&file.text()?)?;
-                let path = self.machine.path(&path)?;
-                match self.machine.path_state(&path)? {
-                    PathState::Deferred => Err(ScriptError::later(
-                        "it depends on a file that is downloaded later",
-                    )),
-                    PathState::Absent => Ok(PsValue::Bool(false)),
-                    now => Ok(PsValue::Bool((now == PathState::File) == (of == "io.file"))),
-                }
-            }
-            ("io.file", "writealltext", [file, text]) => {
-                let path = self.process_path(&file.text()?)?;
-                let path = self.machine.path(&path)?;
-                if parent(&path).is_some() && !self.machine.check_parent_exists(&path)? {
-                    return Err(ScriptError::fails(format!(
-                        "the folder of {path} does not exist"
-                    )));
-                }
-                let content = text.text()?.into_bytes();
-                self.machine.apply(ImageAction::Write { path, content })?;
-                Ok(PsValue::Null)
-            }
             ("io.compression.zipfile", _, _) if !self.has_zip => Err(ScriptError::unclear(
                 "Windows PowerShell requires its assembly to be loaded first",
             )
@@ -185,13 +127,9 @@ impl Shell<'_, '_> {
             ("timespan", "fromdays" | "fromhours" | "fromminutes" | "fromseconds", [value]) => {
                 time_span(&name[4..], value)
             }
-            ("string", "isnullorempty" | "isnullorwhitespace", [value]) => {
-                let text = value.text()?;
-                Ok(PsValue::Bool(if name == "isnullorempty" {
-                    text.is_empty()
-                } else {
-                    text.trim().is_empty()
-                }))
+            ("string", "isnullorempty", [value]) => Ok(PsValue::Bool(value.text()?.is_empty())),
+            ("string", "isnullorwhitespace", [value]) => {
+                Ok(PsValue::Bool(value.text()?.trim().is_empty()))
             }
             ("string", "format", [template, rest @ ..]) => {
                 operators::format(template, &PsValue::List(rest.to_vec()))
@@ -202,6 +140,71 @@ impl Shell<'_, '_> {
             ("reflection.assembly", "loadwithpartialname", [name]) => {
                 self.add_assembly(&name.text()?);
                 Ok(PsValue::opaque("an assembly is used"))
+            }
+            _ => Err(unclear(&format!("[{of}]::{name}"))),
+        }
+    }
+
+    fn environment_call(
+        &mut self,
+        name: &str,
+        arguments: &[PsValue],
+    ) -> Result<PsValue, ScriptError> {
+        match (name, arguments) {
+            ("setenvironmentvariable", [variable, value]) => {
+                let value = (*value != PsValue::Null)
+                    .then(|| value.text())
+                    .transpose()?;
+                let value = value.filter(|value| !value.is_empty());
+                self.machine.variables.set(&variable.text()?, value);
+                Ok(PsValue::Null)
+            }
+            ("setenvironmentvariable", [variable, value, target]) => {
+                self.set_machine_variable(variable, value, target)
+            }
+            ("getenvironmentvariable", [variable]) => {
+                Ok(self.variable(&format!("env:{}", variable.text()?)))
+            }
+            ("getenvironmentvariable", [variable, target]) => {
+                self.machine_variable(&variable.text()?, &target.text()?)
+            }
+            _ => Err(unclear(&format!("[environment]::{name}"))),
+        }
+    }
+
+    fn file_call(
+        &mut self,
+        of: &str,
+        name: &str,
+        arguments: &[PsValue],
+    ) -> Result<PsValue, ScriptError> {
+        let [file, rest @ ..] = arguments else {
+            return Err(unclear(&format!("[{of}]::{name}")));
+        };
+        let path = |shell: &Self| shell.machine.path(&shell.process_path(&file.text()?)?);
+        match (of, name, rest) {
+            ("io.directory", "createdirectory", []) => {
+                let path = path(self)?;
+                self.machine.apply(ImageAction::MakeFolder(path))?;
+                Ok(PsValue::opaque("the result of CreateDirectory is used"))
+            }
+            (_, "exists", []) => match self.machine.path_state(&path(self)?)? {
+                PathState::Deferred => Err(ScriptError::later(
+                    "it depends on a file that is downloaded later",
+                )),
+                PathState::Absent => Ok(PsValue::Bool(false)),
+                now => Ok(PsValue::Bool((now == PathState::File) == (of == "io.file"))),
+            },
+            ("io.file", "writealltext", [text]) => {
+                let path = path(self)?;
+                if parent(&path).is_some() && !self.machine.check_parent_exists(&path)? {
+                    return Err(ScriptError::fails(format!(
+                        "the folder of {path} does not exist"
+                    )));
+                }
+                let content = text.text()?.into_bytes();
+                self.machine.apply(ImageAction::Write { path, content })?;
+                Ok(PsValue::Null)
             }
             _ => Err(unclear(&format!("[{of}]::{name}"))),
         }
@@ -268,6 +271,23 @@ impl Shell<'_, '_> {
             ))),
         }
     }
+}
+
+/// Joins parts of a path; an absolute one replaces those before it.
+fn combined_path(parts: &[PsValue]) -> Result<PsValue, ScriptError> {
+    let mut path = String::new();
+    for part in parts {
+        let part = part.text()?;
+        if part.starts_with(['\\', '/']) || part.contains(':') || path.is_empty() {
+            path = part;
+        } else {
+            if !path.ends_with(['\\', '/']) {
+                path.push('\\');
+            }
+            path.push_str(&part);
+        }
+    }
+    limited_text(path)
 }
 
 /// A time span of whole units.

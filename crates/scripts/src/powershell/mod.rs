@@ -7,21 +7,30 @@
 mod ast;
 mod chocolatey;
 mod cmdlets;
+mod command;
 mod content;
+mod drive;
 mod eval;
 mod expression;
 mod flow;
+mod function;
 mod iis;
 mod item_cmdlets;
 mod methods;
+mod new_items;
 mod operators;
 mod output_cmdlets;
 mod parameters;
 mod parse;
+mod path_cmdlets;
 mod patterns;
+mod pipeline;
+mod process_cmdlets;
 mod registry;
 mod script_file;
 mod value;
+mod variables;
+mod words;
 
 use std::sync::Arc;
 
@@ -53,47 +62,25 @@ fn run_process(
 ) -> Result<i32, ScriptError> {
     let mut at = 0;
     while let Some(argument) = arguments.get(at) {
-        let lower = argument.as_str().to_ascii_lowercase();
-        // What cannot be an option begins the command: a path that starts with a slash.
-        let is_path = |name: &&str| name.contains(['.', '/', '\\', ' ', ';']);
-        let Some(option) = lower
-            .strip_prefix(['-', '/'])
-            .filter(|name| !name.is_empty())
-            .filter(|name| !(lower.starts_with('/') && is_path(name)))
-        else {
-            if is_core {
-                return run_file(machine, &arguments[at..], true);
+        let rest = arguments.get(at + 1..).unwrap_or_default();
+        match ProcessOption::parse(argument.as_str())? {
+            None if is_core => return run_file(machine, &arguments[at..], true),
+            None => break,
+            Some(ProcessOption::Command) => {
+                at += 1;
+                break;
             }
-            break;
-        };
-        let is = |name: &str, least: usize| name.starts_with(option) && option.len() >= least;
-        if is("command", 1) {
-            at += 1;
-            break;
+            Some(ProcessOption::File) => return run_file(machine, rest, is_core),
+            Some(ProcessOption::Policy) => {
+                if let Some(policy) = rest.first() {
+                    let policy = Some(policy.as_str().to_owned());
+                    machine.variables.set(POLICY, policy);
+                }
+                at += 2;
+            }
+            Some(ProcessOption::Switch) => at += 1,
+            Some(ProcessOption::Value) => at += 2,
         }
-        let is_policy = is("executionpolicy", 2) || option == "ep";
-        if let (true, Some(policy)) = (is_policy, arguments.get(at + 1)) {
-            let policy = Some(policy.as_str().to_owned());
-            machine.variables.set(POLICY, policy);
-        }
-        at += if is("noprofile", 3)
-            || is("nologo", 3)
-            || is("noninteractive", 4)
-            || option == "sta"
-            || option == "mta"
-        {
-            1
-        } else if is_policy || is("windowstyle", 1) || is("inputformat", 3) || option == "if" {
-            2
-        } else if is("file", 1) {
-            return run_file(
-                machine,
-                arguments.get(at + 1..).unwrap_or_default(),
-                is_core,
-            );
-        } else {
-            return Err(ScriptError::option(argument.as_str()));
-        };
     }
     let mut script = TracedText::default();
     for (index, argument) in arguments.get(at..).unwrap_or_default().iter().enumerate() {
@@ -103,15 +90,58 @@ fn run_process(
         }
         script.append(argument);
     }
-    if script.as_str().trim().is_empty() {
-        return Err(ScriptError::unclear("without a command it waits for input"));
-    }
-    if script.as_str().trim() == "-" {
-        return Err(ScriptError::unclear(
+    match script.as_str().trim() {
+        "" => Err(ScriptError::unclear("without a command it waits for input")),
+        "-" => Err(ScriptError::unclear(
             "it reads its script from standard input",
-        ));
+        )),
+        _ => run_script(machine, &script, is_core),
     }
-    run_script(machine, &script, is_core)
+}
+
+/// An option of the program.
+enum ProcessOption {
+    Command,
+    File,
+    Policy,
+    /// Another one without a value.
+    Switch,
+    /// Another one with a value.
+    Value,
+}
+
+impl ProcessOption {
+    /// Reads an argument; `None` if it begins the command.
+    fn parse(argument: &str) -> Result<Option<Self>, ScriptError> {
+        let lower = argument.to_ascii_lowercase();
+        // What cannot be an option begins the command: a path that starts with a slash.
+        let is_path = |name: &&str| name.contains(['.', '/', '\\', ' ', ';']);
+        let Some(option) = lower
+            .strip_prefix(['-', '/'])
+            .filter(|name| !name.is_empty())
+            .filter(|name| !(lower.starts_with('/') && is_path(name)))
+        else {
+            return Ok(None);
+        };
+        let is = |name: &str, least: usize| name.starts_with(option) && option.len() >= least;
+        Ok(Some(if is("command", 1) {
+            Self::Command
+        } else if is("executionpolicy", 2) || option == "ep" {
+            Self::Policy
+        } else if is("noprofile", 3)
+            || is("nologo", 3)
+            || is("noninteractive", 4)
+            || matches!(option, "sta" | "mta")
+        {
+            Self::Switch
+        } else if is("windowstyle", 1) || is("inputformat", 3) || option == "if" {
+            Self::Value
+        } else if is("file", 1) {
+            Self::File
+        } else {
+            return Err(ScriptError::option(argument));
+        }))
+    }
 }
 
 fn run_script(

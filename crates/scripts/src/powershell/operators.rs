@@ -70,16 +70,7 @@ pub(super) fn binary(
         "eq" | "ne" | "ceq" | "cne" => equal(operator, left, right),
         "gt" | "ge" | "lt" | "le" => order(operator, &left, &right),
         "like" | "notlike" => {
-            if matches!(left, PsValue::List(_)) {
-                return Err(ScriptError::unclear("-like on a list is not supported"));
-            }
-            let pattern = right.text()?;
-            if pattern.contains(['[', '`']) {
-                return Err(ScriptError::unclear(
-                    "only the wildcards * and ? are supported",
-                ));
-            }
-            let found = is_like(&left.text()?, &pattern);
+            let found = matches_wildcards(&left, &right)?;
             Ok(PsValue::Bool(found == (operator == "like")))
         }
         "contains" | "notcontains" | "in" | "notin" => {
@@ -92,23 +83,7 @@ pub(super) fn binary(
             let found = list.texts()?.iter().any(|text| same(text, &item));
             Ok(PsValue::Bool(found != operator.starts_with("not")))
         }
-        "match" | "notmatch" => {
-            let pattern = right.text()?;
-            let wanted = operator == "match";
-            let found = |text: &str| patterns::is_match(text, &pattern).map(|it| it == wanted);
-            match left {
-                PsValue::List(items) => {
-                    let mut kept = Vec::new();
-                    for item in items {
-                        if found(&item.text()?)? {
-                            kept.push(item);
-                        }
-                    }
-                    Ok(PsValue::from_items(kept))
-                }
-                left => Ok(PsValue::Bool(found(&left.text()?)?)),
-            }
-        }
+        "match" | "notmatch" => matching(left, &right.text()?, operator == "match"),
         "replace" | "creplace" => replace(&left, &right, operator == "replace"),
         "split" => {
             let parts = patterns::split(&left.text()?, &right.text()?)?;
@@ -121,6 +96,35 @@ pub(super) fn binary(
             "unsupported operator -{other}"
         ))),
     }
+}
+
+/// Runs `-like`.
+fn matches_wildcards(left: &PsValue, right: &PsValue) -> Result<bool, ScriptError> {
+    if matches!(left, PsValue::List(_)) {
+        return Err(ScriptError::unclear("-like on a list is not supported"));
+    }
+    let pattern = right.text()?;
+    if pattern.contains(['[', '`']) {
+        return Err(ScriptError::unclear(
+            "only the wildcards * and ? are supported",
+        ));
+    }
+    Ok(is_like(&left.text()?, &pattern))
+}
+
+/// Runs `-match`, or `-notmatch` if no match is wanted; of a list, it returns the items.
+fn matching(left: PsValue, pattern: &str, wanted: bool) -> Result<PsValue, ScriptError> {
+    let found = |text: &str| patterns::is_match(text, pattern).map(|it| it == wanted);
+    let PsValue::List(items) = left else {
+        return Ok(PsValue::Bool(found(&left.text()?)?));
+    };
+    let mut kept = Vec::new();
+    for item in items {
+        if found(&item.text()?)? {
+            kept.push(item);
+        }
+    }
+    Ok(PsValue::from_items(kept))
 }
 
 fn same(one: &str, other: &str) -> bool {

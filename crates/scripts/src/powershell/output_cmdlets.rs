@@ -3,7 +3,7 @@
 use super::super::error::ScriptError;
 use super::super::process::{last_name, parent};
 use super::ast::CommandAst;
-use super::cmdlets::{Drive, path_of};
+use super::drive::{Drive, path_of};
 use super::eval::{ErrorAction, Shell};
 use super::parameters::ParameterSet;
 use super::value::PsValue;

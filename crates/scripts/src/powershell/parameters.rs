@@ -98,7 +98,7 @@ impl Shell<'_, '_> {
         let mut positional = Vec::new();
         // After `--`, everything is a value.
         let mut has_ended = false;
-        let mut arguments = command.arguments.iter().peekable();
+        let mut arguments = command.arguments.iter();
         while let Some(argument) = arguments.next() {
             match argument {
                 Argument::Value(Expression::Word(word)) if word == "--" && !has_ended => {
@@ -134,29 +134,11 @@ impl Shell<'_, '_> {
                             }
                         },
                     };
-                    if !is_common(own) {
-                        if given.value(own).is_some() {
-                            return Err(ScriptError::fails(format!(
-                                "-{name} is given more than once"
-                            )));
-                        }
-                        given.entries.push((own, value));
-                    }
+                    given.add(own, name, value)?;
                 }
             }
         }
-        let mut free = takes
-            .positions
-            .split_ascii_whitespace()
-            .filter(|name| given.value(name).is_none())
-            .collect::<Vec<_>>()
-            .into_iter();
-        for value in positional {
-            let Some(name) = free.next() else {
-                return Err(ScriptError::unclear("more arguments than supported"));
-            };
-            given.entries.push((name, value));
-        }
+        given.add_positional(takes, positional)?;
         Ok(given)
     }
 
@@ -170,6 +152,36 @@ impl Shell<'_, '_> {
             Some(PsValue::Block(statements)) => Ok(statements.clone()),
             _ => Err(ScriptError::unclear("expected a script block")),
         }
+    }
+}
+
+impl BoundParameters {
+    /// Adds a parameter by its own name, as it is written; common ones are ignored.
+    fn add(&mut self, own: &'static str, written: &str, value: PsValue) -> Result<(), ScriptError> {
+        if is_common(own) {
+            return Ok(());
+        }
+        if self.value(own).is_some() {
+            let why = format!("-{written} is given more than once");
+            return Err(ScriptError::fails(why));
+        }
+        self.entries.push((own, value));
+        Ok(())
+    }
+
+    /// Adds values without a name to the parameters with a position that have none.
+    fn add_positional(
+        &mut self,
+        takes: &ParameterSet,
+        values: Vec<PsValue>,
+    ) -> Result<(), ScriptError> {
+        let mut free: Vec<&str> = takes.positions.split_ascii_whitespace().collect();
+        free.retain(|name| self.value(name).is_none());
+        if values.len() > free.len() {
+            return Err(ScriptError::unclear("more arguments than supported"));
+        }
+        self.entries.extend(free.into_iter().zip(values));
+        Ok(())
     }
 }
 

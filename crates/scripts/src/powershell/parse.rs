@@ -1,12 +1,9 @@
-//! Parser of statements, pipelines and commands.
+//! Parser of statements.
 
 use wincimg_windows::quoting::powershell::{is_double_quote, is_single_quote};
 
 use super::super::error::ScriptError;
-use super::ast::{
-    Argument, CommandAst, ControlFlow, Element, Expression, Pipeline, Redirect, ScriptParameter,
-    Statement,
-};
+use super::ast::{ControlFlow, Element, ScriptParameter, Statement};
 
 /// Maximum depth of nested brackets, blocks and scripts.
 const DEPTH: usize = 20;
@@ -14,7 +11,13 @@ const DEPTH: usize = 20;
 /// Maximum number of consecutive operators or members.
 pub(super) const CHAIN: usize = 50;
 
-/// Keywords that begin a statement.
+/// Keywords that begin a supported statement.
+const STATEMENTS: [&str; 11] = [
+    "if", "foreach", "while", "do", "try", "function", "break", "continue", "return", "throw",
+    "exit",
+];
+
+/// Keywords that begin another statement.
 const KEYWORDS: [&str; 15] = [
     "begin",
     "class",
@@ -57,9 +60,6 @@ pub(super) fn parse_file(
     Ok((parameters, parser.statements(None)?))
 }
 
-/// Parameters of a function, with their defaults.
-type Parameters = Vec<(String, Option<Expression>)>;
-
 pub(super) struct Parser<'a> {
     pub(super) text: &'a str,
     pub(super) at: usize,
@@ -69,7 +69,7 @@ pub(super) struct Parser<'a> {
 }
 
 /// Returns true if a dot before the character is an operator: it is not part of a name or number.
-fn follows_dot(c: char) -> bool {
+pub(super) fn follows_dot(c: char) -> bool {
     c.is_whitespace() || matches!(c, '"' | '\'' | '$' | '(')
 }
 
@@ -233,7 +233,7 @@ impl Parser<'_> {
     }
 
     /// The keyword at this position; empty if there is none.
-    fn keyword(&self) -> String {
+    pub(super) fn keyword(&self) -> String {
         let word: String = self
             .rest()
             .chars()
@@ -252,54 +252,14 @@ impl Parser<'_> {
     fn statement_here(&mut self) -> Result<Statement, ScriptError> {
         let at = self.at;
         let keyword = self.keyword();
-        match keyword.as_str() {
-            "if" => {
-                self.at += keyword.len();
-                return self.condition(at);
-            }
-            "foreach" if self.is_loop(keyword.len()) => {
-                self.at += keyword.len();
-                return self.for_loop(at);
-            }
-            "while" | "do" => {
-                self.at += keyword.len();
-                return self.loop_statement(keyword == "do", at);
-            }
-            "try" => {
-                self.at += keyword.len();
-                return self.attempt();
-            }
-            "function" => {
-                self.at += keyword.len();
-                return self.function();
-            }
-            "break" | "continue" | "return" => {
-                self.at += keyword.len();
-                return self.flow(&keyword);
-            }
-            "throw" => {
-                self.at += keyword.len();
-                self.skip_blanks()?;
-                if self.peek().is_some_and(|c| !";\n})".contains(c)) {
-                    self.statement()?;
-                }
-                return Ok(Statement::Throw { at });
-            }
-            "exit" => {
-                self.at += keyword.len();
-                self.skip_blanks()?;
-                let code = match self.peek() {
-                    Some(c) if !";\n})".contains(c) => Some(self.expression()?),
-                    _ => None,
-                };
-                return Ok(Statement::Exit { code, at });
-            }
-            word if KEYWORDS.contains(&word) => {
-                return Err(
-                    ScriptError::unclear(format!("{keyword} is not supported")).at_position(at)
-                );
-            }
-            _ => {}
+        if KEYWORDS.contains(&keyword.as_str()) {
+            return Err(ScriptError::unclear(format!("{keyword} is not supported")).at_position(at));
+        }
+        if STATEMENTS.contains(&keyword.as_str())
+            && (keyword != "foreach" || self.is_loop(keyword.len()))
+        {
+            self.at += keyword.len();
+            return self.keyword_statement(&keyword, at);
         }
         let pipeline = self.pipeline()?;
         let [Element::Expression(to)] = pipeline.elements.as_slice() else {
@@ -320,6 +280,38 @@ impl Parser<'_> {
             value: Box::new(value),
             at,
         })
+    }
+
+    /// Parses a statement after its keyword.
+    fn keyword_statement(&mut self, keyword: &str, at: usize) -> Result<Statement, ScriptError> {
+        match keyword {
+            "if" => self.condition(at),
+            "foreach" => self.for_loop(at),
+            "while" | "do" => self.loop_statement(keyword == "do", at),
+            "try" => self.attempt(),
+            "function" => self.function(),
+            "throw" => {
+                self.skip_blanks()?;
+                if !self.ends_statement() {
+                    self.statement()?;
+                }
+                Ok(Statement::Throw { at })
+            }
+            "exit" => {
+                self.skip_blanks()?;
+                let code = if self.ends_statement() {
+                    None
+                } else {
+                    Some(self.expression()?)
+                };
+                Ok(Statement::Exit { code, at })
+            }
+            _ => self.flow(keyword),
+        }
+    }
+
+    fn ends_statement(&self) -> bool {
+        self.peek().is_none_or(|c| ";\n})".contains(c))
     }
 
     /// Returns true if `foreach` is the loop and not the alias of the cmdlet.
@@ -367,9 +359,10 @@ impl Parser<'_> {
 
     fn flow(&mut self, keyword: &str) -> Result<Statement, ScriptError> {
         self.skip_blanks()?;
-        let value = match self.peek() {
-            Some(c) if !";\n})".contains(c) => Some(Box::new(self.statement()?)),
-            _ => None,
+        let value = if self.ends_statement() {
+            None
+        } else {
+            Some(Box::new(self.statement()?))
         };
         let flow = match keyword {
             "break" => ControlFlow::Break,
@@ -418,178 +411,6 @@ impl Parser<'_> {
                 }
             }
         }
-    }
-
-    fn function(&mut self) -> Result<Statement, ScriptError> {
-        self.skip_lines()?;
-        let name = self.take_while(|c| is_name(c) || c == '-').to_lowercase();
-        if name.is_empty() {
-            return Err(self.expected("a name"));
-        }
-        self.skip_lines()?;
-        let (mut parameters, mut body) = self.parameters()?;
-        self.skip_lines()?;
-        if !self.eat("{") {
-            return Err(self.expected("a {"));
-        }
-        self.skip_lines()?;
-        if self.keyword() == "param" {
-            self.at += "param".len();
-            self.skip_lines()?;
-            (parameters, body) = self.parameters()?;
-        }
-        body.append(&mut self.statements(Some('}'))?);
-        self.next();
-        Ok(Statement::Function {
-            name,
-            parameters,
-            body,
-        })
-    }
-
-    /// Parses `($a, [string] $b = 1)`, if present: the parameters, and the assignments that give
-    /// them their types.
-    fn parameters(&mut self) -> Result<(Parameters, Vec<Statement>), ScriptError> {
-        let mut parameters = Vec::new();
-        let mut types = Vec::new();
-        if !self.eat("(") {
-            return Ok((parameters, types));
-        }
-        loop {
-            self.skip_lines()?;
-            if self.eat(")") {
-                return Ok((parameters, types));
-            }
-            let at = self.at;
-            let is_text = self.eat("[string]");
-            self.skip_lines()?;
-            if !self.eat("$") {
-                return Err(self.expected("a parameter"));
-            }
-            let name = self.take_while(is_name).to_lowercase();
-            self.skip_lines()?;
-            let mut value = None;
-            if self.eat("=") {
-                self.skip_lines()?;
-                let is_argument = std::mem::replace(&mut self.is_argument, true);
-                value = Some(self.expression()?);
-                self.is_argument = is_argument;
-                self.skip_lines()?;
-            }
-            if is_text {
-                let variable = Expression::Variable(name.clone());
-                types.push(Statement::Assign {
-                    to: Expression::Cast("string".to_owned(), Box::new(variable.clone())),
-                    operator: '=',
-                    value: Box::new(Statement::Pipeline(Pipeline {
-                        elements: vec![Element::Expression(variable)],
-                        at,
-                    })),
-                    at,
-                });
-            }
-            parameters.push((name, value));
-            self.eat(",");
-        }
-    }
-
-    /// `[CmdletBinding()] param( … )` at the beginning of a script.
-    fn script_parameters(&mut self) -> Result<Option<Vec<ScriptParameter>>, ScriptError> {
-        self.skip_lines()?;
-        let start = self.at;
-        if self.peek() == Some('[') {
-            let attribute = self.attribute()?;
-            self.skip_lines()?;
-            if attribute != "cmdletbinding" || self.keyword() != "param" {
-                self.at = start;
-                return Ok(None);
-            }
-        }
-        if self.keyword() != "param" {
-            return Ok(None);
-        }
-        self.at += "param".len();
-        self.skip_lines()?;
-        if !self.eat("(") {
-            return Err(self.expected("a ("));
-        }
-        let mut parameters = Vec::new();
-        loop {
-            self.skip_lines()?;
-            if self.eat(")") {
-                return Ok(Some(parameters));
-            }
-            parameters.push(self.script_parameter()?);
-            self.skip_lines()?;
-            if !self.eat(",") && self.peek() != Some(')') {
-                return Err(self.expected("a ,"));
-            }
-        }
-    }
-
-    fn script_parameter(&mut self) -> Result<ScriptParameter, ScriptError> {
-        let mut kind = None;
-        while self.peek() == Some('[') {
-            let name = self.attribute()?;
-            match name.as_str() {
-                "parameter" => {}
-                "string" | "int" | "int32" | "switch" | "bool" | "array" | "string[]" => {
-                    kind = Some(name);
-                }
-                _ => return Err(self.error(format!("the attribute [{name}] is not supported"))),
-            }
-            self.skip_lines()?;
-        }
-        if !self.eat("$") {
-            return Err(self.expected("a parameter"));
-        }
-        let name = self.take_while(is_name).to_lowercase();
-        self.skip_lines()?;
-        let mut default = None;
-        if self.eat("=") {
-            self.skip_lines()?;
-            let is_argument = std::mem::replace(&mut self.is_argument, true);
-            default = Some(self.expression()?);
-            self.is_argument = is_argument;
-        }
-        Ok(ScriptParameter {
-            name,
-            kind,
-            default,
-        })
-    }
-
-    /// The name of `[name]` or `[name( … )]`. Of the arguments, only a position and that a
-    /// parameter is mandatory are understood.
-    fn attribute(&mut self) -> Result<String, ScriptError> {
-        self.next();
-        let name = self.take_while(|c| is_name(c) || c == '.').to_lowercase();
-        let is_list = self.eat("[]");
-        let name = name.strip_prefix("system.").unwrap_or(&name).to_owned();
-        if self.eat("(") {
-            let Some(length) = self.rest().find(')') else {
-                return Err(self.error("unclosed ("));
-            };
-            let inside = self.rest()[..length].to_lowercase();
-            let is_known = |argument: &str| {
-                let (name, value) = argument.split_once('=').unwrap_or((argument, ""));
-                let (name, value) = (name.trim(), value.trim());
-                match name {
-                    "" => true,
-                    "mandatory" => matches!(value, "" | "$true" | "$false"),
-                    "helpmessage" => !value.contains('('),
-                    _ => false,
-                }
-            };
-            if !inside.split(',').all(is_known) {
-                return Err(self.error(format!("unsupported arguments of [{name}]")));
-            }
-            self.at += length + 1;
-        }
-        if !self.eat("]") {
-            return Err(self.expected("a ]"));
-        }
-        Ok(if is_list { format!("{name}[]") } else { name })
     }
 
     fn condition(&mut self, at: usize) -> Result<Statement, ScriptError> {
@@ -645,187 +466,5 @@ impl Parser<'_> {
             body: self.block()?,
             at,
         })
-    }
-
-    pub(super) fn pipeline(&mut self) -> Result<Pipeline, ScriptError> {
-        let at = self.at;
-        let mut elements = vec![self.element(true)?];
-        loop {
-            self.skip_blanks()?;
-            if self.rest().starts_with("||") || self.rest().starts_with("&&") {
-                return Err(self.error("Windows PowerShell does not have && and ||"));
-            }
-            if !self.eat("|") {
-                return Ok(Pipeline { elements, at });
-            }
-            self.skip_lines()?;
-            elements.push(self.element(false)?);
-        }
-    }
-
-    fn element(&mut self, is_first: bool) -> Result<Element, ScriptError> {
-        let at = self.at;
-        match self.peek() {
-            Some('&') if self.second() != Some('&') => {
-                self.next();
-                self.skip_blanks()?;
-                self.command(at).map(Element::Command)
-            }
-            Some('.') if self.second().is_some_and(follows_dot) => {
-                self.next();
-                self.skip_blanks()?;
-                let command = self.command(at)?;
-                Ok(Element::Command(CommandAst {
-                    is_dotted: true,
-                    ..command
-                }))
-            }
-            _ if is_first && self.is_expression() => {
-                let expression = self.expression()?;
-                self.skip_blanks()?;
-                if self.peek() == Some('>') || self.rest().starts_with("2>") {
-                    // Its value is redirected like the output of a command.
-                    let redirects = self.redirections()?;
-                    return Ok(Element::Command(CommandAst {
-                        is_dotted: false,
-                        name: Expression::Text("write-output".to_owned()),
-                        arguments: vec![Argument::Value(expression)],
-                        redirects,
-                        at,
-                    }));
-                }
-                Ok(Element::Expression(expression))
-            }
-            Some(c) if !ends_word(c) => self.command(at).map(Element::Command),
-            _ => Err(self.expected("a command")),
-        }
-    }
-
-    fn is_expression(&self) -> bool {
-        let Some(c) = self.peek() else { return false };
-        let second = self.second();
-        match c {
-            '$' | '(' | '[' | '!' | ',' | '{' => true,
-            '@' => matches!(second, Some('(' | '{' | '"' | '\'')),
-            '-' => {
-                let word = self.rest()[1..]
-                    .chars()
-                    .take_while(char::is_ascii_alphabetic)
-                    .collect::<String>();
-                second.is_some_and(|c| c.is_ascii_digit() || c == '(' || c == '$')
-                    || matches!(word.to_ascii_lowercase().as_str(), "not" | "join" | "split")
-            }
-            '+' => second.is_some_and(|c| c == '+' || c.is_ascii_digit()),
-            c if c.is_ascii_digit() => self
-                .rest()
-                .chars()
-                .find(|c| !c.is_ascii_digit())
-                .is_none_or(|c| ends_word(c) || "+-*/%.".contains(c)),
-            c => is_quote(c),
-        }
-    }
-
-    fn command(&mut self, at: usize) -> Result<CommandAst, ScriptError> {
-        let name = match self.peek() {
-            Some('(') => self.primary()?,
-            Some('{') => self.block().map(Expression::Block)?,
-            Some(c) if !ends_word(c) => self.argument()?,
-            _ => return Err(self.expected("a command")),
-        };
-        let mut command = CommandAst {
-            is_dotted: false,
-            name,
-            arguments: Vec::new(),
-            redirects: Vec::new(),
-            at,
-        };
-        loop {
-            self.skip_blanks()?;
-            let Some(c) = self.peek() else {
-                return Ok(command);
-            };
-            let second = self.second();
-            match c {
-                ';' | '|' | '\n' | ')' | '}' => return Ok(command),
-                '&' if second == Some('&') => return Ok(command),
-                '&' | '<' => return Err(self.error(format!("{c} is not supported here"))),
-                '>' => command.redirects.append(&mut self.redirections()?),
-                '0'..='9' | '*' if second == Some('>') => {
-                    command.redirects.append(&mut self.redirections()?);
-                }
-                '@' if second.is_some_and(is_name) => {
-                    self.next();
-                    let name = self.take_while(is_name).to_lowercase();
-                    command.arguments.push(Argument::Splat(name));
-                }
-                '-' if self.rest().starts_with("--%") => {
-                    return Err(self.error("--% is not supported"));
-                }
-                '-' if second.is_some_and(|c| c.is_alphabetic() || c == '?') => {
-                    let parameter = self.parameter()?;
-                    command.arguments.push(parameter);
-                }
-                _ => {
-                    let value = self.comma_separated(Self::argument)?;
-                    command.arguments.push(Argument::Value(value));
-                }
-            }
-        }
-    }
-
-    fn parameter(&mut self) -> Result<Argument, ScriptError> {
-        let start = self.at;
-        self.next();
-        let name = self.take_while(|c| !ends_word(c) && !".[:\"'".contains(c) && c != '=');
-        let written = self.text[start..self.at].to_owned();
-        let mut value = None;
-        if self.peek() == Some(':') {
-            self.next();
-            self.skip_blanks()?;
-            value = Some(self.argument()?);
-        } else if self.peek().is_some_and(|c| !ends_word(c)) {
-            // It continues as an argument of a program: -DFOO="a b" or -o:x.
-            self.at = start;
-            return self.word().map(Argument::Value);
-        }
-        Ok(Argument::Parameter {
-            name: name.to_lowercase(),
-            value,
-            written,
-        })
-    }
-
-    fn redirections(&mut self) -> Result<Vec<Redirect>, ScriptError> {
-        let mut redirects = Vec::new();
-        loop {
-            self.skip_blanks()?;
-            let stream = match (self.peek(), self.second()) {
-                (Some('>'), _) => 1,
-                (Some('*'), Some('>')) => {
-                    self.next();
-                    0
-                }
-                (Some(digit), Some('>')) if digit.is_ascii_digit() => {
-                    self.next();
-                    digit
-                        .to_digit(10)
-                        .and_then(|digit| u8::try_from(digit).ok())
-                        .unwrap_or(1)
-                }
-                _ => return Ok(redirects),
-            };
-            self.next();
-            let append = self.eat(">");
-            if self.eat("&1") {
-                redirects.push(Redirect::Merge);
-                continue;
-            }
-            self.skip_blanks()?;
-            redirects.push(Redirect::File {
-                stream,
-                append,
-                file: self.argument()?,
-            });
-        }
     }
 }

@@ -9,7 +9,7 @@ use super::super::image::{Deferred, ImageAction, Lookup};
 use super::super::process::Process;
 use super::super::tools::{is_present, services};
 use super::ast::CommandAst;
-use super::cmdlets::{Drive, path_of};
+use super::drive::{Drive, path_of};
 use super::eval::Shell;
 use super::parameters::ParameterSet;
 use super::value::PsValue;

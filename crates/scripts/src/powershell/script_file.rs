@@ -12,6 +12,7 @@ use super::super::traced_text::TracedText;
 use super::ast::{
     Argument, CommandAst, ControlFlow, Element, Expression, ScriptParameter, Statement,
 };
+use super::command::check_has_folder;
 use super::eval::Shell;
 use super::parse;
 use super::value::PsValue;
@@ -167,46 +168,14 @@ impl ScriptFile {
                 Err(unsupported_arguments())
             };
         };
-        let mut bound: BTreeMap<&str, PsValue> = BTreeMap::new();
-        let mut positional = Vec::new();
-        let mut given = given.into_iter().peekable();
-        while let Some(argument) = given.next() {
-            let (name, value) = match argument {
-                ScriptArgument::Value(value) => {
-                    positional.push(value);
-                    continue;
-                }
-                ScriptArgument::Name(name, value) => (name, value),
-            };
-            let Some(parameter) = parameters.iter().find(|known| known.name == name) else {
-                return Err(unsupported_arguments());
-            };
-            let value = match (value, parameter.is_switch(), given.peek()) {
-                (Some(value), _, _) => value,
-                (None, true, _) => PsValue::Bool(true),
-                (None, false, Some(ScriptArgument::Value(value))) => {
-                    let value = value.clone();
-                    given.next();
-                    value
-                }
-                (None, false, _) => {
-                    return Err(ScriptError::fails(format!("-{name} requires a value")));
-                }
-            };
-            if bound.insert(&parameter.name, value).is_some() {
-                let why = format!("-{name} is given more than once");
-                return Err(ScriptError::fails(why));
-            }
-        }
+        let (mut named, positional) = named_arguments(parameters, given)?;
         let mut positional = positional.into_iter();
         for parameter in parameters {
-            let free = !parameter.is_switch() && !bound.contains_key(parameter.name.as_str());
-            let value = match bound.remove(parameter.name.as_str()) {
-                Some(value) => Some(value),
-                None if free => positional.next(),
-                None => None,
+            let given = match named.remove(parameter.name.as_str()) {
+                None if !parameter.is_switch() => positional.next(),
+                named => named,
             };
-            let value = match (value, &parameter.default) {
+            let value = match (given, &parameter.default) {
                 (Some(value), _) => {
                     if mode == ArgumentMode::Value && parameter.kind.is_none() {
                         value.check_literal()?;
@@ -278,6 +247,45 @@ pub(super) fn locate(path: &ImagePath, text: &TracedText, mut error: ScriptError
     error
 }
 
+/// Arguments by the names of their parameters, and those without a name.
+fn named_arguments(
+    parameters: &[ScriptParameter],
+    given: Vec<ScriptArgument>,
+) -> Result<(BTreeMap<&str, PsValue>, Vec<PsValue>), ScriptError> {
+    let mut named = BTreeMap::new();
+    let mut positional = Vec::new();
+    let mut given = given.into_iter().peekable();
+    while let Some(argument) = given.next() {
+        let (name, value) = match argument {
+            ScriptArgument::Value(value) => {
+                positional.push(value);
+                continue;
+            }
+            ScriptArgument::Name(name, value) => (name, value),
+        };
+        let Some(parameter) = parameters.iter().find(|known| known.name == name) else {
+            return Err(unsupported_arguments());
+        };
+        let value = match (value, parameter.is_switch(), given.peek()) {
+            (Some(value), _, _) => value,
+            (None, true, _) => PsValue::Bool(true),
+            (None, false, Some(ScriptArgument::Value(value))) => {
+                let value = value.clone();
+                given.next();
+                value
+            }
+            (None, false, _) => {
+                return Err(ScriptError::fails(format!("-{name} requires a value")));
+            }
+        };
+        if named.insert(parameter.name.as_str(), value).is_some() {
+            let why = format!("-{name} is given more than once");
+            return Err(ScriptError::fails(why));
+        }
+    }
+    Ok((named, positional))
+}
+
 impl ScriptParameter {
     fn is_switch(&self) -> bool {
         self.kind.as_deref() == Some("switch")
@@ -345,22 +353,8 @@ impl Shell<'_, '_> {
         name: &str,
         command: &CommandAst,
     ) -> Result<PsValue, ScriptError> {
-        if !name.contains(['\\', '/']) {
-            return Err(ScriptError::unclear(format!(
-                "PowerShell does not run {name} from the working folder: write .\\{name}"
-            )));
-        }
-        let mut given = Vec::new();
-        for argument in &command.arguments {
-            given.push(match argument {
-                Argument::Value(value) => ScriptArgument::Value(self.expression(value)?),
-                Argument::Parameter { name, value, .. } => {
-                    let value = value.as_ref().map(|value| self.expression(value));
-                    ScriptArgument::Name(name.clone(), value.transpose()?)
-                }
-                Argument::Splat(_) => return Err(unsupported_arguments()),
-            });
-        }
+        check_has_folder(name)?;
+        let given = self.script_arguments(command)?;
         if self.scripts == DEPTH {
             return Err(ScriptError::unclear("script files are nested too deeply"));
         }
@@ -403,14 +397,7 @@ impl Shell<'_, '_> {
             }
         }
         match exit {
-            Some(code) => {
-                self.last_exit = Some(code);
-                self.is_ok = code == 0;
-                if code != 0 {
-                    let at = self.position(command.at);
-                    self.machine.set_exit_code(code, last_name(&file.path), at);
-                }
-            }
+            Some(code) => self.end_script(code, &file, command),
             None if !is_ok => {
                 return Err(ScriptError::unclear(format!(
                     "the last command of {} fails: whether the script does is unclear",
@@ -420,6 +407,31 @@ impl Shell<'_, '_> {
             None => self.is_ok = true,
         }
         Ok(value)
+    }
+
+    fn script_arguments(
+        &mut self,
+        command: &CommandAst,
+    ) -> Result<Vec<ScriptArgument>, ScriptError> {
+        let arguments = command.arguments.iter().map(|argument| match argument {
+            Argument::Value(value) => Ok(ScriptArgument::Value(self.expression(value)?)),
+            Argument::Parameter { name, value, .. } => {
+                let value = value.as_ref().map(|value| self.expression(value));
+                Ok(ScriptArgument::Name(name.clone(), value.transpose()?))
+            }
+            Argument::Splat(_) => Err(unsupported_arguments()),
+        });
+        arguments.collect()
+    }
+
+    /// Records the exit code of a script file.
+    fn end_script(&mut self, code: i32, file: &ScriptFile, command: &CommandAst) {
+        self.last_exit = Some(code);
+        self.is_ok = code == 0;
+        if code != 0 {
+            let at = self.position(command.at);
+            self.machine.set_exit_code(code, last_name(&file.path), at);
+        }
     }
 
     /// Imports a module that only defines functions. They see the variables of `RUN`, which are global,

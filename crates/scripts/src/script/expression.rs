@@ -203,27 +203,14 @@ impl Tokenizer<'_> {
                     self.assigned(&format!("{c}="), out);
                     return;
                 }
-                '-' if self.second().is_some_and(char::is_alphabetic) => {
-                    self.next();
-                    let name = self.take_while(char::is_alphanumeric).to_lowercase();
-                    out.push(ScriptToken::Sign(format!("-{name}")));
-                    has_operand = false;
-                }
-                '>' => {
-                    self.redirection(out);
-                    self.skip_blanks();
-                    if self.peek().is_some_and(|c| !ends_word(c)) {
-                        let target = self.argument();
-                        out.extend(target);
-                    }
-                }
+                '>' => self.redirected(out),
                 '+' | '-' if self.rest().starts_with("++") || self.rest().starts_with("--") => {
                     self.at += 2;
                     out.push(ScriptToken::Sign(format!("{c}{c}")));
                 }
                 ',' | '+' | '-' | '*' | '/' | '%' | '!' => {
-                    self.next();
-                    out.push(ScriptToken::Sign(c.to_string()));
+                    let sign = self.operator(c);
+                    out.push(ScriptToken::Sign(sign));
                     has_operand = false;
                 }
                 '.' if self.eat("..") => {
@@ -249,18 +236,42 @@ impl Tokenizer<'_> {
                     if has_operand {
                         self.stray(out);
                     }
-                    if is_double_quote(c) || is_single_quote(c) {
-                        let string = self.string();
-                        out.push(ScriptToken::Value(string));
-                        self.members(out);
-                    } else if c.is_ascii_digit() || c == '.' {
-                        self.number(out);
-                    } else {
-                        self.operand(out);
-                    }
+                    self.value(c, out);
                     has_operand = true;
                 }
             }
+        }
+    }
+
+    fn redirected(&mut self, out: &mut Vec<ScriptToken>) {
+        self.redirection(out);
+        self.skip_blanks();
+        if self.peek().is_some_and(|c| !ends_word(c)) {
+            let target = self.argument();
+            out.extend(target);
+        }
+    }
+
+    /// Reads an operator that begins with this character.
+    fn operator(&mut self, c: char) -> String {
+        self.next();
+        if c == '-' && self.peek().is_some_and(char::is_alphabetic) {
+            let name = self.take_while(char::is_alphanumeric).to_lowercase();
+            return format!("-{name}");
+        }
+        c.to_string()
+    }
+
+    /// Reads a string, number or operand that begins with this character.
+    fn value(&mut self, c: char, out: &mut Vec<ScriptToken>) {
+        if is_double_quote(c) || is_single_quote(c) {
+            let string = self.string();
+            out.push(ScriptToken::Value(string));
+            self.members(out);
+        } else if c.is_ascii_digit() || c == '.' {
+            self.number(out);
+        } else {
+            self.operand(out);
         }
     }
 

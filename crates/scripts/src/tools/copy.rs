@@ -53,33 +53,23 @@ pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32, 
             PathState::File => Err(ScriptError::unclear(
                 "it asks whether the destination is a file or a folder",
             )),
-            PathState::Folder => {
-                if !is_folder && !has("/i") {
-                    return Err(ScriptError::unclear(
-                        "without /i it asks whether the destination is a folder",
-                    ));
-                }
-                if is_deep {
-                    return tree_to(machine, path, target, has("/e"));
-                }
-                files_into(machine, &path, "*", &target)
-            }
+            PathState::Folder if !is_folder && !has("/i") => Err(asks_for_folder()),
+            PathState::Folder if is_deep => tree_to(machine, path, target, has("/e")),
+            PathState::Folder => files_into(machine, &path, "*", &target),
         },
-        Paths::Pattern { folder, pattern } => {
-            if !is_folder && !has("/i") {
-                return Err(ScriptError::unclear(
-                    "without /i it asks whether the destination is a folder",
-                ));
-            }
-            match (is_deep, pattern.as_str()) {
-                (true, "*" | "*.*") => tree_to(machine, folder, target, has("/e")),
-                (true, _) => Err(ScriptError::unclear(
-                    "wildcards with /s or /e are not supported",
-                )),
-                (false, pattern) => files_into(machine, &folder, pattern, &target),
-            }
-        }
+        Paths::Pattern { .. } if !is_folder && !has("/i") => Err(asks_for_folder()),
+        Paths::Pattern { folder, pattern } => match (is_deep, pattern.as_str()) {
+            (true, "*" | "*.*") => tree_to(machine, folder, target, has("/e")),
+            (true, _) => Err(ScriptError::unclear(
+                "wildcards with /s or /e are not supported",
+            )),
+            (false, pattern) => files_into(machine, &folder, pattern, &target),
+        },
     }
+}
+
+fn asks_for_folder() -> ScriptError {
+    ScriptError::unclear("without /i it asks whether the destination is a folder")
 }
 
 /// Options of `robocopy` for retries and output.

@@ -15,47 +15,44 @@ pub(super) fn sc(machine: &mut Process<'_>, words: &[String]) -> Result<i32, Scr
     let [verb, name, rest @ ..] = words else {
         return Err(ScriptError::unclear("expected a verb and a service"));
     };
-    let is_new = match verb.to_ascii_lowercase().as_str() {
-        "create" => true,
-        "config" => false,
+    let mut service = empty(name, false)?;
+    match verb.to_ascii_lowercase().as_str() {
+        "create" => {
+            service.is_new = true;
+            service.settings = settings(rest)?;
+            if service.settings.command.is_none() {
+                return Err(ScriptError::fails("a new service requires binPath="));
+            }
+        }
+        "config" => service.settings = settings(rest)?,
         "description" => {
             let [description] = rest else {
                 return Err(ScriptError::unclear("expected one description"));
             };
-            let mut service = empty(name, false)?;
             service.settings.description = Some(setting(description)?);
-            machine.apply(ImageAction::Service(service))?;
-            return Ok(0);
         }
         "delete" => return delete(machine, name, rest),
-        "failure" => {
-            let mut service = empty(name, false)?;
-            service.on_failure = Some(failure(rest)?);
-            machine.apply(ImageAction::Service(service))?;
-            return Ok(0);
-        }
-        "failureflag" => {
-            let [flag] = rest else {
-                return Err(ScriptError::unclear("expected one flag"));
-            };
-            if flag != "1" {
-                return Err(ScriptError::unclear(format!("unsupported flag {flag:?}")));
-            }
-            let mut service = empty(name, false)?;
-            service.fails_on_error = true;
-            machine.apply(ImageAction::Service(service))?;
-            return Ok(0);
-        }
+        "failure" => service.on_failure = Some(failure(rest)?),
+        "failureflag" => match rest {
+            [flag] if flag == "1" => service.fails_on_error = true,
+            [flag] => return Err(ScriptError::unclear(format!("unsupported flag {flag:?}"))),
+            _ => return Err(ScriptError::unclear("expected one flag")),
+        },
         "sdset" => {
             let why = "Windows lets only administrators read the key of a service's descriptor, \
                        and a layer's keys inherit from those above";
             return Err(ScriptError::unclear(why));
         }
         verb => return Err(ScriptError::unclear(format!("sc {verb} is not supported"))),
-    };
-    let mut service = empty(name, is_new)?;
-    let settings = &mut service.settings;
-    let mut rest = rest.iter();
+    }
+    machine.apply(ImageAction::Service(service))?;
+    Ok(0)
+}
+
+/// Reads the options of `sc create` and `sc config`.
+fn settings(words: &[String]) -> Result<ServiceSettings, ScriptError> {
+    let mut settings = ServiceSettings::default();
+    let mut rest = words.iter();
     while let Some(word) = rest.next() {
         let (option, value) = option(word, &mut rest)?;
         match option.as_str() {
@@ -77,11 +74,7 @@ pub(super) fn sc(machine: &mut Process<'_>, words: &[String]) -> Result<i32, Scr
             _ => return Err(ScriptError::option(word)),
         }
     }
-    if is_new && settings.command.is_none() {
-        return Err(ScriptError::fails("a new service requires binPath="));
-    }
-    machine.apply(ImageAction::Service(service))?;
-    Ok(0)
+    Ok(settings)
 }
 
 /// Option in lower case and its value, which may be the next word.

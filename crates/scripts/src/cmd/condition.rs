@@ -1,0 +1,118 @@
+//! Conditions of `if`.
+
+use super::super::error::ScriptError;
+use super::super::image::{Deferred, Lookup};
+use super::super::process::{GlobMatches, PathState, Paths, Wildcards, is_everything, is_nul};
+use super::Cmd;
+use super::parse::Test;
+
+impl Cmd<'_, '_> {
+    pub(super) fn test(&mut self, test: &Test, ignore_case: bool) -> Result<bool, ScriptError> {
+        match test {
+            Test::Exist(path) => self
+                .exists(path.as_str())
+                .map_err(|error| error.in_command("if exist", path.origin(0))),
+            Test::Defined(name) => match self.machine.variable(name.as_str()) {
+                Lookup::Present(_) => Ok(true),
+                Lookup::Absent => Ok(false),
+                Lookup::Deferred(Deferred) | Lookup::Unknown => Err(ScriptError::unknown(format!(
+                    "whether the variable {} is set is unknown",
+                    name.as_str()
+                ))
+                .in_command("if defined", name.origin(0))),
+            },
+            // Before a command fails it is 0.
+            Test::ErrorLevel(number) if self.batch.is_active && !self.batch.has_failed => number
+                .as_str()
+                .parse::<i32>()
+                .map(|least| least <= 0)
+                .map_err(|_| ScriptError::unclear("unsupported exit code")),
+            Test::ErrorLevel(number) => Err(ScriptError::unclear("exit codes are not tracked")
+                .in_command("if errorlevel", number.origin(0))),
+            Test::Compare {
+                left,
+                operator,
+                right,
+            } => compare(left.as_str(), operator, right.as_str(), ignore_case)
+                .map_err(|error| error.in_command("if", left.origin(0))),
+        }
+    }
+
+    fn exists(&self, path: &str) -> Result<bool, ScriptError> {
+        let bare = path.replace('"', "");
+        if is_nul(&bare) {
+            return Err(ScriptError::unclear("tests for devices are not supported"));
+        }
+        let is_folder = bare.ends_with(['\\', '/']);
+        match self.machine.paths(&bare, Wildcards::Cmd)? {
+            Paths::One(path) => match self.machine.path_state(&path)? {
+                PathState::Folder => Ok(true),
+                PathState::File => Ok(!is_folder),
+                PathState::Absent => Ok(false),
+                PathState::Deferred => Err(ScriptError::later(
+                    "it depends on a file that is downloaded later",
+                )),
+            },
+            Paths::Pattern { folder, pattern } => {
+                match self.machine.glob(&folder, &pattern, Wildcards::Cmd)? {
+                    GlobMatches::Paths(paths)
+                        if paths.is_empty()
+                            && is_everything(&pattern)
+                            && self.machine.path_state(&folder)? == PathState::Folder =>
+                    {
+                        Err(ScriptError::unclear(format!(
+                            "whether . counts as a match in the empty folder {folder} is unclear"
+                        )))
+                    }
+                    GlobMatches::Paths(paths) => Ok(!paths.is_empty()),
+                    GlobMatches::Deferred => Err(ScriptError::later(
+                        "it depends on a file that is downloaded later",
+                    )),
+                }
+            }
+        }
+    }
+}
+
+fn compare(
+    left: &str,
+    operator: &str,
+    right: &str,
+    ignore_case: bool,
+) -> Result<bool, ScriptError> {
+    let order = match (number(left), number(right)) {
+        (Some(left), Some(right)) if operator != "==" => left.cmp(&right),
+        _ if ignore_case => left.to_lowercase().cmp(&right.to_lowercase()),
+        _ if matches!(operator, "==" | "equ" | "neq") => left.cmp(right),
+        _ => {
+            return Err(ScriptError::unclear(
+                "this comparison of strings is not supported",
+            ));
+        }
+    };
+    Ok(match operator {
+        "==" | "equ" => order.is_eq(),
+        "neq" => order.is_ne(),
+        "lss" => order.is_lt(),
+        "leq" => order.is_le(),
+        "gtr" => order.is_gt(),
+        _ => order.is_ge(),
+    })
+}
+
+/// The number that cmd compares: a leading 0 makes it octal, 0x hexadecimal.
+fn number(text: &str) -> Option<i64> {
+    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let (digits, radix) = match unsigned.as_bytes() {
+        [b'0', b'x' | b'X', ..] => (&unsigned[2..], 16),
+        [b'0', _, ..] => (&unsigned[1..], 8),
+        _ => (unsigned, 10),
+    };
+    if digits.is_empty() || !digits.chars().all(|c| c.is_digit(radix)) {
+        return None;
+    }
+    let number = i64::from_str_radix(digits, radix).unwrap_or(i64::MAX);
+    let sign = if text.starts_with('-') { -1 } else { 1 };
+    // Larger ones are the largest.
+    Some((sign * number).clamp(i32::MIN.into(), i32::MAX.into()))
+}

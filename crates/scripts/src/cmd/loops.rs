@@ -1,0 +1,161 @@
+//! Loops.
+
+use super::super::error::ScriptError;
+use super::super::process::{GlobMatches, PathState, Paths, Wildcards, last_name};
+use super::super::traced_text::TracedText;
+use super::Cmd;
+use super::parse::{CmdNode, LoopKind};
+use super::replace::LoopVariable;
+
+/// Maximum number of turns of a loop over numbers.
+const LONGEST_LOOP: usize = 1000;
+
+impl Cmd<'_, '_> {
+    pub(super) fn for_loop(
+        &mut self,
+        kind: &LoopKind,
+        variable: char,
+        items: &[TracedText],
+        body: &CmdNode,
+    ) -> Result<i32, ScriptError> {
+        let mut code = 0;
+        let mut run = |cmd: &mut Self, value: &str| {
+            if code != 0 {
+                return Err(ScriptError::unclear(
+                    "a command in the loop fails, and the exit code is unknown",
+                ));
+            }
+            let turn = LoopVariable {
+                name: variable,
+                value,
+            };
+            code = cmd.node(&turn.in_node(body)?)?;
+            Ok(())
+        };
+        if *kind == LoopKind::Numbers {
+            for number in numbers(items)? {
+                run(self, &number.to_string())?;
+                if self.exit.is_some() {
+                    break;
+                }
+            }
+            return Ok(code);
+        }
+        for item in items {
+            let values = match kind {
+                LoopKind::Tree(folder) => self.files_below(folder.as_ref(), item.as_str())?,
+                LoopKind::Folders => self.values(item.as_str(), PathState::Folder)?,
+                LoopKind::Items | LoopKind::Numbers => {
+                    self.values(item.as_str(), PathState::File)?
+                }
+            };
+            for value in values {
+                run(self, &value)?;
+                if self.exit.is_some() {
+                    return Ok(code);
+                }
+            }
+        }
+        Ok(code)
+    }
+
+    /// Files in a folder and below it that match a pattern, each folder before those in it.
+    fn files_below(
+        &self,
+        folder: Option<&TracedText>,
+        pattern: &str,
+    ) -> Result<Vec<String>, ScriptError> {
+        let unsupported = || ScriptError::unclear("this form of for /r is not supported");
+        if !pattern.contains(['*', '?']) || pattern.contains(['"', '\\', '/', ':']) {
+            return Err(unsupported());
+        }
+        let top = match folder.map(|folder| folder.as_str().replace('"', "")) {
+            None => self.machine.folder.clone(),
+            // Other names are joined with the found ones as they are written.
+            Some(name) if name.get(1..3) == Some(":\\") && !name.ends_with('\\') => {
+                self.machine.path(&name)?
+            }
+            Some(_) => return Err(unsupported()),
+        };
+        let mut pending = vec![top];
+        let mut files = Vec::new();
+        while let Some(folder) = pending.pop() {
+            let all = self.machine.glob(&folder, "*", Wildcards::Cmd)?;
+            let matching = self.machine.glob(&folder, pattern, Wildcards::Cmd)?;
+            let (GlobMatches::Paths(all), GlobMatches::Paths(matching)) = (all, matching) else {
+                return Err(ScriptError::later(
+                    "the files of the loop are known only after a download",
+                ));
+            };
+            for path in matching {
+                if self.machine.path_state(&path)? == PathState::File {
+                    files.push(path.to_string());
+                }
+            }
+            for path in all.into_iter().rev() {
+                if self.machine.path_state(&path)? == PathState::Folder {
+                    pending.push(path);
+                }
+            }
+        }
+        Ok(files)
+    }
+
+    /// Expands an item of a loop's list: wildcards match files, or folders with `/d`.
+    fn values(&self, item: &str, wanted: PathState) -> Result<Vec<String>, ScriptError> {
+        if !item.contains(['*', '?']) {
+            return Ok(vec![item.to_owned()]);
+        }
+        if item.contains('"') {
+            return Err(ScriptError::unclear(
+                "wildcards in quotes are not supported here",
+            ));
+        }
+        let Paths::Pattern { folder, pattern } = self.machine.paths(item, Wildcards::Cmd)? else {
+            return Ok(Vec::new());
+        };
+        let prefix = item.rfind(['\\', '/']).map_or("", |at| &item[..=at]);
+        match self.machine.glob(&folder, &pattern, Wildcards::Cmd)? {
+            GlobMatches::Deferred => Err(ScriptError::later(
+                "the files of the loop are known only after a download",
+            )),
+            GlobMatches::Paths(paths) => {
+                let mut values = Vec::new();
+                for path in paths {
+                    if self.machine.path_state(&path)? == wanted {
+                        let name = last_name(&path);
+                        values.push(format!("{prefix}{name}"));
+                    }
+                }
+                Ok(values)
+            }
+        }
+    }
+}
+
+/// Numbers of `for /l %i in (start,step,end)`.
+fn numbers(items: &[TracedText]) -> Result<Vec<i32>, ScriptError> {
+    let all: Option<Vec<i32>> = items
+        .iter()
+        .map(|item| item.as_str().parse().ok())
+        .collect();
+    let Some([start, step, end]) = all.as_deref() else {
+        return Err(ScriptError::unclear("expected three numbers for for /l"));
+    };
+    let mut found = Vec::new();
+    let mut number = *start;
+    while (*step > 0 && number <= *end) || (*step < 0 && number >= *end) {
+        if found.len() == LONGEST_LOOP {
+            return Err(ScriptError::unclear("the loop is too long"));
+        }
+        found.push(number);
+        let Some(next) = number.checked_add(*step) else {
+            break;
+        };
+        number = next;
+    }
+    match step {
+        0 => Err(ScriptError::unclear("the loop does not end")),
+        _ => Ok(found),
+    }
+}

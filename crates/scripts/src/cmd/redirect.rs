@@ -1,0 +1,128 @@
+//! Redirected output.
+
+use wincimg_windows::path::ImagePath;
+
+use super::super::error::ScriptError;
+use super::super::image::ImageAction;
+use super::super::process::{PathState, is_nul, parent};
+use super::super::traced_text::TracedText;
+use super::Cmd;
+use super::parse::{Redirect, RedirectTarget};
+
+enum Destination {
+    Nowhere,
+    File { name: TracedText, append: bool },
+}
+
+impl Cmd<'_, '_> {
+    /// Runs something with redirected output.
+    pub(super) fn redirected(
+        &mut self,
+        redirects: &[Redirect],
+        run: impl FnOnce(&mut Self) -> Result<i32, ScriptError>,
+    ) -> Result<i32, ScriptError> {
+        let Some((destination, at)) = destination(redirects)? else {
+            return run(self);
+        };
+        let opened = match &destination {
+            Destination::File { name, append } => self
+                .open(&name.as_str().replace('"', ""), *append)
+                .map_err(|error| error.at_position(at))?,
+            Destination::Nowhere => None,
+        };
+        let above = std::mem::replace(&mut self.appends_to, opened);
+        let kept = std::mem::replace(
+            &mut self.output,
+            matches!(destination, Destination::File { .. }).then(Vec::new),
+        );
+        let result = run(self);
+        let printed = std::mem::replace(&mut self.output, kept);
+        self.appends_to = above;
+        let code = result?;
+        if let (Destination::File { name, append }, Some(printed)) = (destination, printed) {
+            if code != 0 {
+                return Err(ScriptError::unclear(
+                    "a command whose output is redirected to a file fails",
+                )
+                .at_position(at));
+            }
+            self.write(&name.as_str().replace('"', ""), append, printed)
+                .map_err(|error| error.at_position(at))?;
+        }
+        Ok(code)
+    }
+
+    /// Opens the target of a redirection before the command runs: cmd empties an existing file.
+    /// Returns the file if output is appended to it.
+    fn open(&mut self, name: &str, append: bool) -> Result<Option<ImagePath>, ScriptError> {
+        let path = self.machine.path(name)?;
+        if append {
+            return Ok(Some(path));
+        }
+        if self.machine.path_state(&path)? == PathState::File {
+            self.write(name, false, Vec::new())?;
+        }
+        Ok(None)
+    }
+
+    fn write(&mut self, name: &str, append: bool, content: Vec<u8>) -> Result<(), ScriptError> {
+        let path = self.machine.path(name)?;
+        if parent(&path).is_some() && !self.machine.check_parent_exists(&path)? {
+            return Err(ScriptError::fails(format!(
+                "the folder of {path} does not exist"
+            )));
+        }
+        if self.machine.path_state(&path)? == PathState::Folder {
+            return Err(ScriptError::fails(format!("{path} is a folder")));
+        }
+        self.machine.apply(if append {
+            ImageAction::Append { path, content }
+        } else {
+            ImageAction::Write { path, content }
+        })
+    }
+}
+
+/// Destination of standard output and its position; redirected errors are ignored.
+fn destination(redirects: &[Redirect]) -> Result<Option<(Destination, usize)>, ScriptError> {
+    let mut found = None;
+    for redirect in redirects {
+        match (&redirect.to, redirect.stream) {
+            (RedirectTarget::Input, _) | (RedirectTarget::Stream(1 | 2), 1 | 2) => {}
+            (RedirectTarget::File { name, .. }, 1 | 2)
+                if is_nul(&name.as_str().replace('"', "")) =>
+            {
+                if redirect.stream == 1 {
+                    found = Some((Destination::Nowhere, name.origin(0)));
+                }
+            }
+            (RedirectTarget::File { name, append }, 1) => {
+                let file = Destination::File {
+                    name: name.clone(),
+                    append: *append,
+                };
+                found = Some((file, name.origin(0)));
+            }
+            (RedirectTarget::File { name, .. }, _) => {
+                return Err(ScriptError::unclear(format!(
+                    "redirecting stream {} to a file is not supported",
+                    redirect.stream
+                ))
+                .at_position(name.origin(0)));
+            }
+            (RedirectTarget::Stream(_), _) => {
+                return Err(ScriptError::unclear("unsupported redirection"));
+            }
+        }
+    }
+    let errors_with_output = redirects
+        .iter()
+        .any(|redirect| redirect.stream == 2 && redirect.to == RedirectTarget::Stream(1));
+    match found {
+        Some((Destination::File { .. }, at)) if errors_with_output => Err(ScriptError::unclear(
+            "redirecting errors to a file with the output is not supported",
+        )
+        .at_position(at)),
+        found => Ok(found),
+    }
+}

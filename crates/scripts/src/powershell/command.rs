@@ -1,0 +1,320 @@
+//! Pipelines and commands.
+
+use wincimg_windows::quoting::powershell::native_command_line;
+
+use super::super::error::{ScriptError, ScriptErrorKind};
+use super::super::tools;
+use super::super::traced_text::TracedText;
+use super::ast::{Argument, CommandAst, Element, Expression, Pipeline, Redirect};
+use super::cmdlets::is_cmdlet;
+use super::eval::{ErrorAction, PipelineKind, Shell};
+use super::script_file::is_script;
+use super::value::PsValue;
+
+impl Shell<'_, '_> {
+    pub(super) fn pipeline(&mut self, pipeline: &Pipeline) -> Result<PsValue, ScriptError> {
+        let outer = self.read_files.len();
+        let result = self.elements(pipeline);
+        self.read_files.truncate(outer);
+        result
+    }
+
+    fn elements(&mut self, pipeline: &Pipeline) -> Result<PsValue, ScriptError> {
+        let mut input: Option<PsValue> = None;
+        let mut all_ok = true;
+        let mut skipped = None;
+        self.pipeline = match pipeline.elements.as_slice() {
+            [_] => PipelineKind::One,
+            _ => PipelineKind::Several,
+        };
+        for element in &pipeline.elements {
+            input = Some(match element {
+                Element::Expression(expression) => {
+                    let value = self.expression(expression)?;
+                    if !matches!(expression, Expression::Group(_)) {
+                        self.is_ok = true;
+                        self.left_out.command = None;
+                    }
+                    value
+                }
+                Element::Command(command) => self.command(command, input)?,
+            });
+            // A pipeline fails if any element fails.
+            all_ok &= self.is_ok;
+            self.is_ok = all_ok;
+            skipped = skipped.or(self.left_out.command.take());
+        }
+        self.left_out.command = skipped;
+        Ok(input.unwrap_or(PsValue::Null))
+    }
+
+    fn command(
+        &mut self,
+        command: &CommandAst,
+        input: Option<PsValue>,
+    ) -> Result<PsValue, ScriptError> {
+        self.machine.step()?;
+        let at = self.position(command.at);
+        let name = self
+            .expression(&command.name)
+            .map_err(|error| error.at_position(at))?;
+        if let PsValue::Block(statements) = name {
+            if command.is_dotted {
+                let why = "a block after a dot is not supported";
+                return Err(ScriptError::unclear(why).at_position(at));
+            }
+            let function = self.function(Vec::new(), statements);
+            let value = self.call_function(&function, command);
+            let value = value.map_err(|error| error.at_position(at))?;
+            return self.redirected(command, value);
+        }
+        let name = name.text().map_err(|error| error.at_position(at))?;
+        self.named_command(&name, command, input)
+            .map_err(|error| error.in_command(&name, at))
+    }
+
+    fn named_command(
+        &mut self,
+        name: &str,
+        command: &CommandAst,
+        input: Option<PsValue>,
+    ) -> Result<PsValue, ScriptError> {
+        let lower = name.to_lowercase();
+        let cmdlet = self.alias(&lower);
+        self.is_ok = true;
+        self.left_out.command = None;
+        let value = if command.is_dotted {
+            if input.is_some() || !is_script(name) {
+                let why = "after a dot, only a script file is supported";
+                return Err(ScriptError::unclear(why));
+            }
+            self.script_file(name, command)?
+        } else if let Some(function) = self.functions.get(&lower).cloned() {
+            check_not_piped(input.as_ref(), "a function")?;
+            self.call_function(&function, command)?
+        } else if self.machine.is_in_package && super::chocolatey::is_function(&cmdlet) {
+            let result = self.chocolatey_function(&cmdlet, command);
+            self.cmdlet_result(name, command, result)?
+        } else if is_cmdlet(&cmdlet) {
+            let result = self.cmdlet(&cmdlet, command, input);
+            self.cmdlet_result(name, command, result)?
+        } else {
+            check_not_piped(input.as_ref(), "a program")?;
+            if is_script(name) {
+                self.script_file(name, command)?
+            } else {
+                self.native(name, command)?
+            }
+        };
+        self.redirected(command, value)
+    }
+
+    /// The output of a cmdlet, whose failure ends the script only with the error action `Stop`.
+    fn cmdlet_result(
+        &mut self,
+        name: &str,
+        command: &CommandAst,
+        result: Result<PsValue, ScriptError>,
+    ) -> Result<PsValue, ScriptError> {
+        let at = self.position(command.at);
+        match result {
+            Err(error) if error.kind == ScriptErrorKind::Fails => {
+                let action = self.error_action(command)?;
+                self.handle_error(action, error.in_command(name, at))?;
+                Ok(PsValue::Null)
+            }
+            other => {
+                let error = self.machine.error.take();
+                self.machine.error = error.map(|error| error.in_command(name, at));
+                other
+            }
+        }
+    }
+
+    /// Records an error, or returns it if it ends the script.
+    pub(super) fn handle_error(
+        &mut self,
+        action: ErrorAction,
+        error: ScriptError,
+    ) -> Result<(), ScriptError> {
+        match action {
+            ErrorAction::Stop => Err(error),
+            ErrorAction::Continue => {
+                self.is_ok = false;
+                self.machine.error = Some(error);
+                Ok(())
+            }
+        }
+    }
+
+    /// Handles a failure of a command; other errors are returned.
+    pub(super) fn handle_result(
+        &mut self,
+        action: ErrorAction,
+        done: Result<(), ScriptError>,
+    ) -> Result<(), ScriptError> {
+        match done {
+            Err(error) if error.kind == ScriptErrorKind::Fails => self.handle_error(action, error),
+            done => done,
+        }
+    }
+
+    pub(super) fn on_error(&self) -> ErrorAction {
+        match self.variables.get("erroractionpreference") {
+            Some(PsValue::Text(text)) if text.eq_ignore_ascii_case("stop") => ErrorAction::Stop,
+            _ => ErrorAction::Continue,
+        }
+    }
+
+    pub(super) fn error_action(
+        &mut self,
+        command: &CommandAst,
+    ) -> Result<ErrorAction, ScriptError> {
+        let mut arguments = command.arguments.iter().peekable();
+        while let Some(argument) = arguments.next() {
+            let Argument::Parameter { name, value, .. } = argument else {
+                continue;
+            };
+            if name == "ea" || (name.len() > 5 && "erroraction".starts_with(name.as_str())) {
+                let value = match (value, arguments.peek()) {
+                    (Some(value), _) | (None, Some(Argument::Value(value))) => {
+                        self.expression(value)?
+                    }
+                    _ => return Err(ScriptError::option(name)),
+                };
+                return Ok(match value.text()?.to_lowercase().as_str() {
+                    "stop" => ErrorAction::Stop,
+                    "continue" | "silentlycontinue" | "ignore" | "0" => ErrorAction::Continue,
+                    other => return Err(ScriptError::option(other)),
+                });
+            }
+        }
+        Ok(self.on_error())
+    }
+
+    /// Runs a program with the command line that PowerShell builds.
+    fn native(&mut self, name: &str, command: &CommandAst) -> Result<PsValue, ScriptError> {
+        if super::super::cmd::is_batch(name) {
+            check_has_folder(name)?;
+        }
+        let mut words = self.words(command)?;
+        // It leaves out empty arguments.
+        words.retain(|word| !word.is_empty());
+        words.insert(0, name.to_owned());
+        if tools::program_name(name) == "msiexec" && self.pipeline == PipelineKind::One {
+            let why = "PowerShell does not wait for it, and the build may end before it";
+            let help = "use Start-Process msiexec -Wait -ArgumentList …";
+            return Err(ScriptError::refused(why).help(help));
+        }
+        let line = native_command_line(&words);
+        let at = self.position(command.at);
+        let before = self.machine.error.take();
+        let outer = self.machine.skipped.take();
+        let code = tools::command_line(self.machine, &TracedText::from_one(&line, at))?;
+        self.left_out.command.clone_from(&self.machine.skipped);
+        self.left_out.program.clone_from(&self.machine.skipped);
+        self.machine.skipped = self.machine.skipped.take().or(outer);
+        self.last_exit = Some(code);
+        self.is_ok = code == 0;
+        if code == 0 {
+            self.machine.error = before;
+        } else {
+            self.machine.set_exit_code(code, name, at);
+        }
+        Ok(PsValue::opaque(format!("the output of {name} is used")))
+    }
+
+    /// Arguments of a program.
+    fn words(&mut self, command: &CommandAst) -> Result<Vec<String>, ScriptError> {
+        let mut words = Vec::new();
+        for argument in &command.arguments {
+            match argument {
+                Argument::Value(Expression::List(items)) if items.iter().all(is_bare) => {
+                    let texts: Vec<String> = items
+                        .iter()
+                        .map(|item| self.expression(item)?.text())
+                        .collect::<Result<_, _>>()?;
+                    words.push(texts.join(","));
+                }
+                Argument::Value(value) => {
+                    let texts = self.expression(value)?.texts()?;
+                    let has_home = |text: &String| {
+                        text == "~" || text.starts_with("~/") || text.starts_with(r"~\")
+                    };
+                    if self.is_core && is_bare(value) && texts.iter().any(has_home) {
+                        return Err(ScriptError::unclear(
+                            "PowerShell 7.5 replaces ~ by the home folder, earlier versions do not",
+                        )
+                        .help("write $HOME, or quote ~"));
+                    }
+                    words.extend(texts);
+                }
+                Argument::Parameter { written, value, .. } => match value {
+                    None => words.push(written.clone()),
+                    Some(value) => {
+                        let value = self.expression(value)?.text()?;
+                        words.push(format!("{written}:{value}"));
+                    }
+                },
+                Argument::Splat(_) => return Err(ScriptError::unclear("@ is not supported here")),
+            }
+        }
+        Ok(words)
+    }
+
+    /// Applies the redirections of a command to its output.
+    fn redirected(&mut self, command: &CommandAst, value: PsValue) -> Result<PsValue, ScriptError> {
+        let mut value = value;
+        for redirect in &command.redirects {
+            let Redirect::File {
+                stream,
+                append,
+                file,
+            } = redirect
+            else {
+                continue;
+            };
+            let file = self.expression(file)?;
+            if file == PsValue::Null
+                || matches!(&file, PsValue::Text(name) if name.eq_ignore_ascii_case("nul"))
+            {
+                if *stream <= 1 {
+                    value = PsValue::Null;
+                }
+                continue;
+            }
+            if *stream != 1 {
+                return Err(ScriptError::unclear(
+                    "redirecting errors to a file is not supported",
+                ));
+            }
+            let output = std::mem::replace(&mut value, PsValue::Null);
+            self.out_file(&file.text()?, &output, *append, None)?;
+        }
+        Ok(value)
+    }
+}
+
+/// Refuses a script of the working folder that is named without the folder.
+pub(super) fn check_has_folder(name: &str) -> Result<(), ScriptError> {
+    if name.contains(['\\', '/']) {
+        return Ok(());
+    }
+    Err(ScriptError::unclear(format!(
+        "PowerShell does not run {name} from the working folder: write .\\{name}"
+    )))
+}
+
+fn check_not_piped(input: Option<&PsValue>, to: &str) -> Result<(), ScriptError> {
+    match input {
+        None => Ok(()),
+        Some(_) => Err(ScriptError::unclear(format!(
+            "piping output to {to} is not supported"
+        ))),
+    }
+}
+
+/// Returns true if a program gets an argument as written.
+fn is_bare(expression: &Expression) -> bool {
+    matches!(expression, Expression::Word(_))
+}

@@ -1,0 +1,78 @@
+//! Paths of cmdlets and their drives.
+
+use super::super::error::ScriptError;
+use super::eval::Shell;
+use super::parameters::BoundParameters;
+use super::value::PsValue;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Drive {
+    File(String),
+    Registry(String),
+    Iis(String),
+    Environment(String),
+}
+
+impl Shell<'_, '_> {
+    /// Finds the drive of a path.
+    pub(super) fn drive(&self, path: &str) -> Result<Drive, ScriptError> {
+        match drive_of(path)? {
+            Drive::File(path) => self.with_home(path).map(Drive::File),
+            other => Ok(other),
+        }
+    }
+
+    /// Replaces `~` at the beginning of a cmdlet's path, quoted or not, by the home folder.
+    pub(super) fn with_home(&self, path: String) -> Result<String, ScriptError> {
+        let Some(rest) = path
+            .strip_prefix('~')
+            .filter(|rest| rest.is_empty() || rest.starts_with(['\\', '/']))
+        else {
+            return Ok(path);
+        };
+        match self.machine.variables.profile() {
+            Some(home) => Ok(home + rest),
+            None => Err(ScriptError::unclear(format!(
+                "~ is the home folder of {}, which only Windows knows",
+                self.machine.variables.user()
+            ))),
+        }
+    }
+}
+
+fn drive_of(path: &str) -> Result<Drive, ScriptError> {
+    let lower = path.to_lowercase();
+    let after = |prefix: &str| path[prefix.len()..].to_owned();
+    for prefix in ["registry::", "microsoft.powershell.core\\registry::"] {
+        if lower.starts_with(prefix) {
+            return Ok(Drive::Registry(after(prefix)));
+        }
+    }
+    if lower.starts_with("hklm:") || lower.starts_with("hkcu:") {
+        return Ok(Drive::Registry(path.to_owned()));
+    }
+    if lower.starts_with("iis:") {
+        return Ok(Drive::Iis(after("iis:")));
+    }
+    if lower.starts_with("env:") {
+        return Ok(Drive::Environment(
+            after("env:").trim_start_matches(['\\', '/']).to_owned(),
+        ));
+    }
+    match lower.split_once(':') {
+        Some((drive, _)) if drive.len() > 1 => {
+            Err(ScriptError::unclear(format!("unsupported drive {drive}:")))
+        }
+        _ => Ok(Drive::File(path.to_owned())),
+    }
+}
+
+/// Value of `-Path` or `-LiteralPath`.
+pub(super) fn path_of(given: &BoundParameters) -> Result<Option<String>, ScriptError> {
+    let value = given.value("path").or(given.value("literalpath"));
+    match value.map(PsValue::texts).transpose()?.as_deref() {
+        None => Ok(None),
+        Some([path]) => Ok(Some(path.clone())),
+        Some(_) => Err(ScriptError::unclear("several paths are not supported")),
+    }
+}

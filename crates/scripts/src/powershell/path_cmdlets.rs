@@ -1,0 +1,289 @@
+//! Cmdlets that read files and paths: downloads, archives, tests.
+
+use super::super::error::ScriptError;
+use super::super::image::{Deferred, EntryKind, Lookup};
+use super::super::process::{GlobMatches, PathState, Paths, Wildcards};
+use super::super::tools;
+use super::ast::CommandAst;
+use super::drive::{Drive, path_of};
+use super::eval::Shell;
+use super::parameters::ParameterSet;
+use super::value::PsValue;
+
+const NOTHING: ParameterSet = ParameterSet {
+    values: "",
+    switches: "",
+    positions: "",
+};
+
+const LOCATION: ParameterSet = ParameterSet {
+    values: "path literalpath",
+    switches: "",
+    positions: "path",
+};
+
+const WEB: ParameterSet = ParameterSet {
+    values: "uri outfile useragent timeoutsec method maximumretrycount \
+                 retryintervalsec sslprotocol",
+    switches: "usebasicparsing passthru disablekeepalive skipcertificatecheck",
+    positions: "uri",
+};
+
+const ARCHIVE: ParameterSet = ParameterSet {
+    values: "path literalpath destinationpath",
+    switches: "force",
+    positions: "path destinationpath",
+};
+
+const HASH: ParameterSet = ParameterSet {
+    values: "path literalpath algorithm",
+    switches: "",
+    positions: "path algorithm",
+};
+
+const JOIN: ParameterSet = ParameterSet {
+    values: "path childpath",
+    switches: "",
+    positions: "path childpath",
+};
+
+const TEST: ParameterSet = ParameterSet {
+    values: "path literalpath pathtype",
+    switches: "",
+    positions: "path",
+};
+
+const CERTIFICATE: ParameterSet = ParameterSet {
+    values: "filepath certstorelocation",
+    switches: "",
+    positions: "filepath",
+};
+
+impl Shell<'_, '_> {
+    /// `Unblock-File`: a file of an image has no mark of its origin.
+    pub(super) fn unblock_file(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+        let given = self.bind_parameters(command, &LOCATION)?;
+        let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no file given"))?;
+        let path = self.with_home(path)?;
+        let Paths::One(path) = self.machine.paths(&path, Wildcards::PowerShell)? else {
+            return Err(ScriptError::unclear("wildcards are not supported here"));
+        };
+        match self.machine.path_state(&path)? {
+            PathState::File | PathState::Deferred => Ok(PsValue::Null),
+            PathState::Folder => Err(ScriptError::unclear(format!("{path} is a folder"))),
+            PathState::Absent => Err(ScriptError::fails(format!("{path} not found"))),
+        }
+    }
+
+    pub(super) fn set_location(
+        &mut self,
+        command: &CommandAst,
+        pushes: bool,
+    ) -> Result<PsValue, ScriptError> {
+        let given = self.bind_parameters(command, &LOCATION)?;
+        let Some(path) = path_of(&given)? else {
+            return Err(ScriptError::unclear("no folder given"));
+        };
+        let Drive::File(path) = self.drive(&path)? else {
+            return Err(ScriptError::unclear("the destination is not a folder"));
+        };
+        let path = self.machine.path(&path)?;
+        match self.machine.entry(&path) {
+            Lookup::Absent | Lookup::Present(EntryKind::File(())) => {
+                return Err(ScriptError::fails(format!("folder {path} not found")));
+            }
+            Lookup::Unknown => {
+                return Err(ScriptError::unknown(format!(
+                    "it fails unless the base has the folder {path}"
+                )));
+            }
+            Lookup::Present(EntryKind::Folder) | Lookup::Deferred(Deferred) => {}
+        }
+        if pushes {
+            self.machine.stack.push(self.machine.folder.clone());
+        }
+        self.machine.folder = path;
+        Ok(PsValue::Null)
+    }
+
+    pub(super) fn pop_location(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+        self.bind_parameters(command, &NOTHING)?;
+        if let Some(folder) = self.machine.stack.pop() {
+            self.machine.folder = folder;
+        }
+        Ok(PsValue::Null)
+    }
+
+    pub(super) fn web_request(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+        let given = self.bind_parameters(command, &WEB)?;
+        let url = given.required("uri")?;
+        if given
+            .text("method")?
+            .is_some_and(|method| !method.eq_ignore_ascii_case("get"))
+        {
+            return Err(ScriptError::option("-Method"));
+        }
+        let Some(file) = given.text("outfile")? else {
+            return Ok(PsValue::opaque(format!("the response of {url} is used")));
+        };
+        let file = self.with_home(file)?;
+        let path = self.machine.path(&file)?;
+        if !self.machine.check_parent_exists(&path)? {
+            return Err(ScriptError::fails(format!(
+                "the folder of {path} does not exist"
+            )));
+        }
+        let url = if url.contains("://") {
+            url
+        } else {
+            format!("http://{url}")
+        };
+        tools::download(self.machine, &url, &file, true)?;
+        Ok(if given.has("passthru") {
+            PsValue::opaque(format!("the response of {url} is used"))
+        } else {
+            PsValue::Null
+        })
+    }
+
+    pub(super) fn expand_archive(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+        let given = self.bind_parameters(command, &ARCHIVE)?;
+        let archive = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no archive given"))?;
+        let mut archive = self.with_home(archive)?;
+        if archive.contains(['*', '?', '[']) {
+            if given.value("literalpath").is_some() {
+                return Err(ScriptError::unclear("wildcards are not supported here"));
+            }
+            archive = self.only_match(&archive)?;
+        }
+        if !archive.to_lowercase().ends_with(".zip") {
+            return Err(ScriptError::fails(format!(
+                "{archive} does not end in .zip, the only supported extension"
+            )));
+        }
+        let folder = match given.text("destinationpath")? {
+            Some(folder) => self.with_home(folder)?,
+            // In the working folder, with the name of the archive.
+            None => {
+                let name = archive.rsplit(['\\', '/']).next().unwrap_or_default();
+                let name = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
+                format!(r".\{name}")
+            }
+        };
+        tools::unpack_zip(self.machine, &archive, &folder, given.has("force"))?;
+        self.add_assembly("System.IO.Compression.FileSystem");
+        Ok(PsValue::Null)
+    }
+
+    /// The one path that a pattern matches.
+    fn only_match(&self, pattern: &str) -> Result<String, ScriptError> {
+        let Paths::Pattern { folder, pattern } =
+            self.machine.paths(pattern, Wildcards::PowerShell)?
+        else {
+            return Err(ScriptError::unclear("wildcards are not supported here"));
+        };
+        match self
+            .machine
+            .glob(&folder, &pattern, Wildcards::PowerShell)?
+        {
+            GlobMatches::Deferred => Err(ScriptError::later(
+                "which file matches is known only after a download",
+            )),
+            GlobMatches::Paths(paths) => match paths.as_slice() {
+                [path] => Ok(path.to_string()),
+                _ => Err(ScriptError::unclear(format!(
+                    "{} files match {pattern}, not one",
+                    paths.len()
+                ))),
+            },
+        }
+    }
+
+    pub(super) fn file_hash(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+        let given = self.bind_parameters(command, &HASH)?;
+        let file = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no file given"))?;
+        let algorithm = given
+            .text("algorithm")?
+            .unwrap_or_else(|| "SHA256".to_owned());
+        let algorithm = tools::algorithm(&algorithm)?;
+        let path = tools::hash_file(self.machine, &self.with_home(file)?)?;
+        Ok(PsValue::FileHash(path, algorithm))
+    }
+
+    pub(super) fn test_path(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+        let given = self.bind_parameters(command, &TEST)?;
+        let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no path given"))?;
+        let kind = given.text("pathtype")?.map(|kind| kind.to_lowercase());
+        let found = match self.drive(&path)? {
+            Drive::File(path) => {
+                let now = match self.machine.paths(&path, Wildcards::PowerShell)? {
+                    Paths::One(path) => self.machine.path_state(&path)?,
+                    Paths::Pattern { .. } => {
+                        return Err(ScriptError::unclear("wildcards are not supported here"));
+                    }
+                };
+                match (now, kind.as_deref()) {
+                    (PathState::Deferred, _) => {
+                        return Err(ScriptError::later(
+                            "it depends on a file that is downloaded later",
+                        ));
+                    }
+                    (PathState::Absent, _) => false,
+                    (_, None | Some("any")) => true,
+                    (now, Some("leaf")) => now == PathState::File,
+                    (now, Some("container")) => now == PathState::Folder,
+                    (_, Some(other)) => return Err(ScriptError::option(other)),
+                }
+            }
+            Drive::Registry(path) => {
+                let key = super::registry::key(&path)?;
+                tools::is_present(&self.machine.image.key(&key)).ok_or_else(|| {
+                    ScriptError::unknown(format!("whether the base has {key} is unknown"))
+                })?
+            }
+            Drive::Environment(name) => match self.machine.variable(&name) {
+                Lookup::Present(_) => true,
+                Lookup::Absent => false,
+                Lookup::Deferred(Deferred) | Lookup::Unknown => {
+                    return Err(ScriptError::unknown(format!(
+                        "whether the variable {name} is set is unknown"
+                    )));
+                }
+            },
+            Drive::Iis(_) => return Err(ScriptError::unclear("IIS: is not supported here")),
+        };
+        Ok(PsValue::Bool(found))
+    }
+
+    pub(super) fn join_path(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+        let given = self.bind_parameters(command, &JOIN)?;
+        let path = given.required("path")?;
+        let child = given.required("childpath")?;
+        Ok(PsValue::Text(format!(
+            r"{}\{}",
+            path.trim_end_matches(['\\', '/']),
+            child.trim_start_matches(['\\', '/'])
+        )))
+    }
+
+    pub(super) fn import_certificate(
+        &mut self,
+        command: &CommandAst,
+    ) -> Result<PsValue, ScriptError> {
+        let given = self.bind_parameters(command, &CERTIFICATE)?;
+        let location = given
+            .required("certstorelocation")?
+            .to_lowercase()
+            .replace('/', "\\");
+        let store = location
+            .strip_prefix("cert:")
+            .map(|rest| rest.trim_start_matches('\\'))
+            .and_then(|rest| rest.strip_prefix("localmachine\\"))
+            .ok_or_else(|| ScriptError::unclear("the store is not a store of the machine"))?;
+        let file = given.required("filepath")?;
+        match tools::add_certificate(self.machine, store.trim_end_matches('\\'), &file)? {
+            0 => Ok(PsValue::Null),
+            _ => Err(ScriptError::fails(format!("{file} not found"))),
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Parser of pipelines and commands.
+
+use super::super::error::ScriptError;
+use super::ast::{Argument, CommandAst, Element, Expression, Pipeline, Redirect};
+use super::parse::{Parser, ends_word, follows_dot, is_name, is_quote};
+
+impl Parser<'_> {
+    pub(super) fn pipeline(&mut self) -> Result<Pipeline, ScriptError> {
+        let at = self.at;
+        let mut elements = vec![self.element(true)?];
+        loop {
+            self.skip_blanks()?;
+            if self.rest().starts_with("||") || self.rest().starts_with("&&") {
+                return Err(self.error("Windows PowerShell does not have && and ||"));
+            }
+            if !self.eat("|") {
+                return Ok(Pipeline { elements, at });
+            }
+            self.skip_lines()?;
+            elements.push(self.element(false)?);
+        }
+    }
+
+    fn element(&mut self, is_first: bool) -> Result<Element, ScriptError> {
+        let at = self.at;
+        match self.peek() {
+            Some('&') if self.second() != Some('&') => {
+                self.next();
+                self.skip_blanks()?;
+                self.command(at).map(Element::Command)
+            }
+            Some('.') if self.second().is_some_and(follows_dot) => {
+                self.next();
+                self.skip_blanks()?;
+                let command = self.command(at)?;
+                Ok(Element::Command(CommandAst {
+                    is_dotted: true,
+                    ..command
+                }))
+            }
+            _ if is_first && self.is_expression() => {
+                let expression = self.expression()?;
+                self.skip_blanks()?;
+                if self.peek() == Some('>') || self.rest().starts_with("2>") {
+                    // Its value is redirected like the output of a command.
+                    let redirects = self.redirections()?;
+                    return Ok(Element::Command(CommandAst {
+                        is_dotted: false,
+                        name: Expression::Text("write-output".to_owned()),
+                        arguments: vec![Argument::Value(expression)],
+                        redirects,
+                        at,
+                    }));
+                }
+                Ok(Element::Expression(expression))
+            }
+            Some(c) if !ends_word(c) => self.command(at).map(Element::Command),
+            _ => Err(self.expected("a command")),
+        }
+    }
+
+    fn is_expression(&self) -> bool {
+        let Some(c) = self.peek() else { return false };
+        let second = self.second();
+        match c {
+            '$' | '(' | '[' | '!' | ',' | '{' => true,
+            '@' => matches!(second, Some('(' | '{' | '"' | '\'')),
+            '-' => {
+                let word = self.rest()[1..]
+                    .chars()
+                    .take_while(char::is_ascii_alphabetic)
+                    .collect::<String>();
+                second.is_some_and(|c| c.is_ascii_digit() || c == '(' || c == '$')
+                    || matches!(word.to_ascii_lowercase().as_str(), "not" | "join" | "split")
+            }
+            '+' => second.is_some_and(|c| c == '+' || c.is_ascii_digit()),
+            c if c.is_ascii_digit() => self
+                .rest()
+                .chars()
+                .find(|c| !c.is_ascii_digit())
+                .is_none_or(|c| ends_word(c) || "+-*/%.".contains(c)),
+            c => is_quote(c),
+        }
+    }
+
+    fn command(&mut self, at: usize) -> Result<CommandAst, ScriptError> {
+        let name = match self.peek() {
+            Some('(') => self.primary()?,
+            Some('{') => self.block().map(Expression::Block)?,
+            Some(c) if !ends_word(c) => self.argument()?,
+            _ => return Err(self.expected("a command")),
+        };
+        let mut command = CommandAst {
+            is_dotted: false,
+            name,
+            arguments: Vec::new(),
+            redirects: Vec::new(),
+            at,
+        };
+        loop {
+            self.skip_blanks()?;
+            let Some(c) = self.peek() else {
+                return Ok(command);
+            };
+            let second = self.second();
+            match c {
+                ';' | '|' | '\n' | ')' | '}' => return Ok(command),
+                '&' if second == Some('&') => return Ok(command),
+                '&' | '<' => return Err(self.error(format!("{c} is not supported here"))),
+                '>' => command.redirects.append(&mut self.redirections()?),
+                '0'..='9' | '*' if second == Some('>') => {
+                    command.redirects.append(&mut self.redirections()?);
+                }
+                '@' if second.is_some_and(is_name) => {
+                    self.next();
+                    let name = self.take_while(is_name).to_lowercase();
+                    command.arguments.push(Argument::Splat(name));
+                }
+                '-' if self.rest().starts_with("--%") => {
+                    return Err(self.error("--% is not supported"));
+                }
+                '-' if second.is_some_and(|c| c.is_alphabetic() || c == '?') => {
+                    let parameter = self.parameter()?;
+                    command.arguments.push(parameter);
+                }
+                _ => {
+                    let value = self.comma_separated(Self::argument)?;
+                    command.arguments.push(Argument::Value(value));
+                }
+            }
+        }
+    }
+
+    fn parameter(&mut self) -> Result<Argument, ScriptError> {
+        let start = self.at;
+        self.next();
+        let name = self.take_while(|c| !ends_word(c) && !".[:\"'".contains(c) && c != '=');
+        let written = self.text[start..self.at].to_owned();
+        let mut value = None;
+        if self.peek() == Some(':') {
+            self.next();
+            self.skip_blanks()?;
+            value = Some(self.argument()?);
+        } else if self.peek().is_some_and(|c| !ends_word(c)) {
+            // It continues as an argument of a program: -DFOO="a b" or -o:x.
+            self.at = start;
+            return self.word().map(Argument::Value);
+        }
+        Ok(Argument::Parameter {
+            name: name.to_lowercase(),
+            value,
+            written,
+        })
+    }
+
+    fn redirections(&mut self) -> Result<Vec<Redirect>, ScriptError> {
+        let mut redirects = Vec::new();
+        loop {
+            self.skip_blanks()?;
+            let stream = match (self.peek(), self.second()) {
+                (Some('>'), _) => 1,
+                (Some('*'), Some('>')) => {
+                    self.next();
+                    0
+                }
+                (Some(digit), Some('>')) if digit.is_ascii_digit() => {
+                    self.next();
+                    digit
+                        .to_digit(10)
+                        .and_then(|digit| u8::try_from(digit).ok())
+                        .unwrap_or(1)
+                }
+                _ => return Ok(redirects),
+            };
+            self.next();
+            let append = self.eat(">");
+            if self.eat("&1") {
+                redirects.push(Redirect::Merge);
+                continue;
+            }
+            self.skip_blanks()?;
+            redirects.push(Redirect::File {
+                stream,
+                append,
+                file: self.argument()?,
+            });
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Cmdlets that start processes and scripts.
+
+use wincimg_registry::{RegistryData, RegistryEdit};
+
+use super::super::error::ScriptError;
+use super::super::image::{Deferred, ImageAction, Lookup, PackageFeed};
+use super::super::process::Process;
+use super::super::tools;
+use super::super::traced_text::TracedText;
+use super::ast::CommandAst;
+use super::eval::Shell;
+use super::parameters::ParameterSet;
+use super::value::PsValue;
+
+const START: ParameterSet = ParameterSet {
+    values: "filepath=path argumentlist=args workingdirectory windowstyle verb",
+    switches: "wait nonewwindow passthru",
+    positions: "filepath argumentlist",
+};
+
+const WAIT: ParameterSet = ParameterSet {
+    values: "id inputobject",
+    switches: "",
+    positions: "id",
+};
+
+impl Shell<'_, '_> {
+    /// The error of `Invoke-Expression`, with the URL of the script if the line has it. The script
+    /// that installs Chocolatey is left out if its packages come from a feed.
+    pub(super) fn run_time_script(
+        &mut self,
+        command: &CommandAst,
+        input: Option<&PsValue>,
+    ) -> Result<PsValue, ScriptError> {
+        let piped = match input {
+            Some(PsValue::Opaque(error)) => error.why.as_str(),
+            _ => "",
+        };
+        let after = self.script.as_str().get(command.at..).unwrap_or_default();
+        let url = url_in(piped).or_else(|| url_in(after.split('\n').next().unwrap_or_default()));
+        let Some(url) = url else {
+            let why = "it runs a script that is known only at run time";
+            return Err(ScriptError::windows(why));
+        };
+        let is_chocolatey = url.ends_with("chocolatey.org/install.ps1");
+        if is_chocolatey && self.machine.image.feed() != PackageFeed::None {
+            let note = "Chocolatey is not installed: only its packages are";
+            self.apply(ImageAction::Note(note.to_owned()))?;
+            return Ok(PsValue::Null);
+        }
+        let why = format!("it runs a script that is known only at run time: {url}");
+        Err(ScriptError::windows(why).help(if is_chocolatey {
+            "add the folder or URL of a feed of the packages (--choco-feed DIR), or let Windows \
+             run the line: --docker-host tcp://HOST:2375"
+        } else {
+            "copy the script with the Dockerfile, or let Windows run the line: --docker-host tcp://HOST:2375"
+        }))
+    }
+
+    /// Runs `Start-Process msiexec -Wait` or an installer; other programs require Windows.
+    pub(super) fn start_process(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+        const HELP: &str = "unpack the vendor's zip or install its .msi (msiexec /i FILE /qn) instead, \
+            or let Windows run the line: --docker-host tcp://HOST:2375";
+        let Ok(given) = self.bind_parameters(command, &START) else {
+            return Err(ScriptError::windows("it starts a program"));
+        };
+        let program = given.required("filepath")?;
+        let is_package = program.to_ascii_lowercase().ends_with(".msi");
+        let is_msiexec = tools::program_name(&program) == "msiexec" && !is_package;
+        if !is_msiexec && !tools::may_be_installer(self.machine, &program) {
+            return Err(
+                ScriptError::windows(format!("it starts the program {program}")).help(HELP),
+            );
+        }
+        for parameter in ["workingdirectory", "verb"] {
+            if given.value(parameter).is_some() {
+                return Err(ScriptError::option(&format!("-{parameter}")));
+            }
+        }
+        let waits = given.has("wait") || given.has("passthru") && self.waits_after(command);
+        if !waits {
+            let why = "it does not wait for the program, and the build may end before it";
+            return Err(ScriptError::refused(why).help("add -Wait"));
+        }
+        // It joins the arguments with spaces, and quotes none.
+        let arguments = given.texts("argumentlist")?.join(" ");
+        let line = format!("\"{program}\" {arguments}");
+        let at = self.position(command.at);
+        let code = tools::command_line(self.machine, &TracedText::from_one(&line, at))?;
+        if code != 0 {
+            // The exit code is that of the process, which nothing reads here.
+            let why = self.machine.error.take();
+            let why = why.unwrap_or_else(|| ScriptError::fails(format!("exit code {code}")));
+            return Err(why);
+        }
+        self.unawaited = u32::from(!given.has("wait"));
+        Ok(PsValue::Process)
+    }
+
+    /// Returns true if the script waits for a process after a command.
+    fn waits_after(&self, command: &CommandAst) -> bool {
+        let after = self.script.as_str().get(command.at..).unwrap_or_default();
+        let after = after.to_ascii_lowercase();
+        after.contains(".waitforexit(") || after.contains("wait-process")
+    }
+
+    /// Runs `Wait-Process` for the process of `Start-Process -PassThru`.
+    pub(super) fn wait_process(
+        &mut self,
+        command: &CommandAst,
+        input: Option<&PsValue>,
+    ) -> Result<PsValue, ScriptError> {
+        let given = self.bind_parameters(command, &WAIT);
+        let given = given.map_err(|_| ScriptError::windows("it works only on Windows"))?;
+        let named = given.value("id").or(given.value("inputobject"));
+        if named.or(input) != Some(&PsValue::Process) {
+            return Err(ScriptError::windows("it works only on Windows"));
+        }
+        self.unawaited = 0;
+        Ok(PsValue::Null)
+    }
+
+    /// `Set-ExecutionPolicy`: of the process, or a value of the machine's registry.
+    pub(super) fn set_execution_policy(
+        &mut self,
+        command: &CommandAst,
+    ) -> Result<PsValue, ScriptError> {
+        const KEY: &str = r"HKLM\SOFTWARE\Microsoft\PowerShell\1\ShellIds\Microsoft.PowerShell";
+        const NAMES: [&str; 5] = [
+            "Restricted",
+            "AllSigned",
+            "RemoteSigned",
+            "Unrestricted",
+            "Bypass",
+        ];
+        let takes = ParameterSet {
+            values: "executionpolicy scope",
+            switches: "force confirm=cf",
+            positions: "executionpolicy scope",
+        };
+        let given = self.bind_parameters(command, &takes)?;
+        let name = given.required("executionpolicy")?;
+        let mut names = NAMES.into_iter();
+        let Some(policy) = names.find(|own| own.eq_ignore_ascii_case(&name)) else {
+            return Err(ScriptError::unclear(format!("unsupported policy {name:?}")));
+        };
+        let scope = given.text("scope")?.map(|scope| scope.to_lowercase());
+        match scope.as_deref() {
+            Some("process") => {
+                let policy = Some(policy.to_owned());
+                self.machine.variables.set(super::POLICY, policy);
+                return Ok(PsValue::Null);
+            }
+            None | Some("localmachine") if !self.is_core => {}
+            None | Some("localmachine") => {
+                let why = "PowerShell 7 keeps the policy in a file of its own";
+                return Err(ScriptError::unclear(why));
+            }
+            Some(other) => return Err(ScriptError::unclear(format!("unsupported scope {other}"))),
+        }
+        match self.machine.variable(super::POLICY) {
+            Lookup::Absent => {}
+            Lookup::Present(own) if own.eq_ignore_ascii_case(policy) => {}
+            Lookup::Deferred(Deferred) | Lookup::Unknown => {
+                let why = format!("whether the base sets {} is unknown", super::POLICY);
+                return Err(ScriptError::unknown(why));
+            }
+            Lookup::Present(_) => {
+                let why = "the policy of the process is another one, which makes it fail";
+                return Err(ScriptError::unclear(why).help("add -Scope Process"));
+            }
+        }
+        self.machine.edit(RegistryEdit::SetValue {
+            key: Process::parse_key(KEY)?,
+            name: "ExecutionPolicy".to_owned(),
+            data: RegistryData::sz(policy),
+        })?;
+        Ok(PsValue::Null)
+    }
+}
+
+/// The first URL in a text, up to a quote or space.
+fn url_in(text: &str) -> Option<String> {
+    let at = text.find("https://").or_else(|| text.find("http://"))?;
+    let url = text[at..]
+        .split(|c: char| c.is_whitespace() || "'\")(|;,".contains(c))
+        .next()?;
+    // It may have a password.
+    (!url.contains('@')).then(|| url.to_owned())
+}

@@ -1,0 +1,206 @@
+//! Variables and assignments.
+
+use super::super::error::ScriptError;
+use super::super::image::{Deferred, Lookup};
+use super::super::process::Process;
+use super::super::variables::unknown_variable;
+use super::ast::{Element, Expression, Statement};
+use super::eval::Shell;
+use super::value::PsValue;
+
+impl Shell<'_, '_> {
+    /// The output of a statement; in an expression, an assignment has the assigned value.
+    pub(super) fn value_of(&mut self, statement: &Statement) -> Result<PsValue, ScriptError> {
+        let value = self.statement(statement)?;
+        match statement {
+            Statement::Assign { to, .. } => match to {
+                Expression::Variable(name) => Ok(self.variable(name)),
+                Expression::Cast(_, inner) => self.expression(inner),
+                _ => Ok(value),
+            },
+            _ => Ok(value),
+        }
+    }
+
+    pub(super) fn assign(
+        &mut self,
+        to: &Expression,
+        operator: char,
+        statement: &Statement,
+    ) -> Result<(), ScriptError> {
+        let mut value = self.value_of(statement)?;
+        if matches!(statement, Statement::Pipeline(pipeline) if matches!(pipeline.elements.as_slice(), [Element::Expression(_)]))
+        {
+            self.is_ok = true;
+        }
+        match to {
+            Expression::Variable(name) => {
+                if operator != '=' {
+                    let before = self.variable(name);
+                    value = super::operators::binary(&operator.to_string(), before, value)?;
+                }
+                self.set_variable(name, value)
+            }
+            Expression::Cast(kind, inner) => match inner.as_ref() {
+                Expression::Variable(name) if operator == '=' => {
+                    let value = super::operators::typed(kind, value)?;
+                    self.types.remove(without_scope(name));
+                    self.set_variable(name, value)?;
+                    self.types
+                        .insert(without_scope(name).to_owned(), kind.clone());
+                    Ok(())
+                }
+                _ => Err(ScriptError::unclear("unsupported assignment")),
+            },
+            Expression::Member {
+                of,
+                name,
+                is_static: true,
+            } => {
+                let is_idle = matches!(of.as_ref(), Expression::Type(of) if of == "net.servicepointmanager")
+                    && matches!(
+                        name.as_str(),
+                        "securityprotocol"
+                            | "expect100continue"
+                            | "servercertificatevalidationcallback"
+                            | "checkcertificaterevocationlist"
+                            | "defaultconnectionlimit"
+                    );
+                if is_idle {
+                    // Network settings of the process do not change the image.
+                    Ok(())
+                } else {
+                    Err(ScriptError::unclear(format!(
+                        "setting {name} is not supported"
+                    )))
+                }
+            }
+            _ => Err(ScriptError::unclear("unsupported assignment")),
+        }
+    }
+
+    pub(super) fn set_variable(&mut self, name: &str, value: PsValue) -> Result<(), ScriptError> {
+        if let Some(variable) = name.strip_prefix("env:") {
+            let value = match value {
+                PsValue::Null => None,
+                value => Some(value.text()?).filter(|text| !text.is_empty()),
+            };
+            self.machine.variables.set(variable, value);
+            return Ok(());
+        }
+        let plain = without_scope(name);
+        if plain != name && !name.starts_with("local:") {
+            if self.calls > 0 {
+                return Err(ScriptError::unclear(
+                    "a function sets a variable of its calling script",
+                ));
+            }
+            if self.scripts > 0 {
+                return Err(ScriptError::unclear(
+                    "a script file sets a variable of its calling script",
+                ));
+            }
+        }
+        if plain.contains(':') || plain.starts_with("ps") {
+            return Err(ScriptError::unclear(format!(
+                "setting ${name} is not supported"
+            )));
+        }
+        if plain != "null" {
+            self.put_variable(plain, value)?;
+        }
+        Ok(())
+    }
+
+    /// Sets a variable of the current scope, whose type converts the value.
+    pub(super) fn put_variable(&mut self, name: &str, value: PsValue) -> Result<(), ScriptError> {
+        let value = match self.types.get(name) {
+            Some(kind) => super::operators::typed(kind, value)?,
+            None => value,
+        };
+        self.variables.insert(name.to_owned(), value.check_size()?);
+        Ok(())
+    }
+
+    pub(super) fn variable(&self, name: &str) -> PsValue {
+        if let Some(variable) = name.strip_prefix("env:") {
+            return match self.machine.variable(variable) {
+                Lookup::Present(value) => PsValue::Text(value),
+                Lookup::Absent => PsValue::Null,
+                Lookup::Deferred(Deferred) => PsValue::Opaque(ScriptError::later(format!(
+                    "$env:{variable} depends on a download"
+                ))),
+                Lookup::Unknown => {
+                    PsValue::Opaque(unknown_variable(variable, &format!("$env:{variable}")))
+                }
+            };
+        }
+        match without_scope(name) {
+            "true" => PsValue::Bool(true),
+            "false" => PsValue::Bool(false),
+            "null" => PsValue::Null,
+            "?" | "lastexitcode"
+                if !self.left_out.is_success_assumed
+                    && let Some(what) = if name == "?" {
+                        &self.left_out.command
+                    } else {
+                        &self.left_out.program
+                    } =>
+            {
+                PsValue::Opaque(Process::depends_on(what))
+            }
+            "?" => PsValue::Bool(self.is_ok),
+            "pwd" => PsValue::Text(self.machine.folder.to_string()),
+            "psitem" => self.variables.get("_").cloned().unwrap_or(PsValue::Null),
+            "lastexitcode" => match self.last_exit {
+                Some(code) => PsValue::Number(i64::from(code)),
+                None => PsValue::Null,
+            },
+            "home" => match self.machine.variables.profile() {
+                Some(profile) => PsValue::Text(profile),
+                None => PsValue::opaque("$home is known only on Windows"),
+            },
+            plain => match self.variables.get(plain) {
+                Some(value) => value.clone(),
+                None if is_automatic(plain) => {
+                    PsValue::opaque(format!("${plain} is known only on Windows"))
+                }
+                None => PsValue::Null,
+            },
+        }
+    }
+}
+
+fn without_scope(name: &str) -> &str {
+    ["global:", "script:", "local:", "private:", "variable:"]
+        .iter()
+        .find_map(|scope| name.strip_prefix(scope))
+        .unwrap_or(name)
+}
+
+/// Returns true for an automatic variable of PowerShell.
+fn is_automatic(name: &str) -> bool {
+    name.contains(':')
+        || name.starts_with("ps")
+        || matches!(
+            name,
+            "args"
+                | "error"
+                | "host"
+                | "input"
+                | "matches"
+                | "myinvocation"
+                | "ofs"
+                | "pid"
+                | "profile"
+                | "shellid"
+                | "$"
+                | "^"
+                | "iswindows"
+                | "islinux"
+                | "executioncontext"
+                | "stacktrace"
+                | "this"
+                | "outputencoding"
+        )
+}

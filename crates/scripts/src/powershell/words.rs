@@ -1,0 +1,240 @@
+//! Parser of strings, variables and words.
+
+use wincimg_windows::quoting::powershell::{is_double_quote, is_single_quote};
+
+use super::super::error::ScriptError;
+use super::ast::{Expression, StringPart};
+use super::parse::{Parser, ends_word, is_name, is_quote};
+
+impl Parser<'_> {
+    pub(super) fn here_string(&mut self, is_literal: bool) -> Result<Expression, ScriptError> {
+        self.at += 2;
+        self.take_while(|c| c.is_whitespace() && c != '\n');
+        if self.next() != Some('\n') {
+            return Err(self.error("unexpected text after @\""));
+        }
+        let end = if is_literal { "\n'@" } else { "\n\"@" };
+        let Some(length) = format!("\n{}", self.rest()).find(end) else {
+            return Err(self.error("unclosed here-string"));
+        };
+        let inside = self.rest()[..length.saturating_sub(1)].to_owned();
+        let inside = inside.strip_suffix('\r').unwrap_or(&inside).to_owned();
+        self.at += length.saturating_sub(1) + end.len() - usize::from(length == 0);
+        if is_literal || !inside.contains(['$', '`']) {
+            return Ok(Expression::Text(inside));
+        }
+        Err(self.error("variables in a here-string are not supported"))
+    }
+
+    /// Parses a string, from its opening quote.
+    pub(super) fn string(&mut self) -> Result<Expression, ScriptError> {
+        let start = self.at;
+        let is_literal = self.next().is_some_and(is_single_quote);
+        let closes = if is_literal {
+            is_single_quote
+        } else {
+            is_double_quote
+        };
+        let mut pieces = Vec::new();
+        let mut text = String::new();
+        loop {
+            let Some(c) = self.peek() else {
+                self.at = start;
+                return Err(self.error("unclosed quote"));
+            };
+            if closes(c) {
+                self.next();
+                match self.peek() {
+                    Some(next) if closes(next) => {
+                        self.next();
+                        text.push(next);
+                    }
+                    _ => break,
+                }
+            } else if c == '`' && !is_literal {
+                self.next();
+                text.extend(self.escaped());
+            } else if c == '$' && !is_literal {
+                self.dollar(&mut pieces, &mut text)?;
+            } else {
+                self.next();
+                text.push(c);
+            }
+        }
+        if pieces.is_empty() {
+            return Ok(Expression::Text(text));
+        }
+        push(&mut pieces, &mut text);
+        Ok(Expression::Filled(pieces))
+    }
+
+    /// Parses a variable in a string, or a literal dollar sign.
+    fn dollar(
+        &mut self,
+        pieces: &mut Vec<StringPart>,
+        text: &mut String,
+    ) -> Result<(), ScriptError> {
+        match self.variable()? {
+            Some(piece) => {
+                push(pieces, text);
+                pieces.push(piece);
+            }
+            None => {
+                self.next();
+                text.push('$');
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the character after a backtick.
+    fn escaped(&mut self) -> Option<char> {
+        let c = self.next()?;
+        Some(match c {
+            'n' => '\n',
+            'r' => '\r',
+            't' => '\t',
+            '0' => '\0',
+            'a' => '\u{7}',
+            'b' => '\u{8}',
+            'f' => '\u{c}',
+            'v' => '\u{b}',
+            other => other,
+        })
+    }
+
+    /// Parses `$name`, `${name}` or `$(script)`, if present.
+    pub(super) fn variable(&mut self) -> Result<Option<StringPart>, ScriptError> {
+        match self.second() {
+            Some('(') => {
+                self.at += 2;
+                let statements = self.deeper(|parser| parser.statements(Some(')')))?;
+                self.next();
+                Ok(Some(StringPart::Script(statements)))
+            }
+            Some('{') => {
+                let Some(end) = self.rest().find('}') else {
+                    return Err(self.error("unclosed {"));
+                };
+                let name = self.rest()[2..end].to_lowercase();
+                self.at += end + 1;
+                Ok(Some(StringPart::Variable(name)))
+            }
+            Some(c @ ('$' | '?' | '^')) => {
+                self.at += 2;
+                Ok(Some(StringPart::Variable(c.to_string())))
+            }
+            Some(c) if is_name(c) => {
+                self.next();
+                let mut name = self.take_while(is_name).to_lowercase();
+                if self.peek() == Some(':') && self.second().is_some_and(is_name) {
+                    self.next();
+                    name.push(':');
+                    name.push_str(&self.take_while(is_name).to_lowercase());
+                }
+                Ok(Some(StringPart::Variable(name)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Parses an argument of a command.
+    pub(super) fn argument(&mut self) -> Result<Expression, ScriptError> {
+        let Some(c) = self.peek() else {
+            return Err(self.expected("an argument"));
+        };
+        match c {
+            '(' => return self.primary(),
+            '{' => return self.block().map(Expression::Block),
+            '@' if matches!(self.second(), Some('(' | '{' | '"' | '\'')) => return self.primary(),
+            _ if ends_word(c) => return Err(self.expected("an argument")),
+            _ => {}
+        }
+        if is_quote(c) {
+            let string = self.string()?;
+            let value = self.members(string)?;
+            return match self.peek() {
+                // Text directly after a closing quote is a separate argument.
+                Some(c) if !ends_word(c) => {
+                    Err(self.error("text directly after a quote is not supported"))
+                }
+                _ => Ok(value),
+            };
+        }
+        if c == '$' {
+            let start = self.at;
+            let is_script = self.second() == Some('(');
+            if let Some(piece) = self.variable()? {
+                let value = self.members(from_part(piece))?;
+                if self.peek().is_none_or(ends_word) {
+                    return Ok(value);
+                }
+                if is_script {
+                    // Text directly after it is a separate argument.
+                    return match self.peek() {
+                        Some(c) if c.is_alphabetic() || "/\\".contains(c) => Ok(value),
+                        _ if self.rest().starts_with("..") => Ok(value),
+                        _ => Err(self.error("text directly after $(…) is not supported")),
+                    };
+                }
+            }
+            self.at = start;
+        }
+        self.word()
+    }
+
+    /// Parses a bare word, with its quoted parts and variables.
+    pub(super) fn word(&mut self) -> Result<Expression, ScriptError> {
+        let mut pieces = Vec::new();
+        let mut text = String::new();
+        let mut is_bare = true;
+        while let Some(c) = self.peek() {
+            if is_quote(c) {
+                is_bare = false;
+                match self.string()? {
+                    Expression::Text(inside) => text.push_str(&inside),
+                    Expression::Filled(inside) => {
+                        push(&mut pieces, &mut text);
+                        pieces.extend(inside);
+                    }
+                    _ => {}
+                }
+            } else if c == '`' {
+                self.next();
+                is_bare = false;
+                text.extend(self.escaped());
+            } else if c == '$' {
+                self.dollar(&mut pieces, &mut text)?;
+            } else if ends_word(c) {
+                break;
+            } else {
+                self.next();
+                text.push(c);
+            }
+        }
+        if pieces.is_empty() {
+            return Ok(if is_bare {
+                Expression::Word(text)
+            } else {
+                Expression::Text(text)
+            });
+        }
+        push(&mut pieces, &mut text);
+        Ok(Expression::Filled(pieces))
+    }
+}
+
+fn push(pieces: &mut Vec<StringPart>, text: &mut String) {
+    if !text.is_empty() {
+        pieces.push(StringPart::Text(std::mem::take(text)));
+    }
+}
+
+/// Converts a part of a string to an expression.
+pub(super) fn from_part(piece: StringPart) -> Expression {
+    match piece {
+        StringPart::Text(text) => Expression::Text(text),
+        StringPart::Variable(name) => Expression::Variable(name),
+        StringPart::Script(statements) => Expression::Script(statements),
+    }
+}
