@@ -21,7 +21,7 @@ use wincimg_engine::base_contents::Purpose;
 use wincimg_engine::build::{EngineOptions, build, plans};
 use wincimg_engine::compat_check::check_served;
 use wincimg_engine::definition::BuildDefinition;
-use wincimg_engine::delivery::{DeliveryReport, DeliveryTarget};
+use wincimg_engine::delivery::{BuildPermit, DeliveryReport, DeliveryTarget};
 use wincimg_engine::downloads::LockMode;
 use wincimg_engine::engine_choice::Engine;
 use wincimg_engine::hybrid::WindowsSteps;
@@ -232,6 +232,7 @@ impl Build {
                 .documents
                 .to_options(request.design.source(), names, created),
             review: &|outlooks| check_served(outlooks, &hosts.nodes, today, session),
+            permit: BuildPermit::default(),
         };
         registry_args::run(async {
             if self.dry_run {

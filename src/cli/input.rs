@@ -39,8 +39,12 @@ fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Failure> {
 
 /// Error for a file that cannot be read, with the nearest existing one.
 fn unreadable(path: &Path, error: io::Error) -> Failure {
+    let is_missing = error.kind() == io::ErrorKind::NotFound;
     let failure = Failure::operation(anyhow::Error::new(error));
     let failure = failure.context(format!("cannot read {}", name(path)));
+    if is_missing && path.is_symlink() {
+        return failure.hint("it is a link to a missing file");
+    }
     match files::similar_path(path).filter(|_| !is_stdin(path)) {
         Some(meant) => failure.hint(format!("did you mean {}?", meant.display())),
         None => failure,

@@ -44,7 +44,7 @@ use crate::report::{
     wincimg lint . --fix --ignore floating-base\n  \
     wincimg lint --explain eaten-backslash\n\n\
     A comment \"# wincimg: ignore=RULE reason\" above an instruction, or at the top, ignores a rule.\n\n\
-    Exit code 0: no errors. 1: at least one error; warnings do not count.")]
+    Exit code 0: no errors. 1: at least one error; warnings do not count. 3: a Dockerfile cannot be read.")]
 pub(super) struct Lint {
     /// Dockerfiles, folders with Dockerfiles, and patterns with * and ?; - reads stdin
     #[arg(value_name = "DOCKERFILE", required_unless_present = "explain", add = complete::dockerfiles())]
@@ -116,7 +116,7 @@ impl Lint {
             let problem = anyhow!("--fix cannot write stdin");
             return Err(Failure::usage(problem).hint("give the name of a file"));
         }
-        let mut texts = read_all(session, &paths)?;
+        let (mut texts, unchecked) = read_all(session, &paths)?;
         let options = self.options(session, &texts)?;
         let fixes = self.fix_files(&mut texts, &options)?;
         let results = in_parallel(&texts, |(file, text)| {
@@ -157,11 +157,15 @@ impl Lint {
                 ));
             }
         }
-        Ok(if errors == 0 {
-            CommandOutcome::Yes
-        } else {
-            CommandOutcome::No
-        })
+        if errors > 0 {
+            return Ok(CommandOutcome::No);
+        }
+        if unchecked > 0 {
+            let problem = anyhow!("{} could not be read", counted(unchecked, "Dockerfile"));
+            let hint = "correct it, or name the files to check in place of their folder";
+            return Err(Failure::operation(problem).hint(hint));
+        }
+        Ok(CommandOutcome::Yes)
     }
 
     fn fixes(&self) -> Option<FixSelection> {
@@ -256,22 +260,28 @@ impl Lint {
     }
 }
 
-/// Texts of files with their names; what is in a folder and no Dockerfile is skipped.
-fn read_all(session: &Session, paths: &[FilePath]) -> Result<Vec<(String, String)>, Failure> {
+/// Texts of files with their names, and the number of Dockerfiles in folders that cannot be read.
+/// What is in a folder and no Dockerfile is skipped.
+fn read_all(
+    session: &Session,
+    paths: &[FilePath],
+) -> Result<(Vec<(String, String)>, usize), Failure> {
     let mut texts = Vec::new();
+    let mut unchecked = 0;
     for (path, text) in paths
         .iter()
         .zip(in_parallel(paths, |path| read(&path.path)))
     {
         match text {
             Ok(text) => texts.push((path.path.display().to_string(), text)),
-            Err(failure) if path.is_found => {
-                session.warn(format_args!("skipped: {}", failure.in_one_line()));
+            Err(unread) if path.is_found => {
+                unchecked += usize::from(unread.is_dockerfile);
+                session.warn(format_args!("skipped: {}", unread.failure.in_one_line()));
             }
-            Err(failure) => return Err(failure),
+            Err(unread) => return Err(unread.failure),
         }
     }
-    Ok(texts)
+    Ok((texts, unchecked))
 }
 
 fn write_text(linted: &[LintedFile], out: &mut dyn Write) -> io::Result<()> {
@@ -335,21 +345,43 @@ fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> 
     done.into_iter().flat_map(|(_, results)| results).collect()
 }
 
-fn read(path: &Path) -> Result<String, Failure> {
-    let bytes = input::read_bytes(path)?;
+/// A file without a text to check.
+struct UnreadFile {
+    failure: Failure,
+    /// True if it may be a Dockerfile.
+    is_dockerfile: bool,
+}
+
+fn read(path: &Path) -> Result<String, UnreadFile> {
+    let bytes = input::read_bytes(path).map_err(|failure| UnreadFile {
+        failure,
+        is_dockerfile: true,
+    })?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        Failure::operation(anyhow!(
-            "{} is not a Dockerfile: byte {at} is not UTF-8",
-            path.display()
-        ))
-        .hint("save it as UTF-8; some Windows editors and PowerShell's > write UTF-16")
+        let problem = anyhow!("{}: byte {at} is not UTF-8", path.display());
+        let bytes = error.as_bytes();
+        let is_utf16 = matches!(bytes, [0xff, 0xfe, ..] | [0xfe, 0xff, ..]);
+        UnreadFile {
+            failure: Failure::operation(problem)
+                .hint("save it as UTF-8; some Windows editors and PowerShell's > write UTF-16"),
+            is_dockerfile: is_utf16 || has_from(&String::from_utf8_lossy(bytes)),
+        }
     })?;
+    check_kind(path, &text).map_err(|failure| UnreadFile {
+        failure,
+        is_dockerfile: false,
+    })?;
+    Ok(text)
+}
+
+/// Rejects a text that is no Dockerfile.
+fn check_kind(path: &Path, text: &str) -> Result<(), Failure> {
     let is_toml = path
         .extension()
         .is_some_and(|extension| extension == "toml")
-        || begins_like_toml(&text)
-            && toml::from_str::<toml::Table>(&text).is_ok_and(|table| !table.is_empty());
+        || begins_like_toml(text)
+            && toml::from_str::<toml::Table>(text).is_ok_and(|table| !table.is_empty());
     if is_toml {
         let problem = anyhow!("{} is not a Dockerfile: it is TOML", path.display());
         return Err(Failure::operation(problem).hint(format!(
@@ -357,14 +389,14 @@ fn read(path: &Path) -> Result<String, Failure> {
             path.display()
         )));
     }
-    if !has_from(&text) {
+    if !has_from(text) {
         // Printing no findings would look like a pass.
         let problem = anyhow!("{} is not a Dockerfile: it has no FROM", path.display());
         return Err(
             Failure::operation(problem).hint("check the file's name and the spelling of FROM")
         );
     }
-    Ok(text)
+    Ok(())
 }
 
 /// Returns true if the first line that is no comment is a table or a key, and no instruction.

@@ -19,7 +19,7 @@ use super::{command_context, progress};
 /// Reason for a command's early end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reason {
-    /// Ctrl-C, or the termination request of CI systems and `timeout`.
+    /// Ctrl-C, the end of the terminal, or the termination request of CI systems and `timeout`.
     Signal(i32),
     /// The time limit expired.
     TimeLimit(Duration),
@@ -65,12 +65,15 @@ pub(super) fn no_threads(error: io::Error) -> Failure {
 
 #[cfg(unix)]
 fn watch_signals() -> io::Result<()> {
-    use signal_hook::consts::{SIGINT, SIGTERM};
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+    let mut caught = vec![SIGINT, SIGTERM];
+    // `nohup` ignores the end of the terminal.
+    caught.extend([SIGHUP, SIGQUIT].into_iter().filter(|it| !is_ignored(*it)));
     let (ready, is_ready) = std::sync::mpsc::channel::<()>();
     // A handler without its thread would make the process ignore the signals.
     thread::Builder::new().spawn(move || {
         // Without a handler, signals have their default effect.
-        let Ok(mut signals) = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]) else {
+        let Ok(mut signals) = signal_hook::iterator::Signals::new(&caught) else {
             return;
         };
         drop(ready);
@@ -84,6 +87,15 @@ fn watch_signals() -> io::Result<()> {
     })?;
     let _ = is_ready.recv();
     Ok(())
+}
+
+/// Returns true if whoever started the program made it ignore a signal, or if that is unknown.
+#[cfg(unix)]
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_none_or(|mask| mask & (1 << (signal - 1)) != 0)
 }
 
 #[cfg(not(unix))]

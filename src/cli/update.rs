@@ -7,7 +7,7 @@ use clap::Args;
 use jiff::Zoned;
 use serde_json::{Value, json};
 use wincimg_engine::compat_check::check_served;
-use wincimg_engine::delivery::{AttachmentOptions, DeliveryReport, DeliveryTarget};
+use wincimg_engine::delivery::{AttachmentOptions, BuildPermit, DeliveryReport, DeliveryTarget};
 use wincimg_engine::error::search;
 use wincimg_engine::notice::report_searched_tags;
 use wincimg_engine::publication::NamingOptions;
@@ -175,6 +175,7 @@ impl Update {
                 existing: self.tags.existing(),
                 documents: self.documents(&image, &updates)?,
                 review: &|outlooks| check_served(outlooks, &hosts.nodes, today, session),
+                permit: BuildPermit::default(),
             };
             let mut delivered = update::deliver(&updates, &image, target, &ctx).await?;
             delivered.failed.extend(none.failed);

@@ -470,6 +470,43 @@ fn fixes_are_written_and_what_is_left_is_reported() {
 }
 
 #[test]
+fn a_dockerfile_that_cannot_be_read_is_no_success() {
+    let latin = [b"# caf\xe9\n".as_slice(), BASE.as_bytes()].concat();
+    let marked: Vec<u16> = std::iter::once(0xfeff).chain(BASE.encode_utf16()).collect();
+    let utf16: Vec<u8> = marked.iter().flat_map(|it| it.to_le_bytes()).collect();
+    for (content, code) in [(latin, 3), (utf16, 3), (vec![0x89, b'P', b'N', b'G'], 0)] {
+        let folder = folder(&[("a/Dockerfile", BASE)]);
+        std::fs::write(folder.path().join("Dockerfile"), content).unwrap();
+        let output = lint_in(folder.path(), &["."]);
+        assert_eq!(output.status.code(), Some(code));
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(warning(&["not UTF-8"]).eval(&told), "{told}");
+    }
+    let folder = folder(&[("Dockerfile", &format!("{BASE}RUN cd C:/a\n"))]);
+    std::fs::write(folder.path().join("x.Dockerfile"), b"FROM a\n# \xe9").unwrap();
+    assert_eq!(lint_in(folder.path(), &["."]).status.code(), Some(1));
+}
+
+/// A line may have thousands of mistakes, and its corrections repeat it.
+#[test]
+fn a_line_with_many_mistakes_has_a_small_report() {
+    let report = |command: &dyn Fn(usize) -> String| {
+        let commands: Vec<String> = (0..2000).map(command).collect();
+        let text = format!("{BASE}RUN {}\n", commands.join(" && "));
+        let output = lint(&text).args(["--format", "json"]).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        let size = output.stdout.len();
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        (report["findings"].as_array().unwrap().len(), size)
+    };
+    // The same is said once.
+    let (findings, size) = report(&|number| format!(r"reg delete HKLM\SOFTWARE\A{number} /v x"));
+    assert!(findings == 1 && size < 1 << 20, "{findings} {size}");
+    let (findings, size) = report(&|number| format!("cd C:\\folder-{number}"));
+    assert!(findings > 0 && size < 8 << 20, "{findings} {size}");
+}
+
+#[test]
 fn github_and_gitlab_get_their_own_formats() {
     let text = format!("{BASE}RUN cd C:/a\nRUN cd C:/a\n");
     let output = lint(&text).args(["--format", "github"]).output().unwrap();

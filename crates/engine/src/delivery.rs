@@ -16,11 +16,13 @@ mod report;
 mod tests;
 
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use futures_util::future::try_join_all;
 use futures_util::{StreamExt, TryStreamExt, stream};
+use tokio::sync::OwnedSemaphorePermit;
 use wincimg_common::diagnose::{BoxError, Problem};
+use wincimg_common::lock;
 use wincimg_common::progress::Progress;
 use wincimg_oci::document::{Digest, ManifestFormat};
 use wincimg_oci::prefix::RegistryPrefix;
@@ -59,6 +61,23 @@ pub struct DeliveryTarget<'a> {
     pub documents: AttachmentOptions,
     /// Check of planned tags on their hosts, before anything is sent.
     pub review: &'a TagValidator<'a>,
+    /// Permit to build, given back when all that takes memory and the network is done.
+    pub permit: BuildPermit,
+}
+
+/// A permit to build while others do, or none if no limit applies.
+#[derive(Debug, Default)]
+pub struct BuildPermit(Mutex<Option<OwnedSemaphorePermit>>);
+
+impl BuildPermit {
+    pub(crate) fn new(permit: Option<OwnedSemaphorePermit>) -> Self {
+        Self(Mutex::new(permit))
+    }
+
+    /// Lets another build begin.
+    fn give_back(&self) {
+        lock(&self.0).take();
+    }
 }
 
 impl<'a> DeliveryTarget<'a> {
@@ -76,6 +95,7 @@ impl<'a> DeliveryTarget<'a> {
             existing: TagPolicy::Replace,
             documents: AttachmentOptions::default(),
             review,
+            permit: BuildPermit::default(),
         }
     }
 
@@ -409,6 +429,8 @@ impl<'a> Delivery<'a> {
         let (arrived, images): (Vec<DestinationImage>, Vec<Vec<DeliveredImage>>) =
             done.into_iter().unzip();
         let images = images.into_iter().flatten().collect();
+        // What follows are a few documents, and a pause.
+        self.target.permit.give_back();
         let index = match &publication.index {
             Some(tag) => {
                 let location = destination.location(&publication.name, tag)?;

@@ -66,6 +66,49 @@ fn the_request_of_a_ci_system_to_end_does_as_ctrl_c_does() {
     an_end_in_the_middle_leaves_nothing("-TERM", 15);
 }
 
+#[test]
+fn the_end_of_the_terminal_does_as_ctrl_c_does() {
+    an_end_in_the_middle_leaves_nothing("-HUP", 1);
+}
+
+/// `nohup` ignores the signal.
+#[test]
+fn a_signal_that_is_ignored_stays_ignored() {
+    let site = Site::new();
+    endless_context(&site);
+    let mut child = signalled(
+        &site,
+        &["build", "big", "--host-build", "17763.973"],
+        "--ignore-signal=HUP",
+    )
+    .args(["--base-registry", &format!("{}/mcr", site.host())])
+    .stderr(Stdio::null())
+    .spawn()
+    .unwrap();
+    wait_for_a_layer(&child);
+    send("-HUP", &child);
+    std::thread::sleep(Duration::from_millis(200));
+    assert!(child.try_wait().unwrap().is_none());
+    send("-TERM", &child);
+    assert_eq!(child.wait().unwrap().signal(), Some(15));
+}
+
+/// The program, whatever signals the test runner ignores.
+fn signalled(site: &Site, arguments: &[&str], signals: &str) -> Command {
+    let program = site.command(arguments);
+    let mut command = Command::new("env");
+    command.arg(signals).arg(program.get_program());
+    command.args(program.get_args());
+    for (name, value) in program.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command.current_dir(site.folder.path());
+    command
+}
+
 fn an_end_in_the_middle_leaves_nothing(signal: &str, number: i32) {
     let site = Site::new();
     large_context(&site);
@@ -81,8 +124,7 @@ fn an_end_in_the_middle_leaves_nothing(signal: &str, number: i32) {
         "--base-registry",
         &format!("{}/mcr", site.host()),
     ];
-    let child = site
-        .command(&arguments)
+    let child = signalled(&site, &arguments, "--default-signal")
         .env("TMPDIR", &temporary)
         .stderr(Stdio::piped())
         .stdout(Stdio::piped())

@@ -1,7 +1,7 @@
 //! A file that appears under its name only when it is complete.
 
 use std::collections::HashSet;
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex};
@@ -52,6 +52,25 @@ impl AtomicFile {
     /// The file.
     pub fn file(&mut self) -> &mut File {
         &mut self.file
+    }
+
+    /// Gives the file the permissions of one that it replaces, and its owner where that is allowed.
+    #[cfg(unix)]
+    pub(super) fn set_permissions_of(&self, replaced: &Metadata) -> io::Result<()> {
+        use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+        let own = self.file.metadata()?;
+        if (own.uid(), own.gid()) != (replaced.uid(), replaced.gid()) {
+            // Only root may.
+            let _ = fchown(&self.file, Some(replaced.uid()), Some(replaced.gid()));
+        }
+        let permissions = fs::Permissions::from_mode(replaced.mode() & 0o777);
+        self.file.set_permissions(permissions)
+    }
+
+    /// On Windows a file in a folder inherits its permissions.
+    #[cfg(not(unix))]
+    pub(super) fn set_permissions_of(&self, _replaced: &Metadata) -> io::Result<()> {
+        Ok(())
     }
 
     /// Renames the file to `path` and replaces an existing file.
@@ -140,9 +159,15 @@ pub fn sync_folder(path: &Path) {
 #[cfg(not(unix))]
 pub fn sync_folder(_path: &Path) {}
 
-/// Writes a whole file atomically and durably. A link in its place is replaced, not followed.
+/// Writes a whole file atomically and durably, with the permissions of the file that it replaces. A
+/// link in its place is replaced, not followed.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut draft = AtomicFile::in_folder(path.parent().unwrap_or(Path::new("")))?;
+    if let Ok(replaced) = path.symlink_metadata()
+        && replaced.is_file()
+    {
+        draft.set_permissions_of(&replaced)?;
+    }
     draft.file().write_all(bytes)?;
     draft.persist_durable(path)
 }

@@ -9,20 +9,23 @@ use super::AtomicFile;
 /// Maximum number of symbolic links to follow, as on Linux.
 const MOST_LINKS: usize = 40;
 
-/// Writes a file that appears when it is complete. A symbolic link stays, and its target is
-/// written. Devices and pipes, such as `/dev/null`, are written directly: renaming a file would
+/// Writes a file that appears when it is complete, with the permissions of the file that it
+/// replaces. A symbolic link stays, and its target is written. Devices and pipes, such as `/dev/null`, are written directly: renaming a file would
 /// replace them.
 pub fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
-    let path = match fs::metadata(path) {
+    let (path, replaced) = match fs::metadata(path) {
         Ok(found) if !found.is_file() => {
             return write(&mut OpenOptions::new().write(true).open(path)?);
         }
-        Ok(_) => path.canonicalize()?,
-        Err(_) => target(path)?,
+        Ok(found) => (path.canonicalize()?, Some(found)),
+        Err(_) => (target(path)?, None),
     };
     let mut draft = AtomicFile::in_folder(path.parent().unwrap_or(Path::new("")))
         // Without the name of the temporary file.
         .map_err(|error| io::Error::from(error.kind()))?;
+    if let Some(replaced) = replaced {
+        draft.set_permissions_of(&replaced)?;
+    }
     write(draft.file())?;
     draft.persist_durable(&path)
 }
@@ -58,6 +61,24 @@ mod tests {
         assert!(outcome.is_err());
         assert_eq!(fs::read(&path).unwrap(), b"before");
         assert_eq!(folder.path().read_dir().unwrap().count(), 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn permissions_stay() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("result");
+        for mode in [0o600, 0o640, 0o755, 0o444] {
+            fs::write(&path, "before").unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            replace(&path, one).unwrap();
+            super::super::write(&path, b"two").unwrap();
+            assert_eq!(fs::read(&path).unwrap(), b"two");
+            assert_eq!(path.metadata().unwrap().permissions().mode() & 0o7777, mode);
+            fs::remove_file(&path).unwrap();
+        }
     }
 
     #[cfg(unix)]

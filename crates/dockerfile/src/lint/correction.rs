@@ -1,5 +1,6 @@
 //! Corrections: replacement lines without findings of their own.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use super::LintFinding;
@@ -125,18 +126,27 @@ impl Dockerfile<'_> {
     }
 }
 
-/// Extends corrections of overlapping findings so that each repairs all of them.
+/// Extends corrections of overlapping findings so that each repairs all of them. Of findings that
+/// then say the same of the same lines, the first remains.
 pub(super) fn extend_corrections(
     source: &str,
-    findings: &mut [LintFinding],
+    findings: &mut Vec<LintFinding>,
     find: impl Fn(&str) -> Vec<LintFinding>,
 ) {
     let mut rounds = ROUNDS.min(TEXT / source.len().max(1));
-    for (index, shares) in sharing_lines(findings).into_iter().enumerate() {
-        if shares && rounds > 0 && findings[index].fix.is_some() {
-            findings[index].fix = correct_repeatedly(source, &findings[index], &find, &mut rounds);
+    let mut shares = sharing_lines(findings).into_iter();
+    let mut seen = HashSet::new();
+    findings.retain_mut(|finding| {
+        let shares = shares.next().unwrap_or_default();
+        let lines = finding.line..=finding.last_line;
+        if !seen.insert((lines, finding.rule.name, finding.message.clone())) {
+            return false;
         }
-    }
+        if shares && rounds > 0 && finding.fix.is_some() {
+            finding.fix = correct_repeatedly(source, finding, &find, &mut rounds);
+        }
+        true
+    });
 }
 
 /// Returns for each finding, in line order, true if another one shares lines with it.

@@ -213,6 +213,7 @@ fn find(linted: &LintFile<'_>) -> Vec<LintFinding> {
     let mut findings = Findings {
         file: linted.file,
         found: Vec::new(),
+        corrected: 0,
     };
     evaluation::check(linted, &mut findings);
     for rule in &RULES {
@@ -323,7 +324,12 @@ impl<'a> LintFile<'a> {
 struct Findings<'a> {
     file: &'a Dockerfile<'a>,
     found: Vec<LintFinding>,
+    /// Bytes of the corrections.
+    corrected: usize,
 }
+
+/// Largest sum of corrections in bytes: each repeats its lines, and a line may have many.
+const MOST_CORRECTED: usize = 1 << 20;
 
 impl Findings<'_> {
     /// Adds a finding whose correction edits an instruction. The first edit is its position if no
@@ -372,11 +378,18 @@ impl Findings<'_> {
         (line, message): (usize, &str),
         correction: Option<Correction>,
     ) {
-        self.add(rule, severity, line, message);
-        if let (Some(finding), Some(correction)) = (self.found.last_mut(), correction) {
-            finding.fix = Some(correction.text);
-            finding.fix_line = correction.first_line;
-        }
+        let Some(correction) = correction else {
+            return self.add(rule, severity, line, message);
+        };
+        self.push(LintFinding {
+            line: line + 1,
+            last_line: line + 1,
+            rule: rule::named(rule),
+            severity,
+            message: message.to_owned(),
+            fix: Some(correction.text),
+            fix_line: correction.first_line,
+        });
     }
 
     /// Adds a finding without a correction; `line` counts from 0.
@@ -403,7 +416,12 @@ impl Findings<'_> {
         self.add(rule, severity, instruction.line_of(position), message);
     }
 
-    fn push(&mut self, finding: LintFinding) {
+    fn push(&mut self, mut finding: LintFinding) {
+        self.corrected += finding.fix.as_ref().map_or(0, String::len);
+        if self.corrected > MOST_CORRECTED {
+            finding.fix = None;
+            finding.fix_line = finding.line;
+        }
         self.found.push(finding);
     }
 

@@ -21,7 +21,8 @@ use wincimg_windows::compat::{HostBuild, Isolation};
 use wincimg_windows::version::WindowsVersion;
 
 use super::{
-    AttachmentOptions, BuiltImage, Delivery, DeliveryReport, DeliveryTarget, Destination, TagPolicy,
+    AttachmentOptions, BuildPermit, BuiltImage, Delivery, DeliveryReport, DeliveryTarget,
+    Destination, TagPolicy,
 };
 use crate::bases::BaseSearch;
 use crate::definition::BuildInput;
@@ -114,6 +115,7 @@ impl Site {
             existing: TagPolicy::Protect,
             documents: AttachmentOptions::default(),
             review: &|_| Ok(()),
+            permit: BuildPermit::default(),
         };
         let publication = Publication::new(&self.images, &target.naming).unwrap();
         let dockerfiles: Vec<RenderedDockerfile> = self.images.iter().map(dockerfile).collect();

@@ -5,12 +5,12 @@
 
 use std::collections::HashSet;
 use std::fmt::Display;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use futures_util::{StreamExt, stream};
 use jiff::Timestamp;
 use jiff::civil::Date;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use wincimg_cluster::nodes::Node;
 use wincimg_cluster::rollout::command_line;
 use wincimg_common::diagnose::Blame;
@@ -28,16 +28,18 @@ use crate::bases::BaseSearch;
 use crate::build::{BuildContext, PlannedBuild};
 use crate::compat_check::check_served;
 use crate::definition::{BuildDefinition, BuildInput};
-use crate::delivery::{AttachmentOptions, DeliveryTarget, TagPolicy, TagValidator};
+use crate::delivery::{AttachmentOptions, BuildPermit, DeliveryTarget, TagPolicy, TagValidator};
 use crate::engine_choice::{Engine, EngineReason};
 use crate::notice::UPDATE_LOCK;
 use crate::plans::{BuildRequest, TargetHost};
 use crate::publication::{IndexMode, NamingOptions, PlannedTag, PlannedTagEntry, Publication};
 use crate::unserved::TargetIndex;
 
+/// Number of images in work. Most of them wait a moment after publishing.
+const MAX_IMAGES: usize = 128;
 /// Number of concurrent checks.
 const MAX_CHECKS: usize = 32;
-/// Number of concurrent builds. Each waits a moment after publishing, so it exceeds the number of
+/// Number of concurrent builds and uploads. They wait for the registry, so it exceeds the number of
 /// cores.
 const MAX_BUILDS: usize = 16;
 /// Number of messages to remember, so that they are not repeated.
@@ -86,11 +88,12 @@ pub async fn sync(
         bases: BaseSearch::new(&run.ctx.registry),
         reached: RegistryReachability::default(),
         printed: Mutex::default(),
-        builds: Semaphore::new(MAX_BUILDS),
+        checks: Semaphore::new(MAX_CHECKS),
+        builds: Arc::new(Semaphore::new(MAX_BUILDS)),
     };
     let entries = stream::iter(&fleet.entries);
     let images = entries.map(|entry| Box::pin(work.report_entry(entry)));
-    let images: Vec<ImageReport> = images.buffered(MAX_CHECKS).collect().await;
+    let images: Vec<ImageReport> = images.buffered(MAX_IMAGES).collect().await;
     let silent = nodes.iter().filter(|node| node.build.is_none());
     let left_out = silent.filter_map(|node| node.name.clone()).collect();
     FleetReport::new(fleet.file.clone(), images, left_out)
@@ -104,7 +107,24 @@ struct SyncContext<'a> {
     bases: BaseSearch,
     reached: RegistryReachability,
     printed: Mutex<HashSet<String>>,
-    builds: Semaphore,
+    checks: Semaphore,
+    builds: Arc<Semaphore>,
+}
+
+/// A permit to check an image.
+pub(super) struct CheckPermit<'a> {
+    _permit: Option<SemaphorePermit<'a>>,
+    builds: &'a Arc<Semaphore>,
+}
+
+impl CheckPermit<'_> {
+    /// Exchanges it for a permit to build the image. While waiting here, a build holds no resource
+    /// that others wait for.
+    pub(super) async fn into_build(self) -> BuildPermit {
+        let builds = Arc::clone(self.builds);
+        drop(self);
+        BuildPermit::new(builds.acquire_owned().await.ok())
+    }
 }
 
 /// Reporter that drops what was reported before.
@@ -159,6 +179,10 @@ impl SyncContext<'_> {
         entry: &FleetEntry,
         report: &mut ImageReport,
     ) -> Result<(), ReportedError> {
+        let check = CheckPermit {
+            _permit: self.checks.acquire().await.ok(),
+            builds: &self.builds,
+        };
         let dedup = DedupReporter {
             reporter: self.run.ctx.reporter,
             printed: &self.printed,
@@ -176,7 +200,7 @@ impl SyncContext<'_> {
         let nodes: Vec<Node> = nodes.cloned().collect();
         match &entry.work {
             EntrySource::Build(named) => {
-                let building = self.build(entry, named, &nodes, &ctx, report);
+                let building = self.build(entry, named, &nodes, check, &ctx, report);
                 Box::pin(building).await
             }
             EntrySource::Update { image, base } => {
@@ -193,9 +217,8 @@ impl SyncContext<'_> {
                     base: base.as_deref(),
                     hosts: &hosts,
                     nodes: &nodes,
-                    builds: &self.builds,
                 };
-                Box::pin(updating.run(&ctx, report)).await
+                Box::pin(updating.run(check, &ctx, report)).await
             }
         }
     }
@@ -213,6 +236,7 @@ impl SyncContext<'_> {
         entry: &FleetEntry,
         named: &BuildInput,
         nodes: &[Node],
+        check: CheckPermit<'_>,
         ctx: &BuildContext<'_>,
         report: &mut ImageReport,
     ) -> Result<(), ReportedError> {
@@ -257,7 +281,7 @@ impl SyncContext<'_> {
         let review = |outlooks: &[PlannedTag<'_>]| {
             check_served(outlooks, nodes, self.run.today, ctx.reporter)
         };
-        let target = entry.target(name, documents, &review);
+        let mut target = entry.target(name, documents, &review);
         let (engine, why) = planned.engine();
         keep_missing(entry, &mut planned, &target.naming, &standing, report)?;
         if self.mode == SyncMode::Check || planned.images.is_empty() {
@@ -266,8 +290,7 @@ impl SyncContext<'_> {
         if engine == Engine::Docker {
             return Err(self.needs_daemon(entry, named, &request, &why));
         }
-        // While waiting here, a build holds no resource that others wait for.
-        let _place = self.builds.acquire().await;
+        target.permit = check.into_build().await;
         report.record_built(Box::pin(planned.make(target, ctx)).await?);
         Ok(())
     }

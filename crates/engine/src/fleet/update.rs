@@ -1,13 +1,12 @@
 //! Images of a fleet without sources: rebased on the base that matches.
 
-use tokio::sync::Semaphore;
 use wincimg_cluster::nodes::Node;
 use wincimg_common::diagnose::Blame;
 use wincimg_oci::reference::Reference;
 
 use super::FleetEntry;
 use super::report::{FleetImageState, ImageReport, ReportedError};
-use super::sync::{SyncMode, SyncOptions, no_index_command};
+use super::sync::{CheckPermit, SyncMode, SyncOptions, no_index_command};
 use crate::build::BuildContext;
 use crate::compat_check::check_served;
 use crate::plans::TargetHost;
@@ -25,12 +24,12 @@ pub(super) struct EntryUpdate<'a> {
     pub(super) base: Option<&'a str>,
     pub(super) hosts: &'a [TargetHost],
     pub(super) nodes: &'a [Node],
-    pub(super) builds: &'a Semaphore,
 }
 
 impl EntryUpdate<'_> {
     pub(super) async fn run(
         &self,
+        check: CheckPermit<'_>,
         ctx: &BuildContext<'_>,
         report: &mut ImageReport,
     ) -> Result<(), ReportedError> {
@@ -68,11 +67,11 @@ impl EntryUpdate<'_> {
         if self.mode == SyncMode::Check || updates.planned.is_empty() {
             return Ok(());
         }
-        let _place = self.builds.acquire().await;
         let review = |outlooks: &[PlannedTag<'_>]| {
             check_served(outlooks, self.nodes, run.today, ctx.reporter)
         };
-        let target = entry.target(self.image.repository(), run.documents.clone(), &review);
+        let mut target = entry.target(self.image.repository(), run.documents.clone(), &review);
+        target.permit = check.into_build().await;
         let delivering = deliver(&updates, self.image, target, ctx);
         report.record_built(Box::pin(delivering).await?);
         Ok(())
