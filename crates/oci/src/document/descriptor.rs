@@ -14,7 +14,7 @@ use super::digest::Digest;
 const LARGEST: u64 = 1 << 40;
 
 /// A descriptor of a blob or a manifest.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Descriptor {
     /// Media type of the content; empty if an old writer omitted it.
@@ -70,7 +70,7 @@ impl Descriptor {
 }
 
 /// Platform of an image.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Platform {
     /// `amd64`, `arm64`, …
