@@ -217,16 +217,28 @@ impl Failure {
     }
 }
 
+/// Hint for a file that grew beyond the limit of the user's processes.
+fn limit_hint(error: &anyhow::Error) -> Option<String> {
+    let mut causes = error
+        .chain()
+        .filter_map(|it| it.downcast_ref::<std::io::Error>());
+    // An input that is too large has no number of the system.
+    let is_limit = causes
+        .any(|it| it.kind() == std::io::ErrorKind::FileTooLarge && it.raw_os_error().is_some());
+    is_limit.then(|| "raise the limit on the size of files: ulimit -f unlimited".to_owned())
+}
+
 impl<E: Into<BoxError>> From<E> for Failure {
     fn from(error: E) -> Self {
         let error: BoxError = error.into();
         let diagnosis = error.diagnosis();
+        let error = anyhow::Error::from_boxed(error);
         Self {
             exit: diagnosis.blame.into(),
             code: diagnosis.code,
             excerpt: diagnosis.excerpt.map(Box::new),
-            hint: diagnosis.hint,
-            error: anyhow::Error::from_boxed(error),
+            hint: diagnosis.hint.or_else(|| limit_hint(&error)),
+            error,
         }
     }
 }

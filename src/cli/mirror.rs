@@ -510,7 +510,6 @@ fn write_image(
     for recorded in &image.facts {
         let what = match recorded.outcome {
             CompanionOutcome::Present => "already indexed",
-            CompanionOutcome::Copied => "index copied from the source",
             CompanionOutcome::Made => "index created and attached",
             CompanionOutcome::Failed => "not indexed",
         };

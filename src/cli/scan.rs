@@ -49,7 +49,7 @@ const LARGEST_VEX: u64 = 64 << 20;
     wincimg image scan oci:./web-1.4 --fail-on critical --ignore CVE-2026-1234\n  \
     wincimg image scan oci:./web-1.4 --vex web.vex.json --format sarif -o web.sarif\n\n\
     Packages of languages are not compared: hand the SBOM of `wincimg image sbom` to grype or trivy.\n\n\
-    Exit code 1: a vulnerability reaches --fail-on.")]
+    Exit code 1: a vulnerability reaches --fail-on, or an image cannot be judged.")]
 pub(super) struct Scan {
     /// Images: a reference, oci:DIR[:TAG], docker-archive:FILE[:NAME] or docker-daemon:NAME
     #[arg(value_name = "IMAGE", required = true, value_parser = parse_source, add = complete::images())]
@@ -119,7 +119,7 @@ impl FailOn {
 pub(crate) struct ScanReport {
     table: TableAge,
     pub(crate) images: Vec<ScannedImage>,
-    /// True if --fail-on is reached.
+    /// True if --fail-on is reached, or the image cannot be judged.
     failed: bool,
 }
 
@@ -276,9 +276,10 @@ impl Scan {
             .map(|(location, image)| self.scan(table, vex, location, image))
             .collect();
         let mut missing = images.iter().flat_map(|image| &image.missing);
+        let is_unknown = images.iter().any(|image| !image.known);
         let failed = self
             .fail_on
-            .is_some_and(|least| missing.any(|fix| least.is_reached(fix)));
+            .is_some_and(|least| is_unknown || missing.any(|fix| least.is_reached(fix)));
         Ok(ScanReport {
             table: age,
             images,

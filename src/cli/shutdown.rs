@@ -43,6 +43,8 @@ static QUIETLY: AtomicBool = AtomicBool::new(false);
 
 /// From now on, signals and the time limit end the process.
 pub(super) fn watch(limit: Option<Duration>) -> Result<(), Failure> {
+    #[cfg(unix)]
+    survive_size_limit();
     let spawned = watch_signals().and_then(|()| {
         let Some(limit) = limit else {
             return Ok(());
@@ -54,6 +56,15 @@ pub(super) fn watch(limit: Option<Duration>) -> Result<(), Failure> {
         watching.map(drop)
     });
     spawned.map_err(no_threads)
+}
+
+/// From now on, a write beyond the user's limit on file sizes fails like one to a full disk, and
+/// does not end the process. An ignored signal would stay ignored in child processes.
+#[cfg(unix)]
+fn survive_size_limit() {
+    let signal = signal_hook::consts::SIGXFSZ;
+    // Without a handler, the signal has its default effect.
+    let _ = signal_hook::flag::register(signal, std::sync::Arc::default());
 }
 
 /// Failure to start threads.

@@ -44,6 +44,27 @@ fn the_line_of_2020_02_is_found_and_the_fix_names_the_kb() {
 }
 
 #[test]
+fn a_limit_of_yaml_is_no_message_for_programmers() {
+    let deep = format!("kind: {}\n", "[".repeat(9999));
+    let anchors = (0..1_000_001).map(|number| format!("- &a{number} x\n"));
+    let anchors = anchors.collect::<Vec<_>>().concat();
+    for text in ["kind: &x [*x]\n", &deep, &anchors] {
+        let output = wincimg()
+            .args(["--nodes", "-", "--image-build", "17763.1158"])
+            .write_stdin(text)
+            .output()
+            .unwrap();
+        let printed = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{printed}");
+        assert!(printed.contains("alias"), "{printed}");
+        assert!(
+            !printed.contains("budget") && !printed.contains("weak"),
+            "{printed}"
+        );
+    }
+}
+
+#[test]
 fn hyper_v_isolation_runs_older_images() {
     wincimg()
         .args(["--host-build", "20348.2402", "--image-build", "17763.5696"])

@@ -1,5 +1,6 @@
 //! Dockerfiles that do not require Windows: files, configuration and errors of their builds.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::io::Write;
 
@@ -925,4 +926,36 @@ fn scripts_of_the_context_are_read() {
     assert_eq!(made, ["app/where.txt", "link", "s/more.bat", "s/setup.cmd"]);
     let steps = plan["instructions"]["steps"].to_string();
     assert_contains!(steps, r"C:\\more", "C:/app");
+}
+
+#[test]
+fn many_instructions_take_time_in_proportion() {
+    let site = site("", &["a.txt"]);
+    let mut text = format!("FROM {BASE}\n");
+    for number in 0..2000 {
+        let _ = write!(text, "ENV V{number}=v\nLABEL l{number}=v\n");
+    }
+    for number in 0..100 {
+        let _ = writeln!(text, "COPY a.txt C:/x/{number}.txt");
+    }
+    site.write("app/Dockerfile", text);
+    let bases = format!("{}/mcr", site.host());
+    for arguments in [
+        &["build", "./app", "--output", "oci:layout"][..],
+        &["build", "./app", "--dry-run"],
+        &["convert", "app/Dockerfile"],
+        &["lint", "app/Dockerfile"],
+    ] {
+        // A limit on its own time, which other programs do not use up.
+        let mut command = site.limited("ulimit -t 15", arguments);
+        if arguments[0] != "lint" {
+            command.args(["--host-build", "17763.973", "--base-registry", &bases]);
+        }
+        let output = command.output().unwrap();
+        assert!(
+            output.status.success(),
+            "{arguments:?}: {}",
+            stderr(&output)
+        );
+    }
 }

@@ -226,11 +226,11 @@ async fn a_mirror_learns_what_is_inside_from_the_bytes_that_pass_by() {
     // The configuration and the facts.
     assert_eq!(reads(&mirror) - before, 2);
 
-    // Mirroring from there copies the facts.
+    // Mirroring from there believes no facts.
     let third = FakeRegistry::start();
     let from = format!("{}/{NAME}:{VERSION}", mirror.host());
     let on = Machine::new().json(&["mirror", &from, "--to", &third.host()]);
-    assert_eq!(on["images"][0]["facts"][0]["outcome"], "copied", "{on}");
+    assert_eq!(on["images"][0]["facts"][0]["outcome"], "made", "{on}");
 }
 
 /// Microsoft's old bases: the bottom layer is available only at its URL, and the mirror's manifest
@@ -531,6 +531,13 @@ async fn a_forged_index_goes_no_further_than_its_repository_and_yields_to_the_la
     let here = Machine::new();
     assert_eq!(path(&here, &reference), FORGED);
     assert_eq!(path(&here, &elsewhere), own);
+    let there = Machine::new();
+    assert_eq!(path(&there, &reference), FORGED);
+    let mirror = FakeRegistry::start();
+    let mirrored = there.json(&["mirror", &reference, "--to", &mirror.host()]);
+    assert_eq!(mirrored["images"][0]["facts"][0]["outcome"], "made");
+    let mirrored = format!("{}/{NAME}:{VERSION}", mirror.host());
+    assert_eq!(path(&Machine::new(), &mirrored), own);
     let there = Machine::new();
     assert_eq!(path(&there, &reference), FORGED);
     there.run(&["base", "index", &reference]).success();

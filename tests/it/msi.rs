@@ -765,6 +765,30 @@ async fn an_action_is_left_out_on_request() {
 }
 
 #[test]
+fn a_small_package_cannot_make_long_texts_without_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let property = format!("<Property Id='LONG' Value='{}'/>", "a".repeat(30_000));
+    let values = (0..100).map(|number| {
+        let value = "[LONG]".repeat(30);
+        format!(
+            "<RegistryValue Root='HKLM' Key='SOFTWARE\\A' Name='{number}' Type='string' Value='{value}'/>"
+        )
+    });
+    let source = SOURCE.replace("ACTION", &property);
+    let values: String = values.collect();
+    make_of(
+        folder.path(),
+        &source.replace("<ServiceInstall", &format!("{values}<ServiceInstall")),
+    );
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+    let inspect = command
+        .current_dir(folder.path())
+        .args(["image", "inspect", "a.msi"]);
+    let output = inspect.args(["--format", "json"]).output().unwrap();
+    Failure::of(&output).is("failed", &["16777216"]);
+}
+
+#[test]
 fn inspect_shows_what_a_package_would_install() {
     let folder = tempfile::tempdir().unwrap();
     make(folder.path(), ACTION);

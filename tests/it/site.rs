@@ -97,6 +97,24 @@ impl Site {
         command
     }
 
+    /// The same command below a limit of the shell, such as `ulimit -f 1024`.
+    pub(crate) fn limited(&self, limit: &str, arguments: &[&str]) -> Command {
+        let plain = self.command(arguments);
+        let mut command = Command::new("bash");
+        command
+            .current_dir(self.folder.path())
+            .args(["-c", &format!("{limit}; exec \"$@\""), "bash"])
+            .arg(plain.get_program())
+            .args(plain.get_args());
+        for (name, value) in plain.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command
+    }
+
     /// The same command with this registry's base images.
     pub(crate) fn with_bases(&self, arguments: &[&str]) -> assert_cmd::Command {
         let mut command = self.command(arguments);

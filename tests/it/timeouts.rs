@@ -2,6 +2,7 @@
 //! respond.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -196,6 +197,31 @@ fn a_plugin_of_a_kubeconfig_ends_with_its_children() {
 fn a_helper_that_hangs_is_ended_by_a_signal() {
     let helped = HelperSetup::by(STUBBORN);
     let child = helped.command(&[]).stderr(Stdio::null()).spawn().unwrap();
+    until_started(&helped.pid_file());
+    terminate(child);
+    assert!(ends(|| helped.is_running()));
+
+    // One that is to keep a password.
+    fs::remove_file(helped.pid_file()).unwrap();
+    let host = helped.registry.host();
+    let mut login = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+    login
+        .current_dir(helped.folder.path())
+        .args(["login", &host, "--user", "bob", "--password-stdin"])
+        .args(["--insecure-registry", &host, "--plain-credentials"])
+        .envs(
+            helped
+                .command(&[])
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        )
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let mut child = login.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"sesame\n").unwrap();
+    drop(stdin);
     until_started(&helped.pid_file());
     terminate(child);
     assert!(ends(|| helped.is_running()));

@@ -205,7 +205,10 @@ impl SecurityUpdates {
     /// Loads the table that earlier runs kept; empty without one.
     pub fn load(path: &Path) -> Result<Self, BoxError> {
         match files::read_text(path, LARGEST_TEXT) {
-            Ok(text) => Ok(Self::parse(&text)?),
+            Ok(text) => Ok(Self::parse(&text).map_err(|problem| {
+                let path = path.display();
+                problem.hint(format!("remove {path}, which --msrc creates again"))
+            })?),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
             Err(error) => Err(FileError::io("read", path)(error).into()),
         }

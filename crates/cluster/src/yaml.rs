@@ -173,18 +173,14 @@ fn yaml_documents(
                     .and_then(|location| usize::try_from(of(location)).ok())
                     .unwrap_or(1)
             };
-            let printed = error.to_string();
-            let printed = without_place(first_line(&printed));
             let is_twice = matches!(error, serde_saphyr::Error::DuplicateMappingKey { .. });
-            // The rest of the library's message is for programmers.
-            let problem = printed.split_once(", set ").filter(|_| is_twice);
             let line = place(serde_saphyr::Location::line);
             let column = place(serde_saphyr::Location::column);
             YamlError {
                 malformed: SyntaxError {
                     line,
                     column,
-                    problem: problem.map_or(printed, |(problem, _)| problem).to_owned(),
+                    problem: problem_of(&error),
                     excerpt: Excerpt::at_place(text, line, column),
                 },
                 is_twice,
@@ -198,6 +194,27 @@ fn yaml_documents(
             item_lines: document.value.item_lines,
         })
         .collect())
+}
+
+/// The library's message, without what is for programmers.
+fn problem_of(error: &serde_saphyr::Error) -> String {
+    use serde_saphyr::Error;
+    let printed = error.to_string();
+    let printed = without_place(first_line(&printed));
+    let problem = match error {
+        Error::DuplicateMappingKey { .. } => printed
+            .split_once(", set ")
+            .map_or(printed, |(problem, _)| problem),
+        Error::Budget { .. }
+        | Error::AliasReplayLimitExceeded { .. }
+        | Error::AliasExpansionLimitExceeded { .. }
+        | Error::AliasReplayStackDepthExceeded { .. } => {
+            "it is too large, nested too deeply, or has too many anchors and aliases"
+        }
+        Error::RecursiveReferencesRequireWeakTypes { .. } => "an anchor contains its own alias",
+        _ => printed,
+    };
+    problem.to_owned()
 }
 
 fn line_of<T>(spanned: &Spanned<T>) -> usize {

@@ -19,8 +19,9 @@ use jiff::Timestamp;
 use serde_json::Value;
 use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_common::progress::Progress;
-use wincimg_oci::document;
-use wincimg_oci::document::{BASE_NAME, CREATED, Descriptor, History, Image};
+use wincimg_oci::document::{
+    BASE_NAME, CREATED, Descriptor, History, Image, ImageConfig, ManifestFormat, NewStep,
+};
 use wincimg_oci::store::Source;
 use wincimg_recipe::{Instructions, Plan};
 use wincimg_windows::base_contents::BaseContents;
@@ -148,31 +149,23 @@ fn assemble(
     iis::check_base(plan, base.inside)?;
     let (created, timestamp) = time_of(plan, base.image, options)?;
     let mut image = base.image.with_distributable_layers()?;
-    let mut layers = Vec::new();
+    let mut steps = Vec::new();
     for step in describe::describe_steps(plan, base, timestamp)? {
         let layer = match &step.layer {
             Some(layer) => Some(added.get_or_write(layer, &step.what, options, progress)?),
             None => None,
         };
-        image = appended(&image, layer.as_deref(), &created, &step.created_by)?;
-        layers.extend(layer);
+        if let Some(layer) = &layer {
+            image = layer.to_supported_format(image)?;
+        }
+        steps.push((step.created_by, layer));
     }
-    let image = image.edit_config(|config| {
-        if let Some(Instructions {
-            author: Some(author),
-            ..
-        }) = &plan.instructions
-        {
-            let author = Value::String(author.clone());
-            config.other.insert("author".to_owned(), author);
-        }
-        config.config = plan.container(&config.config);
-        if !plan.labels.contains_key(CREATED) && plan.labels.contains_key(BASE_NAME) {
-            let labels = &mut config.config.labels;
-            labels.insert(CREATED.to_owned(), created.clone());
-        }
-        config.created = Some(created);
-    })?;
+    let flavour = image.manifest().flavour();
+    let new = steps
+        .iter()
+        .map(|(created_by, layer)| new_step(layer.as_deref(), flavour, &created, created_by));
+    let image = image.append_steps(new, |config| configure(config, plan, &created))?;
+    let layers = steps.into_iter().filter_map(|(_, layer)| layer).collect();
     Ok(AssembledImage {
         annotations: Some(annotations(image.config())),
         image,
@@ -181,13 +174,31 @@ fn assemble(
     })
 }
 
-/// The image with one more build step, which may have a layer.
-fn appended(
-    image: &Image,
+/// Changes the configuration of the base to that of the plan's image.
+fn configure(config: &mut ImageConfig, plan: &Plan, created: &str) {
+    if let Some(Instructions {
+        author: Some(author),
+        ..
+    }) = &plan.instructions
+    {
+        let author = Value::String(author.clone());
+        config.other.insert("author".to_owned(), author);
+    }
+    config.config = plan.container(&config.config);
+    if !plan.labels.contains_key(CREATED) && plan.labels.contains_key(BASE_NAME) {
+        let labels = &mut config.config.labels;
+        labels.insert(CREATED.to_owned(), created.to_owned());
+    }
+    config.created = Some(created.to_owned());
+}
+
+/// A build step of an image, which may have a layer.
+fn new_step(
     layer: Option<&AddedLayer>,
+    flavour: ManifestFormat,
     created: &str,
     created_by: &str,
-) -> Result<Image, DirectError> {
+) -> NewStep {
     let history = History {
         created: Some(created.to_owned()),
         created_by: Some(created_by.to_owned()),
@@ -195,17 +206,10 @@ fn appended(
         empty_layer: layer.is_none(),
         ..History::default()
     };
-    Ok(match layer {
-        Some(layer) => {
-            let image = layer.to_supported_format(image.clone())?;
-            image.append_layer(document::NewLayer {
-                blob: layer.descriptor(image.manifest().flavour()),
-                diff_id: layer.diff_id.clone(),
-                history,
-            })?
-        }
-        None => image.edit_config(|config| config.history.push(history))?,
-    })
+    NewStep {
+        history,
+        layer: layer.map(|layer| (layer.descriptor(flavour), layer.diff_id.clone())),
+    }
 }
 
 /// Rejects a plan that requires Windows, and names the step that does.

@@ -8,7 +8,8 @@ use serde::{Serialize, Serializer};
 use wincimg_common::diagnose::{Blame, Problem, error_chain};
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::{
-    Descriptor, Digest, Document, Image, Index, Manifest, Platform, Verbatim, media_type,
+    Descriptor, Digest, Document, EntryCount, Image, Index, Manifest, Platform, Verbatim,
+    media_type,
 };
 use wincimg_oci::store::{Source, StoreError};
 
@@ -100,7 +101,11 @@ pub(super) async fn choose(
     document: Document,
     filters: &[PlatformFilter],
 ) -> Result<SelectedImages, InspectError> {
-    let choice = Choice { source, filters };
+    let choice = Choice {
+        source,
+        filters,
+        read: EntryCount::default(),
+    };
     let mut chosen = SelectedImages {
         images: Vec::new(),
         others: Vec::new(),
@@ -137,6 +142,8 @@ pub(super) async fn choose(
 struct Choice<'a> {
     source: &'a Source,
     filters: &'a [PlatformFilter],
+    /// The entries read so far.
+    read: EntryCount,
 }
 
 impl Choice<'_> {
@@ -169,6 +176,7 @@ impl Choice<'_> {
             );
             return Err(Problem::new("image/not-an-image", problem).into());
         }
+        self.source.count_entries(index, &self.read)?;
         let visits: Vec<_> = index
             .manifests
             .iter()

@@ -5,6 +5,8 @@ use super::session::Session;
 
 /// Maximum length of a formatted text.
 const LONGEST: usize = 1 << 20;
+/// Maximum length of all values in formatted texts of a package.
+const LONGEST_IN_ALL: usize = 16 << 20;
 /// Maximum depth of brackets.
 const DEPTH: usize = 16;
 
@@ -45,6 +47,7 @@ impl Session<'_> {
                     let name = self.run(reader, Some(']'), depth + 1)?;
                     if name.is_closed {
                         let value = self.reference(&name.text)?;
+                        self.count(value.len())?;
                         out.references += 1;
                         out.is_incomplete |= value.is_empty();
                         out.text.push_str(&value);
@@ -73,6 +76,18 @@ impl Session<'_> {
             }
         }
         Ok(out)
+    }
+
+    /// Adds the length of a value to those so far: a small package can repeat a long one often.
+    fn count(&self, length: usize) -> Result<(), MsiError> {
+        let total = self.formatted.get() + length;
+        self.formatted.set(total);
+        if total <= LONGEST_IN_ALL {
+            return Ok(());
+        }
+        Err(MsiError::TooLarge(format!(
+            "its formatted texts are longer than {LONGEST_IN_ALL} bytes in all"
+        )))
     }
 
     fn reference(&self, name: &str) -> Result<String, MsiError> {

@@ -1,7 +1,7 @@
 //! A package: its tables, and the content of its files.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 
@@ -138,6 +138,7 @@ impl<R: Read + Seek> Package<R> {
             components: BTreeMap::new(),
             unknown: Vec::new(),
             unknown_variables: RefCell::default(),
+            formatted: Cell::default(),
             notes: Vec::new(),
         };
         let sequence = Sequence {

@@ -1,6 +1,6 @@
 //! The state of an installation while its sequence is followed: properties, folders, selection.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
 use wincimg_registry::{KeyPath, Presence, RegistryData, TypedData};
@@ -91,6 +91,8 @@ pub(crate) struct Session<'a> {
     pub(crate) unknown: Vec<String>,
     /// Variables without a known value.
     pub(crate) unknown_variables: RefCell<BTreeSet<String>>,
+    /// Length of the values in formatted texts so far.
+    pub(crate) formatted: Cell<usize>,
     pub(crate) notes: Vec<String>,
 }
 

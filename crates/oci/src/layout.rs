@@ -546,7 +546,7 @@ impl Layout {
     }
 
     /// Prevents other processes from changing `index.json` between read and write. `None` where the
-    /// file system has no locks: there the last one wins.
+    /// file system has no locks, and after a long wait: there the last one wins.
     fn lock(&self) -> Result<Option<fs::File>, LayoutError> {
         let path = self.root.join("oci-layout");
         let file = files::open(&path).map_err(|source| LayoutError::Read {
@@ -556,10 +556,12 @@ impl Layout {
         // NFS locks only files that are open for writing.
         let writable = fs::File::options().read(true).append(true).open(&path);
         let file = writable.unwrap_or(file);
-        if let Err(error) = file.lock() {
-            tracing::debug!(%error, path = %path.display(), "no lock");
-            return Ok(None);
+        match files::lock_file(&file) {
+            Ok(is_held) => Ok(is_held.then_some(file)),
+            Err(error) => {
+                tracing::debug!(%error, path = %path.display(), "no lock");
+                Ok(None)
+            }
         }
-        Ok(Some(file))
     }
 }

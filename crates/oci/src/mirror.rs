@@ -135,8 +135,6 @@ pub struct CompanionReport {
 pub enum CompanionOutcome {
     /// The mirror already had them.
     Present,
-    /// They were copied from the source.
-    Copied,
     /// They were collected and attached.
     Made,
     /// They could not be collected or stored; the image is mirrored all the same.

@@ -19,8 +19,8 @@ use wincimg_common::progress::Task;
 
 use super::archive::{ArchiveWriter, DockerArchive, DockerArchiveError};
 use super::document::{
-    Artifact, Descriptor, Digest, Document, DocumentError, DocumentType, Image, MAX_DOCUMENT,
-    Manifest, Verbatim,
+    Artifact, Descriptor, Digest, Document, DocumentError, DocumentType, EntryCount, Image, Index,
+    MAX_DOCUMENT, Manifest, Verbatim,
 };
 use super::layout::{Layout, LayoutError};
 use super::remote::{
@@ -325,6 +325,16 @@ impl Source {
             source: Box::new(StreamError::read_error(blob, bytes.len() as u64, error)),
         })?;
         Ok(bytes.into())
+    }
+
+    /// Adds the entries of an index from this store to those read so far; fails if they are too
+    /// many.
+    pub fn count_entries(
+        &self,
+        index: &Verbatim<Index>,
+        read: &EntryCount,
+    ) -> Result<(), StoreError> {
+        read.add(index).map_err(|error| self.unusable(error))
     }
 
     fn check_size(&self, blob: &Descriptor, most: u64) -> Result<(), StoreError> {

@@ -75,20 +75,26 @@ impl FakeRegistry {
                 json!({"mediaType": MANIFEST, "digest": digest, "size": size, "platform": platform})
             })
             .collect();
-        let index = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": manifests});
+        self.index_of(&manifests)
+    }
+
+    /// Creates an index of these entries.
+    pub fn index_of(&self, entries: &[Value]) -> String {
+        let index = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": entries});
         digest_of(&self.make(INDEX, index.to_string()))
+    }
+
+    /// Returns an entry of an index for an image or an index, without a platform.
+    pub fn entry(&self, digest: &str) -> Value {
+        let bytes = self.made.lock().unwrap()[digest].clone();
+        let document: Value = serde_json::from_slice(&bytes).unwrap();
+        json!({"mediaType": document["mediaType"], "digest": digest, "size": bytes.len()})
     }
 
     /// Creates an index of images or indexes that states no platform.
     pub fn index_without_platforms(&self, digests: &[&str]) -> String {
-        let entries = digests.iter().map(|digest| {
-            let bytes = self.made.lock().unwrap()[*digest].clone();
-            let document: Value = serde_json::from_slice(&bytes).unwrap();
-            json!({"mediaType": document["mediaType"], "digest": digest, "size": bytes.len()})
-        });
-        let entries: Vec<Value> = entries.collect();
-        let index = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": entries});
-        digest_of(&self.make(INDEX, index.to_string()))
+        let entries = digests.iter().map(|digest| self.entry(digest));
+        self.index_of(&entries.collect::<Vec<_>>())
     }
 
     /// Tags an image or an index, and stores all its references that were not lost.

@@ -198,6 +198,11 @@ fn the_exit_code_follows_the_severity_and_what_is_ignored() {
         code(&["--fail-on", "exploited", "--ignore", "CVE-2024-0003"]),
         Some(0)
     );
+    // What cannot be judged is no pass.
+    images.put("odd", &image("30000.1", vec![bottom()]));
+    let odd = |arguments: &[&str]| images.scan(&[&["oci:odd"], arguments].concat()).status;
+    assert_eq!(odd(&[]).code(), Some(0));
+    assert_eq!(odd(&["--fail-on", "critical"]).code(), Some(1));
     let report = images.scan_json(&["oci:web", "--ignore", "CVE-2024-0002"]);
     let ignored = &report["images"][0]["ignored"];
     assert_eq!(ignored.as_array().unwrap().len(), 1);
@@ -206,6 +211,13 @@ fn the_exit_code_follows_the_severity_and_what_is_ignored() {
         (&json!("CVE-2024-0002"), &Value::Null)
     );
     assert_eq!(cves(&report), ["CVE-2024-0003", "CVE-2024-0004"]);
+    fs::write(images.path("cache/security-updates.tsv"), "junk\n").unwrap();
+    let output = images.scan(&["oci:web"]);
+    assert_eq!(output.status.code(), Some(2));
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    let file = images.path("cache/security-updates.tsv");
+    let hint = format!("hint: remove {}", file.display());
+    assert!(printed.contains(&hint), "{printed}");
 }
 
 /// An `OpenVEX` document about the image, and a CSAF document about its Windows.

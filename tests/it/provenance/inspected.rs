@@ -177,6 +177,32 @@ async fn what_cosign_and_others_attached_is_taken_out_of_its_envelope() {
 }
 
 #[test(multi_thread)]
+async fn a_statement_about_another_image_is_printed_with_a_warning() {
+    for (digest, is_other) in [("0".repeat(64), true), (String::new(), false)] {
+        let site = Site::new();
+        let (theirs, image) = plain_image(&site).await;
+        let digest = if is_other {
+            &digest
+        } else {
+            image.digest.digest()
+        };
+        let mut provenance = statement("https://slsa.dev/provenance/v1", &json!({}));
+        provenance["subject"] = json!([{"name": "x", "digest": {"sha256": digest}}]);
+        let kind = "application/vnd.in-toto+json";
+        let content = stored(&theirs, kind, &provenance.to_string()).await;
+        let artifact = Artifact::new(kind, &image, vec![content], BTreeMap::new()).unwrap();
+        theirs.attach(&artifact).await.unwrap();
+        let output = inspect(
+            &site,
+            &[&format!("{}/theirs:1", site.host()), "--provenance"],
+        );
+        assert!(output.status.success(), "{}", stderr(&output));
+        let warns = stderr(&output).contains("another image");
+        assert_eq!(warns, is_other, "{}", stderr(&output));
+    }
+}
+
+#[test(multi_thread)]
 async fn what_a_stranger_attached_moves_no_terminal() {
     let site = Site::new();
     let (theirs, image) = plain_image(&site).await;

@@ -366,6 +366,146 @@ fn images_are_asked_for_at_the_same_time() {
     assert!(at_once.load(Ordering::SeqCst) > 1);
 }
 
+#[test]
+fn entries_of_an_index_are_asked_for_at_the_same_time() {
+    let (asked, at_once) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let counters = (asked.clone(), at_once.clone());
+    let registry = FakeRegistry::start();
+    let entry = |number: u64| {
+        json!({"mediaType": registry.entry(&registry.image("windows", ""))["mediaType"],
+            "digest": format!("sha256:{number:064}"), "size": 7,
+            "platform": {"os": "windows", "architecture": "amd64"}})
+    };
+    let index = json!({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json",
+        "manifests": (0..16).map(entry).collect::<Vec<_>>()});
+    let routes = axum::Router::new()
+        .route(
+            "/v2/app/manifests/1",
+            axum::routing::get(move || std::future::ready(index.to_string())),
+        )
+        .fallback(move || {
+            let (asked, at_once) = counters.clone();
+            async move {
+                at_once.fetch_max(asked.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                tokio::time::sleep(Duration::from_millis(200)).await;
+                asked.fetch_sub(1, Ordering::SeqCst);
+                StatusCode::NOT_FOUND
+            }
+        });
+    let served = serve(routes);
+    let host = served.host();
+    let (_, report) = answer_of(
+        wincimg()
+            .args(["--insecure-registry", &host, "--host-build", "20348.1"])
+            .arg(format!("{host}/app:1")),
+    );
+    assert_eq!(report["checks"][0]["rule"], "missing-manifest", "{report}");
+    assert!(at_once.load(Ordering::SeqCst) > 1);
+}
+
+#[test]
+fn an_index_without_end_is_refused_before_its_entries_are_read() {
+    let registry = FakeRegistry::start();
+    let version = "10.0.20348.2402";
+    let image = registry.image("windows", version);
+    let many = |count: usize, digest: &str| registry.index_of(&vec![registry.entry(digest); count]);
+    registry.tag("many", "1.0", &many(1001, &image));
+    let half = many(600, &image);
+    registry.tag("nested", "1.0", &many(2, &half));
+    for name in ["many", "nested"] {
+        let reference = format!("{}/{name}:1.0", registry.host());
+        let before = registry.requests().len();
+        let host = ["--host-build", "20348.2402"];
+        let registry_flags = ["--insecure-registry", &registry.host()];
+        let (code, report) = answer_of(wincimg().args(registry_flags).args(host).arg(&reference));
+        assert_eq!(code, 1);
+        assert_eq!(report["checks"][0]["verdict"], "unknown", "{report}");
+        let reason = report["checks"][0]["reason"].as_str().unwrap();
+        assert!(reason.contains("1000"), "{reason}");
+        let mut inspect = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+        inspect.args(["image", "inspect", &reference]);
+        inspect.args(["--registry-config", NO_CREDENTIALS]);
+        inspect
+            .args(registry_flags)
+            .fails(3, "image/document", &["1000", "index"]);
+        let requests = registry.requests().len() - before;
+        assert!(requests < 50, "{name}: {requests} requests");
+    }
+}
+
+#[test]
+fn a_long_index_is_read_without_what_is_for_other_systems() {
+    let registry = FakeRegistry::start();
+    let host = "10.0.20348.2402";
+    let image = |os: &str, number: usize| {
+        let config = json!({"os": os, "architecture": "amd64", "os.version": host,
+            "author": number.to_string()});
+        let mut entry = registry.entry(&registry.image_with(&config));
+        entry["platform"] = json!({"os": os, "architecture": "amd64"});
+        entry
+    };
+    let mut entries: Vec<Value> = (0..190).map(|number| image("linux", number)).collect();
+    entries.extend((0..10).map(|number| image("windows", number)));
+    registry.tag("app", "1.0", &registry.index_of(&entries));
+    let reference = format!("{}/app:1.0", registry.host());
+    let registry_flags = ["--insecure-registry", &registry.host()];
+    let (code, report) =
+        answer_of(
+            wincimg()
+                .args(registry_flags)
+                .args(["--host-build", "20348.2402", &reference]),
+        );
+    assert_eq!(code, 0, "{report}");
+    let mut inspect = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+    inspect.args(["image", "inspect", &reference]);
+    inspect.args(["--registry-config", NO_CREDENTIALS]);
+    let (code, found) = answer_of(inspect.args(registry_flags));
+    assert_eq!((code, found["images"].as_array().unwrap().len()), (0, 10));
+    assert_eq!(found["others"].as_array().unwrap().len(), 190);
+    assert!(registry.requests().len() < 100);
+}
+
+#[test]
+fn an_entry_with_a_size_that_its_manifest_does_not_have_is_not_called_compatible() {
+    let registry = FakeRegistry::start();
+    let own = "10.0.20348.2402";
+    let mut entry = registry.entry(&registry.image("windows", own));
+    entry["platform"] = json!({"os": "windows", "architecture": "amd64", "os.version": own});
+    entry["size"] = json!(entry["size"].as_u64().unwrap() + 1);
+    registry.tag("app", "1.0", &registry.index_of(&[entry]));
+    let (code, report) = answer_of(
+        wincimg()
+            .args(["--insecure-registry", &registry.host()])
+            .args(["--host-build", "20348.2402"])
+            .arg(format!("{}/app:1.0", registry.host())),
+    );
+    assert_eq!(code, 1, "{report}");
+    let reason = report["checks"][0]["reason"].as_str().unwrap();
+    assert!(reason.contains("bytes"), "{report}");
+    // As a base, it is no better.
+    let base = |name: &str| {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+        command.args(["image", "base", "resolve", name]);
+        command.args(["--host-build", "20348.2402"]);
+        command.args(["--base-registry", &registry.host()]);
+        command.args(["--insecure-registry", &registry.host()]);
+        command.args(["--registry-config", NO_CREDENTIALS]);
+        command
+    };
+    registry.tag(
+        "windows/nanoserver",
+        own,
+        &registry.index_of(&[json!({
+            "mediaType": "application/vnd.docker.distribution.manifest.v2+json",
+            "digest": registry.image("windows", own),
+            "size": 5,
+            "platform": {"os": "windows", "architecture": "amd64", "os.version": own},
+        })]),
+    );
+    let failure = base("nanoserver").fails(1, "base/nothing-fits", &[]);
+    assert!(failure.stderr.contains("5 bytes"), "{failure:?}");
+}
+
 /// A registry that responds with 401 to every request.
 fn locked_registry() -> TestServer {
     let routes = axum::Router::new().fallback(|| async {

@@ -21,20 +21,76 @@ fn serviced() -> Vec<u8> {
 
 /// An index of the new base with the contents of the old one.
 fn forged() -> Vec<u8> {
+    index(NEW, NEW, OLD)
+}
+
+/// An index about the base of a version, which states another version, with the contents of a third
+/// one.
+fn index(about: &str, version: &str, contents: &str) -> Vec<u8> {
     let everything = Extent::Everything;
-    let contents = base(OLD).layers[0].1.clone();
+    let contents = base(contents).layers[0].1.clone();
     let read = collect_layer(contents.as_ref(), LayerPosition::Bottom, &everything).unwrap();
-    let index = assemble(base(NEW).image.digest(), Some(NEW), &everything, vec![read]);
+    let index = assemble(
+        base(about).image.digest(),
+        Some(version),
+        &everything,
+        vec![read],
+    );
     index.unwrap().to_vec()
 }
 
 /// Attaches an index to the new base, and returns the base's reference.
 fn attached(site: &Site, index: &[u8]) -> String {
-    let reference = format!("{}/{NANO}:{NEW}", site.host());
-    let base = base(NEW);
+    attached_to(site, NEW, index)
+}
+
+/// Attaches an index to the base of a version, and returns the base's reference.
+fn attached_to(site: &Site, version: &str, index: &[u8]) -> String {
+    let reference = format!("{}/{NANO}:{version}", site.host());
+    let base = base(version);
     let attaching = attach(&reference, &base, index);
     Runtime::new().unwrap().block_on(attaching);
     reference
+}
+
+/// Status, old and new base of an update of an image with a layer, and what it warns of.
+fn outcome(site: &Site, layer: Vec<u8>) -> (Value, String) {
+    put(site, "app", "1.4", on(&base(OLD), layer, "RUN it"));
+    let output = update(site, &["--output", "oci:moved", "--format", "json"])
+        .output()
+        .unwrap();
+    let printed = String::from_utf8(output.stderr).unwrap();
+    let report: Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {printed}"));
+    let text = report["updates"][0]
+        .to_string()
+        .replace(&site.host(), "HOST");
+    (serde_json::from_str(&text).unwrap(), printed)
+}
+
+#[test]
+fn an_index_that_states_another_base_or_version_changes_no_outcome() {
+    let own = layer(|tar| {
+        tar.file("Files/own.txt", b"own", Some(FILE));
+    });
+    for (layer, status) in [(serviced(), "refused"), (own, "moves")] {
+        let (expected, _) = outcome(&site(), layer.clone());
+        assert_eq!(expected["status"], status, "{expected}");
+        for version in ["10.0.17763.9999", OLD] {
+            // True contents, and a version that neither chooses a base nor spares an update.
+            let site = site();
+            attached(&site, &index(NEW, version, NEW));
+            attached_to(&site, OLD, &index(OLD, NEW, OLD));
+            assert_eq!(outcome(&site, layer.clone()).0, expected, "{version}");
+            // The index of another base.
+            let site = self::site();
+            attached(&site, &index(OLD, version, OLD));
+            attached_to(&site, OLD, &index(NEW, version, NEW));
+            let (update, printed) = outcome(&site, layer.clone());
+            assert_eq!(update, expected, "{version}");
+            assert!(printed.contains("attached to"), "{printed}");
+        }
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use wincimg_testkit::fake_registry::FakeRegistry;
 
 use super::*;
 
-use crate::failure::Fails;
+use crate::failure::{Fails, note};
 
 const OCI: &str = "application/vnd.oci.image.manifest.v1+json";
 
@@ -75,12 +75,12 @@ fn a_base_that_is_unknown_is_asked_for_and_can_be_named() {
     update(&site, &[])
         .fails(1, "base/unknown", &["windows/nanoserver, "])
         .advises(&["--base"]);
-    let base = format!("{}/bases/own", site.host());
-    put(&site, "bases/own", OLD, own);
+    let base = format!("{}/own", site.host());
+    put(&site, "own", OLD, own);
     let newer = base_with(NEW, |tar| {
         tar.file("Files/License.txt", b"other", None);
     });
-    put(&site, "bases/own", NEW, newer);
+    put(&site, "own", NEW, newer);
     let report = json_of(&mut update(&site, &["--base", &base, "--push"]));
     assert_eq!(report["updates"][0]["on"]["found_by"], "asked");
     // From now on the image names its base itself.
@@ -114,6 +114,48 @@ fn a_deleted_or_moved_base_is_reported() {
         .advises(&["--base", "wincimg build"]);
     labelled("elsewhere.invalid/base:1");
     update(&site, &[]).fails(1, "base/elsewhere", &["elsewhere.invalid/base:1"]);
+}
+
+/// Repositories of one registry have different owners.
+#[test]
+fn a_base_in_a_strangers_repository_is_not_used() {
+    let site = site();
+    put(&site, "stranger/windows/nanoserver", OLD, base(OLD));
+    let forged = base_with(NEW, |tar| {
+        tar.file("Files/forged.txt", b"forged", Some(FILE));
+    });
+    put(&site, "stranger/windows/nanoserver", NEW, forged.clone());
+    put(&site, "team/base", NEW, forged);
+    let on_base = |repository: &str, base_name: &str| {
+        let mut image = on(&base(OLD), app(), "COPY a C:/app/");
+        let name = format!("{}/{base_name}:{OLD}", site.host());
+        image.image = image
+            .image
+            .edit_config(|config| {
+                let key = "org.opencontainers.image.base.name".to_owned();
+                config.config.labels.insert(key, name);
+            })
+            .unwrap();
+        put(&site, repository, "1.4", image);
+    };
+    on_base("app", "stranger/windows/nanoserver");
+    update(&site, &["--output", "oci:moved"])
+        .assert()
+        .code(0)
+        .stderr(note(&["stranger/windows/nanoserver", "--base"]));
+    let listed = site.with_no_bases(&["ls", "oci:moved", "--recursive"]);
+    let listed = { listed }.output().unwrap();
+    assert!(listed.status.success(), "{listed:?}");
+    assert!(!String::from_utf8_lossy(&listed.stdout).contains("forged.txt"));
+    // A base of no known name, except in the image's own namespace.
+    put(&site, "team/base", OLD, base(OLD));
+    on_base("app", "team/base");
+    update(&site, &[]).fails(1, "base/elsewhere", &["team/base"]);
+    on_base("team/app", "team/base");
+    let image = format!("{}/team/app:1.4", site.host());
+    site.with_bases(&["update", &image, "--host-build", "17763.1158"])
+        .assert()
+        .code(0);
 }
 
 #[test]

@@ -51,7 +51,7 @@ impl Details {
                         // What it contains matters unless a pod requests a host process.
                         let is_small = variant.host_process
                             && (workload.is_none() || finding.isolation != Isolation::HostProcess);
-                        if (stop || is_unread || is_small) && variant.digest.is_some() {
+                        if (stop || is_unread || is_small) && variant.manifest.is_some() {
                             *details.0.entry((placed.image, place)).or_default() |= stop;
                         }
                     }
@@ -119,11 +119,11 @@ async fn fetch_details(
     registry: &RegistryClient,
     progress: &Arc<dyn Progress>,
 ) -> Result<Variant, StoreError> {
-    let (Ok(location), Some(digest)) = (parse_location(reference), &variant.digest) else {
+    let (Ok(location), Some(entry)) = (parse_location(reference), &variant.manifest) else {
         return Ok(variant);
     };
     let source = Source::open(&location, registry).await?;
-    let manifest = match source.resolve(Some(digest.as_ref())).await? {
+    let manifest = match source.document(entry).await? {
         Document::Manifest(manifest) if manifest.is_image() => *manifest,
         Document::Manifest(manifest) => {
             let os = manifest.config.media_type.clone();

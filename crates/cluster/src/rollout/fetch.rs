@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::error::Error;
 
 use futures_util::future::BoxFuture;
-use futures_util::{StreamExt, stream};
+use futures_util::{StreamExt, TryStreamExt, stream};
 use wincimg_common::diagnose::{Diagnose, error_chain};
-use wincimg_oci::document::{self, Descriptor, Document, Index, Manifest, Verbatim, media_type};
+use wincimg_oci::document::{
+    self, Descriptor, Document, EntryCount, Index, Manifest, Verbatim, media_type,
+};
 use wincimg_oci::reference::parse_reference;
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::{Location, LocationError, Source, StoreError};
@@ -15,6 +17,8 @@ use super::image::{EntryContent, Image, ImageContent, Variant, is_host_process};
 
 /// Images fetched at once. Each takes one or two small documents, so latency dominates.
 pub(super) const PARALLEL: usize = 64;
+/// Entries of one index read at once.
+const PARALLEL_ENTRIES: usize = 8;
 /// Depth to which indexes in an index are read, as by `image inspect`.
 const DEPTH: usize = 3;
 
@@ -97,8 +101,11 @@ async fn fetch_content(
     match source.resolve(location.tag_or_digest()).await? {
         Document::Manifest(manifest) => single(&source, *manifest).await.map(ImageContent::Single),
         Document::Index(index) => {
-            let variants = entries(&source, &index, 1).await?;
-            Ok(ImageContent::Index(variants))
+            let reader = IndexReader {
+                source: &source,
+                read: EntryCount::default(),
+            };
+            reader.entries(&index, 1).await.map(ImageContent::Index)
         }
     }
 }
@@ -108,7 +115,7 @@ async fn single(source: &Source, manifest: Verbatim<Manifest>) -> Result<Variant
         // A chart or a signature has no operating system: the media type is reported instead.
         return Ok(Variant {
             os: manifest.config.media_type.clone(),
-            digest: Some(manifest.digest().clone()),
+            manifest: Some(Box::new(manifest.descriptor(manifest.media_type()))),
             ..Variant::default()
         });
     }
@@ -122,7 +129,7 @@ pub(super) fn of_image(image: &document::Image) -> Variant {
     let bottom = layers.first().map(|layer| layer.size);
     Variant {
         host_process: is_host_process(&platform.os, platform.os_version.as_deref(), bottom),
-        digest: Some(image.digest().clone()),
+        manifest: Some(Box::new(image.index_entry())),
         size: Some(layers.iter().map(|layer| layer.size).sum()),
         ..Variant::of_platform(&platform)
     }
@@ -137,28 +144,80 @@ pub(super) fn unread(error: &StoreError) -> EntryContent {
     }
 }
 
-/// The images of an index and of the indexes in it. The manifests of entries with a platform are
-/// read by [`super::Details`]; without one, a runtime goes by the configuration. Entries for an
-/// unknown platform are attestations or other attachments, which no runtime selects.
-fn entries<'a>(
+/// An index that is read, with the indexes in it.
+struct IndexReader<'a> {
     source: &'a Source,
-    index: &'a Index,
-    depth: usize,
-) -> BoxFuture<'a, Result<Vec<Variant>, StoreError>> {
-    Box::pin(async move {
-        let mut variants = Vec::with_capacity(index.manifests.len());
-        for entry in &index.manifests {
-            match &entry.platform {
-                Some(platform) if platform.os == "unknown" => {}
-                Some(platform) if !is_read_at_once(entry) => variants.push(Variant {
-                    digest: Some(entry.digest.clone()),
-                    ..Variant::of_platform(platform)
-                }),
-                _ => variants.extend(inside(source, entry, depth).await?),
+    read: EntryCount,
+}
+
+impl IndexReader<'_> {
+    /// The images of an index and of the indexes in it. The manifests of entries with a platform
+    /// are read by [`super::Details`]; without one, a runtime goes by the configuration.
+    fn entries<'a>(
+        &'a self,
+        index: &'a Verbatim<Index>,
+        depth: usize,
+    ) -> BoxFuture<'a, Result<Vec<Variant>, StoreError>> {
+        Box::pin(async move {
+            self.source.count_entries(index, &self.read)?;
+            let mut reads = Vec::with_capacity(index.manifests.len());
+            for entry in &index.manifests {
+                reads.push(self.entry(entry, depth));
             }
+            let found: Vec<Vec<Variant>> = stream::iter(reads)
+                .buffered(PARALLEL_ENTRIES)
+                .try_collect()
+                .await?;
+            Ok(found.into_iter().flatten().collect())
+        })
+    }
+
+    /// The images of an entry. One for an unknown platform is an attestation or another attachment,
+    /// which no runtime selects.
+    async fn entry(&self, entry: &Descriptor, depth: usize) -> Result<Vec<Variant>, StoreError> {
+        match &entry.platform {
+            Some(platform) if platform.os == "unknown" => Ok(Vec::new()),
+            Some(platform) if !is_read_at_once(entry) => Ok(vec![Variant {
+                manifest: Some(Box::new(entry.clone())),
+                ..Variant::of_platform(platform)
+            }]),
+            _ => self.inside(entry, depth).await,
         }
-        Ok(variants)
-    })
+    }
+
+    /// The images behind an entry.
+    async fn inside(&self, entry: &Descriptor, depth: usize) -> Result<Vec<Variant>, StoreError> {
+        let read = async {
+            match self.source.document(entry).await? {
+                Document::Index(inner) if depth < DEPTH => {
+                    self.entries(&inner, depth + 1).await.map(Err)
+                }
+                Document::Index(_) => Ok(Err(Vec::new())),
+                Document::Manifest(manifest) => single(self.source, *manifest).await.map(Ok),
+            }
+        };
+        let stated = entry.platform.as_ref().map(Variant::of_platform);
+        let variant = match (stated, read.await) {
+            (_, Ok(Err(variants))) => return Ok(variants),
+            (Some(stated), Ok(Ok(own))) => stated.with_image(own),
+            (Some(stated), Err(error)) => Variant {
+                content: unread(&error),
+                ..stated
+            },
+            // An attestation or an artifact.
+            (None, Ok(Ok(own)))
+                if matches!(own.os.as_str(), "" | "unknown") || own.os.contains('/') =>
+            {
+                return Ok(Vec::new());
+            }
+            (None, Ok(Ok(own))) => own,
+            (None, Err(error)) => return Err(error),
+        };
+        Ok(vec![Variant {
+            manifest: Some(Box::new(entry.clone())),
+            ..variant
+        }])
+    }
 }
 
 /// Returns true if the index alone does not say what a runtime selects.
@@ -167,42 +226,4 @@ fn is_read_at_once(entry: &Descriptor) -> bool {
         let has_version = Variant::of_platform(platform).version.is_some();
         platform.os == "windows" && (!has_version || media_type::is_index(&entry.media_type))
     })
-}
-
-/// The images behind an entry.
-async fn inside(
-    source: &Source,
-    entry: &Descriptor,
-    depth: usize,
-) -> Result<Vec<Variant>, StoreError> {
-    let read = async {
-        match source.document(entry).await? {
-            Document::Index(inner) if depth < DEPTH => {
-                entries(source, &inner, depth + 1).await.map(Err)
-            }
-            Document::Index(_) => Ok(Err(Vec::new())),
-            Document::Manifest(manifest) => single(source, *manifest).await.map(Ok),
-        }
-    };
-    let stated = entry.platform.as_ref().map(Variant::of_platform);
-    let variant = match (stated, read.await) {
-        (_, Ok(Err(variants))) => return Ok(variants),
-        (Some(stated), Ok(Ok(own))) => stated.with_image(own),
-        (Some(stated), Err(error)) => Variant {
-            content: unread(&error),
-            ..stated
-        },
-        // An attestation or an artifact.
-        (None, Ok(Ok(own)))
-            if matches!(own.os.as_str(), "" | "unknown") || own.os.contains('/') =>
-        {
-            return Ok(Vec::new());
-        }
-        (None, Ok(Ok(own))) => own,
-        (None, Err(error)) => return Err(error),
-    };
-    Ok(vec![Variant {
-        digest: Some(entry.digest.clone()),
-        ..variant
-    }])
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use wincimg_inspect::bases::parse_location;
-use wincimg_oci::document::{Digest, Platform};
+use wincimg_oci::document::{Descriptor, Platform};
 use wincimg_oci::store::Location;
 use wincimg_windows::compat::IndexEntry;
 use wincimg_windows::version::WindowsVersion;
@@ -52,8 +52,8 @@ pub struct Variant {
     pub os_version: Option<String>,
     /// Windows version of what starts, even if the index does not state it.
     pub version: Option<WindowsVersion>,
-    /// Its digest.
-    pub digest: Option<Digest>,
+    /// The descriptor of its manifest, if that can be read.
+    pub manifest: Option<Box<Descriptor>>,
     /// Compressed size of its layers in bytes.
     pub size: Option<u64>,
     /// Shutdown timeout of its Windows registry in seconds.

@@ -1,10 +1,12 @@
 //! A file that appears under its name only when it is complete.
 
 use std::collections::HashSet;
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File, Metadata, TryLockError};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::lock;
 use tempfile::{Builder, NamedTempFile, TempPath};
@@ -130,12 +132,30 @@ impl AtomicFile {
 
 /// Waits until no other process changes a file of the folder that it has read, and lets others wait
 /// until the result is dropped. `None` where a folder cannot be locked, as on Windows and NFS:
-/// there the last one wins.
+/// there, and after a long wait, the last one wins.
 pub fn lock_folder(folder: &Path) -> Option<File> {
     let is_here = folder.as_os_str().is_empty();
     let folder = File::open(if is_here { Path::new(".") } else { folder }).ok()?;
-    folder.lock().ok()?;
-    Some(folder)
+    lock_file(&folder).ok()?.then_some(folder)
+}
+
+/// Time to wait for a lock, which is held only while a small file is written.
+const LOCK_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Waits for the lock of a file; returns false after a while, as every user who may read the file
+/// can hold its lock.
+pub fn lock_file(file: &File) -> io::Result<bool> {
+    let until = Instant::now() + LOCK_PATIENCE;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(true),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) if Instant::now() < until => {
+                thread::sleep(Duration::from_millis(10));
+            }
+            Err(TryLockError::WouldBlock) => return Ok(false),
+        }
+    }
 }
 
 /// Creates a folder and its missing parents durably.

@@ -12,7 +12,9 @@ mod spool;
 mod spool_part;
 mod window;
 
-pub use atomic_file::{AtomicFile, create_folder, is_draft, lock_folder, sync_folder, write};
+pub use atomic_file::{
+    AtomicFile, create_folder, is_draft, lock_file, lock_folder, sync_folder, write,
+};
 pub use file_cache::{CacheFileUse, FileCache};
 pub use open::{LimitedReader, open, open_stream, open_with_metadata, read, read_text};
 pub use replace::replace;

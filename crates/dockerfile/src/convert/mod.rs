@@ -216,13 +216,13 @@ impl Conversion<'_> {
         instructions: &Instructions,
         index: usize,
     ) -> Result<Arc<PlannedLayer>, BoxedConversionReason> {
-        let mut steps = instructions.steps[..=index].to_vec();
-        let Some(layer) = steps[index].layer.clone() else {
+        let Some(layer) = instructions.steps[index].layer.clone() else {
             return Ok(Arc::default());
         };
         if layer.packages.is_empty() {
             return Ok(layer);
         }
+        let mut steps = instructions.steps[..=index].to_vec();
         let packages = layer.packages.iter().map(|package| PlannedPackage {
             product: None,
             ..package.clone()

@@ -57,14 +57,16 @@ pub(super) fn hidden_variable(it: &EvaluatedStep<'_>, value: &str) -> Option<Str
     let is_list = lower.contains(":\\") || lower.contains(":/");
     let has_windows =
         lower.contains("system32") || lower.contains('$') || lower.contains("windows");
-    let is_first = it.state.value("PATH", &it.linted.arguments.given).is_none();
-    if is_list && !has_windows && is_first && it.stage.knows_environment {
+    // Windows' own PATH is in the registry, and not in a base's configuration.
+    let is_first = || {
+        let is_set = it.state.value("PATH", &it.linted.arguments.given).is_some();
+        !is_set && it.stage.knows_environment
+    };
+    if is_list && !has_windows && is_first() {
         return Some("Windows' own folders".to_owned());
     }
-    // Windows' own PATH is in the registry, and not in a base's configuration.
     let is_own = lower.contains_any(&["$path", "${path}"]);
-    let is_set = it.state.value("PATH", &it.linted.arguments.given).is_some();
-    (is_own && !is_set && it.stage.knows_environment).then(|| "$PATH to Windows' own".to_owned())
+    (is_own && is_first()).then(|| "$PATH to Windows' own".to_owned())
 }
 
 /// A part of a PATH that consists of folders with colons between them.

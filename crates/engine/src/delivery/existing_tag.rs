@@ -1,9 +1,9 @@
 //! Current content of a tag, and the entries to keep: what others use is not removed.
 
 use std::fmt;
-use wincimg_common::diagnose::{Blame, BoxError, Problem};
 
-use futures_util::future::try_join_all;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_oci::document::{Descriptor, Digest, Document, Index, Manifest, Platform, Verbatim};
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::{Location, Source, StoreError};
@@ -14,6 +14,9 @@ use crate::publication::PlannedTagEntry;
 
 /// Annotation with which an attestation in an index names its image.
 const ABOUT: &str = "vnd.docker.reference.digest";
+
+/// Entries of an index read at once.
+const PARALLEL: usize = 8;
 
 /// Policy for existing tags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -66,9 +69,7 @@ impl ExistingTag {
         let (index, entries) = match document {
             Document::Manifest(manifest) => (None, vec![single(&source, *manifest).await?]),
             Document::Index(index) => {
-                let entries = index.manifests.iter();
-                let entries = entries.map(|descriptor| entry(&source, descriptor));
-                let entries = try_join_all(entries).await?;
+                let entries = read_entries(&source, &index).await?;
                 (Some(index.into_value()), entries)
             }
         };
@@ -188,10 +189,7 @@ pub async fn check_overwrite(
     }
     let entries = match root {
         Document::Manifest(manifest) => vec![single(source, (**manifest).clone()).await?],
-        Document::Index(index) => {
-            let entries = index.manifests.iter();
-            try_join_all(entries.map(|descriptor| entry(source, descriptor))).await?
-        }
+        Document::Index(index) => read_entries(source, index).await?,
     };
     let new: Vec<PlannedTagEntry> = entries.into_iter().map(|entry| entry.line).collect();
     let removed = standing.removed_images(&new);
@@ -273,6 +271,15 @@ async fn single(source: &Source, manifest: Verbatim<Manifest>) -> Result<TagEntr
         },
         descriptor,
     })
+}
+
+/// The entries of an index.
+async fn read_entries(source: &Source, index: &Index) -> Result<Vec<TagEntry>, StoreError> {
+    let mut reads = Vec::with_capacity(index.manifests.len());
+    for descriptor in &index.manifests {
+        reads.push(entry(source, descriptor));
+    }
+    stream::iter(reads).buffered(PARALLEL).try_collect().await
 }
 
 /// An entry of an index. If it has no version of Windows, its configuration has.

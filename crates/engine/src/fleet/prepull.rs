@@ -1,6 +1,6 @@
 //! The images of a fleet as nodes are to pull them: by digest, with the layers that they share.
 
-use futures_util::{StreamExt, stream};
+use futures_util::{StreamExt, TryStreamExt, stream};
 use wincimg_cluster::build_nodes::BuildNodes;
 use wincimg_cluster::nodes::Node;
 use wincimg_cluster::prepull::{PrepullBuild, PrepullImage};
@@ -17,6 +17,8 @@ use super::{EntrySource, Fleet, FleetEntry};
 
 /// Number of images read at once.
 const MAX_READS: usize = 32;
+/// Entries of one index read at once.
+const PARALLEL: usize = 8;
 
 /// The recipe of the pause image.
 const PAUSE: &str = "pause";
@@ -157,15 +159,17 @@ async fn published(
     match document {
         Document::Manifest(manifest) => variants.extend(variant(&source, *manifest).await?),
         Document::Index(index) => {
+            let mut reads = Vec::new();
             for entry in index
                 .manifests
                 .iter()
                 .filter(|entry| entry.is_for_windows())
             {
-                if let Document::Manifest(manifest) = source.document(entry).await? {
-                    variants.extend(variant(&source, *manifest).await?);
-                }
+                reads.push(variant_of_entry(&source, entry));
             }
+            let read = stream::iter(reads).buffered(PARALLEL);
+            let read: Vec<Option<PublishedVariant>> = read.try_collect().await?;
+            variants.extend(read.into_iter().flatten());
         }
     }
     Ok(Some(PublishedImage {
@@ -176,6 +180,17 @@ async fn published(
 
 fn pinned(reference: &Reference, document: &Document) -> String {
     format!("{}@{}", repository_of(reference), document.digest())
+}
+
+/// The image of an index's entry.
+async fn variant_of_entry(
+    source: &Source,
+    entry: &Descriptor,
+) -> Result<Option<PublishedVariant>, StoreError> {
+    match source.document(entry).await? {
+        Document::Manifest(manifest) => variant(source, *manifest).await,
+        Document::Index(_) => Ok(None),
+    }
 }
 
 /// An image as a node pulls it; none if it is not for Windows, or for no known version of it.

@@ -184,12 +184,17 @@ impl Bases<'_> {
         Ok(NamedBase::OfHost { name, build })
     }
 
-    /// The base that an image names, on a host that may be contacted: Microsoft's, which stands for
-    /// the registry of bases, that registry itself, or the image's own.
+    /// The base that an image names, in a repository that may be used: Microsoft's, which stands for
+    /// the registry of bases, that registry itself, or the namespace of the image. In others of a
+    /// shared registry, a stranger could publish the next base.
     fn allowed(&self, base: &str, image: &Reference) -> Result<Reference, BoxError> {
         let reference = parse_reference(base).map_err(BaseNameError::Repository)?;
         let host = display_host(reference.registry());
-        if [MICROSOFT, self.base_registry.host(), image.registry()].contains(&host) {
+        let place = format!("{host}/{}", reference.repository());
+        let below = place.strip_prefix(&self.base_registry.to_string());
+        let is_own =
+            reference.registry() == image.registry() && namespace(&reference) == namespace(image);
+        if host == MICROSOFT || is_own || below.is_some_and(|path| path.starts_with('/')) {
             return Ok(reference);
         }
         // A mirror's prefix may precede Microsoft's repository.
@@ -200,7 +205,7 @@ impl Bases<'_> {
         });
         let Some((_, known)) = known else {
             let problem = format!(
-                "{image} names the base {base}: a host that only an image names is not contacted"
+                "{image} names the base {base}: a repository that only an image names is not used"
             );
             let hint = format!("to use that base, add {}", self.setting.with(base));
             return Err(Problem::new("base/elsewhere", problem)
@@ -209,8 +214,8 @@ impl Bases<'_> {
                 .into());
         };
         self.ctx.reporter.note(&format_args!(
-            "{image} names the base {base}: a host that only an image names is not contacted, so it \
-             is looked for in {}; to use that base, add {}",
+            "{image} names the base {base}: a repository that only an image names is not used, so \
+             it is looked for in {}; to use that base, add {}",
             self.base_registry,
             self.setting.with(base)
         ));
@@ -379,6 +384,14 @@ impl BaseAnnotations {
                 .and_then(|digest| digest.parse().ok()),
         }
     }
+}
+
+/// The first part of a repository's path, which has an owner of its own in shared registries.
+fn namespace(reference: &Reference) -> Option<&str> {
+    reference
+        .repository()
+        .split_once('/')
+        .map(|(first, _)| first)
 }
 
 /// Returns true if an image's layers begin with those of a base, and their versions are equal.

@@ -1,13 +1,17 @@
 //! Target of a tag, read with as few requests as possible: an index names the versions of its
 //! images; for any other image the configuration is read.
 
+use futures_util::{StreamExt, TryStreamExt, stream};
 use wincimg_common::diagnose::error_chain;
 use wincimg_oci::document::{
     Descriptor, Digest, Document, Image, ImageConfig, Index, MAX_DOCUMENT, Manifest, Verbatim,
 };
-use wincimg_oci::remote::{RegistryError, Repository};
+use wincimg_oci::remote::{RawManifest, RegistryError, Repository};
 use wincimg_windows::compat::Architecture;
 use wincimg_windows::version::WindowsVersion;
+
+/// Entries of an index read at once, as few indexes require.
+const PARALLEL: usize = 8;
 
 pub(super) struct TagTarget {
     pub(super) index: Option<Digest>,
@@ -16,7 +20,7 @@ pub(super) struct TagTarget {
 
 enum Pointer {
     /// In an index.
-    Entry(Digest),
+    Entry(Box<Descriptor>),
     /// Already loaded.
     Loaded(Box<Image>),
 }
@@ -35,7 +39,7 @@ impl TagTarget {
         let image = match &self.image {
             Pointer::Loaded(image) => return Ok(Ok(image.as_ref().clone())),
             Pointer::Entry(entry) => {
-                repository.prefetch_referrers(entry);
+                repository.prefetch_referrers(&entry.digest);
                 match load_entry(repository, entry).await? {
                     Ok(image) => image,
                     Err(reason) => return Ok(Err(reason)),
@@ -88,23 +92,16 @@ async fn read_index(
     index: &Verbatim<Index>,
     architecture: Architecture,
 ) -> Result<BaseResult<Vec<(WindowsVersion, TagTarget)>>, RegistryError> {
+    let own = index.manifests.iter();
+    let mut reads = Vec::new();
+    for entry in own.filter(|entry| is_for_nodes(entry, architecture)) {
+        reads.push(read_entry(repository, entry, architecture));
+    }
+    let outcomes = stream::iter(reads).buffered(PARALLEL);
+    let outcomes: Vec<_> = outcomes.try_collect().await?;
     let mut seen = Vec::new();
     let mut problem = None;
-    let own = index.manifests.iter();
-    for entry in own.filter(|entry| is_for_nodes(entry, architecture)) {
-        let stated = entry
-            .platform
-            .as_ref()
-            .and_then(|platform| platform.os_version.as_deref());
-        let outcome = match stated.map(str::parse) {
-            Some(Ok(version)) => Ok((version, Pointer::Entry(entry.digest.clone()))),
-            Some(Err(_)) | None => load_entry(repository, &entry.digest)
-                .await?
-                .and_then(|image| {
-                    let version = windows_version(&image, architecture)?;
-                    Ok((version, Pointer::Loaded(Box::new(image))))
-                }),
-        };
+    for outcome in outcomes {
         match outcome {
             Ok((version, image)) => {
                 let index = Some(index.digest().clone());
@@ -121,6 +118,24 @@ async fn read_index(
     Ok(Ok(seen))
 }
 
+/// The version of an entry's image.
+async fn read_entry(
+    repository: &Repository,
+    entry: &Descriptor,
+    architecture: Architecture,
+) -> Result<BaseResult<(WindowsVersion, Pointer)>, RegistryError> {
+    let platform = entry.platform.as_ref();
+    let stated = platform.and_then(|platform| platform.os_version.as_deref()?.parse().ok());
+    if let Some(version) = stated {
+        return Ok(Ok((version, Pointer::Entry(Box::new(entry.clone())))));
+    }
+    let loaded = load_entry(repository, entry).await?;
+    Ok(loaded.and_then(|image| {
+        let version = windows_version(&image, architecture)?;
+        Ok((version, Pointer::Loaded(Box::new(image))))
+    }))
+}
+
 pub(super) fn is_for_nodes(entry: &Descriptor, architecture: Architecture) -> bool {
     entry.platform.as_ref().is_some_and(|platform| {
         platform.os == "windows" && platform.architecture == architecture.name()
@@ -129,27 +144,39 @@ pub(super) fn is_for_nodes(entry: &Descriptor, architecture: Architecture) -> bo
 
 async fn load_entry(
     repository: &Repository,
-    digest: &Digest,
+    entry: &Descriptor,
 ) -> Result<BaseResult<Image>, RegistryError> {
-    match read_document(repository, digest.as_ref()).await? {
+    let document = match get_manifest(repository, entry.digest.as_ref()).await? {
+        Ok(raw) => Document::of_entry(entry, raw.bytes),
+        Err(reason) => return Ok(Err(reason)),
+    };
+    match document {
         Ok(Document::Manifest(manifest)) => load_config(repository, *manifest).await,
         Ok(Document::Index(_)) => Ok(Err("its index contains another index".to_owned())),
-        Err(reason) => Ok(Err(reason)),
+        Err(error) => Ok(Err(error_chain(&error))),
     }
 }
 
 async fn read_document(
     repository: &Repository,
-    which: &str,
+    tag: &str,
 ) -> Result<BaseResult<Document>, RegistryError> {
-    let raw = match repository.get_manifest(which).await {
-        Ok(raw) => raw,
+    Ok(get_manifest(repository, tag).await?.and_then(|raw| {
+        Document::verify(&raw.media_type, raw.bytes, &raw.digest)
+            .map_err(|error| error_chain(&error))
+    }))
+}
+
+async fn get_manifest(
+    repository: &Repository,
+    which: &str,
+) -> Result<BaseResult<RawManifest>, RegistryError> {
+    match repository.get_manifest(which).await {
+        Ok(raw) => Ok(Ok(raw)),
         // Deleted after the tags were listed.
-        Err(error) if error.is_not_found() => return Ok(Err(format!("{which} was not found"))),
-        Err(error) => return Err(error),
-    };
-    Ok(Document::verify(&raw.media_type, raw.bytes, &raw.digest)
-        .map_err(|error| error_chain(&error)))
+        Err(error) if error.is_not_found() => Ok(Err(format!("{which} was not found"))),
+        Err(error) => Err(error),
+    }
 }
 
 async fn load_config(

@@ -70,7 +70,7 @@ enum FactsPlan {
     /// The mirror has facts.
     Present,
     /// The facts are known.
-    Known(Bytes, CompanionOutcome),
+    Known(Bytes),
     /// The image could not be read; without a reason, it is no base.
     Unreadable(String),
     /// They are collected from these layers.
@@ -125,12 +125,9 @@ impl MirrorFactsCollector {
             Err(error) => tracing::info!("{}", error_chain(&error)),
         }
         if let Some(bytes) = library.cached_layer_facts(base) {
-            return FactsPlan::Known(bytes, CompanionOutcome::Made);
+            return FactsPlan::Known(bytes);
         }
-        // The source's facts do not apply to an image that was rewritten for the mirror.
-        if let Ok(Some((_, bytes))) = library.in_registry(copying.from, base, true).await {
-            return FactsPlan::Known(bytes, CompanionOutcome::Copied);
-        }
+        // Facts of the source could be forged, and would be the mirror's own from then on.
         let cache = library.cache.as_ref();
         if let Some(reason) = cache.and_then(|it| it.find_unreadable(base)) {
             return FactsPlan::Unreadable(reason);
@@ -198,9 +195,9 @@ impl MirrorFactsCollector {
         subject: Subject,
     ) -> Result<(CompanionOutcome, Option<u64>), BoxError> {
         let base = &subject.manifest.digest;
-        let (bytes, outcome) = match subject.plan {
+        let bytes = match subject.plan {
             FactsPlan::Present => return Ok((CompanionOutcome::Present, None)),
-            FactsPlan::Known(bytes, outcome) => (bytes, outcome),
+            FactsPlan::Known(bytes) => bytes,
             FactsPlan::Unreadable(reason) => {
                 return Err(Problem::new("base/unreadable", reason).into());
             }
@@ -211,14 +208,13 @@ impl MirrorFactsCollector {
                     .library
                     .assemble_and_store(base, version, &everything, found)
                     .await;
-                let (_, bytes) = made?;
-                (bytes, CompanionOutcome::Made)
+                made?.1
             }
         };
         self.library
             .push(copying.to, &subject.manifest, &bytes)
             .await?;
-        Ok((outcome, Some(bytes.len() as u64)))
+        Ok((CompanionOutcome::Made, Some(bytes.len() as u64)))
     }
 
     /// The contents of layers: as collected during the transfer, or else read back from the mirror.

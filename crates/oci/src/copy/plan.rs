@@ -252,12 +252,18 @@ impl Planner<'_> {
         if self.options.platforms == Platforms::All {
             return Ok(entries.clone());
         }
-        let mut included = HashSet::new();
-        for entry in entries {
-            if self.includes(entry, depth).await? {
-                included.insert(&entry.digest);
-            }
-        }
+        let checks: Vec<_> = entries
+            .iter()
+            .map(|entry| self.includes(entry, depth))
+            .collect();
+        let checked: Vec<bool> = stream::iter(checks)
+            .buffered(PARALLEL)
+            .try_collect()
+            .await?;
+        let included = entries.iter().zip(checked);
+        let included: HashSet<_> = included
+            .filter_map(|(entry, is_included)| is_included.then_some(&entry.digest))
+            .collect();
         if included.is_empty() {
             let available: Vec<String> = entries
                 .iter()

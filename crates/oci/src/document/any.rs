@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::descriptor::Descriptor;
 use super::digest::Digest;
 use super::error::DocumentError;
-use super::index::Index;
+use super::index::{EntryCount, Index};
 use super::manifest::Manifest;
 use super::media_type;
 use super::verbatim::{Verbatim, check_size, verify};
@@ -45,7 +45,7 @@ impl Document {
 
     /// Parses the document that a descriptor refers to, and verifies all that the descriptor states:
     /// other programs refuse an image that contradicts it.
-    pub(crate) fn of_entry(entry: &Descriptor, bytes: Bytes) -> Result<Self, DocumentError> {
+    pub fn of_entry(entry: &Descriptor, bytes: Bytes) -> Result<Self, DocumentError> {
         let document = Self::verify(&entry.media_type, bytes, &entry.digest)?;
         check_size(document.bytes(), entry)?;
         if entry.media_type.is_empty() || known(&entry.media_type).is_some() {
@@ -76,7 +76,9 @@ impl Document {
             return Err(DocumentError::SchemaOne { digest });
         }
         if outline.is_index(announced, &digest)? {
-            Ok(Self::Index(Verbatim::<Index>::read(bytes, digest)?))
+            let index = Verbatim::<Index>::read(bytes, digest)?;
+            EntryCount::default().add(&index)?;
+            Ok(Self::Index(index))
         } else {
             Ok(Self::Manifest(Box::new(Verbatim::<Manifest>::read(
                 bytes, digest,

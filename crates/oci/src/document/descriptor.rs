@@ -14,7 +14,7 @@ use super::digest::Digest;
 const LARGEST: u64 = 1 << 40;
 
 /// A descriptor of a blob or a manifest.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Descriptor {
     /// Media type of the content; empty if an old writer omitted it.

@@ -50,6 +50,17 @@ pub enum DocumentError {
         /// The contradiction.
         reason: String,
     },
+    /// An index that is not read, for its length.
+    #[error(
+        "the index {digest} has too many entries: expected at most {most}, nested ones included"
+    )]
+    #[diagnose(hint = "it is damaged or forged: build or mirror the image again")]
+    TooManyEntries {
+        /// Digest of the index.
+        digest: Digest,
+        /// The limit.
+        most: usize,
+    },
     /// The content does not match the digest.
     #[error("the content has digest {found}: expected {expected}")]
     DigestMismatch {

@@ -43,6 +43,15 @@ pub struct NewLayer {
     pub history: History,
 }
 
+/// A build step to add to an image.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewStep {
+    /// Its entry in the image's history.
+    pub history: History,
+    /// Its stored layer with the digest of the uncompressed tar, if it has one.
+    pub layer: Option<(Descriptor, Digest)>,
+}
+
 impl Image {
     /// Combines a manifest with its configuration; fails if they do not match.
     pub fn new(
@@ -119,11 +128,32 @@ impl Image {
 
     /// Returns the image with one more layer on top.
     pub fn append_layer(&self, layer: NewLayer) -> Result<Self, DocumentError> {
+        let step = NewStep {
+            history: layer.history,
+            layer: Some((layer.blob, layer.diff_id)),
+        };
+        self.append_steps([step], |_| {})
+    }
+
+    /// Returns the image with more build steps on top, and then a changed configuration. All at
+    /// once, because each change serializes both documents.
+    pub fn append_steps(
+        &self,
+        steps: impl IntoIterator<Item = NewStep>,
+        change: impl FnOnce(&mut ImageConfig),
+    ) -> Result<Self, DocumentError> {
+        let mut blobs = Vec::new();
         let config = self.config.edit(|config| {
-            config.rootfs.diff_ids.push(layer.diff_id);
-            config.history.push(layer.history);
+            for step in steps {
+                config.history.push(step.history);
+                if let Some((blob, diff_id)) = step.layer {
+                    blobs.push(blob);
+                    config.rootfs.diff_ids.push(diff_id);
+                }
+            }
+            change(config);
         })?;
-        self.with_config(config, |manifest| manifest.layers.push(layer.blob))
+        self.with_config(config, |manifest| manifest.layers.append(&mut blobs))
     }
 
     /// Returns the image with a changed configuration, whose layers must stay the same.

@@ -1,15 +1,17 @@
 //! An index, which Docker calls a manifest list: one image for each platform.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::descriptor::{Descriptor, or_default};
+use super::error::DocumentError;
 use super::image::annotations;
 use super::media_type;
 use super::media_type::ManifestFormat;
-use super::verbatim::DocumentType;
+use super::verbatim::{DocumentType, Verbatim};
 
 /// Several images under one name, distinguished by platform.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -26,6 +28,28 @@ pub struct Index {
     /// Fields unknown to this crate, preserved as they are.
     #[serde(flatten)]
     pub other: Map<String, Value>,
+}
+
+/// Maximum number of entries that are read, of an index and of those in it: far above real ones,
+/// and small enough that a request for each costs little.
+const MAX_ENTRIES: usize = 1000;
+
+/// The entries that are read for one image, with those of nested indexes.
+#[derive(Debug, Default)]
+pub struct EntryCount(AtomicUsize);
+
+impl EntryCount {
+    /// Adds the entries of an index; fails if they are too many.
+    pub fn add(&self, index: &Verbatim<Index>) -> Result<(), DocumentError> {
+        let own = index.manifests.len();
+        if self.0.fetch_add(own, Ordering::Relaxed).saturating_add(own) <= MAX_ENTRIES {
+            return Ok(());
+        }
+        Err(DocumentError::TooManyEntries {
+            digest: index.digest().clone(),
+            most: MAX_ENTRIES,
+        })
+    }
 }
 
 impl DocumentType for Index {
