@@ -262,18 +262,9 @@ impl WordReader<'_> {
         match c {
             '}' if !empty_is_unset => Ok(self.value_of(&name)),
             '-' | '+' | '?' => {
-                let (word, _) = self.read(Some('}'), false)?;
                 let value = (self.value)(&name);
                 let value = value.filter(|value| !(empty_is_unset && value.is_empty()));
-                match (c, value) {
-                    ('-', value) => Ok(value.unwrap_or(word)),
-                    ('+', value) => Ok(value.map_or_else(String::new, |_| word)),
-                    (_, Some(value)) => Ok(value),
-                    (_, None) if word.is_empty() => {
-                        Err(ExpandError::Invalid(format!("{name} requires a value")))
-                    }
-                    (_, None) => Err(ExpandError::Invalid(format!("{name}: {word}"))),
-                }
+                self.value_or_word(c, &name, value)
             }
             '#' | '%' if !empty_is_unset => {
                 let (pattern, _) = self.read(Some('}'), true)?;
@@ -295,6 +286,25 @@ impl WordReader<'_> {
             _ => Err(ExpandError::Invalid(format!(
                 "unknown modifier {modifier:?} of a variable: expected one of :- :+ :? - + ? # % /"
             ))),
+        }
+    }
+
+    /// Expands `-word`, `+word` or `?word` of a variable, after the sign.
+    fn value_or_word(
+        &mut self,
+        sign: char,
+        name: &str,
+        value: Option<String>,
+    ) -> Result<String, ExpandError> {
+        let (word, _) = self.read(Some('}'), false)?;
+        match (sign, value) {
+            ('-', value) => Ok(value.unwrap_or(word)),
+            ('+', value) => Ok(value.map_or_else(String::new, |_| word)),
+            (_, Some(value)) => Ok(value),
+            (_, None) if word.is_empty() => {
+                Err(ExpandError::Invalid(format!("{name} requires a value")))
+            }
+            (_, None) => Err(ExpandError::Invalid(format!("{name}: {word}"))),
         }
     }
 

@@ -138,6 +138,7 @@ pub(super) fn key(path: &ImagePath) -> String {
 }
 
 /// Keys of a layer's own table: created folders and deletions.
+#[derive(Default)]
 pub(super) struct LayerTable {
     pub(super) folders: Vec<String>,
     pub(super) deletes: Vec<String>,
@@ -150,20 +151,10 @@ pub(super) fn write(
     layer: &str,
     out: &mut String,
 ) -> Result<LayerTable, BoxedConversionReason> {
-    let mut on_disk: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for entry in entries {
-        if let PlannedContent::File(FileSource::Disk(file) | FileSource::Folder(file)) =
-            &entry.content
-        {
-            let names = place.names(file);
-            let names = names.ok_or_else(|| Box::new(outside_reason(file, &place.folder)))?;
-            on_disk.insert(key(&entry.path), names);
-        }
-    }
-    let wholes = whole_folders(entries, &on_disk, place);
+    let on_disk = names_on_disk(entries, place)?;
     let mut covered = BTreeSet::new();
-    for (whole, content) in &wholes {
-        covered.extend(content.keys().cloned());
+    for (whole, content) in whole_folders(entries, &on_disk, place) {
+        covered.extend(content.into_keys());
         let from = match whole.from.join("/") {
             empty if empty.is_empty() => ".".to_owned(),
             path => path,
@@ -182,10 +173,7 @@ pub(super) fn write(
         .filter(|entry| entry.content != PlannedContent::Deleted)
         .map(|entry| key(&entry.path))
         .collect();
-    let mut own = LayerTable {
-        folders: Vec::new(),
-        deletes: Vec::new(),
-    };
+    let mut own = LayerTable::default();
     for entry in entries {
         let at = key(&entry.path);
         let to = entry.path.to_string();
@@ -193,9 +181,7 @@ pub(super) fn write(
             continue;
         }
         match &entry.content {
-            PlannedContent::Deleted => {
-                own.deletes.push(to);
-            }
+            PlannedContent::Deleted => own.deletes.push(to),
             PlannedContent::Folder => {
                 // A folder with contents is created implicitly.
                 let below = format!("{at}\0");
@@ -217,6 +203,24 @@ pub(super) fn write(
         }
     }
     Ok(own)
+}
+
+/// The names below the recipe of the files on disk, by their paths in the image.
+fn names_on_disk(
+    entries: &[PlannedEntry],
+    place: &mut RecipeFolder<'_>,
+) -> Result<BTreeMap<String, Vec<String>>, BoxedConversionReason> {
+    let mut on_disk = BTreeMap::new();
+    for entry in entries {
+        if let PlannedContent::File(FileSource::Disk(file) | FileSource::Folder(file)) =
+            &entry.content
+        {
+            let names = place.names(file);
+            let names = names.ok_or_else(|| Box::new(outside_reason(file, &place.folder)))?;
+            on_disk.insert(key(&entry.path), names);
+        }
+    }
+    Ok(on_disk)
 }
 
 /// Keys with the source of a file; `on_disk` are its names below the recipe.
@@ -413,21 +417,6 @@ fn whole_folders(
     on_disk: &BTreeMap<String, Vec<String>>,
     place: &RecipeFolder<'_>,
 ) -> Vec<(WholeFolder, BTreeMap<String, EntryContent>)> {
-    let mut asked = BTreeSet::new();
-    for entry in entries {
-        let Some(from) = on_disk.get(&key(&entry.path)) else {
-            continue;
-        };
-        let to = entry.path.components();
-        let alike = std::iter::zip(from.iter().rev(), to.iter().rev());
-        let count = alike.take_while(|(one, other)| one == other).count();
-        if count > 0 {
-            asked.insert(WholeFolder {
-                from: from[..from.len() - count].to_vec(),
-                to: to[..to.len() - count].to_vec(),
-            });
-        }
-    }
     let own: BTreeMap<String, (&PlannedContent, Option<&Vec<String>>)> = entries
         .iter()
         .map(|entry| {
@@ -437,7 +426,7 @@ fn whole_folders(
         })
         .collect();
     let mut found: Vec<(WholeFolder, BTreeMap<String, EntryContent>)> = Vec::new();
-    let mut pending: Vec<WholeFolder> = asked.into_iter().rev().collect();
+    let mut pending: Vec<WholeFolder> = topmost(entries, on_disk).into_iter().rev().collect();
     while let Some(whole) = pending.pop() {
         let is_known = found.iter().any(|(above, _)| {
             let from = whole.from.strip_prefix(above.from.as_slice());
@@ -467,22 +456,53 @@ fn whole_folders(
             continue;
         }
         // The difference may be in one subfolder only.
-        let mut inside = BTreeSet::new();
-        for (path, names) in on_disk {
-            let is_here = names.starts_with(&whole.from) && names.len() > whole.from.len() + 1;
-            let depth = path.matches('\0').count() + usize::from(!path.is_empty());
-            if is_here && depth + whole.from.len() == names.len() + whole.to.len() {
-                let name = names[whole.from.len()].clone();
-                inside.insert(WholeFolder {
-                    from: [whole.from.clone(), vec![name.clone()]].concat(),
-                    to: [whole.to.clone(), vec![name]].concat(),
-                });
-            }
-        }
-        pending.extend(inside);
+        pending.extend(subfolders(&whole, on_disk));
     }
     found.sort_by(|(one, _), (other, _)| one.cmp(other));
     found
+}
+
+/// The topmost folders whose files may have the same names on disk and in the image.
+fn topmost(
+    entries: &[PlannedEntry],
+    on_disk: &BTreeMap<String, Vec<String>>,
+) -> BTreeSet<WholeFolder> {
+    let mut folders = BTreeSet::new();
+    for entry in entries {
+        let Some(from) = on_disk.get(&key(&entry.path)) else {
+            continue;
+        };
+        let to = entry.path.components();
+        let alike = std::iter::zip(from.iter().rev(), to.iter().rev());
+        let count = alike.take_while(|(one, other)| one == other).count();
+        if count > 0 {
+            folders.insert(WholeFolder {
+                from: from[..from.len() - count].to_vec(),
+                to: to[..to.len() - count].to_vec(),
+            });
+        }
+    }
+    folders
+}
+
+/// The folders directly in another one that have files on disk.
+fn subfolders(
+    whole: &WholeFolder,
+    on_disk: &BTreeMap<String, Vec<String>>,
+) -> BTreeSet<WholeFolder> {
+    let mut inside = BTreeSet::new();
+    for (path, names) in on_disk {
+        let is_here = names.starts_with(&whole.from) && names.len() > whole.from.len() + 1;
+        let depth = path.matches('\0').count() + usize::from(!path.is_empty());
+        if is_here && depth + whole.from.len() == names.len() + whole.to.len() {
+            let name = names[whole.from.len()].clone();
+            inside.insert(WholeFolder {
+                from: [whole.from.clone(), vec![name.clone()]].concat(),
+                to: [whole.to.clone(), vec![name]].concat(),
+            });
+        }
+    }
+    inside
 }
 
 /// Returns true if a path is another one or an ancestor of it.

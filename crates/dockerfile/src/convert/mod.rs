@@ -275,19 +275,7 @@ impl Conversion<'_> {
         if let Some(author) = &instructions.author {
             let _ = writeln!(out, "author = {}", text(author));
         }
-        let takes_cmd_away = own.cmd.is_none() && base.cmd.is_some();
-        let has_entrypoint = own.entrypoint != base.entrypoint || takes_cmd_away;
-        if let Some(words) = own.entrypoint.as_ref().filter(|_| has_entrypoint) {
-            let _ = writeln!(out, "entrypoint = {}", list(words));
-        }
-        let has_cmd = has_entrypoint || own.cmd != base.cmd;
-        if let Some(words) = own.cmd.as_ref().filter(|_| has_cmd) {
-            let _ = writeln!(out, "cmd = {}", list(words));
-        }
-        if own.args_escaped && (has_entrypoint || has_cmd || !base.args_escaped) {
-            out.push_str("# A shell line: Windows does not quote it again.\n");
-            out.push_str("args_escaped = true\n");
-        }
+        program(own, base, out);
         if let Some(user) = own.user.as_ref().filter(|_| own.user != base.user) {
             let _ = writeln!(out, "user = {}", text(user));
         }
@@ -306,12 +294,8 @@ impl Conversion<'_> {
         if !ports.is_empty() {
             let _ = writeln!(out, "ports = [{}]", ports.join(", "));
         }
-        let volumes = |config: &ContainerConfig| -> Vec<String> {
-            let volumes = config.other.get("Volumes").and_then(Value::as_object);
-            volumes.map_or_else(Vec::new, |volumes| volumes.keys().cloned().collect())
-        };
-        let of_base = volumes(base);
         let mut new = volumes(own);
+        let of_base = volumes(base);
         new.retain(|folder| !of_base.contains(folder));
         if !new.is_empty() {
             let _ = writeln!(out, "volumes = {}", list(&new));
@@ -330,44 +314,18 @@ impl Conversion<'_> {
         if !own.on_build.is_empty() {
             let _ = writeln!(out, "on_build = {}", list(&own.on_build));
         }
-        let env: Vec<&String> = own
-            .env
-            .iter()
-            .filter(|line| !base.env.contains(line))
-            .collect();
-        if !env.is_empty() {
-            out.push_str("\n[env]\n");
-            for (name, value) in env.iter().filter_map(|line| line.split_once('=')) {
-                let _ = writeln!(out, "{} = {}", key(name), text(value));
-            }
-        }
-        let labels = own.labels.iter();
-        let labels: Vec<_> = labels
-            .filter(|(name, value)| base.labels.get(*name) != Some(*value))
-            .collect();
-        if !labels.is_empty() {
-            out.push_str("\n[labels]\n");
-            for (name, value) in labels {
-                let _ = writeln!(out, "{} = {}", key(name), text(value));
-            }
-        }
+        variables_and_labels(own, base, out);
         if let Some(check) = changed("Healthcheck") {
             health(check, out);
         }
     }
 
-    /// Reads the recipe and compares it with the Dockerfile.
-    fn compare(
-        &self,
-        text: &str,
-        instructions: &Instructions,
-        path: Option<&PathAdditions>,
-    ) -> Result<(), ConversionError> {
-        let differs = |step: Option<&PlannedStep>, why: String| {
+    /// Plans the recipe with the downloads and other images' files of the Dockerfile's plan.
+    fn plan_again(&self, text: &str, instructions: &Instructions) -> Result<Plan, ConversionError> {
+        let whole = |why: String| {
             let help = Some(BY_HAND.to_owned());
-            self.obstacle(step, Reason { why, help })
+            self.obstacle(None, Reason { why, help })
         };
-        let whole = |why: String| differs(None, why);
         let read = Recipe::from_text("the recipe", text.to_owned(), self.folder);
         let recipe = read.map_err(|error| whole(error_chain(&error)))?;
         let settings = RecipeInputs {
@@ -393,6 +351,21 @@ impl Conversion<'_> {
         take_extracted(&mut made, instructions);
         made.install_packages(self.inside)
             .map_err(|error| whole(error_chain(&error)))?;
+        Ok(made)
+    }
+
+    /// Reads the recipe and compares it with the Dockerfile.
+    fn compare(
+        &self,
+        text: &str,
+        instructions: &Instructions,
+        path: Option<&PathAdditions>,
+    ) -> Result<(), ConversionError> {
+        let differs = |step: Option<&PlannedStep>, why: &str| {
+            let (why, help) = (why.to_owned(), Some(BY_HAND.to_owned()));
+            self.obstacle(step, Reason { why, help })
+        };
+        let made = self.plan_again(text, instructions)?;
         let base = &self.plan.base.container;
         let (mut own, mut other) = (made.container(base), self.plan.container(base));
         if !self.keeps_history {
@@ -401,19 +374,11 @@ impl Conversion<'_> {
             other.env.sort_unstable();
         }
         if own != other {
-            let (one, two) = (as_json(&own), as_json(&other));
-            let field = two
-                .as_object()
-                .into_iter()
-                .flatten()
-                .find_map(|(name, value)| {
-                    (one.get(name) != Some(value)).then(|| format!("{name} {value}"))
-                });
-            let field = field.unwrap_or_else(|| "the base's configuration".to_owned());
-            return Err(whole(format!("a recipe cannot express {field}")));
+            let field = changed_field(&own, &other);
+            return Err(differs(None, &format!("a recipe cannot express {field}")));
         }
         if made.path.as_ref() != path {
-            return Err(whole("a recipe cannot express this PATH".to_owned()));
+            return Err(differs(None, "a recipe cannot express this PATH"));
         }
         let steps = made.instructions.map_or_else(Vec::new, |made| made.steps);
         let pairs = std::iter::zip(&steps, &instructions.steps);
@@ -421,14 +386,11 @@ impl Conversion<'_> {
             let is_same = (own.created_by == step.created_by || !self.keeps_history)
                 && self.is_same_layer(own.layer.as_deref(), step.layer.as_deref());
             if !is_same {
-                return Err(differs(
-                    Some(step),
-                    "a recipe cannot express this line".to_owned(),
-                ));
+                return Err(differs(Some(step), "a recipe cannot express this line"));
             }
         }
         if steps.len() != instructions.steps.len() {
-            return Err(whole("the recipe has different layers".to_owned()));
+            return Err(differs(None, "the recipe has different layers"));
         }
         Ok(())
     }
@@ -461,6 +423,59 @@ impl Conversion<'_> {
             && std::iter::zip(&one, &other)
                 .all(|(one, other)| one.0 == other.0 && is_same_content(one.1, other.1));
         same_settings && same_registry && are_made && same_files
+    }
+}
+
+/// The first setting of a container that another configuration does not have.
+fn changed_field(one: &ContainerConfig, other: &ContainerConfig) -> String {
+    let (one, other) = (as_json(one), as_json(other));
+    let mut fields = other.as_object().into_iter().flatten();
+    let field = fields.find(|(name, value)| one.get(name.as_str()) != Some(*value));
+    field.map_or_else(
+        || "the base's configuration".to_owned(),
+        |(name, value)| format!("{name} {value}"),
+    )
+}
+
+fn volumes(config: &ContainerConfig) -> Vec<String> {
+    let volumes = config.other.get("Volumes").and_then(Value::as_object);
+    volumes.map_or_else(Vec::new, |volumes| volumes.keys().cloned().collect())
+}
+
+/// Writes the entry point and its arguments.
+fn program(own: &ContainerConfig, base: &ContainerConfig, out: &mut String) {
+    let takes_cmd_away = own.cmd.is_none() && base.cmd.is_some();
+    let has_entrypoint = own.entrypoint != base.entrypoint || takes_cmd_away;
+    if let Some(words) = own.entrypoint.as_ref().filter(|_| has_entrypoint) {
+        let _ = writeln!(out, "entrypoint = {}", list(words));
+    }
+    let has_cmd = has_entrypoint || own.cmd != base.cmd;
+    if let Some(words) = own.cmd.as_ref().filter(|_| has_cmd) {
+        let _ = writeln!(out, "cmd = {}", list(words));
+    }
+    if own.args_escaped && (has_entrypoint || has_cmd || !base.args_escaped) {
+        out.push_str("# A shell line: Windows does not quote it again.\n");
+        out.push_str("args_escaped = true\n");
+    }
+}
+
+/// Writes the tables of variables and labels.
+fn variables_and_labels(own: &ContainerConfig, base: &ContainerConfig, out: &mut String) {
+    let mut env = own.env.clone();
+    env.retain(|line| !base.env.contains(line));
+    if !env.is_empty() {
+        out.push_str("\n[env]\n");
+        for (name, value) in env.iter().filter_map(|line| line.split_once('=')) {
+            let _ = writeln!(out, "{} = {}", key(name), text(value));
+        }
+    }
+    let mut labels = own.labels.clone();
+    labels.retain(|name, value| base.labels.get(name) != Some(value));
+    if !labels.is_empty() {
+        out.push_str("\n[labels]\n");
+        for (name, value) in &labels {
+            let _ = writeln!(out, "{} = {}", key(name), text(value));
+        }
     }
 }
 

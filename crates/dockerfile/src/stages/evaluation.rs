@@ -17,7 +17,7 @@ use wincimg_windows::quoting::Escape;
 use super::copy::Draft;
 use super::drive::Tree;
 use super::error::Workaround;
-use super::files::{Files, ImageSource, fixed_part};
+use super::files::{Files, Folder, ImageSource, fixed_part};
 use super::run::RootBase;
 use super::segment::{StepEngine, StepPlacement, WindowsSegment};
 use super::stage_files::StageSource;
@@ -42,6 +42,14 @@ pub(super) struct Evaluation<'a> {
     /// Names of their results, which are not known yet.
     pub(super) pending: BTreeSet<String>,
     pub(super) placements: Vec<StepPlacement>,
+}
+
+/// What `COPY` copies from.
+enum CopyOrigin<'a> {
+    Context,
+    Folder(&'a Folder),
+    Image(&'a str),
+    Stage(usize, Rc<StageState>),
 }
 
 impl<'a> Evaluation<'a> {
@@ -380,58 +388,29 @@ impl<'a> Evaluation<'a> {
         let rules = copy.excluded.join("\n");
         let excluded = IgnoreRules::read(&rules, std::path::Path::new("--exclude"))
             .map_err(|error| failed(error_chain(&error)))?;
-        let other = match &copy.from {
-            None => None,
-            Some(from) => match stages.stage_before(index, from) {
-                Some(other) if stages.all[other].folder.is_some() => Some((other, None)),
-                Some(other) if stages.all[other].platform.is_some() => None,
-                Some(other) => Some((other, Some(self.evaluate_stage(other)?))),
-                None => {
-                    stages.check_copy(index, step, copy)?;
-                    None
-                }
-            },
-        };
-        if let Some((_, Some(there))) = &other {
-            state.has_failed |= there.has_failed;
-            state.is_postponed |= there.is_postponed;
-        }
+        let origin = self.copy_origin(index, step, copy)?;
         let made_there;
         let lacking = RefCell::default();
         let taken;
-        let image = copy.from.as_deref().filter(|_| other.is_none());
-        // A stage that is only a source of files stands for its image.
-        let image = image.map(|from| match stages.stage_before(index, from) {
-            Some(source) => stages.base_of(source),
-            None => from,
-        });
-        let files: &dyn Files = match (&other, image) {
-            (None, Some(name)) => {
-                let is_lacking = self.image_lacks(name, step, copy)?;
-                let known = self.inputs.files.get(name);
-                let Some(known) = known.filter(|_| !is_lacking) else {
+        let files: &dyn Files = match &origin {
+            CopyOrigin::Context => &stages.context,
+            CopyOrigin::Folder(folder) => *folder,
+            CopyOrigin::Image(name) => {
+                let Some(source) = self.image_source(name, step, copy)? else {
                     state.add_layer(copy_history(copy), PlannedLayer::default());
                     return Ok(());
                 };
-                let is_windows = stages.platform_of(name).is_none();
-                taken = ImageSource {
-                    files: known,
-                    name,
-                    is_windows,
-                };
+                taken = source;
                 &taken
             }
-            (None, None) => &stages.context,
-            (Some((other, None)), _) => match &stages.all[*other].folder {
-                Some(folder) => folder,
-                None => &stages.context,
-            },
-            (Some((other, Some(state))), _) => {
-                self.check_drive(*other, state, step, copy)?;
-                let image = state.base_name.as_str();
+            CopyOrigin::Stage(other, there) => {
+                state.has_failed |= there.has_failed;
+                state.is_postponed |= there.is_postponed;
+                self.check_drive(*other, there, step, copy)?;
+                let image = there.base_name.as_str();
                 let files = self.inputs.files.get(image);
                 made_there = StageSource {
-                    tree: &state.tree,
+                    tree: &there.tree,
                     name: &stages.all[*other].name,
                     base: RootBase { image, files },
                     lacking: &lacking,
@@ -446,7 +425,7 @@ impl<'a> Evaluation<'a> {
             done = done.and(own);
         }
         let lacking = lacking.take();
-        if let (Some((_, Some(there))), false) = (&other, lacking.is_empty()) {
+        if let (CopyOrigin::Stage(_, there), false) = (&origin, lacking.is_empty()) {
             let name = there.base_name.clone();
             if self.pending.contains(&name) {
                 self.make_unclear(state, step, copy_history(copy));
@@ -460,11 +439,15 @@ impl<'a> Evaluation<'a> {
         self.copy_documents(&mut draft, &target, state, copy)
             .map_err(failed)?;
         // The result of steps on Windows is not inspected.
-        if let Some(path) = &draft.unknown
-            && state.base_name == stages.base_of(index)
+        if let Some(path) = draft
+            .unknown
+            .take()
+            .filter(|_| state.base_name == stages.base_of(index))
         {
-            let problem = format!("it is unknown whether the base has the folder {path}");
-            let error = failed(problem).with_hint(format!(
+            let error = failed(format!(
+                "it is unknown whether the base has the folder {path}"
+            ))
+            .with_hint(format!(
                 "end the target with a separator if it is a folder: {:?}",
                 format!("{}/", copy.target)
             ));
@@ -476,6 +459,55 @@ impl<'a> Evaluation<'a> {
         };
         state.add_layer(copy_history(copy), layer);
         Ok(())
+    }
+
+    /// The files of another image; `None` if some must be extracted first.
+    fn image_source<'c>(
+        &mut self,
+        name: &'c str,
+        step: &ParsedInstruction,
+        copy: &CopyInstruction,
+    ) -> Result<Option<ImageSource<'c>>, StageError>
+    where
+        'a: 'c,
+    {
+        let is_lacking = self.image_lacks(name, step, copy)?;
+        let known = self.inputs.files.get(name).filter(|_| !is_lacking);
+        let is_windows = self.stages.platform_of(name).is_none();
+        Ok(known.map(|files| ImageSource {
+            files,
+            name,
+            is_windows,
+        }))
+    }
+
+    /// Finds what an instruction copies from, and evaluates the stage if it is one.
+    fn copy_origin<'c>(
+        &mut self,
+        index: usize,
+        step: &ParsedInstruction,
+        copy: &'c CopyInstruction,
+    ) -> Result<CopyOrigin<'c>, StageError>
+    where
+        'a: 'c,
+    {
+        let stages = self.stages;
+        let Some(from) = &copy.from else {
+            return Ok(CopyOrigin::Context);
+        };
+        let Some(other) = stages.stage_before(index, from) else {
+            stages.check_copy(index, step, copy)?;
+            return Ok(CopyOrigin::Image(from));
+        };
+        let stage = &stages.all[other];
+        if let Some(folder) = &stage.folder {
+            return Ok(CopyOrigin::Folder(folder));
+        }
+        if stage.platform.is_some() {
+            // A stage that is only a source of files stands for its image.
+            return Ok(CopyOrigin::Image(stages.base_of(other)));
+        }
+        Ok(CopyOrigin::Stage(other, self.evaluate_stage(other)?))
     }
 
     /// Adds the here-documents of an instruction.

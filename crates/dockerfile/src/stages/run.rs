@@ -328,6 +328,16 @@ impl RunState<'_> {
         self.put(path, PlannedContent::File(source));
         Ok(())
     }
+
+    fn append(&mut self, path: ImagePath, content: Vec<u8>) -> Result<(), ScriptError> {
+        match self.content(&path) {
+            Lookup::Present(before) => self.write(path, [before, content].concat()),
+            Lookup::Absent => self.write(path, content),
+            Lookup::Deferred(Deferred) | Lookup::Unknown => Err(ScriptError::unknown(format!(
+                "the content of {path} is unknown"
+            ))),
+        }
+    }
 }
 
 impl ImageState for RunState<'_> {
@@ -431,13 +441,7 @@ impl ImageState for RunState<'_> {
         match action {
             ImageAction::MakeFolder(path) => self.make_folder(path),
             ImageAction::Write { path, content } => self.write(path, content),
-            ImageAction::Append { path, content } => match self.content(&path) {
-                Lookup::Present(before) => self.write(path, [before, content].concat()),
-                Lookup::Absent => self.write(path, content),
-                Lookup::Deferred(Deferred) | Lookup::Unknown => Err(ScriptError::unknown(format!(
-                    "the content of {path} is unknown"
-                ))),
-            },
+            ImageAction::Append { path, content } => self.append(path, content),
             ImageAction::Link(link) => self.link(link),
             ImageAction::Copy { from, to } => self.copy_entry(&from, &to, false),
             ImageAction::Move { from, to } if key(&from) == key(&to) => self.respell(&from, &to),

@@ -228,10 +228,7 @@ impl StageState {
                     self.arg(name, value);
                 }
             }
-            InstructionKind::User(text) => {
-                let user = expanded(self, text)?.text;
-                self.user(user);
-            }
+            InstructionKind::User(text) => self.user(expanded(self, text)?.text),
             InstructionKind::Workdir(text) => {
                 let folder = expanded(self, text)?.text;
                 if folder.is_empty() {
@@ -239,19 +236,13 @@ impl StageState {
                 }
                 self.workdir(&folder)?;
             }
-            InstructionKind::Expose(text) => {
-                let words = expanded(self, text)?.words;
-                self.expose(&words)?;
-            }
+            InstructionKind::Expose(text) => self.expose(&expanded(self, text)?.words)?,
             InstructionKind::Volume(list) => {
                 let folders = list.iter().map(|text| Ok(expanded(self, text)?.text));
                 let folders = folders.collect::<Result<Vec<_>, String>>()?;
                 self.volume(&folders)?;
             }
-            InstructionKind::StopSignal(text) => {
-                let signal = expanded(self, text)?.text;
-                self.stop_signal(signal)?;
-            }
+            InstructionKind::StopSignal(text) => self.stop_signal(expanded(self, text)?.text)?,
             InstructionKind::Cmd(program) => self.cmd(program.clone()),
             InstructionKind::Entrypoint(program) => self.entrypoint(program.clone()),
             InstructionKind::Health(health) => self.health(health.clone()),

@@ -83,49 +83,45 @@ impl RunState<'_> {
         if self.is_pending_download(path) || self.tree.is_later(path) {
             return Ok(());
         }
-        let unreadable = |error: io::Error| {
-            ScriptError::unknown(format!("cannot read {path} for its digest: {error}"))
-        };
-        let is_asked_for = |known: &&Digest| known.algorithm() == algorithm.name();
-        let found = match self.tree.created_entry(path).map(|entry| &entry.content) {
-            Some(PlannedContent::File(FileSource::Download(download)))
-                if let Some(known) = download.digest.as_ref().filter(is_asked_for) =>
-            {
-                known.to_string()
-            }
-            Some(PlannedContent::File(source)) => {
-                let source = ContentSource::from(source);
-                let read = source.open(LARGEST_MEMBER);
-                let read = read.and_then(|reader| digest_of(reader, algorithm));
-                read.map_err(unreadable)?
-            }
-            Some(_) => {
-                let problem = format!("{path} is not a file");
-                return Err(ScriptError::fails(problem));
-            }
-            None => {
-                let content = self.tree.base().content(path);
-                match content.map_err(|error| failed(&error))? {
-                    Presence::Present(bytes) => {
-                        digest_of(bytes.as_slice(), algorithm).map_err(unreadable)?
-                    }
-                    Presence::Absent => {
-                        let problem = format!("{path} does not exist");
-                        return Err(ScriptError::fails(problem));
-                    }
-                    Presence::Unknown => {
-                        let problem = format!("the content of {path} in the base is unknown");
-                        return Err(ScriptError::unknown(problem));
-                    }
-                }
-            }
-        };
+        let found = self.digest(path, algorithm)?;
         if found == expected {
             return Ok(());
         }
         Err(ScriptError::fails(format!(
             "{path} has {found}, expected {expected}"
         )))
+    }
+
+    /// Digest of a file of the image.
+    fn digest(&self, path: &ImagePath, algorithm: Algorithm) -> Result<String, ScriptError> {
+        let unreadable = |error: io::Error| {
+            ScriptError::unknown(format!("cannot read {path} for its digest: {error}"))
+        };
+        let is_asked_for = |known: &&Digest| known.algorithm() == algorithm.name();
+        match self.tree.created_entry(path).map(|entry| &entry.content) {
+            Some(PlannedContent::File(FileSource::Download(download)))
+                if let Some(known) = download.digest.as_ref().filter(is_asked_for) =>
+            {
+                Ok(known.to_string())
+            }
+            Some(PlannedContent::File(source)) => {
+                let source = ContentSource::from(source);
+                let read = source.open(LARGEST_MEMBER);
+                let read = read.and_then(|reader| digest_of(reader, algorithm));
+                read.map_err(unreadable)
+            }
+            Some(_) => Err(ScriptError::fails(format!("{path} is not a file"))),
+            None => match self.tree.base().content(path) {
+                Ok(Presence::Present(bytes)) => {
+                    digest_of(bytes.as_slice(), algorithm).map_err(unreadable)
+                }
+                Ok(Presence::Absent) => Err(ScriptError::fails(format!("{path} does not exist"))),
+                Ok(Presence::Unknown) => Err(ScriptError::unknown(format!(
+                    "the content of {path} in the base is unknown"
+                ))),
+                Err(error) => Err(failed(&error)),
+            },
+        }
     }
 }
 
