@@ -223,9 +223,9 @@ impl Shell<'_, '_> {
             positions: "",
         };
         let given = self.bind_parameters(command, &takes)?;
-        let units = takes.values.iter().filter_map(|unit| {
+        let units = takes.values.split_ascii_whitespace().filter_map(|unit| {
             let value = given.value(unit)?;
-            Some((*unit, value))
+            Some((unit, value))
         });
         match units.collect::<Vec<_>>().as_slice() {
             [(unit, value)] => super::methods::time_span(unit, value),
