@@ -215,14 +215,7 @@ impl Walk<'_> {
             },
         };
         check(&path, item.content, &found)?;
-        let child = match item.content {
-            EntryContent::Directory
-            | EntryContent::Symlink(Symlink {
-                to: LinkTo::Directory,
-                ..
-            }) => ChildKind::Folder,
-            _ => ChildKind::File,
-        };
+        let child = child_kind(item.content);
         let below = match found {
             Presence::Unknown => BaseFolderState::Unknown,
             Presence::Absent => BaseFolderState::Nothing,
@@ -231,15 +224,16 @@ impl Walk<'_> {
         let base = found
             .present()
             .filter(|base| is_same_kind(base, item.content));
+        let is_owned = || {
+            self.owned.contains(&fold(inside)) && !matches!(item.content, EntryContent::Deletion)
+        };
         let security = match (&base, item.security) {
             (_, Some(own)) => Some(own.clone()),
             (Some(base), None) => base.security.as_deref().map(Security::from),
-            (None, None) => parent.passed_on.to(child, self.owner).or_else(|| {
-                let is_owned = self.owned.contains(&fold(inside));
-                (is_owned && !matches!(item.content, EntryContent::Deletion))
-                    .then(|| default_folder().to(child, self.owner))
-                    .flatten()
-            }),
+            (None, None) => match parent.passed_on.to(child, self.owner) {
+                None if is_owned() => default_folder().to(child, self.owner),
+                passed_on => passed_on,
+            },
         };
         let written = match base.as_ref().map(|base| base.name.as_str()) {
             Some(spelled) if !spelled.is_empty() => join(&parent.written, spelled),
@@ -262,6 +256,17 @@ impl Walk<'_> {
             });
         }
         Ok(settled)
+    }
+}
+
+fn child_kind(content: &EntryContent) -> ChildKind {
+    match content {
+        EntryContent::Directory
+        | EntryContent::Symlink(Symlink {
+            to: LinkTo::Directory,
+            ..
+        }) => ChildKind::Folder,
+        _ => ChildKind::File,
     }
 }
 

@@ -6,14 +6,14 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::thread;
 
-use super::content::{ContentSource, EntryContent};
+use super::content::{ContentSource, EntryContent, TarItem};
 use super::error::LayerError;
 use super::header::{self, BLOCK};
 use super::pipeline::Stream;
 use super::read_ahead::{PreparedFile, ReadAhead};
 use super::sorted::SortedLayer;
 use crate::archive;
-use crate::archive::ArchiveError;
+use crate::archive::{ArchiveError, Member};
 
 const ZEROS: [u8; 2 * BLOCK] = [0; 2 * BLOCK];
 
@@ -85,23 +85,33 @@ impl SortedLayer<'_> {
             };
             blocks.write(padding(size))?;
         }
-        let sources: Vec<_> = members.iter().map(|(_, member)| *member).collect();
-        archive::read(&sources, |place, content| {
-            blocks.check_cancelled()?;
-            let (item, member) = &members[place];
-            let size = member.size();
-            header::encode(item, size, timestamp, &mut headers);
-            blocks.write(&headers)?;
-            blocks.fill(size, |room| match content.read(room) {
-                Ok(read) => Ok(read),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
-                Err(error) => Err(ArchiveError::from_content(error, "the archive").into()),
-            })?;
-            blocks.write(padding(size))
-        })?;
+        stream_members(&members, timestamp, blocks)?;
         // Two empty blocks end an archive.
         blocks.write(&ZEROS)
     }
+}
+
+/// Writes members of archives, archive by archive.
+fn stream_members<S: Stream>(
+    members: &[(&TarItem<'_>, &Member)],
+    timestamp: u64,
+    blocks: &mut S,
+) -> Result<(), LayerError> {
+    let mut headers = Vec::new();
+    let sources: Vec<_> = members.iter().map(|(_, member)| *member).collect();
+    archive::read(&sources, |place, content| {
+        blocks.check_cancelled()?;
+        let (item, member) = members[place];
+        let size = member.size();
+        header::encode(item, size, timestamp, &mut headers);
+        blocks.write(&headers)?;
+        blocks.fill(size, |room| match content.read(room) {
+            Ok(read) => Ok(read),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
+            Err(error) => Err(ArchiveError::from_content(error, "the archive").into()),
+        })?;
+        blocks.write(padding(size))
+    })
 }
 
 /// Zeros after content of this size.

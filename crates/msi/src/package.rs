@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 
 use wincimg_registry::Presence;
+use wincimg_windows::path::ImagePath;
 
 use super::cabinet::Cabinet;
 use super::database::{Compound, Database, stream_name};
@@ -93,30 +94,9 @@ impl<R: Read + Seek> Package<R> {
         let places = options.transforms()?;
         let is_instance = !options.property(NEW_INSTANCE).is_empty();
         for (number, place) in places.iter().enumerate() {
-            let applied = match place {
-                TransformPlace::Package(name) => {
-                    let folder = format!("/{name}");
-                    if self.file.is_storage(&folder) {
-                        let database = database.to_mut();
-                        database.transform(&mut self.file, &folder, &self.summary)
-                    } else {
-                        Err(MsiError::Fails("it is not in the package".to_owned()))
-                    }
-                }
-                TransformPlace::File(path) => match system.content(path) {
-                    Presence::Present(bytes) => {
-                        let applied = transform_file(&bytes, database.to_mut(), &self.summary);
-                        transforms.push((path.clone(), bytes));
-                        applied
-                    }
-                    Presence::Absent => Err(MsiError::Fails("it does not exist".to_owned())),
-                    Presence::Unknown => {
-                        let why = "its content is unknown: COPY it into the image";
-                        Err(MsiError::unsupported(why))
-                    }
-                },
-            };
-            applied.map_err(|error| error.of_transform(place))?;
+            let applied =
+                apply_transform(place, &mut database, &mut self.file, system, &self.summary);
+            transforms.extend(applied.map_err(|error| error.of_transform(place))?);
             if is_instance && number == 0 && product_code(&database) == product_code(&self.database)
             {
                 return Err(no_instance());
@@ -257,6 +237,37 @@ fn no_instance() -> MsiError {
     MsiError::Fails(format!(
         "{NEW_INSTANCE} requires TRANSFORMS, whose first transform changes the ProductCode"
     ))
+}
+
+/// Applies a transform, and returns its file if it is one of the image.
+fn apply_transform<R: Read + Seek>(
+    place: &TransformPlace,
+    database: &mut Cow<'_, Database>,
+    package: &mut Compound<R>,
+    system: &dyn InstalledSystem,
+    summary: &Summary,
+) -> Result<Option<(ImagePath, Vec<u8>)>, MsiError> {
+    match place {
+        TransformPlace::Package(name) => {
+            let folder = format!("/{name}");
+            if !package.is_storage(&folder) {
+                return Err(MsiError::Fails("it is not in the package".to_owned()));
+            }
+            database.to_mut().transform(package, &folder, summary)?;
+            Ok(None)
+        }
+        TransformPlace::File(path) => match system.content(path) {
+            Presence::Present(bytes) => {
+                transform_file(&bytes, database.to_mut(), summary)?;
+                Ok(Some((path.clone(), bytes)))
+            }
+            Presence::Absent => Err(MsiError::Fails("it does not exist".to_owned())),
+            Presence::Unknown => {
+                let why = "its content is unknown: COPY it into the image";
+                Err(MsiError::unsupported(why))
+            }
+        },
+    }
 }
 
 fn transform_file(bytes: &[u8], database: &mut Database, own: &Summary) -> Result<(), MsiError> {

@@ -124,10 +124,25 @@ impl Schema {
         if parts[count - 1].entry.is_some() {
             return Err(syntax());
         }
-        let mut at = self.section(&section)?;
+        let (at, element) = self.inner(&section, &parts[count..], &syntax)?;
+        Ok(FilterTarget {
+            attribute: attribute.map(|name| attribute_in(Some(at), &name)),
+            section,
+            element,
+        })
+    }
+
+    /// The element that the rest of a filter means, and its schema.
+    fn inner(
+        &self,
+        section: &SectionPath,
+        parts: &[FilterPart],
+        syntax: &dyn Fn() -> FilterError,
+    ) -> Result<(&ElementSchema, ElementPath), FilterError> {
+        let mut at = self.section(section)?;
         let mut element = ElementPath::default();
-        for part in &parts[count..] {
-            let owner = owner(&section, element.steps());
+        for part in parts {
+            let owner = owner(section, element.steps());
             let inner = at.element_named(&part.name);
             match (&part.entry, inner) {
                 (None, Some((name, inner))) => {
@@ -135,11 +150,8 @@ impl Schema {
                     at = inner;
                 }
                 (Some(entry), None) => {
-                    let is_of_it = |collection: &&CollectionSchema| {
-                        let mut names = collection.add.iter();
-                        names.any(|name| name.eq_ignore_ascii_case(&part.name))
-                    };
-                    let Some(collection) = at.collections.iter().find(is_of_it) else {
+                    let mut collections = at.collections.iter();
+                    let Some(collection) = collections.find(|it| it.adds(&part.name)) else {
                         return Err(SchemaViolation::NoCollection(owner).into());
                     };
                     let entry = collection.spelled(entry).unwrap_or_else(|| entry.clone());
@@ -155,11 +167,7 @@ impl Schema {
                 (Some(_), Some(_)) => return Err(syntax()),
             }
         }
-        Ok(FilterTarget {
-            attribute: attribute.map(|name| attribute_in(Some(at), &name)),
-            section,
-            element,
-        })
+        Ok((at, element))
     }
 
     /// Returns true if an element has entries.
@@ -212,6 +220,11 @@ impl ElementSchema {
 }
 
 impl CollectionSchema {
+    /// Returns true if that is the name of an entry, in any case.
+    fn adds(&self, name: &str) -> bool {
+        self.add.iter().any(|add| add.eq_ignore_ascii_case(name))
+    }
+
     /// The attributes of an entry, if all of them are known.
     fn spelled(&self, entry: &Selector) -> Option<Selector> {
         let names = |name: &str| {

@@ -4,6 +4,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
+use ::zip::read::ZipFile;
 use ::zip::result::ZipError;
 use ::zip::{CompressionMethod, ZipArchive};
 use wincimg_common::files::FileWindow;
@@ -50,13 +51,7 @@ pub(super) fn list(archive: &str, window: FileWindow) -> Result<Vec<ArchiveEntry
         let is_by_code_page = !name.is_ascii() && member.flags().as_u16() & IS_UTF8 == 0;
         let size = member.size();
         let is_folder = path.ends_with(['/', '\\']);
-        let mut problem = if path.contains(char::REPLACEMENT_CHARACTER) {
-            Some("its name is not in UTF-8".to_owned())
-        } else if member.encrypted() {
-            Some("it needs a password".to_owned())
-        } else {
-            unsupported(member.compression())
-        };
+        let mut problem = problem(&member, &path);
         let start = member.header_start();
         let end = member
             .data_start()
@@ -87,17 +82,9 @@ pub(super) fn list(archive: &str, window: FileWindow) -> Result<Vec<ArchiveEntry
             problem,
         });
     }
-    stretches.sort_unstable();
-    for (at, (_, end, index)) in stretches.iter().enumerate() {
-        let next = stretches.get(at + 1).map_or(directory, |next| next.0);
-        if *end > next {
-            let problem = "its bytes overlap another member's, or are missing";
-            return Err(ArchiveError::member(
-                archive,
-                &entries[*index].path,
-                problem,
-            ));
-        }
+    if let Some(index) = find_overlap(stretches, directory) {
+        let problem = "its bytes overlap another member's, or are missing";
+        return Err(ArchiveError::member(archive, &entries[index].path, problem));
     }
     if zip.has_duplicate_names() {
         let twice = find_duplicate(zip.into_inner(), directory).unwrap_or_default();
@@ -105,6 +92,26 @@ pub(super) fn list(archive: &str, window: FileWindow) -> Result<Vec<ArchiveEntry
         return Err(ArchiveError::member(archive, &twice, problem));
     }
     Ok(entries)
+}
+
+/// The first member whose bytes reach into the next one, or into the directory.
+fn find_overlap(mut stretches: Vec<(u64, u64, usize)>, directory: u64) -> Option<usize> {
+    stretches.sort_unstable();
+    let starts = stretches.iter().skip(1).map(|next| next.0);
+    let mut pairs = stretches.iter().zip(starts.chain([directory]));
+    let overlap = pairs.find(|((_, end, _), next)| end > next);
+    overlap.map(|((_, _, index), _)| *index)
+}
+
+/// Problem of a member that is known before its content is read.
+fn problem<R: Read + ?Sized>(member: &ZipFile<'_, R>, path: &str) -> Option<String> {
+    if path.contains(char::REPLACEMENT_CHARACTER) {
+        Some("its name is not in UTF-8".to_owned())
+    } else if member.encrypted() {
+        Some("it needs a password".to_owned())
+    } else {
+        unsupported(member.compression())
+    }
 }
 
 /// Problem of a compression that .NET does not support on Windows.
