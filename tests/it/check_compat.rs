@@ -45,10 +45,9 @@ fn the_line_of_2020_02_is_found_and_the_fix_names_the_kb() {
 
 #[test]
 fn a_limit_of_yaml_is_no_message_for_programmers() {
-    let deep = format!("kind: {}\n", "[".repeat(9999));
     let anchors = (0..1_000_001).map(|number| format!("- &a{number} x\n"));
     let anchors = anchors.collect::<Vec<_>>().concat();
-    for text in ["kind: &x [*x]\n", &deep, &anchors] {
+    for text in ["kind: &x [*x]\n", &anchors] {
         let output = wincimg()
             .args(["--nodes", "-", "--image-build", "17763.1158"])
             .write_stdin(text)

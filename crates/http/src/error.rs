@@ -12,7 +12,7 @@ use wincimg_common::diagnose::Diagnose;
 use super::addresses::RefusedAddress;
 use super::insecure_hosts::InvalidHost;
 use super::retry::Transient;
-use super::urls::{host_of, is_link_local};
+use super::urls::{host_of, is_metadata};
 
 /// An error of an HTTP exchange. `what` is the purpose of the request, to follow "failed to".
 #[derive(Debug, thiserror::Error, Diagnose)]
@@ -279,7 +279,7 @@ impl HttpError {
             Self::PlainHttp { host }
             | Self::InsecureUrl { host, .. }
             | Self::Certificate { host, .. }
-                if is_link_local(host) =>
+                if is_metadata(host) =>
             {
                 None
             }

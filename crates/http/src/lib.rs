@@ -38,5 +38,5 @@ pub use pem::{certificates_in, read_certificates, read_private_key};
 pub use reqwest::Url;
 pub use retry::{RetryBudget, RetryPolicy, Transient, retry_after};
 pub use transfer::{ProgressLine, Transfer, TransferError};
-pub use urls::{download_url, host_of, name_in, redacted};
+pub use urls::{download_url, host_of, is_metadata, name_in, redacted};
 pub use verifier::{AcceptedCertificates, CertificateVerifier, PinnedCertificates};

@@ -6,6 +6,8 @@ use percent_encoding::percent_decode_str;
 use reqwest::Url;
 use wincimg_common::untrusted::without_password;
 
+use super::addresses::AddressScope;
+
 /// A URL for display: without query, which may contain signatures or upload states, and user part,
 /// which may contain secrets.
 pub fn redacted(url: &Url) -> String {
@@ -54,22 +56,17 @@ pub(super) fn is_loopback(url: &Url) -> bool {
     host == "localhost" || address(host).is_some_and(|address| address.is_loopback())
 }
 
-/// Returns true if a `host[:port]` is a link-local address, where clouds serve instance metadata,
-/// including keys: no registry is there.
-pub(super) fn is_link_local(host: &str) -> bool {
+/// Returns true if a `host[:port]` is where clouds serve instance metadata, including keys: no
+/// registry is there.
+pub fn is_metadata(host: &str) -> bool {
     let without_port = match host.rsplit_once(':') {
         Some((name, port)) if port.parse::<u16>().is_ok() => name,
         _ => host,
     };
-    address(host)
-        .or_else(|| address(without_port))
-        .is_some_and(|address| match address {
-            IpAddr::V4(address) => address.is_link_local(),
-            IpAddr::V6(address) => match address.to_ipv4_mapped() {
-                Some(address) => address.is_link_local(),
-                None => address.is_unicast_link_local(),
-            },
-        })
+    let name = without_port.trim_end_matches('.');
+    let found = address(host).or_else(|| address(without_port));
+    name.eq_ignore_ascii_case("metadata.google.internal")
+        || found.is_some_and(|found| AddressScope::of(found) == AddressScope::Metadata)
 }
 
 fn address(host: &str) -> Option<IpAddr> {
@@ -103,15 +100,18 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_the_link_are_known_with_and_without_a_port() {
+    fn addresses_of_metadata_are_known_with_and_without_a_port() {
         for host in [
             "169.254.169.254",
             "169.254.169.254:80",
             "[fe80::1]:5000",
             "[fe80::1]",
             "[::ffff:169.254.169.254]:80",
+            "100.100.100.200",
+            "[fd00:ec2::254]:80",
+            "Metadata.google.internal.:80",
         ] {
-            assert!(is_link_local(host), "{host}");
+            assert!(is_metadata(host), "{host}");
         }
         for host in [
             "127.0.0.1:5000",
@@ -119,7 +119,7 @@ mod tests {
             "169.254.lan",
             "repo.lan:5000",
         ] {
-            assert!(!is_link_local(host), "{host}");
+            assert!(!is_metadata(host), "{host}");
         }
     }
 }

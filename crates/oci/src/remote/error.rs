@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use reqwest::{Response, StatusCode};
 use wincimg_common::diagnose::{Diagnose, Excerpt};
-use wincimg_http::{FileError, HttpClient, HttpError, Transient, retry_after};
+use wincimg_http::{FileError, HttpClient, HttpError, Transient, is_metadata, retry_after};
 
 use super::error_message::error_message;
 use super::sent_secrets::SentSecrets;
@@ -69,7 +69,8 @@ pub enum RegistryError {
     )]
     #[diagnose(
         code = "registry/token-server",
-        hint = "if {host} really uses it, add --token-server {server}"
+        hint = (!is_metadata(server))
+            .then(|| format!("if {host} really uses it, add --token-server {server}"))
     )]
     TokenServer {
         /// Host and port of the registry.
