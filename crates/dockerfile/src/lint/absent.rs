@@ -39,8 +39,9 @@ struct Contents {
 }
 
 pub(super) fn check(linted: &LintFile<'_>, stage: &Stage<'_>, findings: &mut Findings<'_>) {
-    let chain: Vec<&Stage<'_>> = linted.chain(stage).collect();
-    if let Some((reference, runs_dotnet)) = chain.last().and_then(|it| base_of(it)) {
+    let lowest = linted.chain(stage).last();
+    if let Some((reference, runs_dotnet)) = lowest.and_then(base_of) {
+        let chain: Vec<&Stage<'_>> = linted.chain(stage).collect();
         check_chain(&chain, reference, runs_dotnet, findings);
     }
 }

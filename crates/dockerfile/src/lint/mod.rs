@@ -300,17 +300,15 @@ impl<'a> LintFile<'a> {
 
     /// The stage that an instruction of another stage names, by its name or number.
     fn source(&self, user: &Stage<'_>, from: &str) -> Option<&Stage<'a>> {
-        let earlier = self.stages.iter();
-        let earlier = earlier.take_while(|it| !std::ptr::eq(*it, user));
-        let earlier: Vec<&Stage<'a>> = earlier.collect();
-        let is_named = |stage: &&&Stage<'_>| {
+        let mut stages = self.stages.iter();
+        let own = stages.position(|stage| std::ptr::eq(stage, user))?;
+        let earlier = &self.stages[..own];
+        let is_named = |stage: &&Stage<'_>| {
             let name = stage.name.as_deref();
             name.is_some_and(|name| name.eq_ignore_ascii_case(from))
         };
         let named = earlier.iter().rfind(is_named);
-        named
-            .or_else(|| earlier.get(from.parse::<usize>().ok()?))
-            .copied()
+        named.or_else(|| earlier.get(from.parse::<usize>().ok()?))
     }
 
     /// False for a part of a file, without `FROM`.

@@ -329,8 +329,8 @@ fn check_builders(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
     };
     for stage in &linted.stages {
         for step in stage.all("COPY") {
-            let from = step.instruction.flag("from").unwrap_or_default();
-            let Some(source) = linted.source(stage, from) else {
+            let from = step.instruction.flag("from");
+            let Some(source) = from.and_then(|from| linted.source(stage, from)) else {
                 continue;
             };
             let (windows, linux) = match (system(source), system(stage)) {
