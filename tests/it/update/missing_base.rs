@@ -83,9 +83,11 @@ fn a_base_that_is_unknown_is_asked_for_and_can_be_named() {
     put(&site, "bases/own", NEW, newer);
     let report = json_of(&mut update(&site, &["--base", &base, "--push"]));
     assert_eq!(report["updates"][0]["on"]["found_by"], "asked");
-    // From now on the image names its base itself.
-    let again = json_of(&mut update(&site, &["--push"]));
-    assert_eq!(again["updates"][0]["on"]["found_by"], "named");
+    // The image names its base now, but only the user can say that newer ones come from there.
+    update(&site, &["--push"])
+        .fails(1, "base/elsewhere", &["bases/own"])
+        .advises(&["--base"]);
+    let again = json_of(&mut update(&site, &["--base", &base, "--push"]));
     assert_eq!(again["updates"][0]["status"], "up_to_date");
     update(&site, &["--base", "nanoserver"]).fails(1, "base/gone", &[]);
 }
@@ -94,26 +96,81 @@ fn a_base_that_is_unknown_is_asked_for_and_can_be_named() {
 fn a_deleted_or_moved_base_is_reported() {
     let site = Site::new();
     put(&site, NANO, NEW, base(NEW));
-    let labelled = |name: &str| {
-        let mut image = on(&base(OLD), app(), "COPY a C:/app/");
-        image.image = image
-            .image
-            .edit_config(|config| {
-                let labels = &mut config.config.labels;
-                labels.insert(
-                    "org.opencontainers.image.base.name".to_owned(),
-                    name.to_owned(),
-                );
-            })
-            .unwrap();
-        put(&site, "app", "1.4", image);
-    };
-    labelled(&format!("mcr.microsoft.com/windows/nanoserver:{OLD}"));
+    put_with_base(
+        &site,
+        &format!("mcr.microsoft.com/windows/nanoserver:{OLD}"),
+    );
     update(&site, &[])
         .fails(1, "base/gone", &[OLD])
         .advises(&["--base", "wincimg build"]);
-    labelled("elsewhere.invalid/base:1");
+    put_with_base(&site, "elsewhere.invalid/base:1");
     update(&site, &[]).fails(1, "base/elsewhere", &["elsewhere.invalid/base:1"]);
+}
+
+/// Puts an image that names its base in a label.
+fn put_with_base(site: &Site, name: &str) {
+    let mut image = on(&base(OLD), app(), "COPY a C:/app/");
+    image.image = image
+        .image
+        .edit_config(|config| {
+            let labels = &mut config.config.labels;
+            let name = name.to_owned();
+            labels.insert("org.opencontainers.image.base.name".to_owned(), name);
+        })
+        .unwrap();
+    put(site, "app", "1.4", image);
+}
+
+#[test]
+fn a_repository_that_only_the_image_names_gives_no_new_base() {
+    let site = site();
+    let forged = |version| {
+        base_with(version, |tar| {
+            tar.file("Files/forged.txt", b"x", None);
+        })
+    };
+    let on_of = |report: &Value| report["updates"][0]["on"].clone();
+    // A mirror of others on the image's host: the registry of bases has the same old base.
+    for strangers in [
+        "stranger/windows/nanoserver",
+        "mcr2/windows/nanoserver",
+        "stranger/mcr.microsoft.com/windows/nanoserver",
+    ] {
+        put(&site, strangers, OLD, base(OLD));
+        put(&site, strangers, NEW, forged(NEW));
+        let name = format!("{}/{strangers}:{OLD}", site.host());
+        put_with_base(&site, &name);
+        let reading = format!("/v2/{strangers}/");
+        let before = site.requests();
+        let output = update(&site, &["--format", "json"]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains(&format!("--base {name}")), "{said}");
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let used = on_of(&report)["reference"].as_str().unwrap().to_owned();
+        assert!(
+            used.starts_with(&format!("{}/{NANO}:", site.host())),
+            "{used}"
+        );
+        let read = site.requests_since(before);
+        let read = read.iter().find(|it| it.contains(&reading));
+        assert_eq!(read, None);
+        // The user can name it.
+        let base = format!("{}/{strangers}", site.host());
+        let report = json_of(&mut update(&site, &["--base", &base]));
+        let used = on_of(&report)["reference"].as_str().unwrap().to_owned();
+        assert!(used.starts_with(&base), "{used}");
+    }
+    put(&site, "stranger/base", OLD, base(OLD));
+    put(&site, "stranger/base", NEW, forged(NEW));
+    let name = format!("{}/stranger/base:{OLD}", site.host());
+    put_with_base(&site, &name);
+    update(&site, &["--push"])
+        .fails(1, "base/elsewhere", &[&name])
+        .advises(&["--base"]);
+    // The registry of bases needs no word.
+    put_with_base(&site, &format!("{}/{NANO}:{OLD}", site.host()));
+    let report = json_of(&mut update(&site, &[]));
+    assert_eq!(on_of(&report)["found_by"], "named");
 }
 
 #[test]
