@@ -49,7 +49,7 @@ const LARGEST_VEX: u64 = 64 << 20;
     wincimg image scan oci:./web-1.4 --fail-on critical --ignore CVE-2026-1234\n  \
     wincimg image scan oci:./web-1.4 --vex web.vex.json --format sarif -o web.sarif\n\n\
     Packages of languages are not compared: hand the SBOM of `wincimg image sbom` to grype or trivy.\n\n\
-    Exit code 1: a vulnerability reaches --fail-on.")]
+    Exit code 1: a vulnerability reaches --fail-on, or with it an image cannot be judged.")]
 pub(super) struct Scan {
     /// Images: a reference, oci:DIR[:TAG], docker-archive:FILE[:NAME] or docker-daemon:NAME
     #[arg(value_name = "IMAGE", required = true, value_parser = parse_source, add = complete::images())]
@@ -57,7 +57,8 @@ pub(super) struct Scan {
     /// Add a CVRF document in JSON or XML to the table (repeatable)
     #[arg(long, value_name = "FILE|URL")]
     msrc: Vec<String>,
-    /// Exit with 1 for vulnerabilities of this severity and above, or for exploited ones
+    /// Exit with 1 for vulnerabilities of this severity and above, or for exploited ones, and for
+    /// images that cannot be judged
     #[arg(long, value_enum, value_name = "SEVERITY")]
     fail_on: Option<FailOn>,
     /// Ignore this vulnerability (repeatable)
@@ -119,7 +120,7 @@ impl FailOn {
 pub(crate) struct ScanReport {
     table: TableAge,
     pub(crate) images: Vec<ScannedImage>,
-    /// True if --fail-on is reached.
+    /// True if --fail-on is reached, or an image cannot be judged by it.
     failed: bool,
 }
 
@@ -214,8 +215,12 @@ impl Scan {
             self.report(&table, &vex, &images)
         })?;
         for image in report.images.iter().filter(|image| !image.known) {
+            let verdict = match self.fail_on {
+                Some(_) => ", so it fails --fail-on",
+                None => "",
+            };
             session.warn(format_args!(
-                "{} ({}): {}",
+                "{} ({}): {}{verdict}",
                 image.reference,
                 image.platform,
                 why_unknown(image)
@@ -276,9 +281,10 @@ impl Scan {
             .map(|(location, image)| self.scan(table, vex, location, image))
             .collect();
         let mut missing = images.iter().flat_map(|image| &image.missing);
-        let failed = self
-            .fail_on
-            .is_some_and(|least| missing.any(|fix| least.is_reached(fix)));
+        // Who makes an image chooses its version, and must not pass by one that is not known.
+        let failed = self.fail_on.is_some_and(|least| {
+            missing.any(|fix| least.is_reached(fix)) || images.iter().any(|image| !image.known)
+        });
         Ok(ScanReport {
             table: age,
             images,

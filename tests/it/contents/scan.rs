@@ -414,6 +414,14 @@ fn a_build_without_documents_is_unknown_and_not_clean() {
         "{text}"
     );
     assert!(errors.contains("no updates for this build"), "{errors}");
+    assert_eq!(output.status.code(), Some(0), "{errors}");
+    // A gate does not let it pass.
+    for severity in ["low", "exploited"] {
+        let output = images.scan(&["oci:new", "--fail-on", severity]);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{errors}");
+        assert!(errors.contains("fails --fail-on"), "{errors}");
+    }
     let bad = images.path("bad.json");
     fs::write(&bad, "<cvrfdoc/>").unwrap();
     let output = images.scan(&["oci:web", "--msrc", "bad.json"]);
