@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 use jiff::Zoned;
 use serde::Serialize;
 use wincimg_catalog::{SecurityFix, SecurityUpdates, Severity};
-use wincimg_common::diagnose::Problem;
+use wincimg_common::diagnose::{Problem, error_chain};
 use wincimg_common::files;
 use wincimg_common::progress::Progress;
 use wincimg_common::untrusted::Untrusted;
@@ -205,7 +205,7 @@ impl Scan {
             .collect::<Result<_, _>>()?;
         let reader = self.connection.connect(Arc::clone(&progress))?;
         let report = registry_args::run(async {
-            let table = self.table(&path, &progress).await?;
+            let table = self.table(&path, &progress, session).await?;
             let mut images = Vec::new();
             for location in &self.images {
                 let source = reader.open(location).await?;
@@ -246,8 +246,15 @@ impl Scan {
         &self,
         path: &Path,
         progress: &Arc<dyn Progress>,
+        session: &Session,
     ) -> Result<SecurityUpdates, Failure> {
-        let mut table = SecurityUpdates::load(path)?;
+        let mut table = SecurityUpdates::load(path).unwrap_or_else(|error| {
+            session.warn(format_args!(
+                "{}; using only the documents of --msrc, which replace it",
+                error_chain(error.as_ref())
+            ));
+            SecurityUpdates::default()
+        });
         if !self.msrc.is_empty() {
             let http = HttpClient::new(
                 USER_AGENT,

@@ -433,6 +433,31 @@ fn a_build_without_documents_is_unknown_and_not_clean() {
 }
 
 #[test]
+fn a_damaged_table_is_named_and_replaced() {
+    let images = scanned();
+    let table = images.path("cache").join("security-updates.tsv");
+    fs::create_dir_all(images.path("cache")).unwrap();
+    fs::write(&table, "junk\n").unwrap();
+    let named = |output: &Output| {
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let is_named = errors.contains("warning: ") && errors.contains("security-updates.tsv");
+        assert!(is_named && errors.contains("--msrc"), "{errors}");
+    };
+    let alone = images.scan(&["oci:web"]);
+    assert_eq!(alone.status.code(), Some(3), "{alone:?}");
+    named(&alone);
+    let repaired = images.scan(&["oci:web", "--msrc", "apr.json"]);
+    assert_eq!(repaired.status.code(), Some(0), "{repaired:?}");
+    named(&repaired);
+    let again = images.scan(&["oci:web"]);
+    let errors = String::from_utf8_lossy(&again.stderr);
+    assert!(
+        again.status.success() && !errors.contains("warning"),
+        "{errors}"
+    );
+}
+
+#[test]
 fn sarif_has_a_result_for_each_vulnerability() {
     let images = scanned();
     let output = images.scan(&[
