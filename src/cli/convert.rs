@@ -1,5 +1,6 @@
 //! `wincimg recipe convert`: converts a Dockerfile to a recipe, or reports what prevents it.
 
+use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -238,9 +239,10 @@ fn write_obstacle(obstacle: &ConversionError, out: &mut dyn Write) -> io::Result
     Ok(())
 }
 
-/// Rejects an output file that exists.
+/// Rejects an output file that exists. A link does, wherever it leads: one to a missing file would
+/// be followed, and a checkout could have something written out of its folder.
 pub(super) fn refuse_overwriting(file: &Path, force: bool) -> Result<(), Failure> {
-    if force || !file.exists() {
+    if force || fs::symlink_metadata(file).is_err() {
         return Ok(());
     }
     let problem = anyhow!("{} already exists", file.display());

@@ -9,12 +9,17 @@ use wincimg_registry::text::{TruncatedUtf16, from_utf16};
 
 use super::error::Failure;
 
-/// Size limit, above that of any cluster's lists.
-const LARGEST_LIST: u64 = 1024 * 1024 * 1024;
+/// Limit on a list of nodes: the largest clusters have 5,000, each of some 30 KB.
+pub(super) const LARGEST_NODES: u64 = 256 << 20;
+/// Limit on workloads and images: more than `kubectl get` prints of thousands of pods.
+pub(super) const LARGEST_WORKLOADS: u64 = 96 << 20;
+
+/// Bytes to read at once.
+const CHUNK: usize = 64 * 1024;
 
 /// Reads a file or stdin as text without a byte order mark, whatever its encoding.
-pub(super) fn read_text(path: &Path) -> Result<String, Failure> {
-    decode(read(path, LARGEST_LIST)?).map_err(|error| {
+pub(super) fn read_text(path: &Path, limit: u64) -> Result<String, Failure> {
+    decode(read(path, limit)?).map_err(|error| {
         let is_utf16 = error.is::<TruncatedUtf16>();
         let failure = Failure::usage(error.context(format!("cannot read {}", name(path))));
         if is_utf16 {
@@ -31,10 +36,28 @@ pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
 }
 
 fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Failure> {
+    let read = source(path, limit).and_then(read_whole);
+    read.map_err(|error| unreadable(path, error))
+}
+
+/// Reads a source of unknown size. `read_to_end` doubles the buffer and clears what it has not
+/// filled: up to three times the content.
+fn read_whole(mut source: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let read = source(path, limit).and_then(|mut source| source.read_to_end(&mut bytes));
-    read.map_err(|error| unreadable(path, error))?;
-    Ok(bytes)
+    let mut chunk = vec![0; CHUNK];
+    loop {
+        match source.read(&mut chunk) {
+            Ok(0) => return Ok(bytes),
+            Ok(length) => {
+                if bytes.capacity() - bytes.len() < length {
+                    bytes.reserve_exact(CHUNK.max(bytes.len() / 8));
+                }
+                bytes.extend_from_slice(&chunk[..length]);
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// Error for a file that cannot be read, with the nearest existing one.
@@ -79,7 +102,10 @@ fn decode(mut bytes: Vec<u8>) -> anyhow::Result<String> {
     Ok(match &bytes[..] {
         [0xFF, 0xFE, text @ ..] => from_utf16(text, u16::from_le_bytes)?,
         [0xFE, 0xFF, text @ ..] => from_utf16(text, u16::from_be_bytes)?,
-        [0xEF, 0xBB, 0xBF, ..] => String::from_utf8(bytes.split_off(3))?,
+        [0xEF, 0xBB, 0xBF, ..] => {
+            bytes.drain(..3);
+            String::from_utf8(bytes)?
+        }
         _ => String::from_utf8(bytes)?,
     })
 }
@@ -95,6 +121,16 @@ mod tests {
     fn units(text: &str, to_bytes: fn(u16) -> [u8; 2]) -> Vec<u8> {
         let marked = std::iter::once(0xFEFF).chain(text.encode_utf16());
         marked.flat_map(to_bytes).collect()
+    }
+
+    #[test]
+    fn a_buffer_is_not_doubled() {
+        let length = 9 << 20;
+        let bytes = read_whole(io::repeat(b'x').take(length)).unwrap();
+        assert_eq!(bytes.len() as u64, length);
+        assert!(bytes.capacity() < bytes.len() * 5 / 4);
+        let endless = LimitedReader::new(io::repeat(0), 1000);
+        assert!(read_whole(endless).is_err());
     }
 
     #[test]

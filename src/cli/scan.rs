@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 use jiff::Zoned;
 use serde::Serialize;
 use wincimg_catalog::{SecurityFix, SecurityUpdates, Severity};
-use wincimg_common::diagnose::Problem;
+use wincimg_common::diagnose::{Problem, error_chain};
 use wincimg_common::files;
 use wincimg_common::progress::Progress;
 use wincimg_common::untrusted::Untrusted;
@@ -49,7 +49,7 @@ const LARGEST_VEX: u64 = 64 << 20;
     wincimg image scan oci:./web-1.4 --fail-on critical --ignore CVE-2026-1234\n  \
     wincimg image scan oci:./web-1.4 --vex web.vex.json --format sarif -o web.sarif\n\n\
     Packages of languages are not compared: hand the SBOM of `wincimg image sbom` to grype or trivy.\n\n\
-    Exit code 1: a vulnerability reaches --fail-on, or an image cannot be judged.")]
+    Exit code 1: a vulnerability reaches --fail-on, or with it an image cannot be judged.")]
 pub(super) struct Scan {
     /// Images: a reference, oci:DIR[:TAG], docker-archive:FILE[:NAME] or docker-daemon:NAME
     #[arg(value_name = "IMAGE", required = true, value_parser = parse_source, add = complete::images())]
@@ -57,7 +57,8 @@ pub(super) struct Scan {
     /// Add a CVRF document in JSON or XML to the table (repeatable)
     #[arg(long, value_name = "FILE|URL")]
     msrc: Vec<String>,
-    /// Exit with 1 for vulnerabilities of this severity and above, or for exploited ones
+    /// Exit with 1 for vulnerabilities of this severity and above, or for exploited ones, and for
+    /// images that cannot be judged
     #[arg(long, value_enum, value_name = "SEVERITY")]
     fail_on: Option<FailOn>,
     /// Ignore this vulnerability (repeatable)
@@ -119,7 +120,7 @@ impl FailOn {
 pub(crate) struct ScanReport {
     table: TableAge,
     pub(crate) images: Vec<ScannedImage>,
-    /// True if --fail-on is reached, or the image cannot be judged.
+    /// True if --fail-on is reached, or an image cannot be judged by it.
     failed: bool,
 }
 
@@ -204,7 +205,7 @@ impl Scan {
             .collect::<Result<_, _>>()?;
         let reader = self.connection.connect(Arc::clone(&progress))?;
         let report = registry_args::run(async {
-            let table = self.table(&path, &progress).await?;
+            let table = self.table(&path, &progress, session).await?;
             let mut images = Vec::new();
             for location in &self.images {
                 let source = reader.open(location).await?;
@@ -214,8 +215,12 @@ impl Scan {
             self.report(&table, &vex, &images)
         })?;
         for image in report.images.iter().filter(|image| !image.known) {
+            let verdict = match self.fail_on {
+                Some(_) => ", so it fails --fail-on",
+                None => "",
+            };
             session.warn(format_args!(
-                "{} ({}): {}",
+                "{} ({}): {}{verdict}",
                 image.reference,
                 image.platform,
                 why_unknown(image)
@@ -241,8 +246,15 @@ impl Scan {
         &self,
         path: &Path,
         progress: &Arc<dyn Progress>,
+        session: &Session,
     ) -> Result<SecurityUpdates, Failure> {
-        let mut table = SecurityUpdates::load(path)?;
+        let mut table = SecurityUpdates::load(path).unwrap_or_else(|error| {
+            session.warn(format_args!(
+                "{}; using only the documents of --msrc, which replace it",
+                error_chain(error.as_ref())
+            ));
+            SecurityUpdates::default()
+        });
         if !self.msrc.is_empty() {
             let http = HttpClient::new(
                 USER_AGENT,
@@ -276,10 +288,10 @@ impl Scan {
             .map(|(location, image)| self.scan(table, vex, location, image))
             .collect();
         let mut missing = images.iter().flat_map(|image| &image.missing);
-        let is_unknown = images.iter().any(|image| !image.known);
-        let failed = self
-            .fail_on
-            .is_some_and(|least| is_unknown || missing.any(|fix| least.is_reached(fix)));
+        // Who makes an image chooses its version, and must not pass by one that is not known.
+        let failed = self.fail_on.is_some_and(|least| {
+            missing.any(|fix| least.is_reached(fix)) || images.iter().any(|image| !image.known)
+        });
         Ok(ScanReport {
             table: age,
             images,

@@ -52,7 +52,8 @@ pub(super) fn missing_fixes(
     let table = SecurityUpdates::load(&table_path(session)?);
     let table = table.inspect_err(|error| {
         reporter.warn(&format_args!(
-            "missing security updates are not counted: {}",
+            "missing security updates are not counted: {}; `wincimg image scan IMAGE --msrc URL` \
+             makes a new table",
             error_chain(error.as_ref())
         ));
     });

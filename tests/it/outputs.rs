@@ -45,6 +45,52 @@ fn an_archive_is_written_through_a_link_and_replaces_no_device() {
 }
 
 #[test]
+fn a_link_in_a_checkout_takes_no_output_out_of_its_folder() {
+    let site = Site::new();
+    let outside = |name: &str| site.path("outside").join(name);
+    fs::create_dir_all(outside("empty")).unwrap();
+    site.write(
+        "app/Dockerfile",
+        "FROM mcr.microsoft.com/windows/nanoserver:ltsc2019\nENV A=1\n",
+    );
+    symlink("../outside/new", site.path("app/recipe.toml")).unwrap();
+    let convert = |more: &[&str]| {
+        let words = ["convert", "./app", "--host-build", "17763.973"];
+        site.with_bases(&[&words[..], more].concat())
+    };
+    convert(&["--output", "app/recipe.toml"])
+        .fails(2, "usage", &["app/recipe.toml", "already exists"])
+        .advises(&["--force"]);
+    site.with_no_bases(&["init", "app"])
+        .fails(2, "usage", &["app/recipe.toml", "already exists"]);
+    assert!(!outside("new").exists());
+
+    let build = |more: &[&str]| {
+        let words = ["--host-build", "17763.973", "--name", "app", "--tag", "1"];
+        let mut command = site.build("pause");
+        command.args(words).args(more);
+        command
+    };
+    symlink("outside/empty", site.path("app-1")).unwrap();
+    let refused = build(&[]).fails(2, "output/write", &["./app-1 is a link"]);
+    refused.advises(&["--output oci:./app-1"]);
+    fs::remove_file(site.path("app-1")).unwrap();
+    for link in ["app-1/blobs", "app-1/blobs/sha256"] {
+        let link = site.path(link);
+        fs::create_dir_all(link.parent().unwrap()).unwrap();
+        symlink(outside("empty"), &link).unwrap();
+        build(&[]).fails(2, "output/write", &["is a link"]);
+        fs::remove_file(link).unwrap();
+    }
+    assert_eq!(fs::read_dir(outside("empty")).unwrap().count(), 0);
+    build(&[]).assert().success();
+    // Named, a link may lead anywhere.
+    symlink("outside/empty", site.path("app-2")).unwrap();
+    build(&["--output", "oci:./app-2"]).assert().success();
+    assert!(outside("empty").join("index.json").is_file());
+}
+
+#[test]
 fn what_cannot_be_printed_is_no_success() {
     for arguments in [&["--help"][..], &["--version"], &["build", "-h"]] {
         let full = fs::OpenOptions::new()

@@ -145,6 +145,7 @@ mod tests {
         let unreachable = not_refreshed(HttpError::Unreachable {
             host: "releases.lan".to_owned(),
             what: "list the releases".to_owned(),
+            proxy: None,
             source,
         });
         let hint = unreachable.diagnosis().hint.unwrap();

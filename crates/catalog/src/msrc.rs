@@ -90,15 +90,21 @@ pub struct SecurityUpdates {
 }
 
 impl SecurityUpdates {
-    /// Its age on a day; none if it has no documents.
+    /// Its age on a day; none if it has no documents. A date in the future is an error of the
+    /// document's, and would stay the newest.
     pub fn age(&self, today: Date) -> Option<TableAge> {
+        // It may be tomorrow already elsewhere.
+        let latest = today.tomorrow().unwrap_or(today);
         let documents = self.documents.iter();
-        let (newest, &released) = documents.max_by_key(|(_, released)| **released)?;
+        let (newest, &released) =
+            documents.max_by_key(|(_, released)| (**released <= latest, **released))?;
         Some(TableAge {
             documents: self.documents.len(),
             newest: newest.clone(),
             released,
-            age_days: today.since(released).map_or(0, |span| span.get_days()),
+            age_days: today
+                .since(released)
+                .map_or(0, |span| span.get_days().max(0)),
         })
     }
 
@@ -205,9 +211,12 @@ impl SecurityUpdates {
     /// Loads the table that earlier runs kept; empty without one.
     pub fn load(path: &Path) -> Result<Self, BoxError> {
         match files::read_text(path, LARGEST_TEXT) {
-            Ok(text) => Ok(Self::parse(&text).map_err(|problem| {
-                let path = path.display();
-                problem.hint(format!("remove {path}, which --msrc creates again"))
+            Ok(text) => Ok(Self::parse(&text).map_err(|error| {
+                let problem = format!(
+                    "cannot read {} as a table of security updates",
+                    path.display()
+                );
+                Problem::new("updates/table", problem).source(error)
             })?),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
             Err(error) => Err(FileError::io("read", path)(error).into()),
@@ -444,6 +453,22 @@ mod tests {
         ] {
             assert!(SecurityUpdates::parse(damaged).is_err(), "{damaged}");
         }
+    }
+
+    #[test]
+    fn a_document_of_the_future_is_not_the_newest() {
+        let mut table = table();
+        let day = |text: &str| text.parse().unwrap();
+        let future = document("9999-Dec", "9999-12-31", &[]);
+        table.add(&future).unwrap();
+        let age = table.age(day("2024-06-01")).unwrap();
+        assert_eq!((age.newest.as_str(), age.age_days), ("2024-May", 18));
+        // A day early in another time zone.
+        let age = table.age(day("2024-05-13")).unwrap();
+        assert_eq!((age.newest.as_str(), age.age_days), ("2024-May", 0));
+        let mut alone = SecurityUpdates::default();
+        alone.add(&future).unwrap();
+        assert_eq!(alone.age(day("2024-06-01")).unwrap().age_days, 0);
     }
 
     #[test]

@@ -262,7 +262,7 @@ impl PlannedBuild<'_> {
         let naming = target.naming.joinable(!self.unserved.is_empty());
         let publication = Publication::new(&self.images, &naming)?;
         request.options.check(engine, &target)?;
-        let target = target.for_engine(engine, &publication);
+        let target = target.for_engine(engine, &publication)?;
         let delivered = match engine {
             Engine::Direct => {
                 let delivering = deliver_directly(&publication, &request.options, &target, ctx);

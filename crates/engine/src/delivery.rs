@@ -16,12 +16,13 @@ mod report;
 mod tests;
 
 use std::future::Future;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::try_join_all;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use tokio::sync::OwnedSemaphorePermit;
-use wincimg_common::diagnose::{BoxError, Problem};
+use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_common::lock;
 use wincimg_common::progress::Progress;
 use wincimg_oci::document::{Digest, ManifestFormat};
@@ -101,17 +102,22 @@ impl<'a> DeliveryTarget<'a> {
 
     /// The target of images that an engine makes: without a destination, the direct engine writes a
     /// layout, and what a daemon makes stays there. A daemon has its own format.
-    pub(crate) fn for_engine(mut self, engine: Engine, publication: &Publication<'_>) -> Self {
+    pub(crate) fn for_engine(
+        mut self,
+        engine: Engine,
+        publication: &Publication<'_>,
+    ) -> Result<Self, Problem> {
         match engine {
             Engine::Docker => self.flavour = None,
             Engine::Direct if self.destinations.is_empty() => {
                 let name = publication.name.replace('/', "-");
                 let folder = format!("./{name}-{}", publication.tag());
+                refuse_links(&folder)?;
                 self.destinations = vec![Destination::Layout(folder.into())];
             }
             Engine::Direct => {}
         }
-        self
+        Ok(self)
     }
 
     /// The registry among the destinations.
@@ -197,6 +203,29 @@ pub(crate) fn prefetch_tags(
             }
         }
     }
+}
+
+/// Rejects a layout that the user did not name if a link leads out of it: whoever made the current
+/// folder's contents would decide where the image is written.
+fn refuse_links(layout: &str) -> Result<(), Problem> {
+    let folder = Path::new(layout);
+    let blobs = folder.join("blobs");
+    let algorithms = ["sha256", "sha512"].map(|name| blobs.join(name));
+    let mut written = [folder, &blobs]
+        .into_iter()
+        .chain(algorithms.iter().map(PathBuf::as_path));
+    let Some(link) = written.find(|path| path.is_symlink()) else {
+        return Ok(());
+    };
+    let problem = format!(
+        "did not write to {layout}, the default output: {} is a link",
+        link.display()
+    );
+    Err(Problem::new("output/write", problem)
+        .blame(Blame::Request)
+        .hint(format!(
+            "to write where it leads, add --output oci:{layout}"
+        )))
 }
 
 /// Error for an image that could not be delivered.

@@ -14,6 +14,7 @@ use super::addresses::{AddressPolicy, CheckingResolver};
 use super::certificates::CertificateFiles;
 use super::error::HttpError;
 use super::insecure_hosts::InsecureHosts;
+use super::proxy;
 use super::urls::{host_of, is_loopback};
 
 const CONNECT: Duration = Duration::from_secs(30);
@@ -120,6 +121,8 @@ impl Clients {
             .tcp_keepalive(KEEP_ALIVE);
         if *direct {
             builder = builder.no_proxy();
+        } else {
+            proxy::check(url)?;
         }
         builder = match (trust, host) {
             (Trust::PlainHttp, _) => builder.tls_certs_only([]),

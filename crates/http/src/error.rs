@@ -11,6 +11,7 @@ use wincimg_common::diagnose::Diagnose;
 
 use super::addresses::RefusedAddress;
 use super::insecure_hosts::InvalidHost;
+use super::proxy::named_for;
 use super::retry::Transient;
 use super::urls::{host_of, is_metadata};
 
@@ -41,6 +42,17 @@ pub enum HttpError {
     /// The client could not be created.
     #[error("cannot set up the HTTP client")]
     Setup(#[source] reqwest::Error),
+    /// The environment names no usable proxy.
+    #[error("{variable} is not the URL of a proxy")]
+    #[diagnose(
+        code = "usage/proxy",
+        blame = Request,
+        hint = "expected http://[USER:PASSWORD@]HOST:PORT, with special characters of the password as %XX"
+    )]
+    Proxy {
+        /// The environment variable.
+        variable: &'static str,
+    },
     /// A header would contain invalid characters.
     #[error("cannot make the request")]
     Header(#[from] InvalidHeaderValue),
@@ -73,13 +85,15 @@ pub enum HttpError {
     #[error("cannot reach {host} to {what}")]
     #[diagnose(
         code = "network/unreachable",
-        hint = "check the name {host} and the connection to it: DNS, firewall, HTTPS_PROXY, NO_PROXY"
+        hint = Some(unreachable_hint(host, proxy.as_deref()))
     )]
     Unreachable {
         /// Host and port.
         host: String,
         /// The operation that failed.
         what: String,
+        /// The environment's proxy for it: `127.0.0.1:3128 of HTTPS_PROXY`.
+        proxy: Option<String>,
         /// The transport's error.
         source: reqwest::Error,
     },
@@ -182,6 +196,13 @@ pub enum HttpError {
     },
 }
 
+fn unreachable_hint(host: &str, proxy: Option<&str>) -> String {
+    let proxy = proxy.map_or("HTTPS_PROXY".to_owned(), |proxy| {
+        format!("the proxy {proxy}")
+    });
+    format!("check the name {host} and the connection to it: DNS, firewall, {proxy}, NO_PROXY")
+}
+
 impl HttpError {
     /// The HTTP status of the server's response, if any.
     pub fn status(&self) -> Option<StatusCode> {
@@ -220,6 +241,7 @@ impl HttpError {
             _ => Self::Unreachable {
                 host,
                 what: what.to_owned(),
+                proxy: named_for(url),
                 source,
             },
         }

@@ -21,6 +21,7 @@ mod exchange;
 mod insecure_hosts;
 mod partial_file;
 mod pem;
+mod proxy;
 mod retry;
 mod transfer;
 mod urls;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::reference::{DOCKER_HUB, Reference, ReferenceError, parse_reference};
+use super::reference::{DOCKER_HUB, Reference, ReferenceError, display_host, parse_reference};
 
 /// A registry, optionally with a path: `repo.mylan.k8s:8888/apps`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -89,6 +89,16 @@ impl RegistryPrefix {
         &self.host
     }
 
+    /// Returns true for a repository below the prefix.
+    pub fn contains(&self, reference: &Reference) -> bool {
+        let repository = reference.repository();
+        display_host(reference.registry()) == self.host
+            && self.path.as_deref().is_none_or(|path| {
+                let below = repository.strip_prefix(path);
+                below.is_some_and(|below| below.starts_with('/'))
+            })
+    }
+
     /// Returns the reference of an image, given its name with or without tag and digest. Names on
     /// Docker Hub have two parts, so later slashes become dashes:
     /// `docker.io/me/windows-nanoserver`.
@@ -158,6 +168,30 @@ mod tests {
         ] {
             let prefix: RegistryPrefix = prefix.parse().unwrap();
             assert_eq!(prefix.join(name).unwrap().to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn a_repository_is_below_a_prefix_by_whole_names() {
+        let contains = |prefix: &str, name: &str| {
+            let prefix: RegistryPrefix = prefix.parse().unwrap();
+            prefix.contains(&parse_reference(name).unwrap())
+        };
+        for (prefix, name) in [
+            ("repo.lan", "repo.lan/a:1"),
+            ("repo.lan/a", "repo.lan/a/b/c:1"),
+            ("docker.io/me", "index.docker.io/me/windows-nanoserver:1809"),
+        ] {
+            assert!(contains(prefix, name), "{prefix} {name}");
+        }
+        for (prefix, name) in [
+            ("repo.lan/a", "repo.lan/ab/c:1"),
+            ("repo.lan/a", "repo.lan/a:1"),
+            ("repo.lan/a", "repo.lan/x/a/b:1"),
+            ("repo.lan/a", "repo.lan:5000/a/b:1"),
+            ("docker.io/me", "docker.io/you/windows-nanoserver:1809"),
+        ] {
+            assert!(!contains(prefix, name), "{prefix} {name}");
         }
     }
 

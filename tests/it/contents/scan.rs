@@ -421,12 +421,45 @@ fn a_build_without_documents_is_unknown_and_not_clean() {
         "{text}"
     );
     assert_contains!(errors, "no updates for this build");
+    assert_eq!(output.status.code(), Some(0), "{errors}");
+    // A gate does not let it pass.
+    for severity in ["low", "exploited"] {
+        let output = images.scan(&["oci:new", "--fail-on", severity]);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{errors}");
+        assert!(errors.contains("fails --fail-on"), "{errors}");
+    }
     let bad = images.path("bad.json");
     fs::write(&bad, "<cvrfdoc/>").unwrap();
     let output = images.scan(&["oci:web", "--msrc", "bad.json"]);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(
         !output.status.success() && errors.contains("bad.json"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn a_damaged_table_is_named_and_replaced() {
+    let images = scanned();
+    let table = images.path("cache").join("security-updates.tsv");
+    fs::create_dir_all(images.path("cache")).unwrap();
+    fs::write(&table, "junk\n").unwrap();
+    let named = |output: &Output| {
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let is_named = errors.contains("warning: ") && errors.contains("security-updates.tsv");
+        assert!(is_named && errors.contains("--msrc"), "{errors}");
+    };
+    let alone = images.scan(&["oci:web"]);
+    assert_eq!(alone.status.code(), Some(3), "{alone:?}");
+    named(&alone);
+    let repaired = images.scan(&["oci:web", "--msrc", "apr.json"]);
+    assert_eq!(repaired.status.code(), Some(0), "{repaired:?}");
+    named(&repaired);
+    let again = images.scan(&["oci:web"]);
+    let errors = String::from_utf8_lossy(&again.stderr);
+    assert!(
+        again.status.success() && !errors.contains("warning"),
         "{errors}"
     );
 }

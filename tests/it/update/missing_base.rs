@@ -94,64 +94,86 @@ fn a_base_that_is_unknown_is_asked_for_and_can_be_named() {
 fn a_deleted_or_moved_base_is_reported() {
     let site = Site::new();
     put(&site, NANO, NEW, base(NEW));
-    let labelled = |name: &str| {
-        let mut image = on(&base(OLD), app(), "COPY a C:/app/");
-        image.image = image
-            .image
-            .edit_config(|config| {
-                let labels = &mut config.config.labels;
-                labels.insert(
-                    "org.opencontainers.image.base.name".to_owned(),
-                    name.to_owned(),
-                );
-            })
-            .unwrap();
-        put(&site, "app", "1.4", image);
-    };
-    labelled(&format!("mcr.microsoft.com/windows/nanoserver:{OLD}"));
+    put_with_base(
+        &site,
+        &format!("mcr.microsoft.com/windows/nanoserver:{OLD}"),
+    );
     update(&site, &[])
         .fails(1, "base/gone", &[OLD])
         .advises(&["--base", "wincimg build"]);
-    labelled("elsewhere.invalid/base:1");
+    put_with_base(&site, "elsewhere.invalid/base:1");
     update(&site, &[]).fails(1, "base/elsewhere", &["elsewhere.invalid/base:1"]);
 }
 
-/// Repositories of one registry have different owners.
+/// Puts an image that names its base in a label.
+fn put_with_base(site: &Site, repository: &str, name: &str) {
+    let mut image = on(&base(OLD), app(), "COPY a C:/app/");
+    image.image = image
+        .image
+        .edit_config(|config| {
+            let labels = &mut config.config.labels;
+            let name = name.to_owned();
+            labels.insert("org.opencontainers.image.base.name".to_owned(), name);
+        })
+        .unwrap();
+    put(site, repository, "1.4", image);
+}
+
 #[test]
-fn a_base_in_a_strangers_repository_is_not_used() {
+fn a_repository_that_only_the_image_names_gives_no_new_base() {
     let site = site();
-    put(&site, "stranger/windows/nanoserver", OLD, base(OLD));
-    let forged = base_with(NEW, |tar| {
-        tar.file("Files/forged.txt", b"forged", Some(FILE));
-    });
-    put(&site, "stranger/windows/nanoserver", NEW, forged.clone());
-    put(&site, "team/base", NEW, forged);
-    let on_base = |repository: &str, base_name: &str| {
-        let mut image = on(&base(OLD), app(), "COPY a C:/app/");
-        let name = format!("{}/{base_name}:{OLD}", site.host());
-        image.image = image
-            .image
-            .edit_config(|config| {
-                let key = "org.opencontainers.image.base.name".to_owned();
-                config.config.labels.insert(key, name);
-            })
-            .unwrap();
-        put(&site, repository, "1.4", image);
+    let forged = |version| {
+        base_with(version, |tar| {
+            tar.file("Files/forged.txt", b"x", None);
+        })
     };
-    on_base("app", "stranger/windows/nanoserver");
-    update(&site, &["--output", "oci:moved"])
-        .assert()
-        .code(0)
-        .stderr(note(&["stranger/windows/nanoserver", "--base"]));
-    let listed = site.with_no_bases(&["ls", "oci:moved", "--recursive"]);
-    let listed = { listed }.output().unwrap();
-    assert!(listed.status.success(), "{listed:?}");
-    assert!(!String::from_utf8_lossy(&listed.stdout).contains("forged.txt"));
-    // A base of no known name, except in the image's own namespace.
+    let on_of = |report: &Value| report["updates"][0]["on"].clone();
+    // A mirror of others on the image's host: the registry of bases has the same old base.
+    for strangers in [
+        "stranger/windows/nanoserver",
+        "mcr2/windows/nanoserver",
+        "stranger/mcr.microsoft.com/windows/nanoserver",
+    ] {
+        put(&site, strangers, OLD, base(OLD));
+        put(&site, strangers, NEW, forged(NEW));
+        let name = format!("{}/{strangers}:{OLD}", site.host());
+        put_with_base(&site, "app", &name);
+        let reading = format!("/v2/{strangers}/");
+        let before = site.requests();
+        let output = update(&site, &["--format", "json"]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains(&format!("--base {name}")), "{said}");
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let used = on_of(&report)["reference"].as_str().unwrap().to_owned();
+        assert!(
+            used.starts_with(&format!("{}/{NANO}:", site.host())),
+            "{used}"
+        );
+        let read = site.requests_since(before);
+        let read = read.iter().find(|it| it.contains(&reading));
+        assert_eq!(read, None);
+        // The user can name it.
+        let base = format!("{}/{strangers}", site.host());
+        let report = json_of(&mut update(&site, &["--base", &base]));
+        let used = on_of(&report)["reference"].as_str().unwrap().to_owned();
+        assert!(used.starts_with(&base), "{used}");
+    }
+    put(&site, "stranger/base", OLD, base(OLD));
+    put(&site, "stranger/base", NEW, forged(NEW));
+    let name = format!("{}/stranger/base:{OLD}", site.host());
+    put_with_base(&site, "app", &name);
+    update(&site, &["--push"])
+        .fails(1, "base/elsewhere", &[&name])
+        .advises(&["--base"]);
+    // The registry of bases needs no word.
+    put_with_base(&site, "app", &format!("{}/{NANO}:{OLD}", site.host()));
+    let report = json_of(&mut update(&site, &[]));
+    assert_eq!(on_of(&report)["found_by"], "named");
+    // The namespace of the image has the same owner.
     put(&site, "team/base", OLD, base(OLD));
-    on_base("app", "team/base");
-    update(&site, &[]).fails(1, "base/elsewhere", &["team/base"]);
-    on_base("team/app", "team/base");
+    put(&site, "team/base", NEW, base(NEW));
+    let name = format!("{}/team/base:{OLD}", site.host());
+    put_with_base(&site, "team/app", &name);
     let image = format!("{}/team/app:1.4", site.host());
     site.with_bases(&["update", &image, "--host-build", "17763.1158"])
         .assert()

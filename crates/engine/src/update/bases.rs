@@ -12,9 +12,7 @@ use wincimg_inspect::bases::{
 };
 use wincimg_inspect::{InspectError, windows_images};
 use wincimg_oci::document::{BASE_DIGEST, BASE_NAME, Digest, Image};
-use wincimg_oci::reference::{
-    Reference, display_host, parse_reference, repository_of, with_digest,
-};
+use wincimg_oci::reference::{Reference, parse_reference, repository_of, with_digest};
 use wincimg_oci::store::{Source, StoreError};
 use wincimg_windows::compat::HostBuild;
 use wincimg_windows::version::WindowsVersion;
@@ -184,46 +182,37 @@ impl Bases<'_> {
         Ok(NamedBase::OfHost { name, build })
     }
 
-    /// The base that an image names, in a repository that may be used: Microsoft's, which stands for
-    /// the registry of bases, that registry itself, or the namespace of the image. In others of a
-    /// shared registry, a stranger could publish the next base.
+    /// The base that an image names, where newer ones may be taken from: Microsoft's repository,
+    /// which stands for the registry of bases, one of that registry, or one in the namespace of the
+    /// image. In others of a shared registry, a stranger could publish the next base.
     fn allowed(&self, base: &str, image: &Reference) -> Result<Reference, BoxError> {
         let reference = parse_reference(base).map_err(BaseNameError::Repository)?;
-        let host = display_host(reference.registry());
-        let place = format!("{host}/{}", reference.repository());
-        let below = place.strip_prefix(&self.base_registry.to_string());
         let is_own =
             reference.registry() == image.registry() && namespace(&reference) == namespace(image);
-        if host == MICROSOFT || is_own || below.is_some_and(|path| path.starts_with('/')) {
+        if is_own || reference.registry() == MICROSOFT || self.base_registry.contains(&reference) {
             return Ok(reference);
         }
-        // A mirror's prefix may precede Microsoft's repository.
-        let path = reference.repository();
-        let known = NAMES.iter().find(|(_, known)| {
-            let before = path.strip_suffix(known);
-            before.is_some_and(|before| before.is_empty() || before.ends_with('/'))
-        });
-        let Some((_, known)) = known else {
-            let problem = format!(
-                "{image} names the base {base}: a repository that only an image names is not used"
-            );
-            let hint = format!("to use that base, add {}", self.setting.with(base));
+        let problem = format!(
+            "{image} names the base {base}: a repository that only an image names is not used"
+        );
+        let add = self.setting.with(base);
+        let Some(path) = microsofts_path(reference.repository()) else {
+            let hint = format!("to use that base, add {add}");
             return Err(Problem::new("base/elsewhere", problem)
                 .blame(Blame::Answer)
                 .hint(hint)
                 .into());
         };
         self.ctx.reporter.note(&format_args!(
-            "{image} names the base {base}: a repository that only an image names is not used, so \
-             it is looked for in {}; to use that base, add {}",
-            self.base_registry,
-            self.setting.with(base)
+            "{problem}, so it is looked for in {}; to use that base, add {add}",
+            self.base_registry
         ));
-        let (host, path) = (MICROSOFT.to_owned(), (*known).to_owned());
-        Ok(match reference.tag() {
-            Some(tag) => Reference::with_tag(host, path, tag.to_owned()),
-            None => Reference::with_tag(host, path, "latest".to_owned()),
-        })
+        let tag = reference.tag().unwrap_or("latest").to_owned();
+        Ok(Reference::with_tag(
+            MICROSOFT.to_owned(),
+            path.to_owned(),
+            tag,
+        ))
     }
 
     /// The base of the image's version whose layers the image begins with: the named one, or else
@@ -401,6 +390,20 @@ fn is_below(base: &Image, image: &Image) -> bool {
     !below_ids.is_empty()
         && below.os_version == own.os_version
         && own.rootfs.diff_ids.starts_with(below_ids)
+}
+
+/// Microsoft's repository for one of a mirror, whose prefix precedes it.
+fn microsofts_path(mirrored: &str) -> Option<&str> {
+    let known = NAMES.iter().map(|(_, known)| *known).find(|known| {
+        let before = mirrored.strip_suffix(known);
+        before.is_some_and(|before| before.is_empty() || before.ends_with('/'))
+    });
+    let after_host = || {
+        let (before, path) = mirrored.split_once(MICROSOFT)?;
+        let is_name = before.is_empty() || before.ends_with('/');
+        path.strip_prefix('/').filter(|_| is_name)
+    };
+    known.or_else(after_host)
 }
 
 fn at_digest(reference: &Reference, digest: &Digest) -> Reference {

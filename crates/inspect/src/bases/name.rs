@@ -130,6 +130,11 @@ impl BaseRegistry {
         self.0.host()
     }
 
+    /// Returns true for a repository of this registry.
+    pub fn contains(&self, reference: &Reference) -> bool {
+        self.0.contains(reference)
+    }
+
     /// The repository of a short name or a path; a name with a host keeps it. A colon and a flavour
     /// may follow: `dotnet/aspnet:8.0`.
     pub fn repository(&self, name: &str) -> Result<BaseName, BaseNameError> {
