@@ -97,15 +97,24 @@ fn default_folder() -> Option<PathBuf> {
     Some(users_folder()?.join("wincimg"))
 }
 
-/// Returns true if a user other than this one and root can change what is in a folder. Caches are
-/// trusted: what is in them is not always verified.
+/// Returns true if a user other than this one and root can change a folder, its entries, or which
+/// folder has its name. Caches are trusted: what is in them is not always verified.
 #[cfg(unix)]
 fn is_open_to_others(folder: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     const BY_OTHERS: u32 = 0o002;
+    const STICKY: u32 = 0o1000;
     let user = rustix::process::geteuid().as_raw();
-    fs::metadata(folder)
-        .is_ok_and(|found| ![0, user].contains(&found.uid()) || found.mode() & BY_OTHERS != 0)
+    let is_open = |path: &Path, harmless: u32| {
+        fs::metadata(path).is_ok_and(|found| {
+            let is_writable = found.mode() & BY_OTHERS != 0 && found.mode() & harmless == 0;
+            ![0, user].contains(&found.uid()) || is_writable
+        })
+    };
+    let mut entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    is_open(folder, 0)
+        || folder.parent().is_some_and(|above| is_open(above, STICKY))
+        || entries.any(|entry| is_open(&entry.path(), 0))
 }
 
 /// A profile's folders are its user's alone.

@@ -788,6 +788,23 @@ async fn a_cache_that_others_can_change_is_not_used_unless_it_is_named() {
         show(&[]).stderr(warning(&[named, "--cache-dir"]));
         assert!(!is_used(), "{mode:o} {owner}");
     }
+    // A part of it, or the folder around it.
+    chown(&cache, Some(own), None).unwrap();
+    fs::set_permissions(&cache, fs::Permissions::from_mode(0o755)).unwrap();
+    let bases = cache.join("bases");
+    fs::create_dir(&bases).unwrap();
+    fs::set_permissions(&bases, fs::Permissions::from_mode(0o777)).unwrap();
+    show(&[]).stderr(warning(&[named, "--cache-dir"]));
+    fs::remove_dir(&bases).unwrap();
+    for (mode, is_open) in [(0o777, true), (0o1777, false)] {
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(mode)).unwrap();
+        let shown = show(&[]);
+        assert_eq!(
+            shown.get_output().stderr.starts_with(b"warning: the cache"),
+            is_open
+        );
+    }
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
     show(&["--cache-dir", named]).stderr(warning(&[named]).not());
     assert!(is_used());
     chown(&cache, Some(own), None).unwrap();
