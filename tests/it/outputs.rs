@@ -50,19 +50,19 @@ fn a_link_in_a_checkout_takes_no_output_out_of_its_folder() {
     let outside = |name: &str| site.path("outside").join(name);
     fs::create_dir_all(outside("empty")).unwrap();
     site.write(
-        "app/Dockerfile",
+        "shop/Dockerfile",
         "FROM mcr.microsoft.com/windows/nanoserver:ltsc2019\nENV A=1\n",
     );
-    symlink("../outside/new", site.path("app/recipe.toml")).unwrap();
+    symlink("../outside/new", site.path("shop/recipe.toml")).unwrap();
     let convert = |more: &[&str]| {
-        let words = ["convert", "./app", "--host-build", "17763.973"];
+        let words = ["convert", "./shop", "--host-build", "17763.973"];
         site.with_bases(&[&words[..], more].concat())
     };
-    convert(&["--output", "app/recipe.toml"])
-        .fails(2, "usage", &["app/recipe.toml", "already exists"])
+    convert(&["--output", "shop/recipe.toml"])
+        .fails(2, "usage", &["shop/recipe.toml", "already exists"])
         .advises(&["--force"]);
-    site.with_no_bases(&["init", "app"])
-        .fails(2, "usage", &["app/recipe.toml", "already exists"]);
+    site.with_no_bases(&["init", "shop"])
+        .fails(2, "usage", &["shop/recipe.toml", "already exists"]);
     assert!(!outside("new").exists());
 
     let build = |more: &[&str]| {
