@@ -423,11 +423,7 @@ impl CheckCompat {
         let wanted = images::images_to_check(&self.references, workloads);
         let given = images::ImagesFromFiles::read(&self.image_files)?;
         images.extend(images::resolve_images(
-            wanted,
-            &given,
-            self.offline,
-            &self.connection,
-            session,
+            wanted, &given, self.offline, &self.connection, session,
         )?);
         Ok((images, plain))
     }

@@ -313,16 +313,8 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut files = Vec::new();
         for place in [
-            "README.md",
-            "SECURITY.md",
-            "CONTRIBUTING.md",
-            "docs",
-            "templates",
-            "actions",
-            "images",
-            "packaging",
-            "src",
-            "crates",
+            "README.md", "SECURITY.md", "CONTRIBUTING.md", "docs", "templates", "actions",
+            "images", "packaging", "src", "crates",
         ] {
             texts(&root.join(place), &mut files);
         }

@@ -189,9 +189,7 @@ mod tests {
                 "docker.io/library/app",
             ),
             (
-                "docker-daemon:app:1.4",
-                "docker-daemon:app:1.4",
-                "docker.io/library/app",
+                "docker-daemon:app:1.4", "docker-daemon:app:1.4", "docker.io/library/app",
             ),
             (
                 "docker-daemon:repo.lan:5000/app",

@@ -92,11 +92,7 @@ mod tests {
             "`kubectl wincimg login h`, or\n  kubectl wincimg lint . | kubectl wincimg build"
         );
         for text in [
-            "oci:./wincimg or",
-            "wincimg.toml",
-            "h/wincimg as",
-            "wincimg-report x",
-            "wincimg",
+            "oci:./wincimg or", "wincimg.toml", "h/wincimg as", "wincimg-report x", "wincimg",
         ] {
             assert_eq!(printed(text), text);
         }

@@ -98,10 +98,7 @@ mod tests {
         };
         let rollout = Rollout::new(&wincimg_cluster::rollout::RolloutRequest {
             images: [
-                "a.lan/shop/web:1",
-                "a.lan/team/web:1",
-                "b.lan/team/web:1",
-                "a.lan/x/api:2",
+                "a.lan/shop/web:1", "a.lan/team/web:1", "b.lan/team/web:1", "a.lan/x/api:2",
                 "oci:./web:1",
             ]
             .map(image)
@@ -109,11 +106,7 @@ mod tests {
             ..Default::default()
         });
         let names = [
-            "shop/web:1",
-            "a.lan/team/web:1",
-            "b.lan/team/web:1",
-            "api:2",
-            "oci:./web:1",
+            "shop/web:1", "a.lan/team/web:1", "b.lan/team/web:1", "api:2", "oci:./web:1",
         ];
         assert_eq!(images(&rollout), names);
     }

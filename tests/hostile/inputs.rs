@@ -39,11 +39,7 @@ fn inputs() {
             3 => {
                 poison(dice, &site.path("Dockerfile"));
                 words(&[
-                    "build",
-                    "Dockerfile",
-                    "--host-build",
-                    "17763.973",
-                    "--dry-run",
+                    "build", "Dockerfile", "--host-build", "17763.973", "--dry-run",
                 ])
             }
             4 => {

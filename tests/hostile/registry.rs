@@ -37,12 +37,7 @@ fn registry() {
         let image = format!("{base}/windows/nanoserver:10.0.17763.973");
         let mirror = format!("{}/mirrored", site.host());
         let build = [
-            "build",
-            "own",
-            "--host-build",
-            "17763.973",
-            "--base-registry",
-            &base,
+            "build", "own", "--host-build", "17763.973", "--base-registry", &base,
         ];
         let words: Vec<&str> = match dice.below(7) {
             0 => vec!["base", "list", "nanoserver", "--base-registry", &base],
@@ -92,13 +87,7 @@ fn misbehaviour(dice: &mut Dice, passed: &ProxiedRequest, away: &str) -> ProxyFa
     ]);
     let target = dice
         .one_of(&[
-            away,
-            &here,
-            "/",
-            "file:///etc/passwd",
-            "http://[",
-            "//",
-            "https://127.0.0.1:1/",
+            away, &here, "/", "file:///etc/passwd", "http://[", "//", "https://127.0.0.1:1/",
         ])
         .to_string();
     // The client sends the password to the token server that the registry names, like other

@@ -43,10 +43,7 @@ fn microsofts() -> FakeRegistry {
     registry.publish(
         NANO,
         &[
-            "10.0.17763.973",
-            "10.0.17763.973-amd64",
-            "1809-KB4534273",
-            "ltsc2019",
+            "10.0.17763.973", "10.0.17763.973-amd64", "1809-KB4534273", "ltsc2019",
         ],
         "10.0.17763.973",
     );
@@ -116,12 +113,7 @@ fn a_mirrors_prefix_and_whole_repositories_are_understood() {
 fn nothing_that_fits_is_exit_1_with_what_is_nearest() {
     let registry = microsofts();
     let arguments = [
-        "resolve",
-        "nanoserver",
-        "--host-build",
-        "17763.950",
-        "--match",
-        "exact",
+        "resolve", "nanoserver", "--host-build", "17763.950", "--match", "exact",
     ];
     let (code, result) = answer_of(&mut base(&registry, &arguments));
     assert_eq!(code, 1);
@@ -182,10 +174,7 @@ fn a_missing_repository_says_where_base_images_are_looked_for() {
 #[test]
 fn a_name_that_is_none_is_wrong_usage() {
     wincimg(&[
-        "resolve",
-        "nanoserver:ltsc2019",
-        "--host-build",
-        "17763.973",
+        "resolve", "nanoserver:ltsc2019", "--host-build", "17763.973",
     ])
     .fails(2, "base/name", &["nanoserver", "ltsc2019"]);
     wincimg(&["resolve", "nanoserver", "--host-build", "17763.973"])

@@ -110,11 +110,7 @@ impl BuildKit {
         let mut command = self.0.client();
         command
             .args([
-                "build",
-                "--progress",
-                "plain",
-                "--frontend",
-                "dockerfile.v0",
+                "build", "--progress", "plain", "--frontend", "dockerfile.v0",
             ])
             .args(["--opt", "platform=windows/amd64"])
             .args([
@@ -359,21 +355,14 @@ fn buildkit_makes_the_same_images_but_for_what_is_known() {
     let buildkit = BuildKit::start(&site.host());
     publish_base(&site);
     for file in [
-        "app/server.exe",
-        "app/lib/a.dll",
-        "site/index.html",
-        "dist/index.html",
+        "app/server.exe", "app/lib/a.dll", "site/index.html", "dist/index.html",
     ] {
         site.write(file, file);
     }
     for (recipe, text) in [("everything", EVERYTHING), ("web", WEB)] {
         site.write(&format!("{recipe}/recipe.toml"), text);
         for file in [
-            "web.exe",
-            "run it.exe",
-            "deep/er/x.txt",
-            "deep/.hidden",
-            "deep/ü.txt",
+            "web.exe", "run it.exe", "deep/er/x.txt", "deep/.hidden", "deep/ü.txt",
         ] {
             site.write(&format!("{recipe}/files/{file}"), file);
         }
@@ -524,16 +513,9 @@ fn buildkit_makes_the_same_of_dockerfiles_that_run_nothing() {
     let base = format!("{}/mcr/windows/servercore:10.0.17763.973", site.host());
     site.write("docker/Dockerfile", DOCKERFILE.replace("BASE", &base));
     for file in [
-        "dist/index.html",
-        "dist/deep/er/ü.txt",
-        "app/server.exe",
-        "app/lib/a.dll",
-        "app/lib/b.txt",
-        "site/index.html",
-        "site/other page.html",
-        "logs/one.txt",
-        "logs/in/two.log",
-        "bundle.zip",
+        "dist/index.html", "dist/deep/er/ü.txt", "app/server.exe", "app/lib/a.dll",
+        "app/lib/b.txt", "site/index.html", "site/other page.html", "logs/one.txt",
+        "logs/in/two.log", "bundle.zip",
     ] {
         site.write(&format!("docker/{file}"), file);
     }

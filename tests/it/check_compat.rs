@@ -342,13 +342,7 @@ fn defaults_come_from_the_folders_wincimg_toml() {
 fn a_reader_that_goes_away_is_no_error() {
     let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
     command.args([
-        "check-compat",
-        "--format",
-        "json",
-        "--host-build",
-        "20348.1",
-        "--on",
-        "2026-09-15",
+        "check-compat", "--format", "json", "--host-build", "20348.1", "--on", "2026-09-15",
     ]);
     for revision in 0..1000 {
         command.arg(format!("--image-build=20348.{revision}"));
@@ -371,12 +365,7 @@ fn images_that_lack_the_months_update_are_named_and_nothing_else_changes() {
         let output = wincimg()
             .args(["--host-build", "26100.33296", "--strict"])
             .args([
-                "--image-build",
-                "26100.33296",
-                "--on",
-                day,
-                "--format",
-                format,
+                "--image-build", "26100.33296", "--on", day, "--format", format,
             ])
             .output()
             .unwrap();

@@ -93,10 +93,7 @@ async fn a_package_of_a_folder_is_installed() {
     );
     let path = path.join("\n");
     assert_contains!(
-        path,
-        "lib\\\\lib\\\\tools",
-        "lib\\\\tool\\\\tools",
-        "tool\\\\tools\\\\bin",
+        path, "lib\\\\lib\\\\tools", "lib\\\\tool\\\\tools", "tool\\\\tools\\\\bin",
     );
 }
 

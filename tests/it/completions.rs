@@ -129,11 +129,7 @@ fn what_exists_is_offered() {
         (
             &["mirror", "base:"],
             &[
-                "base:nanoserver",
-                "base:servercore",
-                "base:server",
-                "base:windows",
-                "base:aspnet",
+                "base:nanoserver", "base:servercore", "base:server", "base:windows", "base:aspnet",
                 "base:iis",
             ],
         ),

@@ -12,12 +12,7 @@ use crate::site::{Site, answer_of, json_of, stderr};
 
 const BASE: &str = "mcr.microsoft.com/windows/nanoserver:1809";
 const FILES: [&str; 6] = [
-    "a.txt",
-    "b.txt",
-    "d/c.txt",
-    "d/e/f.txt",
-    "d/e/g.txt",
-    "tools/t.exe",
+    "a.txt", "b.txt", "d/c.txt", "d/e/f.txt", "d/e/g.txt", "tools/t.exe",
 ];
 
 fn site(text: &str) -> Site {

@@ -95,11 +95,7 @@ fn a_copy_has_another_name_and_the_same_digest() {
         };
         assert_eq!(line(&mut site.command(&["digest", read])), digest, "{to}");
         let platform = [
-            "inspect",
-            read,
-            "--platform",
-            "windows/amd64:17763",
-            "--sbom",
+            "inspect", read, "--platform", "windows/amd64:17763", "--sbom",
         ];
         assert!(
             line(&mut site.command(&platform)).contains("spdxVersion"),
@@ -115,11 +111,7 @@ fn a_copy_has_another_name_and_the_same_digest() {
     );
 
     let one = [
-        "copy",
-        &from,
-        "docker-archive:a.tar",
-        "--platform",
-        "windows/amd64:17763",
+        "copy", &from, "docker-archive:a.tar", "--platform", "windows/amd64:17763",
     ];
     json_of(&mut site.with_no_bases(&one));
     let there = format!("{host}/from-archive:1");

@@ -128,11 +128,7 @@ fn a_value_that_a_command_does_not_take_is_named_with_its_place_and_the_values_i
     folder.write("wincimg.toml", "[check-compat]\nstrict = \"perhaps\"\n");
     folder
         .run(&[
-            "check-compat",
-            "--host-build",
-            "17763.1",
-            "--image-build",
-            "17763.1",
+            "check-compat", "--host-build", "17763.1", "--image-build", "17763.1",
         ])
         .code(2)
         .stderr(
@@ -184,11 +180,7 @@ fn what_lowers_security_counts_only_from_a_file_that_the_user_names() {
     folder.run(&typed).code(0).stderr(contains(others));
     folder
         .run(&[
-            "check-compat",
-            "--host-build",
-            "17763.1",
-            "--image-build",
-            "17763.1",
+            "check-compat", "--host-build", "17763.1", "--image-build", "17763.1",
         ])
         .code(0)
         .stderr(contains("docker-host").not());
@@ -292,12 +284,7 @@ fn a_table_applies_to_a_command_under_each_of_its_names() {
         (
             "base.resolve",
             &[
-                "image",
-                "base",
-                "resolve",
-                "nanoserver",
-                "--host-build",
-                "1809",
+                "image", "base", "resolve", "nanoserver", "--host-build", "1809",
             ],
         ),
     ] {

@@ -154,11 +154,7 @@ async fn a_dockerfile_goes_to_the_daemon_as_it_is_on_the_base_of_the_host() {
     let mut command = wincimg(
         &site,
         &[
-            "build",
-            "./own",
-            "--host-build",
-            "17763.973",
-            "--engine=docker",
+            "build", "./own", "--host-build", "17763.973", "--engine=docker",
         ],
     );
     command.args([
@@ -169,10 +165,7 @@ async fn a_dockerfile_goes_to_the_daemon_as_it_is_on_the_base_of_the_host() {
         "--push",
     ]);
     command.args([
-        "--label=team=web",
-        "--build-arg=A=1",
-        "--target=one",
-        "--format=json",
+        "--label=team=web", "--build-arg=A=1", "--target=one", "--format=json",
     ]);
     let document = json_of(&command.output().unwrap());
     let image = &document["images"][0];
@@ -233,11 +226,7 @@ async fn a_dockerfile_goes_to_the_daemon_as_it_is_on_the_base_of_the_host() {
     let mut command = wincimg(
         &site,
         &[
-            "build",
-            "./own",
-            "--host-build",
-            "17763.973",
-            "--engine=docker",
+            "build", "./own", "--host-build", "17763.973", "--engine=docker",
         ],
     );
     let output = command
@@ -287,12 +276,7 @@ async fn what_others_use_is_not_taken_away_by_a_daemon_either() {
     let host = site.host();
     let build = |more: &[&str]| {
         let place = [
-            "--docker-host",
-            &daemon,
-            "--registry",
-            &host,
-            "--tag",
-            "1.4",
+            "--docker-host", &daemon, "--registry", &host, "--tag", "1.4",
         ];
         let flags = [&place[..], &["--push", "--format", "json"], more].concat();
         build(&site, &flags)

@@ -311,11 +311,7 @@ fn local_archives_are_unpacked_and_others_are_not() {
     plain.write_all(b"no archive").unwrap();
     site.write("app/plain.gz", plain.finish().unwrap());
     let expected = [
-        "x/in/one.txt",
-        "x/two.txt",
-        "y/plain.gz",
-        "y/z.zip",
-        "z/t.tar.gz",
+        "x/in/one.txt", "x/two.txt", "y/plain.gz", "y/z.zip", "z/t.tar.gz",
     ];
     assert_eq!(files(&plan(&site, &[])), expected);
     // They are written too.
@@ -730,12 +726,7 @@ fn every_host_gets_its_base_and_equal_layers_are_one() {
     let image = format!("oci:{}", site.path("image").display());
     let mut both = site.build("./app/Dockerfile");
     both.args([
-        "--host-build",
-        "17763.973",
-        "--host-build",
-        "20348.2402",
-        "--output",
-        &image,
+        "--host-build", "17763.973", "--host-build", "20348.2402", "--output", &image,
     ])
     .env("SOURCE_DATE_EPOCH", "1580256000");
     let output = both.output().unwrap();

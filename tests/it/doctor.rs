@@ -273,21 +273,13 @@ fn trial(host: &str, more: &[&str]) -> (i32, Vec<String>) {
     let base = good_base();
     let repository = format!("{host}/team/trial");
     let mut arguments = vec![
-        "--registry-config",
-        NO_CREDENTIALS,
-        "--insecure-registry",
-        host,
-        "--registry",
-        &repository,
-        "--push",
+        "--registry-config", NO_CREDENTIALS, "--insecure-registry", host, "--registry",
+        &repository, "--push",
     ];
     arguments.extend(more);
     let base_host = base.host();
     arguments.extend([
-        "--insecure-registry",
-        &base_host,
-        "--base-registry",
-        &base_host,
+        "--insecure-registry", &base_host, "--base-registry", &base_host,
     ]);
     let (code, found) = checks(&arguments, &repository);
     let line = |check: &Value| {

@@ -130,10 +130,7 @@ fn a_tool_without_a_known_digest_is_pinned_by_the_lock() {
     let (site, server) = (site("zip-tool"), FileServer::with_tools());
     let host = format!("TOOL_HOST=http://{}", server.host());
     let newer = [
-        "--build-arg",
-        "TOOL_VERSION=1.5",
-        "--build-arg",
-        "TOOL_SHA256=",
+        "--build-arg", "TOOL_VERSION=1.5", "--build-arg", "TOOL_SHA256=",
     ];
     let arguments = [&newer[..], &["--build-arg", &host]].concat();
     let insecure = ["--insecure-registry", &server.host()];

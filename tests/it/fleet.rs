@@ -618,10 +618,7 @@ fn a_shard_that_is_started_twice_spoils_nothing() {
 fn every_form_of_the_report_says_what_is_missing() {
     let site = site();
     let written = [
-        "markdown:r.md",
-        "junit:r.xml",
-        "sarif:r.sarif",
-        "html:r.html",
+        "markdown:r.md", "junit:r.xml", "sarif:r.sarif", "html:r.html",
     ];
     let reports: Vec<&str> = written.iter().flat_map(|file| ["--report", file]).collect();
     let text = command(&site, "check", &reports).assert().code(1);

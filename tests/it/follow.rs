@@ -443,12 +443,9 @@ fn another_replica_takes_over_from_one_that_was_killed() {
         lease["spec"]["leaseTransitions"].as_i64() >= Some(1),
         "{lease}"
     );
-    let check = json_of(&mut assert_cmd::Command::from(scene.command(&[
-        "fleet",
-        "check",
-        "fleet.toml",
-        "--kube",
-    ])));
+    let check = json_of(&mut assert_cmd::Command::from(
+        scene.command(&["fleet", "check", "fleet.toml", "--kube"]),
+    ));
     assert!(check.is_object(), "{check}");
 }
 

@@ -135,12 +135,7 @@ fn image(poison: &str) {
             &["inspect", &image, "--format", "json"],
             &["check-compat", &image, host_build[0], host_build[1]],
             &[
-                "check-compat",
-                &image,
-                host_build[0],
-                host_build[1],
-                "--format",
-                "markdown",
+                "check-compat", &image, host_build[0], host_build[1], "--format", "markdown",
             ],
             &[
                 "mirror",
@@ -163,48 +158,19 @@ fn image(poison: &str) {
     for arguments in [
         &["base", "list", "app", "--base-registry", &host][..],
         &[
-            "base",
-            "resolve",
-            "app",
-            "--host-build",
-            "17763.973",
-            "--base-registry",
-            &host,
+            "base", "resolve", "app", "--host-build", "17763.973", "--base-registry", &host,
         ],
         &[
-            "base",
-            "resolve",
-            "app",
-            "--host-build",
-            "20348.1",
-            "--base-registry",
-            &host,
+            "base", "resolve", "app", "--host-build", "20348.1", "--base-registry", &host,
         ],
         &[
-            "build",
-            ".",
-            "--host-build",
-            "17763.973",
-            "--base-registry",
-            &host,
-            "--dry-run",
+            "build", ".", "--host-build", "17763.973", "--base-registry", &host, "--dry-run",
         ],
         &[
-            "build",
-            ".",
-            "--host-build",
-            "17763.973",
-            "--base-registry",
-            &host,
+            "build", ".", "--host-build", "17763.973", "--base-registry", &host,
         ],
         &[
-            "doctor",
-            "--registry",
-            &own,
-            "--base-registry",
-            &host,
-            "--timeout",
-            "2s",
+            "doctor", "--registry", &own, "--base-registry", &host, "--timeout", "2s",
         ],
     ] {
         stays_in_line(wincimg(&folder, &[arguments, &secure].concat()));
@@ -279,12 +245,7 @@ fn nodes_and_workloads(poison: &str) {
     }
     for command in ["build", "render"] {
         let arguments = [
-            command,
-            "pause",
-            "--nodes",
-            "nodes.json",
-            "--base-registry",
-            "127.0.0.1:1",
+            command, "pause", "--nodes", "nodes.json", "--base-registry", "127.0.0.1:1",
         ];
         stays_in_line(wincimg(
             &folder,
@@ -358,10 +319,7 @@ fn catalog(poison: &str) {
     ));
     let page = format!("http://{}/release-info", setup.catalog.host);
     let from = [
-        "--release-info",
-        &page,
-        "--insecure-registry",
-        &setup.catalog.host,
+        "--release-info", &page, "--insecure-registry", &setup.catalog.host,
     ];
     let outcome = setup.run(&[&["resolve", "17763.1158", "--refresh"][..], &from].concat());
     assert!(!outcome.stderr.contains('\u{1b}'), "{}", outcome.stderr);

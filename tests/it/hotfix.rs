@@ -39,12 +39,7 @@ fn a_revision_between_two_updates_names_both() {
     assert_eq!(json["before"]["kb"], "KB4532691");
     assert_eq!(json["after"]["build"], "17763.1075");
     assert_contains!(
-        outcome.stderr,
-        "KB4532691",
-        "17763.1039",
-        "2020-02-11",
-        "KB4537818",
-        "2020-02-25",
+        outcome.stderr, "KB4532691", "17763.1039", "2020-02-11", "KB4537818", "2020-02-25",
     );
     outcome.assert_printed("wincimg node hotfix resolve 17763.1075");
 }
@@ -88,11 +83,7 @@ fn a_refresh_is_kept_and_used_by_later_runs() {
     ));
     let page = format!("http://{}/release-info", setup.catalog.host);
     let refresh = [
-        "--refresh",
-        "--release-info",
-        &page,
-        "--insecure-registry",
-        &setup.catalog.host,
+        "--refresh", "--release-info", &page, "--insecure-registry", &setup.catalog.host,
     ];
     let latest = ["resolve", "--latest", "26100"];
     let before = setup.run(&latest).assert_code(0).stdout;
@@ -159,11 +150,7 @@ fn every_command_works_with_the_refreshed_table() {
     assert_eq!(before.status.code(), Some(2), "{before:?}");
     setup
         .run(&[
-            "resolve",
-            "KB5131031",
-            "--refresh",
-            "--release-info",
-            "page.md",
+            "resolve", "KB5131031", "--refresh", "--release-info", "page.md",
         ])
         .assert_code(0);
     let after = simulated();
@@ -298,13 +285,7 @@ fn a_script_installs_what_the_catalog_lists() {
     let mirror = "https://mirror.lan/hotfix";
     setup
         .run_with_catalog(&[
-            "script",
-            "17763.1158",
-            "--from-url",
-            mirror,
-            "--restart",
-            "--output",
-            "a.ps1",
+            "script", "17763.1158", "--from-url", mirror, "--restart", "--output", "a.ps1",
         ])
         .assert_code(0);
     let script = fs::read_to_string(setup.folder.path().join("a.ps1")).unwrap();

@@ -252,12 +252,7 @@ fn all_files_of_a_checkpoint_set_are_fetched() {
 
     let script = setup
         .run(&[
-            "script",
-            "26100.33296",
-            "--files",
-            "out",
-            "--from-dir",
-            "\\\\share\\hotfix",
+            "script", "26100.33296", "--files", "out", "--from-dir", "\\\\share\\hotfix",
         ])
         .assert_code(0)
         .stdout;
@@ -324,12 +319,7 @@ fn several_updates_that_fit_are_listed_with_the_flags_that_pick_them() {
         );
     setup
         .run_with_catalog(&[
-            "fetch",
-            "17763.1158",
-            "--output",
-            "out",
-            "--update-id",
-            &twin,
+            "fetch", "17763.1158", "--output", "out", "--update-id", &twin,
         ])
         .assert_code(0);
 }
@@ -607,9 +597,7 @@ fn uup_style(article: &str, version: &str) -> Vec<u8> {
     let metadata = "onepackage.AggregatedMetadata.cab";
     pack(metadata, &[&packed]);
     let members = [
-        "DesktopDeployment.cab",
-        "SSU-25398.2000-x64.cab",
-        "WSUSSCAN.cab",
+        "DesktopDeployment.cab", "SSU-25398.2000-x64.cab", "WSUSSCAN.cab",
     ];
     for name in members {
         write(name, &vec![7; 50_000]);

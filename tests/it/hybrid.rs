@@ -173,13 +173,7 @@ async fn steps_for_windows_run_there_and_not_again() {
     );
     site.write("app/Dockerfile", &text);
     let arguments = [
-        "--docker-host",
-        &daemon,
-        "--registry",
-        &host,
-        "--push",
-        "--build-arg",
-        "COLOUR=blue",
+        "--docker-host", &daemon, "--registry", &host, "--push", "--build-arg", "COLOUR=blue",
     ];
 
     let planned = json_of(&build(&site, &[&arguments[..], &["--dry-run"]].concat()));
@@ -285,12 +279,7 @@ async fn files_come_from_a_stage_that_windows_built() {
     let output = site.path("layout");
     let output = format!("oci:{}", output.display());
     let arguments = [
-        "--docker-host",
-        &daemon,
-        "--cache-to",
-        &cache,
-        "--output",
-        &output,
+        "--docker-host", &daemon, "--cache-to", &cache, "--output", &output,
     ];
     let built = json_of(&build(&site, &arguments));
     let builds = windows.builds();
@@ -493,12 +482,7 @@ async fn a_base_in_a_folder_is_loaded_whole() {
     );
     let layout = format!("oci:{}", site.path("layout").display());
     let arguments = [
-        "--docker-host",
-        &daemon,
-        "--stage",
-        "made=oci:one:1",
-        "--output",
-        &layout,
+        "--docker-host", &daemon, "--stage", "made=oci:one:1", "--output", &layout,
     ];
     json_of(&build(&site, &arguments));
     let (source, image) = output_image(&layout).await;

@@ -157,10 +157,7 @@ async fn a_step_that_fails_in_buildkit_is_named_by_its_line() {
     dockerfile("fail");
     let failure = Failure::of(&run(&site, &windows, &[]));
     let values = [
-        "Dockerfile:9: ",
-        "step 5 of 5",
-        "exit code 7",
-        "cannot install",
+        "Dockerfile:9: ", "step 5 of 5", "exit code 7", "cannot install",
     ];
     let failure = failure.is("daemon/step", &values).on_line(9);
     let kept = format!("{}/app", site.host());

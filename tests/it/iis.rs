@@ -97,11 +97,7 @@ fn a_site_is_built_without_windows_on_either_base() {
         assert_eq!(
             built.container["Entrypoint"],
             json!([
-                "C:\\wincimg\\shim.exe",
-                "--service",
-                "w3svc",
-                "--",
-                "C:\\ServiceMonitor.exe",
+                "C:\\wincimg\\shim.exe", "--service", "w3svc", "--", "C:\\ServiceMonitor.exe",
                 "w3svc"
             ])
         );

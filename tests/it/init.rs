@@ -112,12 +112,7 @@ fn a_dockerfile_is_converted() {
         "FROM mcr.microsoft.com/windows/nanoserver:1809\nENV A=1\n",
     );
     let arguments = [
-        "init",
-        "own",
-        "--from",
-        "app/Dockerfile",
-        "--host-build",
-        "17763.973",
+        "init", "own", "--from", "app/Dockerfile", "--host-build", "17763.973",
     ];
     site.with_bases(&arguments).assert().success();
     let recipe = site.text("app/recipe.toml");

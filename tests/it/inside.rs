@@ -103,13 +103,7 @@ impl Machine {
     /// The output of a build about the contents of its base.
     fn plans(&self, host: &str) -> Assert {
         self.run(&[
-            "build",
-            "pause",
-            "--host-build",
-            "17763.973",
-            "--base-registry",
-            host,
-            "--dry-run",
+            "build", "pause", "--host-build", "17763.973", "--base-registry", host, "--dry-run",
             "-v",
         ])
         .success()
@@ -700,11 +694,7 @@ async fn any_number_of_processes_share_a_cache() {
     let run = || {
         std::process::Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
             .args([
-                "base",
-                "show",
-                &reference,
-                "--insecure-registry",
-                "127.0.0.1",
+                "base", "show", &reference, "--insecure-registry", "127.0.0.1",
             ])
             .arg("--cache-dir")
             .arg(machine.cache())
@@ -740,11 +730,7 @@ async fn the_cache_of_a_file_of_defaults_counts_only_from_a_file_that_is_named()
             .env("DOCKER_CONFIG", folder.path())
             .env("XDG_CACHE_HOME", folder.path().join("mine"))
             .args([
-                "base",
-                "show",
-                &reference,
-                "--insecure-registry",
-                "127.0.0.1",
+                "base", "show", &reference, "--insecure-registry", "127.0.0.1",
             ])
             .args(config);
         command.assert().success()
@@ -911,13 +897,7 @@ async fn show_says_what_is_nearest_to_what_does_not_exist() {
     show("--path", r"D:\x").code(2);
     machine
         .run(&[
-            "base",
-            "show",
-            &place,
-            "--path",
-            r"C:\x",
-            "--registry",
-            "HKLM",
+            "base", "show", &place, "--path", r"C:\x", "--registry", "HKLM",
         ])
         .code(2);
     let pushed = ["base", "index", &place, "--push", "--format", "json"];
@@ -964,13 +944,7 @@ RUN setx /M PATH "%PATH%;C:\app" && mkdir C:\Windows\System32\made
 "#;
     fs::write(machine.0.path().join("app/Dockerfile"), lines).unwrap();
     let build = [
-        "build",
-        "./app",
-        "--host-build",
-        "17763.973",
-        "--base-registry",
-        &host,
-        "--dry-run",
+        "build", "./app", "--host-build", "17763.973", "--base-registry", &host, "--dry-run",
     ];
     // A dry run reads no layers, and reports the missing facts.
     machine

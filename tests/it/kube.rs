@@ -87,12 +87,9 @@ fn namespace_and_selector_are_the_servers_to_apply() {
         "/apis/apps/v1/namespaces/shop/deployments",
         vec![deployment("shop", "web", "repo.example/web:1")],
     );
-    let (_, report) = answer_of(wincimg(&api).args([
-        "--namespace",
-        "shop",
-        "--workload-selector",
-        "app in (web)",
-    ]));
+    let (_, report) = answer_of(
+        wincimg(&api).args(["--namespace", "shop", "--workload-selector", "app in (web)"]),
+    );
     assert_eq!(report["checks"].as_array().unwrap().len(), 1);
     let asked = api.requests_to("/apis/apps/v1/namespaces/shop/deployments");
     assert!(
@@ -527,11 +524,7 @@ fn a_watch_looks_at_what_is_and_not_at_what_if() {
     let api = Api::start();
     wincimg(&api)
         .args([
-            "--image-build",
-            "17763.973",
-            "--watch",
-            "--simulate",
-            "a=17763.1",
+            "--image-build", "17763.973", "--watch", "--simulate", "a=17763.1",
         ])
         .assert()
         .code(2)

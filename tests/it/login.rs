@@ -27,12 +27,8 @@ fn wincimg(home: &Path, arguments: &[&str]) -> assert_cmd::Command {
     let mut command = assert_cmd::Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
     command.current_dir(home).env("HOME", home).args(arguments);
     for variable in [
-        "DOCKER_CONFIG",
-        "REGISTRY_AUTH_FILE",
-        "XDG_RUNTIME_DIR",
-        "XDG_CONFIG_HOME",
-        "WINCIMG_CONFIG",
-        "SSL_CERT_FILE",
+        "DOCKER_CONFIG", "REGISTRY_AUTH_FILE", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME",
+        "WINCIMG_CONFIG", "SSL_CERT_FILE",
     ] {
         command.env_remove(variable);
     }

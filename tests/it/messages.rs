@@ -59,21 +59,13 @@ fn an_error_in_a_file_shows_the_line_with_its_word_marked() {
         ),
         (
             &[
-                "check-compat",
-                "--workloads",
-                "list.yaml",
-                "--host-build",
-                "17763.973",
+                "check-compat", "--workloads", "list.yaml", "--host-build", "17763.973",
             ],
             "  1 | - a\n    | ^\n",
         ),
         (
             &[
-                "check-compat",
-                "--workloads",
-                "w.yaml",
-                "--host-build",
-                "17763.973",
+                "check-compat", "--workloads", "w.yaml", "--host-build", "17763.973",
             ],
             "  3 |     name: x\n    | ",
         ),

@@ -220,10 +220,7 @@ fn a_host_without_a_base_image_stops_no_other() {
     assert_eq!(report["totals"]["copied_blobs"], 3);
     // A repository that does not exist is no obstacle either.
     let good = [
-        "base:nanoserver",
-        "base:servercore",
-        "--host-build",
-        "17763.973",
+        "base:nanoserver", "base:servercore", "--host-build", "17763.973",
     ];
     let output = pair.mirror(&good).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);

@@ -72,16 +72,8 @@ fn every_version_among_the_nodes_gets_its_images() {
 #[test]
 fn a_mirror_and_a_tag_of_ones_own_are_taken() {
     let text = text(&[
-        "--host-build",
-        "17763.973",
-        "--tag",
-        "latest",
-        "--base",
-        "iis",
-        "--runtime",
-        "docker",
-        "--pull-deadline",
-        "90s",
+        "--host-build", "17763.973", "--tag", "latest", "--base", "iis", "--runtime", "docker",
+        "--pull-deadline", "90s",
     ]);
     insta::assert_snapshot!(settings(&text));
 }
@@ -117,16 +109,8 @@ fn nodes_get_the_images_that_build_publishes() {
 fn without_the_bases_a_script_names_images_of_the_hosts_versions() {
     let site = Site::new();
     let script = [
-        "node",
-        "script",
-        "--host-build",
-        "17763.1000",
-        "--registry",
-        "repo.mylan.k8s:8888",
-        "--base-registry",
-        "127.0.0.1:1/mcr",
-        "--format",
-        "json",
+        "node", "script", "--host-build", "17763.1000", "--registry", "repo.mylan.k8s:8888",
+        "--base-registry", "127.0.0.1:1/mcr", "--format", "json",
     ];
     let output = site.with_no_bases(&script).output().unwrap();
     let warning = String::from_utf8_lossy(&output.stderr);
@@ -163,10 +147,7 @@ fn scripts_are_powershell_by_its_grammar() {
         &[][..],
         &["--undo", "--hold-updates", "--runtime", "containerd"],
         &[
-            "--insecure-registry",
-            "repo.mylan.k8s:8888",
-            "--pause",
-            "kube/pause",
+            "--insecure-registry", "repo.mylan.k8s:8888", "--pause", "kube/pause",
         ],
     ] {
         let text = text(&[&["--host-build", "17763.973"][..], more].concat());

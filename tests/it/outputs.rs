@@ -61,8 +61,11 @@ fn a_link_in_a_checkout_takes_no_output_out_of_its_folder() {
     convert(&["--output", "shop/recipe.toml"])
         .fails(2, "usage", &["shop/recipe.toml", "already exists"])
         .advises(&["--force"]);
-    site.with_no_bases(&["init", "shop"])
-        .fails(2, "usage", &["shop/recipe.toml", "already exists"]);
+    site.with_no_bases(&["init", "shop"]).fails(
+        2,
+        "usage",
+        &["shop/recipe.toml", "already exists"],
+    );
     assert!(!outside("new").exists());
 
     let build = |more: &[&str]| {

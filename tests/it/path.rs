@@ -185,12 +185,7 @@ async fn a_base_that_is_indexed_keeps_its_folders_as_they_are() {
     Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
         .env("DOCKER_CONFIG", folder.path())
         .args([
-            "base",
-            "index",
-            &reference,
-            "--insecure-registry",
-            "127.0.0.1",
-            "--cache-dir",
+            "base", "index", &reference, "--insecure-registry", "127.0.0.1", "--cache-dir",
         ])
         .arg(folder.path().join("cache"))
         .assert()

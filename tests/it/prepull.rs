@@ -115,10 +115,7 @@ fn images_without_windows_are_pulled_by_a_host_process_pod() {
     assert_eq!(
         names(&objects)[1..],
         [
-            "prepull-17763",
-            "prepull-17763-2",
-            "prepull-20348",
-            "prepull-20348-2",
+            "prepull-17763", "prepull-17763-2", "prepull-20348", "prepull-20348-2",
             // The agent alone is for any build.
             "prepull-26100",
         ]

@@ -265,12 +265,7 @@ async fn skopeo_reads_what_was_pushed_and_we_read_what_skopeo_pushed() {
     let copy = format!("docker://{host}/theirs:1");
     let plain = ["--src-tls-verify=false", "--dest-tls-verify=false"];
     skopeo(&[
-        "copy",
-        "--preserve-digests",
-        plain[0],
-        plain[1],
-        &image,
-        &copy,
+        "copy", "--preserve-digests", plain[0], plain[1], &image, &copy,
     ]);
     let theirs = repository(options(&host), &format!("{host}/theirs"));
     assert_eq!(theirs.get_manifest("1").await.unwrap().bytes, manifest);

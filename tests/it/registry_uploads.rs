@@ -295,10 +295,7 @@ async fn where_pieces_do_not_add_up_the_upload_goes_on_from_the_registrys_offset
     assert_eq!(
         ranges.collect::<Vec<_>>(),
         [
-            "0-1048575",
-            "1048576-2097151",
-            "524288-1572863",
-            "1572864-2097151"
+            "0-1048575", "1048576-2097151", "524288-1572863", "1572864-2097151"
         ]
     );
 }

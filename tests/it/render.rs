@@ -124,11 +124,7 @@ fn a_run_that_fails_leaves_the_folder_as_it_was() {
 fn several_hosts_have_a_folder_each() {
     let site = Site::new();
     let hosts = [
-        "pause",
-        "--host-build",
-        "20348.2402",
-        "--host-build",
-        "17763.973",
+        "pause", "--host-build", "20348.2402", "--host-build", "17763.973",
     ];
     render_for_no_host(&site, &hosts)
         .assert()

@@ -36,13 +36,7 @@ fn report(folder: &Path, nodes: &Path, images: &Value, workloads: &str) -> PathB
     Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
         .current_dir(folder)
         .args([
-            "check-compat",
-            "--offline",
-            "--plan",
-            "--on",
-            "2024-06-01",
-            "--format",
-            "html",
+            "check-compat", "--offline", "--plan", "--on", "2024-06-01", "--format", "html",
         ])
         .arg("--nodes")
         .arg(nodes)
@@ -68,12 +62,8 @@ fn shop(folder: &Path) -> PathBuf {
 /// A cluster of this many nodes, 500 workloads and 200 images.
 fn large(folder: &Path, nodes: usize) -> PathBuf {
     const BUILDS: [&str; 6] = [
-        "10.0.17763.973",
-        "10.0.17763.5696",
-        "10.0.20348.2402",
-        "10.0.20348.2655",
-        "10.0.26100.2314",
-        "10.0.14393.6796",
+        "10.0.17763.973", "10.0.17763.5696", "10.0.20348.2402", "10.0.20348.2655",
+        "10.0.26100.2314", "10.0.14393.6796",
     ];
     let items: Vec<Value> = (0..nodes)
         .map(|index| {

@@ -158,13 +158,7 @@ impl Bench {
         let _ = fs::remove_dir_all(self.machine.0.path().join("out"));
         let host = self.server.host();
         let arguments = [
-            "build",
-            image,
-            "--output",
-            "oci:out",
-            "--host-build",
-            "17763.973",
-            "--base-registry",
+            "build", image, "--output", "oci:out", "--host-build", "17763.973", "--base-registry",
             &host,
         ];
         self.machine.run(&[&arguments[..], more].concat())
@@ -617,12 +611,7 @@ RUN (Get-Content C:\moved\config.txt) -replace 'two', '2' | Set-Content C:\moved
     bench.write("Dockerfile", text);
     let host = bench.server.host();
     let dry = [
-        "build",
-        "./app",
-        "--dry-run",
-        "--host-build",
-        "17763.973",
-        "--base-registry",
+        "build", "./app", "--dry-run", "--host-build", "17763.973", "--base-registry",
     ];
     let dry = bench.machine.run(&[&dry[..], &[&host]].concat()).success();
     let found = String::from_utf8_lossy(&dry.get_output().stderr).into_owned();
@@ -727,11 +716,7 @@ RUN rd /s /q C:\inetpub\wwwroot && md C:\inetpub\wwwroot\in && echo new>C:\inetp
 RUN echo more>C:\inetpub\wwwroot\in\b.txt",
     );
     let expected = [
-        "",
-        ".wh.iisstart.png",
-        "iisstart.htm",
-        "in/",
-        "in/.wh.a.txt",
+        "", ".wh.iisstart.png", "iisstart.htm", "in/", "in/.wh.a.txt",
     ];
     assert_eq!(names(&layers[1], "inetpub/wwwroot/"), expected);
     let found = entries_of(&layers[1]);

@@ -86,10 +86,7 @@ impl Site {
             .env("XDG_CONFIG_HOME", self.cache.path())
             .env("DOCKER_HOST", "unix:///nonexistent/docker.sock");
         for variable in [
-            "DOCKER_CONTEXT",
-            "DOCKER_TLS_VERIFY",
-            "SOURCE_DATE_EPOCH",
-            "GITHUB_SHA",
+            "DOCKER_CONTEXT", "DOCKER_TLS_VERIFY", "SOURCE_DATE_EPOCH", "GITHUB_SHA",
             "CI_COMMIT_SHA",
         ] {
             command.env_remove(variable);

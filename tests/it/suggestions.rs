@@ -96,12 +96,7 @@ fn a_name_and_a_tag_that_are_like_others_are_guessed() {
     let resolved = printed(
         &host,
         &[
-            "base",
-            "resolve",
-            "nanoserver",
-            "--base-registry",
-            &prefix,
-            "--host-build",
+            "base", "resolve", "nanoserver", "--base-registry", &prefix, "--host-build",
             "17763.973",
         ],
     );

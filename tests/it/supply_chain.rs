@@ -216,12 +216,7 @@ fn the_program_and_the_tests_share_their_libraries() {
         let output = Command::new(env!("CARGO"))
             .current_dir(env!("CARGO_MANIFEST_DIR"))
             .args([
-                "tree",
-                "--offline",
-                "--prefix",
-                "none",
-                "--format",
-                "{p} {f}",
+                "tree", "--offline", "--prefix", "none", "--format", "{p} {f}",
             ])
             .args(arguments)
             .output()

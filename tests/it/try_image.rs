@@ -227,13 +227,7 @@ async fn what_a_recipe_says_is_what_its_program_sees() {
     let line = r#"seen.exe "a b" "q\"uo\te\\" "" %PATH%&|<>^ ä漢😀 more"#;
     assert_eq!(seen["command_line"], line);
     let arguments = [
-        "seen.exe",
-        "a b",
-        r#"q"uo\te\"#,
-        "",
-        "%PATH%&|<>^",
-        "ä漢😀",
-        "more",
+        "seen.exe", "a b", r#"q"uo\te\"#, "", "%PATH%&|<>^", "ä漢😀", "more",
     ];
     assert_eq!(seen["arguments"], json!(arguments));
     assert_eq!(seen["directory"], r"C:\Work Here\below");
@@ -446,14 +440,7 @@ async fn a_program_cannot_leave_its_sandbox_unless_it_is_allowed_to() {
     // Without the sandbox, the same attempts succeed: the test tells the difference.
     let free = attempts(&["--unsafe"]);
     for name in [
-        "read",
-        "write",
-        "users",
-        "environment",
-        "ask",
-        "port",
-        "socket",
-        "unix-path",
+        "read", "write", "users", "environment", "ask", "port", "socket", "unix-path",
     ] {
         assert!(free[name].as_i64().unwrap() >= 0, "{name}: {free:?}");
     }
@@ -468,11 +455,7 @@ async fn files_of_an_image_do_not_run_outside_the_sandbox() {
     trial.write("ask.txt", format!("{} 1 1\n", outside.path().display()));
     // Programs of Windows that wine starts by itself.
     let files: String = [
-        "ask.txt",
-        "reg.exe",
-        "wineboot.exe",
-        "services.exe",
-        "explorer.exe",
+        "ask.txt", "reg.exe", "wineboot.exe", "services.exe", "explorer.exe",
     ]
     .map(|name| {
         let from = if name == "ask.txt" { name } else { "leave.exe" };
@@ -557,13 +540,7 @@ async fn a_program_that_does_not_end_is_ended_and_nothing_is_left_of_it() {
     assert!(alive.stdout.starts_with(b"again"));
     assert_eq!(trial.left(), Vec::<PathBuf>::new());
     let ended = [
-        "--alive-after",
-        "1m",
-        "--entrypoint",
-        "cmd",
-        "--",
-        "/c",
-        "exit 7",
+        "--alive-after", "1m", "--entrypoint", "cmd", "--", "/c", "exit 7",
     ];
     let ended = trial.attempt(&ended).output().unwrap();
     assert_eq!(ended.status.code(), Some(7), "it ended before");

@@ -203,12 +203,10 @@ pub(crate) fn the_log_of_a_service_is_complete(wine: &Wine) {
     let words = r"--stop-timeout 9 --log C:\logging.txt --service logging";
     let mut running = start_service(wine, words);
     running.ask_to_stop();
-    running.end().assert_code(0).assert_order(&[
-        "starting\n",
-        "running\n",
-        "stopping\n",
-        "stopped\n",
-    ]);
+    running
+        .end()
+        .assert_code(0)
+        .assert_order(&["starting\n", "running\n", "stopping\n", "stopped\n"]);
 }
 
 pub(crate) fn a_log_monitor_configuration_is_read(wine: &Wine) {

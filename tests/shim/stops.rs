@@ -111,10 +111,7 @@ pub(crate) fn ctrl_c_of_the_console_does_not_reach_one_that_wants_ctrl_break(win
 }
 
 const TOLD_TO_CLOSE: [&str; 4] = [
-    "query-end-session",
-    "end-session 1",
-    "close",
-    "stopped in time",
+    "query-end-session", "end-session 1", "close", "stopped in time",
 ];
 
 pub(crate) fn a_window_is_told_of_the_end_and_closed(wine: &Wine) {

@@ -314,12 +314,7 @@ mod tests {
         assert_eq!(builder.to_string(), "kube://ci/builder");
         assert_eq!(builder.pod(20348), "builder-20348-0");
         for text in [
-            "kube://ci",
-            "kube://ci/",
-            "kube:///x",
-            "kube://ci/x/y",
-            "kube://Ci/x",
-            "ci/-x",
+            "kube://ci", "kube://ci/", "kube:///x", "kube://ci/x/y", "kube://Ci/x", "ci/-x",
         ] {
             assert!(text.parse::<BuilderName>().is_err(), "{text}");
         }

@@ -437,15 +437,8 @@ const USUAL_GRACE_SECONDS: u64 = 30;
 
 /// Kubernetes kinds that create pods.
 const MAKERS: [&str; 9] = [
-    "CronJob",
-    "DaemonSet",
-    "Deployment",
-    "Job",
-    "Pod",
-    "PodTemplate",
-    "ReplicaSet",
-    "ReplicationController",
-    "StatefulSet",
+    "CronJob", "DaemonSet", "Deployment", "Job", "Pod", "PodTemplate", "ReplicaSet",
+    "ReplicationController", "StatefulSet",
 ];
 
 fn api_version_of(object: &Value) -> &str {

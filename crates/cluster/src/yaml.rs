@@ -116,26 +116,11 @@ fn with_template(mut malformed: SyntaxError, text: &str) -> SyntaxError {
 /// tool.
 pub(super) fn is_action_of_helm(action: &str) -> bool {
     const WORDS: [&str; 11] = [
-        "if ",
-        "else",
-        "end",
-        "with ",
-        "range ",
-        "define ",
-        "include ",
-        "template ",
-        "toYaml ",
-        "tpl ",
-        "printf ",
+        "if ", "else", "end", "with ", "range ", "define ", "include ", "template ", "toYaml ",
+        "tpl ", "printf ",
     ];
     const VALUES: [&str; 7] = [
-        ".Values",
-        ".Release",
-        ".Chart",
-        ".Files",
-        ".Capabilities",
-        "$",
-        "/*",
+        ".Values", ".Release", ".Chart", ".Files", ".Capabilities", "$", "/*",
     ];
     WORDS
         .iter()

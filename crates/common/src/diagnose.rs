@@ -246,10 +246,7 @@ pub fn error_chain(error: &dyn Error) -> String {
 /// Returns true if a cause only names a layer of a library.
 pub fn is_layer(cause: &dyn Error) -> bool {
     const LAYERS: [&str; 5] = [
-        "error sending request",
-        "client error (Connect)",
-        "tcp connect error",
-        "dns error",
+        "error sending request", "client error (Connect)", "tcp connect error", "dns error",
         "error resolving DNS",
     ];
     cause.source().is_some() && LAYERS.contains(&cause.to_string().as_str())

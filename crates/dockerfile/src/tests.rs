@@ -53,10 +53,7 @@ fn aspnet() -> PlanBase {
 fn shipped(name: &str, base: PlanBase, values: &[(&str, &str)]) -> Plan {
     let context = tempfile::tempdir().unwrap();
     for file in [
-        "site/index.html",
-        "site/bin/web.dll",
-        "app/server.exe",
-        "app/my server.exe",
+        "site/index.html", "site/bin/web.dll", "app/server.exe", "app/my server.exe",
     ] {
         let path = context.path().join(file);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -223,8 +220,7 @@ fn everything() -> Plan {
         }),
         steps: vec![
             step(CommandForm::Exec(strings(&[
-                r"C:\my app\setup.exe",
-                r#"/name="a b""#,
+                r"C:\my app\setup.exe", r#"/name="a b""#,
             ]))),
             step(CommandForm::Shell(
                 r"Remove-Item C:\Temp\* -Recurse".to_owned(),

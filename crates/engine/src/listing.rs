@@ -287,26 +287,13 @@ mod tests {
     #[test]
     fn what_looks_like_a_secret_is_found_by_name() {
         let files = [
-            "site/.env",
-            ".env.production",
-            "tls/SERVER.PFX",
-            "tls/server.key",
-            "tls/both.pem",
-            "home/.ssh/id_rsa",
-            ".git/config",
-            ".git/objects/aa/bb",
-            "lib/.git/HEAD",
+            "site/.env", ".env.production", "tls/SERVER.PFX", "tls/server.key", "tls/both.pem",
+            "home/.ssh/id_rsa", ".git/config", ".git/objects/aa/bb", "lib/.git/HEAD",
         ];
         let found = found(&files.map(|file| (file, "x")));
         let mut expected = [
-            "site/.env",
-            ".env.production",
-            "tls/SERVER.PFX",
-            "tls/server.key",
-            "tls/both.pem",
-            "home/.ssh/id_rsa",
-            ".git",
-            "lib/.git",
+            "site/.env", ".env.production", "tls/SERVER.PFX", "tls/server.key", "tls/both.pem",
+            "home/.ssh/id_rsa", ".git", "lib/.git",
         ];
         expected.sort_unstable();
         assert_eq!(found, expected);

@@ -286,10 +286,7 @@ impl BuildRequest {
 
     fn image_extractor<'a>(&'a self, ctx: &'a BuildContext<'_>) -> ImageExtractor<'a> {
         ImageExtractor::new(
-            &self.base_registry,
-            self.matched,
-            &ctx.registry,
-            &ctx.progress,
+            &self.base_registry, self.matched, &ctx.registry, &ctx.progress,
         )
     }
 

@@ -458,9 +458,7 @@ mod tests {
         let http = HttpClient::new("test", &[], RetryPolicy::default(), Arc::new(Silent)).unwrap();
         let check = |url: &str| http.check(&Exchange::get("read it", url.parse().unwrap()));
         for url in [
-            "http://127.0.0.2:5000/",
-            "http://localhost:5000/",
-            "http://[::1]:5000/",
+            "http://127.0.0.2:5000/", "http://localhost:5000/", "http://[::1]:5000/",
         ] {
             assert!(check(url).is_err(), "{url}");
             assert!(http.allow_named(&url.parse().unwrap()), "{url}");

@@ -219,9 +219,7 @@ mod tests {
         assert_eq!(addresses, AddressPolicy::OtherMachines);
         // A second hop gives nothing back.
         let hops = [
-            "https://repo.lan/x",
-            "http://other.lan/x",
-            "http://127.0.0.1/x",
+            "https://repo.lan/x", "http://other.lan/x", "http://127.0.0.1/x",
         ];
         let (vouched, addresses) = after(&hops);
         assert_eq!(vouched, TrustSource::ByConnection);

@@ -87,11 +87,7 @@ mod tests {
     #[test]
     fn an_invalid_entry_is_refused() {
         for entry in [
-            "http://repo.lan",
-            "repo.lan:port",
-            "repo.lan/prefix",
-            "",
-            "a b",
+            "http://repo.lan", "repo.lan:port", "repo.lan/prefix", "", "a b",
         ] {
             assert!(
                 InsecureHosts::parse(&[entry.to_owned()]).is_err(),

@@ -72,14 +72,8 @@ mod tests {
             assert_eq!(host(value).as_deref(), Some(expected), "{value}");
         }
         for value in [
-            "http://me:secret@%zz",
-            ":::",
-            "socks9://x",
-            "http://",
-            "/x",
-            " http://proxy.lan",
-            "http://proxy.lan\n",
-            "\u{fffd}",
+            "http://me:secret@%zz", ":::", "socks9://x", "http://", "/x", " http://proxy.lan",
+            "http://proxy.lan\n", "\u{fffd}",
         ] {
             assert_eq!(host(value), None, "{value}");
         }

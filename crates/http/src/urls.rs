@@ -114,10 +114,7 @@ mod tests {
             assert!(is_metadata(host), "{host}");
         }
         for host in [
-            "127.0.0.1:5000",
-            "[::1]:5000",
-            "169.254.lan",
-            "repo.lan:5000",
+            "127.0.0.1:5000", "[::1]:5000", "169.254.lan", "repo.lan:5000",
         ] {
             assert!(!is_metadata(host), "{host}");
         }

@@ -206,13 +206,7 @@ mod tests {
             assert_eq!(text.parse::<MimeType>().unwrap().as_str(), text);
         }
         for text in [
-            "json",
-            "a/",
-            "/b",
-            "a/b/c",
-            "a/b' onx='",
-            "a/\"b\"",
-            "a/b\n",
+            "json", "a/", "/b", "a/b/c", "a/b' onx='", "a/\"b\"", "a/b\n",
         ] {
             assert!(text.parse::<MimeType>().is_err(), "{text}");
         }
@@ -224,12 +218,7 @@ mod tests {
             assert!(text.parse::<Binding>().is_ok(), "{text}");
         }
         for text in [
-            "http",
-            "http/80",
-            "http/*:0:",
-            "http/*:80:a,http/*:81:",
-            "http/*:80:a b",
-            "/*:80:",
+            "http", "http/80", "http/*:0:", "http/*:80:a,http/*:81:", "http/*:80:a b", "/*:80:",
         ] {
             assert!(text.parse::<Binding>().is_err(), "{text}");
         }

@@ -191,11 +191,7 @@ mod tests {
         assert_eq!(
             names(folder.path()).unwrap(),
             [
-                "Files/app",
-                "Files/app/a",
-                "Files/app/a/x",
-                "Files/app/b",
-                "Files/app/empty"
+                "Files/app", "Files/app/a", "Files/app/a/x", "Files/app/b", "Files/app/empty"
             ]
         );
         let mut layer = Layer::new(0);

@@ -121,21 +121,9 @@ mod tests {
         assert_eq!(
             names,
             [
-                "Hives",
-                "Hives/System_Delta",
-                "Files",
-                "Files/a",
-                "Files/a/.wh.old",
-                "Files/b",
-                "Files/c",
-                "Files/c/link",
-                "Files/a/license",
-                "Files/b/LICENSE",
-                "Files/Z",
-                "Files/a/index.js",
-                "Files/a/z.js",
-                "Files/b/a.js",
-                "Files/b/index.js",
+                "Hives", "Hives/System_Delta", "Files", "Files/a", "Files/a/.wh.old", "Files/b",
+                "Files/c", "Files/c/link", "Files/a/license", "Files/b/LICENSE", "Files/Z",
+                "Files/a/index.js", "Files/a/z.js", "Files/b/a.js", "Files/b/index.js",
                 "Files/a/readme.md",
             ]
         );

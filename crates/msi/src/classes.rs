@@ -116,10 +116,7 @@ impl Session<'_> {
         let key = classes(&format!(r"AppID\{}", row.text("AppId")), true)?;
         plan.set(&key, "", RegistryData::sz(""))?;
         for column in [
-            "RemoteServerName",
-            "LocalService",
-            "ServiceParameters",
-            "DllSurrogate",
+            "RemoteServerName", "LocalService", "ServiceParameters", "DllSurrogate",
         ] {
             let text = self.format(row.text(column))?;
             if !text.is_empty() {

@@ -13,9 +13,7 @@ use super::session::{Session, image_path};
 
 /// Firewall rules of `WiX` 3, 4 and 5.
 const FIREWALL_RULES: [&str; 3] = [
-    "WixFirewallException",
-    "Wix4FirewallException",
-    "Wix5FirewallException",
+    "WixFirewallException", "Wix4FirewallException", "Wix5FirewallException",
 ];
 /// Certificates of `WiX` 3 and later.
 const CERTIFICATES: [&str; 2] = ["Certificate", "Wix4Certificate"];

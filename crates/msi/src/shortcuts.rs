@@ -145,15 +145,7 @@ fn link_info(target: &str) -> Vec<u8> {
         return Vec::new();
     };
     let words = [
-        at,
-        HEADER,
-        1,
-        volume,
-        base,
-        0,
-        suffix,
-        base_unicode,
-        suffix_unicode,
+        at, HEADER, 1, volume, base, 0, suffix, base_unicode, suffix_unicode,
     ];
     let mut info: Vec<u8> = words.into_iter().flat_map(u32::to_le_bytes).collect();
     info.extend(parts.concat());

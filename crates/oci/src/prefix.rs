@@ -208,18 +208,8 @@ mod tests {
     #[test]
     fn what_is_no_registry_is_refused() {
         for text in [
-            "",
-            "/",
-            "/x",
-            "repo",
-            "repo/apps",
-            "https://repo",
-            "http://",
-            "http://https://http://",
-            "a b",
-            "repo.lan/Upper",
-            "repo.lan//x",
-            "repo.lan:x",
+            "", "/", "/x", "repo", "repo/apps", "https://repo", "http://",
+            "http://https://http://", "a b", "repo.lan/Upper", "repo.lan//x", "repo.lan:x",
         ] {
             let error = text.parse::<RegistryPrefix>().unwrap_err();
             assert_eq!(error, PrefixError::Malformed(text.to_owned()));

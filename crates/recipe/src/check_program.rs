@@ -13,12 +13,7 @@ use super::{Recipe, RecipeError};
 
 /// Folders that contain programs of the base.
 const OF_WINDOWS: [&str; 6] = [
-    "Windows",
-    "Program Files",
-    "Program Files (x86)",
-    "ProgramData",
-    "Users",
-    "inetpub",
+    "Windows", "Program Files", "Program Files (x86)", "ProgramData", "Users", "inetpub",
 ];
 
 impl Recipe {

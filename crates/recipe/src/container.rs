@@ -16,11 +16,7 @@ use super::{Plan, Recipe, RecipeError};
 /// Fields of a health check in an image configuration, apart from its command, in the order in
 /// which they are written.
 pub const HEALTH_TIMES: [&str; 5] = [
-    "Interval",
-    "Timeout",
-    "StartPeriod",
-    "StartInterval",
-    "Retries",
+    "Interval", "Timeout", "StartPeriod", "StartInterval", "Retries",
 ];
 
 /// Fields that Dockerfiles set and wincimg passes on, in the order in which they are written.
@@ -118,10 +114,7 @@ impl Recipe {
         let mut check = Map::new();
         check.insert("Test".to_owned(), json!(words));
         let times = [
-            &entry.interval,
-            &entry.timeout,
-            &entry.start_period,
-            &entry.start_interval,
+            &entry.interval, &entry.timeout, &entry.start_period, &entry.start_interval,
             &entry.retries,
         ];
         for (key, text) in HEALTH_TIMES.into_iter().zip(times) {

@@ -92,12 +92,7 @@ impl Recipe {
         settings: &RecipeInputs<'_>,
     ) -> Result<(FileSource, Option<String>), RecipeError> {
         let given = [
-            &entry.from,
-            &entry.context,
-            &entry.url,
-            &entry.content,
-            &entry.base64,
-            &entry.embedded,
+            &entry.from, &entry.context, &entry.url, &entry.content, &entry.base64, &entry.embedded,
         ];
         match given {
             [Some(text), None, None, None, None, None] => {
@@ -135,11 +130,7 @@ impl Recipe {
     /// Files of another image, which are extracted once it is resolved.
     fn of_image(&self, entry: &FileEntry, image: &Text) -> Result<PlannedEntry, RecipeError> {
         let others = [
-            &entry.context,
-            &entry.url,
-            &entry.content,
-            &entry.base64,
-            &entry.embedded,
+            &entry.context, &entry.url, &entry.content, &entry.base64, &entry.embedded,
             &entry.unpack,
         ];
         let from = entry.from.as_ref();

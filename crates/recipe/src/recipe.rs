@@ -17,12 +17,7 @@ use super::toml_error::{TomlError, explain_toml_error};
 
 /// Variables that every recipe has in addition to its own.
 const ALWAYS_THERE: [&str; 6] = [
-    "name",
-    "description",
-    "host_build",
-    "base.name",
-    "base.digest",
-    "base.os_version",
+    "name", "description", "host_build", "base.name", "base.digest", "base.os_version",
 ];
 
 /// A recipe that was read, not yet filled in for a host.

@@ -246,11 +246,7 @@ fn a_program_that_no_file_adds_is_refused() {
         Some("the folder has these programs: Tool.exe")
     );
     for program in [
-        "server.exe",
-        "SERVER.EXE",
-        "server",
-        r"bin\tool.exe",
-        "bin/tool",
+        "server.exe", "SERVER.EXE", "server", r"bin\tool.exe", "bin/tool",
     ] {
         set("nanoserver", program).unwrap();
     }

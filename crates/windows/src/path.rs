@@ -106,12 +106,7 @@ fn upper(c: char) -> char {
 
 /// The top-level folders of every Windows.
 pub const TOP_FOLDERS: [&str; 6] = [
-    "inetpub",
-    "Program Files",
-    "Program Files (x86)",
-    "ProgramData",
-    "Users",
-    "Windows",
+    "inetpub", "Program Files", "Program Files (x86)", "ProgramData", "Users", "Windows",
 ];
 
 /// Folders without which Windows does not run.
@@ -269,11 +264,7 @@ mod tests {
     #[test]
     fn every_spelling_of_a_path_is_the_same_path() {
         for text in [
-            r"C:\app\site",
-            "c:/app/site",
-            "/app/site",
-            r"\app\site\",
-            "C:/app/site/",
+            r"C:\app\site", "c:/app/site", "/app/site", r"\app\site\", "C:/app/site/",
         ] {
             assert_eq!(parse(text).unwrap().to_string(), r"C:\app\site", "{text}");
         }
@@ -305,17 +296,8 @@ mod tests {
     #[test]
     fn paths_that_lead_elsewhere_or_nowhere_are_refused() {
         for text in [
-            "",
-            "app",
-            r"app\site",
-            "C:",
-            "C:app",
-            r"D:\app",
-            r"C:\..\Windows",
-            r"C:\app\..\..\x",
-            r"C:\app\.\x",
-            r"C:\app\\x",
-            r"\\server\share",
+            "", "app", r"app\site", "C:", "C:app", r"D:\app", r"C:\..\Windows", r"C:\app\..\..\x",
+            r"C:\app\.\x", r"C:\app\\x", r"\\server\share",
         ] {
             assert!(parse(text).is_err(), "{text}");
         }
@@ -324,21 +306,8 @@ mod tests {
     #[test]
     fn names_that_windows_forbids_are_refused() {
         for name in [
-            "CON",
-            "con.txt",
-            "NUL.tar.gz",
-            "COM1",
-            "lpt9.log",
-            "COM¹",
-            "Aux ",
-            "CONIN$",
-            "a.",
-            "a ",
-            "a:b",
-            "a?b",
-            "a\u{1}b",
-            "a\"b",
-            "COM1 .txt",
+            "CON", "con.txt", "NUL.tar.gz", "COM1", "lpt9.log", "COM¹", "Aux ", "CONIN$", "a.",
+            "a ", "a:b", "a?b", "a\u{1}b", "a\"b", "COM1 .txt",
         ] {
             assert!(name_problem(name).is_some(), "{name:?}");
         }

@@ -163,12 +163,7 @@ mod tests {
             assert!(names_program(&wide(name), "wincat"), "{name}");
         }
         for name in [
-            "",
-            "shim.exe",
-            "wincat.exe.exe",
-            "xwincat.exe",
-            r"wincat\shim.exe",
-            ".exe",
+            "", "shim.exe", "wincat.exe.exe", "xwincat.exe", r"wincat\shim.exe", ".exe",
         ] {
             assert!(!names_program(&wide(name), "wincat"), "{name}");
         }

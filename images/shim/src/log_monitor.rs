@@ -27,11 +27,7 @@ pub fn sources(text: &[u16]) -> Option<Sources> {
 
 /// What a file has of a source's settings.
 const SETTINGS: [&str; 5] = [
-    "type",
-    "directory",
-    "filter",
-    "includeSubdirectories",
-    "includeFileNames",
+    "type", "directory", "filter", "includeSubdirectories", "includeFileNames",
 ];
 
 /// The values of these settings.
@@ -253,15 +249,8 @@ mod tests {
     #[test]
     fn what_is_no_json_is_refused() {
         for text in [
-            "",
-            "{",
-            r#"{"LogConfig" 1}"#,
-            r#"{"a":"b"#,
-            r#"{"a":"\u12"#,
-            r#"{"a":"\u12xy"}"#,
-            r#"{"a":[1,]}"#,
-            r#"{"a":[1}"#,
-            "{\"a\":\u{e9}}",
+            "", "{", r#"{"LogConfig" 1}"#, r#"{"a":"b"#, r#"{"a":"\u12"#, r#"{"a":"\u12xy"}"#,
+            r#"{"a":[1,]}"#, r#"{"a":[1}"#, "{\"a\":\u{e9}}",
         ] {
             assert_eq!(read(text), None, "{text}");
         }

@@ -185,12 +185,7 @@ fn find_texts(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
             .to_string_lossy()
             .to_uppercase();
         let is_text = [
-            "LICENSE",
-            "LICENCE",
-            "COPYING",
-            "COPYRIGHT",
-            "NOTICE",
-            "UNLICENSE",
+            "LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE", "UNLICENSE",
         ]
         .iter()
         .any(|word| name.starts_with(word));

@@ -89,12 +89,7 @@ fn every_command_has_a_page() {
     for page in &pages {
         let text = fs::read_to_string(page).unwrap();
         for section in [
-            "NAME",
-            "SYNOPSIS",
-            "DESCRIPTION",
-            "EXAMPLES",
-            "EXIT STATUS",
-            "SEE ALSO",
+            "NAME", "SYNOPSIS", "DESCRIPTION", "EXAMPLES", "EXIT STATUS", "SEE ALSO",
         ] {
             let is_there = text.contains(&format!(".SH {section}\n"))
                 || text.contains(&format!(".SH \"{section}\"\n"));
@@ -142,11 +137,7 @@ fn the_licences_of_all_libraries_go_along() {
     );
     let notices = fs::read_to_string(notices).unwrap();
     for part in [
-        "\nring ",
-        "\nzstd-sys ",
-        "\nrustls ",
-        "BoringSSL",
-        "Meta Platforms",
+        "\nring ", "\nzstd-sys ", "\nrustls ", "BoringSSL", "Meta Platforms",
     ] {
         assert!(notices.contains(part), "{part}");
     }
@@ -248,12 +239,7 @@ fn image(out: &TempDir, certificates: &Path, to: &str, more: &[&str]) -> String 
         text(certificates),
     ];
     let facts = [
-        "--version",
-        VERSION,
-        "--revision",
-        "0123456789ab",
-        "--epoch",
-        "1767225600",
+        "--version", VERSION, "--revision", "0123456789ab", "--epoch", "1767225600",
     ];
     must(TOOL, &[&own[..], &facts, &["--to", to], more].concat())
 }
@@ -284,12 +270,7 @@ fn the_image_starts_as_any_user() {
         VERSION
     );
     let run = [
-        "run",
-        "--rm",
-        "--network=none",
-        "--read-only",
-        "--cap-drop=ALL",
-        &name,
+        "run", "--rm", "--network=none", "--read-only", "--cap-drop=ALL", &name,
     ];
     assert_eq!(daemon.must(&run), "65532");
 }
@@ -348,14 +329,7 @@ fn the_image_with_a_shell_runs_a_script_and_keeps_a_login() {
     let script = "echo secret > \"$HOME/config.json\" && echo file > file && wincimg";
     let name = format!("wincimg:{VERSION}-shell");
     let run = [
-        "run",
-        "--rm",
-        "--network=none",
-        "--cap-drop=ALL",
-        &name,
-        "/bin/sh",
-        "-c",
-        script,
+        "run", "--rm", "--network=none", "--cap-drop=ALL", &name, "/bin/sh", "-c", script,
     ];
     assert_eq!(daemon.must(&run), "65532");
 }
@@ -376,21 +350,10 @@ fn only_a_static_program_of_that_processor_becomes_an_image() {
         ("amd64=LICENSE".to_owned(), "it is not an ELF program"),
     ] {
         let mut arguments = vec![
-            "image",
-            "--program",
-            &program,
-            "--certificates",
-            certificates,
+            "image", "--program", &program, "--certificates", certificates,
         ];
         arguments.extend([
-            "--version",
-            "1",
-            "--revision",
-            "1",
-            "--epoch",
-            "1",
-            "--to",
-            &to,
+            "--version", "1", "--revision", "1", "--epoch", "1", "--to", &to,
         ]);
         let output = run(TOOL, &arguments);
         let printed = String::from_utf8_lossy(&output.stderr);

@@ -153,10 +153,7 @@ mod tests {
             .iter()
             .map(|path| path.strip_prefix(folder.path()).unwrap());
         let expected = [
-            "a/Dockerfile",
-            "b/c/Dockerfile.dev",
-            "b/c/recipe.toml",
-            "win.dockerfile",
+            "a/Dockerfile", "b/c/Dockerfile.dev", "b/c/recipe.toml", "win.dockerfile",
         ];
         assert_eq!(inside.collect::<Vec<_>>(), expected.map(Path::new));
     }

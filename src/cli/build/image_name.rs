@@ -83,12 +83,7 @@ mod tests {
             assert_eq!(tag_or_name(text), Ok(expected), "{text}");
         }
         for text in [
-            "",
-            "a b",
-            "repo.lan/APP:1",
-            "repo.lan/app@sha256:00",
-            ":1",
-            "a:b:c",
+            "", "a b", "repo.lan/APP:1", "repo.lan/app@sha256:00", ":1", "a:b:c",
         ] {
             assert!(tag_or_name(text).is_err(), "{text}");
         }

@@ -39,12 +39,7 @@ fn image(reference: &str, content: ImageContent) -> Image {
 /// Hosts and images that lead to every kind of advice.
 fn everything_wrong() -> RolloutRequest {
     let hosts = [
-        "14393.3504",
-        "17763.973",
-        "17763.1500",
-        "17763",
-        "20348.2402",
-        "26100.2314",
+        "14393.3504", "17763.973", "17763.1500", "17763", "20348.2402", "26100.2314",
     ];
     let digest: Digest = format!("sha256:{}", "0".repeat(64)).parse().unwrap();
     let images = [

@@ -9,18 +9,8 @@ use super::FILE_NAME;
 /// Flags that affect security: credentials, trust, programs that run, deletion, and the cache, whose
 /// contents are trusted.
 const LOWER_SECURITY: [&str; 13] = [
-    "insecure-registry",
-    "token-server",
-    "plain-credentials",
-    "ca-file",
-    "certs-dir",
-    "registry-config",
-    "docker-host",
-    "builder",
-    "kubeconfig",
-    "cache-dir",
-    "network",
-    "yes",
+    "insecure-registry", "token-server", "plain-credentials", "ca-file", "certs-dir",
+    "registry-config", "docker-host", "builder", "kubeconfig", "cache-dir", "network", "yes",
     "unsafe",
 ];
 

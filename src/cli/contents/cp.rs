@@ -172,11 +172,7 @@ mod tests {
             assert_eq!(read.path.to_string(), path, "{text}");
         }
         for text in [
-            "oci:/tmp/x",
-            "docker-archive:/x.tar",
-            "repo.lan:5000/app:1",
-            r"C:\x",
-            "",
+            "oci:/tmp/x", "docker-archive:/x.tar", "repo.lan:5000/app:1", r"C:\x", "",
         ] {
             assert!(text.parse::<PathInImage>().is_err(), "{text}");
         }

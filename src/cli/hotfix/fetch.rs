@@ -71,12 +71,7 @@ impl Fetch {
             }))?;
         let files: Vec<_> = picked.members.iter().zip(&fetched).collect();
         let description = Description::new(
-            kb,
-            self.pick.arch,
-            &picked.hit.title,
-            picked.version,
-            picked.stack,
-            &files,
+            kb, self.pick.arch, &picked.hit.title, picked.version, picked.stack, &files,
         );
         description.write(&folder)?;
         for file in &fetched {

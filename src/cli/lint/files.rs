@@ -38,10 +38,7 @@ mod tests {
     #[test]
     fn names_of_dockerfiles_are_known() {
         for name in [
-            "Dockerfile",
-            "Dockerfile.windows",
-            "app.Dockerfile",
-            "Containerfile",
+            "Dockerfile", "Dockerfile.windows", "app.Dockerfile", "Containerfile",
             "dockerfile-nano",
         ] {
             assert!(is_dockerfile(Path::new(name)), "{name}");

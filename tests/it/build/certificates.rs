@@ -100,12 +100,7 @@ fn windows_of_wine_trusts_whom_the_root_vouches_for() {
 
     let rendered = site
         .with_bases(&[
-            "render",
-            ".",
-            "--host-build",
-            "17763.973",
-            "--output",
-            "out",
+            "render", ".", "--host-build", "17763.973", "--output", "out",
         ])
         .output()
         .unwrap();

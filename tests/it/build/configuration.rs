@@ -114,10 +114,7 @@ fn add_base(site: &Site, on_build: &[&str]) -> String {
         let media_type = manifest["mediaType"].as_str().unwrap();
         let bytes = manifest.to_string().into();
         stored.add_manifest(
-            "mcr/windows/servercore",
-            "10.0.17763.973",
-            media_type,
-            bytes,
+            "mcr/windows/servercore", "10.0.17763.973", media_type, bytes,
         );
         layer
     })
@@ -203,10 +200,7 @@ fn what_a_base_has_for_its_children_is_executed_or_needs_windows() {
     add_base(
         &site,
         &[
-            "ENV A=base B=c",
-            "WORKDIR /work",
-            "EXPOSE 8080",
-            r#"CMD ["z"]"#,
+            "ENV A=base B=c", "WORKDIR /work", "EXPOSE 8080", r#"CMD ["z"]"#,
         ],
     );
     json_of(&mut build());
@@ -254,10 +248,7 @@ fn a_zstd_layer_makes_an_image_in_ocis_words_that_skopeo_takes() {
     );
     let folder = format!("dir:{}", site.path("copy").display());
     let copy = [
-        "copy",
-        "--src-tls-verify=false",
-        "--override-os=windows",
-        "--quiet",
+        "copy", "--src-tls-verify=false", "--override-os=windows", "--quiet",
     ];
     run(&skopeo, &[&copy[..], &[&image, &folder]].concat());
     let manifest = fs::read(site.path("copy/manifest.json")).unwrap();

@@ -304,12 +304,7 @@ fn a_whole_name_is_a_tag() {
     assert_eq!(built["images"][0]["reference"], format!("{host}/web:1.5"));
     let mut command = site.build("pause");
     command.args([
-        "--host-build",
-        "17763.973",
-        "-t",
-        "repo.lan/web:1",
-        "--name",
-        "other",
+        "--host-build", "17763.973", "-t", "repo.lan/web:1", "--name", "other",
     ]);
     command.fails(2, "usage", &["--name"]);
     let mut command = site.build("pause");

@@ -329,11 +329,7 @@ fn the_json_of_a_build_tells_an_offline_check() {
     site.write("inspected.json", &inspect.stdout);
     for file in ["images.json", "inspected.json"] {
         let check = [
-            "check-compat",
-            &image,
-            "--host-build",
-            "17763.973",
-            "--offline",
+            "check-compat", &image, "--host-build", "17763.973", "--offline",
         ];
         let mut check = assert_cmd::Command::from(site.command(&check));
         let (code, report) = answer_of(check.args(["--images", file]));

@@ -81,11 +81,7 @@ fn hosts_that_need_different_images_of_a_build_get_no_index_and_are_named() {
         let reference = format!("{}/pause:10.0.{version}", site.host());
         assert_eq!(image["reference"], reference.as_str());
         let check = [
-            "check-compat",
-            &reference,
-            "--host-build",
-            version,
-            "--strict",
+            "check-compat", &reference, "--host-build", version, "--strict",
         ];
         let check = assert_cmd::Command::from(site.command(&check)).assert();
         check.code(0);
@@ -269,11 +265,7 @@ fn hosts_of_a_build_share_the_newest_image_that_is_newer_than_none_of_them() {
     assert_eq!(images[0]["base"]["match"], "nearest");
     let reference = built["index"]["reference"].as_str().unwrap();
     let check = [
-        "check-compat",
-        reference,
-        "--nodes",
-        "nodes.json",
-        "--strict",
+        "check-compat", reference, "--nodes", "nodes.json", "--strict",
     ];
     let check = assert_cmd::Command::from(site.command(&check)).assert();
     check.code(0);

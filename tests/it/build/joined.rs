@@ -229,11 +229,7 @@ fn three_builds_join_a_linux_image_in_a_real_registry_and_pass_the_strict_check(
         let mut command = site.build("pause");
         command.args(["--nodes", "nodes.json", "--name", "app", "--tag", "1.4"]);
         command.args([
-            "--registry",
-            &target,
-            "--push",
-            "--insecure-registry",
-            &target,
+            "--registry", &target, "--push", "--insecure-registry", &target,
         ]);
         command.args(more);
         command
@@ -245,12 +241,7 @@ fn three_builds_join_a_linux_image_in_a_real_registry_and_pass_the_strict_check(
     let built = json_of(&mut command(&["--join"]));
     assert_eq!(built["index"]["kept"], json!(["linux/amd64"]));
     let check = site.command(&[
-        "check-compat",
-        &reference,
-        "--nodes",
-        "nodes.json",
-        "--strict",
-        "--insecure-registry",
+        "check-compat", &reference, "--nodes", "nodes.json", "--strict", "--insecure-registry",
         &target,
     ]);
     assert_cmd::Command::from(check).assert().code(0);

@@ -202,12 +202,7 @@ fn nodes_of_another_architecture_are_left_out_and_do_not_start_the_image() {
     assert_eq!(built["left_out"], json!(["arm-1"]));
     let image = format!("{host}/app:1.4");
     let check = [
-        "check-compat",
-        &image,
-        "--nodes",
-        "nodes.json",
-        "--format",
-        "json",
+        "check-compat", &image, "--nodes", "nodes.json", "--format", "json",
     ];
     let output = site.command(&check).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));

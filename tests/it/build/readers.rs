@@ -57,11 +57,7 @@ fn docker_registry_and_skopeo_take_what_is_pushed() {
     let inspected = run(
         &skopeo,
         &[
-            "inspect",
-            "--override-os",
-            "windows",
-            "--tls-verify=false",
-            &one,
+            "inspect", "--override-os", "windows", "--tls-verify=false", &one,
         ],
     );
     let inspected: Value = serde_json::from_str(&inspected).unwrap();
@@ -73,12 +69,7 @@ fn docker_registry_and_skopeo_take_what_is_pushed() {
     run(
         &skopeo,
         &[
-            "--insecure-policy",
-            "copy",
-            "--all",
-            "--src-tls-verify=false",
-            &index,
-            &to,
+            "--insecure-policy", "copy", "--all", "--src-tls-verify=false", &index, &to,
         ],
     );
 }

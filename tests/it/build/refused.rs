@@ -198,10 +198,7 @@ fn an_output_in_the_folder_that_goes_into_the_image_is_refused() {
     site.write("site/.dockerignore", "out\n");
     site.build("site")
         .args([
-            "--host-build",
-            "17763.973",
-            "--output",
-            "oci:site/out/image",
+            "--host-build", "17763.973", "--output", "oci:site/out/image",
         ])
         .assert()
         .code(0);

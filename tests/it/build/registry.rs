@@ -17,12 +17,7 @@ fn registry_changes_go_where_windows_looks_and_create_nothing_by_deleting() {
         );
         site.build(".")
             .args([
-                "--host-build",
-                "17763.973",
-                "--tag",
-                "1",
-                "--format",
-                "json",
+                "--host-build", "17763.973", "--tag", "1", "--format", "json",
             ])
             .args(["--output", "oci:layout"])
             .output()

@@ -350,13 +350,7 @@ fn missing_and_wrong_layers_are_not_reused() {
     lie("zstd", "mediaType", json!(zstd));
     lie("urls", "urls", json!(["http://127.0.0.1:9/layer"]));
     for name in [
-        "short",
-        "other",
-        "foreign",
-        "zstd",
-        "urls",
-        "note",
-        "without-note",
+        "short", "other", "foreign", "zstd", "urls", "note", "without-note",
     ] {
         assert!(!take(name).took_it(), "{name}");
     }

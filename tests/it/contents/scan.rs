@@ -255,14 +255,7 @@ fn what_vex_settles_is_ignored_and_said_with_its_reason() {
     images.put("other", &image("17763.5576", vec![bottom()]));
     vex(&images);
     let arguments = [
-        "oci:web",
-        "--msrc",
-        "apr.json",
-        "--msrc",
-        "may.json",
-        "--vex",
-        "web.vex.json",
-        "--vex",
+        "oci:web", "--msrc", "apr.json", "--msrc", "may.json", "--vex", "web.vex.json", "--vex",
         "csaf.json",
     ];
     let report = images.scan_json(&arguments);
@@ -346,10 +339,7 @@ fn a_document_may_be_xml() {
     let fix = &report["images"][0]["missing"][0];
     assert_eq!(
         (
-            &fix["title"],
-            &fix["severity"],
-            &fix["exploited"],
-            &fix["kb"]
+            &fix["title"], &fix["severity"], &fix["exploited"], &fix["kb"]
         ),
         (
             &json!("Win32k & more"),
@@ -368,11 +358,7 @@ fn check_compat_counts_what_images_lack_if_the_table_is_there() {
         command
             .current_dir(images.folder.path())
             .args([
-                "check-compat",
-                "oci:web",
-                "oci:new",
-                "--host-build",
-                "17763.5820",
+                "check-compat", "oci:web", "oci:new", "--host-build", "17763.5820",
             ])
             .args(["--format", format, "--cache-dir", "cache"]);
         String::from_utf8(command.output().unwrap().stdout).unwrap()

@@ -86,13 +86,7 @@ const NOT_RUN: &[(&str, &str)] = &[
 
 /// Folders of the repository with which a path can begin.
 const TOPS: [&str; 7] = [
-    "crates/",
-    "src/",
-    "tests/",
-    "benches/",
-    "templates/",
-    "images/",
-    "docs/",
+    "crates/", "src/", "tests/", "benches/", "templates/", "images/", "docs/",
 ];
 
 /// Maximum number of words in the README.
@@ -223,11 +217,7 @@ fn every_link_leads_to_a_file_and_a_heading() {
 
 /// Files of the repository that `packaging/site` includes besides the pages.
 const ON_THE_SITE: [&str; 5] = [
-    "docs/",
-    "templates/ci/",
-    "actions/",
-    "packaging/",
-    "LICENSE",
+    "docs/", "templates/ci/", "actions/", "packaging/", "LICENSE",
 ];
 
 #[test]
@@ -414,10 +404,7 @@ fn the_page_of_errors_has_every_code() {
                     .filter(|line| !line.trim_start().starts_with("//"));
                 let text: String = lines.map(str::trim_start).collect();
                 let starts = [
-                    "code = \"",
-                    "code: \"",
-                    "Problem::new(\"",
-                    "Problem::from_error(\"",
+                    "code = \"", "code: \"", "Problem::new(\"", "Problem::from_error(\"",
                 ];
                 for start in starts {
                     let codes_here = text.split(start).skip(1);

@@ -117,11 +117,7 @@ fn the_preset_finds_the_downloads_of_a_lock_file() {
     );
     let mut build = site.build(".");
     build.args([
-        "--host-build",
-        "17763.973",
-        "--update-lock",
-        "--output",
-        "oci:out",
+        "--host-build", "17763.973", "--update-lock", "--output", "oci:out",
     ]);
     build.args(["--insecure-registry", &files.host()]);
     build.assert().code(0);

@@ -34,9 +34,7 @@ pub(super) struct Stage {
 }
 
 const HOSTS: [&str; 3] = [
-    "repo.mylan.k8s:8888",
-    "repo.mylan.k8s:9999",
-    "mcr.microsoft.com",
+    "repo.mylan.k8s:8888", "repo.mylan.k8s:9999", "mcr.microsoft.com",
 ];
 
 impl Stage {

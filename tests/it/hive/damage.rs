@@ -46,14 +46,7 @@ fn damage(bytes: &mut Vec<u8>, random: &mut Random) {
             2 => bytes[word..word + 4].copy_from_slice(&random.word()),
             3 => {
                 let special = [
-                    0_u32,
-                    1,
-                    0x20,
-                    0xFFFF_FFFF,
-                    0x8000_0000,
-                    0x7FFF_FFFF,
-                    4096,
-                    0xFFFF,
+                    0_u32, 1, 0x20, 0xFFFF_FFFF, 0x8000_0000, 0x7FFF_FFFF, 4096, 0xFFFF,
                 ];
                 let number = special[random.below(special.len())];
                 bytes[word..word + 4].copy_from_slice(&number.to_le_bytes());

@@ -2,10 +2,7 @@
 //! damage.
 
 #![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::print_stderr,
-    missing_docs
+    clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, missing_docs
 )]
 
 mod damage;

@@ -265,16 +265,8 @@ fn layers_above_delete_replace_and_add() {
         .map(|found| found.components.join("/"))
         .collect();
     let expected = [
-        "",
-        "a b",
-        "link",
-        "new",
-        "new/below",
-        "new/below/file",
-        "stays",
-        "stays/inner",
-        "stays/same",
-        "Was-Folder",
+        "", "a b", "link", "new", "new/below", "new/below/file", "stays", "stays/inner",
+        "stays/same", "Was-Folder",
     ];
     assert_eq!(names, expected);
     assert_eq!(listed[6].file.security, Some(descriptor(USER_FOLDER)));

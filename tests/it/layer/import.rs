@@ -23,12 +23,11 @@ fn imported(site: &Site, layer: &Value, place: LayerPlacement) -> Imported {
 
 /// The layers that a build adds, imported.
 fn built(site: &Site, recipe: &[&str]) -> Vec<Imported> {
-    let built = json_of(site.build(recipe[0]).args(&recipe[1..]).args([
-        "--host-build",
-        "17763.973",
-        "--output",
-        "oci:layout",
-    ]));
+    let built = json_of(
+        site.build(recipe[0])
+            .args(&recipe[1..])
+            .args(["--host-build", "17763.973", "--output", "oci:layout"]),
+    );
     let layers = built["images"][0]["layers"].as_array().unwrap();
     let is_bottom = layers.iter().all(|layer| layer["from"] == "recipe");
     layers
@@ -117,16 +116,7 @@ enum Step {
 
 fn name() -> impl Strategy<Value = String> {
     let names = [
-        "a",
-        "A",
-        "b",
-        "ß",
-        "ä",
-        "Ä",
-        "ᾳ",
-        "ᾼ",
-        "long name.txt",
-        "日本",
+        "a", "A", "b", "ß", "ä", "Ä", "ᾳ", "ᾼ", "long name.txt", "日本",
     ];
     vec(select(names.to_vec()), 1..4).prop_map(|names| names.join("/"))
 }

@@ -17,11 +17,7 @@ const REPARSE_POINT: u32 = 0x400;
 
 /// The hives allowed in a layer above Windows' own.
 const DELTAS: [&str; 5] = [
-    "System_Delta",
-    "Software_Delta",
-    "Sam_Delta",
-    "Security_Delta",
-    "DefaultUser_Delta",
+    "System_Delta", "Software_Delta", "Sam_Delta", "Security_Delta", "DefaultUser_Delta",
 ];
 
 /// Position of a layer in the stack.
@@ -139,9 +135,7 @@ impl Header {
 
     fn extended(&self) -> Result<(), String> {
         let known = [
-            "MSWINDOWS.fileattr",
-            "MSWINDOWS.rawsd",
-            "MSWINDOWS.mountpoint",
+            "MSWINDOWS.fileattr", "MSWINDOWS.rawsd", "MSWINDOWS.mountpoint",
         ];
         for (key, value) in &self.records {
             if key.starts_with("MSWINDOWS.xattr.") {

@@ -108,11 +108,7 @@ fn provenance_says_what_went_in_and_no_values_of_arguments() {
         format!("{recipe}\n[variables.token]\ndefault = \"\"\n[env]\nTOKEN_SET = \"${{token}}\"\n"),
     );
     let more = [
-        "--provenance",
-        "--set",
-        "token=hunter2",
-        "--builder-id",
-        "https://ci.example/1",
+        "--provenance", "--set", "token=hunter2", "--builder-id", "https://ci.example/1",
     ];
     let built = build_to_layout(&site, &more);
     let bytes = document_in(&site, &built, "provenance");
@@ -151,10 +147,7 @@ fn places_that_have_none_are_refused_before_anything_is_made() {
     let site = with_packages();
     let mut command = site.build(".");
     command.args([
-        "--host-build",
-        "17763.973",
-        "--output",
-        "docker-archive:app.tar",
+        "--host-build", "17763.973", "--output", "docker-archive:app.tar",
     ]);
     command
         .args(["--sbom", "spdx"])

@@ -74,12 +74,7 @@ fn of_an_index_one_image_is_chosen() {
     let site = Site::new();
     let mut command = site.push("pause");
     command.args([
-        "--host-build",
-        "17763.973",
-        "--host-build",
-        "20348.2402",
-        "--tag",
-        "1",
+        "--host-build", "17763.973", "--host-build", "20348.2402", "--tag", "1",
     ]);
     json_of(command.args(["--sbom", "spdx"]));
     let index = format!("{}/pause:1", site.host());

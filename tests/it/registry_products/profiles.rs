@@ -445,19 +445,6 @@ pub static DISTRIBUTION_3: Profile = Profile {
 
 /// All profiles, in the page's order.
 pub static ALL: [&Profile; 15] = [
-    &DOCKER_HUB,
-    &MCR,
-    &GHCR,
-    &ECR,
-    &ACR,
-    &ARTIFACT_REGISTRY,
-    &QUAY,
-    &HARBOR,
-    &GITLAB,
-    &ARTIFACTORY,
-    &NEXUS,
-    &ZOT,
-    &GITEA,
-    &DISTRIBUTION_2,
-    &DISTRIBUTION_3,
+    &DOCKER_HUB, &MCR, &GHCR, &ECR, &ACR, &ARTIFACT_REGISTRY, &QUAY, &HARBOR, &GITLAB,
+    &ARTIFACTORY, &NEXUS, &ZOT, &GITEA, &DISTRIBUTION_2, &DISTRIBUTION_3,
 ];

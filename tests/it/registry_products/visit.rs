@@ -122,19 +122,8 @@ pub fn run_distribution() -> VisitResult {
 /// `build pause --push` under a name, on the base in a registry.
 fn build<'a>(name: &'a str, place: &'a str, base: &'a str) -> [&'a str; 13] {
     [
-        "build",
-        "pause",
-        "--engine",
-        "direct",
-        "--push",
-        "--registry",
-        place,
-        "--name",
-        name,
-        "--base-registry",
-        base,
-        "--host-build",
-        "17763.973",
+        "build", "pause", "--engine", "direct", "--push", "--registry", place, "--name", name,
+        "--base-registry", base, "--host-build", "17763.973",
     ]
 }
 

@@ -267,12 +267,7 @@ fn a_comment_on_a_pull_request_never_grows_too_long() {
         .collect();
     let output = wincimg()
         .args([
-            "--offline",
-            "--plan",
-            "--format",
-            "markdown",
-            "--workloads",
-            "-",
+            "--offline", "--plan", "--format", "markdown", "--workloads", "-",
         ])
         .args(["--nodes", &format!("{CLUSTERS}/aks.json"), "--images"])
         .arg(file)

@@ -450,12 +450,11 @@ fn a_long_index_is_read_without_what_is_for_other_systems() {
     registry.tag("app", "1.0", &registry.index_of(&entries));
     let reference = format!("{}/app:1.0", registry.host());
     let registry_flags = ["--insecure-registry", &registry.host()];
-    let (code, report) =
-        answer_of(
-            wincimg()
-                .args(registry_flags)
-                .args(["--host-build", "20348.2402", &reference]),
-        );
+    let (code, report) = answer_of(
+        wincimg()
+            .args(registry_flags)
+            .args(["--host-build", "20348.2402", &reference]),
+    );
     assert_eq!(code, 0, "{report}");
     let mut inspect = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
     inspect.args(["image", "inspect", &reference]);
@@ -582,14 +581,7 @@ fn a_check_has_every_field_that_the_contract_names() {
         assert_eq!(
             keys(check),
             [
-                "commands",
-                "fix",
-                "host",
-                "image",
-                "isolation",
-                "reason",
-                "rule",
-                "verdict",
+                "commands", "fix", "host", "image", "isolation", "reason", "rule", "verdict",
                 "workload"
             ]
         );
@@ -635,12 +627,7 @@ fn what_inspect_said_is_taken_with_its_time_to_stop() {
     let mut command = wincimg();
     command
         .args([
-            "--offline",
-            "--host-build",
-            "20348.2402",
-            "--workloads",
-            "-",
-            "--images",
+            "--offline", "--host-build", "20348.2402", "--workloads", "-", "--images",
         ])
         .arg(&file)
         .write_stdin(pod);

@@ -185,11 +185,7 @@ fn workloads_offline(text: &str) -> Command {
     let mut command = wincimg();
     command
         .args([
-            "--host-build",
-            "20348.2402",
-            "--workloads",
-            "-",
-            "--offline",
+            "--host-build", "20348.2402", "--workloads", "-", "--offline",
         ])
         .write_stdin(text);
     command

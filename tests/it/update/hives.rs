@@ -35,11 +35,7 @@ fn hives(layer: &BTreeMap<String, Vec<u8>>) -> Vec<&str> {
 }
 
 const ALL: [&str; 5] = [
-    "DefaultUser_Delta",
-    "Sam_Delta",
-    "Security_Delta",
-    "Software_Delta",
-    "System_Delta",
+    "DefaultUser_Delta", "Sam_Delta", "Security_Delta", "Software_Delta", "System_Delta",
 ];
 
 fn app(tar: &mut LayerTar) {

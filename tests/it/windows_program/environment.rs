@@ -26,11 +26,7 @@ async fn what_is_known_of_a_base_is_kept_in_local_application_data() {
     let reference = publish(&base, &server.host()).await;
     let folder = tempfile::tempdir().unwrap();
     let arguments = [
-        "base",
-        "show",
-        &reference,
-        "--insecure-registry",
-        "127.0.0.1",
+        "base", "show", &reference, "--insecure-registry", "127.0.0.1",
     ];
     let printed = tokio::task::block_in_place(|| succeed(exe.command(folder.path(), &arguments)));
     assert_contains!(printed, r"%SystemRoot%\system32");
@@ -82,11 +78,7 @@ fn a_console_has_colours_and_a_file_has_none() {
     let script = component("script");
     let folder = tempfile::tempdir().unwrap();
     let arguments = [
-        "check-compat",
-        "--host-build",
-        "17763.973",
-        "--image-build",
-        "17763.1158",
+        "check-compat", "--host-build", "17763.973", "--image-build", "17763.1158",
     ];
     let (_, printed, errors) = run(exe.command(folder.path(), &arguments));
     assert!(
@@ -138,12 +130,7 @@ fn a_missing_pipe_is_named_with_what_to_do() {
     let site = Site::new();
     let (host, base) = (site.host(), format!("{}/mcr", site.host()));
     let arguments = [
-        "build",
-        "pause",
-        "--host-build",
-        "17763.973",
-        "--engine",
-        "docker",
+        "build", "pause", "--host-build", "17763.973", "--engine", "docker",
     ];
     let mut command = exe.command(site.folder.path(), &arguments);
     command

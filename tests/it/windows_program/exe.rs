@@ -48,18 +48,9 @@ impl Exe {
         let mut command = self.wine.command(r"C:\wincimg.exe");
         command.args(arguments).current_dir(folder);
         for variable in [
-            "CI",
-            "DOCKER_CERT_PATH",
-            "DOCKER_CONFIG",
-            "DOCKER_CONTEXT",
-            "DOCKER_HOST",
-            "DOCKER_TLS_VERIFY",
-            "KUBECONFIG",
-            "NO_COLOR",
-            "REGISTRY_AUTH_FILE",
-            "SOURCE_DATE_EPOCH",
-            "SSL_CERT_FILE",
-            "WINCIMG_CONFIG",
+            "CI", "DOCKER_CERT_PATH", "DOCKER_CONFIG", "DOCKER_CONTEXT", "DOCKER_HOST",
+            "DOCKER_TLS_VERIFY", "KUBECONFIG", "NO_COLOR", "REGISTRY_AUTH_FILE",
+            "SOURCE_DATE_EPOCH", "SSL_CERT_FILE", "WINCIMG_CONFIG",
         ] {
             command.env_remove(variable);
         }

@@ -10,21 +10,9 @@ use super::exe::built;
 
 /// DLLs of every Windows since 10 and Server 2016.
 const SYSTEM: &[&str] = &[
-    "advapi32.dll",
-    "bcrypt.dll",
-    "bcryptprimitives.dll",
-    "crypt32.dll",
-    "kernel32.dll",
-    "msvcrt.dll",
-    "ncrypt.dll",
-    "ntdll.dll",
-    "ole32.dll",
-    "oleaut32.dll",
-    "secur32.dll",
-    "shell32.dll",
-    "user32.dll",
-    "userenv.dll",
-    "ws2_32.dll",
+    "advapi32.dll", "bcrypt.dll", "bcryptprimitives.dll", "crypt32.dll", "kernel32.dll",
+    "msvcrt.dll", "ncrypt.dll", "ntdll.dll", "ole32.dll", "oleaut32.dll", "secur32.dll",
+    "shell32.dll", "user32.dll", "userenv.dll", "ws2_32.dll",
 ];
 
 #[test]

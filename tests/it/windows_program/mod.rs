@@ -86,22 +86,13 @@ fn answers_are_those_of_linux_byte_for_byte() {
         ),
         (
             vec![
-                "check-compat",
-                "--nodes",
-                "nodes.json",
-                "--image-build",
-                "17763.973",
+                "check-compat", "--nodes", "nodes.json", "--image-build", "17763.973",
             ],
             0,
         ),
         (
             vec![
-                "node",
-                "script",
-                "--host-build",
-                "17763.973",
-                "--registry",
-                "r.lan",
+                "node", "script", "--host-build", "17763.973", "--registry", "r.lan",
             ],
             0,
         ),
@@ -124,12 +115,10 @@ fn answers_are_those_of_linux_byte_for_byte() {
 fn an_image_has_the_digest_that_linux_gives_it() {
     let exe = Exe::find();
     let site = Site::new();
-    let linux = crate::site::json_of(site.build("pause").args([
-        "--host-build",
-        "17763.973",
-        "--output",
-        "oci:on-linux",
-    ]));
+    let linux = crate::site::json_of(
+        site.build("pause")
+            .args(["--host-build", "17763.973", "--output", "oci:on-linux"]),
+    );
     let windows = build_pause(
         &exe,
         &site,

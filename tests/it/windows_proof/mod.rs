@@ -20,11 +20,7 @@ use wincimg_testkit::{component, kernel_rules};
 const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/windows");
 const VERSION: &str = "10.0.20348.2402";
 const DELTAS: [&str; 5] = [
-    "System_Delta",
-    "Software_Delta",
-    "Sam_Delta",
-    "Security_Delta",
-    "DefaultUser_Delta",
+    "System_Delta", "Software_Delta", "Sam_Delta", "Security_Delta", "DefaultUser_Delta",
 ];
 
 fn script() -> String {

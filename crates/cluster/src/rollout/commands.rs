@@ -172,12 +172,7 @@ pub(super) fn rebuild_command(
 /// Returns true if Kubernetes allows changes of the workload's images.
 pub(super) fn can_set_image(workload: &Workload) -> bool {
     const KINDS: [&str; 6] = [
-        "CronJob",
-        "DaemonSet",
-        "Deployment",
-        "Pod",
-        "ReplicaSet",
-        "StatefulSet",
+        "CronJob", "DaemonSet", "Deployment", "Pod", "ReplicaSet", "StatefulSet",
     ];
     let id = &workload.id;
     KINDS.contains(&id.kind.as_str()) && !id.name.is_empty() && !id.name.ends_with('*')

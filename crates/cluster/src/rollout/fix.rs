@@ -237,9 +237,9 @@ impl<'a> FixResolver<'a> {
                         .rebuilds
                         .get(&placed.image)
                         .is_some_and(|rebuild| actions.contains(rebuild));
-                    let after =
-                        self.effects
-                            .outcome(placed.image, group.kind, finding, is_rebuilt, patch);
+                    let after = self
+                        .effects
+                        .outcome(placed.image, group.kind, finding, is_rebuilt, patch);
                     (count, finding.outcome, after)
                 }));
             }

@@ -16,15 +16,8 @@ use super::Rollout;
 
 /// Public registries.
 const PUBLIC: [&str; 9] = [
-    "docker.io",
-    "gcr.io",
-    "ghcr.io",
-    "k8s.gcr.io",
-    "mcr.microsoft.com",
-    "nvcr.io",
-    "public.ecr.aws",
-    "quay.io",
-    "registry.k8s.io",
+    "docker.io", "gcr.io", "ghcr.io", "k8s.gcr.io", "mcr.microsoft.com", "nvcr.io",
+    "public.ecr.aws", "quay.io", "registry.k8s.io",
 ];
 
 /// Microsoft's bases by their path, which a mirror keeps.

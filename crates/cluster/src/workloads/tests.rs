@@ -117,12 +117,7 @@ fn sidecars_count_and_containers_for_debugging_do_not() {
 #[test]
 fn every_kind_with_a_pod_template_counts_even_one_that_kubernetes_does_not_have() {
     for kind in [
-        "DaemonSet",
-        "StatefulSet",
-        "ReplicaSet",
-        "ReplicationController",
-        "Job",
-        "Rollout",
+        "DaemonSet", "StatefulSet", "ReplicaSet", "ReplicationController", "Job", "Rollout",
     ] {
         let text = DEPLOYMENT.replace("kind: Deployment", &format!("kind: {kind}"));
         assert_eq!(read(&text)[0].id.kind, kind);

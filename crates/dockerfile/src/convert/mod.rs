@@ -572,11 +572,7 @@ fn health(check: &Value, out: &mut String) {
         .collect();
     let _ = writeln!(out, "test = {}", list(&test));
     for (name, key) in HEALTH_TIMES.into_iter().zip([
-        "interval",
-        "timeout",
-        "start_period",
-        "start_interval",
-        "retries",
+        "interval", "timeout", "start_period", "start_interval", "retries",
     ]) {
         let Some(number) = check.get(name).and_then(Value::as_i64) else {
             continue;

@@ -29,20 +29,8 @@ const SWITCHES: [(&[&str], &str, &[&str]); 6] = [
 
 /// Subcommands of `sc.exe`.
 const OF_SC: [&str; 14] = [
-    "create",
-    "config",
-    "delete",
-    "start",
-    "stop",
-    "query",
-    "queryex",
-    "qc",
-    "failure",
-    "failureflag",
-    "description",
-    "sdset",
-    "sidtype",
-    "privs",
+    "create", "config", "delete", "start", "stop", "query", "queryex", "qc", "failure",
+    "failureflag", "description", "sdset", "sidtype", "privs",
 ];
 
 /// Commands of cmd that PowerShell lacks.

@@ -187,16 +187,7 @@ fn working_folder_of<'a>(stage: &'a Stage<'_>, path: &str) -> Option<&'a str> {
 /// True for scripts and archives, whose folders are not in the file; the text is in lower case.
 fn may_run_script(text: &str) -> bool {
     text.contains_any(&[
-        ".ps1",
-        ".bat",
-        ".cmd",
-        ".sh",
-        ".proj",
-        "cd ",
-        "pushd",
-        "set-location",
-        "tar ",
-        "expand",
+        ".ps1", ".bat", ".cmd", ".sh", ".proj", "cd ", "pushd", "set-location", "tar ", "expand",
     ])
 }
 

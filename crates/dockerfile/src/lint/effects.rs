@@ -150,16 +150,8 @@ pub(super) fn check_robocopy(stage: &Stage<'_>, step: &LintStep<'_>, findings: &
     }
     let text = step.lower_text();
     let is_handled = text.contains_any(&[
-        "errorlevel",
-        "exitcode",
-        "exit 0",
-        "exit /b",
-        "|| ver",
-        "|| rem",
-        "|| echo",
-        "|| cd",
-        "|| (",
-        "exit $",
+        "errorlevel", "exitcode", "exit 0", "exit /b", "|| ver", "|| rem", "|| echo", "|| cd",
+        "|| (", "exit $",
     ]);
     for (index, command) in commands.iter().enumerate() {
         if command.program() != "robocopy" || is_handled {

@@ -264,19 +264,8 @@ fn escape_comment(line: &str) -> Option<Escape> {
 
 /// Keywords that no shell command is written like.
 const KEYWORDS: [&str; 13] = [
-    "FROM",
-    "RUN",
-    "WORKDIR",
-    "ENTRYPOINT",
-    "CMD",
-    "EXPOSE",
-    "SHELL",
-    "HEALTHCHECK",
-    "VOLUME",
-    "ENV",
-    "ARG",
-    "USER",
-    "COPY",
+    "FROM", "RUN", "WORKDIR", "ENTRYPOINT", "CMD", "EXPOSE", "SHELL", "HEALTHCHECK", "VOLUME",
+    "ENV", "ARG", "USER", "COPY",
 ];
 
 /// A line that continues into the next instruction.

@@ -21,20 +21,9 @@ const BATCH_FILES: [&str; 22] = [
 
 /// Cmdlets in lower case, whose names no programs have.
 const CMDLETS: [&str; 14] = [
-    "write-host",
-    "write-output",
-    "get-content",
-    "get-childitem",
-    "get-service",
-    "set-location",
-    "start-process",
-    "start-service",
-    "start-sleep",
-    "start-website",
-    "new-item",
-    "remove-item",
-    "invoke-webrequest",
-    "invoke-expression",
+    "write-host", "write-output", "get-content", "get-childitem", "get-service", "set-location",
+    "start-process", "start-service", "start-sleep", "start-website", "new-item", "remove-item",
+    "invoke-webrequest", "invoke-expression",
 ];
 
 fn words<'a>(it: &'a EvaluatedStep<'_>) -> Option<&'a [String]> {
@@ -215,18 +204,8 @@ pub(super) fn check_shell_syntax(it: &EvaluatedStep<'_>, findings: &mut Findings
 
 /// Options of PowerShell before a script.
 const OPTIONS: [&str; 12] = [
-    "-executionpolicy",
-    "-ep",
-    "-ex",
-    "-exec",
-    "-file",
-    "-command",
-    "-noprofile",
-    "-nologo",
-    "-noninteractive",
-    "-noexit",
-    "-version",
-    "-windowstyle",
+    "-executionpolicy", "-ep", "-ex", "-exec", "-file", "-command", "-noprofile", "-nologo",
+    "-noninteractive", "-noexit", "-version", "-windowstyle",
 ];
 
 /// Message about a string that the program gets as one argument, and that was meant for several.
@@ -299,13 +278,7 @@ fn is_spaced_path(text: &str) -> bool {
 /// Returns true for a variable that the file or Windows sets.
 fn is_set(it: &EvaluatedStep<'_>, name: &str) -> bool {
     const OF_WINDOWS: [&str; 8] = [
-        "path",
-        "temp",
-        "userprofile",
-        "programfiles",
-        "systemroot",
-        "windir",
-        "appdata",
+        "path", "temp", "userprofile", "programfiles", "systemroot", "windir", "appdata",
         "programdata",
     ];
     it.state.declares(name) || OF_WINDOWS.contains(&name.to_ascii_lowercase().as_str())

@@ -18,17 +18,8 @@ const BUILDERS: [&str; 25] = [
 
 /// Signs that a line looks at exit codes.
 const HANDLED: [&str; 11] = [
-    "lastexitcode",
-    "errorlevel",
-    "$?",
-    "exit",
-    "throw",
-    "nativecommand",
-    "||",
-    "trap {",
-    "catch",
-    "passthru",
-    "try {",
+    "lastexitcode", "errorlevel", "$?", "exit", "throw", "nativecommand", "||", "trap {", "catch",
+    "passthru", "try {",
 ];
 
 /// Reports a program before the last of a line that continues without its success.

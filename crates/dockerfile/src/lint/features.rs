@@ -72,10 +72,7 @@ pub(super) fn problem(
 
 /// Names of .NET Framework 3.5.
 const OF_NET_3: [&str; 4] = [
-    "net-framework-core",
-    "net-framework-features",
-    "netfx3",
-    "netfx3serverfeatures",
+    "net-framework-core", "net-framework-features", "netfx3", "netfx3serverfeatures",
 ];
 
 /// Names of features in a word of a command.
@@ -133,15 +130,7 @@ fn asks_windows_update(stage: &Stage<'_>, step: &LintStep<'_>) -> bool {
 /// Returns true if nothing up to a step enables what ASP.NET requires.
 fn lacks_parents(stage: &Stage<'_>, step: &LintStep<'_>) -> bool {
     let brings = [
-        "extensib",
-        "net-ext",
-        "asp-net",
-        "-asp",
-        "subfeature",
-        "-all",
-        "/all",
-        ".ps1",
-        ".xml",
+        "extensib", "net-ext", "asp-net", "-asp", "subfeature", "-all", "/all", ".ps1", ".xml",
     ];
     is_server_core(stage)
         && !runs_until(stage, step).any(|it| {

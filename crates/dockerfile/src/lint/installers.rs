@@ -17,13 +17,7 @@ pub(super) fn check_wait(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut 
     // That of an installer waits for its own parts.
     let whole = step.lower_text().replace("--wait", "");
     let waits = [
-        "waitforexit",
-        "wait-process",
-        "-wait",
-        "/wait",
-        "/w ",
-        "hasexited",
-        "get-process",
+        "waitforexit", "wait-process", "-wait", "/wait", "/w ", "hasexited", "get-process",
     ];
     // A loop waits for what the installer makes.
     let is_polled = whole.contains("while") && whole.contains("test-path");
@@ -100,24 +94,12 @@ fn keeps_process(script: &str) -> bool {
 
 /// Programs of the console with such names or options, for which PowerShell waits.
 const CONSOLE_PROGRAMS: [&str; 6] = [
-    "installutil",
-    "mysqladmin",
-    "mysqld",
-    "nssm",
-    "sqlcmd",
-    "winsw",
+    "installutil", "mysqladmin", "mysqld", "nssm", "sqlcmd", "winsw",
 ];
 
 /// Options with which an installer opens no window.
 const SILENT: [&str; 8] = [
-    "quiet",
-    "silent",
-    "verysilent",
-    "install",
-    "s",
-    "q",
-    "qn",
-    "passive",
+    "quiet", "silent", "verysilent", "install", "s", "q", "qn", "passive",
 ];
 
 /// An installer that a statement starts and does not wait for; `is_brought` tells whether the file
@@ -185,12 +167,6 @@ fn is_installer(word: &str) -> bool {
         || has_extension(file, &["msi"])
         || (has_extension(file, &["exe"])
             && file.contains_any(&[
-                "setup",
-                "install",
-                "vs_",
-                "vc_redist",
-                "vcredist",
-                "redist",
-                "ndp",
+                "setup", "install", "vs_", "vc_redist", "vcredist", "redist", "ndp",
             ]))
 }

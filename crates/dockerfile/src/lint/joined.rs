@@ -22,20 +22,8 @@ const COMMANDS: [&str; 16] = [
 
 /// Commands whose arguments can be a command.
 const LAUNCHERS: [&str; 14] = [
-    "if",
-    "for",
-    "else",
-    "start",
-    "call",
-    "cmd",
-    "powershell",
-    "pwsh",
-    "echo",
-    "choco",
-    "cinst",
-    "scoop",
-    "winget",
-    "runas",
+    "if", "for", "else", "start", "call", "cmd", "powershell", "pwsh", "echo", "choco", "cinst",
+    "scoop", "winget", "runas",
 ];
 
 /// Reports a line that begins with a command, below one that does not end its own.

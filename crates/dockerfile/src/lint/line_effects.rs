@@ -13,15 +13,8 @@ const RULE: &str = "lost-with-line";
 
 /// Batch files and scripts that only set variables.
 const ENVIRONMENTS: [&str; 9] = [
-    "vcvarsall.bat",
-    "vcvars64.bat",
-    "vcvars32.bat",
-    "vcvarsx86_amd64.bat",
-    "vsdevcmd.bat",
-    "vsvars32.bat",
-    "activate",
-    "activate.bat",
-    "activate.ps1",
+    "vcvarsall.bat", "vcvars64.bat", "vcvars32.bat", "vcvarsx86_amd64.bat", "vsdevcmd.bat",
+    "vsvars32.bat", "activate", "activate.bat", "activate.ps1",
 ];
 
 /// Returns true for a change to the root, with which an author leaves a folder, and for one that
@@ -139,10 +132,7 @@ fn maps_drive(command: &LintCommand) -> bool {
 fn lost_refresh<'a>(step: &LintStep<'_>, commands: &[&'a LintCommand]) -> Option<&'a LintCommand> {
     let text = step.lower_text();
     let is_imported = text.contains_any(&[
-        "import-module",
-        "$profile",
-        "chocolateyprofile",
-        "update-sessionenv",
+        "import-module", "$profile", "chocolateyprofile", "update-sessionenv",
     ]);
     let (_, before) = commands.split_last()?;
     let refreshes = |it: &LintCommand| it.grammar.is_powershell() && it.program() == "refreshenv";
@@ -236,16 +226,7 @@ fn is_path_lost(stage: &Stage<'_>, step: &LintStep<'_>, command: &LintCommand) -
         .get(..5)
         .is_some_and(|it| it.eq_ignore_ascii_case("path="));
     let setters = [
-        "setx",
-        "environment",
-        "install",
-        "setup",
-        "choco",
-        "reg ",
-        ".exe",
-        ".msi",
-        ".bat",
-        ".cmd",
+        "setx", "environment", "install", "setup", "choco", "reg ", ".exe", ".msi", ".bat", ".cmd",
         ".ps1",
     ];
     let has_setter = || step.lower_text().contains_any(&setters);
@@ -422,13 +403,7 @@ fn lost_setting(
 
 /// Parts of a line that make a service start with Windows.
 const START_TYPES: [&str; 8] = [
-    "set-service",
-    "startuptype",
-    "start= auto",
-    "new-service",
-    "w3svc",
-    "mssql",
-    "windowsfeature",
+    "set-service", "startuptype", "start= auto", "new-service", "w3svc", "mssql", "windowsfeature",
     "dism",
 ];
 

@@ -7,46 +7,19 @@ use super::{ContainsAny, Severity};
 
 /// Folders at the root of Windows' own images.
 const OF_WINDOWS: [&str; 9] = [
-    "windows",
-    "users",
-    "program files",
-    "program files (x86)",
-    "programdata",
-    "documents and settings",
-    "inetpub",
-    "perflogs",
-    "logmonitor",
+    "windows", "users", "program files", "program files (x86)", "programdata",
+    "documents and settings", "inetpub", "perflogs", "logmonitor",
 ];
 
 /// Parts of a line that may make folders it does not name.
 const MAKERS: [&str; 18] = [
-    ".exe",
-    ".msi",
-    ".ps1",
-    ".bat",
-    ".cmd",
-    "install",
-    "choco",
-    "scoop",
-    "winget",
-    "nuget",
-    "git ",
-    "expand",
-    "extract",
-    "tar ",
-    "iex",
-    "invoke-exp",
-    "npm ",
-    "robocopy",
+    ".exe", ".msi", ".ps1", ".bat", ".cmd", "install", "choco", "scoop", "winget", "nuget", "git ",
+    "expand", "extract", "tar ", "iex", "invoke-exp", "npm ", "robocopy",
 ];
 
 /// Programs of Windows that make no folders at the root.
 const OF_SYSTEM: [&str; 5] = [
-    "curl.exe",
-    "powershell.exe",
-    "cmd.exe",
-    "setx.exe",
-    "reg.exe",
+    "curl.exe", "powershell.exe", "cmd.exe", "setx.exe", "reg.exe",
 ];
 
 /// Position of a download's file whose folder does not exist, with a message.

@@ -10,9 +10,7 @@ const PARAMETERS: [(&[&str], &[&str]); 4] = [
     (
         &["invoke-webrequest", "iwr", "invoke-restmethod", "irm"],
         &[
-            "-SkipCertificateCheck",
-            "-SkipHttpErrorCheck",
-            "-MaximumRetryCount",
+            "-SkipCertificateCheck", "-SkipHttpErrorCheck", "-MaximumRetryCount",
             "-RetryIntervalSec",
         ],
     ),

@@ -10,16 +10,7 @@ use super::{ContainsAny, Findings, Severity};
 
 /// Files that programs other than PowerShell read.
 const FILES: [&str; 10] = [
-    "conf",
-    "ini",
-    "json",
-    "yml",
-    "yaml",
-    "properties",
-    "sh",
-    "cmd",
-    "bat",
-    "env",
+    "conf", "ini", "json", "yml", "yaml", "properties", "sh", "cmd", "bat", "env",
 ];
 
 /// Reports files that Windows PowerShell writes as UTF-16.
@@ -114,13 +105,7 @@ pub(super) fn unused_answer(step: &LintStep<'_>) -> Option<usize> {
         // It may wait for a server, or show that one answers.
         let lower = text.to_ascii_lowercase();
         let is_test = lower.contains_any(&[
-            "try",
-            "while",
-            "for",
-            "localhost",
-            "127.0.0.1",
-            "exit",
-            "start-s",
+            "try", "while", "for", "localhost", "127.0.0.1", "exit", "start-s",
         ]);
         // The shell around it may use the answer.
         let after = &step.instruction.full_text()[script.range.end..];

@@ -164,11 +164,7 @@ fn check_fresh_path(stage: &Stage<'_>, findings: &mut Findings<'_>) {
 fn renews_path(text: &str) -> bool {
     let of_process = |(at, _): (usize, &str)| !text[..at].ends_with("prepend");
     text.contains_any(&[
-        "refreshenv",
-        "sessionenvironment",
-        "path =",
-        "path +=",
-        "path+=",
+        "refreshenv", "sessionenvironment", "path =", "path +=", "path+=",
     ]) || text.match_indices("path=").any(of_process)
 }
 

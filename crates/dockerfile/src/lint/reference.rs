@@ -103,40 +103,13 @@ pub(super) const SERVER_2022: u32 = 20348;
 
 /// Parts of a name or tag of Windows images.
 const OF_WINDOWS: [&str; 5] = [
-    "nanoserver",
-    "servercore",
-    "windows",
-    "dotnet/framework",
-    "microsoft/iis",
+    "nanoserver", "servercore", "windows", "dotnet/framework", "microsoft/iis",
 ];
 
 const LINUX_NAMES: [&str; 26] = [
-    "almalinux",
-    "alpine",
-    "amazonlinux",
-    "archlinux",
-    "buildpack-deps",
-    "busybox",
-    "centos",
-    "debian",
-    "fedora",
-    "httpd",
-    "mariadb",
-    "mysql",
-    "nginx",
-    "node",
-    "oraclelinux",
-    "perl",
-    "php",
-    "postgres",
-    "redis",
-    "rockylinux",
-    "ruby",
-    "rust",
-    "ubi8",
-    "ubi9",
-    "ubuntu",
-    "wolfi-base",
+    "almalinux", "alpine", "amazonlinux", "archlinux", "buildpack-deps", "busybox", "centos",
+    "debian", "fedora", "httpd", "mariadb", "mysql", "nginx", "node", "oraclelinux", "perl", "php",
+    "postgres", "redis", "rockylinux", "ruby", "rust", "ubi8", "ubi9", "ubuntu", "wolfi-base",
 ];
 
 /// Parts of a tag of Linux images.

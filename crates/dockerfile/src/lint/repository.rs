@@ -10,13 +10,8 @@ use super::{Edit, Findings, LintFile, Severity, stage_names};
 
 /// Repositories of Microsoft under `windows/`.
 const OF_WINDOWS: [&str; 7] = [
-    "nanoserver",
-    "servercore",
-    "server",
-    "servercore/iis",
-    "servercore/insider",
-    "nanoserver/insider",
-    "server/insider",
+    "nanoserver", "servercore", "server", "servercore/iis", "servercore/insider",
+    "nanoserver/insider", "server/insider",
 ];
 
 /// Repositories under `dotnet/framework/`.

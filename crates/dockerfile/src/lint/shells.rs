@@ -14,48 +14,11 @@ use crate::instruction::InstructionKind;
 
 /// Verbs of cmdlets that no program's name begins with.
 const VERBS: [&str; 42] = [
-    "add",
-    "clear",
-    "compress",
-    "convertfrom",
-    "convertto",
-    "copy",
-    "disable",
-    "enable",
-    "expand",
-    "export",
-    "foreach",
-    "format",
-    "get",
-    "import",
-    "install",
-    "invoke",
-    "join",
-    "measure",
-    "move",
-    "new",
-    "out",
-    "read",
-    "register",
-    "remove",
-    "rename",
-    "resolve",
-    "restart",
-    "save",
-    "select",
-    "set",
-    "sort",
-    "split",
-    "start",
-    "stop",
-    "test",
-    "unblock",
-    "uninstall",
-    "unregister",
-    "update",
-    "wait",
-    "where",
-    "write",
+    "add", "clear", "compress", "convertfrom", "convertto", "copy", "disable", "enable", "expand",
+    "export", "foreach", "format", "get", "import", "install", "invoke", "join", "measure", "move",
+    "new", "out", "read", "register", "remove", "rename", "resolve", "restart", "save", "select",
+    "set", "sort", "split", "start", "stop", "test", "unblock", "uninstall", "unregister",
+    "update", "wait", "where", "write",
 ];
 
 /// Returns true for a name such as `Invoke-WebRequest`.
@@ -397,12 +360,7 @@ pub(super) fn check_shell(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
         }
         "pwsh"
             if !has(&[
-                "-command",
-                "-c",
-                "-file",
-                "-f",
-                "-encodedcommand",
-                "-commandwithargs",
+                "-command", "-c", "-file", "-f", "-encodedcommand", "-commandwithargs",
             ]) =>
         {
             "pwsh without -Command takes its argument for a script file: add \"-Command\""

@@ -155,20 +155,8 @@ pub(super) fn stages<'a>(
 }
 
 const OF_LINUX: [&str; 14] = [
-    "apt-get",
-    "apt install",
-    "apt update",
-    "apk add",
-    "apk --",
-    "yum ",
-    "dnf ",
-    "/bin/",
-    "chmod ",
-    "chown ",
-    "mkdir -p",
-    "rm -rf",
-    "set -e",
-    "useradd",
+    "apt-get", "apt install", "apt update", "apk add", "apk --", "yum ", "dnf ", "/bin/", "chmod ",
+    "chown ", "mkdir -p", "rm -rf", "set -e", "useradd",
 ];
 
 /// Platform by escape character, if the base does not tell: Linux files do not change it.

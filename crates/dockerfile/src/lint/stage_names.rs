@@ -51,20 +51,8 @@ pub(super) fn check_base(linted: &LintFile<'_>, index: usize, findings: &mut Fin
 
 /// Words that name stages, and no image of Docker Hub.
 const STAGE_NAMES: [&str; 14] = [
-    "build",
-    "builder",
-    "base",
-    "publish",
-    "final",
-    "runtime",
-    "sdk",
-    "installer",
-    "download",
-    "test",
-    "compile",
-    "dependencies",
-    "deps",
-    "restore",
+    "build", "builder", "base", "publish", "final", "runtime", "sdk", "installer", "download",
+    "test", "compile", "dependencies", "deps", "restore",
 ];
 
 /// Reports a variable in `COPY --from`.

@@ -536,9 +536,7 @@ fn a_correction_repairs_all_that_is_wrong_with_its_line() {
     assert_eq!(
         rules,
         [
-            "shutdown-value-type",
-            "shutdown-value-unit",
-            "reg-add-force"
+            "shutdown-value-type", "shutdown-value-unit", "reg-add-force"
         ]
     );
     for finding in findings {
@@ -615,10 +613,7 @@ fn lines_are_counted_as_the_author_sees_them() {
         found(source, &LintOptions::default()),
         [
             // The escape character is not the backtick.
-            "5 invalid-instruction",
-            "9 reg-add-force",
-            "10 requires-buildkit",
-            "13 reg-add-force"
+            "5 invalid-instruction", "9 reg-add-force", "10 requires-buildkit", "13 reg-add-force"
         ]
     );
 }

@@ -10,14 +10,8 @@ const SERVER_2016: u32 = 14393;
 
 /// Hosts that refuse TLS 1.0 and 1.1.
 const HOSTS: [&str; 8] = [
-    "//github.com/",
-    ".github.com/",
-    "githubusercontent.com/",
-    "chocolatey.org/",
-    "nuget.org/",
-    "powershellgallery.com/",
-    "python.org/",
-    "pypi.org/",
+    "//github.com/", ".github.com/", "githubusercontent.com/", "chocolatey.org/", "nuget.org/",
+    "powershellgallery.com/", "python.org/", "pypi.org/",
 ];
 
 /// Reports the first download of a stage.
@@ -31,10 +25,7 @@ pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
     for step in &stage.steps {
         let text = step.lower_full_text();
         let sets = [
-            "securityprotocol",
-            "strongcrypto",
-            "systemdefaulttls",
-            ".reg",
+            "securityprotocol", "strongcrypto", "systemdefaulttls", ".reg",
         ];
         // A script may set it for all that follow; that of an installer does not.
         let is_script = text.contains(".ps1") && !text.contains("install.ps1");
@@ -45,11 +36,7 @@ pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
             let all = &script.statements;
             let download = all.iter().find(|it| {
                 let requests = [
-                    "invoke-webrequest",
-                    "iwr ",
-                    "invoke-restmethod",
-                    "irm ",
-                    "download",
+                    "invoke-webrequest", "iwr ", "invoke-restmethod", "irm ", "download",
                 ];
                 requests.iter().any(|part| it.contains(part))
                     && HOSTS.iter().any(|host| it.contains(host))

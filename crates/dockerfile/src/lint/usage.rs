@@ -253,12 +253,8 @@ fn problem(command: &LintCommand) -> Option<&'static str> {
             .then_some("ren takes a new name without a folder: use move to change the folder"),
         "dism" => {
             let changes = begins(&[
-                "/enable-feature",
-                "/disable-feature",
-                "/add-package",
-                "/add-capability",
-                "/get-features",
-                "/remove-package",
+                "/enable-feature", "/disable-feature", "/add-package", "/add-capability",
+                "/get-features", "/remove-package",
             ]);
             (changes && !begins(&["/online", "/image"]))
                 .then_some("dism requires /online for the running Windows")
@@ -272,10 +268,7 @@ fn problem(command: &LintCommand) -> Option<&'static str> {
                 ))
             )
             && begins(&[
-                "hklm\\",
-                "hkcu\\",
-                "hkey_local_machine\\",
-                "hkey_current_user\\",
+                "hklm\\", "hkcu\\", "hkey_local_machine\\", "hkey_current_user\\",
             ]) =>
         {
             Some(

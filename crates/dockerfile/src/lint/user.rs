@@ -10,16 +10,8 @@ use crate::stages::is_known_account;
 
 /// Parts of a line that may create accounts that it does not name.
 const CREATORS: [&str; 10] = [
-    ".ps1",
-    ".bat",
-    ".cmd",
-    "iex",
-    "invoke-expression",
-    "net user",
-    "net.exe user",
-    "localuser",
-    "winnt:",
-    "python",
+    ".ps1", ".bat", ".cmd", "iex", "invoke-expression", "net user", "net.exe user", "localuser",
+    "winnt:", "python",
 ];
 
 pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {

@@ -15,21 +15,8 @@ use crate::stages::StageState;
 
 /// Variables that Windows sets.
 const OF_WINDOWS: [&str; 16] = [
-    "path",
-    "temp",
-    "tmp",
-    "userprofile",
-    "programfiles",
-    "programdata",
-    "systemroot",
-    "windir",
-    "appdata",
-    "localappdata",
-    "systemdrive",
-    "username",
-    "computername",
-    "errorlevel",
-    "cd",
+    "path", "temp", "tmp", "userprofile", "programfiles", "programdata", "systemroot", "windir",
+    "appdata", "localappdata", "systemdrive", "username", "computername", "errorlevel", "cd",
     "programfiles(x86)",
 ];
 
@@ -40,24 +27,8 @@ pub(super) fn is_of_windows(name: &str) -> bool {
 
 /// Variables that PowerShell sets.
 const AUTOMATIC: [&str; 18] = [
-    "home",
-    "host",
-    "pwd",
-    "pid",
-    "profile",
-    "pshome",
-    "args",
-    "input",
-    "error",
-    "matches",
-    "true",
-    "false",
-    "null",
-    "lastexitcode",
-    "shellid",
-    "psversiontable",
-    "_",
-    "psitem",
+    "home", "host", "pwd", "pid", "profile", "pshome", "args", "input", "error", "matches", "true",
+    "false", "null", "lastexitcode", "shellid", "psversiontable", "_", "psitem",
 ];
 
 /// Reports variables in the syntax of another shell.

@@ -55,31 +55,9 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
 
 /// Commands that write files; others may only name the folder, as in a configuration.
 const WRITERS: [&str; 25] = [
-    "add-content",
-    "copy",
-    "copy-item",
-    "cp",
-    "curl",
-    "expand-archive",
-    "git",
-    "invoke-webrequest",
-    "iwr",
-    "md",
-    "mkdir",
-    "move",
-    "move-item",
-    "mv",
-    "new-item",
-    "ni",
-    "out-file",
-    "ren",
-    "rename-item",
-    "robocopy",
-    "set-content",
-    "start-bitstransfer",
-    "tar",
-    "wget",
-    "xcopy",
+    "add-content", "copy", "copy-item", "cp", "curl", "expand-archive", "git", "invoke-webrequest",
+    "iwr", "md", "mkdir", "move", "move-item", "mv", "new-item", "ni", "out-file", "ren",
+    "rename-item", "robocopy", "set-content", "start-bitstransfer", "tar", "wget", "xcopy",
 ];
 
 /// Reports a `RUN` that writes into a volume.

@@ -52,10 +52,7 @@ fn is_plain_windows(image: &str) -> bool {
         _ => name,
     };
     [
-        "windows",
-        "windows/nanoserver",
-        "windows/server",
-        "windows/servercore",
+        "windows", "windows/nanoserver", "windows/server", "windows/servercore",
     ]
     .iter()
     .any(|known| {

@@ -25,16 +25,8 @@ const SHELL: [&str; 3] = ["cmd", "/S", "/C"];
 
 /// Variables that need no `ARG`: a proxy is not a part of the image.
 const PREDEFINED: [&str; 10] = [
-    "HTTP_PROXY",
-    "http_proxy",
-    "HTTPS_PROXY",
-    "https_proxy",
-    "FTP_PROXY",
-    "ftp_proxy",
-    "NO_PROXY",
-    "no_proxy",
-    "ALL_PROXY",
-    "all_proxy",
+    "HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "FTP_PROXY", "ftp_proxy", "NO_PROXY",
+    "no_proxy", "ALL_PROXY", "all_proxy",
 ];
 
 /// State of a stage after its instructions so far.

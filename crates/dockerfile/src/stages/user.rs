@@ -13,10 +13,7 @@ const OF_CONTAINERS: [&str; 2] = ["ContainerAdministrator", "ContainerUser"];
 const OF_AUTHORITY: [&str; 3] = ["SYSTEM", "LOCAL SERVICE", "NETWORK SERVICE"];
 /// Accounts in the database of every Windows.
 const OF_WINDOWS: [&str; 4] = [
-    "Administrator",
-    "DefaultAccount",
-    "Guest",
-    "WDAGUtilityAccount",
+    "Administrator", "DefaultAccount", "Guest", "WDAGUtilityAccount",
 ];
 
 /// Problem of a name.

@@ -117,9 +117,7 @@ impl Info {
     /// Version of the daemon's host, as far as it is reported.
     pub fn host_version(&self) -> Option<WindowsVersion> {
         let texts = [
-            &self.operating_system,
-            &self.os_version,
-            &self.kernel_version,
+            &self.operating_system, &self.os_version, &self.kernel_version,
         ];
         let versions = texts.iter().filter_map(|text| text.parse().ok());
         // The first complete version, or else the first partial one.

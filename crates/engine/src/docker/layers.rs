@@ -12,12 +12,7 @@ use super::response::{Message, Messages, one_line};
 
 /// Statuses with which a layer is finished.
 const ENDS: [&str; 6] = [
-    "Pull complete",
-    "Already exists",
-    "Pushed",
-    "Layer already exists",
-    "Mounted from",
-    "Skipped",
+    "Pull complete", "Already exists", "Pushed", "Layer already exists", "Mounted from", "Skipped",
 ];
 
 pub(super) struct Layers<'a> {

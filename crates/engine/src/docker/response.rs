@@ -202,11 +202,7 @@ mod tests {
         assert_eq!(unknown.stream.as_deref(), Some("a"));
         assert_eq!(unknown.built, None);
         for line in [
-            "{\"stream\":\"half",
-            "plain words",
-            "[1]",
-            "null",
-            "\u{1b}[31m",
+            "{\"stream\":\"half", "plain words", "[1]", "null", "\u{1b}[31m",
         ] {
             let message = read(line);
             assert_eq!(message.stream.as_deref(), Some(line));

@@ -22,11 +22,7 @@ const DEFAULT: &str = "default";
 
 /// Headers that the HTTP client sets itself.
 const OWN_HEADERS: [HeaderName; 5] = [
-    HOST,
-    USER_AGENT,
-    CONTENT_LENGTH,
-    CONTENT_TYPE,
-    TRANSFER_ENCODING,
+    HOST, USER_AGENT, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING,
 ];
 
 /// Configuration for a daemon. Headers and proxies may contain passwords, so `Debug` does not show

@@ -107,10 +107,7 @@ fn site(site: &Site) -> Vec<AppcmdCall> {
             ));
             let folder = format!("/physicalPath:{folder}");
             calls.push(AppcmdCall::Run(words([
-                "set",
-                "vdir",
-                &virtual_directory,
-                &folder,
+                "set", "vdir", &virtual_directory, &folder,
             ])));
         }
     }

@@ -113,9 +113,7 @@ impl Server {
         of: &ConfigLocation,
     ) -> Result<bool, EditError> {
         let of_iis = [
-            "system.applicationHost",
-            "system.webServer",
-            "system.ftpServer",
+            "system.applicationHost", "system.webServer", "system.ftpServer",
         ];
         let group = section.names().next().unwrap_or_default();
         match self.is_delegated(section, Some(of)) {

@@ -374,13 +374,8 @@ fn bytes_that_are_not_what_they_claim_are_refused() {
 /// XML of some depth, with the sections among its elements.
 fn xml() -> impl Strategy<Value = String> {
     let name = prop::sample::select(vec![
-        "system.webServer",
-        "security",
-        "requestFiltering",
-        "fileExtensions",
-        "staticContent",
-        "location",
-        "a",
+        "system.webServer", "security", "requestFiltering", "fileExtensions", "staticContent",
+        "location", "a",
     ]);
     let space = prop::sample::select(vec!["", "\n", "\r\n", "  ", "\n\t", "<!-- x -->", "&amp;"]);
     let entry = prop::sample::select(vec![

@@ -128,10 +128,7 @@ mod tests {
     #[test]
     fn spellings_of_one_image_are_one_entry() {
         let tags = [
-            "1809-KB4534273-amd64",
-            "1809-KB4534273",
-            "10.0.17763.973-amd64",
-            "10.0.17763.973",
+            "1809-KB4534273-amd64", "1809-KB4534273", "10.0.17763.973-amd64", "10.0.17763.973",
         ];
         let listing = listing(&tags);
         assert_eq!(listing.images.len(), 1);
@@ -146,11 +143,7 @@ mod tests {
     #[test]
     fn the_newest_come_first_and_what_moves_is_marked() {
         let listing = listing(&[
-            "latest",
-            "ltsc2019",
-            "10.0.17763.973",
-            "ltsc2022",
-            "10.0.20348.10",
+            "latest", "ltsc2019", "10.0.17763.973", "ltsc2022", "10.0.20348.10",
         ]);
         let rows: Vec<(&str, bool)> = listing
             .images

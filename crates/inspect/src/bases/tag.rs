@@ -64,11 +64,7 @@ pub enum TagArch {
 }
 
 const EDITIONS: [&str; 5] = [
-    "windowsservercore",
-    "nanoserver",
-    "servercore",
-    "server",
-    "windows",
+    "windowsservercore", "nanoserver", "servercore", "server", "windows",
 ];
 
 const PREVIEW_WORDS: [&str; 6] = ["preview", "insider", "insiders", "rc", "canary", "nightly"];
@@ -283,10 +279,7 @@ mod tests {
     #[test]
     fn a_release_with_a_kb_names_an_update() {
         for text in [
-            "1809-KB4534273",
-            "1809_KB4534273_amd64",
-            "1809-KB4534273-amd64",
-            "ltsc2019-KB4534273",
+            "1809-KB4534273", "1809_KB4534273_amd64", "1809-KB4534273-amd64", "ltsc2019-KB4534273",
             "10.0.17763-KB4534273",
         ] {
             assert_eq!(names(text), Some(update(17763, "KB4534273")), "{text}");
@@ -392,9 +385,7 @@ mod tests {
     #[test]
     fn the_plainest_spelling_wins() {
         let mut tags: Vec<_> = [
-            "1809-KB4534273-amd64",
-            "10.0.17763.973-amd64",
-            "10.0.17763.973",
+            "1809-KB4534273-amd64", "10.0.17763.973-amd64", "10.0.17763.973",
         ]
         .into_iter()
         .filter_map(BaseTag::parse)

@@ -17,27 +17,17 @@ use super::find::{WineInstallation, search};
 
 /// Limits on the program: bytes of memory and of a file for each process, threads of all.
 const LIMITS: [&str; 4] = [
-    "--data=4294967296",
-    "--fsize=4294967296",
-    "--nproc=1024",
-    "--core=0",
+    "--data=4294967296", "--fsize=4294967296", "--nproc=1024", "--core=0",
 ];
 /// Folders of the system next to `/usr`: links into it, except on older systems.
 const SYSTEM: [&str; 6] = ["bin", "lib", "lib32", "lib64", "libx32", "sbin"];
 /// Files of the system that programs require.
 const SETTINGS: [&str; 5] = [
-    "/etc/alternatives",
-    "/etc/fonts",
-    "/etc/ld.so.cache",
-    "/etc/localtime",
-    "/nix/store",
+    "/etc/alternatives", "/etc/fonts", "/etc/ld.so.cache", "/etc/localtime", "/nix/store",
 ];
 /// Files of the system that connections require.
 const NETWORK_SETTINGS: [&str; 4] = [
-    "/etc/hosts",
-    "/etc/nsswitch.conf",
-    "/etc/resolv.conf",
-    "/etc/ssl/certs",
+    "/etc/hosts", "/etc/nsswitch.conf", "/etc/resolv.conf", "/etc/ssl/certs",
 ];
 
 /// What a program may access besides its prefix.
@@ -85,14 +75,8 @@ impl Sandbox {
             return Err(unavailable(problem, "apt-get install bubblewrap"));
         };
         let mut arguments = vec![
-            "--unshare-all",
-            "--unshare-user",
-            "--die-with-parent",
-            "--new-session",
-            "--cap-drop",
-            "ALL",
-            "--hostname",
-            "container",
+            "--unshare-all", "--unshare-user", "--die-with-parent", "--new-session", "--cap-drop",
+            "ALL", "--hostname", "container",
         ];
         if network == NetworkAccess::Full {
             arguments.push("--share-net");
@@ -221,10 +205,7 @@ mod tests {
             [""; 0].map(PathBuf::from)
         );
         let own = [
-            "/opt/wine/lib",
-            "/opt/wine/lib64",
-            "/opt/wine/share",
-            "/opt/wine/bin",
+            "/opt/wine/lib", "/opt/wine/lib64", "/opt/wine/share", "/opt/wine/bin",
         ];
         assert_eq!(
             installation(Path::new("/opt/wine/bin/wine")),

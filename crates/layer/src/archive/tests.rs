@@ -102,12 +102,7 @@ fn what_is_wanted_exists_with_its_folders() {
     let archive = zip(&["app/bin/a.exe", r"app\doc\read.me", "app/b", "other"]);
     let all = listed(&archive, &UnpackSelection::default());
     let expected = [
-        "app/",
-        "app/bin/",
-        "app/bin/a.exe=0",
-        "app/doc/",
-        "app/doc/read.me=1",
-        "app/b=2",
+        "app/", "app/bin/", "app/bin/a.exe=0", "app/doc/", "app/doc/read.me=1", "app/b=2",
         "other=3",
     ];
     assert_eq!(all, expected);
@@ -139,11 +134,7 @@ fn links_of_a_tar_stay_inside_and_a_later_version_counts() {
     assert_eq!(
         listed(&archive, &UnpackSelection::default()),
         [
-            "d/",
-            "d/one=later",
-            "two=1",
-            "d/l->../d true",
-            "m->d/one false"
+            "d/", "d/one=later", "two=1", "d/l->../d true", "m->d/one false"
         ]
     );
 }

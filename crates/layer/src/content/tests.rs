@@ -30,13 +30,7 @@ fn parents_come_by_themselves_and_once() {
     assert_eq!(
         names(&layer(&["b/c/2", "b/c/1", "b/d", "a"])),
         [
-            "Hives",
-            "Files",
-            "Files/a",
-            "Files/b",
-            "Files/b/c",
-            "Files/b/c/1",
-            "Files/b/c/2",
+            "Hives", "Files", "Files/a", "Files/b", "Files/b/c", "Files/b/c/1", "Files/b/c/2",
             "Files/b/d"
         ]
     );
@@ -102,11 +96,7 @@ fn a_descriptor_goes_to_what_exists_or_to_a_folder_that_exists_for_it() {
     assert_eq!(
         names(&layer)[2..],
         [
-            "Files/a",
-            "Files/a/b",
-            "Files/a/b/C",
-            "Files/x",
-            "Files/x/y"
+            "Files/a", "Files/a/b", "Files/a/b/C", "Files/x", "Files/x/y"
         ]
     );
     let mut alone = Layer::new(0);
@@ -136,11 +126,7 @@ fn spellings_that_differ_in_case_become_one_directory() {
     assert_eq!(
         names(&layer)[2..],
         [
-            "Files/app",
-            "Files/app/a",
-            "Files/app/b",
-            "Files/app/sub",
-            "Files/app/sub/c"
+            "Files/app", "Files/app/a", "Files/app/b", "Files/app/sub", "Files/app/sub/c"
         ]
     );
     layer.directory(path("aPP"));

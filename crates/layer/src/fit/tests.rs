@@ -310,19 +310,11 @@ fn what_a_layer_below_set_stays_whatever_is_known_of_the_base() {
         first.set_security(path("deep/er"), &own);
         stack.fit_on_top(first);
         let found = stack.fit_on_top(layer(&[
-            "data/b.txt",
-            "data/in/c.txt",
-            "plain/b.txt",
-            "deep",
+            "data/b.txt", "data/in/c.txt", "plain/b.txt", "deep",
         ]));
         let names: Vec<&str> = found.keys().map(String::as_str).collect();
         let expected = [
-            "Data",
-            "Data/b.txt",
-            "Data/in",
-            "Data/in/c.txt",
-            "plain",
-            "plain/b.txt",
+            "Data", "Data/b.txt", "Data/in", "Data/in/c.txt", "plain", "plain/b.txt",
         ];
         assert_eq!(names, expected);
         let descriptor = |name: &str| found[name].1.as_deref().map(read_descriptor);

@@ -116,10 +116,7 @@ fn expected(list: &[(&str, &str)]) -> BTreeMap<String, String> {
 #[test]
 fn what_the_layer_adds_gets_the_rights_and_nothing_next_to_it() {
     let mut layer = layer_of(&[
-        "app/data/x.txt",
-        "App/data/deep/y.txt",
-        "app/data2/z.txt",
-        "other.txt",
+        "app/data/x.txt", "App/data/deep/y.txt", "app/data2/z.txt", "other.txt",
     ]);
     layer
         .symlink(
@@ -583,12 +580,7 @@ fn change_model(model: &mut [Node], at: usize, change: &DescriptorEdit) {
 fn any_change() -> impl Strategy<Value = DescriptorEdit> {
     let account = || prop::sample::select(vec!["Users", "Everyone", "ContainerUser"]);
     let text = prop::sample::select(vec![
-        "M",
-        "(OI)(CI)F",
-        "(CI)RX",
-        "(OI)(CI)(IO)W",
-        "(OI)(CI)(NP)R",
-        "(OI)R",
+        "M", "(OI)(CI)F", "(CI)RX", "(OI)(CI)(IO)W", "(OI)(CI)(NP)R", "(OI)R",
     ]);
     let rights = (account(), text).prop_map(|(account, text)| rights(account, text));
     let mode = prop::sample::select(vec![

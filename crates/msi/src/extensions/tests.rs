@@ -70,9 +70,7 @@ fn firewall_rules_are_noted() {
         let table = format!("{table}|Id|Name|Port|Program|Component_\n{rows}");
         let plan = plan("SchedFirewallExceptionsInstall", &table, &[]);
         let rules = [
-            r"A (port 8080)",
-            r"B (C:\Windows\b)",
-            "C (port 80-90, c.exe)",
+            r"A (port 8080)", r"B (C:\Windows\b)", "C (port 80-90, c.exe)",
         ];
         let noted =
             rules.map(|it| format!("firewall rule {it} is left out: containers run no firewall"));

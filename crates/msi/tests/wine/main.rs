@@ -52,11 +52,7 @@ fn main() -> ExitCode {
 
 /// Values that wine takes from the clock or from chance, by name.
 const NOT_COMPARED: [&str; 5] = [
-    "estimatedsize",
-    "installdate",
-    "installsource",
-    "lastusedsource",
-    "localpackage",
+    "estimatedsize", "installdate", "installsource", "lastusedsource", "localpackage",
 ];
 
 /// Differences that are wine's: a part of the message, and why the plan holds.

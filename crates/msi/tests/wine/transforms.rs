@@ -239,10 +239,7 @@ pub(crate) fn transforms_of_other_packages_are_refused() {
     let made = plan(&file, r":more; C:\in\own.mst", changes(number).bytes()).unwrap();
     let paths: Vec<String> = made.files.iter().map(|it| it.path.to_string()).collect();
     for part in [
-        r"\renamed file.exe",
-        r"\own.ini",
-        r"}\own.ico",
-        r"}\own.mst",
+        r"\renamed file.exe", r"\own.ini", r"}\own.ico", r"}\own.mst",
     ] {
         assert!(
             paths.iter().any(|path| path.ends_with(part)),

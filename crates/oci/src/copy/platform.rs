@@ -180,13 +180,7 @@ mod tests {
     #[test]
     fn what_is_no_platform_is_refused() {
         for text in [
-            "",
-            "windows",
-            "windows/",
-            "/amd64",
-            "a/b/c/d",
-            "windows/amd64:",
-            "a b/c",
+            "", "windows", "windows/", "/amd64", "a/b/c/d", "windows/amd64:", "a b/c",
         ] {
             let error = text.parse::<PlatformFilter>().unwrap_err();
             assert!(error.to_string().contains("windows/amd64"), "{text}");

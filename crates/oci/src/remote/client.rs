@@ -90,10 +90,7 @@ impl RegistryClient {
         progress: Arc<dyn Progress>,
     ) -> Result<Self, RegistryError> {
         let http = HttpClient::new(
-            options.user_agent,
-            &options.insecure,
-            options.retries,
-            progress,
+            options.user_agent, &options.insecure, options.retries, progress,
         )?
         .with_idle_timeout(options.idle_timeout)
         .with_time_limit(options.timeout)

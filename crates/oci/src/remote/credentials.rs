@@ -23,19 +23,8 @@ use super::secret::Secret;
 pub(super) const LARGEST_FILE: u64 = 16 * 1024 * 1024;
 /// Keys of the file that are not secret.
 const WORDS: [&str; 13] = [
-    "auths",
-    "auth",
-    "username",
-    "password",
-    "identitytoken",
-    "credsStore",
-    "credHelpers",
-    "currentContext",
-    "HttpHeaders",
-    "proxies",
-    "true",
-    "false",
-    "null",
+    "auths", "auth", "username", "password", "identitytoken", "credsStore", "credHelpers",
+    "currentContext", "HttpHeaders", "proxies", "true", "false", "null",
 ];
 /// User name that helpers return with an identity token.
 const TOKEN_USER: &str = "<token>";

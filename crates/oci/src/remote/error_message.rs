@@ -33,13 +33,7 @@ pub(super) fn error_message(body: &[u8], secrets: &SentSecrets) -> String {
 
 /// Keys of error messages, the specification's and others.
 const MESSAGES: [&str; 7] = [
-    "message",
-    "error_description",
-    "detail",
-    "details",
-    "title",
-    "msg",
-    "error",
+    "message", "error_description", "detail", "details", "title", "msg", "error",
 ];
 /// Maximum depth of nested errors.
 const WRAPPED: usize = 4;

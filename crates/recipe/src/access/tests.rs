@@ -70,20 +70,12 @@ fn only_rights_on_folders_of_the_base_require_its_contents() {
             .files
     };
     for path in [
-        "/app",
-        "/APP/data",
-        "/app/data/x.txt",
-        "/lib/dotnet.rs",
-        "/work",
-        "/work/here",
+        "/app", "/APP/data", "/app/data/x.txt", "/lib/dotnet.rs", "/work", "/work/here",
     ] {
         assert!(!needs(path), "{path}");
     }
     for path in [
-        "/app/other",
-        "/lib/none.rs",
-        "/inetpub",
-        "/app/data/x.txt/y",
+        "/app/other", "/lib/none.rs", "/inetpub", "/app/data/x.txt/y",
     ] {
         assert!(needs(path), "{path}");
     }

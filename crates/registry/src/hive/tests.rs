@@ -222,11 +222,7 @@ fn a_layer_with_one_change_has_all_five_hives() {
     let hives = layer_hives(&[set(r"\a", "v", 1)], &UnknownBase, NOON).unwrap();
     let names: Vec<_> = hives.iter().map(|hive| hive.name).collect();
     let five = [
-        "System_Delta",
-        "Software_Delta",
-        "Sam_Delta",
-        "Security_Delta",
-        "DefaultUser_Delta",
+        "System_Delta", "Software_Delta", "Sam_Delta", "Security_Delta", "DefaultUser_Delta",
     ];
     assert_eq!(names, five);
     for hive in &hives {

@@ -157,13 +157,7 @@ mod tests {
     #[test]
     fn versions_are_in_the_order_of_nuget() {
         let ordered = [
-            "1.0-alpha",
-            "1.0.0-alpha.2",
-            "1.0-alpha.10",
-            "1.0-beta",
-            "1.0",
-            "1.0.0.1",
-            "1.2",
+            "1.0-alpha", "1.0.0-alpha.2", "1.0-alpha.10", "1.0-beta", "1.0", "1.0.0.1", "1.2",
             "1.10",
         ];
         for pair in ordered.windows(2) {
@@ -172,14 +166,7 @@ mod tests {
         }
         assert_eq!(Version::parse("1"), Version::parse("1.0.0.0+build"));
         for invalid in [
-            "",
-            "a",
-            "1.",
-            "1.2.3.4.5",
-            "1-",
-            "-1",
-            "1.+2",
-            "1.99999999999999999999",
+            "", "a", "1.", "1.2.3.4.5", "1-", "-1", "1.+2", "1.99999999999999999999",
         ] {
             assert_eq!(Version::parse(invalid), None, "{invalid}");
         }

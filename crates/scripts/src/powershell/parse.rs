@@ -19,21 +19,8 @@ const STATEMENTS: [&str; 11] = [
 
 /// Keywords that begin another statement.
 const KEYWORDS: [&str; 15] = [
-    "begin",
-    "class",
-    "data",
-    "dynamicparam",
-    "end",
-    "enum",
-    "filter",
-    "for",
-    "param",
-    "process",
-    "switch",
-    "trap",
-    "until",
-    "using",
-    "workflow",
+    "begin", "class", "data", "dynamicparam", "end", "enum", "filter", "for", "param", "process",
+    "switch", "trap", "until", "using", "workflow",
 ];
 
 pub(super) fn parse(script: &str) -> Result<Vec<Statement>, ScriptError> {

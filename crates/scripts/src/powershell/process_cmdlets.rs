@@ -127,11 +127,7 @@ impl Shell<'_, '_> {
     ) -> Result<PsValue, ScriptError> {
         const KEY: &str = r"HKLM\SOFTWARE\Microsoft\PowerShell\1\ShellIds\Microsoft.PowerShell";
         const NAMES: [&str; 5] = [
-            "Restricted",
-            "AllSigned",
-            "RemoteSigned",
-            "Unrestricted",
-            "Bypass",
+            "Restricted", "AllSigned", "RemoteSigned", "Unrestricted", "Bypass",
         ];
         let takes = ParameterSet {
             values: "executionpolicy scope",

@@ -8,14 +8,8 @@ use super::{DEPTH, OutputUse, ScriptToken, TextPart, Tokenizer, read_at};
 
 /// Commands that only print.
 const MESSAGES: [&str; 8] = [
-    "write-host",
-    "write-output",
-    "write-error",
-    "write-warning",
-    "write-verbose",
-    "write-information",
-    "write-debug",
-    "echo",
+    "write-host", "write-output", "write-error", "write-warning", "write-verbose",
+    "write-information", "write-debug", "echo",
 ];
 
 impl Tokenizer<'_> {

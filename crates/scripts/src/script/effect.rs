@@ -7,18 +7,8 @@ const IDLE_OPTIONS: [&str; 4] = ["-noprofile", "-noninteractive", "-nologo", "-n
 
 /// Commands whose effect ends with their shell.
 const SHELL_STATE_COMMANDS: [&str; 12] = [
-    "cd",
-    "chdir",
-    "sl",
-    "pushd",
-    "popd",
-    "set-location",
-    "push-location",
-    "pop-location",
-    "import-module",
-    "set-variable",
-    "set-strictmode",
-    "set-executionpolicy",
+    "cd", "chdir", "sl", "pushd", "popd", "set-location", "push-location", "pop-location",
+    "import-module", "set-variable", "set-strictmode", "set-executionpolicy",
 ];
 
 /// Removes differences without effect: the number of backslashes at the end of a folder, a nested

@@ -8,34 +8,9 @@ use super::{DEPTH, OutputUse, ScriptToken, TextPart, Tokenizer, ends_word};
 
 /// Keywords that begin a statement.
 const KEYWORDS: [&str; 28] = [
-    "begin",
-    "break",
-    "catch",
-    "class",
-    "continue",
-    "do",
-    "else",
-    "elseif",
-    "end",
-    "enum",
-    "exit",
-    "filter",
-    "finally",
-    "for",
-    "foreach",
-    "function",
-    "if",
-    "param",
-    "process",
-    "return",
-    "switch",
-    "throw",
-    "trap",
-    "try",
-    "until",
-    "using",
-    "while",
-    "dynamicparam",
+    "begin", "break", "catch", "class", "continue", "do", "else", "elseif", "end", "enum", "exit",
+    "filter", "finally", "for", "foreach", "function", "if", "param", "process", "return",
+    "switch", "throw", "trap", "try", "until", "using", "while", "dynamicparam",
 ];
 
 impl Tokenizer<'_> {

@@ -508,9 +508,7 @@ fn what_follows_a_subexpression_at_once_is_an_argument_of_its_own() {
         [r"folder C:\x"]
     );
     for script in [
-        "md $('C:\\x')\\y",
-        "Write-Host $('a').\\y",
-        "Write-Host $('a')=y",
+        "md $('C:\\x')\\y", "Write-Host $('a').\\y", "Write-Host $('a')=y",
     ] {
         let (kind, _) = refused(&POWERSHELL, script);
         assert_eq!(kind, NotUnderstood, "{script}");
@@ -910,12 +908,8 @@ fn a_variable_has_its_type() {
         assert_eq!(written(&line), Ok(expected.to_owned()), "{line}");
     }
     for script in [
-        "[int]$n = 'abc'",
-        "[int]$n = '5.5'",
-        "[int]$n = '1kb'",
-        "[int]$n = 3000000000",
-        "[double]$n = '1.5'",
-        "[version]$n = '1.2'",
+        "[int]$n = 'abc'", "[int]$n = '5.5'", "[int]$n = '1kb'", "[int]$n = 3000000000",
+        "[double]$n = '1.5'", "[version]$n = '1.2'",
     ] {
         let line = format!("{script}; Set-Content C:\\o.txt $n");
         assert_eq!(refused(&POWERSHELL, &line).0, NotUnderstood, "{line}");

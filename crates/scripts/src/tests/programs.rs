@@ -332,9 +332,7 @@ fn icacls_has_one_change_for_each_option() {
     let change = |edit, each_inside| {
         let path = r"C:\work".parse().unwrap();
         describe(&ImageAction::Access(AccessChange::new(
-            path,
-            edit,
-            each_inside,
+            path, edit, each_inside,
         )))
     };
     let rights = |account, rights| AccountRights::read(account, rights).unwrap();

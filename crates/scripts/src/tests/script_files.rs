@@ -65,10 +65,7 @@ fn a_script_has_variables_of_its_own_and_the_environment_of_its_caller() {
     assert_eq!(
         actions(&POWERSHELL, with(&[inner]), line),
         [
-            r"folder C:\data",
-            r"folder C:\seen",
-            r"folder C:\outer",
-            r"folder C:\data\set"
+            r"folder C:\data", r"folder C:\seen", r"folder C:\outer", r"folder C:\data\set"
         ]
     );
     let line = r"mkdir C:\data; $y = 'not'; powershell -File C:\in.ps1; mkdir C:\x$env:Z";
@@ -502,13 +499,7 @@ fn an_argument_that_is_a_number_and_a_text_is_not_guessed() {
     let line = r"powershell -File C:\a.ps1 007";
     assert_eq!(actions(&CMD, with(&[script]), line), [r"folder C:\007"]);
     for word in [
-        "007",
-        "1.10",
-        "1kb",
-        "0x10",
-        "1e3",
-        "-0",
-        "12345678901234567890",
+        "007", "1.10", "1kb", "0x10", "1e3", "-0", "12345678901234567890",
     ] {
         for line in [
             format!(r"C:\a.ps1 {word}"),

@@ -9,14 +9,7 @@ const TAR: OptionSpec = OptionSpec {
     letters: "xzjJvmpoatcruP",
     letters_with_value: "fC",
     words: &[
-        "extract",
-        "get",
-        "gzip",
-        "verbose",
-        "gunzip",
-        "xz",
-        "no-same-owner",
-        "no-same-permissions",
+        "extract", "get", "gzip", "verbose", "gunzip", "xz", "no-same-owner", "no-same-permissions",
     ],
     words_with_value: &["file", "directory", "cd", "strip-components", "strip"],
 };

@@ -49,14 +49,7 @@ fn accounts_have_the_numbers_that_windows_has() {
         assert_eq!(account.to_string(), name);
     }
     for name in [
-        "",
-        "Bob",
-        r"CORP\bob",
-        r"NT SERVICE\",
-        "S-1-",
-        "S-1-x",
-        "BA",
-        r"IIS AppPool\",
+        "", "Bob", r"CORP\bob", r"NT SERVICE\", "S-1-", "S-1-x", "BA", r"IIS AppPool\",
     ] {
         assert!(name.parse::<AccessAccount>().is_err(), "{name}");
     }

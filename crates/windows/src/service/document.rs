@@ -14,12 +14,7 @@ use super::{
 use crate::variables::check_new_variable;
 
 read_from_text!(
-    FailureKind,
-    ServiceAccount,
-    ServiceArgument,
-    ServiceName,
-    ServiceProgram,
-    ServiceText,
+    FailureKind, ServiceAccount, ServiceArgument, ServiceName, ServiceProgram, ServiceText,
     StartType
 );
 

@@ -134,12 +134,7 @@ fn accounts_with_a_password_are_refused() {
         assert_eq!(text.parse::<ServiceAccount>().unwrap().to_string(), account);
     }
     for text in [
-        "",
-        "Bob",
-        r"CORP\bob",
-        r".\bob",
-        r"NT SERVICE\",
-        r"NT SERVICE\a\b",
+        "", "Bob", r"CORP\bob", r".\bob", r"NT SERVICE\", r"NT SERVICE\a\b",
     ] {
         assert!(text.parse::<ServiceAccount>().is_err(), "{text}");
     }

@@ -78,26 +78,9 @@ fn every_option_is_read_from_the_command_line() {
         quiet: true,
     };
     let separate = [
-        "--stop-timeout",
-        "2.5",
-        "--drain",
-        "3",
-        "--stop-signal",
-        "CLOSE",
-        "--pre-stop",
-        r#"cmd /c "echo bye""#,
-        "--service",
-        "w3svc",
-        "--no-kill-tree",
-        "--log",
-        r"C:\a.log",
-        "--log",
-        r"D:\b\*.log",
-        "--log-config",
-        r"C:\c.json",
-        "--log-format",
-        "json",
-        "--quiet",
+        "--stop-timeout", "2.5", "--drain", "3", "--stop-signal", "CLOSE", "--pre-stop",
+        r#"cmd /c "echo bye""#, "--service", "w3svc", "--no-kill-tree", "--log", r"C:\a.log",
+        "--log", r"D:\b\*.log", "--log-config", r"C:\c.json", "--log-format", "json", "--quiet",
     ];
     assert_eq!(settings(&separate, &[]), expected);
     let joined = [
@@ -148,13 +131,7 @@ fn every_option_is_read_from_the_environment() {
 fn the_environment_wins_over_the_command_line() {
     let read = settings(
         &[
-            "--drain",
-            "9",
-            "--quiet",
-            "--stop-timeout",
-            "30",
-            "--log",
-            r"C:\a.log",
+            "--drain", "9", "--quiet", "--stop-timeout", "30", "--log", r"C:\a.log",
         ],
         &[
             ("SHIM_DRAIN", "1"),
@@ -172,16 +149,8 @@ fn the_environment_wins_over_the_command_line() {
 fn the_environment_can_take_an_option_back() {
     let read = settings(
         &[
-            "--pre-stop",
-            "x",
-            "--service",
-            "y",
-            "--stop-timeout",
-            "30",
-            "--log",
-            r"C:\a.log",
-            "--log-config",
-            r"C:\c.json",
+            "--pre-stop", "x", "--service", "y", "--stop-timeout", "30", "--log", r"C:\a.log",
+            "--log-config", r"C:\c.json",
         ],
         &[
             ("SHIM_LOG", "none"),

@@ -85,13 +85,7 @@ impl User32 {
         // SAFETY: plain numbers; the answer is written to a local.
         let answered = unsafe {
             (self.send)(
-                window,
-                WM_QUERYENDSESSION,
-                0,
-                reason,
-                SMTO_ABORTIFHUNG,
-                patience,
-                &raw mut agrees,
+                window, WM_QUERYENDSESSION, 0, reason, SMTO_ABORTIFHUNG, patience, &raw mut agrees,
             )
         };
         if answered != 0 {

@@ -159,16 +159,8 @@ pub(super) fn script_of(line: &SourceLine) -> Option<SourceLine> {
 /// Returns true if an option of PowerShell takes a value; names may be abbreviated.
 pub(in crate::lint) fn takes_value(name: &str) -> bool {
     [
-        "executionpolicy",
-        "ep",
-        "version",
-        "inputformat",
-        "outputformat",
-        "windowstyle",
-        "configurationname",
-        "psconsolefile",
-        "workingdirectory",
-        "wd",
+        "executionpolicy", "ep", "version", "inputformat", "outputformat", "windowstyle",
+        "configurationname", "psconsolefile", "workingdirectory", "wd",
     ]
     .iter()
     .any(|option| option.starts_with(name))
@@ -176,18 +168,8 @@ pub(in crate::lint) fn takes_value(name: &str) -> bool {
 
 /// Programs with their own parsing of the command line.
 const OWN_READERS: [&str; 12] = [
-    "cmd",
-    "powershell",
-    "pwsh",
-    "msiexec",
-    "wmic",
-    "bash",
-    "sh",
-    "wsl",
-    "rundll32",
-    "mshta",
-    "cscript",
-    "wscript",
+    "cmd", "powershell", "pwsh", "msiexec", "wmic", "bash", "sh", "wsl", "rundll32", "mshta",
+    "cscript", "wscript",
 ];
 
 pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {

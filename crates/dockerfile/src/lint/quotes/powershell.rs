@@ -67,12 +67,7 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
             IN_FORCE
         };
         report(
-            rule,
-            step.instruction,
-            message,
-            problem.line,
-            edits,
-            findings,
+            rule, step.instruction, message, problem.line, edits, findings,
         );
     }
 }
@@ -189,12 +184,7 @@ pub(super) fn check_nested(step: &LintStep<'_>, findings: &mut Findings<'_>) {
             };
             let edits = reading.correction(&problem, arrives);
             report(
-                rule,
-                step.instruction,
-                NESTED,
-                problem.line,
-                edits,
-                findings,
+                rule, step.instruction, NESTED, problem.line, edits, findings,
             );
         }
     }

@@ -66,9 +66,7 @@ const EXAMPLES: [(&str, &str, &str); 52] = [
         "FROM mcr.microsoft.com/windows/servercore:10.0.17763.973 AS core\nFROM mcr.microsoft.com/windows/nanoserver:10.0.20348.2402\nCOPY --from=core C:/app C:/app",
     ),
     (
-        "eaten-backslash",
-        "ENV HOME_DIR=C:\\app",
-        "ENV HOME_DIR=C:\\\\app",
+        "eaten-backslash", "ENV HOME_DIR=C:\\app", "ENV HOME_DIR=C:\\\\app",
     ),
     (
         "swallowed-instruction",

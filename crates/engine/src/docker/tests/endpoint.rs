@@ -84,12 +84,7 @@ fn addresses_are_read_as_docker_writes_them() {
 #[test]
 fn what_is_no_address_is_refused_with_a_way_out() {
     for text in [
-        "",
-        "unix://",
-        "tcp://",
-        "tcp://host:port",
-        "tcp://host:1/path",
-        "fd://3",
+        "", "unix://", "tcp://", "tcp://host:port", "tcp://host:1/path", "fd://3",
         "https://build.lan",
     ] {
         let error = refusal(text);

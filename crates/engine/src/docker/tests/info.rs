@@ -51,10 +51,7 @@ async fn a_registry_of_this_machine_is_not_that_of_another() {
     there.client.endpoint =
         Endpoint::find(Some("tcp://build01:2375"), &Environment::default()).unwrap();
     for registry in [
-        "localhost:5000",
-        "127.0.0.1:5000",
-        "[::1]:5000",
-        "localhost",
+        "localhost:5000", "127.0.0.1:5000", "[::1]:5000", "localhost",
     ] {
         for reached in [Protocol::PlainHttp, Protocol::Https] {
             let local = Preflight::new(&here, &info)

@@ -134,12 +134,7 @@ async fn a_build_is_asked_for_with_everything_that_was_wanted_and_the_same_bytes
     assert_eq!(
         names(&asked[0]),
         [
-            "Dockerfile",
-            "files/",
-            "files/ü.txt",
-            &long,
-            "files/link",
-            "made"
+            "Dockerfile", "files/", "files/ü.txt", &long, "files/link", "made"
         ]
     );
     assert_eq!(asked[0].body, asked[1].body);

@@ -14,20 +14,12 @@ use crate::update::conflict::Conflict;
 
 /// Folders where only servicing writes.
 const SERVICED: [&str; 3] = [
-    "windows/winsxs",
-    "windows/servicing",
-    "windows/system32/smi",
+    "windows/winsxs", "windows/servicing", "windows/system32/smi",
 ];
 /// The folder of Windows' hives, and their names.
 const HIVES: &str = "windows/system32/config/";
 const HIVE_NAMES: [&str; 7] = [
-    "components",
-    "default",
-    "drivers",
-    "sam",
-    "security",
-    "software",
-    "system",
+    "components", "default", "drivers", "sam", "security", "software", "system",
 ];
 
 /// Files of the layers so far, and the known state of folders.

@@ -37,11 +37,7 @@ fn asked(host: &str, tags: &[&str], truth: &[(&str, &str)]) -> Vec<String> {
 #[test]
 fn a_named_version_is_taken_without_a_question() {
     let tags = [
-        "ltsc2019",
-        "1809",
-        "1809-KB4534273",
-        "10.0.17763.973-amd64",
-        "10.0.17763.973",
+        "ltsc2019", "1809", "1809-KB4534273", "10.0.17763.973-amd64", "10.0.17763.973",
         "10.0.17763.914",
     ];
     assert_eq!(
@@ -53,10 +49,7 @@ fn a_named_version_is_taken_without_a_question() {
 #[test]
 fn a_floating_tag_is_asked_about_only_by_a_host_newer_than_all_named_versions() {
     let tags = [
-        "ltsc2022",
-        "ltsc2022-amd64",
-        "10.0.20348.100",
-        "10.0.20348.200",
+        "ltsc2022", "ltsc2022-amd64", "10.0.20348.100", "10.0.20348.200",
     ];
     assert_eq!(
         asked("20348.150", &tags, &[]),
@@ -144,10 +137,7 @@ fn neighbours_are_the_nearest_on_both_sides() {
     let pool = pool(
         "14393.3443",
         &[
-            "10.0.14393.3326",
-            "10.0.14393.3384",
-            "10.0.14393.3504",
-            "10.0.17763.973",
+            "10.0.14393.3326", "10.0.14393.3384", "10.0.14393.3504", "10.0.17763.973",
         ],
     );
     let (below, above) = pool.nearest_versions();

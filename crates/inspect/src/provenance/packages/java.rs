@@ -101,9 +101,7 @@ fn of_manifest(path: &str, bytes: &[u8]) -> Option<FoundPackage> {
         })
     };
     let version = field(&[
-        "Implementation-Version",
-        "Bundle-Version",
-        "Specification-Version",
+        "Implementation-Version", "Bundle-Version", "Specification-Version",
     ])?;
     let file = path.rsplit('/').next().unwrap_or(path);
     let stem = file.rsplit_once('.').map_or(file, |(stem, _)| stem);

@@ -94,10 +94,7 @@ impl FoundPackage {
             !text.is_empty() && text.len() <= LONGEST && !text.chars().any(char::is_control)
         };
         let texts = [
-            &self.version,
-            &self.supplier,
-            &self.licence,
-            &self.product_code,
+            &self.version, &self.supplier, &self.licence, &self.product_code,
         ];
         is_short(&self.name) && texts.into_iter().flatten().all(|text| is_short(text))
     }

@@ -128,19 +128,14 @@ fn the_same_entries_come_out_of_every_compression() {
     assert_eq!(
         paths[..4],
         [
-            "Hives",
-            "Hives/Software_Delta",
-            "Hives/System_Delta",
-            "Files"
+            "Hives", "Hives/Software_Delta", "Hives/System_Delta", "Files"
         ]
     );
     assert_eq!(paths[4..6], ["Files/app", "Files/app/link"]);
     assert_eq!(
         paths[7..10],
         [
-            "Files/Windows",
-            "Files/Windows/.wh.old",
-            "Files/app/Shim.exe"
+            "Files/Windows", "Files/Windows/.wh.old", "Files/app/Shim.exe"
         ]
     );
     assert!(paths[10].ends_with(&format!("/ünï {}.txt", "x".repeat(200))));

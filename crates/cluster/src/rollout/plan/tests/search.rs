@@ -6,15 +6,8 @@ use proptest::test_runner::FileFailurePersistence;
 use super::*;
 
 const HOSTS: [&str; 9] = [
-    "14393.3504",
-    "14393.3630",
-    "17763.914",
-    "17763.973",
-    "17763.1158",
-    "18363.592",
-    "18363.900",
-    "20348.2402",
-    "26100.2314",
+    "14393.3504", "14393.3630", "17763.914", "17763.973", "17763.1158", "18363.592", "18363.900",
+    "20348.2402", "26100.2314",
 ];
 
 /// Number of patched hosts, rebuilt images and pinned workloads, compared in this order.
