@@ -7,7 +7,7 @@ use wincimg_testkit::fake_registry::FakeRegistry;
 
 use super::*;
 
-use crate::failure::{Fails, note};
+use crate::failure::Fails;
 
 const OCI: &str = "application/vnd.oci.image.manifest.v1+json";
 
@@ -96,12 +96,13 @@ fn a_deleted_or_moved_base_is_reported() {
     put(&site, NANO, NEW, base(NEW));
     put_with_base(
         &site,
+        "app",
         &format!("mcr.microsoft.com/windows/nanoserver:{OLD}"),
     );
     update(&site, &[])
         .fails(1, "base/gone", &[OLD])
         .advises(&["--base", "wincimg build"]);
-    put_with_base(&site, "elsewhere.invalid/base:1");
+    put_with_base(&site, "app", "elsewhere.invalid/base:1");
     update(&site, &[]).fails(1, "base/elsewhere", &["elsewhere.invalid/base:1"]);
 }
 
