@@ -360,6 +360,6 @@ impl Builds {
 }
 
 fn read(path: &Path) -> Result<NodeList, Failure> {
-    read_nodes(&input::read_text(path, input::LARGEST_NODES)?)
+    read_nodes(&input::read_text(path)?)
         .map_err(|error| Failure::from(error).at(&input::name(path)))
 }

@@ -9,17 +9,16 @@ use wincimg_registry::text::{TruncatedUtf16, from_utf16};
 
 use super::error::Failure;
 
-/// Limit on a list of nodes: the largest clusters have 5,000, each of some 30 KB.
-pub(super) const LARGEST_NODES: u64 = 256 << 20;
-/// Limit on workloads and images: more than `kubectl get` prints of thousands of pods.
-pub(super) const LARGEST_WORKLOADS: u64 = 96 << 20;
+/// Limit on lists of nodes, workloads and images: `kubectl get` prints some 30 KB for a node, and
+/// 10 KB for a pod.
+const LARGEST_LIST: u64 = 256 << 20;
 
 /// Bytes to read at once.
 const CHUNK: usize = 64 * 1024;
 
 /// Reads a file or stdin as text without a byte order mark, whatever its encoding.
-pub(super) fn read_text(path: &Path, limit: u64) -> Result<String, Failure> {
-    decode(read(path, limit)?).map_err(|error| {
+pub(super) fn read_text(path: &Path) -> Result<String, Failure> {
+    decode(read(path, LARGEST_LIST)?).map_err(|error| {
         let is_utf16 = error.is::<TruncatedUtf16>();
         let failure = Failure::usage(error.context(format!("cannot read {}", name(path))));
         if is_utf16 {

@@ -15,7 +15,7 @@ use wincimg_cluster::workloads::Workload;
 
 use crate::cli::command_context::Session;
 use crate::cli::error::Failure;
-use crate::cli::input::{LARGEST_WORKLOADS, read_text};
+use crate::cli::input::read_text;
 use crate::cli::registry_args::RegistryArgs;
 use crate::cli::{progress, registry_args};
 
@@ -141,7 +141,7 @@ impl ImagesFromFiles {
     pub(super) fn read(files: &[PathBuf]) -> Result<Self, Failure> {
         let mut given = Self::default();
         for path in files {
-            let images = read_images(&read_text(path, LARGEST_WORKLOADS)?).map_err(|problem| {
+            let images = read_images(&read_text(path)?).map_err(|problem| {
                 Failure::usage(anyhow!("{}: {problem}", path.display())).hint(
                     "--images takes the output of wincimg build or wincimg image inspect with --format json, \
                      or the list under its \"images\"",

@@ -8,7 +8,7 @@ use wincimg_cluster::workloads::{WorkloadList, WorkloadsError};
 use crate::cli::command_context::Session;
 use crate::cli::error::Failure;
 use crate::cli::input;
-use crate::cli::input::{LARGEST_WORKLOADS, read_text};
+use crate::cli::input::read_text;
 use crate::cli::named_files::{self, FileKind, FilePath};
 
 const HINT: &str =
@@ -54,7 +54,7 @@ pub(super) fn read(files: &[PathBuf], session: &Session) -> Result<WorkloadList,
             ));
             continue;
         }
-        match list.read(&read_text(&path, LARGEST_WORKLOADS)?, &name) {
+        match list.read(&read_text(&path)?, &name) {
             Ok(()) => {}
             Err(WorkloadsError::NoObject { .. }) if is_found => {
                 session.note(format_args!(
