@@ -211,13 +211,6 @@ fn the_exit_code_follows_the_severity_and_what_is_ignored() {
         (&json!("CVE-2024-0002"), &Value::Null)
     );
     assert_eq!(cves(&report), ["CVE-2024-0003", "CVE-2024-0004"]);
-    fs::write(images.path("cache/security-updates.tsv"), "junk\n").unwrap();
-    let output = images.scan(&["oci:web"]);
-    assert_eq!(output.status.code(), Some(2));
-    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
-    let file = images.path("cache/security-updates.tsv");
-    let hint = format!("hint: remove {}", file.display());
-    assert!(printed.contains(&hint), "{printed}");
 }
 
 /// An `OpenVEX` document about the image, and a CSAF document about its Windows.
