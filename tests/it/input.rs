@@ -65,15 +65,11 @@ fn a_list_of_nothing_is_distinguished_from_a_text_that_is_none() {
 fn lists_have_a_limit() {
     let folder = tempfile::tempdir().unwrap();
     let file = std::fs::File::create(folder.path().join("list.json")).unwrap();
-    for (words, length, limit) in [
-        (&["--host-build", "17763.973", "-f"], 97 << 20, 100_663_296),
-        (
-            &["--image-build", "17763.973", "--nodes"],
-            257 << 20,
-            268_435_456,
-        ),
+    file.set_len(257 << 20).unwrap();
+    for words in [
+        ["--host-build", "17763.973", "-f"],
+        ["--image-build", "17763.973", "--nodes"],
     ] {
-        file.set_len(length).unwrap();
         Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
             .current_dir(folder.path())
             .arg("check-compat")
@@ -81,6 +77,6 @@ fn lists_have_a_limit() {
             .arg("list.json")
             .assert()
             .code(3)
-            .stderr(contains(format!("larger than {limit} bytes")));
+            .stderr(contains("larger than 268435456 bytes"));
     }
 }

@@ -487,11 +487,11 @@ fn a_dockerfile_that_cannot_be_read_is_no_success() {
     assert_eq!(lint_in(folder.path(), &["."]).status.code(), Some(1));
 }
 
-/// A line may have thousands of mistakes, and its corrections repeat it.
+/// A line may have hundreds of mistakes, and its corrections repeat it.
 #[test]
 fn a_line_with_many_mistakes_has_a_small_report() {
     let report = |command: &dyn Fn(usize) -> String| {
-        let commands: Vec<String> = (0..2000).map(command).collect();
+        let commands: Vec<String> = (0..300).map(command).collect();
         let text = format!("{BASE}RUN {}\n", commands.join(" && "));
         let output = lint(&text).args(["--format", "json"]).output().unwrap();
         assert_eq!(output.status.code(), Some(1));
@@ -501,9 +501,9 @@ fn a_line_with_many_mistakes_has_a_small_report() {
     };
     // The same is said once.
     let (findings, size) = report(&|number| format!(r"reg delete HKLM\SOFTWARE\A{number} /v x"));
-    assert!(findings == 1 && size < 1 << 20, "{findings} {size}");
+    assert!(findings == 1 && size < 64 << 10, "{findings} {size}");
     let (findings, size) = report(&|number| format!("cd C:\\folder-{number}"));
-    assert!(findings > 0 && size < 8 << 20, "{findings} {size}");
+    assert!(findings > 0 && size < 2 << 20, "{findings} {size}");
 }
 
 #[test]

@@ -42,7 +42,7 @@ impl Edit {
 
 /// Limits for linting a file repeatedly: rounds, and text in total; far more than real files need.
 const ROUNDS: usize = 200;
-const TEXT: usize = 8 << 20;
+const TEXT: usize = 1 << 20;
 
 impl Dockerfile<'_> {
     /// Correction that applies edits to an instruction.
