@@ -6,7 +6,7 @@
 
 use std::env;
 
-use hyper::Uri;
+use http::Uri;
 use reqwest::Url;
 
 use super::error::HttpError;
