@@ -261,7 +261,7 @@ impl Lint {
 }
 
 /// Texts of files with their names, and the number of Dockerfiles in folders that cannot be read.
-/// What is in a folder and no Dockerfile is skipped.
+/// Other files in folders are skipped.
 fn read_all(
     session: &Session,
     paths: &[FilePath],
@@ -375,7 +375,7 @@ fn read(path: &Path) -> Result<String, UnreadFile> {
     Ok(text)
 }
 
-/// Rejects a text that is no Dockerfile.
+/// Rejects text that is not a Dockerfile.
 fn check_kind(path: &Path, text: &str) -> Result<(), Failure> {
     let is_toml = path
         .extension()
@@ -399,7 +399,7 @@ fn check_kind(path: &Path, text: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns true if the first line that is no comment is a table or a key, and no instruction.
+/// Returns true if the first line after comments is a table or a key instead of an instruction.
 fn begins_like_toml(text: &str) -> bool {
     let mut lines = text.lines().map(str::trim);
     let first = lines.find(|line| !line.is_empty() && !line.starts_with('#'));

@@ -107,7 +107,7 @@ pub struct NodeList {
     pub others: Vec<Node>,
 }
 
-/// Error for an input that is no list of nodes.
+/// Error for input other than a list of nodes.
 fn no_list(problem: impl Into<String>) -> Problem {
     Problem::new("cluster/nodes", problem)
         .blame(Blame::Request)

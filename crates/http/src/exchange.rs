@@ -120,7 +120,7 @@ impl Exchange<'_> {
         matches!(self.method, Method::GET | Method::HEAD)
     }
 
-    /// Turns this into the redirected request; returns false if the response is no redirect.
+    /// Turns this into the redirected request; returns false if the response is not a redirect.
     pub(super) fn follow_redirect(&mut self, response: &Response) -> Result<bool, HttpError> {
         let status = response.status().as_u16();
         let becomes_get = match (status, self.redirects) {

@@ -360,7 +360,7 @@ fn single(host: &HostKind, variant: &Variant, isolation: Isolation) -> Finding {
         None => Vec::new(),
     };
     let own = by_variant(host, std::slice::from_ref(variant), 0, isolation);
-    // A runtime that refuses the image, too, is no better reason.
+    // That a runtime rejects the image too is not a better reason.
     let is_reason = own.outcome == VerdictOutcome::Incompatible;
     if choices.is_empty() || isolation == Isolation::HyperV || is_reason {
         return own;
@@ -571,7 +571,7 @@ fn contradiction(variant: &Variant, isolation: Isolation) -> Option<Finding> {
         EntryContent::Unread => return None,
         EntryContent::Missing => (
             Concern::MissingManifest,
-            format!("the index lists an image for {entry} that is not there (404)"),
+            format!("the index lists an image for {entry} that does not exist (404)"),
             "push the image again, with its index",
         ),
         EntryContent::Unreadable(reason) => return Some(unreadable(reason, None, isolation)),

@@ -10,8 +10,8 @@ use super::AtomicFile;
 const MOST_LINKS: usize = 40;
 
 /// Writes a file that appears when it is complete, with the permissions of the file that it
-/// replaces. A symbolic link stays, and its target is written. Devices and pipes, such as `/dev/null`, are written directly: renaming a file would
-/// replace them.
+/// replaces. A symbolic link stays, and its target is written. Devices and pipes, such as
+/// `/dev/null`, are written directly: renaming a file would replace them.
 pub fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let (path, replaced) = match fs::metadata(path) {
         Ok(found) if !found.is_file() => {

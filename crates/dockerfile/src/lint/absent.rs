@@ -63,7 +63,7 @@ fn base_of<'a>(stage: &'a Stage<'_>) -> Option<(&'a Reference, bool)> {
     (written.eq_ignore_ascii_case(name) && is_of_windows).then_some((reference, *runs_dotnet))
 }
 
-/// Reports the first program that is not there in the last of these stages; the others are below it.
+/// Reports the first program that is missing in the last of these stages; the others are below it.
 fn check_chain(
     chain: &[&Stage<'_>],
     reference: &Reference,
@@ -175,7 +175,7 @@ impl Contents {
     /// What a command lacks, if it requires it.
     fn lack(&self, command: &LintCommand) -> Option<Lack> {
         let written = command.words.first()?.value.as_str();
-        // What follows `||` is for the case that it is not there.
+        // What follows `||` handles a missing program.
         if written.contains(['\\', '/', '%', '$']) || command.next == NextOperator::Or {
             return None;
         }

@@ -1,4 +1,4 @@
-//! Commands of cmd under PowerShell: aliases of cmdlets with other parameters, and what is not there.
+//! Commands of cmd under PowerShell: aliases of cmdlets with other parameters, and missing ones.
 
 use super::reference::Platform;
 use super::stage::{LintStep, Stage};

@@ -131,7 +131,7 @@ pub(super) fn program_in_quotes(statement: &PowerShellStatement) -> Option<(&str
     (statement.depth == 0 && is_path).then_some((path, rest))
 }
 
-/// Returns true for a program in quotes with an argument that is no operator.
+/// Returns true for a program in quotes with an argument that is not an operator.
 fn is_text_with_words(statement: &PowerShellStatement) -> bool {
     program_in_quotes(statement).is_some_and(|(_, rest)| {
         let next = rest.trim_start();

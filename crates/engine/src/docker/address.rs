@@ -66,7 +66,7 @@ impl Address {
         tls: Option<TlsFiles>,
     ) -> Result<(Self, Option<TlsFiles>), Problem> {
         let (scheme, rest) = text.split_once("://").unwrap_or(("tcp", text));
-        // The user of SSH is no token, and the hint repeats it.
+        // The user of SSH is not a secret, and the hint repeats it.
         let shown = match rest.split_once('@') {
             Some((user, _)) if scheme == "ssh" && !user.contains(':') => text.into(),
             _ => without_password(text),

@@ -55,7 +55,7 @@ struct LiveFiles {
 }
 
 /// Finds the files of the image's own layers that a later one deletes or writes again. The layers of
-/// Windows itself do not count: nobody can make them smaller.
+/// Windows itself do not count: they cannot be changed.
 pub fn find_waste(image: &ImageContents) -> ImageWaste {
     let mut waste = ImageWaste::default();
     let mut live = LiveFiles::default();

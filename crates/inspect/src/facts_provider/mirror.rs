@@ -71,7 +71,7 @@ enum FactsPlan {
     Present,
     /// The facts are known.
     Known(Bytes),
-    /// The image could not be read; without a reason, it is no base.
+    /// The image could not be read; without a reason, it is not a base.
     Unreadable(String),
     /// They are collected from these layers.
     Make(Vec<(Descriptor, Arc<Slot>)>),

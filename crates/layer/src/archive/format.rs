@@ -94,7 +94,7 @@ impl ArchiveFormat {
         let first = packing
             .decoder(start.as_slice().chain(file))
             .and_then(|mut stream| stream.read_exact(&mut block));
-        // A compressed file that does not start with a tar header is no archive.
+        // A compressed file that does not start with a tar header is not an archive.
         Ok((first.is_ok() && is_header(&block)).then_some(Self::Tar(packing)))
     }
 }

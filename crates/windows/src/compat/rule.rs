@@ -66,7 +66,7 @@ pub enum Concern {
     FilteredAtPull,
     /// The image is for another system.
     NotWindows,
-    /// The index lists an image that is not there.
+    /// The index lists a missing image.
     MissingManifest,
     /// The index states another platform than the image.
     ContradictingEntry,

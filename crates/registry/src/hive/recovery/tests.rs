@@ -108,7 +108,7 @@ fn entries_of_both_logs_are_applied_in_the_order_of_their_numbers() {
             let recovered = recover(&open, logs).unwrap();
             assert_is(&recovered, HiveState::Replayed, &STATES[5]);
         }
-        // A log that the hive already has is no loss.
+        // A log that was applied before is not a loss.
         let open = left_open(&STATES[2], sequence.wrapping_add(2));
         let recovered = recover(&open, [&first, &second]).unwrap();
         assert_is(&recovered, HiveState::Replayed, &STATES[5]);
