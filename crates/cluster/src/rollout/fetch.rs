@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use wincimg_common::diagnose::{Diagnose, error_chain};
 use wincimg_oci::document::{
-    self, Descriptor, Document, EntryCount, Index, Manifest, Verbatim, media_type,
+    self, Descriptor, Document, ENTRIES_AT_ONCE, EntryCount, Index, Manifest, Verbatim, media_type,
 };
 use wincimg_oci::reference::parse_reference;
 use wincimg_oci::remote::RegistryClient;
@@ -17,8 +17,6 @@ use super::image::{EntryContent, Image, ImageContent, Variant, is_host_process};
 
 /// Images fetched at once. Each takes one or two small documents, so latency dominates.
 pub(super) const PARALLEL: usize = 64;
-/// Entries of one index read at once.
-const PARALLEL_ENTRIES: usize = 8;
 /// Depth to which indexes in an index are read, as by `image inspect`.
 const DEPTH: usize = 3;
 
@@ -165,7 +163,7 @@ impl IndexReader<'_> {
                 reads.push(self.entry(entry, depth));
             }
             let found: Vec<Vec<Variant>> = stream::iter(reads)
-                .buffered(PARALLEL_ENTRIES)
+                .buffered(ENTRIES_AT_ONCE)
                 .try_collect()
                 .await?;
             Ok(found.into_iter().flatten().collect())

@@ -4,7 +4,9 @@ use std::fmt;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 use wincimg_common::diagnose::{Blame, BoxError, Problem};
-use wincimg_oci::document::{Descriptor, Digest, Document, Index, Manifest, Platform, Verbatim};
+use wincimg_oci::document::{
+    Descriptor, Digest, Document, ENTRIES_AT_ONCE, Index, Manifest, Platform, Verbatim,
+};
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::{Location, Source, StoreError};
 use wincimg_windows::compat::generation;
@@ -14,9 +16,6 @@ use crate::publication::PlannedTagEntry;
 
 /// Annotation with which an attestation in an index names its image.
 const ABOUT: &str = "vnd.docker.reference.digest";
-
-/// Entries of an index read at once.
-const PARALLEL: usize = 8;
 
 /// Policy for existing tags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -279,7 +278,10 @@ async fn read_entries(source: &Source, index: &Index) -> Result<Vec<TagEntry>, S
     for descriptor in &index.manifests {
         reads.push(entry(source, descriptor));
     }
-    stream::iter(reads).buffered(PARALLEL).try_collect().await
+    stream::iter(reads)
+        .buffered(ENTRIES_AT_ONCE)
+        .try_collect()
+        .await
 }
 
 /// An entry of an index. If it has no version of Windows, its configuration has.

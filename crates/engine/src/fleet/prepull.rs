@@ -6,7 +6,7 @@ use wincimg_cluster::nodes::Node;
 use wincimg_cluster::prepull::{PrepullBuild, PrepullImage};
 use wincimg_cluster::rollout::is_host_process;
 use wincimg_common::diagnose::BoxError;
-use wincimg_oci::document::{Descriptor, Document, Manifest, Verbatim};
+use wincimg_oci::document::{Descriptor, Document, ENTRIES_AT_ONCE, Manifest, Verbatim};
 use wincimg_oci::reference::{Reference, repository_of};
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::{Location, Source, StoreError};
@@ -17,8 +17,6 @@ use super::{EntrySource, Fleet, FleetEntry};
 
 /// Number of images read at once.
 const MAX_READS: usize = 32;
-/// Entries of one index read at once.
-const PARALLEL: usize = 8;
 
 /// The recipe of the pause image.
 const PAUSE: &str = "pause";
@@ -159,15 +157,12 @@ async fn published(
     match document {
         Document::Manifest(manifest) => variants.extend(variant(&source, *manifest).await?),
         Document::Index(index) => {
+            let entries = index.manifests.iter().filter(|it| it.is_for_windows());
             let mut reads = Vec::new();
-            for entry in index
-                .manifests
-                .iter()
-                .filter(|entry| entry.is_for_windows())
-            {
+            for entry in entries {
                 reads.push(variant_of_entry(&source, entry));
             }
-            let read = stream::iter(reads).buffered(PARALLEL);
+            let read = stream::iter(reads).buffered(ENTRIES_AT_ONCE);
             let read: Vec<Option<PublishedVariant>> = read.try_collect().await?;
             variants.extend(read.into_iter().flatten());
         }

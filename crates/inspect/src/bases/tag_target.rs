@@ -4,14 +4,12 @@
 use futures_util::{StreamExt, TryStreamExt, stream};
 use wincimg_common::diagnose::error_chain;
 use wincimg_oci::document::{
-    Descriptor, Digest, Document, Image, ImageConfig, Index, MAX_DOCUMENT, Manifest, Verbatim,
+    Descriptor, Digest, Document, ENTRIES_AT_ONCE, Image, ImageConfig, Index, MAX_DOCUMENT,
+    Manifest, Verbatim,
 };
 use wincimg_oci::remote::{RawManifest, RegistryError, Repository};
 use wincimg_windows::compat::Architecture;
 use wincimg_windows::version::WindowsVersion;
-
-/// Entries of an index read at once, as few indexes require.
-const PARALLEL: usize = 8;
 
 pub(super) struct TagTarget {
     pub(super) index: Option<Digest>,
@@ -97,7 +95,7 @@ async fn read_index(
     for entry in own.filter(|entry| is_for_nodes(entry, architecture)) {
         reads.push(read_entry(repository, entry, architecture));
     }
-    let outcomes = stream::iter(reads).buffered(PARALLEL);
+    let outcomes = stream::iter(reads).buffered(ENTRIES_AT_ONCE);
     let outcomes: Vec<_> = outcomes.try_collect().await?;
     let mut seen = Vec::new();
     let mut problem = None;

@@ -34,6 +34,9 @@ pub struct Index {
 /// and small enough that a request for each costs little.
 const MAX_ENTRIES: usize = 1000;
 
+/// Entries of an index to read at once, as few indexes require.
+pub const ENTRIES_AT_ONCE: usize = 8;
+
 /// The entries that are read for one image, with those of nested indexes.
 #[derive(Debug, Default)]
 pub struct EntryCount(AtomicUsize);

@@ -26,7 +26,7 @@ pub(crate) use digest::hasher_of;
 pub use digest::{Digest, Hasher, check, sha256};
 pub use error::DocumentError;
 pub use image::{Image, NewLayer, NewStep};
-pub use index::{EntryCount, Index};
+pub use index::{ENTRIES_AT_ONCE, EntryCount, Index};
 pub use manifest::Manifest;
 pub use media_type::ManifestFormat;
 pub use verbatim::{DocumentType, Verbatim};
