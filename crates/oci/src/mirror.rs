@@ -40,10 +40,10 @@ fn invalid_names(problem: String) -> Problem {
 /// Returns an image's name in the mirror at `target`.
 pub fn mirrored_name(target: &RegistryPrefix, image: &Reference) -> Result<Reference, Problem> {
     target.check_for_pushes().map_err(|error| {
-        let is_nobodys = matches!(error, PrefixError::NobodysPlace);
+        let has_no_user = matches!(error, PrefixError::MissingUser);
         Problem::from_error("mirror/names", error)
             .blame(Blame::Request)
-            .hint_if(is_nobodys.then_some("name the user: --to docker.io/USER"))
+            .hint_if(has_no_user.then_some("name the user: --to docker.io/USER"))
     })?;
     let end = match (image.tag(), image.digest()) {
         (Some(tag), _) => format!(":{tag}"),

@@ -31,7 +31,7 @@ pub enum PrefixError {
     Credentials,
     /// Docker Hub without a user, as a target.
     #[error("images on Docker Hub belong to a user or an organization: expected docker.io/NAME")]
-    NobodysPlace,
+    MissingUser,
 }
 
 impl FromStr for RegistryPrefix {
@@ -117,7 +117,7 @@ impl RegistryPrefix {
     /// Rejects a prefix that cannot be pushed to.
     pub fn check_for_pushes(&self) -> Result<(), PrefixError> {
         match &self.path {
-            None if self.host == DOCKER_HUB => Err(PrefixError::NobodysPlace),
+            None if self.host == DOCKER_HUB => Err(PrefixError::MissingUser),
             _ => Ok(()),
         }
     }
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(check("docker.io/me"), Ok(()));
         assert_eq!(check("repo.lan"), Ok(()));
         for hub in ["docker.io", "index.docker.io", "registry-1.docker.io/"] {
-            assert_eq!(check(hub), Err(PrefixError::NobodysPlace), "{hub}");
+            assert_eq!(check(hub), Err(PrefixError::MissingUser), "{hub}");
         }
     }
 
