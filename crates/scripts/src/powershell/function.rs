@@ -55,15 +55,8 @@ impl Parser<'_> {
                 return Err(self.expected("a parameter"));
             }
             let name = self.take_while(is_name).to_lowercase();
+            let value = self.default_value()?;
             self.skip_lines()?;
-            let mut value = None;
-            if self.eat("=") {
-                self.skip_lines()?;
-                let is_argument = std::mem::replace(&mut self.is_argument, true);
-                value = Some(self.expression()?);
-                self.is_argument = is_argument;
-                self.skip_lines()?;
-            }
             if is_text {
                 let variable = Expression::Variable(name.clone());
                 types.push(Statement::Assign {
@@ -134,19 +127,25 @@ impl Parser<'_> {
             return Err(self.expected("a parameter"));
         }
         let name = self.take_while(is_name).to_lowercase();
-        self.skip_lines()?;
-        let mut default = None;
-        if self.eat("=") {
-            self.skip_lines()?;
-            let is_argument = std::mem::replace(&mut self.is_argument, true);
-            default = Some(self.expression()?);
-            self.is_argument = is_argument;
-        }
+        let default = self.default_value()?;
         Ok(ScriptParameter {
             name,
             kind,
             default,
         })
+    }
+
+    /// Parses the `= 1` of a parameter, if present.
+    fn default_value(&mut self) -> Result<Option<Expression>, ScriptError> {
+        self.skip_lines()?;
+        if !self.eat("=") {
+            return Ok(None);
+        }
+        self.skip_lines()?;
+        let is_argument = std::mem::replace(&mut self.is_argument, true);
+        let value = self.expression()?;
+        self.is_argument = is_argument;
+        Ok(Some(value))
     }
 
     /// The name of `[name]` or `[name( … )]`. Of the arguments, only a position and that a
