@@ -2,9 +2,12 @@
 
 mod chocolatey;
 mod cmd;
+mod downloads;
+mod item_cmdlets;
 mod powershell;
 mod programs;
 mod properties;
+mod registry_cmdlets;
 mod rights;
 mod script_files;
 mod tree;

@@ -1,0 +1,241 @@
+//! Cmdlets that change files.
+
+use super::{
+    POWERSHELL, actions_of, describe, image, in_cmd, in_powershell, refused, run_as, run_on,
+};
+use crate::ScriptErrorKind::{Deferred, Fails, NotUnderstood};
+
+#[test]
+fn items_are_copied_moved_and_deleted_as_the_cmdlets_do() {
+    let mut tree = image();
+    for file in [r"C:\s\a.txt", r"C:\s\d\b.txt", r"C:\t\a.txt"] {
+        tree.file(file, Some(Vec::new()));
+    }
+    let act = |line: &str| {
+        run_on(tree.clone(), &POWERSHELL, line).map(|tree| {
+            let printed: Vec<String> = tree.actions.iter().map(describe).collect();
+            printed.join("; ")
+        })
+    };
+    let ok = |line: &str| act(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+    assert_eq!(
+        ok(r"Copy-Item C:\s\a.txt C:\t\d.txt"),
+        r"copy C:\s\a.txt to C:\t\d.txt"
+    );
+    assert_eq!(
+        ok(r"cp C:\s\a.txt C:\t -Force"),
+        r"copy C:\s\a.txt to C:\t\a.txt"
+    );
+    assert_eq!(ok(r"cp -Recurse C:\s C:\t"), r"copy C:\s to C:\t\s");
+    assert_eq!(
+        ok(r"cp C:\s\* C:\t -Recurse"),
+        r"copy C:\s\a.txt to C:\t\a.txt; copy C:\s\d to C:\t\d"
+    );
+    assert_eq!(ok(r"mv C:\s\d C:\t"), r"move C:\s\d to C:\t\d");
+    assert_eq!(ok(r"Rename-Item C:\s C:\u"), r"move C:\s to C:\u");
+    assert_eq!(
+        ok(r"Rename-Item C:\s\a.txt c.txt"),
+        r"move C:\s\a.txt to C:\s\c.txt"
+    );
+    assert_eq!(
+        ok(r"rm -Recurse -Force C:\s, C:\t\*.txt"),
+        r"delete C:\s; delete C:\t\a.txt"
+    );
+    assert_eq!(ok(r"gci C:\s -Filter *.txt | rm"), r"delete C:\s\a.txt");
+    assert_eq!(
+        ok(r"New-Item C:\s\n.txt -ItemType File -Value x"),
+        r"write C:\s\n.txt x"
+    );
+    assert_eq!(
+        ok(r"ni -Force -Type Directory C:\s\x\y"),
+        r"folder C:\s\x\y"
+    );
+    let why = |line: &str| act(line).unwrap_err().kind;
+    assert_eq!(why(r"mv C:\s\a.txt C:\t"), Fails);
+    assert_eq!(why(r"mkdir C:\s"), Fails);
+    assert_eq!(why(r"cp C:\none C:\t"), Fails);
+    assert_eq!(why(r"cp C:\s\a.txt C:\none\a.txt"), Fails);
+    assert_eq!(why(r"rm C:\s"), NotUnderstood);
+    assert_eq!(why(r"mv C:\s\* C:\none"), NotUnderstood);
+    assert_eq!(why(r"rm C:\s\[a]*"), NotUnderstood);
+}
+
+#[test]
+fn texts_are_written_in_the_cmdlets_encodings() {
+    let line = |line: &str| in_powershell(line).join(" ");
+    assert_eq!(line("Set-Content C:\\f a, b"), r"write C:\f a\r\nb\r\n");
+    assert_eq!(line("'a' | Set-Content -NoNewline C:\\f"), r"write C:\f a");
+    assert_eq!(line("'a' > C:\\f"), r"write C:\f \xff\xfea\x00\r\x00\n\x00");
+    assert_eq!(
+        line("'a' | Out-File C:\\f -Encoding ascii"),
+        r"write C:\f a\r\n"
+    );
+    assert_eq!(
+        line("'a' | Out-File C:\\f -Encoding utf8"),
+        r"write C:\f \xef\xbb\xbfa\r\n"
+    );
+    assert_eq!(
+        line("Set-Content C:\\f a; Add-Content C:\\f b"),
+        r"write C:\f a\r\n append C:\f b\r\n"
+    );
+    assert_eq!(
+        actions_of(&["pwsh", "-Command"], "'a' > C:\\f"),
+        [r"write C:\f a\r\n"]
+    );
+    assert_eq!(
+        refused(&POWERSHELL, "Set-Content C:\\f 'ä'").0,
+        NotUnderstood
+    );
+    let long = format!("'{}' > C:\\f", "x".repeat(100));
+    assert_eq!(refused(&POWERSHELL, &long).0, NotUnderstood);
+}
+
+#[test]
+fn a_tilde_is_the_home_folder_for_cmdlets() {
+    let home = r"C:\Users\ContainerAdministrator";
+    for (line, expected) in [
+        ("mkdir ~/x", format!(r"folder {home}\x")),
+        (
+            r"New-Item -ItemType Directory '~\x'",
+            format!(r"folder {home}\x"),
+        ),
+        (
+            "New-Item -Path ~ -Name x -ItemType Directory",
+            format!(r"folder {home}\x"),
+        ),
+        (
+            "Set-Content ~/a.txt 'x' -NoNewline",
+            format!(r"write {home}\a.txt x"),
+        ),
+        (
+            "Set-Location ~; Set-Content a.txt 'x' -NoNewline",
+            format!(r"write {home}\a.txt x"),
+        ),
+        (
+            "Invoke-WebRequest https://host/a.zip -OutFile ~/a.zip -UseBasicParsing",
+            format!(r"download https://host/a.zip to {home}\a.zip"),
+        ),
+        // It is a letter within a name, to .NET and to programs.
+        (r"mkdir C:\~", r"folder C:\~".to_owned()),
+        ("mkdir ~x", r"folder C:\work\~x".to_owned()),
+        (
+            "[IO.Directory]::CreateDirectory('~') | Out-Null",
+            r"folder C:\work\~".to_owned(),
+        ),
+        ("cmd /c mkdir ~", r"folder C:\work\~".to_owned()),
+    ] {
+        assert_eq!(in_powershell(line), [expected], "{line}");
+    }
+    assert_eq!(in_cmd("mkdir ~"), [r"folder C:\work\~"]);
+    let error = run_as("Bob", image(), &POWERSHELL, "mkdir ~/x").unwrap_err();
+    assert_eq!(
+        (error.kind, error.to_string().as_str()),
+        (
+            NotUnderstood,
+            "mkdir: ~ is the home folder of Bob, which only Windows knows"
+        )
+    );
+    let core = ["pwsh", "-Command"];
+    assert_eq!(
+        refused(&core, "curl.exe -o ~/a https://host/a").0,
+        NotUnderstood
+    );
+}
+
+#[test]
+fn a_piped_path_is_renamed() {
+    let made = r"mkdir C:\j\jdk-11; ";
+    let found = in_powershell(&format!(
+        "{made}Get-ChildItem C:\\j | Rename-Item -NewName 'OpenJDK'"
+    ));
+    assert_eq!(found[1], r"move C:\j\jdk-11 to C:\j\OpenJDK");
+    let several = format!("{made}mkdir C:\\j\\b; Get-ChildItem C:\\j | Rename-Item -NewName x");
+    assert_eq!(refused(&POWERSHELL, &several).0, NotUnderstood);
+    let later =
+        "Expand-Archive C:\\work\\a.zip C:\\j; Get-ChildItem C:\\j | Rename-Item -NewName x";
+    let line = format!("Invoke-WebRequest https://e.com/a.zip -OutFile C:\\work\\a.zip; {later}");
+    assert_eq!(refused(&POWERSHELL, &line).0, Deferred);
+}
+
+#[test]
+fn files_below_a_folder_are_listed() {
+    let made = r"mkdir C:\t\a; Set-Content C:\t\x.log 1; Set-Content C:\t\a\y.LOG 1; Set-Content C:\t\a\z.txt 1; ";
+    let of = |rest: &str| in_powershell(&format!("{made}{rest}"))[4..].to_vec();
+    assert_eq!(
+        of(r"Get-ChildItem C:\t -Recurse -File -Include *.log | Remove-Item -Force"),
+        [r"delete C:\t\x.log", r"delete C:\t\a\y.LOG"]
+    );
+    assert_eq!(
+        of(r"gci C:\t -File -Recurse -Filter z* | Remove-Item"),
+        [r"delete C:\t\a\z.txt"]
+    );
+    for line in [
+        r"gci C:\Windows -Recurse -File",
+        r"gci C:\t -Recurse",
+        r"gci C:\t -Include *.log",
+        r"gci C:\t\* -Recurse -File",
+    ] {
+        assert_eq!(
+            refused(&POWERSHELL, &format!("{made}{line} | Remove-Item")).0,
+            NotUnderstood,
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn a_symbolic_link_has_the_kind_of_its_target() {
+    let found = in_powershell(r"New-Item -Type SymbolicLink -Path C:\l -Target C:\Windows");
+    assert!(found[0].contains("to_folder: true"), "{found:?}");
+    let found = in_powershell(r"New-Item -Type SymbolicLink -Path C:\l -Target C:\\Windows");
+    assert!(found[0].contains(r#"target: "C:\\Windows""#), "{found:?}");
+    for line in [
+        r"New-Item -Type SymbolicLink -Path C:\l -Target C:\none",
+        r"New-Item -Type SymbolicLink -Path C:\l -Target Windows",
+        r"New-Item -Type Junction -Path C:\l -Target C:\Windows",
+    ] {
+        assert_eq!(refused(&POWERSHELL, line).0, NotUnderstood, "{line}");
+    }
+}
+
+#[test]
+fn a_filter_is_one_of_windows() {
+    let start = r"mkdir C:\d; 'a.htm', 'b' | % { Set-Content C:\d\$_ 1 }; ";
+    let of = |rest: &str| in_powershell(&format!("{start}{rest}"))[3..].to_vec();
+    assert_eq!(
+        of(r"Get-ChildItem C:\d -Filter *.htm | Remove-Item"),
+        [r"delete C:\d\a.htm"]
+    );
+    assert_eq!(of(r"gci C:\d *. | rm"), [r"delete C:\d\b"]);
+    assert_eq!(of(r"gci C:\d\b* | rm"), [r"delete C:\d\b"]);
+    assert_eq!(of(r"gci C:\d\?? | rm"), [""; 0]);
+    for rest in [
+        r"Set-Content C:\d\c.html 1; Get-ChildItem C:\d -Filter *.htm | Remove-Item",
+        r"gci C:\d\* -Filter *.htm | rm",
+    ] {
+        let line = format!("{start}{rest}");
+        assert_eq!(refused(&POWERSHELL, &line).0, NotUnderstood, "{rest}");
+    }
+    assert_eq!(refused(&POWERSHELL, r"gci C:\none -Filter *.htm").0, Fails);
+}
+
+#[test]
+fn a_folder_is_copied_over_another_only_with_force() {
+    let start = r"mkdir C:\s\d, C:\t\d; Set-Content C:\s\d\f.txt 1; ";
+    for source in [r"C:\s\d", r"C:\s\*"] {
+        let line = format!(r"{start}Copy-Item {source} C:\t -Recurse");
+        assert_eq!(refused(&POWERSHELL, &line).0, Fails, "{line}");
+        let copied = [r"copy C:\s\d to C:\t\d", r"folder C:\x"];
+        assert_eq!(
+            in_powershell(&format!("{line} -Force; mkdir C:\\x"))[3..],
+            copied
+        );
+        // Otherwise the files are copied after the error, too.
+        let lenient = ["powershell", "-Command"];
+        assert_eq!(
+            actions_of(&lenient, &format!("{line}; mkdir C:\\x"))[3..],
+            copied
+        );
+        assert_eq!(refused(&lenient, &line).0, Fails);
+    }
+}
