@@ -49,7 +49,7 @@ fn read_whole(mut source: impl Read) -> io::Result<Vec<u8>> {
             Ok(0) => return Ok(bytes),
             Ok(length) => {
                 if bytes.capacity() - bytes.len() < length {
-                    bytes.reserve_exact(CHUNK.max(bytes.len() / 8));
+                    bytes.reserve_exact(length.max(bytes.len() / 8));
                 }
                 bytes.extend_from_slice(&chunk[..length]);
             }
