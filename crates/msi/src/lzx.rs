@@ -11,8 +11,14 @@ const LITERALS: usize = 256;
 const LENGTHS: usize = 249;
 /// Frames whose calls are translated.
 const TRANSLATED_FRAMES: usize = 1 << 15;
+/// Longest code of a tree, in bits.
+const LONGEST_CODE: usize = 16;
+/// Codes up to this length are found by one look into a table.
+const SHORT_CODE: u32 = 10;
+/// Size of a word of the packed data.
+const WORD: usize = 2;
 /// Bytes that a decoder may read beyond the end, as zeros.
-const OVERRUN: usize = 2;
+const OVERRUN: usize = WORD;
 
 fn damaged(problem: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, problem)
@@ -20,10 +26,12 @@ fn damaged(problem: &'static str) -> io::Error {
 
 /// State between frames.
 pub(crate) struct Lzx {
-    window: Vec<u8>,
-    at: usize,
-    /// Number of bytes so far, up to the size of the window.
-    filled: usize,
+    /// Size of the window.
+    window: usize,
+    /// The unpacked bytes, of which at least a window is kept.
+    unpacked: Vec<u8>,
+    /// Base and number of extra bits of each slot.
+    slots: Vec<(usize, u32)>,
     recent: [usize; 3],
     main: Vec<u8>,
     lengths: Vec<u8>,
@@ -66,9 +74,9 @@ impl Lzx {
             bits => usize::from(bits) * 2,
         };
         Ok(Self {
-            window: vec![0; 1 << bits],
-            at: 0,
-            filled: 0,
+            window: 1 << bits,
+            unpacked: Vec::new(),
+            slots: (0..slots).map(position).collect(),
             recent: [1; 3],
             main: vec![0; LITERALS + 8 * slots],
             lengths: vec![0; LENGTHS],
@@ -87,37 +95,35 @@ impl Lzx {
     pub(crate) fn frame(&mut self, data: &[u8], size: usize) -> io::Result<Vec<u8>> {
         let mut bits = Bits::new(data);
         if self.frames == 0 && bits.take(1)? == 1 {
-            let high = bits.take(16)?;
-            self.translation = Some((high << 16 | bits.take(16)?).cast_signed());
+            let size = bits.take(16)? << 16 | bits.take(16)?;
+            self.translation = u32::try_from(size).ok().map(u32::cast_signed);
         }
-        let mut out = Vec::with_capacity(size.min(FRAME));
-        while out.len() < size {
+        // Removed in large steps, each of which moves a window.
+        if self.unpacked.len() > 2 * self.window {
+            self.unpacked.drain(..self.unpacked.len() - self.window);
+        }
+        let start = self.unpacked.len();
+        let end = start + size;
+        while self.unpacked.len() < end {
             if self.block.left == 0 {
                 self.next_block(&mut bits)?;
             }
-            let most = self.block.left.min(size - out.len());
-            let before = out.len();
+            let before = self.unpacked.len();
+            let most = self.block.left.min(end - before);
             if self.block.kind == BlockKind::Stored {
-                for byte in bits.bytes(most)? {
-                    self.push(*byte, &mut out);
-                }
+                self.unpacked.extend(bits.bytes(most)?);
             } else {
-                self.symbol(&mut bits, most, &mut out)?;
+                self.symbols(&mut bits, before + most)?;
             }
-            self.block.left -= out.len() - before;
+            self.block.left -= self.unpacked.len() - before;
         }
+        // Matches refer to calls that are not translated.
+        let mut frame = self.unpacked[start..].to_vec();
         if let Some(file_size) = self.translation.filter(|_| self.frames < TRANSLATED_FRAMES) {
-            translate(&mut out, self.frames * FRAME, file_size);
+            translate(&mut frame, self.frames * FRAME, file_size);
         }
         self.frames += 1;
-        Ok(out)
-    }
-
-    fn push(&mut self, byte: u8, out: &mut Vec<u8>) {
-        self.window[self.at] = byte;
-        self.at = (self.at + 1) % self.window.len();
-        self.filled = (self.filled + 1).min(self.window.len());
-        out.push(byte);
+        Ok(frame)
     }
 
     fn next_block(&mut self, bits: &mut Bits<'_>) -> io::Result<()> {
@@ -126,7 +132,6 @@ impl Lzx {
         }
         let kind = bits.take(3)?;
         let size = bits.take(16)? << 8 | bits.take(8)?;
-        let size = usize::try_from(size).unwrap_or_default();
         if size == 0 {
             return Err(damaged("a block of LZX is empty"));
         }
@@ -164,14 +169,19 @@ impl Lzx {
         Ok(())
     }
 
-    /// Decodes a literal or a match of up to `most` bytes.
-    fn symbol(&mut self, bits: &mut Bits<'_>, most: usize, out: &mut Vec<u8>) -> io::Result<()> {
-        let symbol = self.trees.main.decode(bits)?;
-        if let Ok(byte) = u8::try_from(symbol) {
-            self.push(byte, out);
-            return Ok(());
+    /// Decodes literals and matches up to a length of the unpacked bytes.
+    fn symbols(&mut self, bits: &mut Bits<'_>, end: usize) -> io::Result<()> {
+        while self.unpacked.len() < end {
+            let symbol = self.trees.main.decode(bits)?;
+            match u8::try_from(symbol) {
+                Ok(byte) => self.unpacked.push(byte),
+                Err(_) => self.repeat(symbol - LITERALS, bits, end)?,
+            }
         }
-        let symbol = symbol - LITERALS;
+        Ok(())
+    }
+
+    fn repeat(&mut self, symbol: usize, bits: &mut Bits<'_>, end: usize) -> io::Result<()> {
         let (slot, mut length) = (symbol / 8, symbol % 8);
         if length == 7 {
             length += self.trees.length.decode(bits)?;
@@ -186,30 +196,34 @@ impl Lzx {
         } else {
             self.recent = [offset, self.recent[0], self.recent[1]];
         }
-        if length > most {
+        let filled = self.unpacked.len();
+        if length > end - filled {
             return Err(damaged("a match of LZX reaches beyond its frame or block"));
         }
-        if offset == 0 || offset > self.filled {
+        if offset == 0 || offset > filled.min(self.window) {
             return Err(damaged("a match of LZX begins before the file"));
         }
-        for _ in 0..length {
-            let from = (self.at + self.window.len() - offset) % self.window.len();
-            self.push(self.window[from], out);
+        let start = filled - offset;
+        if offset >= length {
+            self.unpacked.extend_from_within(start..start + length);
+        } else {
+            for at in start..start + length {
+                self.unpacked.push(self.unpacked[at]);
+            }
         }
         Ok(())
     }
 
     fn offset(&self, slot: usize, bits: &mut Bits<'_>) -> io::Result<usize> {
-        let (base, extra) = position(slot);
-        let verbatim = |bits: &mut Bits<'_>, count: u32| -> io::Result<usize> {
-            Ok(usize::try_from(bits.take(count)?).unwrap_or_default())
+        let Some(&(base, extra)) = self.slots.get(slot) else {
+            return Err(damaged("invalid offset of LZX"));
         };
         let value = match (self.block.kind, extra) {
             (BlockKind::Aligned, 3..) => {
-                let high = verbatim(bits, extra - 3)? << 3;
+                let high = bits.take(extra - 3)? << 3;
                 high + self.trees.aligned.decode(bits)?
             }
-            _ => verbatim(bits, extra)?,
+            _ => bits.take(extra)?,
         };
         Ok(base + value - 2)
     }
@@ -250,7 +264,6 @@ fn read_lengths(bits: &mut Bits<'_>, lengths: &mut [u8]) -> io::Result<()> {
             }
             symbol => (1, changed(lengths[at], symbol)),
         };
-        let count = usize::try_from(count).unwrap_or_default();
         let Some(run) = lengths.get_mut(at..at + count) else {
             return Err(damaged("code lengths reach beyond their tree"));
         };
@@ -264,9 +277,12 @@ fn read_lengths(bits: &mut Bits<'_>, lengths: &mut [u8]) -> io::Result<()> {
 #[derive(Default)]
 struct Tree {
     /// Number of codes of each length.
-    counts: [usize; 17],
+    counts: [usize; LONGEST_CODE + 1],
     /// Symbols by code.
     symbols: Vec<usize>,
+    /// Symbol and length of the code at the start of all bits of this length; a length of zero if it
+    /// is longer.
+    short: Vec<(usize, u32)>,
 }
 
 impl Tree {
@@ -276,22 +292,39 @@ impl Tree {
             tree.counts[usize::from(*length)] += 1;
         }
         tree.counts[0] = 0;
-        let space: usize = (1..17)
-            .map(|length| tree.counts[length] << (16 - length))
+        let space: usize = (1..=LONGEST_CODE)
+            .map(|length| tree.counts[length] << (LONGEST_CODE - length))
             .sum();
-        if space != 0 && space != 1 << 16 {
+        if space != 0 && space != 1 << LONGEST_CODE {
             return Err(damaged("invalid tree of LZX"));
         }
         tree.symbols = (0..lengths.len()).filter(|at| lengths[*at] > 0).collect();
         tree.symbols.sort_by_key(|at| lengths[*at]);
+        for symbol in &tree.symbols {
+            let length = lengths[*symbol].into();
+            if length > SHORT_CODE {
+                break;
+            }
+            let same = tree.short.len() + (1_usize << (SHORT_CODE - length));
+            tree.short.resize(same, (*symbol, length));
+        }
+        tree.short.resize(1 << SHORT_CODE, (0, 0));
         Ok(tree)
     }
 
     fn decode(&self, bits: &mut Bits<'_>) -> io::Result<usize> {
-        let (mut code, mut first, mut index) = (0, 0, 0);
-        for count in &self.counts[1..] {
-            code = code << 1 | usize::try_from(bits.take(1)?).unwrap_or_default();
+        match self.short.get(bits.peek(SHORT_CODE)) {
+            Some((symbol, length @ 1..)) => bits.skip(*length).map(|()| *symbol),
+            _ => self.decode_long(bits),
+        }
+    }
+
+    fn decode_long(&self, bits: &mut Bits<'_>) -> io::Result<usize> {
+        let (mut first, mut index) = (0, 0);
+        for (count, length) in self.counts[1..].iter().zip(1..) {
+            let code = bits.peek(length);
             if code < first + count {
+                bits.skip(length)?;
                 let symbol = self.symbols.get(index + code - first);
                 return symbol
                     .copied()
@@ -337,8 +370,10 @@ fn translate(out: &mut [u8], frame: usize, file_size: i32) {
 /// Bits of little-endian words, the highest first.
 struct Bits<'a> {
     data: &'a [u8],
+    /// End of the words that were read ahead.
     at: usize,
-    word: u32,
+    /// Bits that were read ahead, from the highest on.
+    ahead: u64,
     left: u32,
 }
 
@@ -347,31 +382,45 @@ impl<'a> Bits<'a> {
         Self {
             data,
             at: 0,
-            word: 0,
+            ahead: 0,
             left: 0,
         }
     }
 
-    /// Takes up to 17 bits.
-    fn take(&mut self, count: u32) -> io::Result<u32> {
-        let mut value = 0;
-        let mut wanted = count;
-        while wanted > 0 {
-            if self.left == 0 {
-                if self.at >= self.data.len() + OVERRUN {
-                    return Err(damaged("a block of LZX ends too early"));
-                }
-                let byte = |at: usize| self.data.get(at).copied().unwrap_or_default();
-                self.word = u32::from(u16::from_le_bytes([byte(self.at), byte(self.at + 1)]));
-                self.at += 2;
-                self.left = 16;
-            }
-            let now = wanted.min(self.left);
-            self.left -= now;
-            value = value << now | self.word >> self.left & ((1 << now) - 1);
-            wanted -= now;
+    /// Returns the next 1 to 17 bits; zeros beyond the end.
+    fn peek(&mut self, count: u32) -> usize {
+        while self.left < count {
+            let byte = |at: usize| self.data.get(at).copied().unwrap_or_default();
+            let word = u16::from_le_bytes([byte(self.at), byte(self.at + 1)]);
+            self.ahead |= u64::from(word) << (u64::BITS - u16::BITS - self.left);
+            self.at += WORD;
+            self.left += u16::BITS;
         }
-        Ok(value)
+        usize::try_from(self.ahead >> (u64::BITS - count)).unwrap_or_default()
+    }
+
+    /// Skips bits that were peeked at.
+    fn skip(&mut self, count: u32) -> io::Result<()> {
+        self.ahead <<= count;
+        self.left -= count;
+        if self.end() >= self.data.len() + OVERRUN + WORD {
+            return Err(damaged("a block of LZX ends too early"));
+        }
+        Ok(())
+    }
+
+    /// End of the last word of which bits were taken.
+    fn end(&self) -> usize {
+        self.at - self.left as usize / 16 * WORD
+    }
+
+    /// Takes up to 17 bits.
+    fn take(&mut self, count: u32) -> io::Result<usize> {
+        if count == 0 {
+            return Ok(0);
+        }
+        let value = self.peek(count);
+        self.skip(count).map(|()| value)
     }
 
     fn length(&mut self, count: u32) -> io::Result<u8> {
@@ -380,14 +429,22 @@ impl<'a> Bits<'a> {
 
     /// Drops the rest of the word; a whole one if nothing of it was taken.
     fn align(&mut self) {
-        if self.left == 0 {
-            self.at += 2;
+        let is_whole = self.left.is_multiple_of(u16::BITS);
+        self.drop_rest();
+        if is_whole {
+            self.at += WORD;
         }
+    }
+
+    /// Drops the rest of the word, and returns to the end of it.
+    fn drop_rest(&mut self) {
+        self.at = self.end();
+        self.ahead = 0;
         self.left = 0;
     }
 
     fn bytes(&mut self, count: usize) -> io::Result<&'a [u8]> {
-        self.left = 0;
+        self.drop_rest();
         let bytes = self
             .at
             .checked_add(count)

@@ -51,6 +51,14 @@ fn complete(symbols: usize) -> Vec<u8> {
     (0..symbols).map(length).collect()
 }
 
+/// The same with codes of 1 to 7 bits in front, so that the others have up to 16.
+fn skewed(symbols: usize) -> Vec<u8> {
+    let rest = complete(symbols - 7);
+    (1..=7)
+        .chain(rest.iter().map(|length| length + 7))
+        .collect()
+}
+
 /// The canonical code of a symbol.
 fn code(lengths: &[u8], symbol: usize) -> (usize, u32) {
     let mut next = 0;
@@ -68,27 +76,22 @@ fn code(lengths: &[u8], symbol: usize) -> (usize, u32) {
     panic!("{symbol}");
 }
 
-/// Writes lengths from 7 to 9 as changes from zero, with a code of 1, 2 and 2 bits.
+/// Writes lengths as changes from zero.
 fn put_lengths(writer: &mut Writer, lengths: &[u8]) {
-    let own: Vec<u8> = (0..20)
-        .map(|at| match at {
-            8 => 1,
-            9 | 10 => 2,
-            _ => 0,
-        })
-        .collect();
+    let mut own = complete(17);
+    own.resize(20, 0);
     for length in &own {
         writer.put(usize::from(*length), 4);
     }
     for length in lengths {
-        let (value, count) = code(&own, 17 - usize::from(*length));
+        let (value, count) = code(&own, (17 - usize::from(*length)) % 17);
         writer.put(value, count);
     }
 }
 
-/// Encodes a frame as one verbatim block of a window of 32 KiB.
-fn encode(tokens: &[Token], size: usize) -> Vec<u8> {
-    let (main, lengths) = (complete(LITERALS + 240), complete(LENGTHS));
+/// Encodes a frame as one verbatim block of a window of 32 KiB, with codes from `lengths_of`.
+fn encode(tokens: &[Token], size: usize, lengths_of: fn(usize) -> Vec<u8>) -> Vec<u8> {
+    let (main, lengths) = (lengths_of(LITERALS + 240), lengths_of(LENGTHS));
     let mut writer = Writer::default();
     writer.put(0, 1);
     writer.put(1, 3);
@@ -96,6 +99,11 @@ fn encode(tokens: &[Token], size: usize) -> Vec<u8> {
     put_lengths(&mut writer, &main[..LITERALS]);
     put_lengths(&mut writer, &main[LITERALS..]);
     put_lengths(&mut writer, &lengths);
+    put_tokens(&mut writer, tokens, &main, &lengths);
+    writer.finish()
+}
+
+fn put_tokens(writer: &mut Writer, tokens: &[Token], main: &[u8], lengths: &[u8]) {
     for token in tokens {
         let (symbol, rest) = match *token {
             Token::Literal(byte) => (usize::from(byte), None),
@@ -112,17 +120,16 @@ fn encode(tokens: &[Token], size: usize) -> Vec<u8> {
                 )
             }
         };
-        let (value, count) = code(&main, symbol);
+        let (value, count) = code(main, symbol);
         writer.put(value, count);
         if let Some((value, extra, length)) = rest {
             if length >= 9 {
-                let (value, count) = code(&lengths, length - 9);
+                let (value, count) = code(lengths, length - 9);
                 writer.put(value, count);
             }
             writer.put(value, extra);
         }
     }
-    writer.finish()
 }
 
 fn expand(tokens: &[Token]) -> Vec<u8> {
@@ -171,10 +178,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn frames_are_unpacked(tokens in tokens()) {
+    fn frames_are_unpacked(tokens in tokens(), has_long_codes in any::<bool>()) {
         let expected = expand(&tokens);
         prop_assume!(expected.len() <= FRAME);
-        let packed = encode(&tokens, expected.len());
+        let lengths_of = if has_long_codes { skewed } else { complete };
+        let packed = encode(&tokens, expected.len(), lengths_of);
         let mut other = Lzxd::new(WindowSize::KB32);
         prop_assert_eq!(other.decompress_next(&packed, expected.len()).unwrap(), &expected);
         let unpacked = Lzx::new(15).unwrap().frame(&packed, expected.len()).unwrap();
@@ -188,7 +196,7 @@ proptest! {
         byte in any::<u8>(),
         size in 0_usize..FRAME,
     ) {
-        let mut packed = encode(&tokens, size.max(1));
+        let mut packed = encode(&tokens, size.max(1), skewed);
         let at = at.index(packed.len());
         packed[at] = byte;
         let mut lzx = Lzx::new(15).unwrap();
@@ -223,6 +231,48 @@ fn stored_blocks_are_copied() {
             .unwrap(),
         b"abc"
     );
+}
+
+#[test]
+fn a_stored_block_of_odd_size_ends_with_a_word() {
+    let stored = |is_first, content: &[u8]| {
+        let mut writer = Writer::default();
+        if is_first {
+            writer.put(0, 1);
+        }
+        writer.put(3, 3);
+        writer.put(content.len(), 24);
+        let mut packed = writer.finish();
+        for recent in [1_u32, 2, 3] {
+            packed.extend(recent.to_le_bytes());
+        }
+        packed.extend(content);
+        packed
+    };
+    let packed = [stored(true, b"abc"), vec![0], stored(false, b"defg")].concat();
+    assert_eq!(Lzx::new(15).unwrap().frame(&packed, 7).unwrap(), b"abcdefg");
+    let mut other = Lzxd::new(WindowSize::KB32);
+    assert_eq!(other.decompress_next(&packed, 7).unwrap(), b"abcdefg");
+}
+
+#[test]
+fn matches_reach_back_over_frames_as_far_as_the_window() {
+    let bytes = (0..=u8::MAX).cycle().take(FRAME);
+    let literals: Vec<Token> = bytes.map(Token::Literal).collect();
+    // The block goes on in the second frame.
+    let first = encode(&literals, FRAME + 200, complete);
+    let mut lzx = Lzx::new(15).unwrap();
+    assert_eq!(lzx.frame(&first, FRAME).unwrap(), expand(&literals));
+    let mut writer = Writer::default();
+    let (main, lengths) = (complete(LITERALS + 240), complete(LENGTHS));
+    put_tokens(
+        &mut writer,
+        &[Token::Match(FRAME - 3, 200)],
+        &main,
+        &lengths,
+    );
+    let frame = lzx.frame(&writer.finish(), 200).unwrap();
+    assert_eq!(frame, expand(&literals)[3..203]);
 }
 
 #[test]
