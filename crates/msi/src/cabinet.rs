@@ -186,7 +186,7 @@ impl Cabinet {
 
 enum Unpacker {
     Stored,
-    MsZip { window: Vec<u8> },
+    MsZip(MsZip),
     Lzx(Box<Lzx>),
 }
 
@@ -206,7 +206,7 @@ impl<'a, R: Read + Seek> FolderReader<'a, R> {
         inner.seek(SeekFrom::Start(folder.offset))?;
         let unpacker = match folder.compression & 0xf {
             0 => Unpacker::Stored,
-            1 => Unpacker::MsZip { window: Vec::new() },
+            1 => Unpacker::MsZip(MsZip::new()),
             3 => Unpacker::Lzx(Box::new(Lzx::new(folder.compression >> 8 & 0x1f)?)),
             _ => return Err(unsupported("Quantum compression is not supported")),
         };
@@ -246,12 +246,7 @@ impl<'a, R: Read + Seek> FolderReader<'a, R> {
         self.inner.read_exact(&mut data)?;
         self.block = match &mut self.unpacker {
             Unpacker::Stored => data,
-            Unpacker::MsZip { window } => {
-                let block = inflate(&data, window, size)?;
-                window.extend(&block);
-                window.drain(..window.len().saturating_sub(BLOCK));
-                block
-            }
+            Unpacker::MsZip(mszip) => mszip.block(&data, size)?,
             Unpacker::Lzx(lzx) => lzx.frame(&data, size)?,
         };
         if self.block.len() != size {
@@ -278,27 +273,36 @@ impl<R: Read + Seek> Read for FolderReader<'_, R> {
     }
 }
 
-/// Inflates a block, whose window is the blocks before it: as a stored block in front.
-fn inflate(data: &[u8], window: &[u8], size: usize) -> io::Result<Vec<u8>> {
-    let Some(data) = data.strip_prefix(b"CK") else {
-        return Err(damaged("a block of MSZIP has no signature"));
-    };
-    let failed = |error: flate2::DecompressError| damaged(&error.to_string());
-    let mut inflater = Decompress::new(false);
-    if !window.is_empty() {
-        let length = u16::try_from(window.len()).unwrap_or(u16::MAX);
-        let mut stored = vec![0];
-        stored.extend(length.to_le_bytes());
-        stored.extend((!length).to_le_bytes());
-        stored.extend(window);
-        let mut out = Vec::with_capacity(window.len() + 16);
-        inflater
-            .decompress_vec(&stored, &mut out, FlushDecompress::Sync)
-            .map_err(failed)?;
+/// State between blocks of MSZIP, each of which is a stream that refers to the blocks before it.
+struct MsZip {
+    inflater: Decompress,
+    window: Vec<u8>,
+}
+
+impl MsZip {
+    fn new() -> Self {
+        Self {
+            inflater: Decompress::new(false),
+            window: Vec::new(),
+        }
     }
-    let mut out = Vec::with_capacity(size + 1);
-    inflater
-        .decompress_vec(data, &mut out, FlushDecompress::Finish)
-        .map_err(failed)?;
-    Ok(out)
+
+    /// Unpacks the next block.
+    fn block(&mut self, data: &[u8], size: usize) -> io::Result<Vec<u8>> {
+        let Some(data) = data.strip_prefix(b"CK") else {
+            return Err(damaged("a block of MSZIP has no signature"));
+        };
+        let failed = |error: flate2::DecompressError| damaged(&error.to_string());
+        self.inflater.reset(false);
+        if !self.window.is_empty() {
+            self.inflater.set_dictionary(&self.window).map_err(failed)?;
+        }
+        let mut block = Vec::with_capacity(size + 1);
+        self.inflater
+            .decompress_vec(data, &mut block, FlushDecompress::Finish)
+            .map_err(failed)?;
+        self.window.extend(&block);
+        self.window.drain(..self.window.len().saturating_sub(BLOCK));
+        Ok(block)
+    }
 }
