@@ -239,10 +239,17 @@ fn write_obstacle(obstacle: &ConversionError, out: &mut dyn Write) -> io::Result
     Ok(())
 }
 
-/// Rejects an output file that exists. A link does, wherever it leads: one to a missing file would
-/// be followed, and a checkout could have something written out of its folder.
+/// Rejects an output file that exists, and a link to a missing file, which would be followed: a
+/// checkout could have something written out of its folder.
 pub(super) fn refuse_overwriting(file: &Path, force: bool) -> Result<(), Failure> {
-    if force || fs::symlink_metadata(file).is_err() {
+    if fs::symlink_metadata(file).is_err() {
+        return Ok(());
+    }
+    if !file.exists() {
+        let problem = anyhow!("{} is a link to a missing file", file.display());
+        return Err(Failure::usage(problem).hint("remove the link, or name another file"));
+    }
+    if force {
         return Ok(());
     }
     let problem = anyhow!("{} already exists", file.display());
