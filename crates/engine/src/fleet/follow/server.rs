@@ -74,9 +74,7 @@ fn answer(metrics: &Metrics, method: &Method, path: &str) -> Response<Full<Bytes
     if !matches!(*method, Method::GET | Method::HEAD) {
         let mut response = plain(
             StatusCode::METHOD_NOT_ALLOWED,
-            "only GET is \
-                                                                  allowed\n"
-                .to_owned(),
+            "only GET is allowed\n".to_owned(),
         );
         let allowed = HeaderValue::from_static("GET, HEAD");
         response.headers_mut().insert(ALLOW, allowed);
