@@ -14,10 +14,10 @@ use hyper::body::Incoming;
 use hyper::header::{
     CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LINK, LOCATION, RANGE,
 };
+use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use hyper_util::server::conn::auto;
+use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::sync::oneshot;
 use wincimg_common::lock;
@@ -147,8 +147,7 @@ async fn serve(listener: TcpListener, stored: Arc<Mutex<RegistryState>>) -> io::
                 async move { Ok::<_, Infallible>(answer(request, &stored).await) }
             });
             // A client may disconnect.
-            let _ = auto::Builder::new(TokioExecutor::new())
-                .http1_only()
+            let _ = http1::Builder::new()
                 .serve_connection(TokioIo::new(connection), service)
                 .await;
         });
