@@ -84,533 +84,167 @@ pub(super) fn named(name: &str) -> &'static Rule {
     RULES.iter().find(|rule| *rule == name).unwrap_or(&RULES[0])
 }
 
-const fn rule(
-    name: &'static str,
-    level: Severity,
-    fix: Fix,
-    check: Check,
-    summary: &'static str,
-) -> Rule {
-    Rule {
-        name,
-        level,
-        summary,
-        fix,
-        check,
-    }
+/// Makes the table of rules: below its summary the severity, the name, the corrections and the check of
+/// each.
+macro_rules! rules {
+    ($(#[doc = $summary:literal] $level:ident $name:literal $fix:ident $kind:ident $(($check:path))?;)*) => {
+        [$(Rule {
+            name: $name,
+            level: Severity::$level,
+            // A comment begins with a space.
+            summary: $summary.trim_ascii_start(),
+            fix: Fix::$fix,
+            check: Check::$kind $(($check))?,
+        }),*]
+    };
 }
 
 /// All rules, in the order of the documentation.
-pub static RULES: [Rule; 73] = [
-    rule(
-        "invalid-instruction",
-        Severity::Error,
-        Fix::Safe,
-        Check::Shared,
-        "Docker or `wincimg build` refuses the instruction",
-    ),
-    rule(
-        "failing-run",
-        Severity::Error,
-        Fix::None,
-        Check::Step(usage::check),
-        "The command fails on every Windows",
-    ),
-    rule(
-        "invalid-json",
-        Severity::Error,
-        Fix::Safe,
-        Check::Step(instructions::check_json),
-        "An array that is not valid JSON is read as plain text",
-    ),
-    rule(
-        "unknown-stage",
-        Severity::Error,
-        Fix::Unsafe,
-        Check::Shared,
-        "FROM or COPY --from names a stage that does not exist before it",
-    ),
-    rule(
-        "copy-source",
-        Severity::Error,
-        Fix::None,
-        Check::State(instructions::check_copy_source),
-        "COPY reads only files of the build context",
-    ),
-    rule(
-        "add-zip",
-        Severity::Warning,
-        Fix::None,
-        Check::Step(instructions::check_zip),
-        "ADD does not unpack zip files",
-    ),
-    rule(
-        "unset-variable",
-        Severity::Error,
-        Fix::None,
-        Check::State(instructions::check_unset),
-        "A variable that is not set expands to nothing",
-    ),
-    rule(
-        "shell-variable",
-        Severity::Error,
-        Fix::None,
-        Check::State(instructions::check_shell_syntax),
-        "Docker does not expand %NAME% and $env:NAME",
-    ),
-    rule(
-        "spaced-equals",
-        Severity::Error,
-        Fix::Safe,
-        Check::Step(instructions::check_equals),
-        "Spaces around = become a part of the value",
-    ),
-    rule(
-        "inline-comment",
-        Severity::Error,
-        Fix::None,
-        Check::State(comments::check),
-        "Comments are on lines of their own",
-    ),
-    rule(
-        "overridden-instruction",
-        Severity::Warning,
-        Fix::None,
-        Check::Stage(instructions::check_overridden),
-        "Of several CMD, ENTRYPOINT or HEALTHCHECK only the last counts",
-    ),
-    rule(
-        "requires-buildkit",
-        Severity::Warning,
-        Fix::None,
-        Check::File(instructions::check_buildkit),
-        "Docker Engine on Windows does not use BuildKit by default",
-    ),
-    rule(
-        "platform-mismatch",
-        Severity::Error,
-        Fix::None,
-        Check::File(repository::check_platform),
-        "The base image is not for the platform of FROM",
-    ),
-    rule(
-        "unknown-repository",
-        Severity::Error,
-        Fix::Unsafe,
-        Check::File(repository::check_images),
-        "The base image does not exist",
-    ),
-    rule(
-        "unknown-tag",
-        Severity::Error,
-        Fix::None,
-        Check::Shared,
-        "The tag of the base image does not exist",
-    ),
-    rule(
-        "mixed-windows",
-        Severity::Warning,
-        Fix::None,
-        Check::File(repository::check_mixed),
-        "Files of Windows work only in the same release",
-    ),
-    rule(
-        "eaten-backslash",
-        Severity::Error,
-        Fix::Safe,
-        Check::State(escapes::check_eaten),
-        "The parser removes single backslashes",
-    ),
-    rule(
-        "trailing-backslash",
-        Severity::Error,
-        Fix::Safe,
-        Check::Step(line_end::check),
-        "A backslash at the end of a line joins the next line",
-    ),
-    rule(
-        "swallowed-instruction",
-        Severity::Error,
-        Fix::Unsafe,
-        Check::Step(escapes::check_swallowed),
-        "A line continues into the next instruction",
-    ),
-    rule(
-        "joined-commands",
-        Severity::Error,
-        Fix::None,
-        Check::Step(joined::check),
-        "A command on a line of its own continues the one above",
-    ),
-    rule(
-        "misplaced-escape",
-        Severity::Error,
-        Fix::Safe,
-        Check::File(escapes::check_directive),
-        "The escape directive works only at the top of the file",
-    ),
-    rule(
-        "unix-command",
-        Severity::Error,
-        Fix::None,
-        Check::Stage(unix::check),
-        "The command or shell is of Linux",
-    ),
-    rule(
-        "unix-path",
-        Severity::Error,
-        Fix::None,
-        Check::State(unix_paths::check),
-        "The path has a meaning only on Linux",
-    ),
-    rule(
-        "unix-permissions",
-        Severity::Error,
-        Fix::Safe,
-        Check::State(unix::check_user),
-        "Windows has no Unix owners, modes and users",
-    ),
-    rule(
-        "unknown-user",
-        Severity::Error,
-        Fix::None,
-        Check::State(user::check),
-        "USER names an account that does not exist",
-    ),
-    rule(
-        "alias-parameter",
-        Severity::Error,
-        Fix::Safe,
-        Check::Step(unix::check_alias),
-        "In PowerShell, curl, rm, sc, set and others are aliases with other parameters",
-    ),
-    rule(
-        "powershell-chain",
-        Severity::Error,
-        Fix::None,
-        Check::Step(shells::check_operators),
-        "Windows PowerShell has no && and ||",
-    ),
-    rule(
-        "powershell-version",
-        Severity::Error,
-        Fix::None,
-        Check::Step(newer_powershell::check),
-        "Windows PowerShell lacks syntax and parameters of PowerShell 7",
-    ),
-    rule(
-        "cmdlet-under-cmd",
-        Severity::Error,
-        Fix::None,
-        Check::Step(shells::check_cmdlets),
-        "cmd does not run cmdlets and scripts of PowerShell",
-    ),
-    rule(
-        "cmd-under-powershell",
-        Severity::Error,
-        Fix::None,
-        Check::Step(builtins::check),
-        "PowerShell does not have this command of cmd",
-    ),
-    rule(
-        "foreign-variable",
-        Severity::Error,
-        Fix::None,
-        Check::State(variables::check),
-        "The shell does not read the variable's syntax",
-    ),
-    rule(
-        "semicolon-under-cmd",
-        Severity::Error,
-        Fix::None,
-        Check::Step(shells::check_semicolons),
-        "In cmd a semicolon does not separate commands",
-    ),
-    rule(
-        "redirected-digit",
-        Severity::Error,
-        Fix::None,
-        Check::Step(cmd_lines::check_digit),
-        "cmd takes a digit before > for a stream",
-    ),
-    rule(
-        "single-quotes-under-cmd",
-        Severity::Error,
-        Fix::None,
-        Check::Step(shells::check_single_quotes),
-        "In cmd single quotes are ordinary characters",
-    ),
-    rule(
-        "unquoted-spaces",
-        Severity::Error,
-        Fix::None,
-        Check::Step(spaces::check),
-        "A path or name with spaces requires quotes",
-    ),
-    rule(
-        "outer-quotes-under-cmd",
-        Severity::Error,
-        Fix::Safe,
-        Check::Shared,
-        "cmd removes the first and the last quote of a line that begins with one",
-    ),
-    rule(
-        "shell-without-command",
-        Severity::Error,
-        Fix::None,
-        Check::State(shells::check_shell),
-        "The shell runs no command",
-    ),
-    rule(
-        "quotes-under-powershell",
-        Severity::Error,
-        Fix::Safe,
-        Check::Step(quotes::check),
-        "PowerShell drops plain double quotes from its command line before it reads the script",
-    ),
-    rule(
-        "backslash-quotes-under-cmd",
-        Severity::Error,
-        Fix::Safe,
-        Check::Shared,
-        "In cmd a backslash does not escape a quote, and the program gets an extra quote",
-    ),
-    rule(
-        "quotes-in-nested-shell",
-        Severity::Error,
-        Fix::Safe,
-        Check::Shared,
-        "powershell.exe drops plain double quotes from its command line, and HEALTHCHECK CMD escapes them",
-    ),
-    rule(
-        "exec-form-program",
-        Severity::Error,
-        Fix::None,
-        Check::State(exec_form::check_program),
-        "In exec form Windows starts only programs",
-    ),
-    rule(
-        "exec-form-syntax",
-        Severity::Error,
-        Fix::None,
-        Check::State(exec_form::check_shell_syntax),
-        "No shell reads the exec form",
-    ),
-    rule(
-        "shell-form-entrypoint",
-        Severity::Warning,
-        Fix::Unsafe,
-        Check::File(entrypoint::check),
-        "In shell form a shell starts the program, which may not get the shutdown event",
-    ),
-    rule(
-        "args-escaped",
-        Severity::Warning,
-        Fix::Unsafe,
-        Check::Stage(args_escaped::check),
-        "An image that BuildKit builds with a CMD gives Windows the program's path without quotes",
-    ),
-    rule(
-        "error-action",
-        Severity::Warning,
-        Fix::None,
-        Check::Stage(effects::check_error_action),
-        "PowerShell continues after an error",
-    ),
-    rule(
-        "lost-exit-code",
-        Severity::Warning,
-        Fix::None,
-        Check::Step(exit_codes::check),
-        "The exit code of a program before the last is lost",
-    ),
-    rule(
-        "unreachable-command",
-        Severity::Error,
-        Fix::None,
-        Check::Step(cmd_lines::check_exit),
-        "What follows exit does not run",
-    ),
-    rule(
-        "robocopy-exit-code",
-        Severity::Error,
-        Fix::None,
-        Check::Step(effects::check_robocopy),
-        "robocopy exits with 1 when it copies files",
-    ),
-    rule(
-        "installer-wait",
-        Severity::Error,
-        Fix::None,
-        Check::Step(installers::check_wait),
-        "PowerShell does not wait for an installer",
-    ),
-    rule(
-        "prompt",
-        Severity::Error,
-        Fix::Safe,
-        Check::Step(prompts::check_prompt),
-        "A build cannot answer a prompt",
-    ),
-    rule(
-        "basic-parsing",
-        Severity::Warning,
-        Fix::None,
-        Check::Step(effects::check_basic_parsing),
-        "Without -UseBasicParsing a web request requires Internet Explorer",
-    ),
-    rule(
-        "utf16-output",
-        Severity::Warning,
-        Fix::None,
-        Check::Step(powershell_output::check_encoding),
-        "Windows PowerShell writes files as UTF-16",
-    ),
-    rule(
-        "tls-version",
-        Severity::Warning,
-        Fix::None,
-        Check::Stage(tls::check),
-        "Windows PowerShell of Server 2016 offers only TLS 1.0",
-    ),
-    rule(
-        "lost-with-line",
-        Severity::Error,
-        Fix::None,
-        Check::Step(line_effects::check),
-        "Each RUN is a process of its own",
-    ),
-    rule(
-        "setx-path",
-        Severity::Warning,
-        Fix::None,
-        Check::Stage(effects::check_setx),
-        "setx cuts the PATH after 1024 characters and mixes the user's with the machine's",
-    ),
-    rule(
-        "path-not-expanded",
-        Severity::Error,
-        Fix::Unsafe,
-        Check::State(environment::check),
-        "ENV does not expand %NAME%, and its PATH hides the registry's",
-    ),
-    rule(
-        "path-separator",
-        Severity::Error,
-        Fix::None,
-        Check::Shared,
-        "Windows separates the folders of PATH with semicolons",
-    ),
-    rule(
-        "volume-content",
-        Severity::Error,
-        Fix::None,
-        Check::State(volume::check),
-        "Windows does not copy a folder's files into a volume",
-    ),
-    rule(
-        "healthcheck-never-fails",
-        Severity::Error,
-        Fix::None,
-        Check::Step(healthcheck::check),
-        "A health check that cannot fail reports nothing",
-    ),
-    rule(
-        "healthcheck-options",
-        Severity::Error,
-        Fix::None,
-        Check::Shared,
-        "Options of HEALTHCHECK belong before CMD",
-    ),
-    rule(
-        "service-monitor",
-        Severity::Error,
-        Fix::None,
-        Check::File(services::check_monitor),
-        "ServiceMonitor ignores further arguments, and is only in IIS images",
-    ),
-    rule(
-        "container-exits",
-        Severity::Warning,
-        Fix::None,
-        Check::Stage(services::check_exit),
-        "The container ends with its command",
-    ),
-    rule(
-        "nano-server-lacks",
-        Severity::Error,
-        Fix::Safe,
-        Check::File(nano::check),
-        "Nano Server does not have this program, or its user may not run it",
-    ),
-    rule(
-        "refused-package",
-        Severity::Note,
-        Fix::None,
-        Check::State(packages::check),
-        "The installation of the package requires Windows",
-    ),
-    rule(
-        "missing-program",
-        Severity::Error,
-        Fix::None,
-        Check::File(programs::check),
-        "The base image does not have the program, or not on its PATH",
-    ),
-    rule(
-        "file-extension-dot",
-        Severity::Error,
-        Fix::Safe,
-        Check::Step(iis::check),
-        "IIS requires the dot of a file extension",
-    ),
-    rule(
-        "shutdown-value-type",
-        Severity::Error,
-        Fix::Safe,
-        Check::File(registry::check),
-        "WaitToKillServiceTimeout is a REG_SZ, ProcessShutdownTimeoutSeconds a REG_DWORD",
-    ),
-    rule(
-        "shutdown-value-unit",
-        Severity::Error,
-        Fix::Safe,
-        Check::Shared,
-        "WaitToKillServiceTimeout is in milliseconds, ProcessShutdownTimeoutSeconds in seconds",
-    ),
-    rule(
-        "shutdown-pair",
-        Severity::Error,
-        Fix::Safe,
-        Check::Shared,
-        "The two shutdown times work only together and for the same time",
-    ),
-    rule(
-        "reg-add-force",
-        Severity::Error,
-        Fix::Safe,
-        Check::Shared,
-        "Without /f reg prompts for confirmation, which a build cannot give",
-    ),
-    rule(
-        "floating-base",
-        Severity::Warning,
-        Fix::Unsafe,
-        Check::File(base::check),
-        "A floating tag can become another base image at any time",
-    ),
-    rule(
-        "base-host-mismatch",
-        Severity::Error,
-        Fix::Unsafe,
-        Check::Shared,
-        "The base image does not run on the host",
-    ),
-    rule(
-        "dead-base",
-        Severity::Error,
-        Fix::None,
-        Check::Shared,
-        "The base image cannot be pulled or no longer gets updates",
-    ),
+pub static RULES: [Rule; 73] = rules![
+    /// Docker or `wincimg build` refuses the instruction
+    Error "invalid-instruction" Safe Shared;
+    /// The command fails on every Windows
+    Error "failing-run" None Step(usage::check);
+    /// An array that is not valid JSON is read as plain text
+    Error "invalid-json" Safe Step(instructions::check_json);
+    /// FROM or COPY --from names a stage that does not exist before it
+    Error "unknown-stage" Unsafe Shared;
+    /// COPY reads only files of the build context
+    Error "copy-source" None State(instructions::check_copy_source);
+    /// ADD does not unpack zip files
+    Warning "add-zip" None Step(instructions::check_zip);
+    /// A variable that is not set expands to nothing
+    Error "unset-variable" None State(instructions::check_unset);
+    /// Docker does not expand %NAME% and $env:NAME
+    Error "shell-variable" None State(instructions::check_shell_syntax);
+    /// Spaces around = become a part of the value
+    Error "spaced-equals" Safe Step(instructions::check_equals);
+    /// Comments are on lines of their own
+    Error "inline-comment" None State(comments::check);
+    /// Of several CMD, ENTRYPOINT or HEALTHCHECK only the last counts
+    Warning "overridden-instruction" None Stage(instructions::check_overridden);
+    /// Docker Engine on Windows does not use BuildKit by default
+    Warning "requires-buildkit" None File(instructions::check_buildkit);
+    /// The base image is not for the platform of FROM
+    Error "platform-mismatch" None File(repository::check_platform);
+    /// The base image does not exist
+    Error "unknown-repository" Unsafe File(repository::check_images);
+    /// The tag of the base image does not exist
+    Error "unknown-tag" None Shared;
+    /// Files of Windows work only in the same release
+    Warning "mixed-windows" None File(repository::check_mixed);
+    /// The parser removes single backslashes
+    Error "eaten-backslash" Safe State(escapes::check_eaten);
+    /// A backslash at the end of a line joins the next line
+    Error "trailing-backslash" Safe Step(line_end::check);
+    /// A line continues into the next instruction
+    Error "swallowed-instruction" Unsafe Step(escapes::check_swallowed);
+    /// A command on a line of its own continues the one above
+    Error "joined-commands" None Step(joined::check);
+    /// The escape directive works only at the top of the file
+    Error "misplaced-escape" Safe File(escapes::check_directive);
+    /// The command or shell is of Linux
+    Error "unix-command" None Stage(unix::check);
+    /// The path has a meaning only on Linux
+    Error "unix-path" None State(unix_paths::check);
+    /// Windows has no Unix owners, modes and users
+    Error "unix-permissions" Safe State(unix::check_user);
+    /// USER names an account that does not exist
+    Error "unknown-user" None State(user::check);
+    /// In PowerShell, curl, rm, sc, set and others are aliases with other parameters
+    Error "alias-parameter" Safe Step(unix::check_alias);
+    /// Windows PowerShell has no && and ||
+    Error "powershell-chain" None Step(shells::check_operators);
+    /// Windows PowerShell lacks syntax and parameters of PowerShell 7
+    Error "powershell-version" None Step(newer_powershell::check);
+    /// cmd does not run cmdlets and scripts of PowerShell
+    Error "cmdlet-under-cmd" None Step(shells::check_cmdlets);
+    /// PowerShell does not have this command of cmd
+    Error "cmd-under-powershell" None Step(builtins::check);
+    /// The shell does not read the variable's syntax
+    Error "foreign-variable" None State(variables::check);
+    /// In cmd a semicolon does not separate commands
+    Error "semicolon-under-cmd" None Step(shells::check_semicolons);
+    /// cmd takes a digit before > for a stream
+    Error "redirected-digit" None Step(cmd_lines::check_digit);
+    /// In cmd single quotes are ordinary characters
+    Error "single-quotes-under-cmd" None Step(shells::check_single_quotes);
+    /// A path or name with spaces requires quotes
+    Error "unquoted-spaces" None Step(spaces::check);
+    /// cmd removes the first and the last quote of a line that begins with one
+    Error "outer-quotes-under-cmd" Safe Shared;
+    /// The shell runs no command
+    Error "shell-without-command" None State(shells::check_shell);
+    /// PowerShell drops plain double quotes from its command line before it reads the script
+    Error "quotes-under-powershell" Safe Step(quotes::check);
+    /// In cmd a backslash does not escape a quote, and the program gets an extra quote
+    Error "backslash-quotes-under-cmd" Safe Shared;
+    /// powershell.exe drops plain double quotes from its command line, and HEALTHCHECK CMD escapes them
+    Error "quotes-in-nested-shell" Safe Shared;
+    /// In exec form Windows starts only programs
+    Error "exec-form-program" None State(exec_form::check_program);
+    /// No shell reads the exec form
+    Error "exec-form-syntax" None State(exec_form::check_shell_syntax);
+    /// In shell form a shell starts the program, which may not get the shutdown event
+    Warning "shell-form-entrypoint" Unsafe File(entrypoint::check);
+    /// An image that BuildKit builds with a CMD gives Windows the program's path without quotes
+    Warning "args-escaped" Unsafe Stage(args_escaped::check);
+    /// PowerShell continues after an error
+    Warning "error-action" None Stage(effects::check_error_action);
+    /// The exit code of a program before the last is lost
+    Warning "lost-exit-code" None Step(exit_codes::check);
+    /// What follows exit does not run
+    Error "unreachable-command" None Step(cmd_lines::check_exit);
+    /// robocopy exits with 1 when it copies files
+    Error "robocopy-exit-code" None Step(effects::check_robocopy);
+    /// PowerShell does not wait for an installer
+    Error "installer-wait" None Step(installers::check_wait);
+    /// A build cannot answer a prompt
+    Error "prompt" Safe Step(prompts::check_prompt);
+    /// Without -UseBasicParsing a web request requires Internet Explorer
+    Warning "basic-parsing" None Step(effects::check_basic_parsing);
+    /// Windows PowerShell writes files as UTF-16
+    Warning "utf16-output" None Step(powershell_output::check_encoding);
+    /// Windows PowerShell of Server 2016 offers only TLS 1.0
+    Warning "tls-version" None Stage(tls::check);
+    /// Each RUN is a process of its own
+    Error "lost-with-line" None Step(line_effects::check);
+    /// setx cuts the PATH after 1024 characters and mixes the user's with the machine's
+    Warning "setx-path" None Stage(effects::check_setx);
+    /// ENV does not expand %NAME%, and its PATH hides the registry's
+    Error "path-not-expanded" Unsafe State(environment::check);
+    /// Windows separates the folders of PATH with semicolons
+    Error "path-separator" None Shared;
+    /// Windows does not copy a folder's files into a volume
+    Error "volume-content" None State(volume::check);
+    /// A health check that cannot fail reports nothing
+    Error "healthcheck-never-fails" None Step(healthcheck::check);
+    /// Options of HEALTHCHECK belong before CMD
+    Error "healthcheck-options" None Shared;
+    /// ServiceMonitor ignores further arguments, and is only in IIS images
+    Error "service-monitor" None File(services::check_monitor);
+    /// The container ends with its command
+    Warning "container-exits" None Stage(services::check_exit);
+    /// Nano Server does not have this program, or its user may not run it
+    Error "nano-server-lacks" Safe File(nano::check);
+    /// The installation of the package requires Windows
+    Note "refused-package" None State(packages::check);
+    /// The base image does not have the program, or not on its PATH
+    Error "missing-program" None File(programs::check);
+    /// IIS requires the dot of a file extension
+    Error "file-extension-dot" Safe Step(iis::check);
+    /// WaitToKillServiceTimeout is a REG_SZ, ProcessShutdownTimeoutSeconds a REG_DWORD
+    Error "shutdown-value-type" Safe File(registry::check);
+    /// WaitToKillServiceTimeout is in milliseconds, ProcessShutdownTimeoutSeconds in seconds
+    Error "shutdown-value-unit" Safe Shared;
+    /// The two shutdown times work only together and for the same time
+    Error "shutdown-pair" Safe Shared;
+    /// Without /f reg prompts for confirmation, which a build cannot give
+    Error "reg-add-force" Safe Shared;
+    /// A floating tag can become another base image at any time
+    Warning "floating-base" Unsafe File(base::check);
+    /// The base image does not run on the host
+    Error "base-host-mismatch" Unsafe Shared;
+    /// The base image cannot be pulled or no longer gets updates
+    Error "dead-base" None Shared;
 ];
