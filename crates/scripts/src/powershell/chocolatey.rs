@@ -18,82 +18,50 @@ use super::eval::Shell;
 use super::parameters::{BoundParameters, ParameterSet};
 use super::value::PsValue;
 
-/// The parameters of the functions that install; each ignores those of the others, so that one
-/// table of parameters serves all.
+/// The parameters of the functions that install, with their own in front; each ignores those of the
+/// others, so that one list of parameters serves all.
 macro_rules! install_parameters {
-    ($own:literal, $positions:literal) => {
-        ParameterSet {
-            values: concat!(
-                $own,
-                " packagename filetype=installertype=installtype silentargs url url64bit=url64 \
-                 checksum checksumtype checksum64 checksumtype64 validexitcodes softwarename \
-                 specificfolder"
-            ),
-            switches: "getoriginalfilename forcedownload disablelogging useoriginallocation \
-                useonlypackagesilentarguments=useonlypackagesilentargs",
-            positions: $positions,
-        }
+    ($own:literal) => {
+        ParameterSet(concat!(
+            $own,
+            " packagename filetype=installertype=installtype silentargs url url64bit=url64 checksum \
+              checksumtype checksum64 checksumtype64 validexitcodes softwarename specificfolder \
+              getoriginalfilename? forcedownload? disablelogging? useoriginallocation? \
+              useonlypackagesilentarguments=useonlypackagesilentargs?"
+        ))
     };
 }
 
 const PACKAGE: ParameterSet = install_parameters!(
-    "file file64 destination=unziplocation",
-    "packagename filetype silentargs url url64bit"
+    "[packagename] [filetype] [silentargs] [url] [url64bit] file file64 destination=unziplocation"
 );
-
 const INSTALLER: ParameterSet = install_parameters!(
-    "file=filefullpath file64=filefullpath64 destination=unziplocation",
-    "packagename filetype silentargs file"
+    "[packagename] [filetype] [silentargs] [file=filefullpath] file64=filefullpath64 \
+     destination=unziplocation"
 );
-
 const ZIP: ParameterSet = install_parameters!(
-    "file=filefullpath file64=filefullpath64 destination=unziplocation",
-    "packagename url destination url64bit"
+    "[packagename] [url] [destination=unziplocation] [url64bit] file=filefullpath \
+     file64=filefullpath64"
 );
-
 const UNZIP: ParameterSet = install_parameters!(
-    "file=filefullpath file64=filefullpath64 destination=unziplocation",
-    "file destination specificfolder packagename"
+    "[file=filefullpath] [destination=unziplocation] [specificfolder] [packagename] \
+     file64=filefullpath64"
+);
+const WEB_FILE: ParameterSet = install_parameters!("[packagename] [filefullpath] [url] [url64bit]");
+
+const PROCESS: ParameterSet = ParameterSet(
+    "[statements] [exetorun] [validexitcodes] workingdirectory minimized? nosleep? elevated?",
 );
 
-const WEB_FILE: ParameterSet =
-    install_parameters!("filefullpath", "packagename filefullpath url url64bit");
+const BIN_FILE: ParameterSet = ParameterSet("[name] [path] command usestart=isgui?");
 
-const PROCESS: ParameterSet = ParameterSet {
-    values: "statements exetorun validexitcodes workingdirectory",
-    switches: "minimized nosleep elevated",
-    positions: "statements exetorun validexitcodes",
-};
+const PATH: ParameterSet = ParameterSet("[pathtoinstall] [pathtype]");
 
-const BIN_FILE: ParameterSet = ParameterSet {
-    values: "name path command",
-    switches: "usestart=isgui",
-    positions: "name path",
-};
+const VARIABLE: ParameterSet = ParameterSet("[variablename] [variablevalue] [variabletype]");
 
-const PATH: ParameterSet = ParameterSet {
-    values: "pathtoinstall pathtype",
-    switches: "",
-    positions: "pathtoinstall pathtype",
-};
+const PARAMETERS: ParameterSet = ParameterSet("[parameters=params]");
 
-const VARIABLE: ParameterSet = ParameterSet {
-    values: "variablename variablevalue variabletype",
-    switches: "",
-    positions: "variablename variablevalue variabletype",
-};
-
-const PARAMETERS: ParameterSet = ParameterSet {
-    values: "parameters=params",
-    switches: "",
-    positions: "parameters",
-};
-
-const WIDTH: ParameterSet = ParameterSet {
-    values: "compare",
-    switches: "",
-    positions: "compare",
-};
+const WIDTH: ParameterSet = ParameterSet("[compare]");
 
 /// Returns true for a supported function of Chocolatey.
 pub(super) fn is_function(name: &str) -> bool {

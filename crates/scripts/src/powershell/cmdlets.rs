@@ -8,12 +8,10 @@ use super::eval::Shell;
 use super::parameters::ParameterSet;
 use super::value::PsValue;
 
-const MESSAGE: ParameterSet = ParameterSet {
-    values: "object=message foregroundcolor backgroundcolor separator messagedata \
-                 category inputobject",
-    switches: "nonewline noenumerate",
-    positions: "object",
-};
+const MESSAGE: ParameterSet = ParameterSet(
+    "[object=message] foregroundcolor backgroundcolor separator messagedata category \
+     inputobject nonewline? noenumerate?",
+);
 
 /// Approved verbs of cmdlets, and those of `ForEach-Object` and its like.
 const VERBS: &str = "
@@ -180,11 +178,7 @@ impl Shell<'_, '_> {
     }
 
     fn add_type(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
-        let takes = ParameterSet {
-            values: "assemblyname",
-            switches: "",
-            positions: "",
-        };
+        let takes = ParameterSet("assemblyname");
         let given = self.bind_parameters(command, &takes)?;
         for name in given.texts("assemblyname")? {
             self.add_assembly(&name);
@@ -194,11 +188,7 @@ impl Shell<'_, '_> {
 
     /// `Import-Module` of a script of the image, or of a module whose cmdlets are supported.
     fn import_module_cmdlet(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
-        let takes = ParameterSet {
-            values: "name",
-            switches: "force disablenamechecking skipeditioncheck",
-            positions: "name",
-        };
+        let takes = ParameterSet("[name] force? disablenamechecking? skipeditioncheck?");
         let given = self.bind_parameters(command, &takes)?;
         let module = given.required("name")?;
         if super::script_file::is_module(&module) {
@@ -217,13 +207,9 @@ impl Shell<'_, '_> {
 
     /// `New-TimeSpan` of one unit.
     fn time_span(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
-        let takes = ParameterSet {
-            values: "days hours minutes seconds",
-            switches: "",
-            positions: "",
-        };
+        let takes = ParameterSet("days hours minutes seconds");
         let given = self.bind_parameters(command, &takes)?;
-        let units = takes.values.split_ascii_whitespace().filter_map(|unit| {
+        let units = takes.values().filter_map(|unit| {
             let value = given.value(unit)?;
             Some((unit, value))
         });
@@ -234,11 +220,7 @@ impl Shell<'_, '_> {
     }
 
     fn new_object(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
-        let takes = ParameterSet {
-            values: "typename",
-            switches: "",
-            positions: "typename",
-        };
+        let takes = ParameterSet("[typename]");
         let given = self.bind_parameters(command, &takes)?;
         let name = given.required("typename")?.to_lowercase();
         match name.strip_prefix("system.").unwrap_or(&name) {
@@ -254,11 +236,7 @@ impl Shell<'_, '_> {
         command: &CommandAst,
         input: Option<PsValue>,
     ) -> Result<PsValue, ScriptError> {
-        let takes = ParameterSet {
-            values: "process",
-            switches: "",
-            positions: "process",
-        };
+        let takes = ParameterSet("[process]");
         let statements = self.bind_block(command, &takes)?;
         let input = input.unwrap_or(PsValue::Null);
         input.check_known()?;

@@ -9,23 +9,14 @@ use super::eval::Shell;
 use super::parameters::ParameterSet;
 use super::value::PsValue;
 
-const CONTENT: ParameterSet = ParameterSet {
-    values: "path literalpath=pspath=lp value encoding",
-    switches: "force nonewline",
-    positions: "path value",
-};
+const CONTENT: ParameterSet =
+    ParameterSet("[path] literalpath=pspath=lp [value] encoding force? nonewline?");
 
-const OUT_FILE: ParameterSet = ParameterSet {
-    values: "filepath literalpath=pspath=lp encoding inputobject width",
-    switches: "force nonewline append",
-    positions: "filepath encoding",
-};
+const OUT_FILE: ParameterSet = ParameterSet(
+    "[filepath] literalpath=pspath=lp [encoding] inputobject width force? nonewline? append?",
+);
 
-const GET: ParameterSet = ParameterSet {
-    values: "path literalpath=pspath=lp encoding",
-    switches: "raw",
-    positions: "path",
-};
+const GET: ParameterSet = ParameterSet("[path] literalpath=pspath=lp encoding raw?");
 
 /// Windows PowerShell may wrap longer lines when it writes output to a file.
 const WIDTH: usize = 79;

@@ -9,60 +9,36 @@ use super::eval::Shell;
 use super::parameters::{BoundParameters, ParameterSet};
 use super::value::PsValue;
 
-const SITE: ParameterSet = ParameterSet {
-    values: "name port ipaddress hostheader physicalpath applicationpool id sslflags",
-    switches: "force ssl",
-    positions: "name",
-};
+const SITE: ParameterSet = ParameterSet(
+    "[name] port ipaddress hostheader physicalpath applicationpool id sslflags force? ssl?",
+);
 
-const NAME: ParameterSet = ParameterSet {
-    values: "name",
-    switches: "force confirm passthru",
-    positions: "name",
-};
+const NAME: ParameterSet = ParameterSet("[name] force? confirm? passthru?");
 
-const UNDER_SITE: ParameterSet = ParameterSet {
-    values: "name site application physicalpath applicationpool",
-    switches: "force",
-    positions: "name",
-};
+const UNDER_SITE: ParameterSet =
+    ParameterSet("[name] site application physicalpath applicationpool force?");
 
-const BINDING: ParameterSet = ParameterSet {
-    values: "name protocol port ipaddress hostheader bindinginformation sslflags propertyname value",
-    switches: "force",
-    positions: "name",
-};
+const BINDING: ParameterSet = ParameterSet(
+    "[name] protocol port ipaddress hostheader bindinginformation sslflags propertyname value \
+     force?",
+);
 
-const IIS_SITE: ParameterSet = ParameterSet {
-    values: "name physicalpath bindinginformation protocol",
-    switches: "force passthru",
-    positions: "name physicalpath bindinginformation",
-};
+const IIS_SITE: ParameterSet =
+    ParameterSet("[name] [physicalpath] [bindinginformation] protocol force? passthru?");
 
-const COMMIT: ParameterSet = ParameterSet {
-    values: "commit",
-    switches: "confirm",
-    positions: "commit",
-};
+const COMMIT: ParameterSet = ParameterSet("[commit] confirm?");
 
-const CONFIGURATION: ParameterSet = ParameterSet {
-    values: "filter pspath name value location metadata atelement atindex atname clr",
-    switches: "force",
-    positions: "filter pspath",
-};
+const CONFIGURATION: ParameterSet = ParameterSet(
+    "[filter] [pspath] name value location metadata atelement atindex atname clr force?",
+);
 
-const HANDLER: ParameterSet = ParameterSet {
-    values: "name path verb type modules scriptprocessor resourcetype requiredaccess precondition \
-         image pspath location",
-    switches: "force",
-    positions: "name",
-};
+const HANDLER: ParameterSet = ParameterSet(
+    "[name] path verb type modules scriptprocessor resourcetype requiredaccess precondition \
+     image pspath location force?",
+);
 
-const ITEM: ParameterSet = ParameterSet {
-    values: "path name itemtype=type value bindings physicalpath applicationpool id",
-    switches: "force",
-    positions: "path",
-};
+const ITEM: ParameterSet =
+    ParameterSet("[path] name itemtype=type value bindings physicalpath applicationpool id force?");
 
 fn takes(name: &str) -> Option<&'static ParameterSet> {
     Some(match name {

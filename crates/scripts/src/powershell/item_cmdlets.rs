@@ -15,29 +15,19 @@ use super::eval::{ErrorAction, Shell};
 use super::parameters::{BoundParameters, ParameterSet};
 use super::value::PsValue;
 
-const REMOVE: ParameterSet = ParameterSet {
-    values: "path literalpath=pspath=lp",
-    switches: "recurse force confirm=cf",
-    positions: "path",
-};
+const REMOVE: ParameterSet =
+    ParameterSet("[path] literalpath=pspath=lp recurse? force? confirm=cf?");
 
-const TRANSFER: ParameterSet = ParameterSet {
-    values: "path literalpath=pspath=lp destination",
-    switches: "recurse force container passthru confirm=cf",
-    positions: "path destination",
-};
+const TRANSFER: ParameterSet = ParameterSet(
+    "[path] literalpath=pspath=lp [destination] recurse? force? container? passthru? confirm=cf?",
+);
 
-const RENAME: ParameterSet = ParameterSet {
-    values: "path literalpath=pspath=lp newname",
-    switches: "force passthru",
-    positions: "path newname",
-};
+const RENAME: ParameterSet =
+    ParameterSet("[path] literalpath=pspath=lp [newname] force? passthru?");
 
-const LIST: ParameterSet = ParameterSet {
-    values: "path literalpath=pspath=lp filter include",
-    switches: "force file directory recurse=s",
-    positions: "path filter",
-};
+const LIST: ParameterSet = ParameterSet(
+    "[path] literalpath=pspath=lp [filter] include force? file? directory? recurse=s?",
+);
 
 /// Where `Copy-Item` and `Move-Item` put files.
 struct Destination {

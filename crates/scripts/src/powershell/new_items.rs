@@ -12,11 +12,7 @@ use super::eval::Shell;
 use super::parameters::{BoundParameters, ParameterSet};
 use super::value::PsValue;
 
-const NEW: ParameterSet = ParameterSet {
-    values: "path name itemtype=type value=target",
-    switches: "force confirm=cf",
-    positions: "path",
-};
+const NEW: ParameterSet = ParameterSet("[path] name itemtype=type value=target force? confirm=cf?");
 
 impl Shell<'_, '_> {
     pub(super) fn new_directory(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {

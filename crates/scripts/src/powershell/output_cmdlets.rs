@@ -8,17 +8,10 @@ use super::eval::{ErrorAction, Shell};
 use super::parameters::ParameterSet;
 use super::value::PsValue;
 
-const PICK: ParameterSet = ParameterSet {
-    values: "property expandproperty first last skip",
-    switches: "unique",
-    positions: "property",
-};
+const PICK: ParameterSet = ParameterSet("[property] expandproperty first last skip unique?");
 
-const SPLIT: ParameterSet = ParameterSet {
-    values: "path literalpath",
-    switches: "leaf parent resolve qualifier noqualifier",
-    positions: "path",
-};
+const SPLIT: ParameterSet =
+    ParameterSet("[path] literalpath leaf? parent? resolve? qualifier? noqualifier?");
 
 /// Cmdlets that query a running Windows. They are skipped if their output is not used.
 const OUTPUT_ONLY: [&str; 30] = [
@@ -140,11 +133,7 @@ impl Shell<'_, '_> {
         command: &CommandAst,
         input: Option<PsValue>,
     ) -> Result<PsValue, ScriptError> {
-        let takes = ParameterSet {
-            values: "filterscript",
-            switches: "",
-            positions: "filterscript",
-        };
+        let takes = ParameterSet("[filterscript]");
         let statements = self.bind_block(command, &takes)?;
         let input = input.unwrap_or(PsValue::Null);
         if let PsValue::Opaque(_) = input {
@@ -188,11 +177,7 @@ impl Shell<'_, '_> {
 
     /// `Resolve-Path` and `Convert-Path`, without wildcards
     pub(super) fn resolve_path(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
-        let takes = ParameterSet {
-            values: "path literalpath",
-            switches: "",
-            positions: "path",
-        };
+        let takes = ParameterSet("[path] literalpath");
         let given = self.bind_parameters(command, &takes)?;
         let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no path given"))?;
         let Drive::File(path) = self.drive(&path)? else {
@@ -214,11 +199,7 @@ impl Shell<'_, '_> {
         &mut self,
         command: &CommandAst,
     ) -> Result<PsValue, ScriptError> {
-        let takes = ParameterSet {
-            values: "name value option scope",
-            switches: "force",
-            positions: "name value",
-        };
+        let takes = ParameterSet("[name] [value] option scope force?");
         let given = self.bind_parameters(command, &takes)?;
         if given.value("scope").is_some() && self.calls > 0 {
             return Err(ScriptError::option("-Scope"));

@@ -1,22 +1,56 @@
 //! Binding of cmdlet parameters: prefixes, aliases, switches, positions.
 
+use std::collections::BTreeSet;
+
 use super::super::error::ScriptError;
 use super::ast::{Argument, CommandAst, Expression, Statement};
 use super::eval::Shell;
 use super::value::PsValue;
 
-/// Parameters of a cmdlet. Names are in lower case; `name=alias=alias`.
-pub(super) struct ParameterSet {
-    pub(super) values: &'static str,
-    pub(super) switches: &'static str,
-    /// Positional parameters, in order.
-    pub(super) positions: &'static str,
-}
+/// Parameters of a cmdlet, in lower case: `name`, `[name]` if its name can be left out, `name?` for a
+/// switch; each with its aliases as `name=alias=alias`.
+pub(super) struct ParameterSet(pub(super) &'static str);
 
 /// Common parameters, which have no effect here.
-const COMMON_VALUES: &str = "erroraction=ea warningaction=wa informationaction=infa \
-    errorvariable=ev warningvariable=wv outvariable=ov";
-const COMMON_SWITCHES: &str = "verbose=vb debug=db";
+const COMMON: ParameterSet = ParameterSet(
+    "erroraction=ea warningaction=wa informationaction=infa errorvariable=ev warningvariable=wv \
+     outvariable=ov verbose=vb? debug=db?",
+);
+
+impl ParameterSet {
+    /// The parameters that take values, or the switches, with their aliases.
+    fn entries(&self, are_switches: bool) -> impl Iterator<Item = &'static str> + Clone {
+        let words = self.0.split_ascii_whitespace();
+        words.filter_map(move |word| match word.strip_suffix('?') {
+            Some(switch) => are_switches.then_some(switch),
+            None => (!are_switches).then_some(word.trim_matches(['[', ']'])),
+        })
+    }
+
+    /// The names of the parameters that take values.
+    pub(super) fn values(&self) -> impl Iterator<Item = &'static str> {
+        self.entries(false).map(own_name)
+    }
+
+    /// The parameters whose names can be left out, in order.
+    fn positions(&self) -> impl Iterator<Item = &'static str> {
+        let words = self.0.split_ascii_whitespace();
+        words.filter_map(|word| Some(own_name(word.strip_prefix('[')?.strip_suffix(']')?)))
+    }
+
+    /// Parameters that a name, alias or prefix matches, and whether they are switches.
+    fn matches(&self, name: &str) -> BTreeSet<(&'static str, bool)> {
+        let of_kind = |is_switch| {
+            let names = matching_names(self.entries(is_switch), name);
+            names.into_iter().map(move |own| (own, is_switch))
+        };
+        [false, true].into_iter().flat_map(of_kind).collect()
+    }
+}
+
+fn own_name(entry: &'static str) -> &'static str {
+    entry.split('=').next().unwrap_or_default()
+}
 
 /// Parameters that a command line binds.
 #[derive(Debug, Clone, Default)]
@@ -61,30 +95,20 @@ impl BoundParameters {
 }
 
 /// Parameters that a name, alias or prefix matches.
-fn matching_names(known: &'static str, name: &str) -> Vec<&'static str> {
-    let known = known.split_ascii_whitespace();
-    let split = |entry: &'static str| {
-        let mut names = entry.split('=');
-        (names.next().unwrap_or_default(), names)
-    };
-    let exact = known.clone().find_map(|entry| {
-        let (own, mut aliases) = split(entry);
-        (own == name || aliases.any(|alias| alias == name)).then_some(own)
-    });
-    if let Some(own) = exact {
-        return vec![own];
+fn matching_names(
+    known: impl Iterator<Item = &'static str> + Clone,
+    name: &str,
+) -> Vec<&'static str> {
+    let exact = known
+        .clone()
+        .find(|entry| entry.split('=').any(|known| known == name));
+    match exact {
+        Some(entry) => vec![own_name(entry)],
+        None => known
+            .map(own_name)
+            .filter(|own| own.starts_with(name))
+            .collect(),
     }
-    known
-        .map(|entry| split(entry).0)
-        .filter(|own| own.starts_with(name))
-        .collect()
-}
-
-fn is_common(name: &str) -> bool {
-    [COMMON_VALUES, COMMON_SWITCHES]
-        .into_iter()
-        .flat_map(str::split_ascii_whitespace)
-        .any(|entry| entry.split('=').next() == Some(name))
 }
 
 impl Shell<'_, '_> {
@@ -148,7 +172,8 @@ impl Shell<'_, '_> {
         command: &CommandAst,
         takes: &ParameterSet,
     ) -> Result<Vec<Statement>, ScriptError> {
-        match self.bind_parameters(command, takes)?.value(takes.values) {
+        let given = self.bind_parameters(command, takes)?;
+        match takes.values().next().and_then(|name| given.value(name)) {
             Some(PsValue::Block(statements)) => Ok(statements.clone()),
             _ => Err(ScriptError::unclear("expected a script block")),
         }
@@ -158,7 +183,7 @@ impl Shell<'_, '_> {
 impl BoundParameters {
     /// Adds a parameter by its own name, as it is written; common ones are ignored.
     fn add(&mut self, own: &'static str, written: &str, value: PsValue) -> Result<(), ScriptError> {
-        if is_common(own) {
+        if COMMON.matches(own).iter().any(|(name, _)| *name == own) {
             return Ok(());
         }
         if self.value(own).is_some() {
@@ -175,7 +200,7 @@ impl BoundParameters {
         takes: &ParameterSet,
         values: Vec<PsValue>,
     ) -> Result<(), ScriptError> {
-        let mut free: Vec<&str> = takes.positions.split_ascii_whitespace().collect();
+        let mut free: Vec<&str> = takes.positions().collect();
         free.retain(|name| self.value(name).is_none());
         if values.len() > free.len() {
             return Err(ScriptError::unclear("more arguments than supported"));
@@ -187,24 +212,16 @@ impl BoundParameters {
 
 /// Resolves a name to one parameter, and whether it is a switch; common parameters come last.
 fn resolve_name(takes: &ParameterSet, name: &str) -> Result<(&'static str, bool), ScriptError> {
-    let known = |values, switches| {
-        let values = matching_names(values, name)
-            .into_iter()
-            .map(|own| (own, false));
-        let switches = matching_names(switches, name)
-            .into_iter()
-            .map(|own| (own, true));
-        values.chain(switches).collect::<Vec<_>>()
-    };
-    let mut found = known(takes.values, takes.switches);
+    let mut found = takes.matches(name);
     if found.is_empty() {
-        found = known(COMMON_VALUES, COMMON_SWITCHES);
+        found = COMMON.matches(name);
     }
     if found.len() > 1 {
         found.retain(|(own, _)| *own == name);
     }
-    match found.as_slice() {
-        [one] => Ok(*one),
-        _ => Err(ScriptError::option(&format!("-{name}"))),
+    match found.len() {
+        1 => found.pop_first(),
+        _ => None,
     }
+    .ok_or_else(|| ScriptError::option(&format!("-{name}")))
 }

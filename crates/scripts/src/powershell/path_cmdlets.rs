@@ -10,54 +10,24 @@ use super::eval::Shell;
 use super::parameters::ParameterSet;
 use super::value::PsValue;
 
-const NOTHING: ParameterSet = ParameterSet {
-    values: "",
-    switches: "",
-    positions: "",
-};
+const NOTHING: ParameterSet = ParameterSet("");
 
-const LOCATION: ParameterSet = ParameterSet {
-    values: "path literalpath",
-    switches: "",
-    positions: "path",
-};
+const LOCATION: ParameterSet = ParameterSet("[path] literalpath");
 
-const WEB: ParameterSet = ParameterSet {
-    values: "uri outfile useragent timeoutsec method maximumretrycount \
-                 retryintervalsec sslprotocol",
-    switches: "usebasicparsing passthru disablekeepalive skipcertificatecheck",
-    positions: "uri",
-};
+const WEB: ParameterSet = ParameterSet(
+    "[uri] outfile useragent timeoutsec method maximumretrycount retryintervalsec sslprotocol \
+     usebasicparsing? passthru? disablekeepalive? skipcertificatecheck?",
+);
 
-const ARCHIVE: ParameterSet = ParameterSet {
-    values: "path literalpath destinationpath",
-    switches: "force",
-    positions: "path destinationpath",
-};
+const ARCHIVE: ParameterSet = ParameterSet("[path] literalpath [destinationpath] force?");
 
-const HASH: ParameterSet = ParameterSet {
-    values: "path literalpath algorithm",
-    switches: "",
-    positions: "path algorithm",
-};
+const HASH: ParameterSet = ParameterSet("[path] literalpath [algorithm]");
 
-const JOIN: ParameterSet = ParameterSet {
-    values: "path childpath",
-    switches: "",
-    positions: "path childpath",
-};
+const JOIN: ParameterSet = ParameterSet("[path] [childpath]");
 
-const TEST: ParameterSet = ParameterSet {
-    values: "path literalpath pathtype",
-    switches: "",
-    positions: "path",
-};
+const TEST: ParameterSet = ParameterSet("[path] literalpath pathtype");
 
-const CERTIFICATE: ParameterSet = ParameterSet {
-    values: "filepath certstorelocation",
-    switches: "",
-    positions: "filepath",
-};
+const CERTIFICATE: ParameterSet = ParameterSet("[filepath] certstorelocation");
 
 impl Shell<'_, '_> {
     /// `Unblock-File`: a file of an image has no mark of its origin.

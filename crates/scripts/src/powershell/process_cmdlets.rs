@@ -12,17 +12,12 @@ use super::eval::Shell;
 use super::parameters::ParameterSet;
 use super::value::PsValue;
 
-const START: ParameterSet = ParameterSet {
-    values: "filepath=path argumentlist=args workingdirectory windowstyle verb",
-    switches: "wait nonewwindow passthru",
-    positions: "filepath argumentlist",
-};
+const START: ParameterSet = ParameterSet(
+    "[filepath=path] [argumentlist=args] workingdirectory windowstyle verb wait? nonewwindow? \
+     passthru?",
+);
 
-const WAIT: ParameterSet = ParameterSet {
-    values: "id inputobject",
-    switches: "",
-    positions: "id",
-};
+const WAIT: ParameterSet = ParameterSet("[id] inputobject");
 
 impl Shell<'_, '_> {
     /// The error of `Invoke-Expression`, with the URL of the script if the line has it. The script
@@ -129,11 +124,7 @@ impl Shell<'_, '_> {
         const NAMES: [&str; 5] = [
             "Restricted", "AllSigned", "RemoteSigned", "Unrestricted", "Bypass",
         ];
-        let takes = ParameterSet {
-            values: "executionpolicy scope",
-            switches: "force confirm=cf",
-            positions: "executionpolicy scope",
-        };
+        let takes = ParameterSet("[executionpolicy] [scope] force? confirm=cf?");
         let given = self.bind_parameters(command, &takes)?;
         let name = given.required("executionpolicy")?;
         let mut names = NAMES.into_iter();

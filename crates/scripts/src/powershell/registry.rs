@@ -14,23 +14,13 @@ use super::eval::Shell;
 use super::parameters::ParameterSet;
 use super::value::PsValue;
 
-const PROPERTY: ParameterSet = ParameterSet {
-    values: "path literalpath=pspath=lp name value propertytype=type",
-    switches: "force",
-    positions: "path name value",
-};
+const PROPERTY: ParameterSet =
+    ParameterSet("[path] literalpath=pspath=lp [name] [value] propertytype=type force?");
 
-const NAMED: ParameterSet = ParameterSet {
-    values: "path literalpath=pspath=lp name",
-    switches: "force",
-    positions: "path name",
-};
+const NAMED: ParameterSet = ParameterSet("[path] literalpath=pspath=lp [name] force?");
 
-const SERVICE: ParameterSet = ParameterSet {
-    values: "name binarypathname displayname description startuptype dependson",
-    switches: "",
-    positions: "name binarypathname",
-};
+const SERVICE: ParameterSet =
+    ParameterSet("[name] [binarypathname] displayname description startuptype dependson");
 
 /// Parses a PowerShell path of a key: `HKLM:\SOFTWARE\x`, with either slash.
 pub(super) fn key(path: &str) -> Result<KeyPath, ScriptError> {
