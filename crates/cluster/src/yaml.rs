@@ -323,6 +323,22 @@ impl<T: Into<Value>> From<T> for SpannedItems {
     }
 }
 
+/// The methods of a visitor for values without parts, which become JSON values.
+macro_rules! visit_scalars {
+    () => {
+        visit_scalars!(visit_bool bool, visit_i64 i64, visit_u64 u64, visit_f64 f64, visit_str &str);
+
+        fn visit_unit<E>(self) -> Result<Self::Value, E> {
+            Ok(Value::Null.into())
+        }
+    };
+    ($($visit:ident $scalar:ty),*) => {
+        $(fn $visit<E>(self, value: $scalar) -> Result<Self::Value, E> {
+            Ok(value.into())
+        })*
+    };
+}
+
 struct SpannedItemsVisitor;
 
 impl<'de> Visitor<'de> for SpannedItemsVisitor {
@@ -332,32 +348,10 @@ impl<'de> Visitor<'de> for SpannedItemsVisitor {
         f.write_str("any YAML value")
     }
 
-    fn visit_unit<E>(self) -> Result<SpannedItems, E> {
-        Ok(Value::Null.into())
-    }
+    visit_scalars!();
 
     fn visit_none<E>(self) -> Result<SpannedItems, E> {
         Ok(Value::Null.into())
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<SpannedItems, E> {
-        Ok(value.into())
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<SpannedItems, E> {
-        Ok(value.into())
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<SpannedItems, E> {
-        Ok(value.into())
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<SpannedItems, E> {
-        Ok(value.into())
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<SpannedItems, E> {
-        Ok(value.into())
     }
 
     /// Reads `items`, or a document that is a list.
@@ -412,29 +406,7 @@ impl<'de> Visitor<'de> for UniqueKeysVisitor {
         f.write_str("any JSON value")
     }
 
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
-        Ok(value.into())
-    }
+    visit_scalars!();
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
         let mut values = Vec::new();
