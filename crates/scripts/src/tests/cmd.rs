@@ -145,6 +145,9 @@ fn files_are_copied_moved_renamed_and_deleted_as_cmd_does() {
     );
     let fails = |line: &str| refused(&CMD, &format!("{start}{line}")).0;
     assert_eq!(fails("copy none.txt d"), Fails);
+    // A pattern and one file: joined as text, up to the first Ctrl+Z.
+    assert_eq!(fails("copy a*.txt c.txt"), NotUnderstood);
+    assert!(listing("copy /b a*.txt c.txt").contains(r"C:\work\c.txt"));
     assert_eq!(fails("ren a.txt b.txt"), Fails);
     assert_eq!(fails("rd none"), Fails);
     assert_eq!(fails(r"echo x>d\x& rd d"), Fails);
@@ -444,7 +447,7 @@ fn wildcards_of_cmd_match_names_without_what_they_end_with() {
         (r"del /q C:\d\?.?", &["x.y.z"]),
         (r"if exist C:\d\b?? del C:\d\b", &["a.t", "x.y.z"]),
         (r"for %i in (C:\d\a?.t) do del %i", &["b", "x.y.z"]),
-        (r"copy C:\d\a?.t C:\d\c", &["a.t", "b", "c", "x.y.z"]),
+        (r"copy /b C:\d\a?.t C:\d\c", &["a.t", "b", "c", "x.y.z"]),
     ] {
         assert_eq!(left(start, line), expected, "{line}");
     }
