@@ -164,7 +164,7 @@ pub(super) fn candidates(rollout: &Rollout, others: &[Node]) -> BTreeMap<usize, 
             let index = placement.workload?;
             let workload = &rollout.workloads[index];
             PinMethod::for_workload(&workload.id)?;
-            let pin = to_a_build(rollout, placement, workload)
+            let pin = to_a_build(rollout, placement, workload, others)
                 .or_else(|| to_linux(rollout, placement, workload, others))?;
             Some((index, pin))
         })
@@ -192,9 +192,16 @@ fn starts_in(placement: &Placement, group: usize) -> bool {
 
 /// Pin to the builds on all of whose nodes the workload starts. A daemon set serves each node by
 /// itself, so a pin must not cost it any node where it starts; other pods move to other nodes.
-fn to_a_build(rollout: &Rollout, placement: &Placement, workload: &Workload) -> Option<Pin> {
+fn to_a_build(
+    rollout: &Rollout,
+    placement: &Placement,
+    workload: &Workload,
+    others: &[Node],
+) -> Option<Pin> {
     let mut builds: BTreeMap<&str, (usize, bool)> = BTreeMap::new();
-    let mut has_others = false;
+    // Nodes without the label, such as Linux ones, to which `NotIn` would lead.
+    let scheduling = &workload.template.scheduling;
+    let mut has_others = others.iter().any(|node| scheduling.admits(node));
     for &(host, group) in &placement.selection.hosts {
         let node = &rollout.hosts[host as usize];
         let starts = starts_in(placement, group as usize);
@@ -229,7 +236,6 @@ fn to_a_build(rollout: &Rollout, placement: &Placement, workload: &Workload) -> 
         .filter(|(_, (_, all_start))| !all_start)
         .map(|(label, _)| label)
         .collect();
-    // Nodes without the label would remain, and compatibility with them is unknown.
     let (operator, values) = if leave.len() < keep.len() && !has_others {
         (Operator::NotIn, leave)
     } else {

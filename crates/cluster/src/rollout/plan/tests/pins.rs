@@ -220,6 +220,17 @@ fn a_pod_that_names_a_node_without_windows_gets_no_selector() {
 }
 
 #[test]
+fn a_pin_leads_no_pod_to_a_node_without_windows() {
+    let mut request = request(&["17763.1158", "20348.2402", "26100.2314"], &["20348.2402"]);
+    request.nodes.others.push(linux_node());
+    request.plain = 0;
+    let text = "kind: Deployment\nmetadata: {name: p0}\nspec: {template: {spec: {containers: \
+                [{image: repo.example/i0:1}]}}}\n";
+    set_workloads(&mut request, text);
+    assert_eq!(short_of(&request), ["pin p0 In 10.0.20348 10.0.26100"]);
+}
+
+#[test]
 fn only_a_missing_runtime_class_is_reported() {
     let mut request = request(&["20348.1"], &["20348.1"]);
     request.nodes.others.push(linux_node());
