@@ -159,10 +159,6 @@ impl Cmd<'_, '_> {
         }
         let target = self.machine.path(to)?;
         let at_target = self.machine.path_state(&target)?;
-        let is_pattern = match self.machine.paths(from, Wildcards::Cmd)? {
-            Paths::One(path) => self.machine.path_state(&path)? == PathState::Folder,
-            Paths::Pattern { .. } => true,
-        };
         let files = match self.files(from)? {
             GlobMatches::Paths(files) => files,
             GlobMatches::Deferred => {
@@ -194,7 +190,11 @@ impl Cmd<'_, '_> {
                 if is_folder_meant || !self.machine.check_parent_exists(&target)? {
                     return Ok(1);
                 }
-                if is_pattern && !words.has("/b") {
+                let is_named = match self.machine.paths(from, Wildcards::Cmd)? {
+                    Paths::One(path) => path == *file,
+                    Paths::Pattern { .. } => false,
+                };
+                if !is_named && !words.has("/b") {
                     return Err(ScriptError::unclear(
                         "copy joins the files of a pattern as text, which ends at their first Ctrl+Z; \
                          name the file, or add /b",

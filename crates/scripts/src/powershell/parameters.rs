@@ -183,7 +183,8 @@ impl Shell<'_, '_> {
 impl BoundParameters {
     /// Adds a parameter by its own name, as it is written; common ones are ignored.
     fn add(&mut self, own: &'static str, written: &str, value: PsValue) -> Result<(), ScriptError> {
-        if COMMON.matches(own).iter().any(|(name, _)| *name == own) {
+        let mut common = COMMON.entries(false).chain(COMMON.entries(true));
+        if common.any(|entry| own_name(entry) == own) {
             return Ok(());
         }
         if self.value(own).is_some() {
