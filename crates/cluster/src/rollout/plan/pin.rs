@@ -199,9 +199,7 @@ fn to_a_build(
     others: &[Node],
 ) -> Option<Pin> {
     let mut builds: BTreeMap<&str, (usize, bool)> = BTreeMap::new();
-    // Nodes without the label, such as Linux ones, to which `NotIn` would lead.
-    let scheduling = &workload.template.scheduling;
-    let mut has_others = others.iter().any(|node| scheduling.admits(node));
+    let mut has_unlabelled = false;
     for &(host, group) in &placement.selection.hosts {
         let node = &rollout.hosts[host as usize];
         let starts = starts_in(placement, group as usize);
@@ -211,7 +209,7 @@ fn to_a_build(
                 *nodes += 1;
                 *all_start &= starts;
             }
-            None => has_others = true,
+            None => has_unlabelled = true,
         }
     }
     let keep = builds.iter().filter(|(_, (_, all_start))| *all_start);
@@ -236,7 +234,10 @@ fn to_a_build(
         .filter(|(_, (_, all_start))| !all_start)
         .map(|(label, _)| label)
         .collect();
-    let (operator, values) = if leave.len() < keep.len() && !has_others {
+    // To nodes without the label, such as Linux ones, `NotIn` would lead.
+    let scheduling = &workload.template.scheduling;
+    let has_others = || has_unlabelled || others.iter().any(|node| scheduling.admits(node));
+    let (operator, values) = if leave.len() < keep.len() && !has_others() {
         (Operator::NotIn, leave)
     } else {
         (
