@@ -411,7 +411,7 @@ impl<'a> Bits<'a> {
 
     /// End of the last word of which bits were taken.
     fn end(&self) -> usize {
-        self.at - self.left as usize / 16 * WORD
+        self.at - (self.left / u16::BITS) as usize * WORD
     }
 
     /// Takes up to 17 bits.
