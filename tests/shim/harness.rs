@@ -1,6 +1,6 @@
 //! A running shim and its output.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, PipeReader};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -91,12 +91,20 @@ impl RunningCommand {
     pub(crate) fn start(mut command: Command) -> Self {
         // One pipe for both streams preserves the order.
         let (printed, speaker) = std::io::pipe().unwrap();
-        let child = command
-            .stdin(Stdio::null())
-            .stdout(speaker.try_clone().unwrap())
-            .stderr(speaker)
-            .spawn()
-            .unwrap();
+        command.stdout(speaker.try_clone().unwrap()).stderr(speaker);
+        Self::spawn(command, printed)
+    }
+
+    /// Without standard error: when the pipe is full, Linux would put a message of it into the middle
+    /// of a long write to standard output. Windows keeps both whole.
+    pub(crate) fn start_without_messages(mut command: Command) -> Self {
+        let (printed, speaker) = std::io::pipe().unwrap();
+        command.stdout(speaker).stderr(Stdio::null());
+        Self::spawn(command, printed)
+    }
+
+    fn spawn(mut command: Command, printed: PipeReader) -> Self {
+        let child = command.stdin(Stdio::null()).spawn().unwrap();
         // It holds the write ends too, and the pipe would never close.
         drop(command);
         let (sender, lines) = channel();

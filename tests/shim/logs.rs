@@ -169,7 +169,9 @@ pub(crate) fn a_line_of_a_megabyte_comes_in_pieces(wine: &Wine) {
 
 pub(crate) fn what_is_written_before_the_stop_is_printed(wine: &Wine) {
     let log = folder(wine, "stop").join("app.log");
-    let mut running = follow(wine, r"--log C:\stop\app.log");
+    let words = r"--log C:\stop\app.log --stop-timeout 0 -- probe.exe --do ignore";
+    let mut running = RunningCommand::start_without_messages(shim(wine, words));
+    running.wait_for("ready");
     let line = |number| format!("line {number} {}\n", "x".repeat(1000));
     for number in 0..2000 {
         append(&log, line(number));
