@@ -54,9 +54,10 @@ impl Delete {
         })?;
         if deletion.tag.is_none() && deletion.is_shared() && !self.with_digest {
             let problem = anyhow!("{deletion} is also {}", others(&deletion));
-            return Err(
-                Failure::no(problem).hint("to delete it for all of them, add --with-digest")
-            );
+            return Err(Failure::no(problem).hint(
+                "to delete one of them, name its tag; to delete it for all of them, add \
+                     --with-digest",
+            ));
         }
         if !self.yes && !self.is_confirmed(&deletion)? {
             return Ok(CommandOutcome::No);

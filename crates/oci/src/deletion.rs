@@ -69,7 +69,9 @@ impl Deletion {
             Source::Layout(layout) => {
                 let tags = layout.tags().await.map_err(StoreError::from)?;
                 if name.is_none() {
-                    deletion.tag = tags.first().cloned();
+                    // Of several tags of the only image, none is meant.
+                    let only = <&[String; 1]>::try_from(tags.as_slice());
+                    deletion.tag = only.ok().map(|[tag]| tag.clone());
                 }
                 tags
             }
