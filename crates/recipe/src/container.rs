@@ -211,9 +211,10 @@ pub fn variable<'e>(env: &'e [String], name: &str) -> Option<&'e str> {
 /// Sets a variable; Windows compares the names without case.
 pub fn set_variable(env: &mut Vec<String>, name: &str, value: &str) {
     let entry = format!("{name}={value}");
+    // Of thousands, most differ in length.
     let known = env.iter_mut().find(|line| {
-        line.split_once('=')
-            .is_some_and(|(known, _)| known.eq_ignore_ascii_case(name))
+        line.as_bytes().get(name.len()) == Some(&b'=')
+            && line.as_bytes()[..name.len()].eq_ignore_ascii_case(name.as_bytes())
     });
     match known {
         Some(line) => *line = entry,

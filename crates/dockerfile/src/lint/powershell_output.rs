@@ -18,10 +18,6 @@ pub(super) fn check_encoding(stage: &Stage<'_>, step: &LintStep<'_>, findings: &
     if !step.is("RUN") || stage.platform != Platform::Windows {
         return;
     }
-    let mut texts = stage.steps.iter().map(LintStep::lower_full_text);
-    if texts.any(|text| text.contains("psdefaultparametervalues")) {
-        return;
-    }
     for script in step.scripts() {
         if script.grammar != Grammar::PowerShell || is_reread(step, script) {
             continue;
@@ -33,8 +29,12 @@ pub(super) fn check_encoding(stage: &Stage<'_>, step: &LintStep<'_>, findings: &
         };
         // PowerShell reads it, and may write it in another encoding.
         let name = file.to_ascii_lowercase();
+        let sets_or_reads = |text: &str| {
+            text.contains("psdefaultparametervalues")
+                || text.contains("get-content") && text.contains(&name)
+        };
         let mut texts = stage.steps.iter().map(LintStep::lower_full_text);
-        if texts.any(|text| text.contains("get-content") && text.contains(&name)) {
+        if texts.any(sets_or_reads) {
             continue;
         }
         let message = format!(
