@@ -270,6 +270,7 @@ fn one_odd_node_does_not_stop_the_rest() {
         problem.contains("17763.1158") && problem.contains("17763.973"),
         "{problem}"
     );
+    assert_eq!(odd["problem"]["code"], "tag/several");
     let hint = odd["problem"]["hint"].as_str().unwrap();
     let versions: Vec<Value> = index_of(&site, "apps/web", "1")
         .iter()
@@ -434,6 +435,48 @@ fn an_image_without_its_sources_is_put_on_the_base_that_fits() {
     assert_eq!(code, 0, "{report:#}");
     assert_eq!(states(&report, 0), ["built", "current"]);
     assert_eq!(report["images"][0]["reference"], image.as_str());
+    let (code, report) = run(&site, "check");
+    assert_eq!((code, &report["complete"]), (0, &json!(true)), "{report:#}");
+}
+
+#[test]
+fn an_update_under_another_tag_has_the_state_of_that_tag() {
+    let site = site();
+    assert_eq!(run(&site, "build").0, 0);
+    let image = format!("{}/apps/web:1", site.host());
+    fleet(
+        &site,
+        &format!("[[image]]\nupdate = \"{image}\"\ntag = \"live\"\n"),
+    );
+    let (code, report) = run(&site, "check");
+    assert_eq!(
+        (code, states(&report, 0)),
+        (1, vec!["missing".to_owned(); 2]),
+        "{report:#}"
+    );
+    let (code, report) = run(&site, "build");
+    assert_eq!(
+        (code, states(&report, 0)),
+        (0, vec!["built".to_owned(); 2]),
+        "{report:#}"
+    );
+    let digests = |tag: &str| {
+        let entries = index_of(&site, "apps/web", tag).into_iter();
+        entries
+            .map(|entry| entry["digest"].clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(digests("live"), digests("1"), "on their bases already");
+    let from = site.requests();
+    let (code, report) = run(&site, "build");
+    assert_eq!(
+        (code, states(&report, 0)),
+        (0, vec!["current".to_owned(); 2])
+    );
+    assert_eq!(sent(&site, from), Vec::<String>::new());
+    update_node(&site);
+    assert_eq!(states(&run(&site, "build").1, 0), ["built", "current"]);
+    assert_ne!(digests("live"), digests("1"));
     let (code, report) = run(&site, "check");
     assert_eq!((code, &report["complete"]), (0, &json!(true)), "{report:#}");
 }

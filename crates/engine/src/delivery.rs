@@ -36,9 +36,9 @@ pub use self::destination::Destination;
 use self::destination_writer::{DestinationImage, DestinationWriter};
 pub use self::documents::{AttachmentOptions, RunDetails};
 use self::documents::{LayerScanner, Subject};
-use self::existing_tag::ExistingTag;
+pub(crate) use self::existing_tag::{ExistingTag, TagEntry};
 pub use self::existing_tag::{TagPolicy, check_overwrite};
-use self::index::ExpectedIndex;
+use self::index::{ExpectedIndex, kept_with};
 pub use self::report::{DeliveredCopy, DeliveredImage, DeliveredIndex, DeliveryReport};
 use super::build::BuildContext;
 use super::engine_choice::Engine;
@@ -157,6 +157,8 @@ pub(crate) struct Delivery<'a> {
     pub(crate) progress: Arc<dyn Progress>,
     /// Destinations and names.
     pub(crate) target: &'a DeliveryTarget<'a>,
+    /// Existing images of the registry's repository that its index gets too.
+    pub(crate) carried: Vec<TagEntry>,
 }
 
 /// Checks planned tags, and rejects what does not start on its hosts.
@@ -239,6 +241,15 @@ impl<'a> Delivery<'a> {
             registry: &ctx.registry,
             progress: Arc::clone(&ctx.progress),
             target,
+            carried: Vec::new(),
+        }
+    }
+
+    /// The existing images that the index of a destination gets too.
+    fn carried(&self, destination: &Destination) -> &[TagEntry] {
+        match destination {
+            Destination::Registry(_) => &self.carried,
+            Destination::Layout(_) | Destination::Archive(_) => &[],
         }
     }
 
@@ -361,8 +372,9 @@ impl<'a> Delivery<'a> {
         let is_registry = matches!(destination, Destination::Registry(_));
         let images = publication.images.iter().map(async |image| {
             let new = [PlannedTagEntry::from_image(image)];
+            let location = destination.location(&publication.name, &image.tag)?;
             let (digest, _) = self
-                .read_destination_tag(publication, &image.tag, &new, existing, destination)
+                .read_destination_tag(&location, &new, existing, &[])
                 .await?;
             Ok::<_, BoxError>(digest.filter(|_| is_registry))
         });
@@ -374,8 +386,9 @@ impl<'a> Delivery<'a> {
         let index = async {
             match &publication.index {
                 Some(tag) => {
-                    let existing = self.target.existing;
-                    self.read_destination_tag(publication, tag, &new, existing, destination)
+                    let location = destination.location(&publication.name, tag)?;
+                    let carried = self.carried(destination);
+                    self.read_destination_tag(&location, &new, self.target.existing, carried)
                         .await
                 }
                 None => Ok((None, Vec::new())),
@@ -387,28 +400,24 @@ impl<'a> Delivery<'a> {
 
     async fn read_destination_tag(
         &self,
-        publication: &Publication<'_>,
-        tag: &str,
+        location: &Location,
         new: &[PlannedTagEntry],
         existing: TagPolicy,
-        destination: &Destination,
+        carried: &[TagEntry],
     ) -> Result<(Option<Digest>, Vec<PlannedTagEntry>), BoxError> {
-        let location = destination.location(&publication.name, tag)?;
-        let standing = ExistingTag::read(&location, existing, self.registry)
+        let standing = ExistingTag::read(location, existing, self.registry)
             .await
-            .map_err(|error| delivery_error(&location, error))?;
-        let Some(standing) = standing else {
-            return Ok((None, Vec::new()));
-        };
-        let kept = standing.kept_entries(new, existing, &location)?;
-        for entry in standing.replaced_entries(new) {
+            .map_err(|error| delivery_error(location, error))?;
+        let kept = kept_with(carried, standing.as_ref(), new, existing, location)?;
+        let replaced = standing.iter().flat_map(|it| it.replaced_entries(new));
+        for entry in replaced {
             self.progress.note(&format!(
                 "{location} will no longer have {entry}, which another revision of its build \
                  replaces: hosts that need it cannot start the new one"
             ));
         }
         let kept = kept.into_iter().map(|entry| entry.line).collect();
-        Ok((Some(standing.digest), kept))
+        Ok((standing.map(|standing| standing.digest), kept))
     }
 
     /// Delivers all images to one destination whose tags were read before.
@@ -473,6 +482,7 @@ impl<'a> Delivery<'a> {
                 let made: Vec<_> = lines.zip(entries).collect();
                 let expected = ExpectedIndex {
                     kept: &seen.kept,
+                    carried: self.carried(destination),
                     last: seen_last,
                     images: &arrived,
                 };

@@ -11,6 +11,7 @@ use wincimg_layer::Compression;
 use wincimg_recipe::{Plan, PlanBase};
 
 use super::plans::{BuildRequest, PlannedImage};
+use super::update::PlannedUpdate;
 use crate::listing::{content_digest, source_digests};
 
 /// Key of the inputs' digest: an annotation of an image in an index; a note of a layer in a
@@ -86,6 +87,18 @@ impl BuildRequest {
             known = content.map(|content| (plan, content));
         }
         Ok(digests)
+    }
+}
+
+impl PlannedUpdate {
+    /// The digest of its inputs: the image and its new base.
+    pub(crate) fn inputs(&self) -> Digest {
+        let made_of = json!({
+            "edition": EDITION,
+            "image": self.from.digest(),
+            "base": self.planned.base.digest(),
+        });
+        sha256(made_of.to_string().as_bytes())
     }
 }
 

@@ -27,9 +27,10 @@ pub struct UnservedHost {
 
 impl Serialize for UnservedHost {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = serializer.serialize_struct("UnservedHost", 4)?;
+        let mut fields = serializer.serialize_struct("UnservedHost", 5)?;
         fields.serialize_field("host_build", &self.host.build.to_string())?;
         fields.serialize_field("nodes", &self.host.nodes)?;
+        fields.serialize_field("code", self.error.code)?;
         fields.serialize_field("problem", &self.error.problem)?;
         fields.serialize_field("hint", &self.error.hint)?;
         fields.end()

@@ -41,8 +41,7 @@ fn write_update(update: &PlannedUpdate, out: &mut dyn Write) -> io::Result<()> {
         BaseDetection::Named => "named by the image",
         BaseDetection::Layers => "detected by layers",
     };
-    let on = update.on.reference.split('@').next().unwrap_or_default();
-    writeln!(out, "  is on    {} ({by})", Untrusted(on))?;
+    writeln!(out, "  is on    {} ({by})", Untrusted(update.on.name()))?;
     let base = &planned.base;
     if update.verdict != UpdateVerdict::UpToDate {
         writeln!(
@@ -77,7 +76,14 @@ fn write_update(update: &PlannedUpdate, out: &mut dyn Write) -> io::Result<()> {
             )?;
             write_added_hives(&update.own, out)
         }
-        UpdateVerdict::Refused(obstacles) => write_obstacles(obstacles, out),
+        UpdateVerdict::Refused(obstacles) => {
+            writeln!(out, "  cannot be rebased")?;
+            write_obstacles(obstacles, out)
+        }
+        UpdateVerdict::Unknown(obstacles) => {
+            writeln!(out, "  outdated; whether it can be rebased is not known")?;
+            write_obstacles(obstacles, out)
+        }
     }
 }
 
@@ -95,7 +101,6 @@ fn write_added_hives(own: &[ImageLayer], out: &mut dyn Write) -> io::Result<()> 
 }
 
 fn write_obstacles(obstacles: &[UpdateConflict], out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "  cannot be rebased")?;
     let same_layer = |a: &UpdateConflict, b: &UpdateConflict| a.layer == b.layer;
     for of_layer in obstacles.chunk_by(same_layer) {
         let Some(first) = of_layer.first() else {
@@ -121,8 +126,18 @@ fn write_obstacles(obstacles: &[UpdateConflict], out: &mut dyn Write) -> io::Res
     Ok(())
 }
 
-/// Hint for images that cannot be rebased.
+/// Hint for images that cannot be rebased, or perhaps.
 pub(super) fn write_hint(updates: &UpdatePlan, out: &mut dyn Write) -> io::Result<()> {
+    let is_unknown = |it: &PlannedUpdate| matches!(it.verdict, UpdateVerdict::Unknown(_));
+    if let Some(unknown) = updates.planned.iter().find(|it| is_unknown(it)) {
+        writeln!(
+            out,
+            "  --check reads no bases: index them once with wincimg image base index {} {}, or run \
+             the update without --check",
+            Untrusted(unknown.on.name()),
+            Untrusted(unknown.planned.base.display_name())
+        )?;
+    }
     if updates.are_refused() {
         writeln!(
             out,

@@ -175,6 +175,7 @@ fn a_host_that_an_index_cannot_serve_stops_no_other() {
     let odd = "error: no image for host 17763.973 (win-old): ";
     assert_contains!(printed, odd);
     assert_eq!(built["failed"][0]["nodes"], json!(["win-old"]));
+    assert_eq!(built["failed"][0]["code"], "tag/several");
     let hint = built["failed"][0]["hint"].as_str().unwrap();
     assert_contains!(hint, "--no-index");
     let served = ["10.0.20348.2402", "10.0.17763.1158"];

@@ -47,8 +47,12 @@ fn build(site: &Site, host: &str, more: &[&str]) -> assert_cmd::Command {
 
 /// The document under `app:1.4`.
 pub(crate) fn published(site: &Site) -> Value {
+    published_as(site, "1.4")
+}
+
+pub(crate) fn published_as(site: &Site, tag: &str) -> Value {
     let repository = repository(options(&site.host()), &format!("{}/app", site.host()));
-    let raw = block_on(repository.get_manifest("1.4")).unwrap();
+    let raw = block_on(repository.get_manifest(tag)).unwrap();
     serde_json::from_slice(&raw.bytes).unwrap()
 }
 
@@ -119,7 +123,12 @@ fn an_image_of_the_same_build_makes_room_and_one_that_other_hosts_need_does_not(
     build(&site, "17763.1158", &[]).assert().code(0);
     build(&site, "17763.2300", &[]).assert().code(0);
     let taken = ["app:1.4", "windows/amd64:10.0.17763.2300"];
-    build(&site, "17763.973", &[]).fails(1, "tag/taken", &taken);
+    build(&site, "17763.973", &[])
+        .fails(1, "tag/taken", &taken)
+        .advises(&[
+            "--no-index",
+            "--join to replace windows/amd64:10.0.17763.2300",
+        ]);
 }
 
 #[test]

@@ -8,12 +8,14 @@ mod refused;
 
 use bytes::Bytes;
 use serde_json::Value;
+use wincimg_demo::add_base_images;
 use wincimg_oci::document::{Descriptor, History, Image, ManifestFormat, NewLayer, sha256};
 use wincimg_registry::RegistryData;
 use wincimg_testkit::test_bases::{
     FILE, FOLDER, LayerTar, bottom_layer, gzip, image_of, made_system, set, upper_layer, whole_hive,
 };
 use wincimg_testkit::windows_base::StandIn;
+use wincimg_windows::version::WindowsVersion;
 
 use crate::site::{Site, add_base, answer_of, json_of};
 
@@ -191,4 +193,29 @@ fn a_host_that_the_index_cannot_serve_stops_no_other() {
         odd["hint"].as_str().unwrap().contains("--no-index"),
         "{odd}"
     );
+}
+
+#[test]
+fn a_host_that_two_entries_could_serve_is_up_to_date_with_the_one_that_is_not_reported_to_fail() {
+    let site = site();
+    let app = layer(|tar| {
+        tar.folder("Files/app", None)
+            .file("Files/app/a", b"a", None);
+    });
+    put(&site, "app", "1.4", on(&base(OLD), app, "COPY a C:/app/"));
+    let image = format!("{}/app:1.4", site.host());
+    let newest = |more: &[&str]| {
+        let hosts = ["--host-build", "20348.2402", "--host-build", "26200.7171"];
+        site.with_bases(&[&["update", &image][..], &hosts, more].concat())
+    };
+    newest(&["--push", "--replace"]).assert().code(0);
+    let new: Vec<WindowsVersion> = vec!["26100.1742".parse().unwrap()];
+    site.registry
+        .with(|stored| add_base_images(stored, "mcr/windows/nanoserver", &new))
+        .unwrap();
+    let words = [
+        "update", &image, "--host-build", "26100.1742", "--push", "--join",
+    ];
+    site.with_bases(&words).assert().code(0);
+    newest(&["--check"]).assert().code(0);
 }

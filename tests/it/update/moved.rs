@@ -5,7 +5,7 @@ use serde_json::json;
 use wincimg_registry::RegistryData;
 
 use super::*;
-use crate::build::joined::{add_linux, platforms, published};
+use crate::build::joined::{add_linux, platforms, published, published_as};
 use crate::failure::note;
 use crate::site::answer_of;
 
@@ -159,6 +159,15 @@ fn an_index_keeps_what_is_for_others_and_a_new_tag_leaves_the_old_one() {
         "{reference}"
     );
     assert_eq!(published(&site), index);
+    // The index under a new tag is for others too, and once more.
+    for _ in 0..2 {
+        let report = json_of(&mut update(&site, &["--push", "--tag", "1.6"]));
+        assert_eq!(report["index"]["kept"], json!(["linux/amd64"]));
+        let copy = published_as(&site, "1.6");
+        assert_eq!(platforms(&copy), platforms(&index));
+    }
+    let mut to_file = update(&site, &["--output", "oci:layout"]);
+    to_file.assert().success().stderr(note(&["linux/amd64"]));
 }
 
 #[test]

@@ -181,7 +181,10 @@ fn a_check_reads_no_base_and_says_what_is_not_known() {
     update(&site, &["--check"])
         .assert()
         .code(1)
-        .stdout(line(&[r"C:\Windows\own.dll", OLD, NEW]));
+        .stdout(line(&[r"C:\Windows\own.dll", OLD, NEW]))
+        .stdout(line(&["image base index", OLD, NEW]));
+    let (_, report) = answer_of(&mut update(&site, &["--check"]));
+    assert_eq!(report["updates"][0]["status"], "unknown", "{report}");
     let read = |it: &&String| it.starts_with("GET") && it.contains(&windows);
     assert_eq!(site.requests_since(before).iter().find(read), None);
     update(&site, &["--format", "json"])

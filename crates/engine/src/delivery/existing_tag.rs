@@ -31,7 +31,7 @@ pub enum TagPolicy {
 
 /// Current content of a tag.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct ExistingTag {
+pub(crate) struct ExistingTag {
     pub(super) digest: Digest,
     /// The index, if it is one.
     pub(super) index: Option<Index>,
@@ -40,7 +40,7 @@ pub(super) struct ExistingTag {
 
 /// An image that a tag leads to.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct TagEntry {
+pub(crate) struct TagEntry {
     pub(super) descriptor: Descriptor,
     pub(super) line: PlannedTagEntry,
 }
@@ -79,8 +79,20 @@ impl ExistingTag {
         }))
     }
 
+    /// The content of an index, whatever its tag.
+    pub(crate) async fn from_index(
+        source: &Source,
+        index: &Verbatim<Index>,
+    ) -> Result<Self, StoreError> {
+        Ok(Self {
+            digest: index.digest().clone(),
+            entries: read_entries(source, index).await?,
+            index: Some((**index).clone()),
+        })
+    }
+
     /// The entries to keep with the new ones.
-    pub(super) fn kept_entries(
+    pub(crate) fn kept_entries(
         &self,
         new: &[PlannedTagEntry],
         existing: TagPolicy,
@@ -92,13 +104,22 @@ impl ExistingTag {
             .partition(|entry| entry.about().is_some());
         let refused = |taken: Vec<&TagEntry>, can_join| {
             let it = them(taken.len());
-            let taken: Vec<String> = taken.iter().map(ToString::to_string).collect();
-            let taken = taken.join(", ");
+            let displaced = |entry: &&&TagEntry| {
+                let mut new = new.iter();
+                new.any(|new| entry.is_replaced_by(new, false))
+            };
+            let displaced = list(taken.iter().filter(displaced));
+            let taken = list(taken.iter());
             let problem = format!("{place} has {taken}, which this build would remove");
-            let way_out = if can_join {
-                format!("add --join to keep {it} in the index, or --replace to remove {it}")
-            } else {
-                format!("choose another --tag, or add --replace to remove {it}")
+            let way_out = match (can_join, displaced.as_str()) {
+                (true, "") => {
+                    format!("add --join to keep {it} in the index, or --replace to remove {it}")
+                }
+                (true, displaced) => format!(
+                    "an index has one image per Windows build: publish this one under a version tag \
+                     with --no-index, or add --join to replace {displaced} and keep all others"
+                ),
+                (false, _) => format!("choose another --tag, or add --replace to remove {it}"),
             };
             Problem::new("tag/taken", problem)
                 .blame(Blame::Answer)
@@ -124,15 +145,8 @@ impl ExistingTag {
                 // An index has one image for a build, so an older one of that build is replaced.
                 let stays =
                     |entry: &&TagEntry| !new.iter().any(|new| entry.is_replaced_by(new, false));
-                let mut kept: Vec<&TagEntry> = images.into_iter().filter(stays).collect();
-                let of_kept = |companion: &&TagEntry| {
-                    let about = companion.about();
-                    kept.iter()
-                        .any(|entry| Some(entry.descriptor.digest.as_ref()) == about)
-                };
-                let companions: Vec<&TagEntry> = companions.into_iter().filter(of_kept).collect();
-                kept.extend(companions);
-                Ok(kept.into_iter().cloned().collect())
+                let kept: Vec<&TagEntry> = images.into_iter().filter(stays).collect();
+                Ok(with_companions(kept, companions))
             }
         }
     }
@@ -169,6 +183,35 @@ impl ExistingTag {
     }
 }
 
+/// The entries among others whose platforms and builds some entries do not have.
+pub(super) fn missing(among: &[TagEntry], entries: &[TagEntry]) -> Vec<TagEntry> {
+    let (companions, images): (Vec<&TagEntry>, Vec<&TagEntry>) =
+        among.iter().partition(|entry| entry.about().is_some());
+    let has = |image: &TagEntry| {
+        let mut entries = entries.iter();
+        entries.any(|entry| entry.is_replaced_by(&image.line, false))
+    };
+    let missing = images.into_iter().filter(|image| !has(image)).collect();
+    with_companions(missing, companions)
+}
+
+/// Images, and the attestations about them.
+fn with_companions(images: Vec<&TagEntry>, companions: Vec<&TagEntry>) -> Vec<TagEntry> {
+    let is_about = |companion: &&TagEntry, image: &TagEntry| {
+        companion.about() == Some(image.descriptor.digest.as_ref())
+    };
+    let about_them = companions
+        .into_iter()
+        .filter(|it| images.iter().any(|image| is_about(it, image)));
+    let about_them: Vec<&TagEntry> = about_them.collect();
+    images.into_iter().chain(about_them).cloned().collect()
+}
+
+fn list<'e>(entries: impl Iterator<Item = &'e &'e TagEntry>) -> String {
+    let entries: Vec<String> = entries.map(ToString::to_string).collect();
+    entries.join(", ")
+}
+
 fn them(count: usize) -> &'static str {
     if count == 1 { "it" } else { "them" }
 }
@@ -195,10 +238,9 @@ pub async fn check_overwrite(
     if removed.is_empty() {
         return Ok(());
     }
-    let removed: Vec<String> = removed.iter().map(ToString::to_string).collect();
     let problem = format!(
         "{target} has {}, which this copy would remove",
-        removed.join(", ")
+        list(removed.iter())
     );
     Err(Problem::new("tag/taken", problem)
         .blame(Blame::Answer)
@@ -234,7 +276,7 @@ impl TagEntry {
     }
 
     /// Digest of the image that this attests.
-    pub(super) fn about(&self) -> Option<&str> {
+    pub(crate) fn about(&self) -> Option<&str> {
         self.descriptor.annotations.get(ABOUT).map(String::as_str)
     }
 }

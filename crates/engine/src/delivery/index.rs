@@ -13,7 +13,7 @@ use wincimg_oci::store::{Location, Sink, StoreError};
 
 use super::Delivery;
 use super::destination_writer::DestinationImage;
-use super::existing_tag::{ExistingTag, TagEntry, TagPolicy};
+use super::existing_tag::{self, ExistingTag, TagEntry, TagPolicy};
 use crate::publication::{PlannedTagEntry, Publication, sort_entries};
 
 /// Maximum number of attempts if other builds overwrite the tag.
@@ -30,6 +30,8 @@ pub(super) type TagSnapshot = (Instant, Option<ExistingTag>);
 pub(super) struct ExpectedIndex<'a> {
     /// Existing entries to keep.
     pub(super) kept: &'a [PlannedTagEntry],
+    /// Existing images of the repository that it gets too.
+    pub(super) carried: &'a [TagEntry],
     /// A recent snapshot of the tag, if there is one.
     pub(super) last: Option<TagSnapshot>,
     /// The images that were published for it.
@@ -84,17 +86,16 @@ impl Delivery<'_> {
                 None => self.read_index(location).await?,
             };
             if let Some(standing) = standing.as_ref().filter(|it| is_published && it.has(&new)) {
-                let kept = standing.kept_entries(&new, self.target.existing, location)?;
+                let (existing, carried) = (self.target.existing, expected.carried);
+                let kept = kept_with(carried, Some(standing), &new, existing, location)?;
                 return Ok(PublishedIndex {
                     digest: standing.digest.clone(),
                     own: None,
                     kept: lines(&kept),
                 });
             }
-            let kept = match &standing {
-                Some(standing) => standing.kept_entries(&new, self.target.existing, location)?,
-                None => Vec::new(),
-            };
+            let (existing, carried) = (self.target.existing, expected.carried);
+            let kept = kept_with(carried, standing.as_ref(), &new, existing, location)?;
             // The tag may have changed since the build began.
             if lines(&kept) != reviewed {
                 reviewed = lines(&kept);
@@ -170,6 +171,29 @@ impl Delivery<'_> {
         }
         put().await
     }
+}
+
+/// The entries of a tag to keep beside new ones, and the carried ones. Those stand for what the tag
+/// has of their platforms and builds, unless the new ones join it: then it keeps its own.
+pub(super) fn kept_with(
+    carried: &[TagEntry],
+    standing: Option<&ExistingTag>,
+    new: &[PlannedTagEntry],
+    existing: TagPolicy,
+    place: &Location,
+) -> Result<Vec<TagEntry>, Problem> {
+    let mut new = new.to_vec();
+    if existing != TagPolicy::Join {
+        let images = carried.iter().filter(|entry| entry.about().is_none());
+        new.extend(images.map(|entry| entry.line.clone()));
+    }
+    let mut kept = match standing {
+        Some(standing) => standing.kept_entries(&new, existing, place)?,
+        None => Vec::new(),
+    };
+    let missing = existing_tag::missing(carried, &kept);
+    kept.extend(missing);
+    Ok(kept)
 }
 
 /// Long enough for a build that read before this one published to have published too, and different

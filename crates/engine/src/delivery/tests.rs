@@ -131,6 +131,7 @@ impl Site {
             registry: &self.registry,
             progress: Arc::new(Silent),
             target: &target,
+            carried: Vec::new(),
         };
         Box::pin(delivery.deliver(&publication, making)).await
     }

@@ -109,6 +109,8 @@ impl FleetImageState {
 /// An error with its hint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ReportedError {
+    /// Stable identifier for scripts, as in `--format json` of a failure.
+    pub code: &'static str,
     /// The error with its causes.
     pub problem: String,
     /// The next command to type, or what to change.
@@ -123,6 +125,7 @@ impl<E: Into<BoxError>> From<E> for ReportedError {
         let error: BoxError = error.into();
         let diagnosis = error.diagnosis();
         Self {
+            code: diagnosis.code,
             problem: error_chain(error.as_ref()),
             hint: diagnosis.hint,
             blame: diagnosis.blame,

@@ -13,7 +13,7 @@ use jiff::civil::Date;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use wincimg_cluster::nodes::Node;
 use wincimg_cluster::rollout::command_line;
-use wincimg_common::diagnose::Blame;
+use wincimg_common::diagnose::{Blame, Problem};
 use wincimg_common::lock;
 use wincimg_common::progress::Reporter;
 use wincimg_inspect::bases::{BaseMatch, BaseRegistry};
@@ -473,14 +473,12 @@ impl SyncContext<'_> {
         let mut words = build_command(named, &request.hosts);
         words.extend(self.target_flags(entry));
         words.extend(["--join", "--push"].map(str::to_owned));
-        ReportedError {
-            problem: format!("a Docker daemon on Windows is required: {why}"),
-            hint: Some(format!(
-                "{} --docker-host tcp://HOST:2376",
-                join_command(&words)
-            )),
-            blame: Blame::Answer,
-        }
+        let problem = format!("a Docker daemon on Windows is required: {why}");
+        let command = join_command(&words);
+        let error = Problem::new("windows/needed", problem)
+            .blame(Blame::Answer)
+            .hint(format!("{command} --docker-host tcp://HOST:2376"));
+        ReportedError::from(error)
     }
 }
 
@@ -495,12 +493,12 @@ pub(super) fn no_index_command(entry: &FleetEntry, mut words: Vec<String>) -> St
 
 /// Error for an image without a name.
 fn nameless(entry: &FleetEntry) -> ReportedError {
-    ReportedError {
-        problem: format!(
-            "the image in line {} has no name to push to {}",
-            entry.line, entry.registry
-        ),
-        hint: Some("set one: name = \"…\"".to_owned()),
-        blame: Blame::Request,
-    }
+    let problem = format!(
+        "the image in line {} has no name to push to {}",
+        entry.line, entry.registry
+    );
+    let error = Problem::new("fleet/invalid", problem)
+        .blame(Blame::Request)
+        .hint("set one: name = \"…\"");
+    ReportedError::from(error)
 }

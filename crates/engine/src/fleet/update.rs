@@ -1,18 +1,20 @@
 //! Images of a fleet without sources: rebased on the base that matches.
 
 use wincimg_cluster::nodes::Node;
-use wincimg_common::diagnose::Blame;
+use wincimg_common::diagnose::{Blame, Problem};
 use wincimg_oci::reference::Reference;
 
 use super::FleetEntry;
-use super::report::{FleetImageState, ImageReport, ReportedError};
+use super::report::{BuildReport, FleetImageState, ImageReport, ReportedError};
 use super::sync::{CheckPermit, SyncMode, SyncOptions, no_index_command};
+use super::tag_contents::{ImageInputs, TagContents};
 use crate::build::BuildContext;
 use crate::compat_check::check_served;
 use crate::plans::TargetHost;
-use crate::publication::PlannedTag;
+use crate::publication::{PlannedTag, PlannedTagEntry};
 use crate::update::{
-    BaseSetting, UpdateConflict, UpdatePlan, UpdateRequest, UpdateVerdict, deliver, plan_served,
+    BaseSetting, PlannedUpdate, UpdateConflict, UpdatePlan, UpdateRequest, UpdateVerdict, deliver,
+    plan_served,
 };
 
 /// One image, and the services to update it with.
@@ -37,33 +39,14 @@ impl EntryUpdate<'_> {
         let Some(mut updates) = self.plan_served(ctx, report).await? else {
             return Ok(());
         };
-        for update in &updates.planned {
+        let standing = self.other_tag(ctx).await?;
+        updates.planned.retain_mut(|update| {
             let build = report.for_host(update.planned.host.as_ref());
             let version = update.planned.base.version_text();
-            build.os_version.clone_from(&version);
             build.image = Some(self.tagged(version.as_deref()));
-            match &update.verdict {
-                UpdateVerdict::UpToDate => {
-                    build.state = FleetImageState::Current;
-                    build.digest = Some(update.from.digest().to_string());
-                }
-                UpdateVerdict::Moves => {
-                    let fits = version.unwrap_or_default();
-                    build.state = FleetImageState::Outdated;
-                    build.reason = Some(format!(
-                        "base {fits} fits, and replaces {}",
-                        update.on.os_version
-                    ));
-                }
-                UpdateVerdict::Refused(obstacles) => {
-                    build.state = FleetImageState::Failed;
-                    build.problem = Some(refused(self.image, obstacles));
-                }
-            }
-        }
-        updates
-            .planned
-            .retain(|update| update.verdict == UpdateVerdict::Moves);
+            build.os_version = version;
+            self.record(update, standing.as_ref(), build)
+        });
         if self.mode == SyncMode::Check || updates.planned.is_empty() {
             return Ok(());
         }
@@ -75,6 +58,67 @@ impl EntryUpdate<'_> {
         let delivering = deliver(&updates, self.image, target, ctx);
         report.record_built(Box::pin(delivering).await?);
         Ok(())
+    }
+
+    /// Content of the entry's tag, if it is another one than the image's.
+    async fn other_tag(
+        &self,
+        ctx: &BuildContext<'_>,
+    ) -> Result<Option<TagContents>, ReportedError> {
+        let reference = self.entry.reference();
+        let reference = reference.filter(|reference| reference.tag() != self.image.tag());
+        let Some(reference) = reference else {
+            return Ok(None);
+        };
+        let contents = TagContents::read(&ctx.registry, &reference).await;
+        contents.map(Some).map_err(ReportedError::from)
+    }
+
+    /// Records the state of an image, which is that of its own tag or, if it goes to another one, of
+    /// that. Returns true if it is to be published, with its inputs then.
+    fn record(
+        &self,
+        update: &mut PlannedUpdate,
+        other_tag: Option<&TagContents>,
+        build: &mut BuildReport,
+    ) -> bool {
+        if let Some(standing) = other_tag {
+            let made_of = ImageInputs {
+                inputs: update.inputs(),
+                base: update.planned.base.digest().clone(),
+            };
+            let entry = PlannedTagEntry::from_planned(&update.planned);
+            let status = standing.status(&entry, &made_of, false);
+            update.planned.annotations = made_of.annotations();
+            build.state = status.state;
+            build.reason = status.reason;
+            build.digest = status.digest.map(|digest| digest.to_string());
+        } else if update.verdict == UpdateVerdict::UpToDate {
+            build.state = FleetImageState::Current;
+            build.digest = Some(update.from.digest().to_string());
+        } else {
+            let fits = build.os_version.as_deref().unwrap_or_default();
+            let unknown = match &update.verdict {
+                UpdateVerdict::Unknown(_) => ", if its layers mean the same there",
+                _ => "",
+            };
+            build.state = FleetImageState::Outdated;
+            build.reason = Some(format!(
+                "base {fits} fits, and replaces {}{unknown}",
+                update.on.os_version
+            ));
+        }
+        if let UpdateVerdict::Refused(obstacles) = &update.verdict
+            && !build.state.is_present()
+        {
+            build.state = FleetImageState::Failed;
+            build.reason = None;
+            build.problem = Some(refused(self.image, obstacles));
+        }
+        matches!(
+            build.state,
+            FleetImageState::Missing | FleetImageState::Outdated
+        )
     }
 
     /// Plans the updates for the hosts that have a base and a place in the index, and reports the
@@ -99,6 +143,9 @@ impl EntryUpdate<'_> {
         let command = |host: &TargetHost| {
             let mut words = ["wincimg", "image", "update"].map(str::to_owned).to_vec();
             words.push(self.image.to_string());
+            if self.image.tag() != Some(entry.tag.as_str()) {
+                words.extend(["--tag".to_owned(), entry.tag.clone()]);
+            }
             words.push("--host-build".to_owned());
             words.push(host.build.version.to_string());
             if let Some(base) = self.base {
@@ -143,11 +190,11 @@ fn refused(image: &Reference, obstacles: &[UpdateConflict]) -> ReportedError {
     } else {
         String::new()
     };
-    ReportedError {
-        problem: format!("{}{more}", first.unwrap_or_default()),
-        hint: Some(format!(
+    let problem = format!("{}{more}", first.unwrap_or_default());
+    let error = Problem::new("update/conflict", problem)
+        .blame(Blame::Answer)
+        .hint(format!(
             "build it from its sources: build = \"FOLDER\" in place of update = \"{image}\""
-        )),
-        blame: Blame::Answer,
-    }
+        ));
+    ReportedError::from(error)
 }

@@ -6,7 +6,7 @@ use wincimg_oci::document::Platform;
 use wincimg_windows::version::WindowsVersion;
 
 use super::{Publication, TaggedImage};
-use crate::plans::TargetHost;
+use crate::plans::{PlannedImage, TargetHost};
 
 /// Planned content of a tag, and the hosts that must start it.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,9 +33,13 @@ pub struct PlannedTagEntry {
 impl PlannedTagEntry {
     /// The entry of an image that is to be built.
     pub(crate) fn from_image(image: &TaggedImage<'_>) -> Self {
+        Self::from_planned(image.planned)
+    }
+
+    pub(crate) fn from_planned(planned: &PlannedImage) -> Self {
         Self {
-            platform: image.planned.base.image.config().platform(),
-            version: image.planned.base.os_version,
+            platform: planned.base.image.config().platform(),
+            version: planned.base.os_version,
         }
     }
 }

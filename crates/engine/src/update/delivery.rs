@@ -1,7 +1,8 @@
 //! Delivers updated images, and keeps the other entries of their tag.
 
 use wincimg_common::diagnose::{BoxError, Problem};
-use wincimg_oci::reference::Reference;
+use wincimg_oci::reference::{Reference, ReferenceError};
+use wincimg_oci::store::Location;
 use wincimg_windows::compat::generation;
 use wincimg_windows::version::WindowsVersion;
 
@@ -9,14 +10,17 @@ use super::hives::{self, CompletedLayers};
 use super::rebase::{self, BaseLabel, OwnLayer};
 use super::{PlannedUpdate, UpdatePlan, UpdateVerdict};
 use crate::build::BuildContext;
-use crate::delivery::{BuiltImage, Delivery, DeliveryReport, DeliveryTarget, TagPolicy};
+use crate::delivery::{
+    BuiltImage, Delivery, DeliveryReport, DeliveryTarget, Destination, ExistingTag, TagEntry,
+    TagPolicy,
+};
 use crate::direct::{AssembledImage, ReusedLayers};
 use crate::plans::PlannedImage;
-use crate::publication::{IndexMode, Publication, TaggedImage};
+use crate::publication::{IndexMode, PlannedTagEntry, Publication, TaggedImage};
 
 /// Builds the updated images, adding hives to layers that lack them, and delivers them to every
 /// destination. An index stays an index; updated images replace their old versions, and its other
-/// entries are kept.
+/// entries are kept, under another tag too.
 pub async fn deliver(
     updates: &UpdatePlan,
     image: &Reference,
@@ -29,9 +33,16 @@ pub async fn deliver(
     };
     let images = updates.planned.iter().map(|it| it.planned.clone());
     let images: Vec<PlannedImage> = images.collect();
-    let naming = target.naming.joinable(updates.is_index);
+    let naming = target.naming.joinable(updates.index.is_some());
     let publication = Publication::new(&images, &naming)?;
-    let delivery = Delivery::new(&target, ctx);
+    let others = others(updates, image, &publication, &target).await?;
+    note_left_out(&others, &publication, &target, ctx)?;
+    let is_same_tag = target.naming.tag.as_deref() == image.tag();
+    let delivery = Delivery {
+        // The tag has its own entries.
+        carried: if is_same_tag { Vec::new() } else { others },
+        ..Delivery::new(&target, ctx)
+    };
     let completed = hives::complete(updates, ctx).await?;
     let made = make(&publication, updates, &completed)?
         .into_iter()
@@ -39,6 +50,48 @@ pub async fn deliver(
     let made = made.map(BuiltImage::Assembled).collect();
     let delivered = delivery.deliver(&publication, async { Ok(made) });
     Box::pin(delivered).await
+}
+
+/// The entries of the image's index that no updated image replaces.
+async fn others(
+    updates: &UpdatePlan,
+    image: &Reference,
+    publication: &Publication<'_>,
+    target: &DeliveryTarget<'_>,
+) -> Result<Vec<TagEntry>, BoxError> {
+    let Some(index) = updates
+        .index
+        .as_ref()
+        .filter(|_| publication.index.is_some() && target.existing != TagPolicy::Replace)
+    else {
+        return Ok(Vec::new());
+    };
+    let standing = ExistingTag::from_index(&updates.source, index).await?;
+    let new = publication.images.iter().map(PlannedTagEntry::from_image);
+    let location = Location::Registry(image.clone());
+    Ok(standing.kept_entries(&new.collect::<Vec<_>>(), TagPolicy::Join, &location)?)
+}
+
+/// Names the entries that files do not get: their layers are not read.
+fn note_left_out(
+    others: &[TagEntry],
+    publication: &Publication<'_>,
+    target: &DeliveryTarget<'_>,
+    ctx: &BuildContext<'_>,
+) -> Result<(), ReferenceError> {
+    let left_out = others.iter().filter(|entry| entry.about().is_none());
+    let left_out: Vec<String> = left_out.map(ToString::to_string).collect();
+    let is_file = |it: &&Destination| !matches!(it, Destination::Registry(_));
+    if let Some(destination) = target.destinations.iter().find(is_file)
+        && !left_out.is_empty()
+    {
+        let location = destination.location(&publication.name, publication.tag())?;
+        ctx.reporter.note(&format_args!(
+            "{location} gets the updated images alone, without {}",
+            left_out.join(", ")
+        ));
+    }
+    Ok(())
 }
 
 /// Policy for the tag: under its own tag an image is replaced by its update.
@@ -53,7 +106,7 @@ fn existing(
     if target.existing != TagPolicy::Protect || !is_same_tag || naming.index == IndexMode::Never {
         return target.existing;
     }
-    if updates.is_index {
+    if updates.index.is_some() {
         return TagPolicy::Join;
     }
     let planned = updates.planned.iter();

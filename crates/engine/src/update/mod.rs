@@ -26,10 +26,10 @@ use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_inspect::bases::{BaseMatch, BaseRegistry};
 use wincimg_inspect::{InspectError, windows_images_in};
 use wincimg_layer::HiveFolder;
-use wincimg_oci::document::{Descriptor, Document, Image};
+use wincimg_oci::document::{Descriptor, Document, Image, Index, Verbatim};
 use wincimg_oci::reference::Reference;
 use wincimg_oci::store::Source;
-use wincimg_windows::compat::{HostBuild, Isolation, check};
+use wincimg_windows::compat::{HostBuild, Isolation, VerdictOutcome, check};
 use wincimg_windows::version::WindowsVersion;
 
 pub use self::bases::BaseDetection;
@@ -91,8 +91,8 @@ impl BaseSetting {
 pub struct UpdatePlan {
     /// Location of the image.
     pub source: Source,
-    /// True if its tag is an index.
-    pub is_index: bool,
+    /// Its index, if its tag is one.
+    pub index: Option<Verbatim<Index>>,
     /// The versions of Windows of its images.
     pub versions: Vec<WindowsVersion>,
     /// The update for each host; empty for an image without Windows inside, which runs on any.
@@ -128,6 +128,13 @@ pub struct CurrentBase {
     pub os_version: String,
     /// Method of its detection.
     pub found_by: BaseDetection,
+}
+
+impl CurrentBase {
+    /// The reference without its digest.
+    pub fn name(&self) -> &str {
+        self.reference.split('@').next().unwrap_or_default()
+    }
 }
 
 /// A layer of the image above its base.
@@ -172,15 +179,17 @@ pub enum UpdateVerdict {
     UpToDate,
     /// Its layers mean the same on that base.
     Moves,
-    /// They do not, or that is unknown.
+    /// They do not.
     Refused(Vec<UpdateConflict>),
+    /// An update finds out, by reading the bases.
+    Unknown(Vec<UpdateConflict>),
 }
 
 impl UpdateVerdict {
     /// The conflicts.
     pub fn obstacles(&self) -> &[UpdateConflict] {
         match self {
-            Self::Refused(obstacles) => obstacles,
+            Self::Refused(obstacles) | Self::Unknown(obstacles) => obstacles,
             Self::UpToDate | Self::Moves => &[],
         }
     }
@@ -205,7 +214,10 @@ async fn plan(request: &UpdateRequest<'_>, ctx: &BuildContext<'_>) -> Result<Upd
     let source = Source::Registry(ctx.registry.repository(request.image));
     let which = request.image.digest().or(request.image.tag());
     let document = source.resolve(which).await.map_err(InspectError::from)?;
-    let is_index = matches!(document, Document::Index(_));
+    let index = match &document {
+        Document::Index(index) => Some(Verbatim::clone(index)),
+        Document::Manifest(_) => None,
+    };
     let images = windows_images_in(&source, document, &[]).await?;
     let images = versions(request.image, images)?;
     let versions: Vec<WindowsVersion> = images.iter().map(|(version, _)| *version).collect();
@@ -218,7 +230,7 @@ async fn plan(request: &UpdateRequest<'_>, ctx: &BuildContext<'_>) -> Result<Upd
     if images.is_empty() {
         return Ok(UpdatePlan {
             source,
-            is_index,
+            index,
             versions,
             planned: Vec::new(),
         });
@@ -251,7 +263,7 @@ async fn plan(request: &UpdateRequest<'_>, ctx: &BuildContext<'_>) -> Result<Upd
     }
     Ok(UpdatePlan {
         source,
-        is_index,
+        index,
         versions,
         planned: updates,
     })
@@ -320,11 +332,15 @@ fn versions(name: &Reference, images: Vec<Image>) -> Result<Vec<(WindowsVersion,
     Ok(versions)
 }
 
-/// The image to rebase for a host: one that starts there, else one of its build, else the newest
-/// older one; one for a newer Windows comes last.
+/// The image to rebase for a host: one of its build, else one that starts there, preferably without
+/// reports that it fails, else the newest older one; one for a newer Windows comes last.
 fn image_for(host: HostBuild, images: &[(WindowsVersion, Image)]) -> Option<usize> {
     let rank = |version: WindowsVersion| {
-        let starts = check(Some(host), Some(version), Isolation::Process).is_startable();
+        let verdict = check(Some(host), Some(version), Isolation::Process);
+        let starts = (
+            verdict.outcome == VerdictOutcome::Compatible,
+            verdict.is_startable(),
+        );
         let is_not_newer = version.build <= host.version.build;
         let of_build = version.build == host.version.build;
         (of_build, starts, is_not_newer, version)

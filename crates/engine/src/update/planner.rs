@@ -104,6 +104,9 @@ impl Planner<'_> {
                     hives::note_missing(&mut own)?;
                     UpdateVerdict::Moves
                 }
+                unknown if !self.request.reads_bases && unknown.iter().all(is_unknown) => {
+                    UpdateVerdict::Unknown(unknown)
+                }
                 some => UpdateVerdict::Refused(some),
             }
         };
@@ -300,6 +303,10 @@ impl ImageLayer {
             conflict,
         }
     }
+}
+
+fn is_unknown(conflict: &UpdateConflict) -> bool {
+    matches!(conflict.conflict, Conflict::NotKnown(_))
 }
 
 /// The conflict with a base that has other ONBUILD triggers.
