@@ -17,11 +17,11 @@ use wincimg_inspect::bases::{
 use wincimg_inspect::facts_provider::MirrorFactsCollector;
 use wincimg_oci::copy::{BlobAction, CopyOptions, CopyPlan, CopyReport, PlatformFilter, Platforms};
 use wincimg_oci::mirror::{
-    CompanionOutcome, MirrorHook, MirrorOptions, MirrorReport, MirroredImage, ReferrerOutcome,
-    ReferrerReport, mirror, mirrored_name,
+    CompanionOutcome, MirrorHook, MirrorOptions, MirrorReport, MirrorSource, MirroredImage,
+    ReferrerOutcome, ReferrerReport, mirror, mirrored_name,
 };
 use wincimg_oci::prefix::RegistryPrefix;
-use wincimg_oci::reference::Reference;
+use wincimg_oci::reference::{Reference, repository_of};
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::{Location, LocationError, Source};
 use wincimg_windows::compat::HostBuild;
@@ -238,12 +238,12 @@ impl Mirror {
         wanted: &[MirrorImage],
         hosts: &[HostBuild],
         session: &Session,
-    ) -> Result<(Vec<Reference>, Vec<MissingBase>), Failure> {
+    ) -> Result<(Vec<MirrorSource>, Vec<MissingBase>), Failure> {
         let (mut images, mut missing) = (Vec::new(), Vec::new());
         for image in wanted {
             let repository = match image {
                 MirrorImage::Image(reference) => {
-                    images.push(reference.clone());
+                    images.push(MirrorSource::from(reference.clone()));
                     continue;
                 }
                 MirrorImage::Base(repository) => repository,
@@ -263,7 +263,8 @@ impl Mirror {
             for host in hosts {
                 match bases.resolve(*host, self.wanted).await {
                     Ok(found) => {
-                        images.push(report_found(&found, *host, &bases, session));
+                        let image = report_found(&found, *host, &bases, session);
+                        images.push(self.base_source(image));
                     }
                     Err(error) => {
                         report_searched_tags(&error, session);
@@ -281,7 +282,7 @@ impl Mirror {
                 match check {
                     Ok(()) => images.push(image),
                     Err(failure) => missing.push(MissingBase {
-                        name: image.to_string(),
+                        name: image.image.to_string(),
                         host: None,
                         failure,
                     }),
@@ -305,10 +306,25 @@ impl Mirror {
         Ok((images, missing))
     }
 
+    /// A base image, whose path below the registry of bases is the one below the target: the target
+    /// is a registry of bases then.
+    fn base_source(&self, image: Reference) -> MirrorSource {
+        let path = self.base.base_registry.path_below(&image);
+        match path.map(str::to_owned) {
+            Some(path) => MirrorSource { image, path },
+            None => image.into(),
+        }
+    }
+
     /// Rejects an image that would remove entries of its tag in the mirror, as another `--platform`
     /// does. Other problems are those of mirroring it.
-    async fn check_tag(&self, registry: &RegistryClient, image: &Reference) -> Result<(), Failure> {
-        let target = mirrored_name(&self.to, image)?;
+    async fn check_tag(
+        &self,
+        registry: &RegistryClient,
+        source: &MirrorSource,
+    ) -> Result<(), Failure> {
+        let target = mirrored_name(&self.to, source)?;
+        let image = &source.image;
         let repository = registry.repository(&target);
         let Some(tag) = target.tag() else {
             return Ok(());
@@ -346,7 +362,7 @@ struct MissingBase {
 
 impl MissingBase {
     fn new(name: &BaseName, host: Option<HostBuild>, failure: Failure) -> Self {
-        let name = name.repository.to_string();
+        let name = repository_of(&name.repository);
         Self {
             name,
             host,

@@ -241,7 +241,7 @@ async fn within_one_registry_everything_is_mounted() {
     let target: RegistryPrefix = format!("{}/copy", docker.host()).parse().unwrap();
     let report = mirror(
         &registry,
-        &[image],
+        &[image.into()],
         &target,
         &whole(),
         None,
@@ -466,7 +466,7 @@ async fn no_more_blobs_are_on_their_way_than_allowed_and_each_has_a_line() {
     };
     let watch = Arc::new(Watch::default());
     let target: RegistryPrefix = world.proxy.host().parse().unwrap();
-    let images = [world.image("app:1")];
+    let images = [world.image("app:1").into()];
     let report = tokio::spawn({
         let (registry, watch) = (world.registry.clone(), watch.clone());
         async move { mirror(&registry, &images, &target, &options, None, watch).await }

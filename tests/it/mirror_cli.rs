@@ -135,6 +135,24 @@ fn a_base_image_for_each_host_is_mirrored_and_found_there() {
         .stdout(contains(format!(
             "{mirror}/windows/nanoserver:10.0.17763.973@sha256:"
         )));
+
+    // A mirror of the mirror is a registry of bases, too.
+    let next = format!("{}/next", pair.target.host());
+    let mut again = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+    again
+        .arg("mirror")
+        .args(&arguments)
+        .args(["--base-registry", &mirror, "--to", &next])
+        .args(["--insecure-registry", &pair.target.host()])
+        .args(["--registry-config", NO_CREDENTIALS, "--dry-run"])
+        .args(["--format", "json"]);
+    let output = again.output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        report["images"][0]["target"],
+        format!("{next}/windows/nanoserver:10.0.17763.973"),
+        "{output:?}"
+    );
 }
 
 #[test]

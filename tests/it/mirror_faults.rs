@@ -140,7 +140,7 @@ async fn a_tag_is_asked_for_once_and_all_else_by_digest() {
     let target: RegistryPrefix = own.host().parse().unwrap();
     let report = mirror(
         &registry,
-        &[image],
+        &[image.into()],
         &target,
         &whole(),
         None,

@@ -90,7 +90,11 @@ async fn observe(observer: Observer, download: ProxyFault, upload: ProxyFault) -
     image.put(&Sink::Registry(put), Some("1")).await;
     let observer = Arc::new(observer);
     let target: RegistryPrefix = format!("{}/mcr", mirrored.host()).parse().unwrap();
-    let (client, images, options) = (client(&["127.0.0.1"]), [name(&front.host())], whole());
+    let (client, images, options) = (
+        client(&["127.0.0.1"]),
+        [name(&front.host()).into()],
+        whole(),
+    );
     let hook: Arc<dyn MirrorHook> = observer.clone();
     let report = mirror(
         &client,

@@ -38,7 +38,8 @@ fn invalid_names(problem: String) -> Problem {
 }
 
 /// Returns an image's name in the mirror at `target`.
-pub fn mirrored_name(target: &RegistryPrefix, image: &Reference) -> Result<Reference, Problem> {
+pub fn mirrored_name(target: &RegistryPrefix, source: &MirrorSource) -> Result<Reference, Problem> {
+    let MirrorSource { image, path } = source;
     target.check_for_pushes().map_err(|error| {
         let has_no_user = matches!(error, PrefixError::MissingUser);
         Problem::from_error("mirror/names", error)
@@ -50,9 +51,26 @@ pub fn mirrored_name(target: &RegistryPrefix, image: &Reference) -> Result<Refer
         (None, Some(digest)) => format!("@{digest}"),
         (None, None) => String::new(),
     };
-    let name = target.join(&format!("{}{end}", image.repository()));
+    let name = target.join(&format!("{path}{end}"));
     let problem = || invalid_names(format!("{image} cannot be mirrored to {target}"));
     name.map_err(|error| problem().source(error))
+}
+
+/// An image to mirror.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MirrorSource {
+    /// The image.
+    pub image: Reference,
+    /// Its path below the target.
+    pub path: String,
+}
+
+impl From<Reference> for MirrorSource {
+    /// An image that keeps its path.
+    fn from(image: Reference) -> Self {
+        let path = image.repository().to_owned();
+        Self { image, path }
+    }
 }
 
 /// Options for mirroring.
@@ -187,7 +205,7 @@ pub struct Totals {
 /// each image.
 pub async fn mirror(
     registry: &RegistryClient,
-    images: &[Reference],
+    images: &[MirrorSource],
     target: &RegistryPrefix,
     options: &MirrorOptions,
     companion: Option<Arc<dyn MirrorHook>>,
@@ -226,13 +244,14 @@ pub async fn mirror(
 
 /// Maps the images to their names in the mirror, each once.
 fn names(
-    images: &[Reference],
+    images: &[MirrorSource],
     target: &RegistryPrefix,
 ) -> Result<Vec<(Reference, Reference)>, Problem> {
     let mut sources: HashMap<String, &Reference> = HashMap::new();
     let mut named = Vec::with_capacity(images.len());
-    for image in images {
-        let name = mirrored_name(target, image)?;
+    for source in images {
+        let name = mirrored_name(target, source)?;
+        let image = &source.image;
         match sources.insert(name.to_string(), image) {
             Some(other) if other != image => {
                 return Err(invalid_names(format!(
@@ -368,7 +387,7 @@ mod tests {
 
     fn name(target: &str, image: &str) -> String {
         let target: RegistryPrefix = target.parse().unwrap();
-        mirrored_name(&target, &parse_reference(image).unwrap())
+        mirrored_name(&target, &parse_reference(image).unwrap().into())
             .unwrap()
             .to_string()
     }
@@ -408,10 +427,10 @@ mod tests {
     #[test]
     fn two_images_with_one_name_are_refused_and_a_repeated_one_is_taken_once() {
         let target: RegistryPrefix = "repo.lan".parse().unwrap();
-        let images = |texts: &[&str]| -> Vec<Reference> {
+        let images = |texts: &[&str]| -> Vec<MirrorSource> {
             texts
                 .iter()
-                .map(|text| parse_reference(text).unwrap())
+                .map(|text| parse_reference(text).unwrap().into())
                 .collect()
         };
         let error = names(&images(&["one.io/a/b:1", "two.io/a/b:1"]), &target).unwrap_err();

@@ -91,12 +91,19 @@ impl RegistryPrefix {
 
     /// Returns true for a repository below the prefix.
     pub fn contains(&self, reference: &Reference) -> bool {
+        self.path_below(reference).is_some()
+    }
+
+    /// The path of a repository below the prefix.
+    pub fn path_below<'a>(&self, reference: &'a Reference) -> Option<&'a str> {
         let repository = reference.repository();
-        display_host(reference.registry()) == self.host
-            && self.path.as_deref().is_none_or(|path| {
-                let below = repository.strip_prefix(path);
-                below.is_some_and(|below| below.starts_with('/'))
-            })
+        if display_host(reference.registry()) != self.host {
+            return None;
+        }
+        match &self.path {
+            Some(path) => repository.strip_prefix(path.as_str())?.strip_prefix('/'),
+            None => Some(repository),
+        }
     }
 
     /// Returns the reference of an image, given its name with or without tag and digest. Names on

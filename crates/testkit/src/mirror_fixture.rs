@@ -83,7 +83,8 @@ impl MirrorFixture {
     pub async fn mirror(&self, images: &[Reference], options: &MirrorOptions) -> MirrorReport {
         let target: RegistryPrefix = format!("{}/mcr", self.proxy.host()).parse().unwrap();
         let progress = Arc::new(Silent);
-        mirror(&self.registry, images, &target, options, None, progress)
+        let images: Vec<_> = images.iter().cloned().map(Into::into).collect();
+        mirror(&self.registry, &images, &target, options, None, progress)
             .await
             .unwrap()
     }

@@ -135,6 +135,11 @@ impl BaseRegistry {
         self.0.contains(reference)
     }
 
+    /// The path of a repository below it.
+    pub fn path_below<'a>(&self, reference: &'a Reference) -> Option<&'a str> {
+        self.0.path_below(reference)
+    }
+
     /// The repository of a short name or a path; a name with a host keeps it. A colon and a flavour
     /// may follow: `dotnet/aspnet:8.0`.
     pub fn repository(&self, name: &str) -> Result<BaseName, BaseNameError> {
