@@ -326,7 +326,7 @@ impl Scan {
                 None => missing.push(fix.clone()),
             }
         }
-        let mut summary = BTreeMap::new();
+        let mut summary = BTreeMap::from(Severity::ALL.map(|severity| (severity.name(), 0)));
         for fix in &missing {
             *summary.entry(fix.severity.name()).or_default() += 1;
         }
@@ -431,16 +431,9 @@ fn counts(image: &ScannedImage) -> String {
     if image.missing.is_empty() {
         return format!("nothing missing{ignored}");
     }
-    let by_severity = [
-        Severity::Critical,
-        Severity::Important,
-        Severity::Moderate,
-        Severity::Low,
-        Severity::Unrated,
-    ];
-    let words = by_severity.into_iter().filter_map(|severity| {
+    let words = Severity::ALL.into_iter().rev().filter_map(|severity| {
         let count = image.summary.get(severity.name())?;
-        Some(format!("{count} {}", severity.name()))
+        (*count > 0).then(|| format!("{count} {}", severity.name()))
     });
     let words: Vec<String> = words.collect();
     let total = image.missing.len();

@@ -103,7 +103,7 @@ fn what_the_documents_fix_later_is_missing_and_the_table_serves_offline() {
     let image = &first["images"][0];
     assert_eq!(
         image["summary"],
-        json!({"critical": 1, "important": 1, "moderate": 1})
+        json!({"critical": 1, "important": 1, "moderate": 1, "low": 0, "unrated": 0})
     );
     assert_eq!(
         (&image["exploited"], &image["known"]),
