@@ -282,12 +282,7 @@ impl HybridBuild<'_> {
         segment: &WindowsSegment,
     ) -> Result<Reference, BoxError> {
         // The same tag in the next build, whose unchanged layers are then not written again.
-        let stage = format!(
-            "{} {} {:?}",
-            planned.base.digest(),
-            segment.stage,
-            segment.id
-        );
+        let stage = format!("{} {} {}", planned.base.digest(), segment.stage, segment.id);
         let tag = format!("windows-base-{}", digits(&sha256(stage.as_bytes())));
         let naming = NamingOptions::tagged(&cache.name, &tag);
         let publication = Publication::new(std::slice::from_ref(planned), &naming)?;

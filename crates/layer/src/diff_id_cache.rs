@@ -12,7 +12,7 @@ use std::{iter, thread};
 use wincimg_common::digest::{Digest, Hasher, sha256};
 use wincimg_common::files::{CacheFileUse, FileCache};
 
-use super::content::{ContentSource, EntryContent, Symlink, TarItem};
+use super::content::{ContentSource, EntryContent, LinkTo, Symlink, TarItem};
 use super::descriptor::Security;
 use super::diff_id::EDITION;
 use super::read_ahead::READERS;
@@ -112,13 +112,20 @@ fn stamp_items(items: &[TarItem], latest: SystemTime) -> Option<(Digest, Vec<u64
     for item in items {
         let mut length = None;
         add(item.name.as_bytes());
-        add(format!("{:?} {}", item.attributes, item.secured).as_bytes());
+        add(&item
+            .attributes
+            .map_or_else(Vec::new, |it| it.to_le_bytes().into()));
+        add(&[u8::from(item.secured)]);
         add(item.security.map_or("", Security::base64).as_bytes());
         match item.content {
             EntryContent::Directory => add(b"folder"),
             EntryContent::Deletion => add(b"deletion"),
             EntryContent::Symlink(Symlink { target, to }) => {
-                add(format!("{to:?} {target}").as_bytes());
+                add(match to {
+                    LinkTo::File => b"link to a file".as_slice(),
+                    LinkTo::Directory => b"link to a folder",
+                });
+                add(target.as_bytes());
             }
             EntryContent::File(ContentSource::Bytes(bytes)) => {
                 add(sha256(bytes).as_ref().as_bytes());

@@ -6,6 +6,7 @@
 //! they are read.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -30,6 +31,13 @@ pub struct SegmentId {
     stage: usize,
     first: usize,
     last: usize,
+}
+
+/// `0.3-5`: stage, first and last step.
+impl fmt::Display for SegmentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}-{}", self.stage, self.first, self.last)
+    }
 }
 
 /// Inputs for steps that Windows runs.
