@@ -9,7 +9,7 @@ use wincimg_windows::compat::{Concern, HostBuild, VerdictOutcome};
 use super::commands::{CommandFlags, inspect_command, mirror_command, set_image_command};
 use super::finding::is_fixable;
 use super::image::Image;
-use super::placement::PlacedImage;
+use super::placement::{HostSelection, PlacedImage};
 use super::plan::{ActionPlan, Effects, Pin, PinMethod, PlanAction};
 use super::tags::{TagsByRepository, find_matching_tag, mirrored_base, with_tag};
 use super::{Finding, HostKind, Placement, Rollout, RolloutRequest, Shared};
@@ -75,9 +75,14 @@ struct FixResolver<'a> {
     /// Tags of third-party repositories.
     tags: &'a TagsByRepository,
     effects: Effects<'a>,
+    /// Numbers of hosts in each group of a selection, by the action that patches them.
+    patched: HashMap<*const HostSelection, Vec<HostsByPatch>>,
     /// Title of each action, for findings about other subjects.
     titles: Vec<String>,
 }
+
+/// Numbers of hosts by the action that patches them; none for hosts that stay as they are.
+type HostsByPatch = BTreeMap<Option<usize>, usize>;
 
 /// Inputs of a fix: the finding, the image, the actions, and for a third-party image the placement.
 type FixKey = (*const Finding, usize, Rc<Fix>, Option<usize>);
@@ -90,6 +95,18 @@ struct Fix {
     breaks_others: bool,
 }
 
+fn hosts_by_patch(selection: &HostSelection, patches: &HashMap<usize, usize>) -> Vec<HostsByPatch> {
+    let groups = selection.groups.iter().map(|group| {
+        let mut hosts = HostsByPatch::new();
+        for host in &group.hosts {
+            let patch = patches.get(&(*host as usize)).copied();
+            *hosts.entry(patch).or_default() += 1;
+        }
+        hosts
+    });
+    groups.collect()
+}
+
 impl<'a> FixResolver<'a> {
     fn new(
         plan: &'a ActionPlan,
@@ -97,12 +114,20 @@ impl<'a> FixResolver<'a> {
         flags: &'a CommandFlags,
         tags: &'a TagsByRepository,
     ) -> Self {
+        let effects = Effects::of(&plan.actions, rollout);
+        let mut patched = HashMap::new();
+        for placement in &rollout.placements {
+            let selection = &placement.selection;
+            let counted = patched.entry(Rc::as_ptr(selection));
+            counted.or_insert_with(|| hosts_by_patch(selection, &effects.patches));
+        }
         Self {
             plan,
             rollout,
             flags,
             tags,
-            effects: Effects::of(&plan.actions, rollout),
+            effects,
+            patched,
             titles: plan
                 .actions
                 .iter()
@@ -198,7 +223,12 @@ impl<'a> FixResolver<'a> {
                 actions.insert(*action);
             }
         }
-        let mut others = self.rollout.placements.iter();
+        let has_patches = !actions.is_disjoint(&patches);
+        let is_changed = |placement: &&Placement| {
+            let mut images = placement.images.iter();
+            has_patches || images.any(|placed| self.is_rebuilt(placed.image, &actions))
+        };
+        let mut others = self.rollout.placements.iter().filter(is_changed);
         let breaks_others = others.any(|placement| {
             let mut outcomes = self
                 .outcomes(placement, &placement.images, &actions)
@@ -213,6 +243,11 @@ impl<'a> FixResolver<'a> {
         }
     }
 
+    fn is_rebuilt(&self, image: usize, actions: &BTreeSet<usize>) -> bool {
+        let rebuild = self.effects.rebuilds.get(&image);
+        rebuild.is_some_and(|rebuild| actions.contains(rebuild))
+    }
+
     /// Outcomes of a placement's images before and after these actions, each with the number of
     /// hosts.
     fn outcomes(
@@ -222,21 +257,18 @@ impl<'a> FixResolver<'a> {
         actions: &BTreeSet<usize>,
     ) -> Vec<(usize, VerdictOutcome, VerdictOutcome)> {
         let mut outcomes = Vec::new();
-        for (at, group) in placement.selection.groups.iter().enumerate() {
-            let mut hosts: BTreeMap<Option<usize>, usize> = BTreeMap::new();
-            for host in &group.hosts {
-                let patch = self.effects.patches.get(&(*host as usize));
-                let patch = patch.filter(|patch| actions.contains(patch)).copied();
-                *hosts.entry(patch).or_default() += 1;
+        let patched = &self.patched[&Rc::as_ptr(&placement.selection)];
+        let groups = placement.selection.groups.iter().zip(patched);
+        for (at, (group, patched)) in groups.enumerate() {
+            let mut hosts = HostsByPatch::new();
+            for (patch, count) in patched {
+                let patch = patch.filter(|patch| actions.contains(patch));
+                *hosts.entry(patch).or_default() += count;
             }
             for (patch, count) in hosts {
                 outcomes.extend(images.iter().map(|placed| {
                     let finding = &placed.findings[at];
-                    let is_rebuilt = self
-                        .effects
-                        .rebuilds
-                        .get(&placed.image)
-                        .is_some_and(|rebuild| actions.contains(rebuild));
+                    let is_rebuilt = self.is_rebuilt(placed.image, actions);
                     let after = self
                         .effects
                         .outcome(placed.image, group.kind, finding, is_rebuilt, patch);
