@@ -381,12 +381,13 @@ impl Shell<'_, '_> {
             Some(written) => written,
             None => self.variable("env:chocolateypackageparameters").text()?,
         };
-        let mut table = Vec::new();
+        let mut table: Vec<(String, PsValue)> = Vec::new();
         for part in split_parameters(&written) {
             let end = part.find([':', '=']).unwrap_or(part.len());
             let name = part[..end].trim().to_lowercase();
             let value = part.get(end + 1..).unwrap_or_default().trim();
             let value = value.trim_matches(['\'', '"']);
+            table.retain(|(known, _)| *known != name);
             table.push((
                 name,
                 match value {

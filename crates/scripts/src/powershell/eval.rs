@@ -351,9 +351,13 @@ impl Shell<'_, '_> {
     }
 
     fn table(&mut self, entries: &[(Expression, Statement)]) -> Result<PsValue, ScriptError> {
-        let mut table = Vec::new();
+        let mut table: Vec<(String, PsValue)> = Vec::new();
         for (key, value) in entries {
             let key = self.expression(key)?.text()?.to_lowercase();
+            if key.parse::<i64>().is_ok() || table.iter().any(|(known, _)| *known == key) {
+                let why = format!("the key {key} is a number or repeated");
+                return Err(ScriptError::unclear(why));
+            }
             table.push((key, self.statement(value)?));
         }
         Ok(PsValue::Table(table))

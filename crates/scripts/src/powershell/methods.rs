@@ -24,10 +24,11 @@ pub(super) fn member(of: PsValue, name: &str, is_static: bool) -> Result<PsValue
         (PsValue::FileHash(path, algorithm), "hash") => {
             Ok(PsValue::Digest(path.clone(), *algorithm))
         }
-        (PsValue::Table(entries), name) => Ok(entries
-            .iter()
-            .rfind(|(key, _)| key == name)
-            .map_or(PsValue::Null, |(_, value)| value.clone())),
+        (PsValue::Table(entries), name) => table_member(entries, name),
+        (PsValue::Object(entries), name) => match entry(entries, name) {
+            Some(value) => Ok(value.clone()),
+            None => Err(unclear(&format!("member {name}"))),
+        },
         (PsValue::Item(path) | PsValue::Listed(path), name)
             if super::output_cmdlets::item_member(path, name).is_some() =>
         {
@@ -42,6 +43,31 @@ pub(super) fn member(of: PsValue, name: &str, is_static: bool) -> Result<PsValue
             i64::try_from(items.len()).unwrap_or(i64::MAX),
         )),
         (_, name) => Err(unclear(&format!("member {name}"))),
+    }
+}
+
+fn entry<'a>(entries: &'a [(String, PsValue)], name: &str) -> Option<&'a PsValue> {
+    let found = entries.iter().rfind(|(key, _)| key == name);
+    found.map(|(_, value)| value)
+}
+
+/// A key of a hashtable, else a property of every hashtable, else nothing.
+fn table_member(entries: &[(String, PsValue)], name: &str) -> Result<PsValue, ScriptError> {
+    match (entry(entries, name), name) {
+        (Some(value), _) => Ok(value.clone()),
+        (None, "count") => Ok(PsValue::Number(
+            i64::try_from(entries.len()).unwrap_or(i64::MAX),
+        )),
+        // The order of keys depends on the hashes that .NET computes.
+        (None, "keys" | "values") => Ok(PsValue::opaque(format!(
+            "the {name} of a hashtable are used"
+        ))),
+        (
+            None,
+            "length" | "isfixedsize" | "isreadonly" | "issynchronized" | "syncroot" | "comparer"
+            | "psbase" | "psobject" | "psadapted" | "psextended" | "pstypenames",
+        ) => Err(unclear(&format!("member {name}"))),
+        (None, _) => Ok(PsValue::Null),
     }
 }
 

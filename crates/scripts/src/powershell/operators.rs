@@ -151,6 +151,10 @@ fn add(left: PsValue, right: PsValue) -> Result<PsValue, ScriptError> {
         PsValue::Null => Ok(right),
         PsValue::Table(mut entries) => match right {
             PsValue::Table(more) => {
+                let is_known = |key: &String| entries.iter().any(|(known, _)| known == key);
+                if let Some((key, _)) = more.iter().find(|(key, _)| is_known(key)) {
+                    return Err(ScriptError::unclear(format!("both tables have {key}")));
+                }
                 entries.extend(more);
                 Ok(PsValue::Table(entries))
             }
@@ -316,6 +320,10 @@ pub(super) fn index(of: PsValue, index: &PsValue) -> Result<PsValue, ScriptError
     match of {
         PsValue::Table(entries) => {
             let key = index.text()?.to_lowercase();
+            // Keys with digits are numbers, of `$Matches`, and no text equals them.
+            if matches!(index, PsValue::Text(text) if text.parse::<i64>().is_ok()) {
+                return Ok(PsValue::Null);
+            }
             Ok(entries
                 .into_iter()
                 .rfind(|(name, _)| *name == key)

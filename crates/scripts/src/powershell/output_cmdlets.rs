@@ -119,6 +119,10 @@ impl Shell<'_, '_> {
         }
         if let Some(member) = given.text("expandproperty")? {
             let name = member.to_lowercase();
+            // Whether keys count as properties depends on the version.
+            if items.iter().any(|item| matches!(item, PsValue::Table(_))) {
+                return Err(ScriptError::option("-ExpandProperty"));
+            }
             items = items
                 .into_iter()
                 .map(|item| super::methods::member(item, &name, false))

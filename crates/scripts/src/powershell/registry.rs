@@ -157,13 +157,13 @@ impl Shell<'_, '_> {
                 ))));
             }
         };
-        Ok(PsValue::Table(vec![(name.to_lowercase(), value)]))
+        Ok(PsValue::Object(vec![(name.to_lowercase(), value)]))
     }
 
     /// `Get-ItemPropertyValue`: the value itself.
     pub(super) fn property_value(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
         Ok(match self.get_property(command)? {
-            PsValue::Table(entries) => match entries.into_iter().next() {
+            PsValue::Object(entries) => match entries.into_iter().next() {
                 Some((_, value)) => value,
                 None => PsValue::Null,
             },

@@ -146,8 +146,8 @@ impl ScriptFile {
         let path = PsValue::Text(self.path.to_string());
         let of_command =
             ["definition", "path", "source"].map(|name| (name.to_owned(), path.clone()));
-        let command = ("mycommand".to_owned(), PsValue::Table(of_command.into()));
-        let invocation = PsValue::Table(vec![command]);
+        let command = ("mycommand".to_owned(), PsValue::Object(of_command.into()));
+        let invocation = PsValue::Object(vec![command]);
         let mut variables: BTreeMap<String, PsValue> =
             file_variables(Some(&self.path)).into_iter().collect();
         variables.insert("myinvocation".to_owned(), invocation);

@@ -27,7 +27,10 @@ pub(super) enum PsValue {
     Number(i64),
     Bool(bool),
     List(Vec<PsValue>),
+    /// Hashtable; keys are in lower case, and those of `$Matches` may be numbers.
     Table(Vec<(String, PsValue)>),
+    /// Object of which only these members are known.
+    Object(Vec<(String, PsValue)>),
     /// Type, by its name in lower case without `system.`.
     Type(String),
     Block(Vec<Statement>),
@@ -104,9 +107,11 @@ impl PsValue {
             Self::Digest(..) | Self::FileHash(..) | Self::Matches { .. } => {
                 Err(ScriptError::unclear("a file digest can only be compared"))
             }
-            Self::Table(_) | Self::Type(_) | Self::Block(_) | Self::WebClient => Err(
-                ScriptError::unclear("using an object as a string is not supported"),
-            ),
+            Self::Table(_) | Self::Object(_) | Self::Type(_) | Self::Block(_) | Self::WebClient => {
+                Err(ScriptError::unclear(
+                    "using an object as a string is not supported",
+                ))
+            }
         }
     }
 
@@ -190,7 +195,7 @@ impl PsValue {
                     Some(size + item.size()).filter(|size| *size <= SIZE)
                 })
                 .unwrap_or(SIZE + 1),
-            Self::Table(entries) => entries
+            Self::Table(entries) | Self::Object(entries) => entries
                 .iter()
                 .try_fold(1, |size, (_, item)| {
                     Some(size + item.size()).filter(|size| *size <= SIZE)

@@ -493,3 +493,58 @@ fn an_error_of_powershell_is_an_exit_code_to_its_caller() {
         (Fails, "throw: the script throws an error".to_owned())
     );
 }
+
+#[test]
+fn a_hashtable_has_keys_and_properties() {
+    for (script, value, expected) in [
+        ("$t = @{ a = 1; b = 2 }", "$t.Count", "2;"),
+        ("$t = @{}", "$t.Count", "0;"),
+        ("$t = @{ a = 1 } + @{ b = 2 }", "$t.Count", "2;"),
+        (
+            "$t = @{ Count = 'c'; Keys = 'k'; Values = 'v' }",
+            "$t.Count + $t.Keys + $t.Values",
+            "ckv;",
+        ),
+        ("$t = @{ a = 1 }", "$t.b -eq $null", "True;"),
+        ("$t = @{ a = 1 }; $k = $t.Keys", "'x'", "x;"),
+        ("$m = 'a1b' -match '([a-z])([0-9])'", "$Matches.Count", "3;"),
+        ("$m = 'a' -match '(a)(b)?'", "$Matches.Count", "2;"),
+        ("$m = 'a' -match '(a)'", "$Matches.1", "a;"),
+        ("$m = 'a' -match '(a)'", "$Matches['1'] -eq $null", "True;"),
+    ] {
+        let line = format!("{script}; Set-Content C:\\o.txt ({value})");
+        assert_eq!(written(&line), Ok(expected.to_owned()), "{line}");
+    }
+    let table = "$t = @{ a = 'C:\\x'; b = 'C:\\y' };";
+    for (script, kind) in [
+        ("foreach ($k in $t.Keys) { mkdir $t[$k] }", NeedsWindows),
+        ("foreach ($v in $t.Values) { mkdir $v }", NeedsWindows),
+        ("$t.Keys | ForEach-Object { mkdir $t[$_] }", NeedsWindows),
+        (
+            "$t.Values | Select-Object -First 1 | % { mkdir $_ }",
+            NeedsWindows,
+        ),
+        ("if ($t.Keys -contains 'a') { mkdir C:\\x }", NeedsWindows),
+        ("if ($t.Keys.Count -eq 2) { mkdir C:\\x }", NeedsWindows),
+        (
+            "$m = 'a' -match 'a'; if ($Matches.Keys) { mkdir C:\\x }",
+            NeedsWindows,
+        ),
+        ("mkdir $t.Keys", NeedsWindows),
+        ("mkdir \\\"C:\\$($t.Values)\\\"", NeedsWindows),
+        ("$t.GetEnumerator() | % { mkdir $_.Value }", NotUnderstood),
+        ("if ($t.Length -eq 1) { mkdir C:\\x }", NotUnderstood),
+        ("if ($t.PSObject) { mkdir C:\\x }", NotUnderstood),
+        ("$n = [ordered]@{ a = 1 }; mkdir $n.Keys", NotUnderstood),
+        ("$n = @{ a = 1; A = 2 }; mkdir C:\\x", NotUnderstood),
+        ("$n = $t + @{ A = 2 }; mkdir C:\\x", NotUnderstood),
+        ("$n = @{ 1 = 'a' }; mkdir C:\\x$($n['1'])", NotUnderstood),
+        (
+            "$t | Select-Object -ExpandProperty Count | % { mkdir C:\\x$_ }",
+            NotUnderstood,
+        ),
+    ] {
+        let line = format!("{table} {script}");
+        assert_eq!(refused(&POWERSHELL, &line).0, kind, "{line}");
+    }
+}
