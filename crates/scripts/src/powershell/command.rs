@@ -3,6 +3,7 @@
 use wincimg_windows::quoting::powershell::native_command_line;
 
 use super::super::error::{ScriptError, ScriptErrorKind};
+use super::super::process::is_nul;
 use super::super::tools;
 use super::super::traced_text::TracedText;
 use super::ast::{Argument, CommandAst, Element, Expression, Pipeline, Redirect};
@@ -275,9 +276,11 @@ impl Shell<'_, '_> {
                 continue;
             };
             let file = self.expression(file)?;
-            if file == PsValue::Null
-                || matches!(&file, PsValue::Text(name) if name.eq_ignore_ascii_case("nul"))
-            {
+            if matches!(&file, PsValue::Text(name) if is_nul(name)) {
+                return Err(ScriptError::unclear("PowerShell writes to no device")
+                    .help("write $null instead of NUL"));
+            }
+            if file == PsValue::Null {
                 if *stream <= 1 {
                     value = PsValue::Null;
                 }

@@ -548,3 +548,23 @@ fn a_hashtable_has_keys_and_properties() {
         assert_eq!(refused(&POWERSHELL, &line).0, kind, "{line}");
     }
 }
+
+#[test]
+fn powershell_writes_to_no_device() {
+    assert_eq!(
+        in_powershell("mkdir C:\\x > $null; mkdir C:\\y 2> $null"),
+        [r"folder C:\x", r"folder C:\y"]
+    );
+    for script in [
+        "mkdir C:\\x > nul",
+        "mkdir C:\\x > NUL",
+        "mkdir C:\\x 2>nul",
+        "mkdir C:\\x *> nul",
+        "mkdir C:\\x > \\\\.\\nul",
+        "'x' | Out-File nul",
+        "Set-Content nul x",
+    ] {
+        assert_eq!(refused(&POWERSHELL, script).0, NotUnderstood, "{script}");
+    }
+    assert_eq!(in_cmd("mkdir C:\\x > nul"), [r"folder C:\x"]);
+}
