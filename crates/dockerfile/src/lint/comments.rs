@@ -45,12 +45,10 @@ fn is_commented(text: &str) -> bool {
 
 fn check_commands(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
     let step = it.step;
-    let severity = match step.shell {
-        BaseShell::Cmd => Severity::Error,
-        // It may be PowerShell, which has comments.
-        BaseShell::Unknown => Severity::Warning,
-        BaseShell::PowerShell | BaseShell::Other => return,
-    };
+    // PowerShell has comments.
+    if step.shell != BaseShell::Cmd {
+        return;
+    }
     for command in step.commands() {
         let prints = |it: &LintCommand| {
             matches!(
@@ -72,7 +70,7 @@ fn check_commands(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
         let message = "cmd has no comments at the end of a line, and passes # and what follows it to \
             the program: write the comment on a line of its own";
         let position = command.words[at].range.start;
-        findings.add_at(RULE, severity, (step.instruction, position), message);
+        findings.add_at(RULE, Severity::Error, (step.instruction, position), message);
         return;
     }
 }

@@ -225,7 +225,7 @@ pub(super) fn check_setx(stage: &Stage<'_>, findings: &mut Findings<'_>) {
         let of_cmd = step
             .commands()
             .iter()
-            .filter(|command| command.grammar == Grammar::Cmd && command.program() == "setx")
+            .filter(|command| command.grammar.may_be_cmd() && command.program() == "setx")
             .map(|command| {
                 let words = command.words.iter().map(|word| word.value.as_str());
                 let words = words.collect::<Vec<_>>().join(" ");

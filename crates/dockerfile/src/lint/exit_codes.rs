@@ -57,7 +57,7 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
         return;
     };
     let mend = match grammar {
-        Grammar::Cmd => "write && instead of &",
+        Grammar::Cmd | Grammar::Unknown => "write && instead of &",
         _ => "add `; if ($LASTEXITCODE) { exit $LASTEXITCODE }`, or give it a RUN of its own",
     };
     let message = format!("the build continues if {name} fails, as its exit code is lost: {mend}");
@@ -74,10 +74,7 @@ fn early_errorlevel(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
     if !text.contains("%errorlevel%") || is_open() {
         return None;
     }
-    let mut commands = step
-        .commands()
-        .iter()
-        .filter(|it| it.grammar == Grammar::Cmd);
+    let mut commands = step.commands().iter().filter(|it| it.grammar.may_be_cmd());
     let is_program = |it: &LintCommand| it.program() == "start" || !is_built_in(it.program());
     commands.find(|it| is_program(it))?;
     let uses = |word: &Word| word.value.to_ascii_lowercase().contains("%errorlevel%");
@@ -109,7 +106,7 @@ fn early_errorlevel(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
 fn true_errorlevel(step: &LintStep<'_>) -> Option<usize> {
     step.commands().iter().find_map(|it| {
         let word = |index: usize| it.words.get(index).map_or("", |word| word.value.as_str());
-        let is_true = it.grammar == Grammar::Cmd
+        let is_true = it.grammar.may_be_cmd()
             && it.program() == "if"
             && word(1).eq_ignore_ascii_case("errorlevel")
             && word(2) == "0"
@@ -172,7 +169,7 @@ fn is_test(text: &str) -> bool {
 fn in_cmd(commands: &[LintCommand]) -> Option<(usize, String, Grammar)> {
     let lost = commands.iter().find(|it| {
         let words: Vec<&str> = it.words.iter().map(|word| word.value.as_str()).collect();
-        it.grammar == Grammar::Cmd
+        it.grammar.may_be_cmd()
             && it.next == NextOperator::Other
             && BUILDERS.contains(&it.program())
             && is_work(&words.join(" "))

@@ -50,7 +50,8 @@ impl LineEffect {
     fn of(command: &LintCommand) -> Option<Self> {
         let first = command.words.first()?.value.to_ascii_lowercase();
         let second = command.words.get(1).map_or("", |word| word.value.as_str());
-        let is_cmd = command.grammar == Grammar::Cmd;
+        // In PowerShell, `set` and `path` set no variable of a later RUN either.
+        let is_cmd = command.grammar.may_be_cmd();
         match command.program() {
             "set"
                 if is_cmd

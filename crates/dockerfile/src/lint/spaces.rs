@@ -65,11 +65,12 @@ fn program_files<'a>(step: &LintStep<'_>, command: &'a LintCommand) -> Option<&'
 
 fn path_message(command: &LintCommand, word: &Word) -> String {
     let is_program = command.words.first() == Some(word);
-    let (what, how) = match (is_program, command.grammar == Grammar::Cmd) {
-        (true, true) => ("runs", "put the path in double quotes"),
-        (true, false) => ("runs", "write & and the path in single quotes"),
-        (false, true) => ("gets", "put the path in double quotes"),
-        (false, false) => ("gets", "put the path in single quotes"),
+    let what = if is_program { "runs" } else { "gets" };
+    let how = match command.grammar {
+        Grammar::Unknown => "put the path in quotes",
+        Grammar::Cmd => "put the path in double quotes",
+        _ if is_program => "write & and the path in single quotes",
+        _ => "put the path in single quotes",
     };
     let who = if is_program {
         "the shell"

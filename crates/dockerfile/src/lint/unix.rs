@@ -274,7 +274,11 @@ fn missing_program(program: &str, command: &LintCommand, installed: &Installed) 
             "Windows does not run the shell script {written}; write it for cmd or PowerShell"
         ));
     }
-    let is_alias = command.grammar.is_powershell() && ALIASES.contains(&program);
+    // Neither shell knows the options of `rm -rf`.
+    let first = command.words.get(1).map_or("", |word| word.value.as_str());
+    let may_be_powershell = command.grammar == Grammar::Unknown && !matches!(first, "-rf" | "-fr");
+    let is_powershell = command.grammar.is_powershell() || may_be_powershell;
+    let is_alias = is_powershell && ALIASES.contains(&program);
     // Of Windows Subsystem for Linux or of a program that is not in the file.
     if is_alias || written.contains(['\\', '/', '.', '%', '$']) {
         return None;
@@ -456,7 +460,7 @@ pub(super) fn check_alias(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Fin
         let has_alias = match command.grammar {
             Grammar::PowerShell => true,
             Grammar::PowerShellCore => !is_download,
-            Grammar::Cmd | Grammar::Exec => false,
+            Grammar::Cmd | Grammar::Exec | Grammar::Unknown => false,
         };
         if !has_alias {
             continue;

@@ -70,7 +70,7 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
             Grammar::PowerShell | Grammar::PowerShellCore => {
                 !whole.contains("ExpandEnvironmentVariables")
             }
-            Grammar::Exec => false,
+            Grammar::Exec | Grammar::Unknown => false,
         };
         if !is_own || is_shell(program) {
             continue;

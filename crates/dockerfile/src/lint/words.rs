@@ -128,11 +128,18 @@ pub(super) enum Grammar {
     PowerShellCore,
     /// The words of a JSON array, which no shell reads.
     Exec,
+    /// A script for a shell that is not known, read like one of cmd.
+    Unknown,
 }
 
 impl Grammar {
     pub(super) fn is_powershell(self) -> bool {
         matches!(self, Self::PowerShell | Self::PowerShellCore)
+    }
+
+    /// True unless it is certainly not of cmd: for what fails in PowerShell, too.
+    pub(super) fn may_be_cmd(self) -> bool {
+        matches!(self, Self::Cmd | Self::Unknown)
     }
 }
 
@@ -188,7 +195,8 @@ impl StepScripts {
             let grammar = match step.shell {
                 BaseShell::PowerShell if step.is_core => Grammar::PowerShellCore,
                 BaseShell::PowerShell => Grammar::PowerShell,
-                BaseShell::Cmd | BaseShell::Other | BaseShell::Unknown => Grammar::Cmd,
+                BaseShell::Cmd => Grammar::Cmd,
+                BaseShell::Other | BaseShell::Unknown => Grammar::Unknown,
             };
             let range = without_wrapper(instruction, start..start + text.len());
             search.read_script(range, grammar);
@@ -364,7 +372,7 @@ impl Search<'_> {
             let next = characters.peek().map(|(_, next)| *next);
             match c {
                 '\\' if next == Some('"') => {}
-                '^' if grammar == Grammar::Cmd && reader.quote.is_none() => {
+                '^' if !grammar.is_powershell() && reader.quote.is_none() => {
                     let escaped = |(_, next): &(usize, char)| "&|()<>".contains(*next);
                     if let Some((at, c)) = characters.next_if(escaped) {
                         reader.push(c, range.start + at);
@@ -447,7 +455,7 @@ impl ScriptReader {
 
     fn is_operator(&self, c: char) -> bool {
         match self.grammar {
-            Grammar::Cmd | Grammar::Exec => "&|()".contains(c),
+            Grammar::Cmd | Grammar::Exec | Grammar::Unknown => "&|()".contains(c),
             Grammar::PowerShell | Grammar::PowerShellCore => ";|&(){}".contains(c),
         }
     }

@@ -209,3 +209,39 @@ fn an_image_for_which_its_registry_answers_is_not_dead() {
         Vec::<String>::new()
     );
 }
+
+#[test]
+fn a_shell_that_is_not_known_is_not_taken_for_cmd() {
+    let lines = "RUN start \"x.exe\"\nRUN ren C:\\a C:\\b\nRUN start setup.exe /S\nRUN cat C:\\a.txt\n\
+        RUN del C:\\x\\*.*\nRUN wget https://a.example/x\nRUN copy a b # of x\nRUN Remove-Item C:\\x\n\
+        RUN [Environment]::GetEnvironmentVariable('A')\nRUN a.exe; b.exe\nRUN & 'C:\\a b.exe'\n\
+        RUN mkdir 'C:\\my app'\nRUN copy a to b\n";
+    let all = |from: &str, options: &LintOptions| {
+        let found = lint(&format!("FROM {from}\n{lines}"), options);
+        let found = found.into_iter().filter(|it| it.line > 1);
+        found
+            .map(|it| format!("{} {}", it.line, it.rule.name))
+            .collect::<Vec<_>>()
+    };
+    let none = LintOptions::default();
+    for from in [
+        "mcr.microsoft.com/dotnet/framework/sdk:4.8",
+        "mcr.microsoft.com/dotnet/framework/aspnet:4.8",
+        "mcr.microsoft.com/dotnet/framework/wcf",
+        "registry.example/windows/servercore-tools:1",
+    ] {
+        assert_eq!(all(from, &none), Vec::<String>::new(), "{from}");
+    }
+    let sdk = "mcr.microsoft.com/dotnet/framework/sdk:4.8";
+    assert!(all(sdk, &for_host("20348.2402")).len() > 10);
+    // What fails in both is still found.
+    let both = "RUN rm -rf C:/x\nRUN cd C:\\app\nRUN robocopy a b /E\n";
+    let found = lint(&format!("FROM {sdk}\n{both}"), &none);
+    let found: Vec<&str> = found.iter().map(|it| it.rule.name).collect();
+    assert_eq!(
+        found,
+        [
+            "floating-base", "unix-command", "lost-with-line", "robocopy-exit-code"
+        ]
+    );
+}

@@ -519,20 +519,8 @@ fn a_comment_has_a_line_of_its_own() {
         "inline-comment",
         &[("WORKDIR C:/a # b", "RUN dir # all")],
     );
-    check_twins(
-        OTHER,
-        "inline-comment",
-        &[("RUN npm ci # restore", "RUN Get-ChildItem C:/ # all")],
-    );
-    let unknown = lint(
-        &format!("{OTHER}RUN npm ci # restore\n"),
-        &LintOptions::default(),
-    );
-    let levels: Vec<_> = unknown
-        .iter()
-        .map(|it| (it.rule.name, it.severity))
-        .collect();
-    assert_eq!(levels, [("inline-comment", Severity::Warning)]);
+    // It may be PowerShell, which has comments.
+    assert_eq!(names(OTHER, "RUN npm ci # restore"), Vec::<&str>::new());
 }
 
 #[test]
