@@ -1,6 +1,7 @@
 //! Commands of cmd under PowerShell: aliases of cmdlets with other parameters, and missing ones.
 
 use super::reference::Platform;
+use super::shells::is_read_by_powershell;
 use super::stage::{LintStep, Stage};
 use super::words::{Grammar, LintCommand, Word};
 use super::{Edit, Findings, Severity};
@@ -53,7 +54,17 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
             continue;
         };
         let at = (step.instruction, word.range.start);
-        if let Some(message) = alias_message(command) {
+        let is_nul = |file: &&Word| {
+            let is_plain = !file.is_quoted && file.eq_ignore_case("nul");
+            is_plain && is_read_by_powershell(step, file.range.start)
+        };
+        let device = command.files.iter().find(is_nul);
+        if let Some(device) = device.filter(|_| command.grammar == Grammar::PowerShell) {
+            let message = "Windows PowerShell does not write to the device NUL, and does not run the \
+                command: write $null";
+            let at = (step.instruction, device.range.start);
+            findings.add_at("cmd-under-powershell", Severity::Error, at, message);
+        } else if let Some(message) = alias_message(command) {
             let is_program = word.eq_ignore_case("sc") || word.eq_ignore_case("where");
             let edit = Edit::after(word.range.end, ".exe");
             let edits: &[Edit] = if is_program { &[edit] } else { &[] };

@@ -154,6 +154,14 @@ pub(super) fn is_reread(step: &LintStep<'_>, script: &LintScript) -> bool {
     script.is_nested && !is_quoted
 }
 
+/// True for a position that PowerShell reads itself, and no shell around it.
+pub(super) fn is_read_by_powershell(step: &LintStep<'_>, at: usize) -> bool {
+    let mut scripts = step.scripts().iter();
+    scripts.any(|script| {
+        script.grammar.is_powershell() && script.range.contains(&at) && !is_reread(step, script)
+    })
+}
+
 /// First `&&` or `||` outside of quotes, and its position.
 fn chain_operator(text: &str) -> Option<(usize, &'static str)> {
     let mut quote = None;

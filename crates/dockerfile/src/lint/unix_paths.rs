@@ -1,9 +1,10 @@
 //! Paths of Linux: `/dev/null`, `~` for the home folder, and `./program` under cmd.
 
+use super::entrypoint::has_extension;
 use super::evaluation::EvaluatedStep;
 use super::reference::Platform;
 use super::shell::BaseShell;
-use super::shells::is_known_cmdlet;
+use super::shells::{is_known_cmdlet, is_read_by_powershell};
 use super::stage::LintStep;
 use super::words::{Grammar, LintCommand, Word};
 use super::{Findings, Severity};
@@ -38,9 +39,12 @@ fn is_home(path: &str) -> bool {
 fn check_commands(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     for command in step.commands() {
         let null = command.files.iter().find(|word| word.value == NULL);
-        let found = null
-            .or_else(|| null_argument(command))
-            .map(|word| (word, null_message(command)))
+        let is_own = |word: &Word| {
+            command.grammar.is_powershell() && is_read_by_powershell(step, word.range.start)
+        };
+        let redirected = null.map(|word| (word, null_message(is_own(word))));
+        let found = redirected
+            .or_else(|| null_argument(command).map(|word| (word, argument_message(command))))
             .or_else(|| cmd_path(step, command));
         if let Some((word, message)) = found {
             let at = (step.instruction, word.range.start);
@@ -50,11 +54,21 @@ fn check_commands(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-fn null_message(command: &LintCommand) -> &'static str {
-    if command.grammar.is_powershell() {
-        "Windows has no /dev/null, and writing to it fails: use $null, or NUL for a program"
+/// `is_of_powershell` is true if PowerShell writes, which knows no device.
+fn null_message(is_of_powershell: bool) -> &'static str {
+    if is_of_powershell {
+        "Windows has no /dev/null, and writing to it fails: use $null"
     } else {
         "Windows has no /dev/null, and writing to it fails: use NUL"
+    }
+}
+
+fn argument_message(command: &LintCommand) -> &'static str {
+    let is_program = has_extension(&command.words[0].value, &["exe"]);
+    if command.grammar.is_powershell() && !is_program {
+        "Windows has no /dev/null, and cmdlets write to no device: write | Out-Null instead of it"
+    } else {
+        null_message(false)
     }
 }
 

@@ -223,6 +223,47 @@ fn single_quotes_do_not_keep_a_script_from_cmd() {
 }
 
 #[test]
+fn windows_powershell_writes_to_no_device() {
+    let rule = "cmd-under-powershell";
+    let base = format!("{PINNED}{SHELL}");
+    check_twins(
+        &base,
+        rule,
+        &[
+            ("RUN C:/a.exe > nul", "RUN C:/a.exe > $null"),
+            ("RUN C:/a.exe 2>NUL", "RUN C:/a.exe 2>&1"),
+            ("RUN dir; C:/a.exe >nul", "RUN cmd /c 'C:\\a.exe > nul'"),
+            ("RUN dir > nul", "RUN dir > nul.txt"),
+        ],
+    );
+    check_twins(
+        PINNED,
+        rule,
+        &[
+            (
+                "RUN powershell -Command \"dir > nul\"",
+                "RUN powershell -Command dir > nul",
+            ),
+            (
+                "RUN powershell -Command \"dir > nul\"",
+                "RUN pwsh -Command \"dir > nul\"",
+            ),
+        ],
+    );
+    for (base, line, right) in [
+        (base.as_str(), "RUN dir > /dev/null", "use $null"),
+        (PINNED, "RUN powershell dir > /dev/null", "use NUL"),
+        (PINNED, "RUN powershell \"dir > /dev/null\"", "use $null"),
+        (&base, "RUN curl.exe -o /dev/null http://a.example", "use NUL"),
+        (&base, "RUN iwr -useb http://a.example -OutFile /dev/null", "| Out-Null"),
+    ] {
+        let findings = lint(&format!("{base}{line}\n"), &LintOptions::default());
+        let all: Vec<&str> = findings.iter().map(|it| it.message.as_str()).collect();
+        assert!(all.iter().any(|it| it.contains(right)), "{line}: {all:?}");
+    }
+}
+
+#[test]
 fn paths_of_linux_are_no_paths_of_windows() {
     check_twins(
         PINNED,
