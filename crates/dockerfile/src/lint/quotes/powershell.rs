@@ -397,7 +397,11 @@ fn is_intended(line: &SourceLine, part: QuotedSpan) -> bool {
         return false;
     }
     let inside = &line.text[part.open.at + 1..part.close.at];
-    if is_list_of_texts(inside) || is_path_in_text(line, part) || is_plain_word(line, part) {
+    if is_list_of_texts(inside)
+        || is_path_in_text(line, part)
+        || is_plain_word(line, part)
+        || is_operator_in_text(line, part)
+    {
         return false;
     }
     let mut single = false;
@@ -434,6 +438,18 @@ fn is_path_in_text(line: &SourceLine, part: QuotedSpan) -> bool {
         && before.matches('\'').count() % 2 == 1
         && before.ends_with(ends)
         && after.starts_with(ends)
+}
+
+/// Returns true for `'…?a=1"&"b=2'`: the quotes keep the operator from cmd, and are to be dropped.
+fn is_operator_in_text(line: &SourceLine, part: QuotedSpan) -> bool {
+    let inside = &line.text[part.open.at + 1..part.close.at];
+    let before = &line.text[..part.open.at];
+    let after = &line.text[part.close.at + 1..];
+    let is_operator = !inside.is_empty() && inside.chars().all(|c| "&|<>^".contains(c));
+    is_operator
+        && before.matches('\'').count() % 2 == 1
+        && before.ends_with(|c: char| c.is_alphanumeric())
+        && after.starts_with(|c: char| c.is_alphanumeric())
 }
 
 /// Returns true for a program, or the value of a parameter, that means the same without quotes.

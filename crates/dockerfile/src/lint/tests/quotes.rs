@@ -231,6 +231,15 @@ fn what_is_equivalent_is_no_finding() {
         BaseShell::Cmd,
         r#"RUN powershell start-process -filepath C:\i\x.exe -wait -argumentlist "/s,DIR=c:\java,/L,x.log""#,
     );
+    // These keep the & from cmd, and PowerShell gets the address without them.
+    let address = r#"'https://a.example/x?a=1"&"b=2"&"c=3' -OutFile x.zip"#;
+    let download = format!("powershell Invoke-WebRequest -UseBasicParsing {address}");
+    clean(BaseShell::Cmd, &format!("RUN {download}"));
+    let json = r#"RUN powershell Set-Content a.json '{"a":"b&c"}'"#;
+    assert_eq!(
+        rules_under(BaseShell::Cmd, json),
+        ["quotes-in-nested-shell"]
+    );
     for text in [
         // A variable, a setting or a folder that only the inner shell has.
         r#"RUN powershell -Command "$x = 1; Remove-Item $x""#,
