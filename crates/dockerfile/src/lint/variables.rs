@@ -10,7 +10,7 @@ use super::shells::{is_behind_script, is_shell};
 use super::stage::LintStep;
 use super::statements::PowerShellStatement;
 use super::words::{Grammar, LintCommand, Word};
-use super::{Findings, Severity};
+use super::{ContainsAny, Findings, Severity};
 use crate::stages::StageState;
 
 /// Variables that Windows sets.
@@ -80,6 +80,7 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
                 Grammar::Cmd => foreign_to_cmd(&word.value, it.state),
                 // cmd replaces %NAME% before PowerShell gets the script.
                 _ if step.shell == BaseShell::Cmd && word.value.contains('%') => None,
+                _ if word.value.contains('%') && is_expanded_later(step, command, word) => None,
                 _ => foreign_to_powershell(&word.value, command, it.state, whole),
             };
             let Some((written, right)) = foreign else {
@@ -105,6 +106,25 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
             return;
         }
     }
+}
+
+/// Texts of a script that changes IIS or XML, whose reader expands `%NAME%` itself.
+const OF_IIS: [&str; 7] = [
+    "[xml]", "setattribute", "webadministration", "web.administration", "iis:\\", "appcmd",
+    "applicationhost",
+];
+
+/// True for `%NAME%` in a setting of IIS, or in an argument of a method.
+fn is_expanded_later(step: &LintStep<'_>, command: &LintCommand, word: &Word) -> bool {
+    let noun = command.program().split_once('-').map(|(_, noun)| noun);
+    let is_of_iis = noun.is_some_and(|noun| noun.starts_with("web") || noun.starts_with("iis"))
+        || command.program() == "appcmd";
+    let first = &command.words[0];
+    // In parentheses and tables an expression begins, and after & the name of a program.
+    let before = &step.instruction.full_text()[..first.range.start];
+    let is_expression = first.is_quoted && !before.trim_end_matches(['\'', '"', '\\', ' ']).ends_with('&');
+    let has_settings = || word.is_quoted && step.lower_full_text().contains_any(&OF_IIS);
+    is_of_iis || is_expression || has_settings()
 }
 
 /// True for a part of a statement with `Start-Process`, of one that may prepare its arguments, and of

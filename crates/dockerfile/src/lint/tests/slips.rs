@@ -167,6 +167,41 @@ fn start_process_passes_on_variables_of_its_own_statement() {
 }
 
 #[test]
+fn iis_expands_variables_in_its_settings_itself() {
+    check_twins(
+        SHELL,
+        "foreign-variable",
+        &[
+            (
+                "RUN mkdir %TEMP%\\a",
+                "RUN $n = $x.CreateElement('add'); $n.SetAttribute('value', '%COMPUTERNAME%')",
+            ),
+            (
+                "RUN mkdir '%TEMP%\\a'",
+                "RUN Set-WebConfigurationProperty -Filter /a -Name b -Value '%COMPUTERNAME%'",
+            ),
+            (
+                "RUN C:/a.exe %COMPUTERNAME%",
+                "RUN Add-WebConfigurationProperty -Filter /a -Name . \
+                 -Value @{name='HOST';value='%COMPUTERNAME%'}",
+            ),
+            (
+                "RUN & '%TEMP%\\a.exe'",
+                "RUN New-WebVirtualDirectory -Site a -Name b -PhysicalPath '%SystemDrive%\\b'",
+            ),
+            (
+                "RUN Remove-Item %TEMP%\\a",
+                "RUN Import-Module WebAdministration; $d = '%SystemDrive%\\logs'; Set-Logs $d",
+            ),
+            (
+                "RUN C:/a.exe %TEMP%",
+                "RUN C:/Windows/System32/inetsrv/appcmd.exe set site a /physicalPath:%SystemDrive%/b",
+            ),
+        ],
+    );
+}
+
+#[test]
 fn nothing_expands_a_variable_in_the_program_of_the_exec_form() {
     check_twins(
         PINNED,
