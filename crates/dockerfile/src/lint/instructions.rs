@@ -237,11 +237,15 @@ pub(super) fn check_shell_syntax(it: &EvaluatedStep<'_>, findings: &mut Findings
             continue;
         }
         let keyword = &instruction.keyword;
-        let message = format!(
-            "{keyword} does not expand {}: Docker's variables are written ${{{name}}}, and those of \
-             Windows are not known here",
-            environment::written(text, name)
-        );
+        let written = environment::written(text, name);
+        let message = if it.state.declares(name) {
+            format!("{keyword} does not expand {written}: write ${{{name}}}")
+        } else {
+            format!(
+                "{keyword} does not expand {written}: Docker's variables are written ${{{name}}}, and \
+                 those of Windows are not known here"
+            )
+        };
         findings.add("shell-variable", Severity::Error, it.line(), message);
         return;
     }

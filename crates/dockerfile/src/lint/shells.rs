@@ -55,23 +55,34 @@ pub(super) fn check_cmdlets(stage: &Stage<'_>, step: &LintStep<'_>, findings: &m
     if step.shell != BaseShell::Cmd || stage.platform != Platform::Windows {
         return;
     }
+    let text = step.instruction.text();
+    if step.is("RUN") && text.starts_with('&') && !text.starts_with("&&") {
+        let message = "cmd reads this line, and & before a program is of PowerShell: remove it, or set \
+            SHELL [\"powershell\", \"-Command\"]";
+        findings.add("cmdlet-under-cmd", Severity::Error, step.line(), message);
+        return;
+    }
     for (index, command) in step.commands().iter().enumerate() {
         let Some(word) = command.words.first() else {
             continue;
         };
         let is_behind = is_behind_script(step, index);
         let is_assignment = word.value.starts_with('$') && word.value.len() > 1;
+        // `[Environment]::Exit(1)`
+        let written = step.instruction.part(word.range.clone());
+        let is_call = written.starts_with('[') && written.contains("]::");
+        let is_assignment = is_assignment || is_call;
         let is_cmdlet = is_known_cmdlet(&word.value) || is_behind && is_alias(command);
         let is_script = has_extension(&word.value, &["ps1"]);
         if command.grammar != Grammar::Cmd || !(is_assignment || is_cmdlet || is_script) {
             continue;
         }
         let is_nano = matches!(&stage.base, StageBaseRef::Image(image) if image.is_nano_server());
+        let name = word.value.split('(').next().unwrap_or_default();
         let message = if is_behind {
             format!(
-                "cmd ends the script of powershell at the |, and \"{}\" behind it is of PowerShell: \
-                 write the script in double quotes",
-                word.value
+                "cmd ends the script of powershell at the |, and \"{name}\" behind it is of \
+                 PowerShell: write the script in double quotes"
             )
         } else if is_script {
             format!(
@@ -80,14 +91,12 @@ pub(super) fn check_cmdlets(stage: &Stage<'_>, step: &LintStep<'_>, findings: &m
             )
         } else if is_nano && !is_script {
             format!(
-                "cmd reads this line, and \"{}\" is of PowerShell, which Nano Server does not have",
-                word.value
+                "cmd reads this line, and \"{name}\" is of PowerShell, which Nano Server does not have"
             )
         } else {
             format!(
-                "cmd reads this line, and \"{}\" is of PowerShell: begin it with powershell -Command, \
-                 or set SHELL [\"powershell\", \"-Command\"]",
-                word.value
+                "cmd reads this line, and \"{name}\" is of PowerShell: begin it with powershell \
+                 -Command, or set SHELL [\"powershell\", \"-Command\"]"
             )
         };
         let line = step.line_at(word.range.start);

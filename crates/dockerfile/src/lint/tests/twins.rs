@@ -223,6 +223,44 @@ fn single_quotes_do_not_keep_a_script_from_cmd() {
 }
 
 #[test]
+fn calls_of_powershell_are_not_for_cmd() {
+    check_twins(
+        PINNED,
+        "cmdlet-under-cmd",
+        &[
+            (
+                "RUN [Environment]::SetEnvironmentVariable(\"A\", $env:B + \";c\", \"Machine\")",
+                "RUN powershell -Command \"[Environment]::SetEnvironmentVariable('A', 'b', 'Machine')\"",
+            ),
+            (
+                "RUN [System.IO.File]::Delete('C:\\a')",
+                "RUN echo [Environment]::Exit(1)",
+            ),
+            ("RUN & C:\\a.exe /q", "RUN C:\\a.exe /q & C:\\b.exe"),
+            (
+                "RUN & 'C:\\a b.exe'",
+                "RUN powershell -Command \"& 'C:\\a b.exe'\"",
+            ),
+        ],
+    );
+    let shown = messages_of(PINNED, "RUN [Environment]::Exit(1)");
+    assert!(
+        shown[0].contains("\"[Environment]::Exit\" is of PowerShell"),
+        "{shown:?}"
+    );
+    let known = messages_of(PINNED, "ARG BUILD=1\nCOPY out-%BUILD% C:/app");
+    assert_eq!(known, ["COPY does not expand %BUILD%: write ${BUILD}"]);
+    let unknown = messages_of(PINNED, "COPY out-%BUILD% C:/app");
+    assert!(unknown[0].contains("not known here"), "{unknown:?}");
+}
+
+/// Messages about instructions below a base.
+fn messages_of(base: &str, text: &str) -> Vec<String> {
+    let findings = lint(&format!("{base}{text}\n"), &LintOptions::default());
+    findings.into_iter().map(|it| it.message).collect()
+}
+
+#[test]
 fn windows_powershell_writes_to_no_device() {
     let rule = "cmd-under-powershell";
     let base = format!("{PINNED}{SHELL}");
@@ -254,8 +292,16 @@ fn windows_powershell_writes_to_no_device() {
         (base.as_str(), "RUN dir > /dev/null", "use $null"),
         (PINNED, "RUN powershell dir > /dev/null", "use NUL"),
         (PINNED, "RUN powershell \"dir > /dev/null\"", "use $null"),
-        (&base, "RUN curl.exe -o /dev/null http://a.example", "use NUL"),
-        (&base, "RUN iwr -useb http://a.example -OutFile /dev/null", "| Out-Null"),
+        (
+            &base,
+            "RUN curl.exe -o /dev/null http://a.example",
+            "use NUL",
+        ),
+        (
+            &base,
+            "RUN iwr -useb http://a.example -OutFile /dev/null",
+            "| Out-Null",
+        ),
     ] {
         let findings = lint(&format!("{base}{line}\n"), &LintOptions::default());
         let all: Vec<&str> = findings.iter().map(|it| it.message.as_str()).collect();
