@@ -31,8 +31,11 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
         let dead = find_dead(reference, tag)
             .filter(|(severity, _)| *severity != Severity::Error || !is_there);
         if let Some((severity, message)) = dead {
-            // A build can override the argument.
-            let is_default = stage.from.text().starts_with('$');
+            // A build can override the argument. All repositories of `microsoft/` are gone.
+            let written = stage.from.text();
+            let is_gone = |name: &&str| written.starts_with(*name);
+            let is_literal = ["microsoft/", "docker.io/microsoft/"].iter().any(is_gone);
+            let is_default = written.contains('$') && !is_literal;
             let severity = match severity {
                 Severity::Error if is_default => Severity::Warning,
                 severity => severity,

@@ -141,6 +141,7 @@ fn bases_that_have_ended_are_named() {
         "FROM mcr.microsoft.com/windows/nanoserver:latest",
         "FROM microsoft/windowsservercore:ltsc2016",
         "FROM docker.io/microsoft/mssql-server-windows-developer",
+        "ARG TAG=1709\nFROM microsoft/nanoserver:$TAG",
     ] {
         assert_eq!(dead(from), Severity::Error);
     }
@@ -151,6 +152,9 @@ fn bases_that_have_ended_are_named() {
         "FROM mcr.microsoft.com/windows/nanoserver:sac2016",
         "FROM mcr.microsoft.com/dotnet/framework/aspnet:4.8-windowsservercore-2004",
         "ARG BASE=mcr.microsoft.com/windows/servercore\nFROM $BASE",
+        "ARG TAG=latest\nFROM mcr.microsoft.com/windows/servercore:$TAG",
+        "ARG TAG=latest\nFROM mcr.microsoft.com/windows/nanoserver:${TAG} AS app",
+        "ARG REPO=mcr.microsoft.com/windows\nFROM ${REPO}/nanoserver:latest",
     ] {
         assert_eq!(dead(from), Severity::Warning);
     }

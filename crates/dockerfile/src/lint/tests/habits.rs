@@ -314,3 +314,21 @@ fn what_powershell_only_sets_or_prints_is_lost() {
         ],
     );
 }
+
+/// What the documentation says of severities that depend on the line.
+#[test]
+fn a_program_that_may_be_of_the_console_is_a_warning() {
+    for (base, line, severity) in [
+        (POWERSHELL, "RUN msiexec /i C:/a.msi /qn", Severity::Error),
+        (POWERSHELL, "RUN Start-Process C:/setup.exe /S", Severity::Error),
+        (PINNED, "RUN start C:\\setup.exe /S", Severity::Error),
+        (POWERSHELL, "RUN Start-Process C:/tool.exe", Severity::Warning),
+        (PINNED, "RUN start C:\\tool.exe", Severity::Warning),
+        (POWERSHELL, "RUN C:/setup.exe /S", Severity::Warning),
+        (POWERSHELL, "COPY a.exe C:/\nRUN C:/a.exe /S", Severity::Warning),
+    ] {
+        let findings = lint(&format!("{base}{line}\n"), &LintOptions::default());
+        let mut own = findings.iter().filter(|it| it.rule.name == "installer-wait");
+        assert_eq!(own.next().map(|it| it.severity), Some(severity), "{line}");
+    }
+}
