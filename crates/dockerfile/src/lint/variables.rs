@@ -6,7 +6,7 @@ use super::environment::shell_variables;
 use super::evaluation::EvaluatedStep;
 use super::reference::Platform;
 use super::shell::BaseShell;
-use super::shells::{is_behind_script, is_shell};
+use super::shells::{is_behind_script, is_read_by_powershell, is_shell};
 use super::stage::LintStep;
 use super::statements::PowerShellStatement;
 use super::words::{Grammar, LintCommand, Word};
@@ -122,7 +122,10 @@ fn is_expanded_later(step: &LintStep<'_>, command: &LintCommand, word: &Word) ->
     let first = &command.words[0];
     // In parentheses and tables an expression begins, and after & the name of a program.
     let before = &step.instruction.full_text()[..first.range.start];
-    let is_expression = first.is_quoted && !before.trim_end_matches(['\'', '"', '\\', ' ']).ends_with('&');
+    let is_expression = first.is_quoted
+        && !before
+            .trim_end_matches(['\'', '"', '\\', ' '])
+            .ends_with('&');
     let has_settings = || word.is_quoted && step.lower_full_text().contains_any(&OF_IIS);
     is_of_iis || is_expression || has_settings()
 }
@@ -173,19 +176,40 @@ fn literal_text(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
     }
     powershell_scripts(step).find_map(|script| {
         let mut statements = script.statements.iter();
-        let setx = statements.find(|it| it.command() == "setx" && is_literal_variable(&it.text))?;
-        let message = "PowerShell expands nothing in single quotes, and setx gets $env: as it is \
-            written: write ($env:NAME + '…')";
-        Some((script.range.start + setx.at, message))
+        let found = statements.find(|it| reads_literal(it) && has_literal_variable(&it.text))?;
+        let at = script.range.start + found.at;
+        let message = "PowerShell expands nothing in single quotes, and $env: stays as it is written: write \
+            ($env:NAME + '…')";
+        // A PowerShell around it expands its own string first.
+        let is_own = !script.is_nested || step.shell != BaseShell::PowerShell;
+        (is_own && is_read_by_powershell(step, at)).then_some((at, message))
     })
 }
 
-/// Returns true for `'$env:NAME…'`.
-fn is_literal_variable(text: &str) -> bool {
+/// Commands that take paths and addresses, and write no text that another program reads.
+const OF_PATHS: [&str; 27] = [
+    "setx", "mkdir", "md", "new-item", "ni", "copy-item", "copy", "cp", "move-item", "move", "mv",
+    "remove-item", "rm", "del", "rd", "ri", "rename-item", "ren", "set-location", "cd",
+    "push-location", "expand-archive", "invoke-webrequest", "iwr", "curl", "wget",
+    "start-bitstransfer",
+];
+
+/// Returns true for a statement in which `$env:` between quotes helps nobody.
+fn reads_literal(statement: &PowerShellStatement) -> bool {
+    let sets_variable = statement.contains("setenvironmentvariable(");
+    let is_text = [
+        "-value", "-body", "-headers", "expandstring", "-replace", "|",
+    ];
+    let is_open = || statement.text.to_ascii_lowercase().contains_any(&is_text);
+    (sets_variable || OF_PATHS.contains(&statement.command().as_str())) && !is_open()
+}
+
+/// Returns true for `'$env:NAME…'` or `'…${env:NAME}'`.
+fn has_literal_variable(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
-    lower.find("'$env:").is_some_and(|at| {
-        lower[..at].matches('\'').count().is_multiple_of(2) && !lower[..at].contains('"')
-    })
+    let is_plain = !lower.contains(['"', '`']);
+    let mut inside = lower.split('\'').skip(1).step_by(2);
+    is_plain && inside.any(|it| it.contains("$env:") || it.contains("${env:"))
 }
 
 /// Commands of substitutions, unlike the properties of `MSBuild`.

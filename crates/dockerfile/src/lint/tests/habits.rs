@@ -290,6 +290,40 @@ fn what_powershell_only_sets_or_prints_is_lost() {
             "RUN setx /M PATH ($env:PATH + ';C:/x')",
         )],
     );
+    let set = |value: &str| {
+        format!("RUN [Environment]::SetEnvironmentVariable('Path', {value}, 'Machine')")
+    };
+    check_twins(
+        POWERSHELL,
+        "foreign-variable",
+        &[
+            (&set("'${env:Path};C:/x'"), &set("${env:Path} + ';C:/x'")),
+            (
+                "RUN mkdir '$env:TEMP/a'",
+                "RUN Set-Content a.ps1 'mkdir $env:TEMP/a'",
+            ),
+            (
+                "RUN iwr -useb 'https://a.example/$env:V.zip' -OutFile a.zip",
+                "RUN iwr -useb ('https://a.example/{0}.zip' -f $env:V) -OutFile a.zip",
+            ),
+            (
+                "RUN Copy-Item a '$env:ProgramFiles/a'",
+                "RUN New-Item a.ps1 -Value 'dir $env:TEMP'",
+            ),
+            (
+                "RUN dir; Remove-Item '$env:TEMP/*'",
+                "RUN powershell -Command \\\"Remove-Item '$env:TEMP/*'\\\"",
+            ),
+        ],
+    );
+    check_twins(
+        PINNED,
+        "foreign-variable",
+        &[(
+            "RUN powershell -Command \"mkdir '$env:TEMP\\a'\"",
+            "RUN powershell -Command \"mkdir $env:TEMP\\a\"",
+        )],
+    );
     check_twins(
         POWERSHELL,
         "utf16-output",
@@ -320,15 +354,29 @@ fn what_powershell_only_sets_or_prints_is_lost() {
 fn a_program_that_may_be_of_the_console_is_a_warning() {
     for (base, line, severity) in [
         (POWERSHELL, "RUN msiexec /i C:/a.msi /qn", Severity::Error),
-        (POWERSHELL, "RUN Start-Process C:/setup.exe /S", Severity::Error),
+        (
+            POWERSHELL,
+            "RUN Start-Process C:/setup.exe /S",
+            Severity::Error,
+        ),
         (PINNED, "RUN start C:\\setup.exe /S", Severity::Error),
-        (POWERSHELL, "RUN Start-Process C:/tool.exe", Severity::Warning),
+        (
+            POWERSHELL,
+            "RUN Start-Process C:/tool.exe",
+            Severity::Warning,
+        ),
         (PINNED, "RUN start C:\\tool.exe", Severity::Warning),
         (POWERSHELL, "RUN C:/setup.exe /S", Severity::Warning),
-        (POWERSHELL, "COPY a.exe C:/\nRUN C:/a.exe /S", Severity::Warning),
+        (
+            POWERSHELL,
+            "COPY a.exe C:/\nRUN C:/a.exe /S",
+            Severity::Warning,
+        ),
     ] {
         let findings = lint(&format!("{base}{line}\n"), &LintOptions::default());
-        let mut own = findings.iter().filter(|it| it.rule.name == "installer-wait");
+        let mut own = findings
+            .iter()
+            .filter(|it| it.rule.name == "installer-wait");
         assert_eq!(own.next().map(|it| it.severity), Some(severity), "{line}");
     }
 }
