@@ -2,6 +2,7 @@ mod absent;
 mod advice;
 mod base;
 mod corpus;
+mod documentation;
 mod habits;
 mod owners;
 mod pairs;
