@@ -189,7 +189,33 @@ fn is_argument_comment(line: &str) -> bool {
 
 /// Double braces and percent signs around a name are filled in by another program.
 fn is_template(text: &str) -> bool {
-    text.contains("{{") || text.contains("{%") || text.contains("<%") || text.contains("@@")
+    let has_braces = text.contains("{{") && !is_of_workflow(text);
+    has_braces || text.contains("{%") || text.contains("<%") || text.contains("@@")
+}
+
+/// Contexts of a workflow's expressions, which only the file of the workflow has.
+const OF_WORKFLOWS: [&str; 7] = [
+    "secrets.", "github.", "vars.", "inputs.", "matrix.", "runner.", "steps.",
+];
+
+/// Returns true if all double braces are of `${{ github.sha }}` and the like.
+fn is_of_workflow(text: &str) -> bool {
+    text.match_indices("{{").all(|(at, _)| {
+        let inside = text[at + 2..].trim_start();
+        let is_known = OF_WORKFLOWS.iter().any(|name| inside.starts_with(name));
+        text[..at].ends_with('$') && is_known
+    })
+}
+
+/// Message about an expression of a workflow, which Docker refuses.
+fn workflow_message(instruction: &Instruction) -> Option<String> {
+    let text = instruction.full_text();
+    let has_expression = text.contains("${{") && is_of_workflow(text);
+    has_expression.then(|| {
+        "Docker does not know ${{ … }}, which is of workflows: declare an ARG, and set it in the \
+         workflow with --build-arg"
+            .to_owned()
+    })
 }
 
 fn check_step(
@@ -206,7 +232,8 @@ fn check_step(
         Err(error) => {
             let is_for_stage = !error.is_of_windows || stage.platform == Platform::Windows;
             if is_for_stage && !is_template(instruction.full_text()) {
-                report_invalid(linted, instruction, error.message, findings);
+                let message = workflow_message(instruction).unwrap_or(error.message);
+                report_invalid(linted, instruction, message, findings);
             }
             return;
         }
@@ -293,7 +320,8 @@ fn report_refused(
 ) {
     let is_certain = stage.platform == Platform::Windows
         && !is_template(instruction.full_text())
-        && !is_open_value(instruction.text(), &message)
+        && (!is_open_value(instruction.text(), &message)
+            || workflow_message(instruction).is_some())
         && !is_own_drive(linted, &message);
     // Where BuildKit finds a folder, it copies into it.
     let is_folder_open = message.starts_with("several files");
@@ -313,7 +341,7 @@ fn report_refused(
              in {keyword} [\"a b\", \"C:/c d/\"]"
         )
     } else {
-        message
+        workflow_message(instruction).unwrap_or(message)
     };
     findings.add(INVALID, severity, instruction.lines().0, message);
 }

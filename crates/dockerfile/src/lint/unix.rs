@@ -172,7 +172,7 @@ impl Installed {
 pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
     // What other bases have is unknown.
     let is_open = !matches!(&stage.base, StageBaseRef::Image(reference)
-        if reference.is_windows_base() || reference.is_of_microsoft());
+        if reference.is_plain() || reference.is_of_microsoft());
     let mut installed = Installed {
         is_open,
         has_ports: is_open,

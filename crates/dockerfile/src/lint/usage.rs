@@ -4,6 +4,7 @@ use super::effects::powershell_scripts;
 use super::entrypoint::has_extension;
 use super::reference::Platform;
 use super::shell::BaseShell;
+use super::shells::is_read_by_powershell;
 use super::stage::{LintStep, Stage};
 use super::statements::PowerShellStatement;
 use super::words::{Grammar, LintCommand, NextOperator, Word, program_name};
@@ -85,6 +86,11 @@ fn syntax_error(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
             }
             _ => "cmd ends the command at the & of this address: put it in double quotes",
         };
+        return Some((word.range.start, message));
+    }
+    if let Some(word) = commands.iter().find_map(|it| split_element(step, it)) {
+        let message = "PowerShell splits this argument at its commas, and appcmd fails: write it in \\\" … \\\", \
+            with its single quotes";
         return Some((word.range.start, message));
     }
     if step.shell == BaseShell::Cmd
@@ -251,6 +257,9 @@ fn problem(command: &LintCommand) -> Option<&'static str> {
         "ren" | "rename" if command.grammar == Grammar::Cmd && words.len() == 2 => words[1]
             .contains(['\\', '/', ':'])
             .then_some("ren takes a new name without a folder: use move to change the folder"),
+        "copy" if command.grammar == Grammar::Cmd && copies_three(command) => Some(
+            "copy takes a source and a target, and refuses a third name: put names with spaces in double quotes",
+        ),
         "dism" => {
             let changes = begins(&[
                 "/enable-feature", "/disable-feature", "/add-package", "/add-capability",
@@ -319,6 +328,38 @@ fn replaces_pip(command: &LintCommand) -> bool {
     let names_pip = words().any(|word| word == "pip" || word.starts_with("pip=="));
     let is_elsewhere = words().any(|word| word.starts_with("--t") || word.starts_with("--prefix"));
     is_pip && words().next() == Some("install") && is_upgrade && names_pip && !is_elsewhere
+}
+
+/// Returns true for `copy a to b` of cmd, which joins no files with `+`.
+fn copies_three(command: &LintCommand) -> bool {
+    let names = command.words[1..].iter();
+    let names = names.filter(|word| !word.value.starts_with('/'));
+    // A variable may be empty, and these separate names or lists.
+    let is_open = |word: &Word| {
+        word.value
+            .contains(['%', '!', '+', ',', ';', '=', '^', '$', '{'])
+    };
+    names.clone().count() > 2 && !command.has_input && !names.clone().any(is_open)
+}
+
+/// An argument of `appcmd` that PowerShell splits at its commas.
+fn split_element<'a>(step: &LintStep<'_>, command: &'a LintCommand) -> Option<&'a Word> {
+    let is_own = command.program() == "appcmd"
+        && command.grammar.is_powershell()
+        && is_read_by_powershell(step, command.words[0].range.start);
+    let mut words = command.words.iter().filter(|_| is_own);
+    words.find(|word| {
+        let written = step.instruction.part(word.range.clone());
+        let is_element =
+            written.starts_with("/+") || written.starts_with("/-") || written.starts_with("-+");
+        let is_plain = !written.contains(['"', '`', '$', '{', '@']);
+        // Commas in single quotes separate nothing.
+        let outside = written.split('\'').step_by(2);
+        is_element
+            && is_plain
+            && written.contains('[')
+            && outside.into_iter().any(|it| it.contains(','))
+    })
 }
 
 /// Returns true if Windows Installer gets a package with `/` in its path.

@@ -267,6 +267,60 @@ fn every_rule_finds_what_is_wrong_and_not_what_is_right() {
 }
 
 #[test]
+fn more_lines_that_always_fail() {
+    let powershell = format!("{PINNED}SHELL [\"powershell\", \"-Command\"]\n");
+    let element = "C:/Windows/System32/inetsrv/appcmd.exe set config /section:handlers /+";
+    let of_workflow = |text: &str| (PINNED, "invalid-instruction", text.to_owned());
+    let run = |base, text: &str| (base, "failing-run", format!("RUN {text}"));
+    for (base, rule, text) in [
+        of_workflow("ENV X=${{ secrets.X }}"),
+        of_workflow("ENV V=\"${{ github.sha }}\""),
+        of_workflow("LABEL v=${{github.sha}}"),
+        run(PINNED, "copy a.txt to C:\\b.txt"),
+        run(PINNED, "md C:\\b && copy /y a.txt to C:\\b"),
+        run(&powershell, &format!("{element}[name='a',path='*.a']")),
+        (
+            "FROM microsoft/windowsservercore\n",
+            "unix-command",
+            "RUN rm -rf C:/a".to_owned(),
+        ),
+        (
+            "FROM microsoft/nanoserver\n",
+            "unix-command",
+            "RUN touch C:/a".to_owned(),
+        ),
+    ] {
+        let findings = lint(&format!("{base}{text}\n"), &LintOptions::default());
+        let has = findings
+            .iter()
+            .any(|it| it.rule.name == rule && it.severity == Severity::Error);
+        assert!(has, "{text}: {findings:?}");
+    }
+    for (base, text) in [
+        (PINNED, "ENV X={{ secrets.X }}".to_owned()),
+        (PINNED, "ENV X=${{VERSION}}".to_owned()),
+        (PINNED, "RUN copy /b a.txt + b.txt C:\\c.txt".to_owned()),
+        (PINNED, "RUN copy %FLAGS% a.txt C:\\c.txt".to_owned()),
+        (PINNED, "RUN copy a.txt C:\\c.txt /y /v".to_owned()),
+        (PINNED, "RUN copy \"a b.txt\" C:\\c.txt".to_owned()),
+        (PINNED, format!("RUN {element}[name='a',path='*.a']")),
+        (&powershell, format!("RUN {element}[name='a']")),
+        (
+            &powershell,
+            format!("RUN {element}\\\"[name='a',path='*.a']\\\""),
+        ),
+        (&powershell, format!("RUN {element}[name='a,b']")),
+    ] {
+        let findings = lint(&format!("{base}{text}\n"), &LintOptions::default());
+        let errors: Vec<_> = findings
+            .iter()
+            .filter(|it| it.severity == Severity::Error)
+            .collect();
+        assert!(errors.is_empty(), "{text}: {errors:?}");
+    }
+}
+
+#[test]
 fn names_in_the_sources_are_in_the_table() {
     let mut names: Vec<&str> = RULES.iter().map(|rule| rule.name).collect();
     names.sort_unstable();
