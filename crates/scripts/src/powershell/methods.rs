@@ -39,9 +39,11 @@ pub(super) fn member(of: PsValue, name: &str, is_static: bool) -> Result<PsValue
             let length = i64::try_from(text.encode_utf16().count()).unwrap_or(i64::MAX);
             Ok(PsValue::Number(length))
         }
-        (PsValue::List(items), "count" | "length") => Ok(PsValue::Number(
-            i64::try_from(items.len()).unwrap_or(i64::MAX),
-        )),
+        (PsValue::List(items), "count" | "length") => {
+            of.check_known()?;
+            let count = i64::try_from(items.len()).unwrap_or(i64::MAX);
+            Ok(PsValue::Number(count))
+        }
         (_, name) => Err(unclear(&format!("member {name}"))),
     }
 }

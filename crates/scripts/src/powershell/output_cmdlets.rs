@@ -95,8 +95,8 @@ impl Shell<'_, '_> {
     ) -> Result<PsValue, ScriptError> {
         let given = self.bind_parameters(command, &PICK)?;
         let input = input.unwrap_or(PsValue::Null);
-        if let PsValue::Opaque(_) = input {
-            return Ok(input);
+        if let Err(error) = input.check_known() {
+            return Ok(PsValue::Opaque(error));
         }
         if given.has("unique") || given.value("property").is_some() {
             return Ok(PsValue::opaque("the output of Select-Object is used"));
@@ -140,8 +140,8 @@ impl Shell<'_, '_> {
         let takes = ParameterSet("[filterscript]");
         let statements = self.bind_block(command, &takes)?;
         let input = input.unwrap_or(PsValue::Null);
-        if let PsValue::Opaque(_) = input {
-            return Ok(input);
+        if let Err(error) = input.check_known() {
+            return Ok(PsValue::Opaque(error));
         }
         let mut out = Vec::new();
         for item in input.items() {

@@ -531,6 +531,19 @@ fn a_hashtable_has_keys_and_properties() {
             NeedsWindows,
         ),
         ("mkdir $t.Keys", NeedsWindows),
+        ("if (@($t.Keys).Count -eq 1) { mkdir C:\\x }", NeedsWindows),
+        (
+            "if (@(Get-Service).Length -eq 1) { mkdir C:\\x }",
+            NeedsWindows,
+        ),
+        (
+            "$k = @($t.Values) | ? { $true }; if ($k) { mkdir C:\\x }",
+            NeedsWindows,
+        ),
+        (
+            "@($t.Keys) | Select-Object -Skip 1 | % { mkdir C:\\x }",
+            NeedsWindows,
+        ),
         ("mkdir \\\"C:\\$($t.Values)\\\"", NeedsWindows),
         ("$t.GetEnumerator() | % { mkdir $_.Value }", NotUnderstood),
         ("if ($t.Length -eq 1) { mkdir C:\\x }", NotUnderstood),
