@@ -106,8 +106,8 @@ pub struct Rollout {
     pub what_if: Vec<String>,
     /// Date of the end-of-support checks.
     pub today: Option<Date>,
-    /// [`RolloutRequest::own`].
-    own: Vec<String>,
+    /// True for each third-party image, which the user cannot rebuild.
+    of_others: Vec<bool>,
     /// Outcomes without the simulation, if there is one.
     pub as_it_is: Option<OutcomeCounts>,
     /// Security fixes that the images lack, if a table of them is there.
@@ -183,6 +183,11 @@ impl Rollout {
             ));
         }
         let (kinds, kind_of) = judge.into_kinds();
+        let of_others = images.iter().map(|image| {
+            let reference = image.reference.as_deref();
+            reference.is_some_and(|reference| tags::is_third_party(reference, &request.own))
+        });
+        let of_others = of_others.collect();
         let mut rollout = Self {
             other_workloads: request.workloads.len() - workloads.len() - undecided.len(),
             hosts,
@@ -203,7 +208,7 @@ impl Rollout {
             as_it_is: None,
             missing_fixes: None,
             today: request.today,
-            own: request.own.clone(),
+            of_others,
         };
         rollout.notices = warning::all(&rollout);
         rollout.summary = CheckCounts::count(&rollout.placements, &rollout.notices);
@@ -212,8 +217,7 @@ impl Rollout {
 
     /// Returns true if an image is third-party, so that the user cannot rebuild it.
     fn is_of_others(&self, image: usize) -> bool {
-        let reference = self.images[image].reference.as_deref();
-        reference.is_some_and(|reference| tags::is_third_party(reference, &self.own))
+        self.of_others[image]
     }
 
     /// Names of the cordoned hosts.
