@@ -10,6 +10,7 @@ use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::{Value, json};
 use wincimg_demo::add_base_images;
+use wincimg_testkit::proxy::{FaultProxy, ProxyFault};
 use wincimg_testkit::{noise, options, repository};
 use wincimg_windows::version::WindowsVersion;
 
@@ -437,6 +438,29 @@ fn an_image_without_its_sources_is_put_on_the_base_that_fits() {
     assert_eq!(report["images"][0]["reference"], image.as_str());
     let (code, report) = run(&site, "check");
     assert_eq!((code, &report["complete"]), (0, &json!(true)), "{report:#}");
+}
+
+#[test(multi_thread)]
+async fn a_tag_that_cannot_be_read_is_missing_with_the_reason() {
+    let site = site();
+    let proxy = FaultProxy::start(site.host(), |passed| {
+        if passed.method == "GET" && passed.path.contains("/apps/") {
+            return ProxyFault::Answer(403, Vec::new(), "no".to_owned());
+        }
+        ProxyFault::Pass
+    })
+    .await;
+    let list = fs::read_to_string(site.path("fleet.toml")).unwrap();
+    let own = format!("\"{}/apps\"", site.host());
+    let behind = format!("\"{}/apps\"", proxy.host());
+    site.write("fleet.toml", list.replace(&own, &behind));
+    let (code, report) = run(&site, "check");
+    assert_eq!(
+        (code, states(&report, 1)),
+        (1, vec!["missing".to_owned(); 2])
+    );
+    let reason = report["images"][1]["builds"][0]["reason"].as_str().unwrap();
+    assert_contains!(reason, "403");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::OnceCell;
-use wincimg_common::diagnose::{Blame, BoxError, Problem};
+use wincimg_common::diagnose::{Blame, BoxError, Problem, error_chain};
 use wincimg_common::lock;
 use wincimg_oci::document::{BASE_DIGEST, Descriptor, Digest, Document};
 use wincimg_oci::reference::Reference;
@@ -36,6 +36,8 @@ impl ImageInputs {
 pub(super) enum TagContents {
     /// The tag does not exist.
     Nothing,
+    /// The registry does not let it be read, as some do with what does not exist.
+    Denied(String),
     /// A single image without an index.
     One,
     /// An index with these entries.
@@ -57,8 +59,13 @@ impl TagContents {
     ) -> Result<Self, BoxError> {
         let repository = registry.repository(reference).for_push();
         let tag = reference.tag().unwrap_or_default();
-        let Some(raw) = repository.find_manifest(tag).await? else {
-            return Ok(Self::Nothing);
+        let raw = match repository.get_manifest(tag).await {
+            Ok(raw) => raw,
+            Err(error) if error.is_not_found() => return Ok(Self::Nothing),
+            Err(error) if error.is_not_allowed() => {
+                return Ok(Self::Denied(error_chain(&error)));
+            }
+            Err(error) => return Err(error.into()),
         };
         let document = Document::verify(&raw.media_type, raw.bytes, &raw.digest);
         let document = document.map_err(|error| {
@@ -77,7 +84,7 @@ impl TagContents {
     pub(super) fn versions(&self) -> Vec<WindowsVersion> {
         let entries = match self {
             Self::Entries(entries) => &entries[..],
-            Self::Nothing | Self::One => &[],
+            Self::Nothing | Self::Denied(_) | Self::One => &[],
         };
         let platforms = entries.iter().filter_map(|entry| entry.platform.as_ref());
         let versions = platforms.filter_map(|platform| platform.os_version.as_ref());
@@ -94,6 +101,9 @@ impl TagContents {
     ) -> Verdict {
         let entries = match self {
             Self::Nothing => return Verdict::missing(None),
+            Self::Denied(why) => {
+                return Verdict::missing(Some(format!("or it exists and cannot be read: {why}")));
+            }
             Self::One => {
                 return Verdict::missing(Some(
                     "the tag is a single image, not an \

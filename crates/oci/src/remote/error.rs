@@ -183,7 +183,7 @@ impl RegistryError {
     }
 
     /// Returns true if access was denied to a known or anonymous user.
-    pub(super) fn is_not_allowed(&self) -> bool {
+    pub fn is_not_allowed(&self) -> bool {
         match self {
             Self::Denied { status, known, .. } => *status == StatusCode::FORBIDDEN || *known,
             _ => false,
