@@ -29,8 +29,10 @@ impl FromStr for Kb {
             Some((letters, digits)) if letters.eq_ignore_ascii_case("kb") => digits,
             _ => trimmed,
         };
-        let plausible =
-            (6..=8).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
+        // Of a number with zeros before it, only the others would be written again.
+        let plausible = (6..=8).contains(&digits.len())
+            && digits.bytes().all(|byte| byte.is_ascii_digit())
+            && !digits.starts_with('0');
         plausible
             .then(|| digits.parse().ok().map(Self))
             .flatten()
@@ -578,7 +580,7 @@ mod tests {
     fn kb_numbers_are_read_with_and_without_letters() {
         assert_eq!(kb("kb4549949"), kb("4549949"));
         for text in [
-            "", "KB", "KB12", "KB45a9949", "KB+549949", "45499490000", "ÄB4549949",
+            "", "KB", "KB12", "KB45a9949", "KB+549949", "45499490000", "ÄB4549949", "KB0073818",
         ] {
             assert!(text.parse::<Kb>().is_err(), "{text}");
         }
