@@ -310,10 +310,8 @@ impl Mirror {
     /// is a registry of bases then.
     fn base_source(&self, image: Reference) -> MirrorSource {
         let path = self.base.base_registry.path_below(&image);
-        match path.map(str::to_owned) {
-            Some(path) => MirrorSource { image, path },
-            None => image.into(),
-        }
+        let path = path.unwrap_or(image.repository()).to_owned();
+        MirrorSource { image, path }
     }
 
     /// Rejects an image that would remove entries of its tag in the mirror, as another `--platform`

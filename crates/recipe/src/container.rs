@@ -203,19 +203,22 @@ fn override_program(
 
 /// A variable of an image's environment; none if it is empty, which is unset to Windows.
 pub fn variable<'e>(env: &'e [String], name: &str) -> Option<&'e str> {
-    let mut lines = env.iter().filter_map(|line| line.split_once('='));
-    let (_, value) = lines.find(|(known, _)| known.eq_ignore_ascii_case(name))?;
+    let value = env.iter().find_map(|line| value_of(line, name))?;
     Some(value).filter(|value| !value.is_empty())
 }
 
-/// Sets a variable; Windows compares the names without case.
+/// The value of a line, if it sets the variable. Windows compares the names without case.
+fn value_of<'e>(line: &'e str, name: &str) -> Option<&'e str> {
+    // Of thousands of lines, most differ in length.
+    let (known, value) = line.split_at_checked(name.len())?;
+    let value = value.strip_prefix('=')?;
+    known.eq_ignore_ascii_case(name).then_some(value)
+}
+
+/// Sets a variable.
 pub fn set_variable(env: &mut Vec<String>, name: &str, value: &str) {
     let entry = format!("{name}={value}");
-    // Of thousands, most differ in length.
-    let known = env.iter_mut().find(|line| {
-        line.as_bytes().get(name.len()) == Some(&b'=')
-            && line.as_bytes()[..name.len()].eq_ignore_ascii_case(name.as_bytes())
-    });
+    let known = env.iter_mut().find(|line| value_of(line, name).is_some());
     match known {
         Some(line) => *line = entry,
         None => env.push(entry),

@@ -318,10 +318,10 @@ fn report_refused(
     message: String,
     findings: &mut Findings<'_>,
 ) {
+    let of_workflow = workflow_message(instruction);
     let is_certain = stage.platform == Platform::Windows
         && !is_template(instruction.full_text())
-        && (!is_open_value(instruction.text(), &message)
-            || workflow_message(instruction).is_some())
+        && (of_workflow.is_some() || !is_open_value(instruction.text(), &message))
         && !is_own_drive(linted, &message);
     // Where BuildKit finds a folder, it copies into it.
     let is_folder_open = message.starts_with("several files");
@@ -341,7 +341,7 @@ fn report_refused(
              in {keyword} [\"a b\", \"C:/c d/\"]"
         )
     } else {
-        workflow_message(instruction).unwrap_or(message)
+        of_workflow.unwrap_or(message)
     };
     findings.add(INVALID, severity, instruction.lines().0, message);
 }

@@ -71,10 +71,10 @@ pub(super) fn check_cmdlets(stage: &Stage<'_>, step: &LintStep<'_>, findings: &m
         // `[Environment]::Exit(1)`
         let written = step.instruction.part(word.range.clone());
         let is_call = written.starts_with('[') && written.contains("]::");
-        let is_assignment = is_assignment || is_call;
+        let is_expression = is_assignment || is_call;
         let is_cmdlet = is_known_cmdlet(&word.value) || is_behind && is_alias(command);
         let is_script = has_extension(&word.value, &["ps1"]);
-        if command.grammar != Grammar::Cmd || !(is_assignment || is_cmdlet || is_script) {
+        if command.grammar != Grammar::Cmd || !(is_expression || is_cmdlet || is_script) {
             continue;
         }
         let is_nano = matches!(&stage.base, StageBaseRef::Image(image) if image.is_nano_server());

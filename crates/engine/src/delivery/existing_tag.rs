@@ -65,29 +65,28 @@ impl ExistingTag {
             }));
         }
         let (source, document) = tagged.document().await?;
-        let (index, entries) = match document {
-            Document::Manifest(manifest) => (None, vec![single(&source, *manifest).await?]),
-            Document::Index(index) => {
-                let entries = read_entries(&source, &index).await?;
-                (Some(index.into_value()), entries)
-            }
-        };
-        Ok(Some(Self {
-            digest,
-            index,
-            entries,
+        Ok(Some(match document {
+            Document::Manifest(manifest) => Self {
+                digest,
+                index: None,
+                entries: vec![single(&source, *manifest).await?],
+            },
+            Document::Index(index) => Self {
+                digest,
+                ..Self::from_index(&source, index).await?
+            },
         }))
     }
 
     /// The content of an index, whatever its tag.
     pub(crate) async fn from_index(
         source: &Source,
-        index: &Verbatim<Index>,
+        index: Verbatim<Index>,
     ) -> Result<Self, StoreError> {
         Ok(Self {
             digest: index.digest().clone(),
-            entries: read_entries(source, index).await?,
-            index: Some((**index).clone()),
+            entries: read_entries(source, &index).await?,
+            index: Some(index.into_value()),
         })
     }
 

@@ -85,17 +85,15 @@ impl Delivery<'_> {
                 Some(seen) => seen,
                 None => self.read_index(location).await?,
             };
+            let (existing, carried) = (self.target.existing, expected.carried);
+            let kept = kept_with(carried, standing.as_ref(), &new, existing, location)?;
             if let Some(standing) = standing.as_ref().filter(|it| is_published && it.has(&new)) {
-                let (existing, carried) = (self.target.existing, expected.carried);
-                let kept = kept_with(carried, Some(standing), &new, existing, location)?;
                 return Ok(PublishedIndex {
                     digest: standing.digest.clone(),
                     own: None,
                     kept: lines(&kept),
                 });
             }
-            let (existing, carried) = (self.target.existing, expected.carried);
-            let kept = kept_with(carried, standing.as_ref(), &new, existing, location)?;
             // The tag may have changed since the build began.
             if lines(&kept) != reviewed {
                 reviewed = lines(&kept);

@@ -99,6 +99,15 @@ pub enum FleetImageState {
     Failed,
 }
 
+impl BuildReport {
+    /// Records what a tag has of the image.
+    pub(super) fn record(&mut self, verdict: &Verdict) {
+        self.state = verdict.state;
+        self.reason.clone_from(&verdict.reason);
+        self.digest = verdict.digest.as_ref().map(ToString::to_string);
+    }
+}
+
 impl FleetImageState {
     /// Returns true if the image exists and is up to date.
     pub fn is_present(self) -> bool {
@@ -202,9 +211,7 @@ impl ImageReport {
     pub(super) fn record_status(&mut self, image: &TaggedImage<'_>, tag: &str, verdict: &Verdict) {
         for planned in &image.for_hosts {
             let build = self.for_host(planned.host.as_ref());
-            build.state = verdict.state;
-            build.reason.clone_from(&verdict.reason);
-            build.digest = verdict.digest.as_ref().map(ToString::to_string);
+            build.record(verdict);
             build.image = Some(tag.to_owned());
             build.os_version = planned.base.version_text();
         }

@@ -88,11 +88,8 @@ impl EntryUpdate<'_> {
                 base: update.planned.base.digest().clone(),
             };
             let entry = PlannedTagEntry::from_planned(&update.planned);
-            let status = standing.status(&entry, &made_of, false);
+            build.record(&standing.status(&entry, &made_of, false));
             update.planned.annotations = made_of.annotations();
-            build.state = status.state;
-            build.reason = status.reason;
-            build.digest = status.digest.map(|digest| digest.to_string());
         } else if update.verdict == UpdateVerdict::UpToDate {
             build.state = FleetImageState::Current;
             build.digest = Some(update.from.digest().to_string());

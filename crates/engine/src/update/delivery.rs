@@ -35,11 +35,18 @@ pub async fn deliver(
     let images: Vec<PlannedImage> = images.collect();
     let naming = target.naming.joinable(updates.index.is_some());
     let publication = Publication::new(&images, &naming)?;
-    let others = others(updates, image, &publication, &target).await?;
-    note_left_out(&others, &publication, &target, ctx)?;
+    // Its own tag has them.
     let is_same_tag = target.naming.tag.as_deref() == image.tag();
+    let file = target.destinations.iter().find(|it| is_file(it));
+    let others = if is_same_tag && file.is_none() {
+        Vec::new()
+    } else {
+        others(updates, image, &publication, target.existing).await?
+    };
+    if let Some(file) = file {
+        note_left_out(&others, &publication, file, ctx)?;
+    }
     let delivery = Delivery {
-        // The tag has its own entries.
         carried: if is_same_tag { Vec::new() } else { others },
         ..Delivery::new(&target, ctx)
     };
@@ -57,35 +64,33 @@ async fn others(
     updates: &UpdatePlan,
     image: &Reference,
     publication: &Publication<'_>,
-    target: &DeliveryTarget<'_>,
+    existing: TagPolicy,
 ) -> Result<Vec<TagEntry>, BoxError> {
-    let Some(index) = updates
-        .index
-        .as_ref()
-        .filter(|_| publication.index.is_some() && target.existing != TagPolicy::Replace)
-    else {
+    let has_others = publication.index.is_some() && existing != TagPolicy::Replace;
+    let Some(index) = updates.index.as_ref().filter(|_| has_others) else {
         return Ok(Vec::new());
     };
-    let standing = ExistingTag::from_index(&updates.source, index).await?;
+    let standing = ExistingTag::from_index(&updates.source, index.clone()).await?;
     let new = publication.images.iter().map(PlannedTagEntry::from_image);
     let location = Location::Registry(image.clone());
     Ok(standing.kept_entries(&new.collect::<Vec<_>>(), TagPolicy::Join, &location)?)
 }
 
-/// Names the entries that files do not get: their layers are not read.
+fn is_file(destination: &Destination) -> bool {
+    !matches!(destination, Destination::Registry(_))
+}
+
+/// Names the entries that a file does not get: their layers are not read.
 fn note_left_out(
     others: &[TagEntry],
     publication: &Publication<'_>,
-    target: &DeliveryTarget<'_>,
+    file: &Destination,
     ctx: &BuildContext<'_>,
 ) -> Result<(), ReferenceError> {
     let left_out = others.iter().filter(|entry| entry.about().is_none());
     let left_out: Vec<String> = left_out.map(ToString::to_string).collect();
-    let is_file = |it: &&Destination| !matches!(it, Destination::Registry(_));
-    if let Some(destination) = target.destinations.iter().find(is_file)
-        && !left_out.is_empty()
-    {
-        let location = destination.location(&publication.name, publication.tag())?;
+    if !left_out.is_empty() {
+        let location = file.location(&publication.name, publication.tag())?;
         ctx.reporter.note(&format_args!(
             "{location} gets the updated images alone, without {}",
             left_out.join(", ")

@@ -48,7 +48,8 @@ pub(super) fn member(of: PsValue, name: &str, is_static: bool) -> Result<PsValue
     }
 }
 
-fn entry<'a>(entries: &'a [(String, PsValue)], name: &str) -> Option<&'a PsValue> {
+/// The value of a key or property, whose name is in lower case.
+pub(super) fn entry<'a>(entries: &'a [(String, PsValue)], name: &str) -> Option<&'a PsValue> {
     let found = entries.iter().rfind(|(key, _)| key == name);
     found.map(|(_, value)| value)
 }

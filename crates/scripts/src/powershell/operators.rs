@@ -3,6 +3,7 @@
 use super::super::error::ScriptError;
 use super::super::process::is_like;
 use super::super::tools;
+use super::methods::entry;
 use super::patterns;
 use super::value::{PsValue, integer, limited_text};
 
@@ -324,10 +325,7 @@ pub(super) fn index(of: PsValue, index: &PsValue) -> Result<PsValue, ScriptError
             if matches!(index, PsValue::Text(text) if text.parse::<i64>().is_ok()) {
                 return Ok(PsValue::Null);
             }
-            Ok(entries
-                .into_iter()
-                .rfind(|(name, _)| *name == key)
-                .map_or(PsValue::Null, |(_, value)| value))
+            Ok(entry(&entries, &key).cloned().unwrap_or(PsValue::Null))
         }
         PsValue::List(items) => {
             let number = index
