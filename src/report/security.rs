@@ -67,6 +67,9 @@ fn scan_command(image: &ImageFixes) -> Option<String> {
 
 /// A line on the table, and one for each of the worst images.
 pub(super) fn security_lines(fixes: &MissingFixes) -> Vec<String> {
+    if fixes.images.is_empty() {
+        return Vec::new();
+    }
     let lacking = fixes.lacking();
     let unknown = fixes.images.iter().filter(|image| !image.known).count();
     let others = fixes.images.len() - lacking.len() - unknown;

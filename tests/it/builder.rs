@@ -372,6 +372,24 @@ fn nodes_of_the_cluster_decide_builds_and_tolerations() {
         "{printed}"
     );
 
+    // Nodes without HostProcess containers are selected only for the removal.
+    let mut docker = node("win-old", "10.0.20348.2402", Value::Null);
+    docker["spec"] = json!({});
+    docker["status"]["nodeInfo"]["containerRuntimeVersion"] = json!("docker://20.10.9");
+    let mut usable = node("win-a", "10.0.20348.2402", Value::Null);
+    usable["spec"] = json!({});
+    usable["metadata"]["labels"]["pool"] = json!("new");
+    api.set("/api/v1/nodes", vec![docker, usable]);
+    let refused = run(&["--image", "x/y:1"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert_contains!(
+        stderr(&refused),
+        "node win-old runs no HostProcess containers"
+    );
+    let selected = run(&["--image", "x/y:1", "--node-selector", "pool=new"]);
+    assert!(selected.status.success(), "{}", stderr(&selected));
+    assert!(run(&["--remove"]).status.success());
+
     // Builds without HostProcess containers.
     let old = node_builder(&site, &["--host-build", "14393.3504", "--image", "x/y:1"]);
     assert_eq!(old.status.code(), Some(2), "{}", stderr(&old));

@@ -109,19 +109,19 @@ fn images_without_windows_are_pulled_by_a_host_process_pod() {
         "[[image]]\nbuild = \"pause\"\n[[image]]\nbuild = \"./agent\"\n[[image]]\nbuild = \"./web\"\n",
     );
     command(&site, "build", &[]).assert().code(0);
-    let objects = objects(&site, &["--host-build", "26100.1742"], 1);
+    let objects = objects(&site, &["--host-build", "26100.1742"], 0);
     let label = &objects[0]["metadata"]["labels"]["pod-security.kubernetes.io/enforce"];
     assert_eq!(label, "privileged");
     assert_eq!(
         names(&objects)[1..],
         [
             "prepull-17763", "prepull-17763-2", "prepull-20348", "prepull-20348-2",
-            // The agent alone is for any build.
-            "prepull-26100",
+            // The agent is for any build, and the image of Server 2022 starts there too.
+            "prepull-26100", "prepull-26100-2",
         ]
     );
     assert_eq!(pulled(&objects[1]), ["apps/web"]);
-    for object in [&objects[2], &objects[5]] {
+    for object in [&objects[2], &objects[6]] {
         assert_eq!(pulled(object), ["apps/agent"]);
         let pod = pod(object);
         assert_eq!(

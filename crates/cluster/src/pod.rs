@@ -12,6 +12,10 @@ use super::scheduling::{Scheduling, SelectorTerm, System, Toleration};
 /// The annotation that asked dockershim for Hyper-V isolation.
 const HYPERV_ANNOTATION: &str = "experimental.windows.kubernetes.io/isolation-type";
 
+/// Handlers that dockershim and cri-dockerd accept: their own name, and the runtimes that Docker has
+/// on Windows without configuration.
+const DOCKER_HANDLERS: [&str; 3] = ["docker", "com.docker.hcsshim.v1", "io.containerd.runhcs.v1"];
+
 /// A pod template.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PodTemplate {
@@ -27,6 +31,8 @@ pub struct PodTemplate {
     pub hyperv: Hyperv,
     /// Name of its runtime class.
     pub(crate) runtime_class: Option<String>,
+    /// Handler of that class, if it names one.
+    pub(crate) handler: Option<String>,
     /// True if that class is not in the input.
     pub(crate) class_is_missing: bool,
     /// Termination grace period, if given.
@@ -41,7 +47,7 @@ pub enum Hyperv {
     No,
     /// The old annotation of dockershim, which containerd ignores.
     OfDocker,
-    /// A runtime class of containerd, which dockershim ignores.
+    /// A runtime class of containerd, with which Docker starts nothing.
     OfContainerd,
 }
 
@@ -119,6 +125,13 @@ impl PodTemplate {
         }
     }
 
+    /// The handler of its runtime class if this runtime starts no pod with it.
+    pub(crate) fn refused_handler(&self, runtime: ContainerRuntime) -> Option<&str> {
+        let handler = self.handler.as_deref()?;
+        (runtime == ContainerRuntime::Docker && !DOCKER_HANDLERS.contains(&handler))
+            .then_some(handler)
+    }
+
     /// Name of its runtime class if that is not in the input.
     pub(crate) fn missing_class(&self) -> Option<&str> {
         self.runtime_class
@@ -144,6 +157,7 @@ impl PodTemplate {
             self.hyperv = Hyperv::OfContainerd;
         }
         if let Some(class) = class {
+            self.handler = Some(class.handler.clone()).filter(|handler| !handler.is_empty());
             for (label, value) in &class.selector {
                 self.scheduling.require(label, value);
             }
@@ -306,6 +320,7 @@ impl From<PodObject> for PodTemplate {
                 Hyperv::No
             },
             runtime_class: spec.runtime_class_name.filter(|name| !name.is_empty()),
+            handler: None,
             class_is_missing: false,
             grace_seconds: spec.termination_grace_period_seconds,
         }

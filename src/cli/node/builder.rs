@@ -124,10 +124,31 @@ impl MakeBuilder {
             write_commands(&commands, self.output.as_deref(), self.format)?;
             return Ok(CommandOutcome::Yes);
         }
+        self.check_runtimes(&nodes)?;
         let (output, format) = (self.output.clone(), self.format);
         let objects = self.manifests(builder).objects(&builds);
         write_objects(&objects, output.as_deref(), format)?;
         Ok(CommandOutcome::Yes)
+    }
+
+    /// A pod may be scheduled on any of the selected nodes, so all of them have to run it.
+    fn check_runtimes(&self, nodes: &[Node]) -> Result<(), Failure> {
+        let is_selected = |node: &&Node| {
+            let labels = self.node_selector.iter();
+            labels
+                .clone()
+                .all(|(key, value)| node.labels.get(key) == Some(value))
+        };
+        let lacks = |node: &&Node| !node.runtime.runs_host_process();
+        let found = nodes.iter().filter(is_selected).find(lacks);
+        let Some(name) = found.and_then(|node| node.name.as_deref()) else {
+            return Ok(());
+        };
+        let problem =
+            anyhow!("node {name} runs no HostProcess containers: they need containerd 1.6");
+        Err(Failure::usage(problem).hint(
+            "move it to containerd 1.6 or newer, or select other nodes with --node-selector KEY=VALUE",
+        ))
     }
 
     fn manifests(self, builder: BuilderName) -> BuilderManifests {

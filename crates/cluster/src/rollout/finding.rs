@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use wincimg_windows::compat::{
-    CompatRule, Concern, ContainerRuntime, Containerd, Fix, HostBuild, Isolation, RuntimeChoice,
+    CompatRule, Concern, ContainerRuntime, Fix, HostBuild, Isolation, RuntimeChoice,
     VerdictOutcome, WindowsEdition, accepted_builds, base_release_for, check as judge_versions,
     choose, choose_single, generation,
 };
@@ -83,6 +83,11 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// Returns true if the runtime refuses the pod, with any image.
+    pub(super) fn is_of_handler(&self) -> bool {
+        self.rule == Concern::HandlerUnsupported.name()
+    }
+
     /// The fix with its first command, in one line.
     pub fn advice(&self) -> Option<String> {
         let fix = self.fix.as_ref()?;
@@ -145,6 +150,7 @@ pub(super) fn is_fixable(finding: &Finding, image: &Image, host: &HostKind) -> b
         && !needs_host_process
         && !is_refused
         && finding.rule != Concern::NotWindows.name()
+        && !finding.is_of_handler()
         && finding.isolation != Isolation::HostProcess
         && !(finding.isolation == Isolation::Process && is_old_client)
         && host.architecture == "amd64"
@@ -226,19 +232,14 @@ impl<'a> CompatibilityChecker<'a> {
     }
 
     pub(super) fn finding(&mut self, kind: usize, image: usize, isolation: Isolation) -> Shared {
-        let (kinds, images, found) = (&self.kinds, self.images, &mut self.found);
-        let known = self.known.entry((kind, image, isolation));
-        let finding = known.or_insert_with(|| {
-            let finding = Rc::new(find(&kinds[kind], &images[image], isolation));
-            match found.get(&finding) {
-                Some(same) => Rc::clone(same),
-                None => {
-                    found.insert(Rc::clone(&finding));
-                    finding
-                }
-            }
-        });
-        Rc::clone(finding)
+        let key = (kind, image, isolation);
+        if let Some(known) = self.known.get(&key) {
+            return Rc::clone(known);
+        }
+        let finding = find(&self.kinds[kind], &self.images[image], isolation);
+        let finding = self.shared(finding);
+        self.known.insert(key, Rc::clone(&finding));
+        finding
     }
 
     /// The finding if the runtime class is unknown: it may be one for Hyper-V isolation, in which
@@ -260,20 +261,34 @@ impl<'a> CompatibilityChecker<'a> {
             return own;
         }
         let (reason, fix) = of_missing_class(class);
-        let unknown = Rc::new(Finding {
+        self.shared(Finding {
             outcome: VerdictOutcome::Unknown,
             rule: CompatRule::UnknownBuild.name(),
             reason: format!("{reason}; without it {}", own.reason),
             fix: Some(fix),
             ..Finding::clone(&own)
-        });
-        match self.found.get(&unknown) {
-            Some(same) => Rc::clone(same),
-            None => {
-                self.found.insert(Rc::clone(&unknown));
-                unknown
-            }
+        })
+    }
+
+    /// The finding where Docker is told to start a pod with a handler that it does not know.
+    pub(super) fn finding_of_handler(&mut self, handler: &str, isolation: Isolation) -> Shared {
+        let reason =
+            format!("the node runs Docker, which starts no pod with the handler {handler}");
+        let fix = "move the node to containerd, or keep these pods off it";
+        self.shared(Finding {
+            fix: Some(fix.to_owned()),
+            ..concern(Concern::HandlerUnsupported, reason, isolation)
+        })
+    }
+
+    /// The equal finding that is known already, or else this one.
+    fn shared(&mut self, finding: Finding) -> Shared {
+        if let Some(same) = self.found.get(&finding) {
+            return Rc::clone(same);
         }
+        let finding = Rc::new(finding);
+        self.found.insert(Rc::clone(&finding));
+        finding
     }
 }
 
@@ -290,16 +305,11 @@ pub(super) fn of_missing_class(class: &str) -> (String, String) {
 
 /// Checks one image on one kind of host.
 pub(super) fn find(host: &HostKind, image: &Image, isolation: Isolation) -> Finding {
-    let lacking = match host.runtime {
-        ContainerRuntime::Docker => Some(("containerd", "Docker")),
-        ContainerRuntime::Containerd(Containerd::V1_0) => {
-            Some(("containerd 1.6 or newer", "an older one"))
-        }
-        ContainerRuntime::Containerd(_) => None,
-    };
-    if let Some((needed, found)) = lacking
-        && isolation == Isolation::HostProcess
-    {
+    if isolation == Isolation::HostProcess && !host.runtime.runs_host_process() {
+        let (needed, found) = match host.runtime {
+            ContainerRuntime::Docker => ("containerd", "Docker"),
+            ContainerRuntime::Containerd(_) => ("containerd 1.6 or newer", "an older one"),
+        };
         let reason = format!("host process containers need {needed}, and the node runs {found}");
         return Finding {
             fix: Some(format!(

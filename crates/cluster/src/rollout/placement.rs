@@ -107,9 +107,15 @@ impl Placement {
                 .map(|class| (class, starts_on_some));
             let findings: Vec<Shared> = isolations
                 .into_iter()
-                .map(|(kind, isolation)| match class {
-                    Some(class) => judge.finding_of_class(kind, image, isolation, class),
-                    None => judge.finding(kind, image, isolation),
+                .map(|(kind, isolation)| {
+                    let runtime = judge.kind(kind).runtime;
+                    if let Some(handler) = template.refused_handler(runtime) {
+                        return judge.finding_of_handler(handler, isolation);
+                    }
+                    match class {
+                        Some(class) => judge.finding_of_class(kind, image, isolation, class),
+                        None => judge.finding(kind, image, isolation),
+                    }
                 })
                 .collect();
             let is_known = images

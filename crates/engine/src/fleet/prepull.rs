@@ -6,11 +6,13 @@ use wincimg_cluster::nodes::Node;
 use wincimg_cluster::prepull::{PrepullBuild, PrepullImage};
 use wincimg_cluster::rollout::is_host_process;
 use wincimg_common::diagnose::BoxError;
-use wincimg_oci::document::{Descriptor, Document, ENTRIES_AT_ONCE, Manifest, Verbatim};
+use wincimg_oci::document::{Descriptor, Document, ENTRIES_AT_ONCE, Manifest, Platform, Verbatim};
 use wincimg_oci::reference::{Reference, repository_of};
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::{Location, Source, StoreError};
-use wincimg_windows::compat::{HostBuild, Isolation, VerdictOutcome, check};
+use wincimg_windows::compat::{
+    IndexEntry, Isolation, RuntimeChoice, VerdictOutcome, check, choose, choose_single,
+};
 use wincimg_windows::version::WindowsVersion;
 
 use super::{EntrySource, Fleet, FleetEntry};
@@ -37,11 +39,15 @@ pub struct FleetPrepull {
 struct PublishedImage {
     /// Reference by the digest of what the tag names: the same that a node resolves the tag to.
     reference: String,
+    /// True if the tag names an index, from which a node's runtime selects.
+    is_index: bool,
     variants: Vec<PublishedVariant>,
 }
 
 /// An image for Windows, of an index or alone.
 struct PublishedVariant {
+    /// Platform by which it is selected.
+    platform: Platform,
     /// Its version; none if it contains no Windows.
     version: Option<WindowsVersion>,
     layers: Vec<Descriptor>,
@@ -77,22 +83,20 @@ pub async fn prepull(
         let is_own = |node: &&Node| node.build.is_some_and(|host| host.version.build == build);
         let mut own = Vec::new();
         for (entry, published) in &images {
-            let hosts = nodes.iter().filter(is_own);
-            let hosts = hosts.filter(|node| entry.matches(node));
-            let hosts: Vec<HostBuild> = hosts.filter_map(|node| node.build).collect();
-            if hosts.is_empty() {
+            let own_nodes = nodes.iter().filter(is_own);
+            let own_nodes: Vec<&Node> = own_nodes.filter(|node| entry.matches(node)).collect();
+            if own_nodes.is_empty() {
                 continue;
             }
-            match published
-                .as_ref()
-                .map(|image| image.for_hosts(build, &hosts))
-            {
+            match published.as_ref().map(|image| image.for_nodes(&own_nodes)) {
                 Some(Ok(image)) => own.push(PrepullImage {
                     selector: entry.selector.clone(),
                     ..image
                 }),
                 Some(Err(reason)) => result.left_out.push((entry.label(), reason)),
-                None => result.left_out.push((entry.label(), no_image(build))),
+                None => result
+                    .left_out
+                    .push((entry.label(), no_image_for(own_nodes[0]))),
             }
         }
         if !own.is_empty() {
@@ -106,37 +110,67 @@ pub async fn prepull(
 }
 
 impl PublishedImage {
-    /// The image for hosts of a build, or the reason why there is none. A pod of the build has to
+    /// The image for nodes of a build, or the reason why there is none. A pod of the build has to
     /// start on all of them: its next images are pulled once this one has ended.
-    fn for_hosts(&self, build: u32, hosts: &[HostBuild]) -> Result<PrepullImage, String> {
-        let variants = || self.variants.iter();
-        let is_own =
-            |variant: &&PublishedVariant| variant.version.is_some_and(|it| it.build == build);
-        let of_build = variants().find(is_own);
-        let variant = of_build
-            .or_else(|| variants().find(|variant| variant.version.is_none()))
-            .ok_or_else(|| no_image(build))?;
-        if let Some(version) = variant.version {
-            let verdicts = hosts.iter().map(|host| {
-                let verdict = check(Some(*host), Some(version), Isolation::Process);
-                (host, verdict.outcome)
-            });
-            let mut failing = verdicts.filter(|(_, it)| *it == VerdictOutcome::Incompatible);
-            if let Some((host, _)) = failing.next() {
-                return Err(format!("is on {version} and does not start on host {host}"));
+    fn for_nodes(&self, nodes: &[&Node]) -> Result<PrepullImage, String> {
+        let mut selected = Vec::new();
+        for node in nodes {
+            for choice in self.choices(node) {
+                let variant = choice.entry.and_then(|entry| self.variants.get(entry));
+                let variant = variant.ok_or_else(|| no_image_for(node))?;
+                variant.check(node)?;
+                selected.push(variant);
             }
         }
+        let first = selected.first();
         Ok(PrepullImage {
             reference: self.reference.clone(),
-            layers: variant.layers.clone(),
-            host_process: variant.version.is_none(),
+            layers: first.map_or_else(Vec::new, |variant| variant.layers.clone()),
+            host_process: selected.iter().any(|variant| variant.version.is_none()),
             selector: None,
         })
     }
+
+    fn choices(&self, node: &Node) -> Vec<RuntimeChoice> {
+        let Some(host) = node.build else {
+            return Vec::new();
+        };
+        if !self.is_index {
+            let version = self.variants.first().and_then(|variant| variant.version);
+            return choose_single(version, host, node.runtime);
+        }
+        let entries = self.variants.iter().map(|variant| IndexEntry {
+            os: &variant.platform.os,
+            architecture: &variant.platform.architecture,
+            os_version: variant.platform.os_version.as_deref(),
+        });
+        let entries: Vec<IndexEntry<'_>> = entries.collect();
+        choose(&entries, host, &node.architecture, node.runtime)
+    }
 }
 
-fn no_image(build: u32) -> String {
-    format!("has no image for build {build}")
+impl PublishedVariant {
+    /// Checks that a node runs it; otherwise, returns the reason.
+    fn check(&self, node: &Node) -> Result<(), String> {
+        let runtime = node.runtime;
+        let Some(version) = self.version else {
+            let name = runtime.name();
+            let lacks = format!("needs HostProcess containers, which this {name} lacks");
+            return runtime.runs_host_process().then_some(()).ok_or(lacks);
+        };
+        match check(node.build, Some(version), Isolation::Process).outcome {
+            VerdictOutcome::Incompatible => {
+                let host = node.build.map(|host| host.to_string()).unwrap_or_default();
+                Err(format!("is on {version} and does not start on host {host}"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn no_image_for(node: &Node) -> String {
+    let build = node.build.map(|host| host.version.build);
+    format!("has no image for build {}", build.unwrap_or_default())
 }
 
 /// Reads an entry's tag; none if it does not exist.
@@ -153,9 +187,10 @@ async fn published(
         document => document?,
     };
     let reference = pinned(&reference, &document);
+    let is_index = matches!(document, Document::Index(_));
     let mut variants = Vec::new();
     match document {
-        Document::Manifest(manifest) => variants.extend(variant(&source, *manifest).await?),
+        Document::Manifest(manifest) => variants.extend(variant(&source, *manifest, None).await?),
         Document::Index(index) => {
             let entries = index.manifests.iter().filter(|it| it.is_for_windows());
             let mut reads = Vec::new();
@@ -169,6 +204,7 @@ async fn published(
     }
     Ok(Some(PublishedImage {
         reference,
+        is_index,
         variants,
     }))
 }
@@ -183,15 +219,17 @@ async fn variant_of_entry(
     entry: &Descriptor,
 ) -> Result<Option<PublishedVariant>, StoreError> {
     match source.document(entry).await? {
-        Document::Manifest(manifest) => variant(source, *manifest).await,
+        Document::Manifest(manifest) => variant(source, *manifest, entry.platform.clone()).await,
         Document::Index(_) => Ok(None),
     }
 }
 
-/// An image as a node pulls it; none if it is not for Windows, or for no known version of it.
+/// An image as a node pulls it, with the platform that its index states; none if it is not for
+/// Windows, or for no known version of it.
 async fn variant(
     source: &Source,
     manifest: Verbatim<Manifest>,
+    stated: Option<Platform>,
 ) -> Result<Option<PublishedVariant>, StoreError> {
     if !manifest.is_image() {
         return Ok(None);
@@ -205,5 +243,69 @@ async fn variant(
     if version.is_none() && !is_host_process(&platform.os, os_version, bottom) {
         return Ok(None);
     }
-    Ok(Some(PublishedVariant { version, layers }))
+    Ok(Some(PublishedVariant {
+        platform: stated.unwrap_or(platform),
+        version,
+        layers,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use wincimg_windows::compat::{ContainerRuntime, HostBuild};
+
+    use super::*;
+
+    fn node(build: &str, runtime: &str) -> Node {
+        Node {
+            runtime: ContainerRuntime::from_node(runtime),
+            ..Node::from_build(HostBuild::new(build.parse().unwrap()))
+        }
+    }
+
+    /// An index with an entry for each version of a base; `-` is an image without Windows.
+    fn index(versions: &[&str]) -> PublishedImage {
+        let variants = versions.iter().map(|text| {
+            let version: Option<WindowsVersion> = text.parse().ok();
+            let os_version = version.map(|version| version.os_version());
+            PublishedVariant {
+                platform: Platform {
+                    os_version,
+                    ..Platform::windows("")
+                },
+                version,
+                layers: Vec::new(),
+            }
+        });
+        PublishedImage {
+            reference: "repo.lan/app@sha256:0".to_owned(),
+            is_index: true,
+            variants: variants.collect(),
+        }
+    }
+
+    #[test]
+    fn a_node_pulls_what_its_runtime_selects() {
+        let pulls = |versions: &[&str], build: &str, runtime: &str| {
+            let image = index(versions).for_nodes(&[&node(build, runtime)]);
+            image.map(|image| image.host_process)
+        };
+        let current = "containerd://2.2.0";
+        assert_eq!(pulls(&["17763.973"], "17763.973", current), Ok(false));
+        assert_eq!(pulls(&["-"], "20348.2402", current), Ok(true));
+        // Since Server 2022, the stable ABI, where the runtime knows of it.
+        assert_eq!(
+            pulls(&["20348.2402"], "26100.1742", "containerd://1.6.30"),
+            Ok(false)
+        );
+        for (versions, build, runtime) in [
+            (["20348.2402"], "26100.1742", "containerd://1.7.0"),
+            (["-"], "20348.2402", "containerd://1.6.8"),
+            (["-"], "20348.2402", "containerd://1.5.0"),
+            (["-"], "20348.2402", "docker://20.10.9"),
+            (["17763.973"], "17763.1158", current),
+        ] {
+            pulls(&versions, build, runtime).unwrap_err();
+        }
+    }
 }

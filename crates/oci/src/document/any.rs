@@ -64,6 +64,9 @@ impl Document {
     fn read(announced: &str, bytes: Bytes, digest: Digest) -> Result<Self, DocumentError> {
         let outline: Outline = match serde_json::from_slice(&bytes) {
             Ok(outline) => outline,
+            Err(_) if bytes.trim_ascii_start().starts_with(b"<") => {
+                return Err(DocumentError::WebPage);
+            }
             Err(source) => {
                 return Err(DocumentError::Shape {
                     digest,

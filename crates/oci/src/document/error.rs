@@ -18,6 +18,13 @@ pub enum DocumentError {
         /// The parser's error.
         source: serde_json::Error,
     },
+    /// HTML where a manifest or index is expected.
+    #[error("the answer is a web page: expected a manifest or index")]
+    #[diagnose(
+        hint = "a proxy or another server answers in the registry's place: check its name, \
+                       port and HTTPS_PROXY"
+    )]
+    WebPage,
     /// A value could not be written as JSON.
     #[error("cannot write the {what} as JSON")]
     Write {

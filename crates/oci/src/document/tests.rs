@@ -231,8 +231,8 @@ fn what_is_no_image_is_refused_with_its_reason() {
         DocumentError::Shape { .. }
     ));
     assert!(matches!(
-        read("", Bytes::from_static(b"<html>")),
-        Err(DocumentError::Shape { .. })
+        read("", Bytes::from_static(b"\n<!DOCTYPE html><html>")),
+        Err(DocumentError::WebPage)
     ));
 }
 

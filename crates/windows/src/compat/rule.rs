@@ -72,6 +72,8 @@ pub enum Concern {
     ContradictingEntry,
     /// Host process containers require containerd 1.6 or newer.
     HostProcessUnsupported,
+    /// The host's runtime does not know the handler of the workload's runtime class.
+    HandlerUnsupported,
     /// A container of the workload has no image.
     NoImage,
     /// No node matches the workload.
@@ -120,7 +122,8 @@ impl Concern {
             | Self::FilteredAtPull
             | Self::NotWindows
             | Self::MissingManifest
-            | Self::HostProcessUnsupported => VerdictOutcome::Incompatible,
+            | Self::HostProcessUnsupported
+            | Self::HandlerUnsupported => VerdictOutcome::Incompatible,
             Self::ContradictingEntry
             | Self::NoImage
             | Self::NoHostSelected

@@ -185,6 +185,11 @@ impl ContainerRuntime {
         }
     }
 
+    /// Returns true if it runs `HostProcess` containers.
+    pub fn runs_host_process(self) -> bool {
+        !matches!(self, Self::Docker | Self::Containerd(Containerd::V1_0))
+    }
+
     /// Returns true if a host selects a startable image from every index that has one. Docker may
     /// select an older entry.
     pub fn certainly_accepts(self, host: u32, image: u32) -> bool {

@@ -65,7 +65,7 @@ impl<'a> Effects<'a> {
             PlanAction::Patch { to, .. } => Some(*to),
             _ => None,
         });
-        if becomes.is_none() && to.is_none() {
+        if finding.is_of_handler() || becomes.is_none() && to.is_none() {
             return finding.outcome;
         }
         let mut kind = self.rollout.kinds[kind].clone();

@@ -299,11 +299,16 @@ fn an_image_that_an_unknown_runtime_class_may_isolate_is_not_judged() {
         judged(containerd, "foo", "17763.973"),
         (Incompatible, false)
     );
-    // In either isolation it starts, or does not; Docker ignores the class.
+    // In either isolation it starts, or does not.
     assert_eq!(judged(containerd, "bar", "17763.1158"), (Compatible, false));
     assert_eq!(judged(containerd, "bar", "20348.1"), (Incompatible, false));
     assert_eq!(
         judged("docker://20.10.7", "bar", "17763.973"),
+        (Incompatible, false)
+    );
+    // Docker starts nothing with a handler of containerd's.
+    assert_eq!(
+        judged("docker://20.10.7", "foo", "17763.1158"),
         (Incompatible, false)
     );
 }
