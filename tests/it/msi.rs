@@ -264,11 +264,19 @@ async fn a_text_of_a_package_may_have_brackets_and_variables() {
     let key = key_of(&layers[2], "Software_Delta", r"\Contoso");
     let written = r#""Dir"="[x] ~ C:\\Windows\\system32\\cmd.exe bright dark ]""#;
     assert_eq!(key, [written]);
-    // No image records the variables of a user.
-    bench.write("a.msi", make_of(folder.path(), &text("[%Temp]")));
-    bench
-        .refused(line)
-        .is("dockerfile/not-known", &["the variable TEMP"]);
+    // No image records the variables of a user, or what Windows says of the machine.
+    let launch = "<Condition Message='small'>PhysicalMemory &gt;= 64</Condition><Media";
+    for (source, unknown) in [
+        (text("[%Temp]"), "the variable TEMP"),
+        (text("[Date]"), "the property Date"),
+        (
+            text("x").replacen("<Media", launch, 1),
+            "the property PhysicalMemory",
+        ),
+    ] {
+        bench.write("a.msi", make_of(folder.path(), &source));
+        bench.refused(line).is("dockerfile/not-known", &[unknown]);
+    }
 }
 
 /// The contents of the documents in a layout that name something.

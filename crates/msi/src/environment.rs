@@ -25,6 +25,12 @@ impl Session<'_> {
                 continue;
             }
             let value = self.format(row.text("Value"))?;
+            let inside = value.strip_prefix(SEPARATOR).unwrap_or(&value);
+            let inside = inside.strip_suffix(SEPARATOR).unwrap_or(inside);
+            if inside.contains(SEPARATOR) {
+                let why = format!("the variable {name} has [~] inside its value");
+                return Err(MsiError::unsupported(why));
+            }
             self.variable(name, prefixes, &value, plan)?;
         }
         Ok(())

@@ -108,7 +108,7 @@ impl Session<'_> {
                 Some(component) => self.directory(&component.directory)?.to_owned(),
                 None => String::new(),
             },
-            _ => self.property(name).to_owned(),
+            _ => self.asked_property(name),
         })
     }
 }

@@ -117,7 +117,7 @@ impl<R: Read + Seek> Package<R> {
             features: BTreeMap::new(),
             components: BTreeMap::new(),
             unknown: Vec::new(),
-            unknown_variables: RefCell::default(),
+            unknown_values: RefCell::default(),
             formatted: Cell::default(),
             notes: Vec::new(),
         };

@@ -16,6 +16,8 @@ pub(crate) struct Component {
     pub(crate) key_path: String,
     attributes: u32,
     pub(crate) is_installed: bool,
+    /// True if its feature is selected and its own condition is false: its files have no paths.
+    pub(crate) is_disabled: bool,
 }
 
 const REGISTRY_KEY_PATH: u32 = 4;
@@ -201,14 +203,15 @@ impl Session<'_> {
         let mut components = BTreeMap::new();
         for row in self.database.rows("Component") {
             let name = row.text("Component");
-            let is_installed =
-                of_selected.contains(name) && self.is_true(row.text("Condition"), name)?;
+            let is_selected = of_selected.contains(name);
+            let is_disabled = is_selected && !self.is_true(row.text("Condition"), name)?;
             let component = Component {
                 id: row.text("ComponentId").to_owned(),
                 directory: row.text("Directory_").to_owned(),
                 key_path: row.text("KeyPath").to_owned(),
                 attributes: row.flags("Attributes"),
-                is_installed,
+                is_installed: is_selected && !is_disabled,
+                is_disabled,
             };
             components.insert(name.to_owned(), component);
         }

@@ -168,9 +168,8 @@ impl Sequence<'_, '_> {
             .map(|(name, _)| name)
             .collect();
         plan.unknown = self.session.unknown;
-        let variables = self.session.unknown_variables.into_inner().into_iter();
         plan.unknown
-            .extend(variables.map(|name| format!("the variable {name}")));
+            .extend(self.session.unknown_values.into_inner());
         plan.notes = self.session.notes;
         Ok(plan)
     }
@@ -290,7 +289,9 @@ impl Sequence<'_, '_> {
     fn check_launch(session: &Session<'_>) -> Result<(), MsiError> {
         for row in session.database.rows("LaunchCondition") {
             let condition = row.text("Condition");
-            if !session.is_true(condition, "LaunchCondition")? {
+            let is_met = session.is_true(condition, "LaunchCondition")?;
+            // What is not known is reported at the end.
+            if !is_met && session.unknown_values.borrow().is_empty() {
                 let message = session.format(row.text("Description"))?;
                 let why = format!("the package refuses this system ({condition}): {message}");
                 return Err(MsiError::Fails(why));

@@ -89,12 +89,17 @@ pub(crate) struct Session<'a> {
     pub(crate) components: BTreeMap<String, Component>,
     /// Things that are asked about the image and not known.
     pub(crate) unknown: Vec<String>,
-    /// Variables without a known value.
-    pub(crate) unknown_variables: RefCell<BTreeSet<String>>,
+    /// Variables and properties without a known value that were asked for.
+    pub(crate) unknown_values: RefCell<BTreeSet<String>>,
     /// Length of the values in formatted texts so far.
     pub(crate) formatted: Cell<usize>,
     pub(crate) notes: Vec<String>,
 }
+
+/// Properties that Windows Installer takes from the machine and the moment of the installation.
+const OF_THE_MACHINE: [&str; 8] = [
+    "ColorBits", "Date", "PhysicalMemory", "ScreenX", "ScreenY", "Time", "UserSID", "VirtualMemory",
+];
 
 /// State of a feature or component in conditions.
 const ABSENT: &str = "2";
@@ -117,7 +122,7 @@ impl Symbols for Session<'_> {
             }
             Some(("!", name)) => installed(self.features.contains_key(name)).to_owned(),
             Some(("?", name)) => installed(self.components.contains_key(name)).to_owned(),
-            _ => self.property(symbol).to_owned(),
+            _ => self.asked_property(symbol),
         }
     }
 }
@@ -126,6 +131,16 @@ impl Session<'_> {
     /// The value of a property; empty if it is not set.
     pub(crate) fn property(&self, name: &str) -> &str {
         self.properties.get(name).map_or("", String::as_str)
+    }
+
+    /// The value of a property in a text or condition of the package.
+    pub(crate) fn asked_property(&self, name: &str) -> String {
+        let value = self.property(name);
+        if value.is_empty() && OF_THE_MACHINE.contains(&name) {
+            let name = format!("the property {name}");
+            self.unknown_values.borrow_mut().insert(name);
+        }
+        value.to_owned()
     }
 
     /// Sets a property; an empty value removes it.
@@ -144,8 +159,8 @@ impl Session<'_> {
             Presence::Present(value) => value,
             Presence::Absent => String::new(),
             Presence::Unknown => {
-                let mut unknown = self.unknown_variables.borrow_mut();
-                unknown.insert(name.to_ascii_uppercase());
+                let name = format!("the variable {}", name.to_ascii_uppercase());
+                self.unknown_values.borrow_mut().insert(name);
                 String::new()
             }
         }
@@ -218,7 +233,8 @@ impl Session<'_> {
         let Some(row) = self.database.find("File", "File", key) else {
             return Ok(None);
         };
-        let Some(component) = self.components.get(row.text("Component_")) else {
+        let component = self.components.get(row.text("Component_"));
+        let Some(component) = component.filter(|it| !it.is_disabled) else {
             return Ok(None);
         };
         let folder = self.folder(&component.directory)?;

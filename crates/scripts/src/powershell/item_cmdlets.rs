@@ -201,6 +201,12 @@ impl Shell<'_, '_> {
         if given.has("passthru") {
             return Err(ScriptError::option("-PassThru"));
         }
+        if given
+            .value("container")
+            .is_some_and(|value| *value == PsValue::Bool(false))
+        {
+            return Err(ScriptError::option("-Container:$false"));
+        }
         let (sources, wild) = Self::sources(&given, input)?;
         let Drive::File(destination) = self.drive(&given.required("destination")?)? else {
             return Err(ScriptError::unclear("the destination is not a folder"));
@@ -529,16 +535,20 @@ impl Shell<'_, '_> {
                 "the listing is known only after a download",
             )));
         };
-        let mut items = Vec::new();
+        // Windows lists folders before files.
+        let (mut folders, mut others) = (Vec::new(), Vec::new());
         for path in paths {
             let now = self.machine.path_state(&path)?;
             let wanted = (!given.has("file") || now == PathState::File)
                 && (!given.has("directory") || now == PathState::Folder);
-            if wanted {
-                items.push(PsValue::Listed(path));
+            match now {
+                PathState::Folder if wanted => folders.push(PsValue::Listed(path)),
+                _ if wanted => others.push(PsValue::Listed(path)),
+                _ => {}
             }
         }
-        Ok(PsValue::from_items(items))
+        folders.extend(others);
+        Ok(PsValue::from_items(folders))
     }
 }
 

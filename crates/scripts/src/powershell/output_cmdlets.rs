@@ -173,9 +173,11 @@ impl Shell<'_, '_> {
         let text = text.trim_end_matches(['\\', '/']);
         let (above, last) = text.rsplit_once(['\\', '/']).unwrap_or(("", text));
         Ok(PsValue::text_value(if given.has("leaf") {
-            last
+            last.to_owned()
+        } else if is_drive(above) {
+            format!(r"{above}\")
         } else {
-            above
+            above.to_owned()
         }))
     }
 
@@ -213,6 +215,12 @@ impl Shell<'_, '_> {
         self.set_variable(&name, value)?;
         Ok(PsValue::Null)
     }
+}
+
+/// Returns true for `C:`, the folder above which is written with a backslash: alone, it is the
+/// drive's current folder.
+fn is_drive(path: &str) -> bool {
+    matches!(path.as_bytes(), [letter, b':'] if letter.is_ascii_alphabetic())
 }
 
 /// Members of files and folders that are part of their names.

@@ -42,6 +42,15 @@ fn items_are_copied_moved_and_deleted_as_the_cmdlets_do() {
         r"delete C:\s; delete C:\t\a.txt"
     );
     assert_eq!(ok(r"gci C:\s -Filter *.txt | rm"), r"delete C:\s\a.txt");
+    // Folders come first, and of a path below the root the backslash stays.
+    assert_eq!(
+        ok(r"mv (gci C:\s)[0].FullName C:\u"),
+        r"move C:\s\d to C:\u"
+    );
+    assert_eq!(
+        ok(r"Set-Content ((Split-Path C:\tool) + 'y.txt') x -NoNewline"),
+        r"write C:\y.txt x"
+    );
     assert_eq!(
         ok(r"New-Item C:\s\n.txt -ItemType File -Value x"),
         r"write C:\s\n.txt x"
@@ -52,6 +61,10 @@ fn items_are_copied_moved_and_deleted_as_the_cmdlets_do() {
     );
     let why = |line: &str| act(line).unwrap_err().kind;
     assert_eq!(why(r"mv C:\s\a.txt C:\t"), Fails);
+    assert_eq!(
+        why(r"cp C:\s\* C:\t -Recurse -Container:$false"),
+        NotUnderstood
+    );
     assert_eq!(why(r"mkdir C:\s"), Fails);
     assert_eq!(why(r"cp C:\none C:\t"), Fails);
     assert_eq!(why(r"cp C:\s\a.txt C:\none\a.txt"), Fails);

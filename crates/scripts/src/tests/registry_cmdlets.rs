@@ -53,6 +53,16 @@ fn the_registrys_cmdlets_change_it() {
         refused(&POWERSHELL, "sp HKLM:\\SOFTWARE\\None\\A\\B\\C n 7").0,
         Fails
     );
+    // A number that is not written as one.
+    let bare = |value: &str| format!("sp HKLM:\\SYSTEM\\CurrentControlSet\\Control n {value}");
+    assert_eq!(refused(&POWERSHELL, &bare("0x10")).0, NotUnderstood);
+    assert_eq!(
+        line(&bare("'0x10'")),
+        r"set HKLM\SYSTEM\ControlSet001\Control n = REG_SZ 0x10"
+    );
+    // The drives of PowerShell are none of reg.exe's.
+    let add = r"reg add HKLM:\SOFTWARE\A /v Z /d 1 /f";
+    assert_eq!(refused(&POWERSHELL, add).0, Fails);
 }
 
 #[test]

@@ -62,6 +62,12 @@ impl Options {
 }
 
 fn key(text: &str) -> Result<KeyPath, ScriptError> {
+    let root = text.split('\\').next().unwrap_or_default();
+    if root.ends_with(':') {
+        return Err(ScriptError::fails(format!(
+            "invalid key name {text}: {root} is a drive of PowerShell"
+        )));
+    }
     Process::parse_key(text)
 }
 
