@@ -8,6 +8,7 @@ use serde_json::json;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_inspect::bases::parse_location;
 use wincimg_oci::deletion::{Deletion, DeletionError};
+use wincimg_oci::remote::RegistryError;
 use wincimg_oci::store::{Location, Source};
 
 use super::command_context::Session;
@@ -64,12 +65,19 @@ impl Delete {
         }
         registry_args::run(async {
             let deleted = deletion.run(self.with_digest).await;
-            deleted.map_err(|error| match error {
-                DeletionError::OneTag { .. } => Failure::from(error).hint(format!(
+            deleted.map_err(|error| {
+                let DeletionError::OneTag { source, .. } = &error else {
+                    return Failure::from(error);
+                };
+                let failure = if is_refusal(source) {
+                    Failure::no(error)
+                } else {
+                    Failure::from(error)
+                };
+                failure.hint(format!(
                     "the digest is also {}; to delete it for all of them, add --with-digest",
                     others(&deletion)
-                )),
-                error => error.into(),
+                ))
             })
         })?;
         write_result(None, |out| match self.format {
@@ -118,6 +126,13 @@ impl Delete {
         }
         Ok(())
     }
+}
+
+/// Returns true if a registry does not delete tags, rather than nothing at this time or for this
+/// user.
+fn is_refusal(error: &RegistryError) -> bool {
+    let status = error.status().map(|status| status.as_u16());
+    matches!(status, Some(400 | 404 | 405 | 501))
 }
 
 /// `tagged 1.4, latest and in the index of 1`.

@@ -11,19 +11,22 @@ use serde_json::{Value, json};
 use wincimg_common::untrusted::Untrusted;
 use wincimg_engine::delivery::check_overwrite;
 use wincimg_engine::notice::report_searched_tags;
+use wincimg_http::Transient as _;
 use wincimg_inspect::bases::{
     BaseMatch, BaseName, BaseRepository, NAMES, Resolution, parse_location,
 };
 use wincimg_inspect::facts_provider::MirrorFactsCollector;
-use wincimg_oci::copy::{BlobAction, CopyOptions, CopyPlan, CopyReport, PlatformFilter, Platforms};
+use wincimg_oci::copy::{
+    BlobAction, CopyError, CopyOptions, CopyPlan, CopyReport, PlatformFilter, Platforms,
+};
 use wincimg_oci::mirror::{
     CompanionOutcome, MirrorHook, MirrorOptions, MirrorReport, MirrorSource, MirroredImage,
     ReferrerOutcome, ReferrerReport, mirror, mirrored_name,
 };
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::{Reference, repository_of};
-use wincimg_oci::remote::RegistryClient;
-use wincimg_oci::store::{Location, LocationError, Source};
+use wincimg_oci::remote::{RegistryClient, RegistryError};
+use wincimg_oci::store::{Location, LocationError, Source, StoreError};
 use wincimg_windows::compat::HostBuild;
 
 use super::cluster_args::with_kubectl_name;
@@ -427,6 +430,11 @@ fn conclude(
     let failed = beside
         .filter(|it| it.outcome == ReferrerOutcome::Failed)
         .count();
+    let errors = || report.images.iter().filter_map(|it| it.error.as_ref());
+    let is_answered = errors().next().is_none() && failed == 0;
+    let is_worth_repeating = failed > 0
+        || errors().any(may_pass)
+        || missing.iter().any(|it| it.failure.is_unreachable());
     let mut failures: Vec<Failure> = report
         .images
         .into_iter()
@@ -435,7 +443,6 @@ fn conclude(
             Some(Failure::from(error).context(format!("cannot mirror {}", image.source)))
         })
         .collect();
-    let is_answered = failures.is_empty() && failed == 0;
     failures.extend(missing.into_iter().map(|missing| {
         let what = match missing.host {
             Some(host) => format!("cannot mirror {} for host {host}", missing.name),
@@ -459,13 +466,24 @@ fn conclude(
             }
             last.report(session.colour);
             let problem = anyhow!("failed to mirror {} of {count} images", others + 1);
-            Err(if is_answered {
-                Failure::no(problem)
-            } else {
-                Failure::operation(problem)
-                    .hint("run the same command again: only these images are copied")
+            Err(match (is_answered, is_worth_repeating) {
+                (true, _) => Failure::no(problem),
+                (false, false) => Failure::operation(problem),
+                (false, true) => Failure::operation(problem)
+                    .hint("run the same command again: only these images are copied"),
             })
         }
+    }
+}
+
+/// Returns true if the same copy may succeed later: a registry could not be reached, or was busy.
+fn may_pass(error: &CopyError) -> bool {
+    match error {
+        CopyError::Store(StoreError::Registry(error)) => {
+            matches!(error, RegistryError::GaveUp { .. }) || error.is_transient()
+        }
+        CopyError::Store(StoreError::Blob { .. }) => true,
+        _ => false,
     }
 }
 
@@ -561,5 +579,27 @@ fn in_words(action: &BlobAction) -> String {
         BlobAction::Copy => "would be copied".to_owned(),
         BlobAction::Download { from } => format!("would be downloaded from {from}"),
         BlobAction::Skip => "not copied".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_a_registry_did_not_answer_may_pass() {
+        let gone = || RegistryError::DigestAlgorithm("md5:0".to_owned());
+        let gave_up = RegistryError::GaveUp {
+            attempts: 3,
+            source: Box::new(gone()),
+        };
+        assert!(may_pass(&StoreError::from(gave_up).into()));
+        assert!(!may_pass(&StoreError::from(gone()).into()));
+        let empty = CopyError::NoPlatform {
+            image: "web".to_owned(),
+            wanted: "windows/amd64".to_owned(),
+            available: String::new(),
+        };
+        assert!(!may_pass(&empty));
     }
 }

@@ -11,15 +11,18 @@ use clap::{Args, ValueEnum};
 use jiff::Zoned;
 use serde::Serialize;
 use wincimg_catalog::{SecurityFix, SecurityUpdates, Severity};
+use wincimg_cluster::rollout::is_host_process;
 use wincimg_common::diagnose::{Problem, error_chain};
 use wincimg_common::files;
 use wincimg_common::progress::Progress;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_http::{FileError, HttpClient, RetryPolicy};
+use wincimg_inspect::contains_windows;
 use wincimg_inspect::provenance::OperatingSystem;
 use wincimg_inspect::vex::{VexDocument, VexStatus, VexSubject, settling_statement};
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::{Digest, Image};
+use wincimg_oci::store::Source;
 use wincimg_windows::missing_fixes::TableAge;
 use wincimg_windows::version::WindowsVersion;
 
@@ -36,6 +39,8 @@ use crate::report::{age_in_words, write_scan_sarif};
 
 /// Address of Microsoft's documents; the month follows.
 const DOCUMENTS: &str = "https://api.msrc.microsoft.com/cvrf/v3.0/cvrf/";
+/// More than the bottom layer of an image without Windows has.
+const SMALL_BOTTOM: u64 = 1 << 20;
 /// Limit on the size of a VEX document.
 const LARGEST_VEX: u64 = 64 << 20;
 
@@ -131,6 +136,11 @@ pub(crate) struct ScannedImage {
     digest: Digest,
     platform: String,
     pub(crate) version: Option<WindowsVersion>,
+    #[serde(skip)]
+    os_version: Option<String>,
+    /// False if it contains no Windows that could lack updates, as an image for `HostProcess`
+    /// containers.
+    windows: bool,
     /// False if the table has nothing about its build.
     known: bool,
     /// Number of missing fixes by severity.
@@ -139,6 +149,19 @@ pub(crate) struct ScannedImage {
     pub(crate) missing: Vec<SecurityFix>,
     /// Missing fixes that are ignored; the numbers do not include them.
     pub(crate) ignored: Vec<IgnoredFix>,
+}
+
+impl ScannedImage {
+    fn is_unknown(&self) -> bool {
+        self.windows && !self.known
+    }
+}
+
+/// An image to scan.
+struct ScanSubject<'a> {
+    location: &'a ImageSource,
+    image: Image,
+    windows: bool,
 }
 
 /// A missing fix that is ignored.
@@ -209,12 +232,18 @@ impl Scan {
             let mut images = Vec::new();
             for location in &self.images {
                 let source = reader.open(location).await?;
-                let found = all_images(&source, location, &self.platform).await?;
-                images.extend(found.into_iter().map(|image| (location, image)));
+                for image in all_images(&source, location, &self.platform).await? {
+                    let windows = !surely_lacks_windows(&source, &image).await;
+                    images.push(ScanSubject {
+                        location,
+                        image,
+                        windows,
+                    });
+                }
             }
             self.report(&table, &vex, &images)
         })?;
-        for image in report.images.iter().filter(|image| !image.known) {
+        for image in report.images.iter().filter(|image| image.is_unknown()) {
             let verdict = match self.fail_on {
                 Some(_) => ", so it fails --fail-on",
                 None => "",
@@ -275,7 +304,7 @@ impl Scan {
         &self,
         table: &SecurityUpdates,
         vex: &[VexFile],
-        images: &[(&ImageSource, Image)],
+        images: &[ScanSubject<'_>],
     ) -> Result<ScanReport, Failure> {
         let Some(age) = table.age(Zoned::now().date()) else {
             let problem = anyhow!("no security updates are known");
@@ -285,12 +314,12 @@ impl Scan {
         };
         let images: Vec<ScannedImage> = images
             .iter()
-            .map(|(location, image)| self.scan(table, vex, location, image))
+            .map(|subject| self.scan(table, vex, subject))
             .collect();
         let mut missing = images.iter().flat_map(|image| &image.missing);
         // Who makes an image chooses its version, and must not pass by one that is not known.
         let failed = self.fail_on.is_some_and(|least| {
-            missing.any(|fix| least.is_reached(fix)) || images.iter().any(|image| !image.known)
+            missing.any(|fix| least.is_reached(fix)) || images.iter().any(ScannedImage::is_unknown)
         });
         Ok(ScanReport {
             table: age,
@@ -303,9 +332,13 @@ impl Scan {
         &self,
         table: &SecurityUpdates,
         vex: &[VexFile],
-        location: &ImageSource,
-        image: &Image,
+        subject: &ScanSubject<'_>,
     ) -> ScannedImage {
+        let ScanSubject {
+            location,
+            image,
+            windows,
+        } = subject;
         let config = image.config();
         let version = config.os_version.as_deref();
         let version = version.and_then(|text| text.parse::<WindowsVersion>().ok());
@@ -313,7 +346,7 @@ impl Scan {
         let lacking = version.map(|version| security::missing(table, version));
         let name = location.document_name();
         let index = location.tag_or_digest().filter(|it| it.contains(':'));
-        let subject = VexSubject {
+        let product = VexSubject {
             name: &name,
             tag: location.location().tag(),
             digests: index.into_iter().chain([image.digest().as_ref()]).collect(),
@@ -321,7 +354,7 @@ impl Scan {
         };
         let (mut missing, mut ignored) = (Vec::new(), Vec::new());
         for fix in lacking.unwrap_or_default() {
-            match self.ignored(fix, vex, &subject) {
+            match self.ignored(fix, vex, &product) {
                 Some(reason) => ignored.push(reason),
                 None => missing.push(fix.clone()),
             }
@@ -335,6 +368,8 @@ impl Scan {
             digest: image.digest().clone(),
             platform: config.platform().to_string(),
             version,
+            os_version: config.os_version.clone(),
+            windows: *windows,
             known: version.is_some_and(|version| table.covers(version.build)),
             summary,
             exploited: missing.iter().filter(|fix| fix.exploited).count(),
@@ -407,20 +442,36 @@ fn write_text(report: &ScanReport, may_colour: bool, out: &mut dyn Write) -> io:
                 Untrusted(ignored.why())
             )?;
         }
-        writeln!(out, "  {}", counts(image))?;
+        writeln!(out, "  {}", Untrusted(counts(image)))?;
     }
     writeln!(out, "{}", age_with_hint(&report.table))
 }
 
-fn why_unknown(image: &ScannedImage) -> &'static str {
-    match image.version {
-        Some(_) => "the table has no updates for this build",
-        None => "the image has no os.version",
+/// Returns true if an image for Windows contains none. It has no `os.version` then, but so may one
+/// of Windows: its bottom layer decides.
+async fn surely_lacks_windows(source: &Source, image: &Image) -> bool {
+    let platform = image.config().platform();
+    let Some(bottom) = image.manifest().layers.first() else {
+        return false;
+    };
+    let os_version = platform.os_version.as_deref();
+    is_host_process(&platform.os, os_version, Some(bottom.size))
+        && contains_windows(source, image, SMALL_BOTTOM).await == Some(false)
+}
+
+fn why_unknown(image: &ScannedImage) -> String {
+    match (image.version, image.os_version.as_deref()) {
+        (Some(_), _) => "the table has no updates for this build".to_owned(),
+        (None, None | Some("")) => "the image has no os.version".to_owned(),
+        (None, Some(text)) => format!("its os.version {text:?} is no version of Windows"),
     }
 }
 
 /// `12 missing: 1 critical, 11 important; 2 exploited`.
 fn counts(image: &ScannedImage) -> String {
+    if !image.windows {
+        return "contains no Windows".to_owned();
+    }
     if !image.known {
         return format!("unknown: {}", why_unknown(image));
     }

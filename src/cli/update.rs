@@ -32,6 +32,7 @@ use super::command_context::Session;
 use super::document_args::DocumentArgs;
 use super::error::Failure;
 use super::hosts::HostArgs;
+use super::image_source::parse_source;
 use super::online_context::online;
 use super::output::{OutputFormat, write_json, write_result};
 use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
@@ -100,6 +101,7 @@ pub(super) struct Update {
 impl Update {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         let image = self.image()?;
+        self.check_base()?;
         let tag = self.target_tag(&image)?;
         check_output(self.output.as_ref(), "--push")?;
         let hosts = self.hosts.builds_of_images(session)?;
@@ -210,6 +212,24 @@ impl Update {
             }
             Err(error @ LocationError::Meant { .. }) => Err(Failure::usage(error)),
             Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Refuses a base on this machine: newer ones are looked for in its repository.
+    fn check_base(&self) -> Result<(), Failure> {
+        let place = self
+            .base
+            .as_deref()
+            .and_then(|base| parse_source(base).ok());
+        match place {
+            Some(place) if !matches!(place.stored(), Some(Location::Registry(_))) => {
+                let problem = anyhow!("--base {place} is not in a registry");
+                Err(Failure::usage(problem).hint(
+                    "name the repository of the base, in which newer ones are looked for: \
+                     --base nanoserver or --base HOST/NAME",
+                ))
+            }
+            _ => Ok(()),
         }
     }
 

@@ -72,10 +72,54 @@ pub(crate) fn last_name(path: &str) -> &str {
     path.rsplit_once('/').map_or(path, |(_, name)| name)
 }
 
+/// The path of the file that an alternate data stream belongs to, such as `app/a.exe` for
+/// `app/a.exe:Zone.Identifier`; none for anything else.
+pub(crate) fn file_of_stream(path: &str) -> Option<&str> {
+    let name = path.rfind('/').map_or(0, |slash| slash + 1);
+    let colon = path[name..].find(':')?;
+    Some(&path[..name + colon])
+}
+
 /// Path below a top folder of a layer; empty for the folder itself.
 pub(crate) fn below<'p>(path: &'p str, folder: &str) -> Option<&'p str> {
     let (top, below) = path.split_once('/').unwrap_or((path, ""));
     top.eq_ignore_ascii_case(folder).then_some(below)
+}
+
+/// Files of a layer that lie in none of the folders that Windows reads.
+#[derive(Debug, Default)]
+pub(crate) struct OutsideFiles {
+    first: Option<String>,
+    count: usize,
+}
+
+impl OutsideFiles {
+    /// Counts an entry if it is such a file. Folders and deletions have no effect, wherever they
+    /// are. To Windows, backslashes separate too, so names with them may lie anywhere.
+    pub(crate) fn note(&mut self, entry: &LayerEntry) {
+        let path = &entry.path;
+        let is_file = match entry.kind {
+            TarEntryKind::File | TarEntryKind::Symlink | TarEntryKind::HardLink => {
+                Whiteout::from_name(last_name(path)).is_none()
+            }
+            TarEntryKind::Directory | TarEntryKind::Other => false,
+        };
+        let mut known = [FILES, UTILITY_VM, HIVES].into_iter();
+        if is_file && !path.contains('\\') && !known.any(|top| below(path, top).is_some()) {
+            self.count += 1;
+            self.first.get_or_insert_with(|| path.clone());
+        }
+    }
+
+    /// The first file, and the problem with all of them.
+    pub(crate) fn problem(self) -> Option<(String, String)> {
+        let first = self.first?;
+        let problem = match self.count - 1 {
+            0 => "it lies outside Files/: containers do not see it".to_owned(),
+            more => format!("it and {more} more lie outside Files/: containers do not see them"),
+        };
+        Some((first, problem))
+    }
 }
 
 /// Reader of the entries of a layer. Marks that its system does not know are skipped.
@@ -200,5 +244,54 @@ impl<'a> LayerEntries<'a> {
             }
         }
         found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_files_that_windows_does_not_read_lie_outside() {
+        use TarEntryKind::{Directory, File, HardLink, Symlink};
+
+        let note = |paths: &[(&str, TarEntryKind)]| {
+            let mut outside = OutsideFiles::default();
+            for (path, kind) in paths {
+                outside.note(&LayerEntry {
+                    path: (*path).to_owned(),
+                    kind: *kind,
+                    size: 0,
+                    target: None,
+                });
+            }
+            outside
+                .problem()
+                .map(|(path, why)| format!("{path}: {why}"))
+        };
+        let usual = [
+            ("", Directory),
+            ("Files", Directory),
+            ("files/app/a.exe", File),
+            ("Files/app/.wh.b", File),
+            ("Hives/System_Delta", File),
+            ("UtilityVM/Files/x", HardLink),
+            ("app", Directory),
+            ("app/.wh.old", File),
+            (".wh..wh.plnk", File),
+            (r"Files\app\a.exe", File),
+        ];
+        assert_eq!(note(&usual), None);
+        let one = [("Files", Directory), ("bin/a.exe", File)];
+        let expected = "bin/a.exe: it lies outside Files/: containers do not see it";
+        assert_eq!(note(&one).as_deref(), Some(expected));
+        let several = [
+            ("app/a", File),
+            ("Files/b", File),
+            ("c", Symlink),
+            ("Filesystem/d", File),
+        ];
+        let expected = "app/a: it and 2 more lie outside Files/: containers do not see them";
+        assert_eq!(note(&several).as_deref(), Some(expected));
     }
 }

@@ -9,10 +9,10 @@ use wincimg_oci::document::Digest;
 use wincimg_oci::store::StoreError;
 use wincimg_registry::{KeyPathError, hive};
 
-/// A layer whose registry changes cannot be read.
+/// A layer that cannot be read, or that no runtime unpacks.
 #[derive(Debug, thiserror::Error, Diagnose)]
-#[error("cannot read layer {} ({digest})", .layer + 1)]
-#[diagnose(code = "image/layer")]
+#[error("{} layer {} ({digest})", .source.verb(), .layer + 1)]
+#[diagnose(code = "image/layer", hint = source.hint())]
 pub struct LayerReadError {
     /// Position, counted from 0 at the bottom.
     pub layer: usize,
@@ -37,6 +37,14 @@ pub enum LayerProblem {
     /// It could not be read while it was transferred, and its bytes match the digest.
     #[error(transparent)]
     Observed(Arc<LayerProblem>),
+    /// Its uncompressed bytes are others than the image's configuration says.
+    #[error("its uncompressed content has digest {found}: the configuration says {expected}")]
+    DiffId {
+        /// The digest in the configuration.
+        expected: Digest,
+        /// The digest of the bytes.
+        found: Digest,
+    },
     /// It cannot be written again.
     #[error(transparent)]
     Write(#[from] LayerError),
@@ -71,4 +79,31 @@ pub enum LayerProblem {
         /// The missing files.
         files: String,
     },
+}
+
+impl LayerProblem {
+    /// Compares a layer's uncompressed bytes, if all were read, with the configuration.
+    pub(crate) fn check_diff_id(found: Option<&Digest>, expected: &Digest) -> Result<(), Self> {
+        match found {
+            Some(found) if found.algorithm() == expected.algorithm() && found != expected => {
+                Err(Self::DiffId {
+                    expected: expected.clone(),
+                    found: found.clone(),
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn verb(&self) -> &'static str {
+        match self {
+            Self::DiffId { .. } => "no runtime unpacks",
+            _ => "cannot read",
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = "build the image again, or push it again from where it was made";
+        matches!(self, Self::DiffId { .. }).then(|| hint.to_owned())
+    }
 }

@@ -15,7 +15,7 @@ use wincimg_registry::Root;
 use wincimg_registry::hive::HiveReadError;
 use wincimg_windows::base_contents::FileKind;
 
-use super::entries::{HIVES, LayerChange, LayerEntries, Layout, below};
+use super::entries::{HIVES, LayerChange, LayerEntries, Layout, below, file_of_stream};
 use super::error::LayerProblem;
 use super::layers::{Budget, LayerHives};
 use super::stream::{layer_limits, read_blob};
@@ -160,7 +160,10 @@ pub(super) async fn search(
         let mut hides: Vec<String> = Vec::new();
         for (path, seen) in layer.entries {
             let key = path.to_lowercase();
-            if !is_below_any(&key, &hidden) && known.insert(key.clone()) {
+            // A file comes with its streams from one layer.
+            let is_stale = layout == Layout::Windows
+                && file_of_stream(&key).is_some_and(|file| is_below_any(file, &hidden));
+            if !is_stale && !is_below_any(&key, &hidden) && known.insert(key.clone()) {
                 if !matches!(seen, FoundEntry::Taken(ExtractedEntry::Folder)) {
                     hides.push(key);
                 }

@@ -102,6 +102,12 @@ pub struct LayerFacts {
     /// Its hives that were not closed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unclosed_hives: Vec<UnclosedHive>,
+    /// Compression of its bytes, if its type says another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stored_as: Option<&'static str>,
+    /// Parts of it without effect.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// Problems found while reading it.
     #[serde(serialize_with = "as_texts", skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<LayerReadError>,
@@ -238,6 +244,8 @@ fn layers(image: &Image) -> Vec<LayerFacts> {
                 reason: SkipReason::NotAsked,
             },
             unclosed_hives: Vec::new(),
+            stored_as: None,
+            warnings: Vec::new(),
             problems: Vec::new(),
         })
         .collect()

@@ -200,6 +200,8 @@ async fn image_facts(
     for (layer, done) in facts.layers.iter_mut().zip(done) {
         layer.reading = done.reading;
         layer.unclosed_hives = done.unclosed;
+        layer.stored_as = done.stored_as;
+        layer.warnings.extend(done.warning);
         layer.problems.extend(done.problem);
     }
     let form = wanted.registry;

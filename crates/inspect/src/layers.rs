@@ -12,17 +12,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use futures_util::{StreamExt, stream as futures};
 use serde::Serialize;
 use wincimg_common::progress::Progress;
-use wincimg_layer::{LayerReader, TarEntryKind};
+use wincimg_layer::archive::StreamCompression;
+use wincimg_layer::{LayerReader, TarEntryKind, TarReadError};
+use wincimg_oci::document::media_type::LayerCompression;
 use wincimg_oci::document::{Descriptor, Digest, Image, media_type};
 use wincimg_oci::store::Source;
 use wincimg_registry::Root;
 use wincimg_registry::hive::{Hive, HiveReadError, HiveState, needs_logs, recover};
 
 use super::base::{BaseHive, HivePart, HiveParts, LayerPosition};
-use super::entries::{HIVES, below};
+use super::entries::{HIVES, OutsideFiles, below};
 use super::error::{LayerProblem, LayerReadError};
 use super::inspection::PARALLEL;
 use super::stream::{self, BlobReadOutcome, Depth, Input, layer_limits};
+use super::unpacked::UnpackedLayer;
 
 /// Layers up to this size are read to their end.
 pub const SMALL_LAYER: u64 = 64 << 20;
@@ -144,7 +147,24 @@ pub(super) struct LayerReadResult {
     pub(super) reading: LayerReadStatus,
     pub(super) problem: Option<LayerReadError>,
     pub(super) unclosed: Vec<UnclosedHive>,
+    /// Parts without effect, if the layer was read to its end.
+    pub(super) warning: Option<String>,
+    /// Compression of its bytes, if its media type says another.
+    pub(super) stored_as: Option<&'static str>,
     hives: Option<LayerHives>,
+}
+
+impl LayerReadResult {
+    fn new(reading: LayerReadStatus) -> Self {
+        Self {
+            reading,
+            problem: None,
+            unclosed: Vec::new(),
+            warning: None,
+            stored_as: None,
+            hives: None,
+        }
+    }
 }
 
 /// Reads the layers of an image as planned; returns the result of each, and the hives in the order
@@ -156,7 +176,8 @@ pub(super) async fn read(
     budget: &Budget,
     progress: &Arc<dyn Progress>,
 ) -> (Vec<LayerReadResult>, Vec<LayerHives>) {
-    let layers = image.manifest().layers.iter().enumerate();
+    let layers = image.manifest().layers.iter();
+    let layers = layers.zip(&image.config().rootfs.diff_ids).enumerate();
     let reads: Vec<_> = layers
         .map(|(layer, blob)| {
             read_reporting_errors(source, blob, layer, plan, budget, progress.as_ref())
@@ -170,33 +191,54 @@ pub(super) async fn read(
 
 async fn read_reporting_errors(
     source: &Source,
-    blob: &Descriptor,
+    (blob, diff_id): (&Descriptor, &Digest),
     layer: usize,
     plan: &ReadPlan,
     budget: &Budget,
     progress: &dyn Progress,
 ) -> LayerReadResult {
+    let problem = |source| LayerReadError {
+        layer,
+        digest: blob.digest.clone(),
+        source,
+    };
     match read_layer(source, blob, layer, plan, budget, progress).await {
-        Ok((reading, found)) => {
-            let (hives, unclosed) = found.unzip();
+        Ok((reading, None)) => LayerReadResult::new(reading),
+        Ok((reading, Some(found))) => {
+            let checked = LayerProblem::check_diff_id(found.diff_id.as_ref(), diff_id);
+            let warning = found.outside.problem();
             LayerReadResult {
                 reading,
-                problem: None,
-                unclosed: unclosed.unwrap_or_default(),
-                hives,
+                problem: checked.err().map(problem),
+                unclosed: found.unclosed,
+                warning: warning
+                    .filter(|_| reading == LayerReadStatus::Whole)
+                    .map(|(path, why)| format!("{path}: {why}")),
+                stored_as: found.compression.and_then(|it| other_than(it, blob)),
+                hives: Some(LayerHives {
+                    layer,
+                    digest: blob.digest.clone(),
+                    hives: found.hives,
+                    others: found.others,
+                }),
             }
         }
-        Err(problem) => LayerReadResult {
-            reading: LayerReadStatus::Failed,
-            problem: Some(LayerReadError {
-                layer,
-                digest: blob.digest.clone(),
-                source: problem,
-            }),
-            unclosed: Vec::new(),
-            hives: None,
+        Err(source) => LayerReadResult {
+            problem: Some(problem(source)),
+            ..LayerReadResult::new(LayerReadStatus::Failed)
         },
     }
+}
+
+/// Name of a layer's compression, if its media type says another.
+fn other_than(found: StreamCompression, blob: &Descriptor) -> Option<&'static str> {
+    let stated = media_type::compression(&blob.media_type)?;
+    let (found, name) = match found {
+        StreamCompression::Gzip => (LayerCompression::Gzip, "gzip"),
+        StreamCompression::Zstd => (LayerCompression::Zstd, "zstd"),
+        _ => (LayerCompression::None, "plain"),
+    };
+    (found != stated).then_some(name)
 }
 
 async fn read_layer(
@@ -206,7 +248,7 @@ async fn read_layer(
     plan: &ReadPlan,
     budget: &Budget,
     progress: &dyn Progress,
-) -> Result<(LayerReadStatus, Option<(LayerHives, Vec<UnclosedHive>)>), LayerProblem> {
+) -> Result<(LayerReadStatus, Option<FoundHives>), LayerProblem> {
     let skipped = |reason| Ok((LayerReadStatus::Skipped { reason }, None));
     let bottom = layer == 0;
     let depth = match (plan.over_base, plan.reach) {
@@ -232,18 +274,11 @@ async fn read_layer(
     let reader = source.open_blob(blob).await?;
     let work = move |input: &mut Input| search.hives(input);
     let outcome = stream::read(reader, depth, task.as_ref(), work).await?;
-    let (reading, found) = match outcome {
-        BlobReadOutcome::Whole(found) => (LayerReadStatus::Whole, found),
-        BlobReadOutcome::Part(found) => (LayerReadStatus::Part, found),
-        BlobReadOutcome::OutOfReach => return skipped(SkipReason::Large),
-    };
-    let hives = LayerHives {
-        layer,
-        digest: blob.digest.clone(),
-        hives: found.hives,
-        others: found.others,
-    };
-    Ok((reading, Some((hives, found.unclosed))))
+    match outcome {
+        BlobReadOutcome::Whole(found) => Ok((LayerReadStatus::Whole, Some(found))),
+        BlobReadOutcome::Part(found) => Ok((LayerReadStatus::Part, Some(found))),
+        BlobReadOutcome::OutOfReach => skipped(SkipReason::Large),
+    }
 }
 
 /// The hives to find in a layer.
@@ -259,6 +294,10 @@ struct FoundHives {
     hives: BTreeMap<Root, Result<Vec<u8>, HiveReadError>>,
     unclosed: Vec<UnclosedHive>,
     others: Vec<String>,
+    outside: OutsideFiles,
+    compression: Option<StreamCompression>,
+    /// Digest of the uncompressed bytes, if all were read.
+    diff_id: Option<Digest>,
 }
 
 /// The files of a hive that were found, with their paths.
@@ -287,12 +326,16 @@ impl FoundHives {
 
 impl Search {
     fn hives(&self, input: &mut Input) -> Result<FoundHives, LayerProblem> {
-        let limits = layer_limits();
-        let mut found = FoundHives::default();
+        let mut unpacked = UnpackedLayer::new(input, self.to_the_end).map_err(TarReadError::Io)?;
+        let mut found = FoundHives {
+            compression: Some(unpacked.compression()),
+            ..FoundHives::default()
+        };
         let mut files: BTreeMap<Root, HiveFiles> = BTreeMap::new();
-        let mut reader = LayerReader::new(input, limits)?;
+        let mut reader = LayerReader::new_uncompressed(&mut unpacked, layer_limits());
         let mut among_hives = false;
         while let Some(entry) = reader.next_entry()? {
+            found.outside.note(&entry);
             let hive_name = below(&entry.path, HIVES);
             if entry.kind == TarEntryKind::File
                 && let Some((root, part)) = self.part_of(&entry.path)
@@ -323,6 +366,8 @@ impl Search {
                 break;
             }
         }
+        drop(reader);
+        found.diff_id = unpacked.finish()?;
         for (root, files) in files {
             found.add(root, files);
         }

@@ -58,6 +58,7 @@ mod registry;
 mod select;
 mod shutdown;
 mod stream;
+mod unpacked;
 pub mod vex;
 pub mod wine;
 

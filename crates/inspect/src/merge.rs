@@ -13,10 +13,11 @@ pub(crate) trait Merge {
     fn replace(&mut self, lower: &Self);
 }
 
-/// Deletes a path and everything below it.
+/// Deletes a path, everything below it, and its alternate data streams.
 pub(crate) fn delete<T>(files: &mut BTreeMap<Vec<u8>, T>, path: &str) {
     let key = sort_key::for_layer_path(path);
     take_below(files, &key).for_each(drop);
+    take_streams(files, &key).for_each(drop);
     files.remove(&key);
 }
 
@@ -47,8 +48,14 @@ pub(crate) fn place<T: Merge>(
         Entry::Occupied(mut entry) => {
             new.replace(entry.get());
             let is_folder = new.is_folder();
-            if entry.insert(new).is_folder() && !is_folder {
-                let key = entry.key().clone();
+            let key = entry.key().clone();
+            let replaces_folder = entry.insert(new).is_folder();
+            if is_folder && replaces_folder {
+                return;
+            }
+            // A file comes with its streams from one layer, where they follow it.
+            take_streams(files, &key).for_each(drop);
+            if replaces_folder {
                 take_below(files, &key).for_each(drop);
             }
         }
@@ -62,4 +69,58 @@ pub(crate) fn take_below<'f, T>(
 ) -> impl Iterator<Item = T> + use<'f, T> {
     let range = sort_key::below(key)..sort_key::behind(key);
     files.extract_if(range, |_, _| true).map(|(_, file)| file)
+}
+
+/// Removes the alternate data streams of a path, which are entries beside it: `a.exe:stream`.
+pub(crate) fn take_streams<'f, T>(
+    files: &'f mut BTreeMap<Vec<u8>, T>,
+    key: &[u8],
+) -> impl Iterator<Item = T> + use<'f, T> {
+    let range = [key, b":"].concat()..[key, b";"].concat();
+    files.extract_if(range, |_, _| true).map(|(_, file)| file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// True for a folder.
+    impl Merge for bool {
+        fn is_folder(&self) -> bool {
+            *self
+        }
+
+        fn replace(&mut self, _: &Self) {}
+    }
+
+    fn files(paths: &[&str]) -> BTreeMap<Vec<u8>, bool> {
+        let mut files = BTreeMap::new();
+        for path in paths {
+            let name = path.trim_end_matches('/');
+            place(&mut files, name, name != *path, |_, _| true);
+        }
+        files
+    }
+
+    #[test]
+    fn the_streams_of_a_file_go_with_it() {
+        let lower = [
+            "f/a:s", "f/a:z", "f/a.b", "f/a;", "f/a", "f/ab:s", "f/b/", "f/b:s",
+        ];
+        let without = |gone: &[&str]| {
+            let left = lower.iter().filter(|path| !gone.contains(path));
+            files(&left.copied().collect::<Vec<_>>())
+        };
+        let mut merged = files(&lower);
+        place(&mut merged, "F/A", false, |_, _| true);
+        assert_eq!(merged, without(&["f/a:s", "f/a:z"]));
+        place(&mut merged, "F/A:new", false, |_, _| true);
+        assert_eq!(merged.len(), without(&["f/a:s"]).len());
+        delete(&mut merged, "f/A");
+        assert_eq!(merged, without(&["f/a", "f/a:s", "f/a:z"]));
+        place(&mut merged, "f/b", true, |_, _| true);
+        assert_eq!(merged, without(&["f/a", "f/a:s", "f/a:z"]));
+        place(&mut merged, "f/b", false, |_, _| true);
+        assert!(!merged.contains_key(&sort_key::for_layer_path("f/b:s")));
+    }
 }

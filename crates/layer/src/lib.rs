@@ -75,7 +75,7 @@ pub use split::LayerPart;
 
 pub use crate::archive::tar::{
     Limits, TarEntry as LayerEntry, TarEntryKind, TarReadError, TarReader as LayerReader,
-    decompress,
+    decompress, detect_compression,
 };
 
 /// The example in the README runs with the tests.

@@ -232,7 +232,7 @@ impl Layout {
 
     /// Returns the bytes of a blob, not verified.
     pub fn blob(&self, blob: &Descriptor) -> FileRange {
-        FileRange::new(self.blob_path(&blob.digest), 0, blob.size)
+        FileRange::whole(self.blob_path(&blob.digest), blob)
     }
 
     /// Returns true if the blob exists and matches its digest.

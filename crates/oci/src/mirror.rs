@@ -127,7 +127,7 @@ pub struct MirroredImage {
     /// Artifacts attached to the images, with their outcomes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<ReferrerReport>,
-    /// The error; serialised as text with its causes.
+    /// The error, of copying or of the copied image; serialised as text with its causes.
     #[serde(serialize_with = "as_text", skip_serializing_if = "Option::is_none")]
     pub error: Option<CopyError>,
 }
@@ -145,6 +145,9 @@ pub struct CompanionReport {
     /// The reason for failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+    /// The reason why no runtime can unpack the image, which is the error of the mirrored one.
+    #[serde(skip)]
+    pub defect: Option<String>,
 }
 
 /// Outcome of collecting facts about an image.
@@ -277,7 +280,10 @@ struct Mirror<'a> {
 impl Mirror<'_> {
     async fn one(&self, source: &Reference, target: &Reference) -> MirroredImage {
         let (copied, facts, beside, error) = match self.copy(source, target).await {
-            Ok((copied, facts, beside)) => (Some(copied), facts, beside, None),
+            Ok((copied, facts, beside)) => {
+                let error = facts.iter().find_map(find_defect);
+                (Some(copied), facts, beside, error)
+            }
             Err(error) => (None, Vec::new(), Vec::new(), Some(error)),
         };
         MirroredImage {
@@ -334,6 +340,12 @@ impl Mirror<'_> {
         };
         Ok((copied, facts, beside))
     }
+}
+
+fn find_defect(found: &CompanionReport) -> Option<CopyError> {
+    let defect = found.defect.clone()?;
+    let image = found.image.clone();
+    Some(CopyError::Defect { image, defect })
 }
 
 /// Returns the name to pull the image by; its digest may have changed.

@@ -99,6 +99,8 @@ pub struct FileRange {
     path: PathBuf,
     start: u64,
     len: u64,
+    /// True if the file has to end there.
+    is_whole: bool,
 }
 
 impl FileRange {
@@ -108,6 +110,15 @@ impl FileRange {
             path: path.into(),
             start,
             len,
+            is_whole: false,
+        }
+    }
+
+    /// A file with exactly one blob.
+    pub(super) fn whole(path: impl Into<PathBuf>, blob: &Descriptor) -> Self {
+        Self {
+            is_whole: true,
+            ..Self::new(path, 0, blob.size)
         }
     }
 
@@ -141,6 +152,13 @@ impl BlobSource for FileRange {
         Box::pin(async move {
             let mut file = File::from_std(files::open(&self.path)?);
             let (has, needs) = (file.metadata().await?.len(), self.start + self.len);
+            if self.is_whole && has != needs {
+                let path = self.path.display();
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    format!("{path} has {has} bytes: the manifest says {needs}"),
+                ));
+            }
             if has < needs {
                 let path = self.path.display();
                 return Err(io::Error::new(
@@ -462,6 +480,22 @@ mod tests {
                 .ends_with("has 4 bytes: expected at least 5"),
             "{error}"
         );
+    }
+
+    #[tokio::test]
+    async fn a_file_whose_size_is_not_that_of_its_blob_is_not_begun() {
+        let file = NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), b"0123").unwrap();
+        for (size, is_right) in [(3, false), (4, true), (5, false)] {
+            let descriptor = Descriptor::new("", sha256(b"0123"), size);
+            let opened = FileRange::whole(file.path(), &descriptor).open(0).await;
+            let Some(error) = opened.err() else {
+                assert!(is_right);
+                continue;
+            };
+            let expected = format!("has 4 bytes: the manifest says {size}");
+            assert!(error.to_string().ends_with(&expected), "{error}");
+        }
     }
 
     #[tokio::test]

@@ -63,7 +63,11 @@ fn everything_wrong() -> RolloutRequest {
                 },
             ]),
         ),
-        image("oci:./a folder's name", ImageContent::Single(variant(None))),
+        image(
+            "oci:./a folder's name",
+            ImageContent::Single(variant(Some("17763"))),
+        ),
+        image("repo.example/unsaid", ImageContent::Single(variant(None))),
         Image::from_version("17763.1158".parse().unwrap()),
     ];
     RolloutRequest {

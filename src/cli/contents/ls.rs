@@ -291,7 +291,7 @@ impl<'t> FilesView<'t> {
                 .map(|(_, entry)| entry)
                 .chain(tree.get(path))
         };
-        let number = |is: fn(&LayerChange) -> bool| below().filter(|it| is(&it.kind)).count();
+        let number = |is: fn(&FileEntry) -> bool| below().filter(|it| is(it)).count();
         let folder = match path.strip_prefix("Files") {
             Some("") => r"C:\".to_owned(),
             Some(below) => format!("C:{}", below.replace('/', r"\")),
@@ -304,8 +304,8 @@ impl<'t> FilesView<'t> {
         Self {
             path: folder,
             entries,
-            files: number(|kind| matches!(kind, LayerChange::File(_))),
-            folders: number(|kind| *kind == LayerChange::Folder(())) - top,
+            files: number(|it| matches!(it.kind, LayerChange::File(_)) && !it.is_stream()),
+            folders: number(|it| it.kind == LayerChange::Folder(())) - top,
             size: tree.size_of(path),
         }
     }

@@ -27,6 +27,7 @@ use wincimg_oci::store::{Location, Source};
 use super::command_context::Session;
 use super::error::Failure;
 use super::image_source::ImageSource;
+use crate::report::count;
 
 /// Extent of the contents that are read.
 #[derive(Debug, Clone, Args)]
@@ -82,6 +83,12 @@ fn report_problems(image: &ImageSource, contents: &ImageContents, session: &Sess
         .collect();
     report_foreign(image, &foreign, session);
     for layer in &contents.layers {
+        if let Err(problem) = layer.check_diff_id() {
+            session.warn(format_args!(
+                "no runtime unpacks layer {}: {problem}",
+                layer.number
+            ));
+        }
         for (place, problem) in layer.problems() {
             session.warn(format_args!("layer {}: {place}: {problem}", layer.number));
         }
@@ -111,10 +118,16 @@ fn refuse_link(files: &ExtractedFiles, image: &impl Display) -> Result<(), Failu
 fn report_skipped(image: &ImageSource, copied: &CopiedFiles, session: &Session) {
     let unread: Vec<String> = copied.unread.iter().map(ToString::to_string).collect();
     report_foreign(image, &unread, session);
-    if let Some(first) = copied.skipped.first() {
+    let is_stream = |path: &&String| path.rsplit('\\').next().is_some_and(|it| it.contains(':'));
+    let (streams, others): (Vec<_>, Vec<_>) = copied.skipped.iter().partition(is_stream);
+    if let Some(first) = streams.first() {
+        let streams = count(streams.len(), "alternate data stream");
+        session.warn(format_args!("skipped {streams}, such as {first}"));
+    }
+    if let Some(first) = others.first() {
         session.warn(format_args!(
             "skipped {} links and invalid names, such as {first}",
-            copied.skipped.len()
+            others.len()
         ));
     }
 }

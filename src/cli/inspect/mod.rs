@@ -263,6 +263,9 @@ fn report_problems(subject: &ImageSource, inspection: &Inspection, place: &str, 
                 let file = Untrusted(&hive.file);
                 session.note(format_args!("{file} of layer {number} was {state}"));
             }
+            for warning in &layer.warnings {
+                session.warn(format_args!("layer {number}: {warning}"));
+            }
             match layer.reading {
                 LayerReadStatus::Skipped {
                     reason: SkipReason::Large,

@@ -40,9 +40,29 @@ pub(super) fn write(
     rows(out, "annotations", assignments(&inspection.annotations))?;
     for image in &inspection.images {
         writeln!(out, "\n{}", Untrusted(image.platform()))?;
+        rows(out, "warning", entry_warnings(image, inspection))?;
         write_image(image, out)?;
     }
     Ok(())
+}
+
+/// Warnings about entries that contradict the image's configuration: runtimes select by them.
+fn entry_warnings(image: &ImageFacts, inspection: &Inspection) -> Vec<String> {
+    let own = image.os_version.as_deref().unwrap_or_default();
+    if !image.is_windows() || own.is_empty() {
+        return Vec::new();
+    }
+    let entries = inspection.entries.iter().flatten();
+    let stated = entries
+        .filter(|entry| entry.digest == image.digest)
+        .filter_map(|entry| entry.platform.as_ref());
+    stated
+        .filter_map(|stated| match stated.os_version.as_deref() {
+            None | Some("") => Some("index entry has no os.version".to_owned()),
+            Some(version) if version != own => Some(format!("index entry says {version}")),
+            Some(_) => None,
+        })
+        .collect()
 }
 
 /// Platforms of the images that are not shown, and numbers of other entries.
@@ -251,14 +271,24 @@ fn write_shutdown(shutdown: &ShutdownTimes, out: &mut dyn Write) -> io::Result<(
     rows(out, "shutdown", lines)
 }
 
-fn marks(layer: &LayerFacts) -> Vec<&str> {
-    let mut marks = Vec::new();
-    marks.push(match media_type::compression(&layer.media_type) {
+fn marks(layer: &LayerFacts) -> Vec<String> {
+    let stated = match media_type::compression(&layer.media_type) {
         Some(LayerCompression::Gzip) => "gzip",
         Some(LayerCompression::Zstd) => "zstd",
         Some(LayerCompression::None) => "plain",
         None => &layer.media_type,
-    });
+    };
+    let mut compression = stated.to_owned();
+    if let Some(found) = layer.stored_as {
+        compression = format!("{found}, labelled {stated}");
+    }
+    let mut marks = vec![compression];
+    marks.extend(other_marks(layer).into_iter().map(str::to_owned));
+    marks
+}
+
+fn other_marks(layer: &LayerFacts) -> Vec<&'static str> {
+    let mut marks = Vec::new();
     if layer.foreign {
         marks.push("foreign");
     }

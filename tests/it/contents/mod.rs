@@ -206,6 +206,114 @@ fn ls_lists_the_files_that_tarfile_merges() {
 }
 
 #[test]
+fn streams_of_a_file_go_with_it_and_are_no_files() {
+    let images = Images::new();
+    let mut file = LayerTar::default();
+    file.file("Files/app/ads.txt", b"main", None)
+        .file("Files/app/ads.txt:Zone.Identifier", b"[Zone]", None)
+        .file("Files/app/b.txt", b"b", None);
+    let file = file.tar();
+    let with = |change: &dyn Fn(&mut LayerTar)| {
+        let mut tar = LayerTar::default();
+        change(&mut tar);
+        image("17763.1040", vec![bottom(), file.clone(), tar.tar()])
+    };
+    images.put("kept", &with(&|_| {}));
+    images.put(
+        "deleted",
+        &with(&|tar| {
+            tar.file("Files/app/.wh.ADS.txt", b"", None);
+        }),
+    );
+    images.put(
+        "rewritten",
+        &with(&|tar| {
+            tar.file("Files/app/Ads.txt", b"again", None).file(
+                "Files/app/Ads.txt:other",
+                b"o",
+                None,
+            );
+        }),
+    );
+    for (name, files, expected) in [
+        (
+            "kept",
+            2,
+            &["ads.txt", "ads.txt:Zone.Identifier", "b.txt"][..],
+        ),
+        ("deleted", 1, &["b.txt"][..]),
+        ("rewritten", 2, &["Ads.txt", "Ads.txt:other", "b.txt"][..]),
+    ] {
+        let listed = images.json(&["ls", &format!("oci:{name}"), r"C:\app"]);
+        let names = rows(&listed).into_iter().map(|(path, ..)| path);
+        let expected = expected.iter().map(|name| format!(r"C:\app\{name}"));
+        assert!(names.eq(expected), "{listed}");
+        assert_eq!(listed["files"], files, "{name}");
+        let copied = images.path("copied").join(name).display().to_string();
+        let from = format!(r"oci:{name}:C:\app");
+        let output = run(&mut images.command(&["cp", &from, &copied]));
+        let warned = String::from_utf8(output.stderr).unwrap();
+        let has_stream = name != "deleted";
+        assert_eq!(
+            warned.contains("skipped 1 alternate data stream, such as"),
+            has_stream,
+            "{warned}"
+        );
+    }
+    let found = images.json(&["diff", "oci:kept", "oci:deleted"]);
+    let gone = |name: &str| ("removed".to_owned(), format!(r"C:\app\{name}"));
+    assert_eq!(
+        changes(&found["images"][0]["files"], "path"),
+        BTreeSet::from([gone("ads.txt"), gone("ads.txt:Zone.Identifier")])
+    );
+}
+
+#[test]
+fn a_layer_that_no_runtime_unpacks_is_listed_with_a_warning() {
+    let images = Images::new();
+    let right = image("17763.1040", vec![bottom(), app()]);
+    let wrong = right.image.edit_config(|config| {
+        config.rootfs.diff_ids.swap(0, 1);
+    });
+    images.put("right", &right);
+    images.put(
+        "wrong",
+        &StandIn {
+            image: wrong.unwrap(),
+            ..right
+        },
+    );
+    let printed = |name: &str| {
+        let output = run(&mut images.command(&["ls", &format!("oci:{name}"), r"C:\app"]));
+        assert_contains!(String::from_utf8(output.stdout).unwrap(), "big.bin");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert_eq!(printed("right"), "");
+    let warnings = printed("wrong");
+    assert_contains!(
+        warnings,
+        "no runtime unpacks layer 2: its uncompressed content"
+    );
+    assert_eq!(warnings.lines().count(), 2, "{warnings}");
+}
+
+#[test]
+fn files_outside_the_drive_are_named_once_a_layer() {
+    let images = Images::new();
+    let mut outside = LayerTar::default();
+    outside
+        .file("ko-app/app.exe", b"MZ", None)
+        .file("ko-app/.wh.old", b"", None)
+        .file("etc/passwd", b"x", None);
+    images.put("linux", &image("17763.1040", vec![bottom(), outside.tar()]));
+    let output = run(&mut images.command(&["ls", "oci:linux"]));
+    let warnings = String::from_utf8(output.stderr).unwrap();
+    let expected = "warning: layer 2: ko-app/app.exe: it and 1 more lie outside Files/: \
+                    containers do not see them\n";
+    assert_eq!(warnings, expected);
+}
+
+#[test]
 fn sizes_of_folders_add_up_and_another_name_takes_no_space() {
     let images = versions();
     let listed = images.json(&["ls", "oci:one", r"C:\app", "--recursive"]);
@@ -534,9 +642,10 @@ fn with_foreign_base(images: &Images, name: &str, above: Vec<u8>) {
     let mut stand_in = StandIn::new(ManifestFormat::Docker, "10.0.17763.1040", &[]);
     stand_in.push(FOREIGN, 1000, 5, vec!["https://mcr.invalid/layer".into()]);
     let own = image("17763.1040", vec![app(), above]);
-    for (blob, bytes) in own.layers {
+    let diff_ids = own.image.config().rootfs.diff_ids.clone();
+    for ((blob, bytes), diff_id) in own.layers.into_iter().zip(diff_ids) {
         let layer = wincimg_oci::document::NewLayer {
-            diff_id: blob.digest.clone(),
+            diff_id,
             blob: blob.clone(),
             history: wincimg_oci::document::History::default(),
         };

@@ -213,6 +213,39 @@ fn the_exit_code_follows_the_severity_and_what_is_ignored() {
     assert_eq!(cves(&report), ["CVE-2024-0003", "CVE-2024-0004"]);
 }
 
+#[test]
+fn what_contains_no_windows_lacks_no_updates_and_a_wrong_version_is_named() {
+    let images = scanned();
+    let mut tar = LayerTar::default();
+    tar.file("Files/app.exe", b"MZ", None);
+    let mut host_process = image_of("", vec![tar.tar()]);
+    host_process.image = host_process
+        .image
+        .edit_config(|config| config.os_version = None)
+        .unwrap();
+    images.put("hpc", &host_process);
+    images.put("odd", &image_of("foo", vec![bottom()]));
+    let documents = ["--msrc", "apr.json", "--fail-on", "critical"];
+    let scan = |name: &str| images.scan(&[&[name], &documents[..]].concat());
+
+    let output = scan("oci:hpc");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{errors}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_contains!(text, "contains no Windows");
+    let report = images.scan_json(&["oci:hpc"]);
+    let image = &report["images"][0];
+    assert_eq!(
+        (&image["windows"], &image["known"]),
+        (&json!(false), &json!(false))
+    );
+
+    let output = scan("oci:odd");
+    assert_eq!(output.status.code(), Some(1));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_contains!(errors, "os.version \"foo\" is no version of Windows");
+}
+
 /// An `OpenVEX` document about the image, and a CSAF document about its Windows.
 pub(super) fn vex(images: &Images) {
     let of_image = json!({

@@ -6,6 +6,8 @@ use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::json;
 use wincimg_oci::document::{Document, Image, Index, Manifest, Platform, Verbatim};
+use wincimg_testkit::fake_registry::FakeRegistry;
+use wincimg_testkit::options;
 use wincimg_windows::shutdown::edits;
 
 use super::*;
@@ -292,6 +294,67 @@ fn layers_that_were_changed_or_cut_are_distinguished() {
         .code(3)
         .stdout(contains("unreadable"))
         .stderr(line(&["error: ", "layer 2"]));
+}
+
+/// An image whose second layer has other bytes than its configuration says.
+fn with_another_diff_id() -> StandIn {
+    let tar = tar_of(&deltas(&edits(20)));
+    windows().stored(ManifestFormat::Oci.layer(), b"another tar", tar)
+}
+
+#[test]
+fn a_layer_that_no_runtime_unpacks_is_an_error_and_shown_all_the_same() {
+    let layout = LayoutImage::new(&with_another_diff_id());
+    let (code, found, printed) = json_of(&mut inspect(&layout.place, &[]));
+    assert_eq!(code, 3, "{printed}");
+    assert!(
+        line(&["error: no runtime unpacks layer 2 (sha256:"]).eval(&printed),
+        "{printed}"
+    );
+    let stated = format!("the configuration says {}", sha256(b"another tar"));
+    assert_contains!(printed, stated.as_str());
+    assert_contains!(printed, "hint: build the image again");
+    let image = &found["images"][0];
+    assert_eq!(image["layers"][1]["read"], "whole");
+    assert_eq!(image["shutdown"]["seconds"], 20);
+}
+
+#[test]
+fn a_mirrored_layer_that_no_runtime_unpacks_is_an_error() {
+    let (source, target) = (FakeRegistry::start(), FakeRegistry::start());
+    let place = format!("{}/app:1", source.host());
+    run(async {
+        let client = RegistryClient::new(options(&source.host()), Arc::new(Silent)).unwrap();
+        let sink = Sink::create(&place.parse().unwrap(), &client).await;
+        let sink = sink.unwrap();
+        with_another_diff_id().put(&sink, Some("1")).await;
+    });
+    wincimg("mirror")
+        .arg(&place)
+        .args(["--to", &target.host()])
+        .args(["--insecure-registry", &source.host()])
+        .args(["--insecure-registry", &target.host()])
+        .assert()
+        .code(3)
+        .stdout(contains("published"))
+        .stderr(contains("is mirrored, but no runtime unpacks layer 2 ("))
+        .stderr(contains("hint: build the image again"));
+}
+
+#[test]
+fn a_blob_of_another_size_than_the_manifest_says_is_named_with_both() {
+    let image = windows().files(&deltas(&edits(20)));
+    let layout = LayoutImage::new(&image);
+    let blob = layout.blob(&image, 2);
+    let mut bytes = fs::read(&blob).unwrap();
+    let stated = bytes.len();
+    bytes.push(0);
+    fs::write(&blob, bytes).unwrap();
+    let expected = format!("has {} bytes: the manifest says {stated}", stated + 1);
+    inspect(&layout.place, &[])
+        .assert()
+        .code(3)
+        .stderr(contains(expected));
 }
 
 #[test]

@@ -87,6 +87,25 @@ fn layers_can_be_left_alone() {
 }
 
 #[test]
+fn files_that_containers_do_not_see_and_a_wrong_label_are_named() {
+    let linux = vec![file("ko-app/app.exe", "MZ"), file("etc/passwd", "x")];
+    let tar = tar_of(&linux);
+    let image = windows().stored(ManifestFormat::Oci.layer_gzip(), &tar.clone(), tar);
+    let layout = LayoutImage::new(&image);
+    inspect(&layout.place, &[])
+        .assert()
+        .code(0)
+        .stdout(contains("plain, labelled gzip"))
+        .stderr(contains(
+            "layer 2: ko-app/app.exe: it and 1 more lie outside Files/",
+        ));
+    let (_, found, _) = json_of(&mut inspect(&layout.place, &[]));
+    let layer = &found["images"][0]["layers"][1];
+    assert_eq!(layer["stored_as"], "plain");
+    assert_eq!(layer["warnings"].as_array().unwrap().len(), 1);
+}
+
+#[test]
 fn a_foreign_layer_without_bytes_is_skipped_with_a_note() {
     let foreign = "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip";
     let image = windows()

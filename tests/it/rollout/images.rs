@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::http::StatusCode;
+use wincimg_demo::DemoRegistry;
+use wincimg_oci::document::sha256;
 use wincimg_testkit::serve::{TestServer, serve};
 
 use super::*;
@@ -234,6 +236,78 @@ fn indexes_in_an_index_and_entries_without_a_platform_are_read() {
     );
     assert_eq!(code, 0, "{report}");
     assert_eq!(report["summary"]["compatible"], 4, "{report}");
+}
+
+#[test]
+fn an_index_that_hides_the_image_of_a_host_is_written_again() {
+    let registry = FakeRegistry::start();
+    let [old, new] = ["10.0.17763.5696", "10.0.20348.2402"];
+    let images = [old, new].map(|version| registry.image("windows", version));
+    let swapped = registry.index(&[(&images[0], Some(new)), (&images[1], Some(old))]);
+    registry.tag("swapped", "1.0", &swapped);
+    let unstated = registry.index(&[(&images[1], None), (&images[0], None)]);
+    registry.tag("unstated", "1.0", &unstated);
+    for (name, warnings) in [
+        (
+            "swapped",
+            [
+                "index entry says 10.0.20348.2402",
+                "index entry says 10.0.17763.5696",
+            ],
+        ),
+        ("unstated", ["index entry has no os.version"; 2]),
+    ] {
+        let image = format!("{}/{name}:1.0", registry.host());
+        let (code, report) = answer_of(
+            wincimg()
+                .args(["--insecure-registry", &registry.host(), "--plan"])
+                .args(["--host-build", "17763.5696", &image]),
+        );
+        assert_eq!(code, 1, "{report}");
+        let check = &report["checks"][0];
+        assert_eq!(check["rule"], "contradicting-entry", "{report}");
+        assert_eq!(check["commands"], json!([]));
+        assert_contains!(check["fix"].as_str().unwrap(), "write the index again");
+        assert!(
+            !report.to_string().contains("wincimg build"),
+            "nothing is built: {report}"
+        );
+        let output = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
+            .args(["image", "inspect", &image])
+            .args(["--registry-config", NO_CREDENTIALS])
+            .args(["--insecure-registry", &registry.host()])
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        for warning in warnings {
+            assert_contains!(text, warning);
+        }
+    }
+}
+
+#[test]
+fn an_artifact_is_no_image_for_another_system() {
+    const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+    let registry = DemoRegistry::start().unwrap();
+    let chart = json!({"schemaVersion": 2, "mediaType": MANIFEST, "layers": [],
+        "config": {"mediaType": "application/vnd.cncf.helm.config.v1+json", "size": 2,
+            "digest": sha256(b"{}").to_string()}});
+    registry.with(|stored| {
+        stored.add_manifest("chart", "1.0", MANIFEST, chart.to_string().into());
+    });
+    let (code, report) = answer_of(
+        wincimg()
+            .args(["--insecure-registry", &registry.host()])
+            .args(["--host-build", "20348.2402"])
+            .arg(format!("{}/chart:1.0", registry.host())),
+    );
+    assert_eq!(code, 1, "{report}");
+    let check = &report["checks"][0];
+    assert_eq!(check["rule"], "not-windows");
+    assert_contains!(
+        check["reason"].as_str().unwrap(),
+        "an artifact of type application/vnd.cncf.helm.config.v1+json, which no pod can run"
+    );
 }
 
 #[test]

@@ -49,6 +49,18 @@ fn an_image_for_another_system_and_what_is_no_image_are_reported() {
 }
 
 #[test]
+fn a_base_on_this_machine_is_refused() {
+    let site = Site::new();
+    for base in [
+        "oci:lay:1",
+        "docker-archive:base.tar",
+        "docker-daemon:base:1",
+    ] {
+        update(&site, &["--base", base]).fails(2, "usage", &[base]);
+    }
+}
+
+#[test]
 fn an_image_without_windows_inside_is_up_to_date_on_every_host() {
     let site = site();
     let mut image = on(&base(OLD), app(), "COPY a C:/app/");

@@ -25,14 +25,17 @@ pub struct CommandFlags {
     pub kubectl: Vec<String>,
 }
 
-/// The command that inspects an image whose version is unknown.
+/// The command that inspects an image whose revision is unknown: its labels may name its base. Of
+/// one without any version, it would show no more than that.
 pub(super) fn inspect_command(
     finding: &Finding,
     image: &Image,
     flags: &CommandFlags,
 ) -> Vec<String> {
     let is_readable = image.is_readable();
-    let is_unsaid = finding.image_build.is_none_or(|own| own.revision.is_none());
+    let is_unsaid = finding
+        .image_build
+        .is_some_and(|own| own.revision.is_none());
     match &image.reference {
         Some(reference) if is_readable && is_unsaid => {
             let mut words = vec!["wincimg", "image", "inspect", reference];

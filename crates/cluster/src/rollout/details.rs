@@ -58,6 +58,9 @@ impl Details {
                 }
             }
         }
+        for (place, stop) in beside_misstated(&rollout.images) {
+            details.0.entry(place).or_insert(stop);
+        }
         details
     }
 
@@ -79,6 +82,18 @@ impl Details {
 
     /// Fetches the details into the images.
     pub async fn fetch(
+        &self,
+        images: &mut [Image],
+        registry: &RegistryClient,
+        progress: &Arc<dyn Progress>,
+    ) {
+        self.fetch_once(images, registry, progress).await;
+        let mut rest = beside_misstated(images);
+        rest.retain(|(image, _), _| self.0.keys().any(|(own, _)| own == image));
+        Self(rest).fetch_once(images, registry, progress).await;
+    }
+
+    async fn fetch_once(
         &self,
         images: &mut [Image],
         registry: &RegistryClient,
@@ -109,6 +124,23 @@ impl Details {
             images[image].variants_mut()[place] = found;
         }
     }
+}
+
+/// The unread images of each index that states one of them wrongly: they may be what starts.
+fn beside_misstated(images: &[Image]) -> BTreeMap<(usize, usize), bool> {
+    let images = images.iter().enumerate();
+    let wrong = images.filter(|(_, image)| image.variants().iter().any(Variant::is_misstated));
+    let unread = wrong.flat_map(|(index, image)| {
+        let variants = image.variants().iter().enumerate();
+        variants
+            .filter(|(_, variant)| {
+                variant.os == "windows"
+                    && variant.content == EntryContent::Unread
+                    && variant.manifest.is_some()
+            })
+            .map(move |(place, _)| ((index, place), false))
+    });
+    unread.collect()
 }
 
 /// The variant with what its documents say and, if layers are to be read, its shutdown timeout.

@@ -110,9 +110,12 @@ async fn fetch_content(
 
 async fn single(source: &Source, manifest: Verbatim<Manifest>) -> Result<Variant, StoreError> {
     if !manifest.is_image() {
-        // A chart or a signature has no operating system: the media type is reported instead.
+        // A chart or a signature has no operating system: its type is reported instead.
+        let stated = manifest.other.get("artifactType");
+        let stated = stated.and_then(|stated| stated.as_str());
+        let kind = stated.filter(|stated| stated.contains('/'));
         return Ok(Variant {
-            os: manifest.config.media_type.clone(),
+            os: kind.unwrap_or(&manifest.config.media_type).to_owned(),
             manifest: Some(Box::new(manifest.descriptor(manifest.media_type()))),
             ..Variant::default()
         });
@@ -204,7 +207,7 @@ impl IndexReader<'_> {
             },
             // An attestation or an artifact.
             (None, Ok(Ok(own)))
-                if matches!(own.os.as_str(), "" | "unknown") || own.os.contains('/') =>
+                if matches!(own.os.as_str(), "" | "unknown") || own.artifact().is_some() =>
             {
                 return Ok(Vec::new());
             }

@@ -88,6 +88,13 @@ impl Finding {
         self.rule == Concern::HandlerUnsupported.name()
     }
 
+    /// Returns true if the image has what starts there, and its index hides that.
+    pub(super) fn needs_new_index(&self) -> bool {
+        self.outcome == VerdictOutcome::Incompatible
+            && self.rule == Concern::ContradictingEntry.name()
+            && self.fix.as_deref() == Some(NEW_INDEX)
+    }
+
     /// The fix with its first command, in one line.
     pub fn advice(&self) -> Option<String> {
         let fix = self.fix.as_ref()?;
@@ -138,7 +145,7 @@ pub fn severity(outcome: VerdictOutcome) -> u8 {
 
 /// Returns true if the image starts there or a plan can make it: an image that could not be read is
 /// unknown, one for Linux is not replaced, one that contains no Windows is the same after a
-/// rebuild, and some hosts run no image at all.
+/// rebuild, one that only its index hides exists, and some hosts run no image at all.
 pub(super) fn is_fixable(finding: &Finding, image: &Image, host: &HostKind) -> bool {
     let is_old_client = host.build.is_some_and(|build| {
         build.edition == WindowsEdition::Client && accepted_builds(build.version.build).count() == 1
@@ -151,6 +158,7 @@ pub(super) fn is_fixable(finding: &Finding, image: &Image, host: &HostKind) -> b
         && !is_refused
         && finding.rule != Concern::NotWindows.name()
         && !finding.is_of_handler()
+        && !finding.needs_new_index()
         && finding.isolation != Isolation::HostProcess
         && !(finding.isolation == Isolation::Process && is_old_client)
         && host.architecture == "amd64"
@@ -356,6 +364,13 @@ fn unreadable(reason: &str, fix: Option<&str>, isolation: Isolation) -> Finding 
 }
 
 fn single(host: &HostKind, variant: &Variant, isolation: Isolation) -> Finding {
+    if let Some(kind) = variant.artifact() {
+        let reason = format!("it is no image but an artifact of type {kind}, which no pod can run");
+        return Finding {
+            fix: Some("name an image".to_owned()),
+            ..concern(Concern::NotWindows, reason, isolation)
+        };
+    }
     if variant.os != "windows" {
         return not_windows(&variant.platform(), isolation);
     }
@@ -397,7 +412,48 @@ fn of_index(host: &HostKind, variants: &[Variant], isolation: Isolation) -> Find
             None => no_match(host, variants, isolation),
         };
     };
-    by_choices(host, variants, &choices(host, build, variants), isolation)
+    let found = by_choices(host, variants, &choices(host, build, variants), isolation);
+    if found.outcome != VerdictOutcome::Incompatible {
+        return found;
+    }
+    match by_own_platforms(host, build, variants, isolation) {
+        Some(own) => hidden(&own, found),
+        None => found,
+    }
+}
+
+/// The finding if the index stated the platforms of its images, where that makes one start.
+fn by_own_platforms(
+    host: &HostKind,
+    build: HostBuild,
+    variants: &[Variant],
+    isolation: Isolation,
+) -> Option<Finding> {
+    if !variants.iter().any(Variant::is_misstated) {
+        return None;
+    }
+    let variants: Vec<Variant> = variants.iter().map(Variant::with_own_platform).collect();
+    let choices = choices(host, build, &variants);
+    let found = by_choices(host, &variants, &choices, isolation);
+    (severity(found.outcome) < severity(VerdictOutcome::Unknown)).then_some(found)
+}
+
+/// Finding for a host that has an image in the index, which the index states wrongly.
+fn hidden(own: &Finding, found: Finding) -> Finding {
+    let image = match own.image_build {
+        Some(version) => format!("image {version}"),
+        None => "an image".to_owned(),
+    };
+    Finding {
+        rule: Concern::ContradictingEntry.name(),
+        reason: format!(
+            "{}; {image} of the index would start, but entries of the index state another platform \
+             than their images, or no os.version",
+            found.reason
+        ),
+        fix: Some(NEW_INDEX.to_owned()),
+        ..found
+    }
 }
 
 /// Variants that versions of a host's runtime select, or could select if its build is unknown.
@@ -553,7 +609,13 @@ fn by_variant(
         };
     }
     if !variant.host_process || isolation == Isolation::HostProcess {
-        return by_version(host, variant.version, Some(place), isolation);
+        let found = by_version(host, variant.version, Some(place), isolation);
+        let is_of_image = found.outcome == VerdictOutcome::Unknown && variant.version.is_none();
+        return if is_of_image && host.build.is_some() {
+            without_version(variant, found)
+        } else {
+            found
+        };
     }
     let reason = "the image contains no Windows, so only a host process container can run it";
     let fix = if has_windows_inside(variants) {
@@ -574,6 +636,22 @@ fn by_variant(
 
 const NEW_INDEX: &str = "write the index again, from its images' own platforms";
 
+/// Finding for an image whose configuration does not say its version.
+fn without_version(variant: &Variant, found: Finding) -> Finding {
+    let reason = match variant.os_version.as_deref() {
+        None | Some("") => "the image's configuration has no os.version".to_owned(),
+        Some(text) => format!("the image's os.version {text:?} is no version of Windows"),
+    };
+    let fix = "set os_version in the file for --images that wincimg image inspect --format json \
+               writes, check a version by itself with --image-build 17763.973, or build the image \
+               again, which states it";
+    Finding {
+        reason,
+        fix: Some(fix.to_owned()),
+        ..found
+    }
+}
+
 /// Finding for an entry of an index whose manifest is missing or for another system.
 fn contradiction(variant: &Variant, isolation: Isolation) -> Option<Finding> {
     let entry = variant.platform();
@@ -587,15 +665,28 @@ fn contradiction(variant: &Variant, isolation: Isolation) -> Option<Finding> {
         EntryContent::Unreadable(reason) => return Some(unreadable(reason, None, isolation)),
         EntryContent::Image { os, architecture } => {
             let is_same = |own: &str, stated: &str| own.is_empty() || own == stated;
-            let rule = if !is_same(os, &variant.os) {
-                Concern::NotWindows
+            let (rule, fix) = if !is_same(os, &variant.os) {
+                (Concern::NotWindows, NEW_INDEX)
             } else if !is_same(architecture, &variant.architecture) {
-                Concern::ContradictingEntry
+                // A right index would not have an image for this host either.
+                (
+                    Concern::ContradictingEntry,
+                    "build the image for this host too",
+                )
             } else {
                 return None;
             };
-            let reason = format!("the index has this image for {entry}, but it is for {os}");
-            (rule, format!("{reason}/{architecture}"), NEW_INDEX)
+            let own = Variant {
+                os: os.clone(),
+                architecture: architecture.clone(),
+                ..Variant::default()
+            };
+            let own = match own.artifact() {
+                Some(kind) => format!("an artifact of type {kind}"),
+                None => format!("for {}", own.platform()),
+            };
+            let reason = format!("the index has this image for {entry}, but it is {own}");
+            (rule, reason, fix)
         }
     };
     Some(Finding {

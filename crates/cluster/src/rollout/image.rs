@@ -44,7 +44,7 @@ pub enum ImageContent {
 /// One image of an index, or a single image.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Variant {
-    /// `windows`, `linux`, …
+    /// `windows`, `linux`, … or the type of what is no image.
     pub os: String,
     /// `amd64`, `arm64`, …
     pub architecture: String,
@@ -218,6 +218,36 @@ impl Variant {
             },
             ..self
         }
+    }
+
+    /// The entry as an index would have it that states the platform of its image.
+    #[must_use]
+    pub(super) fn with_own_platform(&self) -> Self {
+        let EntryContent::Image { os, architecture } = &self.content else {
+            return self.clone();
+        };
+        let or_stated = |own: &String, stated: &String| {
+            let known = if own.is_empty() { stated } else { own };
+            known.clone()
+        };
+        let own_version = self.version.map(|version| version.os_version());
+        Self {
+            os: or_stated(os, &self.os),
+            architecture: or_stated(architecture, &self.architecture),
+            os_version: own_version.or_else(|| self.os_version.clone()),
+            ..self.clone()
+        }
+    }
+
+    /// Returns true if its index states another platform than its image, or no version.
+    pub(super) fn is_misstated(&self) -> bool {
+        matches!(self.content, EntryContent::Image { .. })
+            && self.with_own_platform().entry() != self.entry()
+    }
+
+    /// The type, if it is no image but a chart, a signature or another artifact.
+    pub(super) fn artifact(&self) -> Option<&str> {
+        self.os.contains('/').then_some(self.os.as_str())
     }
 
     /// Its entry as a runtime sees it in the index.

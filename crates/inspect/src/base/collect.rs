@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 
 use sha2::{Digest, Sha256};
-use wincimg_layer::{LayerEntry, LayerReader, Limits, TarEntryKind, TarReadError, decompress};
+use wincimg_layer::{LayerEntry, LayerReader, Limits, TarEntryKind, TarReadError};
+use wincimg_oci::document;
 use wincimg_windows::base_contents::{BaseRequirements, FileDigest};
 
 use super::file::CollectedScope;
@@ -15,10 +16,11 @@ use super::hives::{BaseHive, HivePart};
 use super::packed_hive::{PackedHive, Packer};
 use super::{sort_key, stored_content};
 use crate::entries::{
-    Entry, FILES, FOLDER_ATTRIBUTES, HIVES, LayerChange, LayerEntries, Layout, SecurityRecord,
-    UTILITY_VM, WindowsRecords, below,
+    Entry, FILES, FOLDER_ATTRIBUTES, HIVES, LayerChange, LayerEntries, Layout, OutsideFiles,
+    SecurityRecord, UTILITY_VM, WindowsRecords, below,
 };
 use crate::stream::layer_limits;
+use crate::unpacked::UnpackedLayer;
 
 /// Limit on the compressed hives of a layer.
 const HIVE_MEMORY: usize = 512 << 20;
@@ -96,6 +98,8 @@ pub struct CollectedLayer {
     pub(crate) hives: BTreeMap<BaseHive, PackedHive>,
     /// Unusable parts: path and reason.
     pub(crate) problems: Vec<(String, String)>,
+    /// Digest of the uncompressed bytes, if all were read.
+    pub(crate) diff_id: Option<document::Digest>,
 }
 
 /// Content of a file, if it is stored.
@@ -150,24 +154,26 @@ pub fn collect_layer(
         // No unpacking ahead: a thread that waits for more input could not be stopped.
         return collector.collect(LayerReader::new(input, limits)?);
     }
-    let unpacked = decompress(input).map_err(TarReadError::Io)?;
+    let mut unpacked = UnpackedLayer::new(input, true).map_err(TarReadError::Io)?;
     std::thread::scope(|scope| {
         let (sender, receiver) = sync_channel(WAITING);
-        scope.spawn(move || {
-            let mut unpacked = unpacked;
+        let unpacking = scope.spawn(move || {
             loop {
                 let mut piece = Vec::new();
                 let read = (&mut unpacked).take(PIECE).read_to_end(&mut piece);
                 let is_last = !matches!(read, Ok(1..));
                 if sender.send(read.map(|_| piece)).is_err() || is_last {
-                    return;
+                    return unpacked;
                 }
             }
         });
-        collector.collect(LayerReader::new_uncompressed(
-            ChannelReader::new(receiver),
-            limits,
-        ))
+        let pieces = ChannelReader::new(receiver);
+        let mut found = collector.collect(LayerReader::new_uncompressed(pieces, limits))?;
+        let unpacked = unpacking
+            .join()
+            .map_err(|_| TarReadError::Io(io::Error::other("a thread panicked")))?;
+        found.diff_id = unpacked.finish()?;
+        Ok(found)
     })
 }
 
@@ -242,7 +248,9 @@ impl Collector {
         let mut entries = LayerEntries::new(reader, Layout::Windows);
         let may_stop = self.may_stop();
         let mut among_hives = false;
+        let mut outside = OutsideFiles::default();
         while let Some(entry) = entries.next_entry()? {
+            outside.note(&entry.raw);
             let is_hives = below(&entry.raw.path, HIVES).is_some();
             if may_stop && among_hives && !is_hives && self.place == LayerPosition::Above {
                 break;
@@ -256,6 +264,9 @@ impl Collector {
             if may_stop && self.place == LayerPosition::Bottom && self.is_all_found() {
                 break;
             }
+        }
+        if let Some((first, problem)) = outside.problem().filter(|_| !may_stop) {
+            self.problem(&first, problem);
         }
         Ok(self.found)
     }

@@ -78,6 +78,8 @@ pub struct ContentLayer {
     pub created_by: Option<String>,
     /// Extent to which it was read.
     pub status: ContentStatus,
+    /// Digest of its uncompressed bytes, according to the configuration.
+    diff_id: Digest,
     is_windows: bool,
     collected: Arc<CollectedLayer>,
 }
@@ -156,7 +158,9 @@ impl ContentReader {
         let windows = windows_layers(source, image, &self.progress).await?;
         let facts = ImageFacts::new(image);
         let mut layers = Vec::new();
-        for (number, blob) in (1..).zip(&image.manifest().layers) {
+        let blobs = image.manifest().layers.iter();
+        let blobs = blobs.zip(&image.config().rootfs.diff_ids);
+        for (number, (blob, diff_id)) in (1..).zip(blobs) {
             let is_windows = windows
                 .get(number - 1)
                 .is_some_and(|is_windows| *is_windows);
@@ -174,6 +178,7 @@ impl ContentReader {
                 size: blob.size,
                 created_by: facts.and_then(|facts| facts.created_by.clone()),
                 status,
+                diff_id: diff_id.clone(),
                 is_windows,
                 collected: Arc::default(),
             });
@@ -228,9 +233,15 @@ impl ContentLayer {
         LayerPosition::of(self.number - 1)
     }
 
-    /// Parts that cannot be read: a path in the layer, and the reason.
+    /// Parts that cannot be read or have no effect: a path in the layer, and the reason.
     pub fn problems(&self) -> &[(String, String)] {
         &self.collected.problems
+    }
+
+    /// Compares its uncompressed bytes, if they were read, with the image's configuration: runtimes
+    /// refuse others.
+    pub fn check_diff_id(&self) -> Result<(), LayerProblem> {
+        LayerProblem::check_diff_id(self.collected.diff_id.as_ref(), &self.diff_id)
     }
 }
 

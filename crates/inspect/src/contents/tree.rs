@@ -7,7 +7,7 @@ use wincimg_windows::base_contents::FileDigest;
 
 use super::ContentLayer;
 use crate::base::sort_key;
-use crate::entries::{FOLDER_ATTRIBUTES, LayerChange, LinkTarget, last_name};
+use crate::entries::{FOLDER_ATTRIBUTES, LayerChange, LinkTarget, file_of_stream, last_name};
 use crate::merge::{self, Merge};
 
 /// Files and folders, parents before their contents.
@@ -89,6 +89,11 @@ impl FileEntry {
     /// Last name of the path.
     pub fn name(&self) -> &str {
         last_name(&self.path)
+    }
+
+    /// Returns true if it is an alternate data stream of a file, such as `a.exe:Zone.Identifier`.
+    pub fn is_stream(&self) -> bool {
+        file_of_stream(&self.path).is_some()
     }
 
     /// Bytes that it takes.

@@ -118,8 +118,8 @@ impl ImageWaste {
         }
     }
 
-    /// Takes what an entry hides: what is at its path, and unless it is a folder, everything below.
-    /// A file is wasted with its last name.
+    /// Takes what an entry hides: what is at its path, and unless it is a folder, everything below
+    /// and its streams. A file is wasted with its last name.
     fn take(
         &mut self,
         live: &mut LiveFiles,
@@ -131,6 +131,7 @@ impl ImageWaste {
         let mut gone: Vec<usize> = names.remove(key).into_iter().collect();
         if !is_folder {
             gone.extend(merge::take_below(names, key));
+            gone.extend(merge::take_streams(names, key));
         }
         for number in gone {
             let file = &mut live.all[number];

@@ -27,9 +27,10 @@ pub(super) async fn read(
         Extent::Everything | Extent::Listing { .. } => Depth::ToTheEnd,
         Extent::Part(_) => Depth::UntilFound,
     };
-    let layers = image.manifest().layers.iter().enumerate();
+    let layers = image.manifest().layers.iter();
+    let layers = layers.zip(&image.config().rootfs.diff_ids).enumerate();
     let reads: Vec<_> = layers
-        .map(|(number, blob)| async move {
+        .map(|(number, (blob, diff_id))| async move {
             let wanted = (extent, depth);
             let found = read_layer(
                 registry,
@@ -39,7 +40,11 @@ pub(super) async fn read(
                 wanted,
                 progress,
             );
-            found.await.map_err(|source| LayerReadError {
+            let found = found.await.and_then(|found| {
+                LayerProblem::check_diff_id(found.diff_id.as_ref(), diff_id)?;
+                Ok(found)
+            });
+            found.map_err(|source| LayerReadError {
                 layer: number,
                 digest: blob.digest.clone(),
                 source,

@@ -74,7 +74,15 @@ enum FactsPlan {
     /// The image could not be read; without a reason, it is not a base.
     Unreadable(String),
     /// They are collected from these layers.
-    Make(Vec<(Descriptor, Arc<Slot>)>),
+    Make(Vec<ExpectedLayer>),
+}
+
+/// A layer of an image.
+struct ExpectedLayer {
+    blob: Descriptor,
+    /// Digest of its uncompressed bytes, according to the configuration.
+    diff_id: Option<Digest>,
+    slot: Arc<Slot>,
 }
 
 impl MirrorFactsCollector {
@@ -113,11 +121,16 @@ impl MirrorFactsCollector {
         Some(Subject {
             manifest: Descriptor::new(manifest.media_type(), base.clone(), manifest.size()),
             os_version,
-            plan: self.plan(copying, manifest).await,
+            plan: self.plan(copying, manifest, &config).await,
         })
     }
 
-    async fn plan(&self, copying: &MirrorJob<'_>, manifest: &Verbatim<Manifest>) -> FactsPlan {
+    async fn plan(
+        &self,
+        copying: &MirrorJob<'_>,
+        manifest: &Verbatim<Manifest>,
+        config: &ImageConfig,
+    ) -> FactsPlan {
         let (library, base) = (&self.library, manifest.digest());
         match library.in_registry(copying.to, base, true).await {
             Ok(Some(_)) => return FactsPlan::Present,
@@ -139,10 +152,11 @@ impl MirrorFactsCollector {
                 .iter()
                 .find(|blob| blob.descriptor.digest == layer.digest);
             let blob = source.map_or(layer, |blob| &blob.descriptor);
-            (
-                blob.clone(),
-                self.slot(&layer.digest, LayerPosition::of(number)),
-            )
+            ExpectedLayer {
+                blob: blob.clone(),
+                diff_id: config.rootfs.diff_ids.get(number).cloned(),
+                slot: self.slot(&layer.digest, LayerPosition::of(number)),
+            }
         });
         FactsPlan::Make(layers.collect())
     }
@@ -166,6 +180,15 @@ impl MirrorFactsCollector {
         let image = subject.manifest.digest.clone();
         let (outcome, size, problem) = match self.finish(copying, subject).await {
             Ok((outcome, size)) => (outcome, size, None),
+            Err(error) if is_defect(&error) => {
+                return Some(CompanionReport {
+                    image: image.to_string(),
+                    outcome: CompanionOutcome::Failed,
+                    size: None,
+                    problem: None,
+                    defect: Some(error_chain(error.as_ref())),
+                });
+            }
             Err(error) => {
                 let mut problem = error_chain(error.as_ref());
                 if error.downcast_ref::<NoRegistry>().is_some() {
@@ -186,6 +209,7 @@ impl MirrorFactsCollector {
             outcome,
             size,
             problem,
+            defect: None,
         })
     }
 
@@ -221,24 +245,36 @@ impl MirrorFactsCollector {
     async fn layers(
         &self,
         copying: &MirrorJob<'_>,
-        layers: Vec<(Descriptor, Arc<Slot>)>,
+        layers: Vec<ExpectedLayer>,
     ) -> Result<Vec<CollectedLayer>, LayerReadError> {
         let mut observed = Vec::with_capacity(layers.len());
-        for (number, (blob, slot)) in layers.into_iter().enumerate() {
+        for (number, layer) in layers.into_iter().enumerate() {
+            let ExpectedLayer {
+                blob,
+                diff_id,
+                slot,
+            } = layer;
             let seen = slot.last_state().await;
             if let ObservedState::Unreadable(problem) = seen {
                 return Err(failed(number, &blob)(LayerProblem::Observed(problem)));
             }
-            observed.push((number, blob, slot.place, seen));
+            // The slot ends here: with it, the contents would be copied.
+            observed.push((number, blob, diff_id, slot.place, seen));
         }
         let reads = observed
             .into_iter()
-            .map(|(number, blob, place, seen)| async move {
-                if let ObservedState::Whole(layer) = seen {
-                    return Ok(Arc::unwrap_or_clone(layer));
-                }
-                let read = self.read_back(copying, &blob, place).await;
-                read.map_err(failed(number, &blob))
+            .map(|(number, blob, diff_id, place, seen)| async move {
+                let found = match seen {
+                    ObservedState::Whole(layer) => Ok(Arc::unwrap_or_clone(layer)),
+                    _ => self.read_back(copying, &blob, place).await,
+                };
+                let checked = found.and_then(|found| {
+                    if let Some(diff_id) = &diff_id {
+                        LayerProblem::check_diff_id(found.diff_id.as_ref(), diff_id)?;
+                    }
+                    Ok(found)
+                });
+                checked.map_err(failed(number, &blob))
             });
         futures::iter(reads.collect::<Vec<_>>())
             .buffered(PARALLEL_LAYERS)
@@ -262,6 +298,12 @@ impl MirrorFactsCollector {
         let progress = library.progress.as_ref();
         read_layer(&library.registry, &mirror, &here, place, wanted, progress).await
     }
+}
+
+/// Returns true if no runtime can unpack the image.
+fn is_defect(error: &BoxError) -> bool {
+    let layer = error.downcast_ref::<LayerReadError>();
+    layer.is_some_and(|it| matches!(it.source, LayerProblem::DiffId { .. }))
 }
 
 /// Returns true if the same image will fail again: bytes that match their digest are the reason.

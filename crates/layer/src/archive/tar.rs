@@ -9,6 +9,8 @@ use std::io::{self, BufReader, Cursor, Read};
 use ::tar::{EntryType, Header, PaxExtensions};
 use flate2::bufread::MultiGzDecoder;
 
+use super::format::StreamCompression;
+
 /// Block size of tar.
 pub const BLOCK: usize = 512;
 
@@ -389,20 +391,25 @@ fn read_error(error: io::Error) -> TarReadError {
 pub fn decompress<'a>(mut source: impl Read + Send + 'a) -> io::Result<Box<dyn Read + Send + 'a>> {
     let mut magic = Vec::new();
     (&mut source).take(4).read_to_end(&mut magic)?;
-    let is_gzip = magic.starts_with(&[0x1f, 0x8b]);
-    // A stream may begin with a skippable frame.
-    let is_zstd = matches!(
-        magic[..],
-        [0x28, 0xb5, 0x2f, 0xfd] | [0x50..=0x5f, 0x2a, 0x4d, 0x18]
-    );
+    let compression = detect_compression(&magic);
     let whole = BufReader::with_capacity(64 << 10, Cursor::new(magic).chain(source));
-    Ok(if is_gzip {
-        Box::new(BufReader::new(MultiGzDecoder::new(whole)))
-    } else if is_zstd {
-        Box::new(BufReader::new(zstd::Decoder::with_buffer(whole)?))
-    } else {
-        Box::new(whole)
+    Ok(match compression {
+        StreamCompression::Gzip => Box::new(BufReader::new(MultiGzDecoder::new(whole))),
+        StreamCompression::Zstd => Box::new(BufReader::new(zstd::Decoder::with_buffer(whole)?)),
+        _ => Box::new(whole),
     })
+}
+
+/// Compression of a layer with these first four bytes: gzip, zstd or none.
+pub fn detect_compression(magic: &[u8]) -> StreamCompression {
+    match magic {
+        [0x1f, 0x8b, ..] => StreamCompression::Gzip,
+        // A stream may begin with a skippable frame.
+        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
+            StreamCompression::Zstd
+        }
+        _ => StreamCompression::Plain,
+    }
 }
 
 /// Returns true if a block is the header of an entry.

@@ -42,4 +42,16 @@ pub enum CopyError {
         /// The layer.
         digest: Digest,
     },
+    /// The image was copied, but nothing can unpack it.
+    #[error("{image} is mirrored, but {defect}")]
+    #[diagnose(
+        code = "image/layer",
+        hint = "build the image again, or push it again from where it was made"
+    )]
+    Defect {
+        /// Digest of its manifest.
+        image: String,
+        /// The reason.
+        defect: String,
+    },
 }

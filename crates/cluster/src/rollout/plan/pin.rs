@@ -158,7 +158,9 @@ pub(super) fn candidates(rollout: &Rollout, others: &[Node]) -> BTreeMap<usize, 
     placements
         .filter(|placement| {
             let mut findings = placement.findings();
-            findings.any(|finding| finding.outcome == VerdictOutcome::Incompatible)
+            findings.any(|finding| {
+                finding.outcome == VerdictOutcome::Incompatible && !finding.needs_new_index()
+            })
         })
         .filter_map(|placement| {
             let index = placement.workload?;

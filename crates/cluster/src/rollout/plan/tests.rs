@@ -172,6 +172,99 @@ fn what_no_action_fixes_is_left() {
     assert_eq!((plan.then.incompatible, plan.then.unknown), (1, 2));
 }
 
+/// An index of images of versions, each with the version that its entry states, if any.
+fn index(entries: &[(&str, &str)]) -> Image {
+    let variants = entries.iter().map(|(stated, own)| {
+        let entry = Variant {
+            os_version: (!stated.is_empty()).then(|| version(stated).os_version()),
+            ..single(own)
+        };
+        entry.with_image(single(own))
+    });
+    Image {
+        reference: Some("repo.example/i0:1".to_owned()),
+        content: ImageContent::Index(variants.collect()),
+    }
+}
+
+#[test]
+fn an_index_that_hides_its_images_is_written_again_and_nothing_is_built() {
+    let hosts = ["17763.1158", "20348.2402"];
+    for stated in [["", ""], ["20348.2402", "17763.1158"]] {
+        let mut request = request(&hosts, &[]);
+        request.images = vec![index(&[(stated[0], hosts[0]), (stated[1], hosts[1])])];
+        request.plain = 1;
+        let mut rollout = Rollout::new(&request);
+        let plan = rollout.advise(&request, &TagsByRepository::new());
+        assert!(plan.actions.is_empty(), "{plan:?}");
+        let findings = rollout.checks().map(|check| check.finding);
+        let failing: Vec<_> = findings
+            .filter(|finding| finding.outcome == VerdictOutcome::Incompatible)
+            .collect();
+        assert!(!failing.is_empty(), "{stated:?}");
+        for finding in failing {
+            assert_eq!(finding.rule, "contradicting-entry");
+            let fix = finding.fix.as_deref().unwrap();
+            assert!(fix.starts_with("write the index again"), "{finding:?}");
+            assert!(finding.commands.is_empty(), "{finding:?}");
+        }
+    }
+}
+
+#[test]
+fn an_image_that_its_index_states_wrongly_is_built_if_it_starts_nowhere() {
+    let mut request = request(&["20348.2402"], &[]);
+    request.images = vec![index(&[("20348.2402", "17763.1158")])];
+    request.plain = 1;
+    let plan = plan(&request);
+    assert!(
+        matches!(plan.actions[..], [PlanAction::Rebuild { .. }]),
+        "{plan:?}"
+    );
+}
+
+#[test]
+fn an_image_without_a_version_is_not_inspected_again() {
+    for (stated, reason) in [
+        (None, "the image's configuration has no os.version"),
+        (
+            Some("foo"),
+            "the image's os.version \"foo\" is no version of Windows",
+        ),
+    ] {
+        let mut request = request(&["20348.2402"], &["20348.2402"]);
+        request.images[0].content = ImageContent::Single(Variant {
+            os_version: stated.map(str::to_owned),
+            version: None,
+            ..single("20348.2402")
+        });
+        let mut rollout = Rollout::new(&request);
+        rollout.advise(&request, &TagsByRepository::new());
+        let finding = rollout.checks().next().unwrap().finding;
+        assert_eq!(finding.reason, reason);
+        let fix = finding.fix.as_deref().unwrap();
+        assert!(fix.contains("--image-build"), "{fix}");
+        assert!(finding.commands.is_empty(), "{finding:?}");
+    }
+}
+
+#[test]
+fn an_artifact_is_no_image_for_another_system() {
+    let mut request = request(&["20348.2402"], &["20348.2402"]);
+    request.images[0].content = ImageContent::Single(Variant {
+        os: "application/vnd.cncf.helm.config.v1+json".to_owned(),
+        ..Variant::default()
+    });
+    let rollout = Rollout::new(&request);
+    let finding = rollout.checks().next().unwrap().finding;
+    assert_eq!(
+        finding.reason,
+        "it is no image but an artifact of type application/vnd.cncf.helm.config.v1+json, which no \
+         pod can run"
+    );
+    assert_eq!(finding.fix.as_deref(), Some("name an image"));
+}
+
 /// A workload: its kind, the images of its containers, and the nodes it names, by number.
 type Landing = (&'static str, Vec<usize>, u32);
 
