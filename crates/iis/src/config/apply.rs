@@ -7,7 +7,7 @@
 
 use super::document::{Id, InsertPosition, XmlDocument};
 use super::path::{PathStep, Selector};
-use super::schema::{CollectionSchema, Schema, SchemaViolation, owner};
+use super::schema::{CollectionSchema, Schema, SchemaViolation, UnknownName, owner};
 use super::{ConfigChange, ConfigError, ElementPath, SectionPath};
 
 /// Reason why a change cannot be made.
@@ -36,13 +36,8 @@ pub enum EditError {
         entry: String,
     },
     /// The file does not declare the section: the feature is not installed, or the name is wrong.
-    #[error("IIS has no section {section:?} here: the base lacks the feature that it belongs to")]
-    Undeclared {
-        /// The section.
-        section: String,
-        /// The declared sections.
-        known: Vec<String>,
-    },
+    #[error(transparent)]
+    Undeclared(UnknownName),
     /// The section can be set for the whole server only.
     #[error("{0} can be set for the whole server only: remove the location")]
     ServerOnly(String),
@@ -52,21 +47,11 @@ pub enum EditError {
     )]
     NotDelegated(String),
     /// The location is below a site that does not exist.
-    #[error("site {name:?} not found")]
-    NoSite {
-        /// The site.
-        name: String,
-        /// The existing ones.
-        known: Vec<String>,
-    },
+    #[error(transparent)]
+    NoSite(UnknownName),
     /// The application pool of a site does not exist.
-    #[error("application pool {name:?} not found")]
-    NoPool {
-        /// The pool.
-        name: String,
-        /// The existing ones.
-        known: Vec<String>,
-    },
+    #[error(transparent)]
+    NoPool(UnknownName),
 }
 
 /// A level of the configuration: the server, a site, or a path below one.

@@ -27,7 +27,7 @@ pub(super) use self::encoding::DecodedText;
 pub(crate) use self::names::FilterError;
 pub(crate) use self::names::FilterTarget;
 pub use self::path::{ElementPath, PathStep, SectionPath, Selector, is_value};
-pub use self::schema::{Schema, SchemaError, SchemaViolation};
+pub use self::schema::{Schema, SchemaError, SchemaViolation, UnknownName};
 pub use self::server::Server;
 pub(crate) use self::server::{APP_POOLS, SITES};
 
