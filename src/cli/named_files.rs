@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
+use wincimg_common::wildcards;
 
 use super::error::Failure;
 use super::input;
@@ -87,20 +88,8 @@ fn names_match(pattern: &[&str], names: &[&str]) -> bool {
         ([], []) => true,
         (["**", rest @ ..], _) => (0..=names.len()).any(|skip| names_match(rest, &names[skip..])),
         ([first, pattern @ ..], [name, names @ ..]) => {
-            let text: Vec<char> = name.chars().collect();
-            let first: Vec<char> = first.chars().collect();
-            name_matches(&first, &text) && names_match(pattern, names)
+            wildcards::matches(first, name) && names_match(pattern, names)
         }
-        _ => false,
-    }
-}
-
-fn name_matches(pattern: &[char], name: &[char]) -> bool {
-    match (pattern, name) {
-        ([], []) => true,
-        (['*', rest @ ..], _) => (0..=name.len()).any(|skip| name_matches(rest, &name[skip..])),
-        (['?', pattern @ ..], [_, name @ ..]) => name_matches(pattern, name),
-        ([c, pattern @ ..], [own, name @ ..]) if c == own => name_matches(pattern, name),
         _ => false,
     }
 }

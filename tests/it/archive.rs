@@ -3,7 +3,7 @@
 use std::fs;
 
 use serde_json::Value;
-use wincimg_oci::archive::{DockerArchive, DockerArchiveError};
+use wincimg_oci::archive::DockerArchive;
 use wincimg_oci::document::{Document, ImageConfig, ManifestFormat, Verbatim};
 use wincimg_oci::layout::Layout;
 use wincimg_oci::store::Source;
@@ -142,26 +142,20 @@ async fn what_is_no_archive_is_refused_with_its_reason() {
         DockerArchive::open(&file).await.unwrap_err()
     };
     let error = open(&whole[..whole.len() / 2]).await;
-    assert!(
-        matches!(error, DockerArchiveError::Truncated { .. }),
-        "{error}"
-    );
+    assert!(error.to_string().contains("is truncated"), "{error}");
     let error = open(b"\x1f\x8b\x08\x00 and so on").await;
     let with_gzip = error.to_string().contains("gzip");
     assert!(with_gzip, "{error}");
     for bytes in [&b""[..], &[0; 1024], &[0xFF; 2048], b"no tar at all"] {
         let error = open(bytes).await;
-        assert!(
-            matches!(error, DockerArchiveError::NotAnArchive { .. }),
-            "{error}"
-        );
+        let is_other = error.to_string().contains("is not a docker-archive");
+        assert!(is_other, "{error}");
     }
 
     fs::write(&file, &whole).unwrap();
     let archive = DockerArchive::open(&file).await.unwrap();
     let error = archive.resolve(Some("app:2")).await.unwrap_err();
-    let is_named =
-        matches!(&error, DockerArchiveError::NotFound { wanted, .. } if wanted == "app:2");
+    let is_named = error.to_string().contains("has no image \"app:2\"");
     assert!(is_named, "{error}");
 }
 

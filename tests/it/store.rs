@@ -261,13 +261,10 @@ async fn a_tag_moves_to_the_new_image_and_other_tags_stay() {
         .unwrap();
     assert_eq!(&digest(by_digest), old.image.digest());
     let error = layout.resolve(None).await.unwrap_err();
-    assert!(matches!(&error, LayoutError::SeveralImages { known, .. } if known == "1, old"));
+    assert_contains!(error, "select one of 1, old");
     let error = layout.resolve(Some("2")).await.unwrap_err();
-    let is_named = matches!(
-        &error,
-        LayoutError::NotFound { wanted, known, .. } if wanted == "2" && known == "1, old"
-    );
-    assert!(is_named, "{error}");
+    assert!(matches!(error, LayoutError::NotFound(_)), "{error}");
+    assert_contains!(error, "has no image \"2\": it has 1, old");
 }
 
 #[test]
@@ -292,9 +289,10 @@ async fn many_writers_of_one_layout_lose_no_tag() {
 #[test]
 async fn a_directory_with_other_things_in_it_is_no_layout() {
     let dir = tempfile::tempdir().unwrap();
-    let reason = |error: LayoutError| match error {
-        LayoutError::NotALayout { reason, .. } => reason,
-        other => panic!("{other}"),
+    let reason = |error: LayoutError| {
+        let error = error.to_string();
+        let (_, reason) = error.split_once(" is not an OCI layout: ").unwrap();
+        reason.to_owned()
     };
     let open = reason(Layout::open(dir.path()).await.unwrap_err());
     assert_contains!(open, "oci-layout");

@@ -4,6 +4,7 @@
 //! Nodes and workloads are only read. `fleet follow` alone writes: one lease (`lease`) and events
 //! about nodes (`events`). A [`BuilderConnection`] runs a program in a builder's pod.
 
+use std::error::Error;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use kube::core::request::Request;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use wincimg_common::diagnose::closest_match;
+use wincimg_common::diagnose::{Problem, closest_match};
 
 use super::null_is_default;
 use super::workloads::WorkloadList;
@@ -29,6 +30,7 @@ mod watch;
 
 pub use builder::{BuilderConnection, PodChange};
 pub use error::LiveError;
+use error::{no_context, unreachable};
 pub use events::{EventRecorder, NodeEvent, NodeReference};
 pub use exec::{PodStream, ProgramError};
 pub use lease::{LeaderElector, Leadership, LeaseConfig, LeaseName};
@@ -149,10 +151,7 @@ impl Cluster {
         if let (Ok(read), Some(name)) = (&read, name) {
             let names = || read.contexts.iter().map(|known| known.name.as_str());
             if !names().any(|known| known == name) {
-                return Err(LiveError::NoContext {
-                    name: name.clone(),
-                    nearest: closest_match(name, names()),
-                });
+                return Err(no_context(name, closest_match(name, names())));
             }
         }
         let options = KubeConfigOptions {
@@ -266,11 +265,11 @@ impl Cluster {
                 result => return result,
             }
         }
-        Err(LiveError::Forgotten {
-            address: self.address.clone(),
-            what: what.to_owned(),
-            times: RESTARTS,
-        })
+        let problem = format!(
+            "the list of {what} at {} expired before its last page, {RESTARTS} times",
+            self.address
+        );
+        Err(Problem::new("cluster/answer", problem).into())
     }
 
     async fn pages<T: DeserializeOwned>(
@@ -311,29 +310,24 @@ impl Cluster {
     }
 
     fn timeout_error(&self, wait_limit: Duration, what: &str) -> LiveError {
-        LiveError::Silent {
-            address: self.address.clone(),
-            what: what.to_owned(),
-            wait_limit,
-        }
+        let (address, seconds) = (&self.address, wait_limit.as_secs());
+        unreachable(format!("{address} failed to {what} within {seconds} s")).into()
+    }
+
+    /// Error for a connection that failed, or an invalid response.
+    fn broken(&self, what: &str, cause: impl Into<Box<dyn Error + Send + Sync>>) -> LiveError {
+        let problem = format!("failed to {what} at {}", self.address);
+        unreachable(problem).source(cause).into()
     }
 
     fn error(&self, what: &str, error: kube::Error) -> LiveError {
-        let (address, what) = (self.address.clone(), what.to_owned());
         let status = match error {
             kube::Error::Api(status) => status,
-            error => {
-                return LiveError::Broken {
-                    address,
-                    what,
-                    source: match error {
-                        // The outer error only repeats its cause.
-                        kube::Error::Service(cause) => cause,
-                        other => other.into(),
-                    },
-                };
-            }
+            // The outer error only repeats its cause.
+            kube::Error::Service(cause) => return self.broken(what, cause),
+            other => return self.broken(what, other),
         };
+        let (address, what) = (self.address.clone(), what.to_owned());
         let message = match status.message.as_str() {
             "" => status.reason.clone(),
             message => message.trim().replace('\n', " "),

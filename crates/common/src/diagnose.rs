@@ -120,6 +120,13 @@ impl Problem {
         }
     }
 
+    /// Sets the code, in place of that of the cause.
+    #[must_use]
+    pub fn code(mut self, code: &'static str) -> Self {
+        self.diagnosis.code = code;
+        self
+    }
+
     /// Sets the cause.
     #[must_use]
     pub fn source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {

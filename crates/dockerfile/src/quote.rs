@@ -4,6 +4,7 @@
 //! which quotes group and `$NAME` is expanded. Inside double quotes only the quote, the dollar sign
 //! and the escape character are special, and the escape character escapes them.
 
+use wincimg_common::diagnose::{Blame, Problem};
 use wincimg_windows::quoting::{Escape, RunShell, command_text, exec_form};
 
 /// Escape character of rendered Dockerfiles.
@@ -13,6 +14,12 @@ pub(super) const ESCAPE: Escape = Escape::Backtick;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct QuoteError(pub(super) String);
+
+impl From<QuoteError> for Problem {
+    fn from(error: QuoteError) -> Self {
+        Problem::from_error("recipe/unwritable", error).blame(Blame::Request)
+    }
+}
 
 pub(super) fn word(text: impl AsRef<str>) -> Result<String, QuoteError> {
     let text = text.as_ref();

@@ -2,14 +2,13 @@
 //!
 //! Every call adds a layer and starts a container in the build, so many changes go into one file.
 
+use wincimg_common::diagnose::{Blame, Problem};
 use wincimg_registry::hive::exists;
 use wincimg_registry::regfile::{from_edits, to_utf16};
 use wincimg_registry::{
     BaseReadError, DataType, KeyMode, KeyPath, RegistryData, RegistryEdit, Root, TypedData,
 };
 use wincimg_windows::base_contents::BaseContents;
-
-use super::RenderError;
 
 /// Path in Windows.
 pub(super) const REG: &str = r"C:\Windows\System32\reg.exe";
@@ -33,9 +32,10 @@ pub(super) enum RegistryStep {
 pub(super) fn steps(
     edits: &[RegistryEdit],
     inside: &dyn BaseContents,
-) -> Result<Vec<RegistryStep>, RenderError> {
+) -> Result<Vec<RegistryStep>, Problem> {
     let calls = edits.iter().map(|edit| calls(edit, inside));
-    let calls = calls.collect::<Result<Vec<Option<Vec<Vec<String>>>>, _>>()?;
+    let calls = calls.collect::<Result<Vec<Option<Vec<Vec<String>>>>, _>>();
+    let calls = calls.map_err(|error| Problem::from_error("base/unreadable", error))?;
     let many = calls.iter().flatten().map(Vec::len).sum::<usize>() > MOST_CALLS;
     let mut steps = Vec::new();
     let mut file: Vec<&RegistryEdit> = Vec::new();
@@ -47,7 +47,12 @@ pub(super) fn steps(
                 steps.extend(calls.into_iter().map(RegistryStep::Call));
             }
             _ if has_form => file.push(edit),
-            _ => return Err(RenderError::Registry(edit.to_string())),
+            _ => {
+                let problem = format!(
+                    "neither reg nor a .reg file can make the change to the registry: {edit}"
+                );
+                return Err(Problem::new("recipe/registry", problem).blame(Blame::Request));
+            }
         }
     }
     finish_file(&mut file, &mut steps);

@@ -2,15 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use wincimg_common::diagnose::Diagnose;
-use wincimg_layer::LayerError;
-use wincimg_recipe::{Plan, path_blame, path_hint};
-use wincimg_registry::{BaseReadError, UnknownBase};
+use wincimg_common::diagnose::{Blame, Problem};
+use wincimg_recipe::Plan;
+use wincimg_registry::UnknownBase;
 use wincimg_windows::base_contents::BaseContents;
-use wincimg_windows::search_path::SearchPathError;
 
 use super::context::{self, ContextEntry};
-use super::quote::QuoteError;
 use super::templates;
 use super::view::view;
 
@@ -29,77 +26,28 @@ pub struct RenderedDockerfile {
     pub labels: BTreeMap<String, String>,
 }
 
-/// Error of rendering a plan.
-#[derive(Debug, thiserror::Error, Diagnose)]
-#[diagnose(code = "internal/template")]
-pub enum RenderError {
-    /// A Dockerfile cannot contain a text of the plan.
-    #[error(transparent)]
-    #[diagnose(code = "recipe/unwritable", blame = Request)]
-    Unwritable(#[from] QuoteError),
-    /// The base contains no Windows, which a Docker daemon requires.
-    #[error(
-        "a Docker daemon cannot build on {base}: the image contains no Windows to make the layers with"
-    )]
-    #[diagnose(code = "base/no-windows", blame = Request)]
-    NoWindowsInside {
-        /// Base.
-        base: String,
-    },
-    /// The recipe has layers of its own, or keys that a generated Dockerfile does not have.
-    #[error("only the direct engine builds a recipe with {0}")]
-    #[diagnose(code = "recipe/layers", blame = Request, hint = "build it with `wincimg build --engine direct`, or remove these keys")]
-    Layers(&'static str),
-    /// Neither `reg` nor a .reg file can make a change to the registry.
-    #[error("neither reg nor a .reg file can make the change to the registry: {0}")]
-    #[diagnose(code = "recipe/registry", blame = Request)]
-    Registry(String),
-    /// PATH cannot be extended.
-    #[error(transparent)]
-    #[diagnose(code = "recipe/path", blame = path_blame(_0), hint = path_hint(_0))]
-    Path(#[from] SearchPathError),
-    /// The contents of the base cannot be read.
-    #[error(transparent)]
-    #[diagnose(code = "base/unreadable")]
-    Inside(#[from] BaseReadError),
-    /// The plan's files are invalid in an image.
-    #[error(transparent)]
-    #[diagnose(forward)]
-    Files(#[from] LayerError),
-    /// A template uses an unknown variable.
-    #[error("line {line} of the template {template:?} uses the unknown variable {variable:?}")]
-    MissingVariable {
-        /// Template.
-        template: String,
-        /// Line, from 1.
-        line: usize,
-        /// Variable.
-        variable: String,
-    },
-    /// A template has invalid syntax.
-    #[error("cannot parse a template")]
-    Template(#[source] Box<handlebars::TemplateError>),
-    /// A template fails.
-    #[error("cannot render a template")]
-    Broken(#[source] Box<handlebars::RenderError>),
-}
-
 /// Renders the Dockerfile of a plan on a base with these contents, without reading or writing
 /// files.
-pub fn render(plan: &Plan, inside: &dyn BaseContents) -> Result<RenderedDockerfile, RenderError> {
+pub fn render(plan: &Plan, inside: &dyn BaseContents) -> Result<RenderedDockerfile, Problem> {
     if plan.base.os_version.is_none() {
-        return Err(RenderError::NoWindowsInside {
-            base: plan.base.name.clone(),
-        });
+        let base = &plan.base.name;
+        let problem = format!(
+            "a Docker daemon cannot build on {base}: the image contains no Windows to make the layers with"
+        );
+        return Err(Problem::new("base/no-windows", problem).blame(Blame::Request));
     }
     if let Some(instructions) = &plan.instructions {
-        return Err(RenderError::Layers(if instructions.steps.is_empty() {
+        let what = if instructions.steps.is_empty() {
             "author, volumes, healthcheck, shell, stop_signal, on_build or args_escaped"
         } else {
             "layers of its own ([[layers]], [[msi]], runtimes or layer)"
-        }));
+        };
+        let problem = format!("only the direct engine builds a recipe with {what}");
+        return Err(Problem::new("recipe/layers", problem)
+            .blame(Blame::Request)
+            .hint("build it with `wincimg build --engine direct`, or remove these keys"));
     }
-    let mut context = context::files(plan)?;
+    let mut context = context::files(plan).map_err(Problem::from_diagnosed)?;
     let links = context::take_folder_links(&mut context)?;
     let view = view(plan, inside, &mut context, &links)?;
     Ok(RenderedDockerfile {
@@ -110,7 +58,7 @@ pub fn render(plan: &Plan, inside: &dyn BaseContents) -> Result<RenderedDockerfi
 }
 
 /// Refuses a plan without a Dockerfile, whatever its base.
-pub fn check_renderable(plan: &Plan) -> Result<(), RenderError> {
+pub fn check_renderable(plan: &Plan) -> Result<(), Problem> {
     let on_any_base = Plan {
         path: None,
         ..plan.clone()

@@ -5,8 +5,7 @@ use handlebars::{
     RenderErrorReason, Renderable, no_escape,
 };
 use serde_json::Value;
-
-use super::RenderError;
+use wincimg_common::diagnose::Problem;
 
 /// Template of the whole file.
 const WHOLE: &str = "image";
@@ -30,12 +29,12 @@ const TEMPLATES: [(&str, &str); 15] = [
 ];
 
 /// Renders the text of a Dockerfile.
-pub(super) fn dockerfile(view: &Value) -> Result<String, RenderError> {
+pub(super) fn dockerfile(view: &Value) -> Result<String, Problem> {
     write(&registry()?, view)
 }
 
 /// All templates.
-pub(super) fn registry() -> Result<Handlebars<'static>, RenderError> {
+pub(super) fn registry() -> Result<Handlebars<'static>, Problem> {
     let mut handlebars = Handlebars::new();
     handlebars.set_strict_mode(true);
     handlebars.set_prevent_indent(true);
@@ -44,24 +43,29 @@ pub(super) fn registry() -> Result<Handlebars<'static>, RenderError> {
     for (name, text) in TEMPLATES {
         handlebars
             .register_template_string(name, text)
-            .map_err(|error| RenderError::Template(Box::new(error)))?;
+            .map_err(|error| failed("cannot parse a template").source(error))?;
     }
     handlebars.register_helper("if", Box::new(Condition { wanted: true }));
     handlebars.register_helper("unless", Box::new(Condition { wanted: false }));
     Ok(handlebars)
 }
 
-pub(super) fn write(handlebars: &Handlebars<'_>, view: &Value) -> Result<String, RenderError> {
+pub(super) fn write(handlebars: &Handlebars<'_>, view: &Value) -> Result<String, Problem> {
     handlebars.render(WHOLE, view).map_err(|error| {
         let RenderErrorReason::MissingVariable(name) = error.reason() else {
-            return RenderError::Broken(Box::new(error));
+            return failed("cannot render a template").source(error);
         };
-        RenderError::MissingVariable {
-            template: error.template_name.clone().unwrap_or_default(),
-            line: error.line_no.unwrap_or_default(),
-            variable: name.clone().unwrap_or_default(),
-        }
+        let template = error.template_name.as_deref().unwrap_or_default();
+        let line = error.line_no.unwrap_or_default();
+        let variable = name.as_deref().unwrap_or_default();
+        failed(format!(
+            "line {line} of the template {template:?} uses the unknown variable {variable:?}"
+        ))
     })
+}
+
+fn failed(problem: impl Into<String>) -> Problem {
+    Problem::new("internal/template", problem)
 }
 
 /// The blocks `if` and `unless`. In handlebars' own, an unknown variable is false: a typo would

@@ -2,10 +2,11 @@
 //! and explain them.
 
 use serde_json::{Value, json};
+use wincimg_common::diagnose::Problem;
 use wincimg_iis::appcmd::AppcmdCall;
 use wincimg_iis::{IisSettings, appcmd};
 use wincimg_images::shim::{ShimMode, detect};
-use wincimg_recipe::{CommandForm, Plan};
+use wincimg_recipe::{CommandForm, Plan, path_blame, path_hint};
 use wincimg_registry::RegistryEdit;
 use wincimg_windows::access::ICACLS;
 use wincimg_windows::base_contents::BaseContents;
@@ -13,7 +14,6 @@ use wincimg_windows::certificate::TrustedCertificate;
 use wincimg_windows::service::Service;
 use wincimg_windows::shutdown;
 
-use super::RenderError;
 use super::context::{ContextEntry, DRIVE, FolderLink};
 use super::quote::{self, QuoteError};
 use super::registry::{REG, RegistryStep, deletes, steps};
@@ -43,7 +43,7 @@ pub(super) fn view(
     inside: &dyn BaseContents,
     context: &mut Vec<ContextEntry>,
     links: &[FolderLink],
-) -> Result<Value, RenderError> {
+) -> Result<Value, Problem> {
     let has_files = !context.is_empty();
     let base = &plan.base;
     let own_user = base.user.as_deref();
@@ -128,7 +128,7 @@ fn registry(
     plan: &Plan,
     inside: &dyn BaseContents,
     context: &mut Vec<ContextEntry>,
-) -> Result<Vec<Value>, RenderError> {
+) -> Result<Vec<Value>, Problem> {
     let certificates: Vec<RegistryEdit> = plan
         .certificates
         .iter()
@@ -136,7 +136,13 @@ fn registry(
         .collect();
     let services: Vec<RegistryEdit> = plan.services.iter().flat_map(Service::edits).collect();
     let path = plan.path.as_ref().map(|path| path.edit(inside));
-    let path = Vec::from_iter(path.transpose()?);
+    let path = path.transpose().map_err(|error| {
+        let (blame, hint) = (path_blame(&error), path_hint(&error));
+        Problem::from_error("recipe/path", error)
+            .blame(blame)
+            .hint_if(hint)
+    });
+    let path = Vec::from_iter(path?);
     let mut views = Vec::new();
     let mut files = 0;
     for (title, edits) in [
@@ -158,7 +164,7 @@ fn changes(
     inside: &dyn BaseContents,
     files: &mut usize,
     context: &mut Vec<ContextEntry>,
-) -> Result<Value, RenderError> {
+) -> Result<Value, Problem> {
     let steps = steps(edits, inside)?;
     let deletes = deletes(&steps);
     let mut views = Vec::with_capacity(steps.len());
@@ -182,7 +188,7 @@ fn changes(
     Ok(json!({ "title": title, "deletes": deletes, "steps": views }))
 }
 
-fn iis(settings: &IisSettings) -> Result<Value, RenderError> {
+fn iis(settings: &IisSettings) -> Result<Value, Problem> {
     let (removals, site) = appcmd::site_config(settings);
     let app_pool = appcmd::app_pool_settings(settings);
     Ok(json!({

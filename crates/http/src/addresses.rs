@@ -132,7 +132,7 @@ impl AddressPolicy {
 /// An address that the policy excludes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{host} is {}", self.reason())]
-pub struct RefusedAddress {
+pub(super) struct RefusedAddress {
     /// The host.
     pub(super) host: String,
     /// Scope of its address.

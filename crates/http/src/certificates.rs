@@ -15,6 +15,7 @@ use rustls::ClientConfig;
 use rustls::crypto::ring;
 use rustls::pki_types::CertificateDer;
 use rustls_platform_verifier::Verifier;
+use wincimg_common::diagnose::Problem;
 use wincimg_common::x509::Certificate;
 
 use super::error::HttpError;
@@ -135,7 +136,7 @@ impl HostCertificates {
             Ok(machine) => Some(machine),
             // A system may have no roots; certificates accepted by exact match need none.
             Err(_) if !has_roots && is_pinned => None,
-            Err(error) => return Err(HttpError::Roots(error)),
+            Err(error) => return Err(untrusted(error)),
         };
         let verifier = CertificateVerifier {
             accepted: AcceptedCertificates::These(pinned, machine),
@@ -143,7 +144,7 @@ impl HostCertificates {
         };
         let builder = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            .map_err(HttpError::Roots)?
+            .map_err(untrusted)?
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(verifier));
         let Some((certificate, key)) = self.identity else {
@@ -181,10 +182,16 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, HttpError> 
 }
 
 fn unusable(path: &Path, problem: &dyn std::fmt::Display) -> HttpError {
-    HttpError::CertificateFile {
-        path: path.to_owned(),
-        problem: problem.to_string(),
-    }
+    let problem = format!("cannot use {}: {problem}", path.display());
+    Problem::new("usage/certificate-file", problem)
+        .hint("--ca-file requires certificates in PEM; --certs-dir requires HOST[:PORT]/*.crt, or *.cert with its *.key")
+        .into()
+}
+
+fn untrusted(error: rustls::Error) -> HttpError {
+    Problem::new("network/answer", "cannot trust the given certificates")
+        .source(error)
+        .into()
 }
 
 /// Returns true if a certificate is a CA's. As a root, any other would be trusted as a CA too: the

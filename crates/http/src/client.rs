@@ -221,7 +221,7 @@ impl HttpClient {
         };
         policy
             .check(&exchange.url)
-            .map_err(|refused| HttpError::address(refused, &exchange.what))?;
+            .map_err(|refused| HttpError::address(&refused.host, &refused, &exchange.what))?;
         Ok(policy)
     }
 

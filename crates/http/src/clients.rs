@@ -8,6 +8,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use reqwest::{Client, Url, redirect};
+use wincimg_common::diagnose::Problem;
 use wincimg_common::lock;
 
 use super::addresses::{AddressPolicy, CheckingResolver};
@@ -132,6 +133,10 @@ impl Clients {
                 builder.tls_backend_preconfigured(self.certificates.for_host(url)?.client()?)
             }
         };
-        builder.build().map_err(HttpError::Setup)
+        builder.build().map_err(|error| {
+            Problem::new("network/answer", "cannot set up the HTTP client")
+                .source(error)
+                .into()
+        })
     }
 }

@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 
 use reqwest::Url;
 use tokio::task::spawn_blocking;
-use wincimg_common::diagnose::Diagnose;
+use wincimg_common::diagnose::{Diagnose, Problem};
 use wincimg_common::digest::{Digest, Hasher, sha256};
 use wincimg_common::files::{CacheFileUse, FileCache, SpoolPart};
 
 use super::addresses::AddressPolicy;
 use super::client::HttpClient;
-use super::error::{FileError, HttpError};
+use super::error::FileError;
 use super::exchange::{RedirectPolicy, TrustSource};
 use super::partial_file::PartialFile;
 use super::transfer::{ProgressLine, Transfer, TransferError};
@@ -56,36 +56,6 @@ pub struct DownloadedFile {
 #[derive(Debug, thiserror::Error, Diagnose)]
 #[diagnose(code = "download/changed")]
 pub enum DownloadError {
-    /// The server failed.
-    #[error("cannot download {url}")]
-    #[diagnose(forward)]
-    Http {
-        /// Its location.
-        url: String,
-        /// The reason.
-        source: HttpError,
-    },
-    /// The file could not be stored.
-    #[error("cannot store the download of {url}")]
-    #[diagnose(code = "file/io", hint = "name a folder with --cache-dir DIR")]
-    File {
-        /// Its location.
-        url: String,
-        /// The reason.
-        source: FileError,
-    },
-    /// The file has the wrong size.
-    #[error("{url} has {found} bytes on {host}: expected {expected}")]
-    Size {
-        /// Host and port.
-        host: String,
-        /// Its location.
-        url: String,
-        /// Size on the server.
-        found: u64,
-        /// The expected value.
-        expected: u64,
-    },
     /// The file has the wrong digest.
     #[error("{url} has digest {found}: expected {expected}")]
     Digest {
@@ -96,28 +66,14 @@ pub enum DownloadError {
         /// The expected value.
         expected: Box<Digest>,
     },
-    /// The server sent a web page.
-    #[error("the server sent a web page ({kind}) instead of {name}: {url}")]
-    #[diagnose(
-        code = "download/page",
-        hint = "open the URL in a browser: it may require a login or a click, have moved, or be blocked by a proxy"
-    )]
-    Page {
-        /// Its location.
-        url: String,
-        /// The file's final name.
-        name: String,
-        /// Its media type.
-        kind: String,
-    },
-    /// There is no download folder.
-    #[error("cannot download {url}: no download folder")]
-    #[diagnose(code = "file/io", hint = "name a folder with --cache-dir DIR")]
-    NoFolder {
-        /// Its location.
-        url: String,
-    },
+    /// Other errors.
+    #[error(transparent)]
+    #[diagnose(forward)]
+    Other(#[from] Problem),
 }
+
+/// Hint if the cache's folder is missing or of no use.
+const OTHER_FOLDER: &str = "name a folder with --cache-dir DIR";
 
 /// File extensions for which a web page is never the wanted content.
 const NO_PAGES: [&str; 30] = [
@@ -141,21 +97,31 @@ impl Remote {
 
     fn failed(&self, error: TransferError) -> DownloadError {
         let url = redacted(&self.url);
-        match error {
-            TransferError::Http(source) => DownloadError::Http { url, source },
-            TransferError::File(source) => DownloadError::File { url, source },
-            TransferError::Size { found, expected } => DownloadError::Size {
-                host: host_of(&self.url),
-                url,
-                found,
-                expected,
-            },
-            TransferError::Page(kind) => DownloadError::Page {
-                url,
-                name: self.name.clone(),
-                kind,
-            },
-        }
+        let problem = match error {
+            TransferError::Http(source) => {
+                Problem::context(format!("cannot download {url}"), source)
+            }
+            TransferError::File(source) => {
+                let problem = format!("cannot store the download of {url}");
+                Problem::new("file/io", problem)
+                    .hint(OTHER_FOLDER)
+                    .source(source)
+            }
+            TransferError::Size { found, expected } => {
+                let host = host_of(&self.url);
+                let problem = format!("{url} has {found} bytes on {host}: expected {expected}");
+                Problem::new("download/changed", problem)
+            }
+            TransferError::Page(kind) => {
+                let name = &self.name;
+                let problem =
+                    format!("the server sent a web page ({kind}) instead of {name}: {url}");
+                Problem::new("download/page", problem).hint(
+                    "open the URL in a browser: it may require a login or a click, have moved, or be blocked by a proxy",
+                )
+            }
+        };
+        problem.into()
     }
 
     fn disk(&self, error: FileError) -> DownloadError {
@@ -205,7 +171,8 @@ impl Downloads {
         }
         let Some(kept) = &self.0 else {
             let url = redacted(&remote.url);
-            return Err(DownloadError::NoFolder { url });
+            let problem = format!("cannot download {url}: no download folder");
+            return Err(Problem::new("file/io", problem).hint(OTHER_FOLDER).into());
         };
         kept.create_dir()
             .map_err(FileError::io("create", kept.folder()))

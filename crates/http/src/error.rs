@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use reqwest::header::InvalidHeaderValue;
 use reqwest::{StatusCode, Url};
-use wincimg_common::diagnose::Diagnose;
+use wincimg_common::diagnose::{Diagnose, Problem};
 
 use super::addresses::RefusedAddress;
 use super::insecure_hosts::InvalidHost;
@@ -24,35 +24,6 @@ pub enum HttpError {
     #[error(transparent)]
     #[diagnose(code = "usage/host", blame = Request)]
     InsecureHost(#[from] InvalidHost),
-    /// A file with certificates or a key cannot be used.
-    #[error("cannot use {}: {problem}", path.display())]
-    #[diagnose(
-        code = "usage/certificate-file",
-        hint = "--ca-file requires certificates in PEM; --certs-dir requires HOST[:PORT]/*.crt, or *.cert with its *.key"
-    )]
-    CertificateFile {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        problem: String,
-    },
-    /// The library rejects the certificates as roots.
-    #[error("cannot trust the given certificates")]
-    Roots(#[source] rustls::Error),
-    /// The client could not be created.
-    #[error("cannot set up the HTTP client")]
-    Setup(#[source] reqwest::Error),
-    /// The environment names no usable proxy.
-    #[error("{variable} is not the URL of a proxy")]
-    #[diagnose(
-        code = "usage/proxy",
-        blame = Request,
-        hint = "expected http://[USER:PASSWORD@]HOST:PORT, with special characters of the password as %XX"
-    )]
-    Proxy {
-        /// The environment variable.
-        variable: &'static str,
-    },
     /// A header would contain invalid characters.
     #[error("cannot make the request")]
     Header(#[from] InvalidHeaderValue),
@@ -96,17 +67,6 @@ pub enum HttpError {
         proxy: Option<String>,
         /// The transport's error.
         source: reqwest::Error,
-    },
-    /// The host has an address that the request may not go to.
-    #[error("did not connect to {host} to {what}: it has {}", refused.reason())]
-    #[diagnose(code = "network/address", hint = refused.hint())]
-    Address {
-        /// Host and port.
-        host: String,
-        /// The operation that failed.
-        what: String,
-        /// The address.
-        refused: RefusedAddress,
     },
     /// A response with a status other than success.
     #[error("{host} failed to {what}: {status}{detail}")]
@@ -194,6 +154,10 @@ pub enum HttpError {
         /// The reason.
         source: io::Error,
     },
+    /// Other errors.
+    #[error(transparent)]
+    #[diagnose(forward)]
+    Other(#[from] Problem),
 }
 
 fn unreachable_hint(host: &str, proxy: Option<&str>) -> String {
@@ -213,12 +177,12 @@ impl HttpError {
     }
 
     /// An error of a request to an address that it may not go to.
-    pub(super) fn address(refused: RefusedAddress, what: &str) -> Self {
-        Self::Address {
-            host: refused.host.clone(),
-            what: what.to_owned(),
-            refused,
-        }
+    pub(super) fn address(host: &str, refused: &RefusedAddress, what: &str) -> Self {
+        let reason = refused.reason();
+        let problem = format!("did not connect to {host} to {what}: it has {reason}");
+        Problem::new("network/address", problem)
+            .hint_if(refused.hint())
+            .into()
     }
 
     /// An error of a request to `url` without a response.
@@ -226,11 +190,7 @@ impl HttpError {
         let host = host_of(url);
         let source = error.without_url();
         if let Some(refused) = cause::<RefusedAddress>(&source) {
-            return Self::Address {
-                host,
-                what: what.to_owned(),
-                refused: refused.clone(),
-            };
+            return Self::address(&host, refused, what);
         }
         match cause::<rustls::Error>(&source) {
             Some(rustls::Error::InvalidMessage(_)) => Self::PlainHttp { host },

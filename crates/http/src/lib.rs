@@ -27,7 +27,7 @@ mod transfer;
 mod urls;
 mod verifier;
 
-pub use addresses::{AddressPolicy, AddressScope, RefusedAddress};
+pub use addresses::{AddressPolicy, AddressScope};
 pub use blob_source::{BlobReader, BlobSource, CachedReader};
 pub use certificates::CertificateFiles;
 pub use client::{HttpClient, IDLE_TIMEOUT};

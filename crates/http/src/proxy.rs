@@ -8,6 +8,7 @@ use std::env;
 
 use http::Uri;
 use reqwest::Url;
+use wincimg_common::diagnose::{Blame, Problem};
 
 use super::error::HttpError;
 use super::urls::is_loopback;
@@ -45,7 +46,13 @@ fn host(value: &str) -> Option<String> {
 /// password.
 pub(super) fn check(url: &Url) -> Result<(), HttpError> {
     match variable_for(url.scheme()) {
-        Some((variable, value)) if host(&value).is_none() => Err(HttpError::Proxy { variable }),
+        Some((variable, value)) if host(&value).is_none() => {
+            let problem = format!("{variable} is not the URL of a proxy");
+            Err(Problem::new("usage/proxy", problem)
+                .blame(Blame::Request)
+                .hint("expected http://[USER:PASSWORD@]HOST:PORT, with special characters of the password as %XX")
+                .into())
+        }
         _ => Ok(()),
     }
 }

@@ -72,7 +72,7 @@ impl From<EditError> for IisChangeError {
     fn from(error: EditError) -> Self {
         match error {
             // Windows would write it, and then answer no request.
-            error @ EditError::NoPool { .. } => Self::Unclear(error.to_string()),
+            error @ EditError::NoPool(_) => Self::Unclear(error.to_string()),
             error => Self::Fails(error.to_string()),
         }
     }

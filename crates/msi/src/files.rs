@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use wincimg_common::wildcards;
 use wincimg_registry::Presence;
 use wincimg_windows::path::ImagePath;
 
@@ -348,38 +349,9 @@ impl IniEntry {
     }
 }
 
-/// Matches a name with `*` and `?`, without case.
+/// Matches a name with `*` and `?`, without case. `*.*` is any name.
 pub(crate) fn is_match(pattern: &str, name: &str) -> bool {
-    let pattern: Vec<char> = pattern.to_lowercase().chars().collect();
-    let name: Vec<char> = name.to_lowercase().chars().collect();
-    let pattern = if pattern == ['*', '.', '*'] {
-        vec!['*']
-    } else {
-        pattern
-    };
-    let (mut at, mut own) = (0, 0);
-    let mut star = None;
-    while own < name.len() {
-        match pattern.get(at) {
-            Some('*') => {
-                star = Some((at, own));
-                at += 1;
-            }
-            Some(c) if *c == '?' || *c == name[own] => {
-                at += 1;
-                own += 1;
-            }
-            _ => match star {
-                Some((from, taken)) => {
-                    star = Some((from, taken + 1));
-                    at = from + 1;
-                    own = taken + 1;
-                }
-                None => return false,
-            },
-        }
-    }
-    pattern[at..].iter().all(|c| *c == '*')
+    pattern == "*.*" || wildcards::matches(&pattern.to_lowercase(), &name.to_lowercase())
 }
 
 #[cfg(test)]

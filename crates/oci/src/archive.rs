@@ -5,13 +5,11 @@
 //! this crate write, is an OCI layout inside a tar, plus a `manifest.json`; it preserves the
 //! image's digest.
 
-mod error;
 mod format;
 mod read;
 mod upper;
 mod write;
 
-pub use error::DockerArchiveError;
 pub use read::DockerArchive;
 pub use upper::{SavedBytes, UpperLayer, UpperLayers};
 pub use write::ArchiveWriter;

@@ -5,11 +5,11 @@
 //! Existing blobs are verified and kept.
 
 use std::path::{Path, PathBuf};
-use std::{fs, io};
+use std::{fmt, fs, io};
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use wincimg_common::diagnose::Diagnose;
+use wincimg_common::diagnose::{Diagnose, Problem};
 use wincimg_common::files;
 use wincimg_common::progress::Task;
 
@@ -17,6 +17,7 @@ use super::document::{
     Artifact, Descriptor, Digest, Document, DocumentError, EMPTY, Index, MAX_DOCUMENT,
     ManifestFormat, Verbatim, media_type, sha256,
 };
+use super::local::LAYOUT;
 use super::remote::BlobSource;
 use super::stream::{self, FileRange, StreamError};
 
@@ -38,66 +39,19 @@ pub struct Layout {
 
 /// A layout that could not be read or written.
 #[derive(Debug, thiserror::Error, Diagnose)]
-#[diagnose(code = "layout/invalid")]
 pub enum LayoutError {
-    /// The directory is not a layout.
-    #[error("{} is not an OCI layout: {reason}", path.display())]
-    #[diagnose(hint = Some(layout_hint(path)))]
-    NotALayout {
-        /// The directory.
-        path: PathBuf,
-        /// The missing part.
-        reason: String,
-    },
     /// The requested tag or digest was not found.
-    #[error("{} has no image {wanted:?}: it has {known}", path.display())]
-    #[diagnose(code = "layout/not-found")]
-    NotFound {
-        /// The layout or archive.
-        path: PathBuf,
-        /// The requested tag or digest.
-        wanted: String,
-        /// The tags that exist.
-        known: String,
-    },
-    /// The layout contains several images and none was selected.
-    #[error("{} contains several images: select one of {known}", path.display())]
-    #[diagnose(code = "layout/several-images", blame = Request, hint = Some(format!("select an image: oci:{}:NAME", path.display())))]
-    SeveralImages {
-        /// The layout or archive.
-        path: PathBuf,
-        /// The tags that exist.
-        known: String,
-    },
-    /// A referenced document is missing or too large.
-    #[error("{} {problem}", path.display())]
-    Unusable {
-        /// The layout.
-        path: PathBuf,
-        /// The problem, to follow the layout's name in a sentence.
-        problem: String,
-    },
-    /// A document in it cannot be used.
-    #[error("cannot use {}", path.display())]
-    #[diagnose(forward, code = "layout/invalid")]
-    Document {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        source: Box<DocumentError>,
-    },
+    #[error(transparent)]
+    #[diagnose(forward)]
+    NotFound(Problem),
     /// A blob could not be read or written.
     #[error(transparent)]
     #[diagnose(code = _0.code("layout/invalid"))]
     Stream(#[from] StreamError),
-    /// A file could not be read.
-    #[error("cannot read {}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        source: io::Error,
-    },
+    /// Other errors.
+    #[error(transparent)]
+    #[diagnose(forward)]
+    Other(#[from] Problem),
 }
 
 fn layout_hint(path: &Path) -> String {
@@ -151,19 +105,13 @@ impl Layout {
                         .map_err(|source| self.unusable(&digest, source));
                 }
                 _ => {
-                    return Err(LayoutError::NotFound {
-                        path: self.root.clone(),
-                        wanted: which.unwrap_or_default().to_owned(),
-                        known,
-                    });
+                    let problem = LAYOUT.not_found(&self.root, which, &known);
+                    return Err(LayoutError::NotFound(problem));
                 }
             },
             Selection::Several { known } => {
                 let root = self.root_index(&index).await?;
-                return root.ok_or_else(|| LayoutError::SeveralImages {
-                    path: self.root.clone(),
-                    known,
-                });
+                return root.ok_or_else(|| LAYOUT.several_images(&self.root, &known).into());
             }
         };
         self.document(descriptor).await
@@ -195,10 +143,8 @@ impl Layout {
     }
 
     fn unusable(&self, digest: &Digest, source: DocumentError) -> LayoutError {
-        LayoutError::Document {
-            path: self.blob_path(digest),
-            source: Box::new(source),
-        }
+        let path = self.blob_path(digest);
+        LAYOUT.document(path.display(), source).into()
     }
 
     /// Reads a small blob whole. The digest is checked by the parser.
@@ -399,10 +345,8 @@ impl Layout {
     fn edit_index(&self, edit: impl FnOnce(&mut Index)) -> Result<(), LayoutError> {
         let path = self.root.join("index.json");
         let index = self.read_index_verbatim()?;
-        let changed = index.edit(edit).map_err(|source| LayoutError::Document {
-            path: path.clone(),
-            source: Box::new(source),
-        })?;
+        let changed = index.edit(edit);
+        let changed = changed.map_err(|source| LAYOUT.document(path.display(), source))?;
         if changed.digest() != index.digest() {
             stream::write_atomically(&path, changed.bytes())?;
         }
@@ -417,18 +361,11 @@ impl Layout {
         let path = self.root.clone();
         match tokio::task::spawn_blocking(move || work(self)).await {
             Ok(result) => result,
-            Err(error) => Err(LayoutError::Read {
-                path,
-                source: io::Error::other(error),
-            }),
+            Err(error) => Err(LAYOUT.unreadable(&path)(io::Error::other(error)).into()),
         }
     }
 
     fn check(&self) -> Result<(), LayoutError> {
-        let not_a_layout = |reason: String| LayoutError::NotALayout {
-            path: self.root.clone(),
-            reason,
-        };
         let path = self.root.join("oci-layout");
         let header = match files::read(&path, MAX_DOCUMENT) {
             Ok(header) => header,
@@ -443,20 +380,25 @@ impl Layout {
                     (true, false) => "it is a file",
                     (false, _) => "it does not exist",
                 };
-                return Err(not_a_layout(reason.to_owned()));
+                return Err(self.not_a_layout(reason));
             }
-            Err(source) => return Err(LayoutError::Read { path, source }),
+            Err(error) => return Err(LAYOUT.unreadable(&path)(error).into()),
         };
         let version = serde_json::from_slice::<Value>(&header)
             .ok()
             .and_then(|header| Some(header.get("imageLayoutVersion")?.as_str()?.to_owned()));
         match version {
             Some(version) if version.starts_with("1.") => Ok(()),
-            Some(version) => Err(not_a_layout(format!(
-                "its version is {version}, expected 1.0.0"
-            ))),
-            None => Err(not_a_layout("its file oci-layout is damaged".to_owned())),
+            Some(version) => {
+                Err(self.not_a_layout(format!("its version is {version}, expected 1.0.0")))
+            }
+            None => Err(self.not_a_layout("its file oci-layout is damaged")),
         }
+    }
+
+    fn not_a_layout(&self, reason: impl fmt::Display) -> LayoutError {
+        let problem = LAYOUT.invalid(&self.root, reason);
+        problem.hint(layout_hint(&self.root)).into()
     }
 
     fn make(&self) -> Result<(), LayoutError> {
@@ -465,19 +407,12 @@ impl Layout {
             return self.check();
         }
         if let Some(find_foreign_file) = self.find_foreign_file()? {
-            return Err(LayoutError::NotALayout {
-                path: self.root.clone(),
-                reason: format!("it has no file oci-layout, but {find_foreign_file}"),
-            });
+            let reason = format!("it has no file oci-layout, but {find_foreign_file}");
+            return Err(self.not_a_layout(reason));
         }
         let index = self.root.join("index.json");
-        let empty =
-            Verbatim::new(Index::new(ManifestFormat::Oci, Vec::new())).map_err(|source| {
-                LayoutError::Document {
-                    path: index.clone(),
-                    source: Box::new(source),
-                }
-            })?;
+        let empty = Verbatim::new(Index::new(ManifestFormat::Oci, Vec::new()));
+        let empty = empty.map_err(|source| LAYOUT.document(index.display(), source))?;
         // The marker comes last: a directory that has it is a complete layout. Another process may
         // be creating the same layout and be ahead.
         stream::write_if_new(&index, empty.bytes())?;
@@ -490,12 +425,7 @@ impl Layout {
         let entries = match fs::read_dir(&self.root) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => {
-                return Err(LayoutError::Read {
-                    path: self.root.clone(),
-                    source,
-                });
-            }
+            Err(error) => return Err(LAYOUT.unreadable(&self.root)(error).into()),
         };
         let known = |name: &str| {
             matches!(name, "blobs" | "index.json" | "oci-layout") || files::is_draft(name)
@@ -511,28 +441,20 @@ impl Layout {
 
     fn read_index_verbatim(&self) -> Result<Verbatim<Index>, LayoutError> {
         let path = self.root.join("index.json");
-        let bytes = files::read(&path, MAX_INDEX).map_err(|source| LayoutError::Read {
-            path: path.clone(),
-            source,
-        })?;
-        Verbatim::parse(bytes.into()).map_err(|source| LayoutError::Document {
-            path,
-            source: Box::new(source),
-        })
+        let bytes = files::read(&path, MAX_INDEX).map_err(LAYOUT.unreadable(&path))?;
+        Verbatim::parse(bytes.into())
+            .map_err(|source| LAYOUT.document(path.display(), source).into())
     }
 
     pub(super) fn read_small(&self, digest: &Digest) -> Result<Bytes, LayoutError> {
         let path = self.blob_path(digest);
-        let unusable = |problem| LayoutError::Unusable {
-            path: self.root.clone(),
-            problem,
-        };
+        let unusable = |problem: String| LayoutError::from(LAYOUT.unusable(&self.root, problem));
         let size = match fs::metadata(&path) {
             Ok(data) => data.len(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(unusable(format!("lacks {digest}")));
             }
-            Err(source) => return Err(LayoutError::Read { path, source }),
+            Err(error) => return Err(LAYOUT.unreadable(&path)(error).into()),
         };
         if size > MAX_DOCUMENT {
             return Err(unusable(format!(
@@ -541,7 +463,7 @@ impl Layout {
         }
         let bytes = FileRange::new(&path, 0, size)
             .read()
-            .map_err(|source| LayoutError::Read { path, source })?;
+            .map_err(LAYOUT.unreadable(&path))?;
         Ok(bytes.into())
     }
 
@@ -549,10 +471,7 @@ impl Layout {
     /// file system has no locks, and after a long wait: there the last one wins.
     fn lock(&self) -> Result<Option<fs::File>, LayoutError> {
         let path = self.root.join("oci-layout");
-        let file = files::open(&path).map_err(|source| LayoutError::Read {
-            path: path.clone(),
-            source,
-        })?;
+        let file = files::open(&path).map_err(LAYOUT.unreadable(&path))?;
         // NFS locks only files that are open for writing.
         let writable = fs::File::options().read(true).append(true).open(&path);
         let file = writable.unwrap_or(file);

@@ -14,10 +14,10 @@ use bytes::Bytes;
 pub use location::{LOCAL_SCHEMES, Location, LocationError};
 pub use loose::LooseLayers;
 use tokio::io::AsyncReadExt;
-use wincimg_common::diagnose::Diagnose;
+use wincimg_common::diagnose::{Diagnose, Problem};
 use wincimg_common::progress::Task;
 
-use super::archive::{ArchiveWriter, DockerArchive, DockerArchiveError};
+use super::archive::{ArchiveWriter, DockerArchive};
 use super::document::{
     Artifact, Descriptor, Digest, Document, DocumentError, DocumentType, EntryCount, Image, Index,
     MAX_DOCUMENT, Manifest, Verbatim,
@@ -46,7 +46,7 @@ pub enum StoreError {
     /// An archive failed.
     #[error(transparent)]
     #[diagnose(forward)]
-    Archive(#[from] DockerArchiveError),
+    Archive(#[from] Problem),
     /// A document was read but cannot be used.
     #[error("cannot use the content of {place}")]
     #[diagnose(forward)]
@@ -83,7 +83,7 @@ impl StoreError {
     pub fn is_not_found(&self) -> bool {
         match self {
             Self::Registry(error) => error.is_not_found(),
-            Self::Layout(LayoutError::NotFound { .. }) => true,
+            Self::Layout(LayoutError::NotFound(_)) => true,
             _ => false,
         }
     }
@@ -199,7 +199,7 @@ impl Source {
                 let source = Self::open(location, registry).await?;
                 match source.resolve(location.tag_or_digest()).await {
                     Ok(document) => Ok(Some((source, document))),
-                    Err(StoreError::Layout(LayoutError::NotFound { .. })) => Ok(None),
+                    Err(StoreError::Layout(LayoutError::NotFound(_))) => Ok(None),
                     Err(error) => Err(error),
                 }
             }

@@ -23,7 +23,7 @@ use super::source::{FileSource, ImageFiles};
 const SHOWN_BYTES: usize = 32;
 
 /// Instructions of a Dockerfile, or layers of a recipe, on top of a base.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Instructions {
     /// The instructions, in order.
     pub steps: Vec<PlannedStep>,

@@ -15,6 +15,7 @@
 
 mod chocolatey;
 mod cmd;
+mod cursor;
 mod error;
 mod image;
 mod permissions;

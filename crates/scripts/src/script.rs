@@ -14,6 +14,8 @@ mod word;
 
 pub use command::{is_cmdlet, is_command_option};
 
+use super::cursor::{Cursor, ends_word};
+
 /// Token, independent of its spelling.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScriptToken {
@@ -95,19 +97,13 @@ pub fn read(text: &str) -> TokenizedScript {
 const DEPTH: usize = 48;
 
 fn read_at(text: &str, depth: usize) -> TokenizedScript {
-    let mut reader = Tokenizer {
-        text,
-        at: 0,
-        depth,
-        is_sound: true,
-        has_lone_string: false,
-    };
+    let mut reader = Tokenizer::new(text, depth);
     let mut tokens = Vec::new();
     reader.statements(None, OutputUse::Unused, &mut tokens);
     TokenizedScript {
         tokens,
-        is_sound: reader.is_sound,
-        has_lone_string: reader.has_lone_string,
+        is_sound: !reader.state.is_broken,
+        has_lone_string: reader.state.has_lone_string,
     }
 }
 
@@ -118,17 +114,13 @@ enum OutputUse {
     Unused,
 }
 
-struct Tokenizer<'a> {
-    text: &'a str,
-    at: usize,
-    depth: usize,
-    is_sound: bool,
-    has_lone_string: bool,
-}
+type Tokenizer<'a> = Cursor<'a, TokenizerState>;
 
-/// Returns true for a character that ends a word of a command.
-fn ends_word(c: char) -> bool {
-    c.is_whitespace() || "(){};,|&<>".contains(c)
+#[derive(Default)]
+struct TokenizerState {
+    /// True after an unclosed quote or bracket, or a stray token.
+    is_broken: bool,
+    has_lone_string: bool,
 }
 
 fn is_name(c: char) -> bool {
@@ -136,42 +128,8 @@ fn is_name(c: char) -> bool {
 }
 
 impl Tokenizer<'_> {
-    fn rest(&self) -> &str {
-        &self.text[self.at..]
-    }
-
-    fn peek(&self) -> Option<char> {
-        self.rest().chars().next()
-    }
-
-    fn second(&self) -> Option<char> {
-        self.rest().chars().nth(1)
-    }
-
-    fn next(&mut self) -> Option<char> {
-        let c = self.peek()?;
-        self.at += c.len_utf8();
-        Some(c)
-    }
-
-    fn eat(&mut self, text: &str) -> bool {
-        let found = self.rest().starts_with(text);
-        if found {
-            self.at += text.len();
-        }
-        found
-    }
-
-    fn take_while(&mut self, keep: impl Fn(char) -> bool) -> &str {
-        let start = self.at;
-        while self.peek().is_some_and(&keep) {
-            self.next();
-        }
-        &self.text[start..self.at]
-    }
-
     fn stray(&mut self, out: &mut Vec<ScriptToken>) {
-        self.is_sound = false;
+        self.state.is_broken = true;
         out.push(ScriptToken::Stray);
     }
 
@@ -194,7 +152,7 @@ impl Tokenizer<'_> {
                     Some(end) => self.at += end + 2,
                     None => {
                         self.at = self.text.len();
-                        self.is_sound = false;
+                        self.state.is_broken = true;
                     }
                 },
                 Some(_) => return,

@@ -1,5 +1,7 @@
 //! Names that match a pattern: of cmd and of PowerShell.
 
+use wincimg_common::wildcards;
+
 use super::error::ScriptError;
 
 /// Dialect of wildcards.
@@ -24,8 +26,6 @@ enum Sign {
     Question,
     /// A dot before a wildcard: a dot, or the end.
     Dot,
-    /// `?` of PowerShell.
-    One,
     Character(char),
 }
 
@@ -58,13 +58,7 @@ pub(super) fn is_everything(pattern: &str) -> bool {
 
 /// Returns true if a text matches a pattern of `*` and `?`, ignoring case.
 pub(super) fn is_like(text: &str, pattern: &str) -> bool {
-    let signs = pattern.to_lowercase();
-    let signs = signs.chars().map(|c| match c {
-        '*' => Sign::Star,
-        '?' => Sign::One,
-        c => Sign::Character(c),
-    });
-    is_in(&lower(text), &signs.collect::<Vec<_>>())
+    wildcards::matches(&pattern.to_lowercase(), &text.to_lowercase())
 }
 
 fn lower(text: &str) -> Vec<char> {
@@ -128,7 +122,6 @@ fn is_in(name: &[char], signs: &[Sign]) -> bool {
                     ends[at] && may_be_nothing || before(&ends) && c != Some('.')
                 }
                 Sign::Dot => ends[at] && at == length || before(&ends) && c == Some('.'),
-                Sign::One => before(&ends),
                 Sign::Character(own) => before(&ends) && c == Some(*own),
             };
         }

@@ -1,8 +1,6 @@
 //! Errors of requests to a cluster's API.
 
-use std::time::Duration;
-
-use wincimg_common::diagnose::Diagnose;
+use wincimg_common::diagnose::{Diagnose, Problem};
 
 /// Error of a request to a cluster.
 #[derive(Debug, thiserror::Error, Diagnose)]
@@ -15,15 +13,6 @@ pub enum LiveError {
         hint = "set --kubeconfig or KUBECONFIG, and choose a context of `kubectl config get-contexts`"
     )]
     Config(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// A context that is not in the kubeconfig.
-    #[error("no context {name:?} in the kubeconfig")]
-    #[diagnose(code = "cluster/config", hint = Some(other_context(nearest.as_deref())))]
-    NoContext {
-        /// The request, such as `list nodes`.
-        name: String,
-        /// The existing name that is most similar.
-        nearest: Option<String>,
-    },
     /// 401: missing or wrong credentials.
     #[error("{address} refused the credentials (401): {message}")]
     #[diagnose(
@@ -65,44 +54,6 @@ pub enum LiveError {
         /// The server's message.
         message: String,
     },
-    /// Timeout.
-    #[error("{address} failed to {what} within {} s", wait_limit.as_secs())]
-    #[diagnose(
-        code = "cluster/unreachable",
-        hint = "check with `kubectl get nodes` in the same context"
-    )]
-    Silent {
-        /// The API server.
-        address: String,
-        /// The request, such as `list nodes`.
-        what: String,
-        /// The timeout.
-        wait_limit: Duration,
-    },
-    /// The list changes faster than it can be read.
-    #[error("the list of {what} at {address} expired before its last page, {times} times")]
-    Forgotten {
-        /// The API server.
-        address: String,
-        /// The request, such as `list nodes`.
-        what: String,
-        /// Number of tries.
-        times: usize,
-    },
-    /// The connection failed or the response is invalid.
-    #[error("failed to {what} at {address}")]
-    #[diagnose(
-        code = "cluster/unreachable",
-        hint = "check with `kubectl get nodes` in the same context"
-    )]
-    Broken {
-        /// The API server.
-        address: String,
-        /// The request, such as `list nodes`.
-        what: String,
-        /// The cause.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
     /// An object has a field of the wrong type.
     #[error("{object}: {problem}")]
     Object {
@@ -111,14 +62,27 @@ pub enum LiveError {
         /// The problem.
         problem: String,
     },
+    /// Other errors.
+    #[error(transparent)]
+    #[diagnose(forward)]
+    Other(#[from] Problem),
 }
 
-fn other_context(nearest: Option<&str>) -> String {
+/// Error for a context that is not in the kubeconfig.
+pub(super) fn no_context(name: &str, nearest: Option<String>) -> LiveError {
     let list = "`kubectl config get-contexts` lists them";
-    nearest.map_or_else(
+    let hint = nearest.map_or_else(
         || list.to_owned(),
         |near| format!("did you mean {near:?}? {list}"),
-    )
+    );
+    let problem = format!("no context {name:?} in the kubeconfig");
+    Problem::new("cluster/config", problem).hint(hint).into()
+}
+
+/// Error for a server that does not answer, or breaks off.
+pub(super) fn unreachable(problem: String) -> Problem {
+    Problem::new("cluster/unreachable", problem)
+        .hint("check with `kubectl get nodes` in the same context")
 }
 
 /// Hint for a request that failed because its namespace does not exist.

@@ -65,11 +65,7 @@ impl Cluster {
         let streams = process.stdin().zip(process.stdout());
         let rest = process.stderr().zip(process.take_status());
         let (Some((input, output)), Some((errors, status))) = (streams, rest) else {
-            return Err(LiveError::Broken {
-                address: self.address.clone(),
-                what,
-                source: "no streams".into(),
-            });
+            return Err(self.broken(&what, "no streams"));
         };
         let (program, pod) = (command.join(" "), format!("{namespace}/{pod}"));
         let end = async move {

@@ -63,7 +63,7 @@ impl Evaluation<'_> {
             follows: true,
             place: format!("{}:{}", stages.file.display(), step.line),
         };
-        want.add_to(&mut self.wants, text);
+        want.add_to(&mut self.result.wants, text);
         let content = PlannedContent::File(FileSource::Download(Box::new(download)));
         draft.insert(path, content).map_err(failed)
     }

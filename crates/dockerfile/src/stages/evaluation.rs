@@ -1,7 +1,7 @@
 //! Evaluation of a Dockerfile: the instructions are applied one after the other to a stage's state.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -19,10 +19,12 @@ use super::drive::Tree;
 use super::error::Workaround;
 use super::files::{Files, Folder, ImageSource, fixed_part};
 use super::run::RootBase;
-use super::segment::{StepEngine, StepPlacement, WindowsSegment};
+use super::segment::StepEngine;
 use super::stage_files::StageSource;
 use super::state::StageState;
-use super::{Inputs, StageBaseImage, StageError, Stages, copy, download, paths, run, user};
+use super::{
+    EvaluationResult, Inputs, StageBaseImage, StageError, Stages, copy, download, paths, run, user,
+};
 use crate::expand::Lexer;
 use crate::instruction::{CopyInstruction, InstructionKind, ParsedInstruction, ProgramForm};
 use crate::source::Dockerfile;
@@ -30,18 +32,13 @@ use crate::source::Dockerfile;
 pub(super) struct Evaluation<'a> {
     pub(super) stages: &'a Stages,
     pub(super) inputs: &'a Inputs,
-    pub(super) lacking: BTreeMap<String, BTreeSet<String>>,
-    pub(super) wants: DownloadRequests,
     done: HashMap<usize, Rc<StageState>>,
-    pub(super) notes: Vec<String>,
-    pub(super) unclear: Vec<String>,
     /// Errors, without their consequences.
     pub(super) errors: Vec<StageError>,
-    /// Segments for Windows without a result.
-    pub(super) segments: Vec<WindowsSegment>,
-    /// Names of their results, which are not known yet.
+    /// Names of the unknown results of segments.
     pub(super) pending: BTreeSet<String>,
-    pub(super) placements: Vec<StepPlacement>,
+    /// The result so far, without the state of the target stage.
+    pub(super) result: EvaluationResult,
 }
 
 /// What `COPY` copies from.
@@ -57,15 +54,10 @@ impl<'a> Evaluation<'a> {
         Self {
             stages,
             inputs,
-            lacking: BTreeMap::new(),
-            wants: DownloadRequests::new(),
             done: HashMap::new(),
-            notes: Vec::new(),
-            unclear: Vec::new(),
             errors: Vec::new(),
-            segments: Vec::new(),
             pending: BTreeSet::new(),
-            placements: Vec::new(),
+            result: EvaluationResult::default(),
         }
     }
 
@@ -202,7 +194,7 @@ impl<'a> Evaluation<'a> {
             let line = step.line;
             format!("{file}:{line}: ${name} is not set and expands to nothing")
         });
-        self.notes.extend(notes);
+        self.result.notes.extend(notes);
     }
 
     /// Checks that the image may have an account; of an unknown base, or after a line that is left
@@ -234,7 +226,7 @@ impl<'a> Evaluation<'a> {
         program: &ProgramForm,
     ) -> Result<(), StageError> {
         let mut lacking = BTreeSet::new();
-        let mut wants = self.wants.clone();
+        let mut wants = self.result.wants.clone();
         let done = self.execute(state, step, program, &mut wants, &mut lacking);
         let reason = match &done {
             Err(trouble) if trouble.kind != ScriptErrorKind::Deferred => {
@@ -251,10 +243,10 @@ impl<'a> Evaluation<'a> {
             self.close_segment(index, state);
             return self.run(index, state, step, program);
         }
-        self.wants = wants;
+        self.result.wants = wants;
         if !lacking.is_empty() && !self.pending.contains(&state.base_name) {
-            let known = self.lacking.entry(state.base_name.clone()).or_default();
-            known.extend(lacking);
+            let base = state.base_name.clone();
+            self.result.lacking.entry(base).or_default().extend(lacking);
         }
         let done = match done {
             Ok(_) if self.inputs.omits_unread && state.tree.later.contains("") => {
@@ -268,7 +260,8 @@ impl<'a> Evaluation<'a> {
         };
         let place = self.position(step);
         let notes = done.notes.into_iter();
-        self.notes
+        self.result
+            .notes
             .extend(notes.map(|note| format!("{place}: {note}")));
         state.add_run(done.created_by, done.layer);
         state.tree.apply(done.seen.as_slice());
@@ -289,7 +282,7 @@ impl<'a> Evaluation<'a> {
         let may_wait = match trouble.kind {
             ScriptErrorKind::Deferred => true,
             ScriptErrorKind::NotKnown | ScriptErrorKind::Fails => {
-                is_unread || !self.unclear.is_empty()
+                is_unread || !self.result.unclear.is_empty()
             }
             _ => false,
         };
@@ -341,7 +334,9 @@ impl<'a> Evaluation<'a> {
     /// The reason if a line has downloads that only Windows may make.
     fn not_pinned(&self, wants: &DownloadRequests) -> Option<String> {
         let windows = self.inputs.windows.as_ref()?;
-        let mut new = wants.keys().filter(|url| !self.wants.contains_key(*url));
+        let mut new = wants
+            .keys()
+            .filter(|url| !self.result.wants.contains_key(*url));
         let url = new.find(|url| windows.not_pinned.contains(*url))?;
         Some(format!("no digest pins {}", without_password(url)))
     }
@@ -355,7 +350,7 @@ impl<'a> Evaluation<'a> {
         error: StageError,
     ) -> Result<(), StageError> {
         let here = &self.inputs.downloads;
-        let all_here = self.wants.keys().all(|url| here.contains_key(url));
+        let all_here = self.result.wants.keys().all(|url| here.contains_key(url));
         if all_here && self.pending.is_empty() && !self.is_rehearsal() {
             return Err(error);
         }
@@ -370,7 +365,7 @@ impl<'a> Evaluation<'a> {
         step: &ParsedInstruction,
         created_by: String,
     ) {
-        self.unclear.push(self.position(step));
+        self.result.unclear.push(self.position(step));
         state.add_layer(created_by, PlannedLayer::default());
         state.tree.later.insert(String::new());
     }
@@ -431,7 +426,7 @@ impl<'a> Evaluation<'a> {
                 self.make_unclear(state, step, copy_history(copy));
                 return Ok(());
             }
-            self.lacking.entry(name).or_default().extend(lacking);
+            self.result.lacking.entry(name).or_default().extend(lacking);
             state.add_layer(copy_history(copy), PlannedLayer::default());
             return Ok(());
         }
@@ -556,7 +551,7 @@ impl<'a> Evaluation<'a> {
                 return Err(failed(problem).with_hint("specify a folder"));
             }
             if known.is_none_or(|known| !known.contains(place)) {
-                let lacking = self.lacking.entry(name.to_owned()).or_default();
+                let lacking = self.result.lacking.entry(name.to_owned()).or_default();
                 lacking.insert(place.to_owned());
                 is_lacking = true;
             }

@@ -145,7 +145,7 @@ impl Inputs {
 }
 
 /// Result of an evaluation.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct EvaluationResult {
     /// Layers and configuration on the base.
     pub instructions: Instructions,
@@ -477,7 +477,7 @@ impl Stages {
             }
             let bases = self.bases_to_inspect(&error).into_iter();
             let needs = bases.map(|base| (base, run_requirements())).collect();
-            let outcome = self.incomplete(inputs, BTreeMap::new()).ok_or(error)?;
+            let outcome = self.incomplete(inputs).ok_or(error)?;
             Ok(EvaluationResult { needs, ..outcome })
         })
     }
@@ -486,62 +486,46 @@ impl Stages {
     pub fn evaluate(&self, inputs: &Inputs) -> Result<EvaluationResult, StageError> {
         let mut evaluation = Evaluation::new(self, inputs);
         let made = evaluation.evaluate_stage(self.target);
-        let errors = std::mem::take(&mut evaluation.errors);
+        let Evaluation {
+            errors, mut result, ..
+        } = evaluation;
         let made = made.and_then(|state| StageError::all(errors).map_or(Ok(state), Err));
         let state = match made {
             Ok(state) => state,
             // A missing file may be the cause.
-            Err(error) if !evaluation.lacking.is_empty() => {
-                let outcome = self.incomplete(inputs, evaluation.lacking).ok_or(error)?;
-                let wants = evaluation.wants;
-                return Ok(EvaluationResult { wants, ..outcome });
+            Err(error) if !result.lacking.is_empty() => {
+                return Ok(EvaluationResult {
+                    lacking: result.lacking,
+                    wants: result.wants,
+                    ..self.incomplete(inputs).ok_or(error)?
+                });
             }
             Err(error) => return Err(error),
         };
-        let mut notes = evaluation.notes;
-        notes.dedup();
-        let mut placements = evaluation.placements;
-        placements.sort_by_key(|step| step.line);
+        result.notes.dedup();
+        result.placements.sort_by_key(|step| step.line);
         Ok(EvaluationResult {
-            lacking: evaluation.lacking,
-            wants: evaluation.wants,
-            unclear: evaluation.unclear,
-            needs: BTreeMap::new(),
-            base: state.base_name.clone(),
-            segments: evaluation.segments,
-            placements,
             instructions: Instructions {
                 steps: state.steps.clone(),
                 container: state.config.clone(),
                 author: state.author.clone(),
             },
             is_finished: true,
-            notes,
+            base: state.base_name.clone(),
+            ..result
         })
     }
 
     /// Result of an evaluation that cannot finish yet.
-    fn incomplete(
-        &self,
-        inputs: &Inputs,
-        lacking: BTreeMap<String, BTreeSet<String>>,
-    ) -> Option<EvaluationResult> {
+    fn incomplete(&self, inputs: &Inputs) -> Option<EvaluationResult> {
         let base = inputs.bases.get(self.base())?;
         Some(EvaluationResult {
             instructions: Instructions {
-                steps: Vec::new(),
                 container: base.config.clone(),
-                author: None,
+                ..Instructions::default()
             },
-            is_finished: false,
-            notes: Vec::new(),
-            lacking,
-            needs: BTreeMap::new(),
-            wants: DownloadRequests::new(),
-            unclear: Vec::new(),
             base: self.base().to_owned(),
-            segments: Vec::new(),
-            placements: Vec::new(),
+            ..EvaluationResult::default()
         })
     }
 }

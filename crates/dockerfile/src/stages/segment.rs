@@ -318,7 +318,7 @@ impl Evaluation<'_> {
         let name = format!("{} after line {last}", self.stages.file.display());
         self.pending.insert(name.clone());
         let texts = self.stages.source_lines();
-        self.segments.push(WindowsSegment {
+        self.result.segments.push(WindowsSegment {
             id,
             stage: own.name.clone(),
             base: open.base,
@@ -351,7 +351,7 @@ impl Evaluation<'_> {
         engine: StepEngine,
         reason: Option<String>,
     ) {
-        self.placements.push(StepPlacement {
+        self.result.placements.push(StepPlacement {
             stage: self.stages.all[index].name.clone(),
             line: step.line,
             text: without_passwords(&step.text),

@@ -1,7 +1,7 @@
 //! Errors of the direct engine, with their hints.
 
 use wincimg_common::diagnose::{Blame, Diagnose, Problem, closest_match};
-use wincimg_iis::config::{EditError, SchemaError, SchemaViolation};
+use wincimg_iis::config::{EditError, SchemaError, SchemaViolation, UnknownName};
 use wincimg_layer::{GrantError, LayerError};
 use wincimg_oci::document::DocumentError;
 use wincimg_recipe::{path_blame, path_hint};
@@ -94,16 +94,12 @@ pub(super) fn refused(edit: &str, error: EditError) -> Problem {
 
 /// Hint with the nearest known name.
 fn meant(error: &EditError) -> Option<String> {
-    let (name, known) = match error {
-        EditError::Unsound(
-            SchemaViolation::Section { name, known }
-            | SchemaViolation::Element { name, known, .. }
-            | SchemaViolation::Attribute { name, known, .. },
-        )
-        | EditError::NoSite { name, known }
-        | EditError::NoPool { name, known } => (name, known),
-        EditError::Undeclared { section, known } => (section, known),
-        _ => return None,
+    let (EditError::Unsound(SchemaViolation::Unknown(UnknownName { name, known, .. }))
+    | EditError::NoSite(UnknownName { name, known, .. })
+    | EditError::NoPool(UnknownName { name, known, .. })
+    | EditError::Undeclared(UnknownName { name, known, .. })) = error
+    else {
+        return None;
     };
     match closest_match(name, known.iter().map(String::as_str)) {
         Some(near) => Some(format!("did you mean {near:?}?")),

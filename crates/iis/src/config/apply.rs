@@ -7,8 +7,8 @@
 
 use super::document::{Id, InsertPosition, XmlDocument};
 use super::path::{PathStep, Selector};
-use super::schema::{CollectionSchema, Schema, SchemaViolation, owner};
-use super::{ConfigChange, ConfigError, ConfigProblem, ElementPath, SectionPath};
+use super::schema::{CollectionSchema, Schema, SchemaViolation, UnknownName, owner};
+use super::{ConfigChange, ConfigError, ElementPath, SectionPath};
 
 /// Reason why a change cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -36,13 +36,8 @@ pub enum EditError {
         entry: String,
     },
     /// The file does not declare the section: the feature is not installed, or the name is wrong.
-    #[error("IIS has no section {section:?} here: the base lacks the feature that it belongs to")]
-    Undeclared {
-        /// The section.
-        section: String,
-        /// The declared sections.
-        known: Vec<String>,
-    },
+    #[error(transparent)]
+    Undeclared(UnknownName),
     /// The section can be set for the whole server only.
     #[error("{0} can be set for the whole server only: remove the location")]
     ServerOnly(String),
@@ -52,21 +47,11 @@ pub enum EditError {
     )]
     NotDelegated(String),
     /// The location is below a site that does not exist.
-    #[error("site {name:?} not found")]
-    NoSite {
-        /// The site.
-        name: String,
-        /// The existing ones.
-        known: Vec<String>,
-    },
+    #[error(transparent)]
+    NoSite(UnknownName),
     /// The application pool of a site does not exist.
-    #[error("application pool {name:?} not found")]
-    NoPool {
-        /// The pool.
-        name: String,
-        /// The existing ones.
-        known: Vec<String>,
-    },
+    #[error(transparent)]
+    NoPool(UnknownName),
 }
 
 /// A level of the configuration: the server, a site, or a path below one.
@@ -375,7 +360,7 @@ impl<'a> SectionEditor<'a> {
             }
         }
         match whole[..] {
-            [_, second, ..] => Err(self.problem(second, ConfigProblem::Twice)),
+            [_, second, ..] => Err(self.twice(second)),
             _ => Ok(whole.first().copied()),
         }
     }
@@ -398,7 +383,7 @@ impl<'a> SectionEditor<'a> {
         let mut named = self.document.children_named(parent, name);
         let found = named.next();
         match named.next() {
-            Some(second) => Err(self.problem(second, ConfigProblem::Twice)),
+            Some(second) => Err(self.twice(second)),
             None => Ok(found),
         }
     }
@@ -409,13 +394,15 @@ impl<'a> SectionEditor<'a> {
             return Ok(());
         };
         let has = |name| self.document.attribute(section, name).is_some();
-        if has("configSource") {
-            return Err(self.problem(section, ConfigProblem::Elsewhere).into());
-        }
-        if has("configProtectionProvider") {
-            return Err(self.problem(section, ConfigProblem::Encrypted).into());
-        }
-        Ok(())
+        let name = self.document.name(section);
+        let problem = if has("configSource") {
+            format!("<{name}> is in another file because of its configSource: move it here")
+        } else if has("configProtectionProvider") {
+            format!("<{name}> is encrypted; only Windows can decrypt it")
+        } else {
+            return Ok(());
+        };
+        Err(self.document.error(section, problem).into())
     }
 
     /// Target of steps on a level, if it exists.
@@ -544,7 +531,9 @@ impl<'a> SectionEditor<'a> {
             } else if collection.is_entry(name) && self.is_meant(child, collection, selector) {
                 if is_here && collection.is_unique() {
                     let key = self.key_text(child, collection);
-                    return Err(self.problem(child, |_| ConfigProblem::EntryTwice(key)));
+                    let problem =
+                        format!("a second entry for {key}, which IIS rejects: delete one");
+                    return Err(self.document.error(child, problem));
                 }
                 state = CollectionEntryState::Entry(child);
                 is_here = true;
@@ -613,7 +602,7 @@ impl<'a> SectionEditor<'a> {
             && self.document.attribute(id, "lockItem") == Some("true")
         {
             let what = self.key_text(id, collection);
-            return Err(self.locked(id, what, "lockItem").into());
+            return Err(self.locked(id, &what, "lockItem").into());
         }
         let at = self.place_of(place, collection, collection.prepends);
         self.document.insert(place, at, remove, keys.attributes());
@@ -657,12 +646,12 @@ impl<'a> SectionEditor<'a> {
                 };
                 if self.document.attribute(element, "lockItem") == Some("true") {
                     let what = format!("<{}>", self.document.name(element));
-                    return Err(self.locked(element, what, "lockItem").into());
+                    return Err(self.locked(element, &what, "lockItem").into());
                 }
                 let by = next.and_then(|next| self.locked_by(element, next));
                 if let (Some(next), Some(by)) = (next, by) {
                     let (Lock::Element(what) | Lock::Attribute(what)) = next;
-                    return Err(self.locked(element, what.to_owned(), by).into());
+                    return Err(self.locked(element, what, by).into());
                 }
             }
         }
@@ -686,14 +675,15 @@ impl<'a> SectionEditor<'a> {
         (has(except) == Some(false)).then_some(except)
     }
 
-    fn locked(&self, id: Id, what: String, by: &str) -> ConfigError {
-        let by = by.to_owned();
-        self.document.error(id, ConfigProblem::Locked { what, by })
+    fn locked(&self, id: Id, what: &str, by: &str) -> ConfigError {
+        let problem = format!("{what} is locked here by {by}");
+        self.document.error(id, problem)
     }
 
-    fn problem(&self, id: Id, problem: impl FnOnce(String) -> ConfigProblem) -> ConfigError {
-        let name = self.document.name(id).to_owned();
-        self.document.error(id, problem(name))
+    fn twice(&self, id: Id) -> ConfigError {
+        let name = self.document.name(id);
+        let problem = format!("a second <{name}>, which IIS rejects: merge them");
+        self.document.error(id, problem)
     }
 }
 

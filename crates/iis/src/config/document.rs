@@ -4,6 +4,7 @@
 //! quick-xml finds the tags. This module also checks what quick-xml leaves to its callers, and what
 //! IIS rejects.
 
+use std::fmt;
 use std::ops::Range;
 
 use quick_xml::escape::{escape, unescape};
@@ -11,8 +12,8 @@ use quick_xml::events::attributes::AttrError;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::{Error, Reader};
 
+use super::ConfigError;
 use super::encoding::DecodedText;
-use super::{ConfigError, ConfigProblem};
 
 /// Maximum depth of elements; IIS's own are eight deep.
 const DEEPEST: usize = 64;
@@ -88,10 +89,8 @@ impl XmlDocument {
         let document = Self::scan(file)?;
         let found = &document.elements[document.root];
         if found.name != root {
-            let problem = ConfigProblem::Root {
-                found: found.name.clone(),
-                expected: root.to_owned(),
-            };
+            let found = &found.name;
+            let problem = format!("the root element is <{found}>: expected <{root}>");
             return Err(document.error(document.root, problem));
         }
         Ok(document)
@@ -205,7 +204,7 @@ impl XmlDocument {
     }
 
     /// A problem with an element, with its position.
-    pub(crate) fn error(&self, id: Id, problem: ConfigProblem) -> ConfigError {
+    pub(crate) fn error(&self, id: Id, problem: String) -> ConfigError {
         ConfigError::at(&self.file.text, self.elements[id].offset, problem)
     }
 
@@ -531,11 +530,8 @@ impl Scan<'_> {
                 );
             }
             Event::DocType(_) => {
-                return Err(ConfigError::at(
-                    self.text,
-                    range.start,
-                    ConfigProblem::DocumentType,
-                ));
+                let problem = "a document type, which IIS rejects";
+                return Err(ConfigError::at(self.text, range.start, problem));
             }
             Event::CData(_) | Event::Decl(_) | Event::Comment(_) | Event::PI(_) | Event::Eof => {}
         }
@@ -588,7 +584,7 @@ impl Scan<'_> {
         for attribute in tag.attributes() {
             let attribute = attribute.map_err(|error| {
                 // Positions count from the tag's name, which follows its `<`.
-                self.malformed(start + 1 + attribute_position(&error), error.to_string())
+                self.malformed(start + 1 + attribute_position(&error), error)
             })?;
             let name = String::from_utf8_lossy(attribute.key.as_ref()).into_owned();
             let raw = String::from_utf8_lossy(&attribute.value).into_owned();
@@ -600,7 +596,7 @@ impl Scan<'_> {
                 return Err(self.malformed(at + found, "a < in the value of an attribute"));
             }
             let value = unescape(&raw)
-                .map_err(|error| self.malformed(at, error.to_string()))?
+                .map_err(|error| self.malformed(at, error))?
                 .into_owned();
             attributes.push(Attribute {
                 name,
@@ -628,7 +624,7 @@ impl Scan<'_> {
     fn check_references(&self, range: Range<usize>) -> Result<(), ConfigError> {
         match unescape(&self.text[range.clone()]) {
             Ok(_) => Ok(()),
-            Err(error) => Err(self.malformed(range.start, error.to_string())),
+            Err(error) => Err(self.malformed(range.start, error)),
         }
     }
 
@@ -644,9 +640,13 @@ impl Scan<'_> {
         Ok(())
     }
 
-    fn malformed(&self, at: usize, problem: impl Into<String>) -> ConfigError {
-        ConfigError::at(self.text, at, ConfigProblem::Malformed(problem.into()))
+    fn malformed(&self, at: usize, problem: impl fmt::Display) -> ConfigError {
+        malformed(self.text, at, problem)
     }
+}
+
+fn malformed(text: &str, at: usize, problem: impl fmt::Display) -> ConfigError {
+    ConfigError::at(text, at, format!("the XML is malformed: {problem}"))
 }
 
 /// Control characters cannot be in XML at all.
@@ -657,10 +657,7 @@ fn check_characters(text: &str) -> Result<(), ConfigError> {
     // The decoder removed one; the reader removes another, and its positions are of the rest.
     let second_mark = text.starts_with('\u{feff}').then_some(0);
     match second_mark.or_else(|| text.find(forbidden)) {
-        Some(at) => {
-            let problem = ConfigProblem::Malformed("a control character".to_owned());
-            Err(ConfigError::at(text, at, problem))
-        }
+        Some(at) => Err(malformed(text, at, "a control character")),
         None => Ok(()),
     }
 }

@@ -2,7 +2,7 @@
 
 use wincimg_registry::text::{TruncatedUtf16, from_utf16};
 
-use super::{ConfigError, ConfigProblem};
+use super::ConfigError;
 
 /// Encoding of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +78,7 @@ impl DecodedText {
 
 /// The encoding of a file without a mark, from its XML declaration.
 fn declared(bytes: &[u8]) -> Result<Encoding, ConfigError> {
-    let refused = |problem| Err(ConfigError::at("", 0, problem));
+    let refused = |problem: String| Err(ConfigError::at("", 0, problem));
     let Some(name) = declared_name(bytes) else {
         return Ok(Encoding::Utf8);
     };
@@ -88,12 +88,14 @@ fn declared(bytes: &[u8]) -> Result<Encoding, ConfigError> {
         .any(|family| name.starts_with(family));
     match name.as_str() {
         "utf-8" | "utf8" => Ok(Encoding::Utf8),
-        "utf-16" | "unicode" | "ucs-2" | "utf-16le" | "utf-16be" => {
-            refused(ConfigProblem::NotAsDeclared(name))
-        }
+        "utf-16" | "unicode" | "ucs-2" | "utf-16le" | "utf-16be" => refused(not_as_declared(&name)),
         _ if is_single_byte => Ok(Encoding::SingleByte),
-        _ => refused(ConfigProblem::Encoding(name)),
+        _ => refused(format!("unknown encoding {name:?}: save the file as UTF-8")),
     }
+}
+
+fn not_as_declared(encoding: &str) -> String {
+    format!("the file is not in {encoding}, its declared encoding")
 }
 
 /// The encoding in the declaration at the start, if there is one.
@@ -113,17 +115,12 @@ fn utf8(bytes: &[u8]) -> Result<String, ConfigError> {
         .map(str::to_owned)
         .map_err(|error| {
             let before = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
-            ConfigError::at(
-                &before,
-                before.len(),
-                ConfigProblem::NotAsDeclared("utf-8".to_owned()),
-            )
+            ConfigError::at(&before, before.len(), not_as_declared("utf-8"))
         })
 }
 
 fn utf16(bytes: &[u8], from_bytes: fn([u8; 2]) -> u16) -> Result<String, ConfigError> {
     from_utf16(bytes, from_bytes).map_err(|TruncatedUtf16 { before }| {
-        let problem = ConfigProblem::NotAsDeclared("utf-16".to_owned());
-        ConfigError::at(&before, before.len(), problem)
+        ConfigError::at(&before, before.len(), not_as_declared("utf-16"))
     })
 }

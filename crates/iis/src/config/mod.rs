@@ -16,6 +16,7 @@ mod value;
 use std::fmt;
 
 use serde::Serialize;
+use wincimg_common::diagnose::line_and_column;
 use wincimg_windows::invalid::InvalidText;
 
 pub use self::apply::EditError;
@@ -26,7 +27,7 @@ pub(super) use self::encoding::DecodedText;
 pub(crate) use self::names::FilterError;
 pub(crate) use self::names::FilterTarget;
 pub use self::path::{ElementPath, PathStep, SectionPath, Selector, is_value};
-pub use self::schema::{Schema, SchemaError, SchemaViolation};
+pub use self::schema::{Schema, SchemaError, SchemaViolation, UnknownName};
 pub use self::server::Server;
 pub(crate) use self::server::{APP_POOLS, SITES};
 
@@ -39,66 +40,16 @@ pub struct ConfigError {
     /// The column in characters, counted from 1.
     pub column: usize,
     /// The problem.
-    pub problem: ConfigProblem,
-}
-
-/// Problem in a file of IIS's configuration.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ConfigProblem {
-    /// The encoding is unknown.
-    #[error("unknown encoding {0:?}: save the file as UTF-8")]
-    Encoding(String),
-    /// The bytes are invalid in the encoding of the file's declaration or mark.
-    #[error("the file is not in {0}, its declared encoding")]
-    NotAsDeclared(String),
-    /// The file is not XML.
-    #[error("the XML is malformed: {0}")]
-    Malformed(String),
-    /// The file has a document type, which IIS rejects.
-    #[error("a document type, which IIS rejects")]
-    DocumentType,
-    /// The file is of another kind.
-    #[error("the root element is <{found}>: expected <{expected}>")]
-    Root {
-        /// The actual root element.
-        found: String,
-        /// Expected value.
-        expected: String,
-    },
-    /// A section or collection is a duplicate, which IIS rejects.
-    #[error("a second <{0}>, which IIS rejects: merge them")]
-    Twice(String),
-    /// An entry is a duplicate, which IIS rejects.
-    #[error("a second entry for {0}, which IIS rejects: delete one")]
-    EntryTwice(String),
-    /// A section is in a file of its own.
-    #[error("<{0}> is in another file because of its configSource: move it here")]
-    Elsewhere(String),
-    /// A section is encrypted as a whole.
-    #[error("<{0}> is encrypted; only Windows can decrypt it")]
-    Encrypted(String),
-    /// An attribute, element or entry is locked for the levels below.
-    #[error("{what} is locked here by {by}")]
-    Locked {
-        /// Object of the change.
-        what: String,
-        /// The attribute that locks it.
-        by: String,
-    },
+    pub problem: String,
 }
 
 impl ConfigError {
-    fn at(text: &str, offset: usize, problem: ConfigProblem) -> Self {
-        let mut offset = offset.min(text.len());
-        while !text.is_char_boundary(offset) {
-            offset -= 1;
-        }
-        let before = &text[..offset];
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    fn at(text: &str, offset: usize, problem: impl Into<String>) -> Self {
+        let (line, column) = line_and_column(text, offset);
         Self {
-            line: before.matches('\n').count() + 1,
-            column: before[line_start..].chars().count() + 1,
-            problem,
+            line,
+            column,
+            problem: problem.into(),
         }
     }
 }

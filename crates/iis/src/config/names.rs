@@ -47,10 +47,7 @@ impl Schema {
         });
         match (named.next(), named.next()) {
             (Some(name), None) => Ok(SectionPath::of(name)),
-            _ => Err(SchemaViolation::Section {
-                name: text.to_owned(),
-                known: self.sections.keys().cloned().collect(),
-            }),
+            _ => Err(self.unknown_section(text)),
         }
     }
 

@@ -51,37 +51,34 @@ pub(crate) struct CollectionSchema {
     pub(crate) entry: ElementSchema,
 }
 
+/// A name that does not exist.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct UnknownName {
+    message: String,
+    /// The name.
+    pub name: String,
+    /// The existing ones.
+    pub known: Vec<String>,
+}
+
+impl UnknownName {
+    pub(super) fn new(message: String, name: &str, known: Vec<String>) -> Self {
+        let name = name.to_owned();
+        Self {
+            message,
+            name,
+            known,
+        }
+    }
+}
+
 /// A name or value that a schema does not have or allow.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaViolation {
-    /// The section does not exist.
-    #[error("the schema has no section {name:?}")]
-    Section {
-        /// The section.
-        name: String,
-        /// The existing ones.
-        known: Vec<String>,
-    },
-    /// The element does not exist.
-    #[error("{owner} has no element {name:?}")]
-    Element {
-        /// Its parent.
-        owner: String,
-        /// The element.
-        name: String,
-        /// The existing ones.
-        known: Vec<String>,
-    },
-    /// The attribute does not exist.
-    #[error("{owner} has no attribute {name:?}")]
-    Attribute {
-        /// Its element.
-        owner: String,
-        /// The attribute.
-        name: String,
-        /// The existing ones.
-        known: Vec<String>,
-    },
+    /// A section, element or attribute does not exist.
+    #[error(transparent)]
+    Unknown(#[from] UnknownName),
     /// The element has no entries.
     #[error("{0} is not a collection")]
     NoCollection(String),
@@ -186,10 +183,12 @@ impl Schema {
 
     pub(super) fn section(&self, path: &SectionPath) -> Result<&ElementSchema, SchemaViolation> {
         let found = self.sections.get(path.as_str());
-        found.ok_or_else(|| SchemaViolation::Section {
-            name: path.to_string(),
-            known: self.sections.keys().cloned().collect(),
-        })
+        found.ok_or_else(|| self.unknown_section(path.as_str()))
+    }
+
+    pub(super) fn unknown_section(&self, name: &str) -> SchemaViolation {
+        let message = format!("the schema has no section {name:?}");
+        UnknownName::new(message, name, self.sections.keys().cloned().collect()).into()
     }
 }
 
@@ -217,10 +216,9 @@ impl ElementSchema {
     /// The element in it.
     pub(crate) fn element(&self, owner: &str, name: &str) -> Result<&Self, SchemaViolation> {
         let found = self.elements.get(name);
-        found.ok_or_else(|| SchemaViolation::Element {
-            owner: owner.to_owned(),
-            name: name.to_owned(),
-            known: self.elements.keys().cloned().collect(),
+        found.ok_or_else(|| {
+            let message = format!("{owner} has no element {name:?}");
+            UnknownName::new(message, name, self.elements.keys().cloned().collect()).into()
         })
     }
 
@@ -263,11 +261,9 @@ impl ElementSchema {
         value: &str,
     ) -> Result<String, SchemaViolation> {
         if !self.knows(name) {
-            return Err(SchemaViolation::Attribute {
-                owner: owner.to_owned(),
-                name: name.to_owned(),
-                known: self.attributes.keys().cloned().collect(),
-            });
+            let message = format!("{owner} has no attribute {name:?}");
+            let known = self.attributes.keys().cloned().collect();
+            return Err(UnknownName::new(message, name, known).into());
         }
         let checked = self.attribute(name).check(value);
         checked.map_err(|expected| SchemaViolation::Value {

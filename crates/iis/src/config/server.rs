@@ -6,7 +6,7 @@ use super::super::change::is_same;
 use super::apply::{EditError, Level, ParentLevels, SectionEditor};
 use super::document::{Id, InsertPosition, XmlDocument};
 use super::path::PathStep;
-use super::schema::Schema;
+use super::schema::{Schema, UnknownName};
 use super::{ConfigChange, ConfigEdit, ConfigError, ConfigLocation, ElementPath, SectionPath};
 
 /// The section with the sites.
@@ -117,7 +117,7 @@ impl Server {
         ];
         let group = section.names().next().unwrap_or_default();
         match self.is_delegated(section, Some(of)) {
-            Err(EditError::Undeclared { .. }) if !of_iis.contains(&group) => Ok(true),
+            Err(EditError::Undeclared(_)) if !of_iis.contains(&group) => Ok(true),
             known => known,
         }
     }
@@ -179,10 +179,14 @@ impl Server {
         }
         let found = declared.iter().find(|(name, _)| name == section.as_str());
         let Some((_, id)) = found else {
-            return Err(EditError::Undeclared {
-                section: section.to_string(),
-                known: declared.into_iter().map(|(name, _)| name).collect(),
-            });
+            let name = section.as_str();
+            let message = format!(
+                "IIS has no section {name:?} here: the base lacks the feature that it belongs to"
+            );
+            let known = declared.into_iter().map(|(name, _)| name).collect();
+            return Err(EditError::Undeclared(UnknownName::new(
+                message, name, known,
+            )));
         };
         let attribute = |name| self.document.attribute(*id, name);
         let is_server_only = matches!(
@@ -401,8 +405,8 @@ impl Server {
             let site = location.as_str().split('/').next().unwrap_or_default();
             let known = self.names(SITES, "site");
             if !has(&known, site) {
-                let name = site.to_owned();
-                return Err(EditError::NoSite { name, known });
+                let message = format!("site {site:?} not found");
+                return Err(EditError::NoSite(UnknownName::new(message, site, known)));
             }
         }
         let pool = match &edit.change {
@@ -414,8 +418,8 @@ impl Server {
         if let Some(pool) = pool {
             let known = self.names(APP_POOLS, "add");
             if !has(&known, pool) {
-                let name = pool.clone();
-                return Err(EditError::NoPool { name, known });
+                let message = format!("application pool {pool:?} not found");
+                return Err(EditError::NoPool(UnknownName::new(message, pool, known)));
             }
         }
         Ok(())

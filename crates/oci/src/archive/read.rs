@@ -1,21 +1,23 @@
 //! Reads a docker-archive in place: one scan of the tar records the position of each member.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use wincimg_common::diagnose::Problem;
 use wincimg_common::files;
 
-use super::error::DockerArchiveError;
 use super::format::{SavedImage, blob_member};
 use crate::document::{
     Descriptor, Digest, Document, DocumentError, Hasher, ImageConfig, Index, MAX_DOCUMENT,
     Manifest, ManifestFormat, Verbatim,
 };
 use crate::layout::{IMAGE_NAME, Selection, select};
+use crate::local::ARCHIVE;
 use crate::stream::FileRange;
 
 /// A docker-archive opened for reading.
@@ -39,15 +41,12 @@ enum Blob {
 
 impl DockerArchive {
     /// Opens an archive and reads its table of contents.
-    pub async fn open(path: impl Into<PathBuf>) -> Result<Self, DockerArchiveError> {
+    pub async fn open(path: impl Into<PathBuf>) -> Result<Self, Problem> {
         let path = path.into();
         let opened = path.clone();
         match tokio::task::spawn_blocking(move || Contents::read(opened)).await {
             Ok(contents) => Ok(Self(Arc::new(contents?))),
-            Err(error) => Err(DockerArchiveError::Read {
-                path,
-                source: io::Error::other(error),
-            }),
+            Err(error) => Err(ARCHIVE.unreadable(&path)(io::Error::other(error))),
         }
     }
 
@@ -57,14 +56,11 @@ impl DockerArchive {
     }
 
     /// Returns the image or index with this name, tag or digest; without one, the only image.
-    pub async fn resolve(&self, which: Option<&str>) -> Result<Document, DockerArchiveError> {
-        let path = || self.0.path.clone();
+    pub async fn resolve(&self, which: Option<&str>) -> Result<Document, Problem> {
+        let path = &self.0.path;
         match select(&self.0.index, which) {
             Selection::Found(entry) => self.document(entry).await,
-            Selection::Several { known } => Err(DockerArchiveError::SeveralImages {
-                path: path(),
-                known,
-            }),
+            Selection::Several { known } => Err(ARCHIVE.several_images(path, &known)),
             Selection::NotFound { known } => {
                 match which.and_then(|which| which.parse::<Digest>().ok()) {
                     Some(digest) if self.has_blob(&digest) => {
@@ -72,25 +68,21 @@ impl DockerArchive {
                         Document::verify("", bytes, &digest)
                             .map_err(|source| self.0.unusable(digest.as_ref(), source))
                     }
-                    _ => Err(DockerArchiveError::NotFound {
-                        path: path(),
-                        wanted: which.unwrap_or_default().to_owned(),
-                        known,
-                    }),
+                    _ => Err(ARCHIVE.not_found(path, which, &known)),
                 }
             }
         }
     }
 
     /// Returns the manifest or index of an index's entry.
-    pub async fn document(&self, entry: &Descriptor) -> Result<Document, DockerArchiveError> {
+    pub async fn document(&self, entry: &Descriptor) -> Result<Document, Problem> {
         let bytes = self.read(&entry.digest).await?;
         Document::of_entry(entry, bytes)
             .map_err(|source| self.0.unusable(entry.digest.as_ref(), source))
     }
 
     /// Reads a small blob whole. The digest is checked by the parser.
-    pub async fn read(&self, digest: &Digest) -> Result<Bytes, DockerArchiveError> {
+    pub async fn read(&self, digest: &Digest) -> Result<Bytes, Problem> {
         let (contents, digest) = (self.0.clone(), digest.clone());
         let read = tokio::task::spawn_blocking(move || contents.read_blob(&digest));
         match read.await {
@@ -105,7 +97,7 @@ impl DockerArchive {
     }
 
     /// Returns the bytes of a blob, not verified.
-    pub fn blob(&self, blob: &Descriptor) -> Result<FileRange, DockerArchiveError> {
+    pub fn blob(&self, blob: &Descriptor) -> Result<FileRange, Problem> {
         let member = match self.0.blobs.get(&blob.digest) {
             Some(Blob::Member(member)) => member.clone(),
             Some(Blob::Made(_)) | None => blob_member(&blob.digest),
@@ -115,7 +107,7 @@ impl DockerArchive {
 }
 
 impl Contents {
-    fn read(path: PathBuf) -> Result<Self, DockerArchiveError> {
+    fn read(path: PathBuf) -> Result<Self, Problem> {
         let members = Members::scan(&path)?;
         let mut contents = Self {
             path,
@@ -131,13 +123,13 @@ impl Contents {
         } else if contents.members.get("manifest.json").is_some() {
             contents.make_manifests()?;
         } else {
-            return Err(contents.broken("it has neither manifest.json nor index.json".to_owned()));
+            return Err(contents.broken("it has neither manifest.json nor index.json"));
         }
         Ok(contents)
     }
 
     /// Generates the image manifests that an older archive lacks.
-    fn make_manifests(&mut self) -> Result<(), DockerArchiveError> {
+    fn make_manifests(&mut self) -> Result<(), Problem> {
         let bytes = self.read_member("manifest.json")?;
         let saved: Vec<SavedImage> = serde_json::from_slice(&bytes)
             .map_err(|error| self.broken(format!("its manifest.json is damaged: {error}")))?;
@@ -162,10 +154,7 @@ impl Contents {
         Ok(())
     }
 
-    fn manifest_of(
-        &mut self,
-        image: &SavedImage,
-    ) -> Result<Verbatim<Manifest>, DockerArchiveError> {
+    fn manifest_of(&mut self, image: &SavedImage) -> Result<Verbatim<Manifest>, Problem> {
         let config = Verbatim::<ImageConfig>::parse(self.read_member(&image.config)?)
             .map_err(|source| self.unusable(&image.config, source))?;
         let members = image.layers.as_deref().unwrap_or_default();
@@ -194,7 +183,7 @@ impl Contents {
 
     /// Returns a layer's descriptor. The digest of a plain tar is its `diff_id`, which is verified
     /// when the layer is read; that of a compressed layer is computed here.
-    fn layer(&self, member: &str, diff_id: &Digest) -> Result<Descriptor, DockerArchiveError> {
+    fn layer(&self, member: &str, diff_id: &Digest) -> Result<Descriptor, Problem> {
         let range = self.range(member)?;
         let failed = |source| self.unreadable(source);
         let mut reader = range.reader().map_err(failed)?;
@@ -226,7 +215,7 @@ impl Contents {
         ))
     }
 
-    fn read_blob(&self, digest: &Digest) -> Result<Bytes, DockerArchiveError> {
+    fn read_blob(&self, digest: &Digest) -> Result<Bytes, Problem> {
         match self.blobs.get(digest) {
             Some(Blob::Made(bytes)) => Ok(bytes.clone()),
             Some(Blob::Member(member)) => self.read_member(member),
@@ -234,51 +223,37 @@ impl Contents {
         }
     }
 
-    fn read_member(&self, member: &str) -> Result<Bytes, DockerArchiveError> {
+    fn read_member(&self, member: &str) -> Result<Bytes, Problem> {
         let range = self.range(member)?;
         if range.len() > MAX_DOCUMENT {
             let size = range.len();
-            return Err(DockerArchiveError::Unusable {
-                path: self.path.clone(),
-                problem: format!(
-                    "has {member} with {size} bytes: expected a document of at most {MAX_DOCUMENT}"
-                ),
-            });
+            let problem = format!(
+                "has {member} with {size} bytes: expected a document of at most {MAX_DOCUMENT}"
+            );
+            return Err(ARCHIVE.unusable(&self.path, problem));
         }
         let bytes = range.read().map_err(|source| self.unreadable(source))?;
         Ok(bytes.into())
     }
 
-    fn range(&self, member: &str) -> Result<FileRange, DockerArchiveError> {
+    fn range(&self, member: &str) -> Result<FileRange, Problem> {
         match self.members.get(member) {
             Some((start, len)) => Ok(FileRange::new(&self.path, start, len)),
-            None => Err(DockerArchiveError::Unusable {
-                path: self.path.clone(),
-                problem: format!("lacks {member}"),
-            }),
+            None => Err(ARCHIVE.unusable(&self.path, format!("lacks {member}"))),
         }
     }
 
-    fn broken(&self, reason: String) -> DockerArchiveError {
-        DockerArchiveError::NotAnArchive {
-            path: self.path.clone(),
-            reason,
-        }
+    fn broken(&self, reason: impl fmt::Display) -> Problem {
+        ARCHIVE.invalid(&self.path, reason)
     }
 
-    fn unusable(&self, member: &str, source: DocumentError) -> DockerArchiveError {
-        DockerArchiveError::Document {
-            path: self.path.clone(),
-            member: member.to_owned(),
-            source: Box::new(source),
-        }
+    fn unusable(&self, member: &str, source: DocumentError) -> Problem {
+        let path = self.path.display();
+        ARCHIVE.document(format!("{member} in {path}"), source)
     }
 
-    fn unreadable(&self, source: io::Error) -> DockerArchiveError {
-        DockerArchiveError::Read {
-            path: self.path.clone(),
-            source,
-        }
+    fn unreadable(&self, source: io::Error) -> Problem {
+        ARCHIVE.unreadable(&self.path)(source)
     }
 }
 
@@ -308,25 +283,20 @@ struct Members {
 }
 
 impl Members {
-    fn scan(path: &Path) -> Result<Self, DockerArchiveError> {
-        let unreadable = |source| DockerArchiveError::Read {
-            path: path.to_owned(),
-            source,
-        };
-        let mut file = files::open(path).map_err(unreadable)?;
-        let len = file.metadata().map_err(unreadable)?.len();
+    fn scan(path: &Path) -> Result<Self, Problem> {
+        let unreadable = ARCHIVE.unreadable(path);
+        let mut file = files::open(path).map_err(&unreadable)?;
+        let len = file.metadata().map_err(&unreadable)?.len();
         refuse_compressed(path, &mut file)?;
-        file.rewind().map_err(unreadable)?;
+        file.rewind().map_err(&unreadable)?;
         // The rest of the message is an entry's name or field: arbitrary bytes if the file is not a
         // tar.
         let broken = |error: io::Error| {
             let error = error.to_string();
             let problem = error.split(": ").next().unwrap_or_default();
             let problem = problem.split(" when getting ").next().unwrap_or_default();
-            DockerArchiveError::NotAnArchive {
-                path: path.to_owned(),
-                reason: format!("it cannot be read as a tar: {}", problem.escape_debug()),
-            }
+            let reason = format!("it cannot be read as a tar: {}", problem.escape_debug());
+            ARCHIVE.invalid(path, reason)
         };
         let mut members = Self::default();
         let mut archive = tar::Archive::new(Headers::new(file));
@@ -338,12 +308,9 @@ impl Members {
                 let (start, size) = (entry.raw_file_position(), entry.size());
                 let end = start.saturating_add(size);
                 if end > len {
-                    return Err(DockerArchiveError::Truncated {
-                        path: path.to_owned(),
-                        member: name,
-                        end,
-                        len,
-                    });
+                    let problem =
+                        format!("is truncated: entry {name} ends at byte {end}, the file at {len}");
+                    return Err(ARCHIVE.unusable(path, problem));
                 }
                 members.files.insert(name, (start, size));
             } else if let Some(target) = entry.link_name_bytes()
@@ -429,14 +396,11 @@ pub(super) fn normalised(path: &str) -> String {
     parts.join("/")
 }
 
-fn refuse_compressed(path: &Path, file: &mut File) -> Result<(), DockerArchiveError> {
+fn refuse_compressed(path: &Path, file: &mut File) -> Result<(), Problem> {
     let mut magic = Vec::new();
     file.take(4)
         .read_to_end(&mut magic)
-        .map_err(|source| DockerArchiveError::Read {
-            path: path.to_owned(),
-            source,
-        })?;
+        .map_err(ARCHIVE.unreadable(path))?;
     let with = if magic.starts_with(&GZIP) {
         "gzip"
     } else if magic == ZSTD {
@@ -445,8 +409,6 @@ fn refuse_compressed(path: &Path, file: &mut File) -> Result<(), DockerArchiveEr
         return Ok(());
     };
     // A compressed archive cannot be read in place.
-    Err(DockerArchiveError::Unusable {
-        path: path.to_owned(),
-        problem: format!("is compressed with {with}: unpack it first"),
-    })
+    let problem = format!("is compressed with {with}: unpack it first");
+    Err(ARCHIVE.unusable(path, problem))
 }

@@ -2,18 +2,19 @@
 //! begins with the known base, gigabytes that are skipped.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::io::{self, Cursor, Read, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use wincimg_common::diagnose::Problem;
 use wincimg_common::files::{self, Spool};
 
-use super::error::DockerArchiveError;
 use super::format::{SavedImage, blob_member};
 use super::read::{link_target, normalised};
 use crate::document::{Digest, Hasher, Image, ImageConfig, MAX_DOCUMENT, Verbatim};
-use crate::stream::StreamError;
+use crate::local::ARCHIVE;
 
 /// Larger files are on disk.
 const IN_MEMORY: u64 = 256 * 1024;
@@ -61,7 +62,7 @@ impl SavedBytes {
 impl UpperLayers {
     /// Reads an archive of one image on top of `below`; `name` is for messages. This uses the disk:
     /// call it outside of asynchronous code.
-    pub fn read(name: &str, input: impl Read, below: &Image) -> Result<Self, DockerArchiveError> {
+    pub fn read(name: &str, input: impl Read, below: &Image) -> Result<Self, Problem> {
         let archive = Archive::read(name, input, below)?;
         let saved = archive.document("manifest.json")?;
         let saved: Vec<SavedImage> = serde_json::from_slice(&saved)
@@ -72,17 +73,14 @@ impl UpperLayers {
         };
         let config = archive.document(&image.config)?;
         let config = Verbatim::<ImageConfig>::parse(config).map_err(|source| {
-            DockerArchiveError::Document {
-                path: archive.path.clone(),
-                member: image.config.clone(),
-                source: Box::new(source),
-            }
+            let (name, path) = (&image.config, archive.path.display());
+            ARCHIVE.document(format!("{name} in {path}"), source)
         })?;
         let members = image.layers.as_deref().unwrap_or_default();
         let known = &below.config().rootfs.diff_ids;
         let diff_ids = &config.rootfs.diff_ids;
         if members.len() != diff_ids.len() || !diff_ids.starts_with(known) {
-            return Err(archive.broken("its layers are not those of the image".to_owned()));
+            return Err(archive.broken("its layers are not those of the image"));
         }
         let upper = members.iter().zip(diff_ids).skip(known.len());
         let layers = upper.map(|(member, diff_id)| {
@@ -108,7 +106,7 @@ struct Archive {
 }
 
 impl Archive {
-    fn read(name: &str, input: impl Read, below: &Image) -> Result<Self, DockerArchiveError> {
+    fn read(name: &str, input: impl Read, below: &Image) -> Result<Self, Problem> {
         let mut archive = Self {
             path: name.into(),
             files: HashMap::new(),
@@ -117,14 +115,10 @@ impl Archive {
         let blobs = below.manifest().layers.iter().map(|layer| &layer.digest);
         let known: HashSet<&Digest> = blobs.chain(&below.config().rootfs.diff_ids).collect();
         let skipped: HashSet<String> = known.iter().map(|digest| blob_member(digest)).collect();
-        let path = archive.path.clone();
-        let unreadable = |source| DockerArchiveError::Read {
-            path: path.clone(),
-            source,
-        };
+        let unreadable = ARCHIVE.unreadable(&archive.path);
         let mut tar = tar::Archive::new(input);
-        for entry in tar.entries().map_err(unreadable)? {
-            let mut entry = entry.map_err(unreadable)?;
+        for entry in tar.entries().map_err(&unreadable)? {
+            let mut entry = entry.map_err(&unreadable)?;
             let kind = entry.header().entry_type();
             let name = normalised(&String::from_utf8_lossy(&entry.path_bytes()));
             if let Some(target) = entry.link_name_bytes()
@@ -135,15 +129,14 @@ impl Archive {
             } else if (kind.is_file() || kind.is_contiguous()) && !skipped.contains(&name) {
                 let bytes = if entry.size() <= IN_MEMORY {
                     let mut bytes = Vec::new();
-                    entry.read_to_end(&mut bytes).map_err(unreadable)?;
+                    entry.read_to_end(&mut bytes).map_err(&unreadable)?;
                     SavedBytes::Memory(bytes.into())
                 } else {
                     let folder = std::env::temp_dir();
-                    let spool = Spool::in_folder(&folder)
-                        .map_err(|source| StreamError::write(&folder, source))?;
+                    let unwritable = ARCHIVE.unwritable(&folder);
+                    let spool = Spool::in_folder(&folder).map_err(&unwritable)?;
                     // An older daemon does not name layers by their digests.
-                    let digest = save(&mut entry, &spool)
-                        .map_err(|source| StreamError::write(&folder, source))?;
+                    let digest = save(&mut entry, &spool).map_err(unwritable)?;
                     if known.contains(&digest) {
                         continue;
                     }
@@ -167,33 +160,23 @@ impl Archive {
         None
     }
 
-    fn document(&self, name: &str) -> Result<Bytes, DockerArchiveError> {
+    fn document(&self, name: &str) -> Result<Bytes, Problem> {
         match self.get(name).map(AsRef::as_ref) {
             Some(SavedBytes::Memory(bytes)) => Ok(bytes.clone()),
             Some(SavedBytes::Disk(spool)) => {
                 let read = files::read(spool.path(), MAX_DOCUMENT);
-                let read = read.map_err(|source| DockerArchiveError::Read {
-                    path: self.path.clone(),
-                    source,
-                })?;
-                Ok(read.into())
+                Ok(read.map_err(ARCHIVE.unreadable(&self.path))?.into())
             }
             None => Err(self.lacks(name)),
         }
     }
 
-    fn lacks(&self, name: &str) -> DockerArchiveError {
-        DockerArchiveError::Unusable {
-            path: self.path.clone(),
-            problem: format!("lacks {name}"),
-        }
+    fn lacks(&self, name: &str) -> Problem {
+        ARCHIVE.unusable(&self.path, format!("lacks {name}"))
     }
 
-    fn broken(&self, reason: String) -> DockerArchiveError {
-        DockerArchiveError::NotAnArchive {
-            path: self.path.clone(),
-            reason,
-        }
+    fn broken(&self, reason: impl fmt::Display) -> Problem {
+        ARCHIVE.invalid(&self.path, reason)
     }
 }
 

@@ -10,18 +10,19 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use bytes::Bytes;
 use serde_json::json;
 use tokio::io::AsyncReadExt;
+use wincimg_common::diagnose::Problem;
 use wincimg_common::files;
 use wincimg_common::files::Spool;
 use wincimg_common::lock;
 use wincimg_common::progress::Task;
 
-use super::error::DockerArchiveError;
 use super::format::{SavedImage, blob_member};
 use crate::document::{
     Descriptor, Digest, Document, ImageConfig, Index, MAX_DOCUMENT, Manifest, ManifestFormat,
     Verbatim, media_type,
 };
 use crate::layout::{IMAGE_NAME, REF_NAME};
+use crate::local::ARCHIVE;
 use crate::reference::parse_reference;
 use crate::remote::BlobSource;
 use crate::stream;
@@ -60,10 +61,9 @@ enum PendingBlob {
 
 impl ArchiveWriter {
     /// Starts an archive that replaces the file at `path`.
-    pub fn create(path: impl Into<PathBuf>) -> Result<Self, DockerArchiveError> {
+    pub fn create(path: impl Into<PathBuf>) -> Result<Self, Problem> {
         let path = path.into();
-        let failed = |source| StreamError::write(&path, source);
-        fs::metadata(parent(&path)).map_err(failed)?;
+        fs::metadata(parent(&path)).map_err(ARCHIVE.unwritable(&path))?;
         Ok(Self(Arc::new(PendingArchive {
             path,
             blobs: Mutex::default(),
@@ -87,23 +87,25 @@ impl ArchiveWriter {
         blob: &Descriptor,
         source: &dyn BlobSource,
         task: &dyn Task,
-    ) -> Result<(), DockerArchiveError> {
+    ) -> Result<(), Problem> {
         let held = if blob.size <= IN_MEMORY {
-            let unreadable = |error| StreamError::read_error(blob, 0, error);
+            let unreadable = |error| ARCHIVE.blob(StreamError::read_error(blob, 0, error));
             let reader = source.open(0).await.map_err(unreadable)?;
             let mut bytes = Vec::new();
-            let mut reader = VerifyingReader::new(reader, blob)?.take(IN_MEMORY + 1);
+            let reader = VerifyingReader::new(reader, blob).map_err(|it| ARCHIVE.blob(it))?;
+            let mut reader = reader.take(IN_MEMORY + 1);
             reader.read_to_end(&mut bytes).await.map_err(unreadable)?;
             task.advance(bytes.len() as u64);
             PendingBlob::Memory(bytes.into())
         } else {
             let path = &self.0.path;
             let spool = Spool::in_folder(&spool_folder(path));
-            let spool = spool.map_err(|source| StreamError::write(path, source))?;
+            let spool = spool.map_err(ARCHIVE.unwritable(path))?;
             let file = spool.file().try_clone();
-            let file = file.map_err(|source| StreamError::write(path, source))?;
+            let file = file.map_err(ARCHIVE.unwritable(path))?;
             let mut file = tokio::fs::File::from_std(file);
-            stream::write_blob(source, blob, &mut file, path, task).await?;
+            let written = stream::write_blob(source, blob, &mut file, path, task).await;
+            written.map_err(|error| ARCHIVE.blob(error))?;
             PendingBlob::Disk(spool)
         };
         self.hold(&blob.digest, held);
@@ -136,18 +138,19 @@ impl ArchiveWriter {
     }
 
     /// Packs the archive and renames it to its path.
-    pub async fn finish(&self) -> Result<(), DockerArchiveError> {
+    pub async fn finish(&self) -> Result<(), Problem> {
         self.blocking(Self::pack).await
     }
 
     /// Packs the archive into a temporary file, instead of one at its path.
-    pub async fn finish_unnamed(&self) -> Result<Spool, DockerArchiveError> {
+    pub async fn finish_unnamed(&self) -> Result<Spool, Problem> {
         self.blocking(|writer| {
             let path = &writer.0.path;
-            let failed = |source| StreamError::write(path, source);
-            let spool = Spool::in_folder(parent(path)).map_err(failed)?;
+            let failed = ARCHIVE.unwritable(path);
+            let spool = Spool::in_folder(parent(path)).map_err(&failed)?;
             let documents = writer.documents()?;
-            writer.pack_into(spool.file(), &documents).map_err(failed)?;
+            let packed = writer.pack_into(spool.file(), &documents);
+            packed.map_err(failed)?;
             Ok(spool)
         })
         .await
@@ -155,12 +158,12 @@ impl ArchiveWriter {
 
     async fn blocking<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Self) -> Result<T, DockerArchiveError> + Send + 'static,
-    ) -> Result<T, DockerArchiveError> {
+        work: impl FnOnce(&Self) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
         let writer = self.clone();
         match tokio::task::spawn_blocking(move || work(&writer)).await {
             Ok(result) => result,
-            Err(error) => Err(StreamError::write(&self.0.path, io::Error::other(error)).into()),
+            Err(error) => Err(ARCHIVE.unwritable(&self.0.path)(io::Error::other(error))),
         }
     }
 
@@ -168,16 +171,16 @@ impl ArchiveWriter {
         lock(&self.0.images)
     }
 
-    fn pack(&self) -> Result<(), DockerArchiveError> {
+    fn pack(&self) -> Result<(), Problem> {
         let path = &self.0.path;
         let documents = self.documents()?;
         files::replace(path, |file| self.pack_into(file, &documents))
-            .map_err(|source| StreamError::write(path, source))?;
+            .map_err(ARCHIVE.unwritable(path))?;
         Ok(())
     }
 
     /// The documents that list the images.
-    fn documents(&self) -> Result<[(&'static str, Bytes); 3], DockerArchiveError> {
+    fn documents(&self) -> Result<[(&'static str, Bytes); 3], Problem> {
         let mut images = self.images().clone();
         images.sort_by(|a, b| (&a.1, a.0.digest().as_ref()).cmp(&(&b.1, b.0.digest().as_ref())));
         let index = Verbatim::new(Index::new(
@@ -186,7 +189,7 @@ impl ArchiveWriter {
         ))
         .map_err(|source| self.unusable("index.json", source))?;
         let saved = serde_json::to_vec(&self.saved_images(&images)?)
-            .map_err(|error| StreamError::write(&self.0.path, error.into()))?;
+            .map_err(|error| ARCHIVE.unwritable(&self.0.path)(error.into()))?;
         let header = json!({"imageLayoutVersion": "1.0.0"}).to_string();
         Ok([
             ("oci-layout", header.into()),
@@ -214,7 +217,7 @@ impl ArchiveWriter {
     fn saved_images(
         &self,
         images: &[(Document, Option<String>)],
-    ) -> Result<Vec<SavedImage>, DockerArchiveError> {
+    ) -> Result<Vec<SavedImage>, Problem> {
         let mut names: BTreeMap<String, (Verbatim<Manifest>, Vec<String>)> = BTreeMap::new();
         let mut add = |manifest: Verbatim<Manifest>, name: Option<&String>| {
             let key = manifest.digest().to_string();
@@ -249,7 +252,7 @@ impl ArchiveWriter {
         &self,
         manifest: &Verbatim<Manifest>,
         names: Vec<String>,
-    ) -> Result<SavedImage, DockerArchiveError> {
+    ) -> Result<SavedImage, Problem> {
         let config: Verbatim<ImageConfig> = self.read(&manifest.config.digest)?;
         let layer_sources = manifest
             .layers
@@ -281,26 +284,22 @@ impl ArchiveWriter {
     fn read<T: crate::document::DocumentType>(
         &self,
         digest: &Digest,
-    ) -> Result<Verbatim<T>, DockerArchiveError> {
+    ) -> Result<Verbatim<T>, Problem> {
         let held = self.blobs().get(&blob_member(digest)).cloned();
         let bytes = match held.as_deref() {
             Some(PendingBlob::Memory(bytes)) => bytes.clone(),
             Some(PendingBlob::Disk(spool)) => {
                 let read = files::read(spool.path(), MAX_DOCUMENT);
-                read.map_err(|source| StreamError::write(&self.0.path, source))?
-                    .into()
+                read.map_err(ARCHIVE.unwritable(&self.0.path))?.into()
             }
             None => Bytes::new(),
         };
         Verbatim::verify(bytes, digest).map_err(|source| self.unusable(digest.as_ref(), source))
     }
 
-    fn unusable(&self, member: &str, source: crate::document::DocumentError) -> DockerArchiveError {
-        DockerArchiveError::Document {
-            path: self.0.path.clone(),
-            member: member.to_owned(),
-            source: Box::new(source),
-        }
+    fn unusable(&self, member: &str, source: crate::document::DocumentError) -> Problem {
+        let path = self.0.path.display();
+        ARCHIVE.document(format!("{member} in {path}"), source)
     }
 }
 

@@ -78,7 +78,7 @@ impl Parser<'_> {
             self.skip_lines()?;
             return Ok(Expression::List(vec![self.unary()?]));
         }
-        if self.is_argument {
+        if self.state.is_argument {
             return self.unary();
         }
         self.comma_separated(Self::unary)
@@ -173,7 +173,7 @@ impl Parser<'_> {
                         _ => return Err(self.error("unsupported member name")),
                     }
                 } else {
-                    self.take_while(is_name)
+                    self.take_while(is_name).to_owned()
                 };
                 if name.is_empty() {
                     return Err(self.error("unsupported member name"));
@@ -199,9 +199,9 @@ impl Parser<'_> {
             } else if self.peek() == Some('[') && !matches!(value, Expression::Type(_)) {
                 self.next();
                 self.skip_lines()?;
-                let is_argument = std::mem::replace(&mut self.is_argument, false);
+                let is_argument = std::mem::replace(&mut self.state.is_argument, false);
                 let index = self.expression()?;
-                self.is_argument = is_argument;
+                self.state.is_argument = is_argument;
                 self.skip_lines()?;
                 if !self.eat("]") {
                     return Err(self.expected("a ]"));
@@ -215,7 +215,7 @@ impl Parser<'_> {
     }
 
     fn call_arguments(&mut self) -> Result<Vec<Expression>, ScriptError> {
-        let is_argument = std::mem::replace(&mut self.is_argument, true);
+        let is_argument = std::mem::replace(&mut self.state.is_argument, true);
         let mut arguments = Vec::new();
         self.skip_lines()?;
         while !self.eat(")") {
@@ -226,7 +226,7 @@ impl Parser<'_> {
             arguments.push(self.expression()?);
             self.skip_lines()?;
         }
-        self.is_argument = is_argument;
+        self.state.is_argument = is_argument;
         Ok(arguments)
     }
 
@@ -262,7 +262,7 @@ impl Parser<'_> {
         let digits = if self.rest().starts_with("0x") {
             self.at += 2;
             let digits = self.take_while(|c| c.is_ascii_hexdigit());
-            i64::from_str_radix(&digits, 16)
+            i64::from_str_radix(digits, 16)
         } else {
             self.take_while(|c| c.is_ascii_digit()).parse()
         };
@@ -324,7 +324,7 @@ impl Parser<'_> {
             }
             let key = match self.peek() {
                 Some(c) if is_quote(c) => self.string()?,
-                Some(c) if is_name(c) => Expression::Text(self.take_while(is_name)),
+                Some(c) if is_name(c) => Expression::Text(self.take_while(is_name).to_owned()),
                 _ => return Err(self.expected("a name")),
             };
             self.skip_lines()?;

@@ -142,9 +142,9 @@ impl Parser<'_> {
             return Ok(None);
         }
         self.skip_lines()?;
-        let is_argument = std::mem::replace(&mut self.is_argument, true);
+        let is_argument = std::mem::replace(&mut self.state.is_argument, true);
         let value = self.expression()?;
-        self.is_argument = is_argument;
+        self.state.is_argument = is_argument;
         Ok(Some(value))
     }
 

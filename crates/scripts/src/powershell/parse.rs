@@ -2,6 +2,8 @@
 
 use wincimg_windows::quoting::powershell::{is_double_quote, is_single_quote};
 
+use super::super::cursor::Cursor;
+pub(super) use super::super::cursor::ends_word;
 use super::super::error::ScriptError;
 use super::ast::{ControlFlow, Element, ScriptParameter, Statement};
 
@@ -24,45 +26,29 @@ const KEYWORDS: [&str; 15] = [
 ];
 
 pub(super) fn parse(script: &str) -> Result<Vec<Statement>, ScriptError> {
-    let mut parser = Parser {
-        text: script,
-        at: 0,
-        is_argument: false,
-        depth: 0,
-    };
-    parser.statements(None)
+    Parser::new(script, 0).statements(None)
 }
 
 /// Parses a script file: its parameters, if it declares some, and its statements.
 pub(super) fn parse_file(
     script: &str,
 ) -> Result<(Option<Vec<ScriptParameter>>, Vec<Statement>), ScriptError> {
-    let mut parser = Parser {
-        text: script,
-        at: 0,
-        is_argument: false,
-        depth: 0,
-    };
+    let mut parser = Parser::new(script, 0);
     let parameters = parser.script_parameters()?;
     Ok((parameters, parser.statements(None)?))
 }
 
-pub(super) struct Parser<'a> {
-    pub(super) text: &'a str,
-    pub(super) at: usize,
+pub(super) type Parser<'a> = Cursor<'a, ParserState>;
+
+#[derive(Default)]
+pub(super) struct ParserState {
     /// True if a comma ends an expression, as in the arguments of a method.
     pub(super) is_argument: bool,
-    depth: usize,
 }
 
 /// Returns true if a dot before the character is an operator: it is not part of a name or number.
 pub(super) fn follows_dot(c: char) -> bool {
     c.is_whitespace() || matches!(c, '"' | '\'' | '$' | '(')
-}
-
-/// Returns true for a character that ends a word of a command.
-pub(super) fn ends_word(c: char) -> bool {
-    c.is_whitespace() || "(){};,|&<>".contains(c)
 }
 
 pub(super) fn is_name(c: char) -> bool {
@@ -74,40 +60,6 @@ pub(super) fn is_quote(c: char) -> bool {
 }
 
 impl Parser<'_> {
-    pub(super) fn rest(&self) -> &str {
-        &self.text[self.at..]
-    }
-
-    pub(super) fn peek(&self) -> Option<char> {
-        self.rest().chars().next()
-    }
-
-    pub(super) fn second(&self) -> Option<char> {
-        self.rest().chars().nth(1)
-    }
-
-    pub(super) fn next(&mut self) -> Option<char> {
-        let c = self.peek()?;
-        self.at += c.len_utf8();
-        Some(c)
-    }
-
-    pub(super) fn eat(&mut self, text: &str) -> bool {
-        let found = self.rest().starts_with(text);
-        if found {
-            self.at += text.len();
-        }
-        found
-    }
-
-    pub(super) fn take_while(&mut self, keep: impl Fn(char) -> bool) -> String {
-        let start = self.at;
-        while self.peek().is_some_and(&keep) {
-            self.next();
-        }
-        self.text[start..self.at].to_owned()
-    }
-
     pub(super) fn error(&self, why: impl Into<String>) -> ScriptError {
         ScriptError::unclear(why).at_position(self.at.min(self.text.len()))
     }
@@ -230,9 +182,9 @@ impl Parser<'_> {
     }
 
     pub(super) fn statement(&mut self) -> Result<Statement, ScriptError> {
-        let is_argument = std::mem::replace(&mut self.is_argument, false);
+        let is_argument = std::mem::replace(&mut self.state.is_argument, false);
         let statement = self.statement_here();
-        self.is_argument = is_argument;
+        self.state.is_argument = is_argument;
         statement
     }
 

@@ -124,7 +124,7 @@ impl Tokenizer<'_> {
                     && !in_pipeline
                     && !self.rest().starts_with('|')
                 {
-                    self.has_lone_string = true;
+                    self.state.has_lone_string = true;
                 }
                 if self.at == at {
                     self.next();

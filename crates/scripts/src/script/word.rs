@@ -109,7 +109,7 @@ impl Tokenizer<'_> {
         let mut text = String::new();
         loop {
             let Some(c) = self.peek() else {
-                self.is_sound = false;
+                self.state.is_broken = true;
                 break;
             };
             if is_quote(c) {

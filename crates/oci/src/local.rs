@@ -1,0 +1,85 @@
+//! Errors of images in local files: layouts and docker-archives.
+
+use std::fmt::Display;
+use std::io;
+use std::path::Path;
+
+use wincimg_common::diagnose::{Blame, Problem};
+
+use super::document::DocumentError;
+use super::stream::StreamError;
+
+/// A kind of local images.
+pub(super) struct LocalImages {
+    noun: &'static str,
+    scheme: &'static str,
+    code: &'static str,
+    not_found_code: &'static str,
+    several_code: &'static str,
+}
+
+pub(super) static LAYOUT: LocalImages = LocalImages {
+    noun: "an OCI layout",
+    scheme: "oci",
+    code: "layout/invalid",
+    not_found_code: "layout/not-found",
+    several_code: "layout/several-images",
+};
+
+pub(super) static ARCHIVE: LocalImages = LocalImages {
+    noun: "a docker-archive",
+    scheme: "docker-archive",
+    code: "archive/invalid",
+    not_found_code: "archive/not-found",
+    several_code: "archive/several-images",
+};
+
+impl LocalImages {
+    /// Error for what is of another kind, or damaged.
+    pub(super) fn invalid(&self, path: &Path, reason: impl Display) -> Problem {
+        self.unusable(path, format!("is not {}: {reason}", self.noun))
+    }
+
+    /// Error for a problem that follows the path in a sentence.
+    pub(super) fn unusable(&self, path: &Path, problem: impl Display) -> Problem {
+        Problem::new(self.code, format!("{} {problem}", path.display()))
+    }
+
+    /// Error for a tag or digest that is missing.
+    pub(super) fn not_found(&self, path: &Path, wanted: Option<&str>, known: &str) -> Problem {
+        let (path, wanted) = (path.display(), wanted.unwrap_or_default());
+        let problem = format!("{path} has no image {wanted:?}: it has {known}");
+        Problem::new(self.not_found_code, problem)
+    }
+
+    /// Error for several images of which none was selected.
+    pub(super) fn several_images(&self, path: &Path, known: &str) -> Problem {
+        let path = path.display();
+        let problem = format!("{path} contains several images: select one of {known}");
+        Problem::new(self.several_code, problem)
+            .blame(Blame::Request)
+            .hint(format!("select an image: {}:{path}:NAME", self.scheme))
+    }
+
+    /// Error for a document in it.
+    pub(super) fn document(&self, what: impl Display, source: DocumentError) -> Problem {
+        Problem::context(format!("cannot use {what}"), source).code(self.code)
+    }
+
+    /// Error for a file that cannot be read.
+    pub(super) fn unreadable(&self, path: &Path) -> impl Fn(io::Error) -> Problem + use<> {
+        let (code, problem) = (self.code, format!("cannot read {}", path.display()));
+        move |error| Problem::new(code, problem.as_str()).source(error)
+    }
+
+    /// Error for a blob that cannot be read or written.
+    pub(super) fn blob(&self, error: StreamError) -> Problem {
+        Problem::from_error(error.code(self.code), error)
+    }
+
+    /// Error for a file that cannot be written.
+    pub(super) fn unwritable(&'static self, path: &Path) -> impl Fn(io::Error) -> Problem + use<> {
+        let path = path.to_owned();
+        move |error| self.blob(StreamError::write(&path, error))
+    }
+}
