@@ -217,7 +217,7 @@ impl Cluster {
                 None => format!("{api}/{plural}"),
             };
             let listed = self.list_if_known(plural, &path, scope.selector.as_deref());
-            Ok((*kind, listed.await?))
+            Ok::<_, LiveError>((*kind, listed.await?))
         });
         let classes = async {
             let path = "/apis/node.k8s.io/v1/runtimeclasses";

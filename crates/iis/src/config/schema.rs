@@ -314,7 +314,7 @@ impl CollectionSchema {
         owner: &str,
         entry: &Selector,
     ) -> Result<Selector, SchemaViolation> {
-        let checked: Result<Vec<_>, _> = entry
+        let checked: Result<Vec<_>, SchemaViolation> = entry
             .0
             .iter()
             .map(|(name, value)| Ok((name.clone(), self.entry.check(owner, name, value)?)))
