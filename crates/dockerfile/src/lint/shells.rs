@@ -67,7 +67,9 @@ pub(super) fn check_cmdlets(stage: &Stage<'_>, step: &LintStep<'_>, findings: &m
             continue;
         };
         let is_behind = is_behind_script(step, index);
-        let is_assignment = word.value.starts_with('$') && word.value.len() > 1;
+        let is_assignment = word.value.starts_with('$')
+            && word.value.len() > 1
+            && !step.is_in_powershell(word.range.start);
         // `[Environment]::Exit(1)`
         let written = step.instruction.part(word.range.clone());
         let is_call = written.starts_with('[') && written.contains("]::");

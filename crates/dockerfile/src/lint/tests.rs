@@ -3,6 +3,7 @@ mod advice;
 mod base;
 mod corpus;
 mod documentation;
+mod gaps;
 mod habits;
 mod owners;
 mod pairs;

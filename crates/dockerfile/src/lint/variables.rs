@@ -65,7 +65,9 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
         }
         let is_own = match command.grammar {
             Grammar::Cmd => {
-                step.shell == BaseShell::Cmd && (program != "echo" || shows_variable(step, command))
+                step.shell == BaseShell::Cmd
+                    && (program != "echo" || shows_variable(step, command))
+                    && !step.is_in_powershell(command.words[0].range.start)
             }
             Grammar::PowerShell | Grammar::PowerShellCore => {
                 !whole.contains("ExpandEnvironmentVariables")

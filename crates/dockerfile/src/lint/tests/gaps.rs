@@ -1,0 +1,52 @@
+//! What is easily missed or mistaken, each with a twin that is fine.
+
+use super::twins::check_twins;
+use super::*;
+
+const CORE: &str = "FROM mcr.microsoft.com/windows/servercore:10.0.20348.2402\n";
+
+/// A base with a backtick for its escape, and Windows PowerShell for its shell.
+const FORCE: &str = "# escape=`\nFROM mcr.microsoft.com/windows/servercore:10.0.20348.2402\n\
+    SHELL [\"powershell\", \"-Command\", \"$ErrorActionPreference = 'Stop';\"]\n";
+
+/// All findings below a base, with their corrections.
+fn all(base: &str, text: &str) -> Vec<(&'static str, String, Option<String>)> {
+    let findings = lint(&format!("{base}{text}\n"), &LintOptions::default());
+    let of = |it: LintFinding| (it.rule.name, it.message, it.fix);
+    findings.into_iter().map(of).collect()
+}
+
+/// The severities of a rule's findings below a base.
+fn severities(base: &str, text: &str, rule: &str) -> Vec<Severity> {
+    let findings = lint(&format!("{base}{text}\n"), &LintOptions::default());
+    let own = findings.iter().filter(|it| *it.rule == *rule);
+    own.map(|it| it.severity).collect()
+}
+
+#[test]
+fn powershell_expands_its_variables_before_an_inner_cmd_starts() {
+    for text in [
+        "RUN powershell -Command \"cmd /c $env:windir\\System32\\inetsrv\\appcmd.exe list site\"",
+        "RUN powershell \"$cmd = 'echo hi'; cmd /S /C $cmd\"",
+        "RUN powershell -Command \"cmd /c C:\\a.exe $env:windir\"",
+        "RUN [\"powershell\", \"cmd\", \"/c\", \"$env:ComSpec /c ver\"]",
+    ] {
+        assert_eq!(all(CORE, text), [], "{text}");
+    }
+    check_twins(
+        CORE,
+        "cmdlet-under-cmd",
+        &[(
+            "RUN cmd /c $env:windir\\a.exe",
+            "RUN powershell cmd /c $env:windir\\a.exe",
+        )],
+    );
+    check_twins(
+        CORE,
+        "foreign-variable",
+        &[(
+            "RUN C:\\a.exe $env:windir",
+            "RUN powershell cmd /c C:\\a.exe $env:windir",
+        )],
+    );
+}
