@@ -1,6 +1,8 @@
 //! Paths and names with spaces that no quotes keep together.
 
+use super::quotes::is_stripped;
 use super::reference::Platform;
+use super::shell::BaseShell;
 use super::shells::is_shell;
 use super::stage::{LintStep, Stage};
 use super::words::{Grammar, LintCommand, Word};
@@ -45,7 +47,8 @@ fn takes_spaces(command: &LintCommand) -> bool {
 
 /// The `C:\Program` of `C:\Program Files`, where that is two words.
 fn program_files<'a>(step: &LintStep<'_>, command: &'a LintCommand) -> Option<&'a Word> {
-    if takes_spaces(command) {
+    let is_stripped = step.shell == BaseShell::Cmd && is_stripped(step.instruction.text());
+    if takes_spaces(command) || is_stripped {
         return None;
     }
     let is_plain = |word: &Word| !word.is_quoted && !word.value.contains(['\'', '"', '`']);

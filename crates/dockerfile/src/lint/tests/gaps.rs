@@ -50,3 +50,20 @@ fn powershell_expands_its_variables_before_an_inner_cmd_starts() {
         )],
     );
 }
+
+#[test]
+fn a_finding_does_not_blame_what_another_one_explains() {
+    let names = |text: &str| -> Vec<&str> {
+        let found = all(CORE, text).into_iter();
+        found.map(|(name, ..)| name).collect()
+    };
+    assert_eq!(
+        names("RUN \"C:\\Program Files\\x\\y.bat\""),
+        ["outer-quotes-under-cmd"]
+    );
+    assert_eq!(
+        names("RUN C:\\Program Files\\x\\y.bat"),
+        ["unquoted-spaces"]
+    );
+    assert_eq!(names("WORKDIR $env:HOME"), ["shell-variable"]);
+}
