@@ -37,6 +37,10 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
     if it.stage.platform != Platform::Windows || step.shell == BaseShell::Unknown {
         return;
     }
+    // Another rule knows what an invalid array was meant to be.
+    if step.instruction.looks_like_json() && step.instruction.exec_form().is_none() {
+        return;
+    }
     let whole = step.instruction.full_text();
     let lower = step.lower_full_text();
     if let Some((at, message)) = literal_text(step) {

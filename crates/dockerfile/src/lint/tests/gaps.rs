@@ -67,3 +67,39 @@ fn a_finding_does_not_blame_what_another_one_explains() {
     );
     assert_eq!(names("WORKDIR $env:HOME"), ["shell-variable"]);
 }
+
+#[test]
+fn a_backslash_in_json_is_not_always_a_separator() {
+    let only = |text: &str| {
+        let [(rule, message, fix)] = &all(CORE, text)[..] else {
+            panic!("{text}: {:?}", all(CORE, text));
+        };
+        assert_eq!(*rule, "invalid-json", "{text}");
+        (message.clone(), fix.clone())
+    };
+    let (message, fix) = only(r#"CMD ["powershell", "-Command", "C:\run.ps1"]"#);
+    assert!(message.contains(r"\r is a carriage return"), "{message}");
+    assert_eq!(
+        fix.as_deref(),
+        Some(r#"CMD ["powershell", "-Command", "C:\\run.ps1"]"#)
+    );
+    let (message, fix) = only(r#"CMD ["powershell", "-Command", "Write-Host \$env:A"]"#);
+    assert!(message.contains(r"omit the \ before $"), "{message}");
+    assert_eq!(
+        fix.as_deref(),
+        Some(r#"CMD ["powershell", "-Command", "Write-Host $env:A"]"#)
+    );
+    let (_, fix) = only(r#"RUN ["powershell", "-Command", "Write-Host \$env:A C:\app"]"#);
+    assert_eq!(
+        fix.as_deref(),
+        Some(r#"RUN ["powershell", "-Command", "Write-Host $env:A C:\\app"]"#)
+    );
+    let (_, fix) = only(r#"CMD ["powershell", "-Command", "C:\$Recycle\a.ps1"]"#);
+    assert_eq!(
+        fix.as_deref(),
+        Some(r#"CMD ["powershell", "-Command", "C:\\$Recycle\\a.ps1"]"#)
+    );
+    // It may end a path, or was meant to escape the quote.
+    let (_, fix) = only(r#"CMD ["powershell", "-Command", "Write-Host \'a\'"]"#);
+    assert_eq!(fix, None);
+}
