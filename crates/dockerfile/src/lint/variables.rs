@@ -123,8 +123,9 @@ const OF_IIS: [&str; 7] = [
 /// True for `%NAME%` in a setting of IIS, or in an argument of a method.
 fn is_expanded_later(step: &LintStep<'_>, command: &LintCommand, word: &Word) -> bool {
     let noun = command.program().split_once('-').map(|(_, noun)| noun);
-    let is_of_iis = noun.is_some_and(|noun| noun.starts_with("web") || noun.starts_with("iis"))
-        || command.program() == "appcmd";
+    let is_cmdlet =
+        |noun: &str| noun.starts_with("web") && noun != "webrequest" || noun.starts_with("iis");
+    let is_of_iis = noun.is_some_and(is_cmdlet) || command.program() == "appcmd";
     let first = &command.words[0];
     // In parentheses and tables an expression begins, and after & the name of a program.
     let before = &step.instruction.full_text()[..first.range.start];

@@ -103,3 +103,21 @@ fn a_backslash_in_json_is_not_always_a_separator() {
     let (_, fix) = only(r#"CMD ["powershell", "-Command", "Write-Host \'a\'"]"#);
     assert_eq!(fix, None);
 }
+
+#[test]
+fn an_address_is_no_setting_of_iis() {
+    check_twins(
+        &format!("{FORCE}ARG V=1\n"),
+        "foreign-variable",
+        &[
+            (
+                "RUN Invoke-WebRequest https://a.example/%V%.zip -OutFile C:\\a.zip",
+                "RUN Invoke-WebRequest https://a.example/%20V%20.zip -OutFile C:\\a.zip",
+            ),
+            (
+                "RUN & C:\\%V%\\bin\\java -version",
+                "RUN Set-WebConfigurationProperty -Name a -Value %V%",
+            ),
+        ],
+    );
+}
