@@ -105,6 +105,66 @@ fn a_backslash_in_json_is_not_always_a_separator() {
 }
 
 #[test]
+fn the_program_of_the_container_has_to_come_from_somewhere() {
+    check_twins(
+        CORE,
+        "missing-program",
+        &[
+            (
+                "CMD [\"node\", \"a.js\"]",
+                "COPY node.exe .\nCMD [\"node\", \"a.js\"]",
+            ),
+            (
+                "COPY a.js .\nCMD [\"node\", \"a.js\"]",
+                "CMD [\"node\", \"a.js\"]\nCOPY . .",
+            ),
+            (
+                "COPY a.jar C:/\nENTRYPOINT [\"java\", \"-jar\", \"C:/a.jar\"]",
+                "ENV PATH=C:/jdk/bin;C:/Windows/System32\nENTRYPOINT [\"java\", \"-jar\", \"C:/a.jar\"]",
+            ),
+            (
+                "CMD [\"cmd\", \"/C\", \"npm\", \"start\"]",
+                "RUN C:\\setup.exe /q\nCMD [\"cmd\", \"/C\", \"npm\", \"start\"]",
+            ),
+            ("CMD python a.py", "VOLUME C:/python\nCMD python a.py"),
+            (
+                "ENTRYPOINT [\"java\"]\nCMD [\"-version\"]",
+                "ENTRYPOINT [\"C:/a.exe\"]\nCMD [\"java\", \"-version\"]",
+            ),
+            (
+                "CMD [\"node\", \"a.js\"]",
+                "FROM mcr.microsoft.com/windows/servercore:10.0.20348.2402 AS a\nCMD [\"node\", \"a.js\"]\nFROM a\nCOPY . .",
+            ),
+            (
+                "CMD [\"git\", \"daemon\"]",
+                "ONBUILD COPY . .\nCMD [\"git\", \"daemon\"]",
+            ),
+            (
+                "CMD [\"node\", \"a.js\"]\nCMD [\"node\", \"b.js\"]",
+                "CMD [\"node\", \"a.js\"]\nCMD [\"C:/b.exe\"]",
+            ),
+        ],
+    );
+    check_twins(
+        "FROM mcr.microsoft.com/dotnet/aspnet:8.0-nanoserver-ltsc2022\n",
+        "missing-program",
+        &[(
+            "COPY . .\nCMD [\"dotnet\", \"run\"]",
+            "COPY . .\nCMD [\"dotnet\", \"run.dll\"]",
+        )],
+    );
+}
+
+#[test]
+fn windows_has_no_tools_of_developers() {
+    for program in ["make", "sqlcmd", "cl", "jq", "vswhere", "docker"] {
+        let wrong = format!("RUN {program} a");
+        let right = format!("COPY --from=tools C:/tools C:/Windows/\n{wrong}");
+        check_twins(CORE, "missing-program", &[(&wrong, &right)]);
+    }
+}
+
+#[test]
 fn an_address_is_no_setting_of_iis() {
     check_twins(
         &format!("{FORCE}ARG V=1\n"),
