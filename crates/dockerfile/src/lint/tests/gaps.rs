@@ -165,6 +165,32 @@ fn windows_has_no_tools_of_developers() {
 }
 
 #[test]
+fn the_address_of_a_download_makes_no_folder() {
+    check_twins(
+        FORCE,
+        "failing-run",
+        &[
+            (
+                "RUN Invoke-WebRequest https://a.example/a.exe -OutFile C:\\tools\\a.exe",
+                "RUN mkdir C:\\tools; Invoke-WebRequest https://a.example/a.exe -OutFile C:\\tools\\a.exe",
+            ),
+            (
+                "RUN Invoke-WebRequest -Uri 'https://a.example/install/a.msi' -OutFile C:\\tools\\a.msi",
+                "RUN Invoke-WebRequest -Uri 'https://a.example/install.ps1' | iex; iwr https://a.example/a -OutFile C:\\tools\\a.msi",
+            ),
+            (
+                "RUN iwr https://a.example/a.exe -OutFile C:\\tools\\a.exe",
+                "RUN .\\a.exe; iwr https://a.example/a.exe -OutFile C:\\tools\\a.exe",
+            ),
+            (
+                "RUN iwr https://a.example/a.exe -OutFile C:\\tools\\a.exe",
+                "RUN msiexec /qn /i https://a.example/b.msi | Out-Null; iwr https://a.example/a.exe -OutFile C:\\tools\\a.exe",
+            ),
+        ],
+    );
+}
+
+#[test]
 fn an_address_is_no_setting_of_iis() {
     check_twins(
         &format!("{FORCE}ARG V=1\n"),
