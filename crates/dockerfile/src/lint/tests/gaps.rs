@@ -191,6 +191,36 @@ fn the_address_of_a_download_makes_no_folder() {
 }
 
 #[test]
+fn the_variables_of_a_batch_file_end_with_its_cmd() {
+    check_twins(
+        FORCE,
+        "lost-with-line",
+        &[
+            (
+                "RUN & 'C:\\VS\\vcvars64.bat'; cl a.c",
+                "RUN cmd /c 'C:\\VS\\vcvars64.bat && cl a.c'",
+            ),
+            (
+                "RUN C:\\VS\\VsDevCmd.bat -arch=x64; msbuild a.sln",
+                "RUN Invoke-BatchFile C:\\VS\\VsDevCmd.bat; msbuild a.sln",
+            ),
+            (
+                "RUN C:\\VS\\VsDevCmd.bat -arch=x64; msbuild a.sln",
+                "RUN C:\\py\\Activate.ps1; python a.py",
+            ),
+        ],
+    );
+    check_twins(
+        CORE,
+        "lost-with-line",
+        &[(
+            "RUN powershell -Command \"C:\\VS\\vcvars64.bat; cl a.c\"",
+            "RUN C:\\VS\\vcvars64.bat && cl a.c",
+        )],
+    );
+}
+
+#[test]
 fn an_address_is_no_setting_of_iis() {
     check_twins(
         &format!("{FORCE}ARG V=1\n"),
