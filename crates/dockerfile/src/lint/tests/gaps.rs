@@ -221,6 +221,45 @@ fn the_variables_of_a_batch_file_end_with_its_cmd() {
 }
 
 #[test]
+fn curl_succeeds_at_an_error_of_the_server() {
+    let rule = "healthcheck-never-fails";
+    check_twins(
+        CORE,
+        rule,
+        &[
+            (
+                "HEALTHCHECK CMD curl http://localhost/",
+                "HEALTHCHECK CMD curl -f http://localhost/",
+            ),
+            (
+                "HEALTHCHECK CMD curl -sS http://localhost/ || exit 1",
+                "HEALTHCHECK CMD curl -sSf http://localhost/ || exit 1",
+            ),
+            (
+                "HEALTHCHECK CMD [\"curl.exe\", \"http://localhost/\"]",
+                "HEALTHCHECK CMD [\"curl.exe\", \"--fail\", \"http://localhost/\"]",
+            ),
+            (
+                "HEALTHCHECK CMD curl -s localhost:8080",
+                "HEALTHCHECK CMD curl -s localhost:8080 | find \"ok\"",
+            ),
+            (
+                "HEALTHCHECK CMD curl http://localhost/",
+                "HEALTHCHECK CMD curl telnet://localhost:25",
+            ),
+            (
+                "HEALTHCHECK CMD curl http://localhost/",
+                "HEALTHCHECK CMD curl -w %{http_code} http://localhost/ > C:\\a",
+            ),
+        ],
+    );
+    let text = "HEALTHCHECK CMD curl http://localhost/";
+    assert_eq!(severities(CORE, text, rule), [Severity::Warning]);
+    // There it is an alias that fails.
+    assert_eq!(severities(FORCE, text, rule), []);
+}
+
+#[test]
 fn an_address_is_no_setting_of_iis() {
     check_twins(
         &format!("{FORCE}ARG V=1\n"),
