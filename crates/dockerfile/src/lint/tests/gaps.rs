@@ -260,6 +260,32 @@ fn curl_succeeds_at_an_error_of_the_server() {
 }
 
 #[test]
+fn the_tar_of_windows_reads_a_tape() {
+    check_twins(
+        CORE,
+        "failing-run",
+        &[
+            (
+                "RUN curl https://a.example/a.tgz | tar xz",
+                "RUN curl https://a.example/a.tgz | tar xzf -",
+            ),
+            (
+                "RUN curl https://a.example/a.tgz | tar -x -z -C C:\\a",
+                "RUN curl https://a.example/a.tgz | tar -x -z -f - -C C:\\a",
+            ),
+            (
+                "RUN curl https://a.example/a.tgz | tar xz",
+                "RUN choco install -y git\nRUN curl https://a.example/a.tgz | tar xz",
+            ),
+            (
+                "RUN curl https://a.example/a.tgz | tar xz",
+                "RUN curl https://a.example/a.tgz | tar -x --file=-",
+            ),
+        ],
+    );
+}
+
+#[test]
 fn an_address_is_no_setting_of_iis() {
     check_twins(
         &format!("{FORCE}ARG V=1\n"),
