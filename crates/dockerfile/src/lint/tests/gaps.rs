@@ -286,6 +286,28 @@ fn the_tar_of_windows_reads_a_tape() {
 }
 
 #[test]
+fn the_installer_of_visual_studio_returns_at_once() {
+    let rule = "installer-wait";
+    let wrong = "RUN C:\\vs_buildtools.exe --quiet --norestart --add a";
+    check_twins(
+        CORE,
+        rule,
+        &[
+            (
+                wrong,
+                "RUN C:\\vs_buildtools.exe --quiet --wait --norestart --add a",
+            ),
+            (
+                wrong,
+                "RUN powershell Start-Process C:\\vs_buildtools.exe -Wait -ArgumentList --quiet",
+            ),
+            (wrong, "RUN C:\\vs_buildtools.exe --quiet --layout C:\\vs"),
+        ],
+    );
+    assert_eq!(severities(CORE, wrong, rule), [Severity::Warning]);
+}
+
+#[test]
 fn an_address_is_no_setting_of_iis() {
     check_twins(
         &format!("{FORCE}ARG V=1\n"),
