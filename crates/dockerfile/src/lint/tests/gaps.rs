@@ -308,6 +308,28 @@ fn the_installer_of_visual_studio_returns_at_once() {
 }
 
 #[test]
+fn quotes_in_quotes_bare_their_operator() {
+    check_twins(
+        CORE,
+        "quotes-in-nested-shell",
+        &[
+            (
+                "RUN powershell -Command \"if ('x' -match \"a|b c\") { exit 1 }\"",
+                "RUN powershell -Command \"if ('x' -match 'a|b c') { exit 1 }\"",
+            ),
+            (
+                "RUN powershell \"(gc a) -replace \"a&b\", 'c' | sc a\"",
+                "RUN powershell \"gc a\" | findstr \"b\" | find \"a\"",
+            ),
+            (
+                "RUN powershell \"(gc a) -replace \"a>b\", 'c' | sc a\"",
+                "RUN powershell \"iwr https://a.example/?a=1\"&\"b=2\"",
+            ),
+        ],
+    );
+}
+
+#[test]
 fn an_address_is_no_setting_of_iis() {
     check_twins(
         &format!("{FORCE}ARG V=1\n"),
