@@ -330,6 +330,32 @@ fn quotes_in_quotes_bare_their_operator() {
 }
 
 #[test]
+fn start_process_joins_its_arguments() {
+    check_twins(
+        FORCE,
+        "unquoted-spaces",
+        &[
+            (
+                "RUN Start-Process msiexec.exe -Wait -ArgumentList '/i', 'C:\\Program Files\\a.msi', '/qn'",
+                "RUN Start-Process msiexec.exe -Wait -ArgumentList '/i', '\\\"C:\\Program Files\\a.msi\\\"', '/qn'",
+            ),
+            (
+                "RUN Start-Process C:\\a.exe -Wait -ArgumentList '/i','C:\\a b\\c.xml'",
+                "RUN Start-Process C:\\a.exe -Wait -ArgumentList '/i','C:\\a_b\\c.xml' -WorkingDirectory 'C:\\a b\\c'",
+            ),
+            (
+                "RUN Start-Process C:\\a.exe 'C:\\a b\\c.xml' -Wait",
+                "RUN Start-Process 'C:\\a b\\c.exe' -Wait",
+            ),
+            (
+                "RUN Start-Process C:\\a.exe -Args 'C:\\a b\\c.xml' -Wait",
+                "RUN Start-Process C:\\a.exe -Args 'C:\\a.xml C:\\b' -Wait",
+            ),
+        ],
+    );
+}
+
+#[test]
 fn an_address_is_no_setting_of_iis() {
     check_twins(
         &format!("{FORCE}ARG V=1\n"),
