@@ -356,6 +356,65 @@ fn start_process_joins_its_arguments() {
 }
 
 #[test]
+fn windows_powershell_has_no_ampersand_between_commands() {
+    let rule = "powershell-chain";
+    check_twins(
+        FORCE,
+        rule,
+        &[
+            ("RUN echo a & echo b", "RUN echo a; & echo b"),
+            (
+                "RUN choco install -y git & refreshenv",
+                "RUN choco install -y git 2>&1 | Write-Host; & refreshenv",
+            ),
+            ("RUN mkdir a & mkdir b", "RUN echo 'a & b'"),
+            (
+                "RUN mkdir a & mkdir b",
+                "RUN if (1) { & C:\\a.exe } else { & C:\\b.exe }",
+            ),
+            ("RUN dir C:\\ & dir D:\\", "RUN dir C:\\ # a & b"),
+            ("RUN dir C:\\ & dir D:\\", "RUN return & C:\\a.exe"),
+            ("RUN dir C:\\ & dir D:\\", "RUN $a = & C:\\a.exe"),
+            (
+                "RUN dir C:\\ & dir D:\\",
+                "RUN cmd /c 'dir C:\\ & dir D:\\'",
+            ),
+            ("RUN dir C:\\ & dir D:\\", "RUN dir C:\\ `& dir D:\\"),
+        ],
+    );
+    check_twins(
+        CORE,
+        rule,
+        &[(
+            "RUN powershell -Command \"echo a & echo b\"",
+            "RUN pwsh -Command \"echo a & echo b\"",
+        )],
+    );
+}
+
+#[test]
+fn windows_powershell_has_no_chains_in_exec_form() {
+    check_twins(
+        CORE,
+        "exec-form-syntax",
+        &[
+            (
+                "ENTRYPOINT [\"powershell\", \"C:\\\\run.ps1\", \"&&\", \"cmd\"]",
+                "ENTRYPOINT [\"C:\\\\VsDevCmd.bat\", \"&&\", \"powershell\"]",
+            ),
+            (
+                "CMD [\"powershell\", \"-Command\", \"C:\\\\run.ps1\", \"||\", \"exit\"]",
+                "CMD [\"powershell\", \"-Command\", \"C:\\\\run.ps1\", \";\", \"exit\"]",
+            ),
+            (
+                "CMD [\"powershell\", \"C:\\\\a.ps1\", \"&&\", \"C:\\\\b.ps1\"]",
+                "CMD [\"powershell\", \"cmd\", \"/c\", \"'a\", \"&&\", \"b'\"]",
+            ),
+        ],
+    );
+}
+
+#[test]
 fn an_address_is_no_setting_of_iis() {
     check_twins(
         &format!("{FORCE}ARG V=1\n"),
