@@ -393,6 +393,24 @@ fn windows_powershell_has_no_ampersand_between_commands() {
 }
 
 #[test]
+fn an_installation_may_fail_unseen() {
+    check_twins(
+        CORE,
+        "lost-exit-code",
+        &[
+            (
+                "RUN msiexec /i C:\\a.msi /qn & type C:\\log.txt",
+                "RUN msiexec /i C:\\a.msi /qn && type C:\\log.txt",
+            ),
+            (
+                "RUN msiexec /i C:\\a.msi /qn & del C:\\a.msi",
+                "RUN msiexec /x C:\\a.msi /qn & del C:\\a.msi",
+            ),
+        ],
+    );
+}
+
+#[test]
 fn windows_powershell_has_no_chains_in_exec_form() {
     check_twins(
         CORE,
