@@ -433,6 +433,20 @@ fn windows_powershell_has_no_chains_in_exec_form() {
 }
 
 #[test]
+fn tags_of_dotnet_name_the_kind_of_windows() {
+    for name in ["aspnet", "runtime", "sdk"] {
+        let wrong = format!("FROM mcr.microsoft.com/dotnet/{name}:8.0-ltsc2022");
+        for right in [
+            wrong.replace("-ltsc", "-nanoserver-ltsc"),
+            wrong.replace("-ltsc", "-windowsservercore-ltsc"),
+            wrong.replace("mcr.microsoft.com", "mirror.example/mcr"),
+        ] {
+            check_twins("", "unknown-tag", &[(&wrong, &right)]);
+        }
+    }
+}
+
+#[test]
 fn an_address_is_no_setting_of_iis() {
     check_twins(
         &format!("{FORCE}ARG V=1\n"),
