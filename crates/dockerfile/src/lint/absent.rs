@@ -24,9 +24,9 @@ const BASES: [(&str, bool); 10] = [
 ];
 
 /// Extensions of copied files that bring no program.
-const OF_DATA: [&str; 20] = [
+const OF_DATA: [&str; 24] = [
     "json", "sln", "csproj", "vbproj", "fsproj", "config", "props", "targets", "txt", "md", "xml",
-    "lock", "yml", "yaml", "toml", "ini", "cs", "css", "html", "js",
+    "lock", "yml", "yaml", "toml", "ini", "cs", "css", "html", "js", "ts", "py", "jar", "war",
 ];
 
 /// What the instructions so far may have brought.
@@ -38,11 +38,20 @@ struct Contents {
     has_sdk: bool,
 }
 
-pub(super) fn check(linted: &LintFile<'_>, stage: &Stage<'_>, findings: &mut Findings<'_>) {
+/// `is_base` is true for a stage with others on it, which may bring more.
+pub(super) fn check(
+    linted: &LintFile<'_>,
+    stage: &Stage<'_>,
+    is_base: bool,
+    findings: &mut Findings<'_>,
+) {
     let lowest = linted.chain(stage).last();
     if let Some((reference, runs_dotnet)) = lowest.and_then(base_of) {
         let chain: Vec<&Stage<'_>> = linted.chain(stage).collect();
-        check_chain(&chain, reference, runs_dotnet, findings);
+        let contents = check_chain(&chain, reference, runs_dotnet, findings);
+        if let Some(contents) = contents.filter(|_| !is_base) {
+            check_start(stage, reference, &contents, findings);
+        }
     }
 }
 
@@ -63,13 +72,14 @@ fn base_of<'a>(stage: &'a Stage<'_>) -> Option<(&'a Reference, bool)> {
     (written.eq_ignore_ascii_case(name) && is_of_windows).then_some((reference, *runs_dotnet))
 }
 
-/// Reports the first program that is missing in the last of these stages; the others are below it.
+/// Reports the first program that is missing in the last of these stages; the others are below it. What
+/// they have in the end, if it is known and nothing is reported.
 fn check_chain(
     chain: &[&Stage<'_>],
     reference: &Reference,
     runs_dotnet: bool,
     findings: &mut Findings<'_>,
-) {
+) -> Option<Contents> {
     let mut contents = Contents {
         has_sdk: !runs_dotnet,
         ..Contents::default()
@@ -77,14 +87,14 @@ fn check_chain(
     for (depth, stage) in chain.iter().enumerate().rev() {
         for step in &stage.steps {
             if contents.has_programs && contents.has_sdk {
-                return;
+                return None;
             }
             if !step.is("RUN") {
                 contents.add(step);
                 continue;
             }
             if step.shell == BaseShell::Other || step.instruction.flags().next().is_some() {
-                return;
+                return None;
             }
             for command in step.commands() {
                 if let Some(lack) = contents.lack(command) {
@@ -92,15 +102,45 @@ fn check_chain(
                     if depth == 0 {
                         report(step, command, (reference, lack), findings);
                     }
-                    return;
+                    return None;
                 }
                 if !is_harmless(command) {
-                    return;
+                    return None;
                 }
             }
             if step.commands().is_empty() {
-                return;
+                return None;
             }
+        }
+    }
+    Some(contents)
+}
+
+/// Reports a program that the container starts, and that its image does not have.
+fn check_start(
+    stage: &Stage<'_>,
+    reference: &Reference,
+    contents: &Contents,
+    findings: &mut Findings<'_>,
+) {
+    // A volume and a later build can bring it.
+    if stage.has("VOLUME") || stage.has("ONBUILD") {
+        return;
+    }
+    let keyword = if stage.has("ENTRYPOINT") {
+        "ENTRYPOINT"
+    } else {
+        "CMD"
+    };
+    let Some(step) = stage.all(keyword).next_back() else {
+        return;
+    };
+    for command in step.commands() {
+        if let Some(lack) = contents.lack(command) {
+            return report(step, command, (reference, lack), findings);
+        }
+        if !is_harmless(command) {
+            return;
         }
     }
 }
@@ -241,6 +281,13 @@ fn is_tool(program: &str) -> bool {
             | "helm"
             | "aws"
             | "az"
+            | "make"
+            | "nmake"
+            | "cl"
+            | "sqlcmd"
+            | "jq"
+            | "vswhere"
+            | "docker"
     )
 }
 

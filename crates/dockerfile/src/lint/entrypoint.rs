@@ -7,7 +7,7 @@ use wincimg_scripts::script;
 use wincimg_windows::quoting::argv::ArgvParser;
 use wincimg_windows::quoting::{argv, cmd, exec_form, powershell};
 
-use super::instructions::unquoted_array;
+use super::instructions::{mended_backslashes, unquoted_array};
 use super::reference::Platform;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage};
@@ -106,11 +106,14 @@ fn check_words_of_command(
 
 /// The commonest reason for an invalid JSON array: single backslashes.
 fn check_broken_json(stage: &Stage<'_>, instruction: &Instruction, findings: &mut Findings<'_>) {
-    let doubled = instruction.text().replace('\\', "\\\\");
-    let argv = serde_json::from_str::<Vec<String>>(&doubled).ok();
+    let text = instruction.text();
+    let argv = mended_backslashes(text).and_then(|text| serde_json::from_str(&text).ok());
     // In exec form a program and its arguments in one word would be a file name.
-    let argv = argv.filter(|argv| argv.first().is_some_and(|program| is_file_name(program)));
-    let message = if argv.is_some() {
+    let argv = argv.filter(|argv: &Vec<String>| argv.first().is_some_and(|it| is_file_name(it)));
+    let message = if argv.is_some() && text.contains("\\$") {
+        "invalid JSON, so the daemon runs this in shell form: omit the \\ before $, which JSON does not \
+         know, and double each one of a path"
+    } else if argv.is_some() {
         "invalid JSON, so the daemon runs this in shell form: double every backslash"
     } else {
         "invalid JSON array of strings, so the daemon runs this in shell form"

@@ -10,7 +10,7 @@ use super::reference::Platform;
 use super::shells::is_known_cmdlet;
 use super::stage::StageBaseRef;
 use super::words::program_name;
-use super::{Findings, Severity, args_escaped};
+use super::{ContainsAny, Findings, Severity, args_escaped};
 use crate::instruction::{InstructionKind, ProgramForm};
 
 /// Commands that are batch files, which Windows finds only with their extension.
@@ -202,6 +202,18 @@ pub(super) fn check_shell_syntax(it: &EvaluatedStep<'_>, findings: &mut Findings
     }
 }
 
+/// An operator of cmd among the arguments of PowerShell that no other shell reads.
+fn chain_operator(arguments: &[String]) -> Option<&str> {
+    let is_operator = |word: &&String| matches!(word.as_str(), "&&" | "||");
+    let operator = arguments.iter().find(is_operator)?;
+    let mut before = arguments.iter().take_while(|word| *word != operator);
+    let is_of_another = |word: &String| {
+        let lower = word.to_ascii_lowercase();
+        lower.contains_any(&["cmd", "pwsh", "bash", "'", "\"", "--%"])
+    };
+    (!before.any(is_of_another)).then_some(operator)
+}
+
 /// Options of PowerShell before a script.
 const OPTIONS: [&str; 12] = [
     "-executionpolicy", "-ep", "-ex", "-exec", "-file", "-command", "-noprofile", "-nologo",
@@ -246,6 +258,11 @@ fn joined_words(shell: &str, arguments: &[String]) -> Option<String> {
                  a string of its own"
             )
         });
+    }
+    if let Some(operator) = chain_operator(arguments).filter(|_| shell == "powershell") {
+        return Some(format!(
+            "Windows PowerShell joins its arguments to a script, and has no {operator}: write ;"
+        ));
     }
     // pwsh takes its first argument for a file.
     let script = arguments.iter().find(|word| !word.starts_with('-'))?;

@@ -171,7 +171,7 @@ fn in_cmd(commands: &[LintCommand]) -> Option<(usize, String, Grammar)> {
         let words: Vec<&str> = it.words.iter().map(|word| word.value.as_str()).collect();
         it.grammar.may_be_cmd()
             && it.next == NextOperator::Other
-            && BUILDERS.contains(&it.program())
+            && (BUILDERS.contains(&it.program()) || installs_package(it))
             && is_work(&words.join(" "))
     })?;
     Some((
@@ -179,6 +179,15 @@ fn in_cmd(commands: &[LintCommand]) -> Option<(usize, String, Grammar)> {
         lost.program().to_owned(),
         lost.grammar,
     ))
+}
+
+/// Returns true for Windows Installer with a package to install.
+fn installs_package(command: &LintCommand) -> bool {
+    let is_option = |word: &Word| {
+        let options = ["/i", "-i", "/package", "-package"];
+        options.iter().any(|it| word.eq_ignore_case(it))
+    };
+    command.program() == "msiexec" && command.words.iter().any(is_option)
 }
 
 /// Returns false for a command that only shows or sets something.

@@ -1,6 +1,7 @@
 //! `HEALTHCHECK` that cannot fail, or whose options are a part of its command.
 
 use super::effects::{is_shell, powershell_scripts};
+use super::entrypoint::has_extension;
 use super::reference::Platform;
 use super::stage::{LintStep, Stage};
 use super::words::{Grammar, LintCommand, NextOperator};
@@ -28,7 +29,37 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
     if let Some(reason) = reason {
         let message = format!("this check cannot fail: {reason}");
         findings.add(RULE, Severity::Error, line, message);
+    } else if let Some(command) = step.commands().iter().find(|it| ignores_status(it)) {
+        let message = "curl succeeds also at an error of the server, such as 500: add -f";
+        let at = (step.instruction, command.words[0].range.start);
+        findings.add_at(RULE, Severity::Warning, at, message);
     }
+}
+
+/// Returns true for a request of curl that any answer satisfies, and whose answer nothing reads.
+fn ignores_status(command: &LintCommand) -> bool {
+    let (program, arguments) = (&command.words[0], &command.words[1..]);
+    // In Windows PowerShell the name alone is another command, which fails.
+    let is_curl = command.program() == "curl"
+        && match command.grammar {
+            Grammar::Cmd | Grammar::Exec | Grammar::PowerShellCore => true,
+            Grammar::PowerShell => has_extension(&program.value, &["exe"]),
+            Grammar::Unknown => false,
+        };
+    let is_read = command.next == NextOperator::Pipe
+        || command.next == NextOperator::And
+        || !command.files.is_empty();
+    let mut values = arguments.iter().map(|word| word.value.as_str());
+    // Those with a value of their own may write the status, or read further options.
+    let is_open = |word: &str| {
+        let short = word.strip_prefix('-').filter(|it| !it.starts_with('-'));
+        let is_long = |name: &&str| word.starts_with(name);
+        let long = ["--fail", "--write-out", "--config", "--output", "--next"];
+        short.is_some_and(|short| short.contains(['f', 'w', 'K', 'o', ':']))
+            || long.iter().any(is_long)
+            || word.contains("://") && !word.starts_with("http")
+    };
+    is_curl && !is_read && !arguments.is_empty() && !values.any(is_open)
 }
 
 /// Returns true for a test of PowerShell that nothing but `|| exit` of cmd follows: it succeeds, and

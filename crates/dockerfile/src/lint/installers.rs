@@ -38,6 +38,12 @@ pub(super) fn check_wait(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut 
         findings.add("installer-wait", severity, line, message);
         return;
     }
+    if let Some(command) = step.commands().iter().find(|it| leaves_its_setup(it)) {
+        let message = "the installer of Visual Studio returns before its setup ends: add --wait";
+        let at = (step.instruction, command.words[0].range.start);
+        findings.add_at("installer-wait", Severity::Warning, at, message);
+        return;
+    }
     for command in step.commands() {
         if command.program() != "start" || command.grammar != Grammar::Cmd {
             continue;
@@ -57,6 +63,25 @@ pub(super) fn check_wait(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut 
         findings.add_at("installer-wait", severity, at, message);
         return;
     }
+}
+
+/// Returns true for an installer of Visual Studio in cmd that starts its setup and returns.
+fn leaves_its_setup(command: &LintCommand) -> bool {
+    let is_option = |names: &[&str]| {
+        let mut words = command.words.iter();
+        words.any(|word| names.iter().any(|name| word.eq_ignore_case(name)))
+    };
+    let program = command.program();
+    let is_installer = matches!(
+        program,
+        "vs_buildtools" | "vs_community" | "vs_professional" | "vs_enterprise" | "vs_testagent"
+    );
+    let is_open = |text: &str| text.contains(['%', '@']);
+    command.grammar == Grammar::Cmd
+        && is_installer
+        && is_option(&["--quiet", "-q", "--passive", "-p"])
+        && !is_option(&["--wait", "--layout"])
+        && !command.words.iter().any(|word| is_open(&word.value))
 }
 
 /// Returns true if a line does nothing that may use a program that it started.

@@ -478,9 +478,16 @@ pub(super) fn check_json(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut 
     if is_elsewhere || keyword == "SHELL" || !is_meant || instruction.exec_form().is_some() {
         return;
     }
-    let doubled = text.replace('\\', "\\\\");
-    let is_mended = !text.contains("\\\\") && serde_json::from_str::<Vec<String>>(&doubled).is_ok();
+    let doubled = mended_backslashes(text);
+    let is_mended = !text.contains("\\\\")
+        && doubled
+            .as_deref()
+            .is_some_and(|text| serde_json::from_str::<Vec<String>>(text).is_ok());
     let message = match () {
+        () if is_mended && text.contains("\\$") => {
+            "invalid JSON, so this is read as plain text: omit the \\ before $, which JSON does not \
+             know, and double each one of a path"
+        }
         () if is_mended => "invalid JSON, so this is read as plain text: double every backslash",
         () if inside.starts_with('\'') || unquoted.is_some() => {
             "invalid JSON, so this is read as plain text: use double quotes"
@@ -490,7 +497,7 @@ pub(super) fn check_json(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut 
     let start = instruction.start() + instruction.text().len() - text.len();
     let mended = match unquoted {
         Some(words) => quoted_array(&words),
-        None => is_mended.then_some(doubled),
+        None => doubled.filter(|_| is_mended),
     };
     let edits: Vec<Edit> = mended
         .map(|text_in_json| Edit::new(start..start + text.len(), text_in_json))
@@ -503,6 +510,27 @@ pub(super) fn check_json(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut 
         message,
         &edits,
     );
+}
+
+/// A text with the backslashes of its paths doubled, and without those before a variable; `None` if one
+/// may be meant for a quote.
+pub(super) fn mended_backslashes(text: &str) -> Option<String> {
+    if text.contains("\\'") {
+        return None;
+    }
+    let mut mended = String::with_capacity(text.len());
+    for (at, c) in text.char_indices() {
+        let is_word = || {
+            let before = text[..at].chars().next_back();
+            before.is_none_or(|c| c.is_whitespace() || "\"'(={;,|".contains(c))
+        };
+        if c != '\\' {
+            mended.push(c);
+        } else if !(text[at + 1..].starts_with('$') && is_word()) {
+            mended.push_str("\\\\");
+        }
+    }
+    Some(mended)
 }
 
 /// The words of an array without double quotes: `[a, b c]`, `['a']` or `[a.exe]`.
@@ -547,10 +575,16 @@ fn check_control_characters(
     let Some(word) = words.iter().find(is_path) else {
         return;
     };
-    let message = format!(
-        "in JSON a backslash before b, f, n, r, t or u is not a separator, and the path is \
-         {word:?}; double every backslash"
-    );
+    let (escape, meaning) = match word.chars().find(|c| c.is_control()) {
+        Some('\u{8}') => ("\\b", "a backspace"),
+        Some('\u{c}') => ("\\f", "a form feed"),
+        Some('\n') => ("\\n", "a line feed"),
+        Some('\r') => ("\\r", "a carriage return"),
+        Some('\t') => ("\\t", "a tab"),
+        _ => ("\\u", "the start of a character's number"),
+    };
+    let message =
+        format!("in JSON {escape} is {meaning}, and no part of a path: double every backslash");
     let text = instruction.text();
     let edits: Vec<Edit> = if text.contains("\\\\") || text.contains("\\\"") {
         Vec::new()

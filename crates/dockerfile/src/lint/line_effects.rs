@@ -1,6 +1,7 @@
 //! Effects that end with their `RUN`: the next one is a process of its own.
 
 use super::effects::{is_shell, powershell_scripts};
+use super::entrypoint::has_extension;
 use super::powershell_output::unused_answer;
 use super::reference::Platform;
 use super::shell::BaseShell;
@@ -147,6 +148,16 @@ fn lost_refresh<'a>(step: &LintStep<'_>, commands: &[&'a LintCommand]) -> Option
         ) || it.words[0].value.to_ascii_lowercase().ends_with(".exe")
     });
     (installs && !is_imported).then(|| before[at])
+}
+
+/// A batch file for variables before another command of PowerShell.
+fn lost_environment<'a>(commands: &[&'a LintCommand]) -> Option<&'a LintCommand> {
+    let is_lost = |it: &&&LintCommand| {
+        let is_batch = |name: &str| has_extension(name, &["bat"]) && ENVIRONMENTS.contains(&name);
+        it.grammar.is_powershell() && is_batch(it.program())
+    };
+    let (_, before) = commands.split_last()?;
+    before.iter().find(is_lost).copied()
 }
 
 /// Starts a service in the build.
@@ -333,6 +344,8 @@ const STARTED: &str = "a service ends with the RUN that starts it: in containers
     set to start with Windows, or CMD starts it";
 const REFRESH: &str = "refreshenv is a batch file, and changes nothing in this PowerShell: import \
     chocolateyProfile.psm1, or go on in the next RUN";
+const BATCH: &str = "PowerShell starts a cmd for this batch file, with which its variables end: write \
+    cmd /C with the file, && and the commands that require them";
 const PROCESS: &str = "without 'Machine' the variable ends with its RUN: add it, or use ENV";
 
 const ANSWER: &str = "the answer of this request is only printed: add -OutFile";
@@ -376,6 +389,9 @@ fn lost_setting(
 ) -> Option<(usize, &'static str)> {
     if let Some(command) = lost_refresh(step, commands) {
         return Some((command.words[0].range.start, REFRESH));
+    }
+    if let Some(command) = lost_environment(commands) {
+        return Some((command.words[0].range.start, BATCH));
     }
     let of_process = powershell_scripts(step).find_map(|script| {
         let all = &script.statements;

@@ -12,9 +12,9 @@ const OF_WINDOWS: [&str; 9] = [
 ];
 
 /// Parts of a line that may make folders it does not name.
-const MAKERS: [&str; 18] = [
-    ".exe", ".msi", ".ps1", ".bat", ".cmd", "install", "choco", "scoop", "winget", "nuget", "git ",
-    "expand", "extract", "tar ", "iex", "invoke-exp", "npm ", "robocopy",
+const MAKERS: [&str; 19] = [
+    ".exe", "msiexec", ".msi", ".ps1", ".bat", ".cmd", "install", "choco", "scoop", "winget",
+    "nuget", "git ", "expand", "extract", "tar ", "iex", "invoke-exp", "npm ", "robocopy",
 ];
 
 /// Programs of Windows that make no folders at the root.
@@ -126,8 +126,18 @@ pub(super) fn may_make(text: &str) -> bool {
     let is_of_system = |at: usize| OF_SYSTEM.iter().any(|it| text[..at + 4].ends_with(it));
     MAKERS.iter().any(|part| {
         let mut places = text.match_indices(part);
-        places.any(|(at, _)| *part != ".exe" || !is_of_system(at))
+        places.any(|(at, _)| {
+            let is_program = *part != ".exe" || !is_of_system(at);
+            is_program && !is_in_address(&text[..at])
+        })
     })
+}
+
+/// True for the position after a text that ends in an address.
+fn is_in_address(before: &str) -> bool {
+    let ends = |c: char| c.is_whitespace() || "\"'(),;|&<>".contains(c);
+    let word = before.rsplit(ends).next();
+    word.is_some_and(|word| word.contains("://"))
 }
 
 /// True for a copy to the root or the working folder, which can bring any folder.

@@ -265,7 +265,9 @@ fn without_consequences(findings: Vec<LintFinding>) -> Vec<LintFinding> {
                 .any(|other| errors.contains(&(finding.line, other)));
         let by_script =
             name == "foreign-variable" && errors.contains(&(finding.line, "cmdlet-under-cmd"));
-        !by_any && !by_base && !by_name && !by_form && !by_script
+        let by_variable =
+            name == "invalid-instruction" && errors.contains(&(finding.line, "shell-variable"));
+        !by_any && !by_base && !by_name && !by_form && !by_script && !by_variable
     };
     let kept: Vec<bool> = findings.iter().map(keep).collect();
     let mut kept = kept.into_iter();

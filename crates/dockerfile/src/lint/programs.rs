@@ -1,5 +1,7 @@
 //! Programs that a published base image does not have, or not on its PATH.
 
+use std::collections::HashSet;
+
 use super::entrypoint::has_extension;
 use super::reference::{Platform, Reference};
 use super::shell::BaseShell;
@@ -17,10 +19,16 @@ const IIS: [&str; 3] = [
 ];
 
 pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
-    let stages = linted.stages.iter();
-    for stage in stages.filter(|stage| stage.platform == Platform::Windows) {
-        check_stage(stage, findings);
-        absent::check(linted, stage, findings);
+    let base = |stage: &Stage<'_>| match stage.base {
+        StageBaseRef::Stage(index) => Some(index),
+        _ => None,
+    };
+    let bases: HashSet<usize> = linted.stages.iter().filter_map(base).collect();
+    for (index, stage) in linted.stages.iter().enumerate() {
+        if stage.platform == Platform::Windows {
+            check_stage(stage, findings);
+            absent::check(linted, stage, bases.contains(&index), findings);
+        }
     }
 }
 

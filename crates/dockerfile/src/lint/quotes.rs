@@ -11,7 +11,7 @@ mod json;
 mod line;
 mod powershell;
 
-pub(super) use cmd::takes_value;
+pub(super) use cmd::{is_stripped, takes_value};
 use powershell::ScriptInterpretation;
 
 use super::correction::Edit;

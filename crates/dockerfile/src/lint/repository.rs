@@ -244,6 +244,13 @@ fn check_form(repository: &str, tag: &str, build: Option<u32>) -> Option<String>
             "{repository} has no tag {tag}: add the release of Windows, as in {tag}-ltsc2022"
         ));
     }
+    let has_kind = tag.contains("windowsservercore") || tag.contains("nanoserver");
+    if tag.contains("-ltsc") && !has_kind && OF_DOTNET.contains(&repository) {
+        return Some(format!(
+            "{repository} has no tag {tag}: the names of Windows are nanoserver-ltsc2022, \
+             windowsservercore-ltsc2022 and the like"
+        ));
+    }
     let mut pairs = tag.split('-').zip(words);
     let is_short = is_dotnet
         && pairs.any(|(base, year)| {

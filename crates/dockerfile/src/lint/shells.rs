@@ -67,7 +67,9 @@ pub(super) fn check_cmdlets(stage: &Stage<'_>, step: &LintStep<'_>, findings: &m
             continue;
         };
         let is_behind = is_behind_script(step, index);
-        let is_assignment = word.value.starts_with('$') && word.value.len() > 1;
+        let is_assignment = word.value.starts_with('$')
+            && word.value.len() > 1
+            && !step.is_in_powershell(word.range.start);
         // `[Environment]::Exit(1)`
         let written = step.instruction.part(word.range.clone());
         let is_call = written.starts_with('[') && written.contains("]::");
@@ -141,6 +143,13 @@ pub(super) fn check_operators(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut
             continue;
         }
         let text = step.instruction.part(script.range.clone());
+        if let Some(at) = script.statements.iter().find_map(lone_ampersand) {
+            let message =
+                "Windows PowerShell has no & between commands, and the script fails: write ;";
+            let at = (step.instruction, script.range.start + at);
+            findings.add_at("powershell-chain", Severity::Error, at, message);
+            return;
+        }
         let Some((at, operator)) = chain_operator(text) else {
             continue;
         };
@@ -169,6 +178,30 @@ pub(super) fn is_read_by_powershell(step: &LintStep<'_>, at: usize) -> bool {
     scripts.any(|script| {
         script.grammar.is_powershell() && script.range.contains(&at) && !is_reread(step, script)
     })
+}
+
+/// Words of PowerShell after which a program may be called.
+const KEYWORDS: [&str; 15] = [
+    "return", "throw", "exit", "if", "else", "elseif", "foreach", "for", "while", "do", "switch",
+    "function", "param", "in", "trap",
+];
+
+/// Start of a statement that is a command, an `&` and another one.
+fn lone_ampersand(statement: &PowerShellStatement) -> Option<usize> {
+    let (first, second) = statement.text.split_once(" & ")?;
+    let is_name = |word: &str| {
+        word.starts_with(|c: char| c.is_ascii_alphabetic())
+            && word
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+            && !KEYWORDS.contains(&word.to_ascii_lowercase().as_str())
+    };
+    let name = |text: &str| text.split(' ').next().is_some_and(is_name);
+    // Anything that quotes, escapes or continues is for the reader of PowerShell.
+    let is_plain = !first.contains(['"', '\'', '`', '#', '$', '=', '(', '|', '{', ','])
+        && !first.contains("--%")
+        && first.split(' ').all(|word| !KEYWORDS.contains(&word));
+    (is_plain && name(first) && name(second.trim_start())).then_some(statement.at)
 }
 
 /// First `&&` or `||` outside of quotes, and its position.

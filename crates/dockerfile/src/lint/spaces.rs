@@ -1,6 +1,8 @@
 //! Paths and names with spaces that no quotes keep together.
 
+use super::quotes::is_stripped;
 use super::reference::Platform;
+use super::shell::BaseShell;
 use super::shells::is_shell;
 use super::stage::{LintStep, Stage};
 use super::words::{Grammar, LintCommand, Word};
@@ -18,7 +20,8 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
         }
         let found = program_files(step, command)
             .map(|word| (word, path_message(command, word)))
-            .or_else(|| extra_word_of_reg(command));
+            .or_else(|| extra_word_of_reg(command))
+            .or_else(|| joined_argument(step, command));
         if let Some((word, message)) = found {
             let at = (step.instruction, word.range.start);
             findings.add_at(RULE, Severity::Error, at, message);
@@ -45,7 +48,8 @@ fn takes_spaces(command: &LintCommand) -> bool {
 
 /// The `C:\Program` of `C:\Program Files`, where that is two words.
 fn program_files<'a>(step: &LintStep<'_>, command: &'a LintCommand) -> Option<&'a Word> {
-    if takes_spaces(command) {
+    let is_stripped = step.shell == BaseShell::Cmd && is_stripped(step.instruction.text());
+    if takes_spaces(command) || is_stripped {
         return None;
     }
     let is_plain = |word: &Word| !word.is_quoted && !word.value.contains(['\'', '"', '`']);
@@ -110,4 +114,56 @@ fn extra_word_of_reg(command: &LintCommand) -> Option<(&Word, String)> {
         }
     }
     None
+}
+
+/// A path with a space among the arguments that `Start-Process` joins with spaces.
+fn joined_argument<'a>(
+    step: &LintStep<'_>,
+    command: &'a LintCommand,
+) -> Option<(&'a Word, String)> {
+    let is_start = matches!(command.program(), "start-process" | "saps");
+    if !is_start || !command.grammar.is_powershell() {
+        return None;
+    }
+    let written = |word: &Word| step.instruction.part(word.range.clone());
+    let is_list = |word: &Word| {
+        let option = word.value.to_ascii_lowercase();
+        option == "-args" || option.len() > 1 && "-argumentlist".starts_with(&option)
+    };
+    let words = &command.words;
+    let at = words.iter().position(is_list).map(|at| at + 1);
+    // Without options: the program, and its arguments.
+    let is_plain = |word: &&Word| !word.value.starts_with('-');
+    let at = at.or_else(|| (words.iter().take(3).filter(is_plain).count() == 3).then_some(2))?;
+    for word in words.get(at..)? {
+        let text = written(word);
+        let mut inside = text.split('\'').skip(1).step_by(2);
+        if let Some(path) = inside
+            .find(|it| is_spaced_path(it))
+            .filter(|_| !text.contains('"'))
+        {
+            let message = format!(
+                "Start-Process joins its arguments with spaces and no quotes, and the program gets \
+                 {path} in parts: write '\\\"…\\\"'"
+            );
+            return Some((word, message));
+        }
+        if !text.ends_with(',') {
+            break;
+        }
+    }
+    None
+}
+
+/// Returns true for one path with a space.
+fn is_spaced_path(text: &str) -> bool {
+    let Some((_, rest)) = text.split_once(' ') else {
+        return false;
+    };
+    let is_drive = |c: char| c.is_ascii_alphabetic();
+    text.starts_with(is_drive)
+        && text.get(1..3) == Some(":\\")
+        && rest.contains(['\\', '.'])
+        && !rest.contains(':')
+        && !rest.split(' ').any(|word| word.starts_with(['/', '-']))
 }

@@ -8,7 +8,7 @@ use wincimg_windows::quoting::Escape;
 
 use super::reference::{Platform, Reference};
 use super::shell::BaseShell;
-use super::words::{LintCommand, LintScript, StepScripts};
+use super::words::{LintCommand, LintScript, StepScripts, Word};
 use super::{ContainsAny, LintOptions};
 use crate::instruction::{InstructionKind, ParsedInstruction};
 use crate::source::{Dockerfile, Instruction};
@@ -65,6 +65,16 @@ impl LintStep<'_> {
     /// Its scripts, outer before inner.
     pub(super) fn scripts(&self) -> &[LintScript] {
         &self.scripts_read().scripts
+    }
+
+    /// True for a position in what PowerShell reads before another shell does.
+    pub(super) fn is_in_powershell(&self, at: usize) -> bool {
+        self.commands().iter().any(|it| {
+            let ends = it.words.first().zip(it.words.last());
+            let is_around =
+                |(first, last): (&Word, &Word)| (first.range.start..last.range.end).contains(&at);
+            it.grammar.is_powershell() && ends.is_some_and(is_around)
+        })
     }
 
     pub(super) fn is(&self, keyword: &str) -> bool {

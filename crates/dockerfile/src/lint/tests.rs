@@ -3,6 +3,7 @@ mod advice;
 mod base;
 mod corpus;
 mod documentation;
+mod gaps;
 mod habits;
 mod owners;
 mod pairs;
@@ -594,7 +595,7 @@ fn a_program_and_its_arguments_in_one_string_are_taken_apart() {
             "powershell -file c:\\\\start.ps1",
             r#"["powershell", "-file", "c:\\start.ps1"]"#,
         ),
-        ("node server.js", r#"["node", "server.js"]"#),
+        ("app server.js", r#"["app", "server.js"]"#),
     ] {
         let line = format!("CMD [\"{line}\"]");
         assert_eq!(fix(BaseShell::Cmd, rule, &line), format!("CMD {words}"));

@@ -2,13 +2,14 @@
 
 use super::effects::powershell_scripts;
 use super::entrypoint::has_extension;
+use super::missing_folder::has_only_windows;
 use super::reference::Platform;
 use super::shell::BaseShell;
 use super::shells::is_read_by_powershell;
 use super::stage::{LintStep, Stage};
 use super::statements::PowerShellStatement;
 use super::words::{Grammar, LintCommand, NextOperator, Word, program_name};
-use super::{Findings, LintFinding, Severity, features};
+use super::{ContainsAny, Findings, LintFinding, Severity, features};
 
 const RULE: &str = "failing-run";
 
@@ -29,6 +30,7 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
         Some((command.words[0].range.start, severity, message))
     });
     let of_syntax = || syntax_error(step).map(|(at, message)| (at, Severity::Error, message));
+    let of_syntax = || of_syntax().or_else(|| tape(stage, step));
     let of_feature = || {
         step.commands().iter().find_map(|command| {
             let (severity, message) = features::problem(stage, step, command)?;
@@ -128,6 +130,38 @@ fn syntax_error(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
             put the list in quotes";
         Some((script.range.start + cut[1].at, message))
     })
+}
+
+/// A `tar` of Windows that is to read its input and reads a tape, and a message.
+fn tape(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usize, Severity, &'static str)> {
+    let command = step.commands().iter().find(|it| reads_tape(it))?;
+    // Others read their input.
+    let others = [
+        "git", "msys", "cygwin", "mingw", "busybox", "scoop", "choco", "tar.exe", "tape", "path",
+    ];
+    let mut steps = stage.until(step).iter();
+    if !has_only_windows(stage) || steps.any(|it| it.lower_full_text().contains_any(&others)) {
+        return None;
+    }
+    let message =
+        "without -f, tar of Windows reads the tape \\\\.\\tape0 and not its input: write -f -";
+    Some((command.words[0].range.start, Severity::Error, message))
+}
+
+/// Returns true for a `tar` that extracts its input without `-f`.
+fn reads_tape(command: &LintCommand) -> bool {
+    let values = || command.words.iter().skip(1).map(|word| word.value.as_str());
+    let first = values().next().unwrap_or_default();
+    let is_cluster = |word: &str| {
+        let letters = word.strip_prefix('-').unwrap_or(word);
+        !letters.is_empty() && letters.chars().all(|c| "xzjJvpmokP".contains(c))
+    };
+    let has_file = |word: &str| {
+        let is_short = word.starts_with('-') && !word.starts_with("--") && word.contains('f');
+        is_short || word.starts_with("--f")
+    };
+    let is_extraction = is_cluster(first) && first.contains('x');
+    command.program() == "tar" && command.has_input && is_extraction && !values().any(has_file)
 }
 
 /// A program in single quotes at the start of a statement, and what follows it.

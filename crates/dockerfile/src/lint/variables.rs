@@ -37,6 +37,10 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
     if it.stage.platform != Platform::Windows || step.shell == BaseShell::Unknown {
         return;
     }
+    // Another rule knows what an invalid array was meant to be.
+    if step.instruction.looks_like_json() && step.instruction.exec_form().is_none() {
+        return;
+    }
     let whole = step.instruction.full_text();
     let lower = step.lower_full_text();
     if let Some((at, message)) = literal_text(step) {
@@ -65,7 +69,9 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
         }
         let is_own = match command.grammar {
             Grammar::Cmd => {
-                step.shell == BaseShell::Cmd && (program != "echo" || shows_variable(step, command))
+                step.shell == BaseShell::Cmd
+                    && (program != "echo" || shows_variable(step, command))
+                    && !step.is_in_powershell(command.words[0].range.start)
             }
             Grammar::PowerShell | Grammar::PowerShellCore => {
                 !whole.contains("ExpandEnvironmentVariables")
@@ -117,8 +123,9 @@ const OF_IIS: [&str; 7] = [
 /// True for `%NAME%` in a setting of IIS, or in an argument of a method.
 fn is_expanded_later(step: &LintStep<'_>, command: &LintCommand, word: &Word) -> bool {
     let noun = command.program().split_once('-').map(|(_, noun)| noun);
-    let is_of_iis = noun.is_some_and(|noun| noun.starts_with("web") || noun.starts_with("iis"))
-        || command.program() == "appcmd";
+    let is_cmdlet =
+        |noun: &str| noun.starts_with("web") && noun != "webrequest" || noun.starts_with("iis");
+    let is_of_iis = noun.is_some_and(is_cmdlet) || command.program() == "appcmd";
     let first = &command.words[0];
     // In parentheses and tables an expression begins, and after & the name of a program.
     let before = &step.instruction.full_text()[..first.range.start];

@@ -207,7 +207,7 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
 
 /// Returns true for a program in quotes at the start of a line, whose path ends at a space without
 /// them.
-fn is_stripped(text: &str) -> bool {
+pub(in crate::lint) fn is_stripped(text: &str) -> bool {
     let quoted = text.strip_prefix('"').and_then(|rest| rest.split_once('"'));
     let Some((path, after)) = quoted else {
         return false;

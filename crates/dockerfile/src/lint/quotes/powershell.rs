@@ -17,6 +17,9 @@ use crate::lint::words::program_name;
 pub(super) const NESTED: &str = "powershell.exe drops these quotes from its own command line, and \
     runs the script without them; write \\\"";
 
+const BARED: &str = "cmd ends the quoted script at this quote, and reads the operator behind it itself; \
+    write single quotes in the script";
+
 const IN_FORCE: &str = "PowerShell drops these quotes from its own command line, and runs the script \
     without them; write \\\"";
 
@@ -166,6 +169,11 @@ pub(super) fn check_nested(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     let text = step.instruction.text();
     for (index, script) in cmd::scripts(text) {
         let rule = "quotes-in-nested-shell";
+        if let Some(at) = bared_operator(text, script.origin(0)) {
+            let line = step.instruction.line_of(step.instruction.start() + at);
+            report(rule, step.instruction, BARED, line, None, findings);
+            return;
+        }
         let reading = ScriptInterpretation::parse(&script);
         let problems = reading.as_ref().map(|reading| reading.problems(step));
         let (Some(reading), Some(problems)) = (reading, problems.filter(|all| !all.is_empty()))
@@ -188,6 +196,30 @@ pub(super) fn check_nested(step: &LintStep<'_>, findings: &mut Findings<'_>) {
             );
         }
     }
+}
+
+/// Position of a quote in a quoted script behind which an operator is that of cmd: `"… "a|b" …"`.
+fn bared_operator(text: &str, start: usize) -> Option<usize> {
+    let script = text.get(start..).filter(|it| it.starts_with('"'))?;
+    if script.contains("\\\"") || script.contains("\"\"") {
+        return None;
+    }
+    let parts: Vec<&str> = script.split('"').collect();
+    // The last quote closes the script.
+    let is_closed = parts.len() % 2 == 1 && parts.last().is_some_and(|it| it.trim().is_empty());
+    let is_inner = |three: &[&str]| {
+        let (before, inside, after) = (three[0], three[1], three[2]);
+        before.ends_with([' ', '(', '=', ','])
+            && after.starts_with([' ', ')', ',', ';', '}'])
+            && inside.starts_with(|c: char| c.is_alphanumeric())
+            && inside.ends_with(|c: char| c.is_alphanumeric())
+            && inside.contains(['|', '&', '<', '>'])
+            && !inside.contains('^')
+    };
+    let mut threes = parts.windows(3).enumerate().skip(1).step_by(2);
+    let (index, _) = threes.find(|(_, it)| is_inner(it)).filter(|_| is_closed)?;
+    let before: usize = parts[..=index].iter().map(|part| part.len() + 1).sum();
+    Some(start + before - 1)
 }
 
 /// A script as PowerShell gets it and as it was intended.

@@ -464,7 +464,7 @@ fn what_fails_unseen_is_named() {
 #[test]
 fn what_the_last_statement_requires_ends_the_build() {
     silent(&[
-        "RUN powershell wget http://x/p.exe -OutFile c:\\t\\p.exe; mkdir c:\\py; Start-Process \
+        "RUN powershell mkdir c:\\t; wget http://x/p.exe -OutFile c:\\t\\p.exe; mkdir c:\\py; Start-Process \
          c:\\t\\p.exe -Wait; c:\\py\\python.exe -m pip install a",
         "RUN powershell -Command Expand-Archive C:\\b\\node-v1.zip C:\\; Rename-Item C:\\node-v1 node",
         "RUN powershell Invoke-WebRequest http://x/a -OutFile $('C:\\a' + $ENV:V + '.exe'); \

@@ -114,7 +114,7 @@ fn backslash_quotes_inside_an_argument_are_right_under_cmd() {
         r#"RUN powershell ./start.ps1 -databases \"a b\""#,
         r#"RUN if exist "C:\a b\" echo \"a b\""#,
         r#"RUN powershell -Command \"a b\" && echo x"#,
-        r#"RUN cl /DNAME=\"x\" a.c"#,
+        r#"RUN app /DNAME=\"x\" a.c"#,
     ] {
         clean(BaseShell::Cmd, text);
     }

@@ -507,7 +507,7 @@ fn what_works_after_all_is_no_finding() {
             "{PINNED}{powershell}RUN Add-Content C:\\a.bat -Value 'call \"C:\\b\\c.bat\" x64'\n"
         ),
         format!("{PINNED}ENV A=\"%ProgramData%\\\\a\"\nRUN setx /M LIB \"%A%;C:\\b\"\n"),
-        format!("{PINNED}CMD MSBuild.exe /version\n"),
+        format!("{PINNED}CMD app.exe /version\n"),
         format!(
             "{PINNED}{powershell}ENTRYPOINT [\"powershell\"]\nCMD Start-Service W3SVC; C:\\a.exe\n"
         ),

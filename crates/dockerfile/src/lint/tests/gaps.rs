@@ -1,0 +1,465 @@
+//! What is easily missed or mistaken, each with a twin that is fine.
+
+use super::twins::check_twins;
+use super::*;
+
+const CORE: &str = "FROM mcr.microsoft.com/windows/servercore:10.0.20348.2402\n";
+
+/// A base with a backtick for its escape, and Windows PowerShell for its shell.
+const FORCE: &str = "# escape=`\nFROM mcr.microsoft.com/windows/servercore:10.0.20348.2402\n\
+    SHELL [\"powershell\", \"-Command\", \"$ErrorActionPreference = 'Stop';\"]\n";
+
+/// All findings below a base, with their corrections.
+fn all(base: &str, text: &str) -> Vec<(&'static str, String, Option<String>)> {
+    let findings = lint(&format!("{base}{text}\n"), &LintOptions::default());
+    let of = |it: LintFinding| (it.rule.name, it.message, it.fix);
+    findings.into_iter().map(of).collect()
+}
+
+/// The severities of a rule's findings below a base.
+fn severities(base: &str, text: &str, rule: &str) -> Vec<Severity> {
+    let findings = lint(&format!("{base}{text}\n"), &LintOptions::default());
+    let own = findings.iter().filter(|it| *it.rule == *rule);
+    own.map(|it| it.severity).collect()
+}
+
+#[test]
+fn powershell_expands_its_variables_before_an_inner_cmd_starts() {
+    for text in [
+        "RUN powershell -Command \"cmd /c $env:windir\\System32\\inetsrv\\appcmd.exe list site\"",
+        "RUN powershell \"$cmd = 'echo hi'; cmd /S /C $cmd\"",
+        "RUN powershell -Command \"cmd /c C:\\a.exe $env:windir\"",
+        "RUN [\"powershell\", \"cmd\", \"/c\", \"$env:ComSpec /c ver\"]",
+    ] {
+        assert_eq!(all(CORE, text), [], "{text}");
+    }
+    check_twins(
+        CORE,
+        "cmdlet-under-cmd",
+        &[(
+            "RUN cmd /c $env:windir\\a.exe",
+            "RUN powershell cmd /c $env:windir\\a.exe",
+        )],
+    );
+    check_twins(
+        CORE,
+        "foreign-variable",
+        &[(
+            "RUN C:\\a.exe $env:windir",
+            "RUN powershell cmd /c C:\\a.exe $env:windir",
+        )],
+    );
+}
+
+#[test]
+fn a_finding_does_not_blame_what_another_one_explains() {
+    let names = |text: &str| -> Vec<&str> {
+        let found = all(CORE, text).into_iter();
+        found.map(|(name, ..)| name).collect()
+    };
+    assert_eq!(
+        names("RUN \"C:\\Program Files\\x\\y.bat\""),
+        ["outer-quotes-under-cmd"]
+    );
+    assert_eq!(
+        names("RUN C:\\Program Files\\x\\y.bat"),
+        ["unquoted-spaces"]
+    );
+    assert_eq!(names("WORKDIR $env:HOME"), ["shell-variable"]);
+}
+
+#[test]
+fn a_backslash_in_json_is_not_always_a_separator() {
+    let only = |text: &str| {
+        let [(rule, message, fix)] = &all(CORE, text)[..] else {
+            panic!("{text}: {:?}", all(CORE, text));
+        };
+        assert_eq!(*rule, "invalid-json", "{text}");
+        (message.clone(), fix.clone())
+    };
+    let (message, fix) = only(r#"CMD ["powershell", "-Command", "C:\run.ps1"]"#);
+    assert!(message.contains(r"\r is a carriage return"), "{message}");
+    assert_eq!(
+        fix.as_deref(),
+        Some(r#"CMD ["powershell", "-Command", "C:\\run.ps1"]"#)
+    );
+    let (message, fix) = only(r#"CMD ["powershell", "-Command", "Write-Host \$env:A"]"#);
+    assert!(message.contains(r"omit the \ before $"), "{message}");
+    assert_eq!(
+        fix.as_deref(),
+        Some(r#"CMD ["powershell", "-Command", "Write-Host $env:A"]"#)
+    );
+    let (_, fix) = only(r#"RUN ["powershell", "-Command", "Write-Host \$env:A C:\app"]"#);
+    assert_eq!(
+        fix.as_deref(),
+        Some(r#"RUN ["powershell", "-Command", "Write-Host $env:A C:\\app"]"#)
+    );
+    let (_, fix) = only(r#"CMD ["powershell", "-Command", "C:\$Recycle\a.ps1"]"#);
+    assert_eq!(
+        fix.as_deref(),
+        Some(r#"CMD ["powershell", "-Command", "C:\\$Recycle\\a.ps1"]"#)
+    );
+    // It may end a path, or was meant to escape the quote.
+    let (_, fix) = only(r#"CMD ["powershell", "-Command", "Write-Host \'a\'"]"#);
+    assert_eq!(fix, None);
+}
+
+#[test]
+fn the_program_of_the_container_has_to_come_from_somewhere() {
+    check_twins(
+        CORE,
+        "missing-program",
+        &[
+            (
+                "CMD [\"node\", \"a.js\"]",
+                "COPY node.exe .\nCMD [\"node\", \"a.js\"]",
+            ),
+            (
+                "COPY a.js .\nCMD [\"node\", \"a.js\"]",
+                "CMD [\"node\", \"a.js\"]\nCOPY . .",
+            ),
+            (
+                "COPY a.jar C:/\nENTRYPOINT [\"java\", \"-jar\", \"C:/a.jar\"]",
+                "ENV PATH=C:/jdk/bin;C:/Windows/System32\nENTRYPOINT [\"java\", \"-jar\", \"C:/a.jar\"]",
+            ),
+            (
+                "CMD [\"cmd\", \"/C\", \"npm\", \"start\"]",
+                "RUN C:\\setup.exe /q\nCMD [\"cmd\", \"/C\", \"npm\", \"start\"]",
+            ),
+            ("CMD python a.py", "VOLUME C:/python\nCMD python a.py"),
+            (
+                "ENTRYPOINT [\"java\"]\nCMD [\"-version\"]",
+                "ENTRYPOINT [\"C:/a.exe\"]\nCMD [\"java\", \"-version\"]",
+            ),
+            (
+                "CMD [\"node\", \"a.js\"]",
+                "FROM mcr.microsoft.com/windows/servercore:10.0.20348.2402 AS a\nCMD [\"node\", \"a.js\"]\nFROM a\nCOPY . .",
+            ),
+            (
+                "CMD [\"git\", \"daemon\"]",
+                "ONBUILD COPY . .\nCMD [\"git\", \"daemon\"]",
+            ),
+            (
+                "CMD [\"node\", \"a.js\"]\nCMD [\"node\", \"b.js\"]",
+                "CMD [\"node\", \"a.js\"]\nCMD [\"C:/b.exe\"]",
+            ),
+        ],
+    );
+    check_twins(
+        "FROM mcr.microsoft.com/dotnet/aspnet:8.0-nanoserver-ltsc2022\n",
+        "missing-program",
+        &[(
+            "COPY . .\nCMD [\"dotnet\", \"run\"]",
+            "COPY . .\nCMD [\"dotnet\", \"run.dll\"]",
+        )],
+    );
+}
+
+#[test]
+fn windows_has_no_tools_of_developers() {
+    for program in ["make", "sqlcmd", "cl", "jq", "vswhere", "docker"] {
+        let wrong = format!("RUN {program} a");
+        let right = format!("COPY --from=tools C:/tools C:/Windows/\n{wrong}");
+        check_twins(CORE, "missing-program", &[(&wrong, &right)]);
+    }
+}
+
+#[test]
+fn the_address_of_a_download_makes_no_folder() {
+    check_twins(
+        FORCE,
+        "failing-run",
+        &[
+            (
+                "RUN Invoke-WebRequest https://a.example/a.exe -OutFile C:\\tools\\a.exe",
+                "RUN mkdir C:\\tools; Invoke-WebRequest https://a.example/a.exe -OutFile C:\\tools\\a.exe",
+            ),
+            (
+                "RUN Invoke-WebRequest -Uri 'https://a.example/install/a.msi' -OutFile C:\\tools\\a.msi",
+                "RUN Invoke-WebRequest -Uri 'https://a.example/install.ps1' | iex; iwr https://a.example/a -OutFile C:\\tools\\a.msi",
+            ),
+            (
+                "RUN iwr https://a.example/a.exe -OutFile C:\\tools\\a.exe",
+                "RUN .\\a.exe; iwr https://a.example/a.exe -OutFile C:\\tools\\a.exe",
+            ),
+            (
+                "RUN iwr https://a.example/a.exe -OutFile C:\\tools\\a.exe",
+                "RUN msiexec /qn /i https://a.example/b.msi | Out-Null; iwr https://a.example/a.exe -OutFile C:\\tools\\a.exe",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn the_variables_of_a_batch_file_end_with_its_cmd() {
+    check_twins(
+        FORCE,
+        "lost-with-line",
+        &[
+            (
+                "RUN & 'C:\\VS\\vcvars64.bat'; cl a.c",
+                "RUN cmd /c 'C:\\VS\\vcvars64.bat && cl a.c'",
+            ),
+            (
+                "RUN C:\\VS\\VsDevCmd.bat -arch=x64; msbuild a.sln",
+                "RUN Invoke-BatchFile C:\\VS\\VsDevCmd.bat; msbuild a.sln",
+            ),
+            (
+                "RUN C:\\VS\\VsDevCmd.bat -arch=x64; msbuild a.sln",
+                "RUN C:\\py\\Activate.ps1; python a.py",
+            ),
+        ],
+    );
+    check_twins(
+        CORE,
+        "lost-with-line",
+        &[(
+            "RUN powershell -Command \"C:\\VS\\vcvars64.bat; cl a.c\"",
+            "RUN C:\\VS\\vcvars64.bat && cl a.c",
+        )],
+    );
+}
+
+#[test]
+fn curl_succeeds_at_an_error_of_the_server() {
+    let rule = "healthcheck-never-fails";
+    check_twins(
+        CORE,
+        rule,
+        &[
+            (
+                "HEALTHCHECK CMD curl http://localhost/",
+                "HEALTHCHECK CMD curl -f http://localhost/",
+            ),
+            (
+                "HEALTHCHECK CMD curl -sS http://localhost/ || exit 1",
+                "HEALTHCHECK CMD curl -sSf http://localhost/ || exit 1",
+            ),
+            (
+                "HEALTHCHECK CMD [\"curl.exe\", \"http://localhost/\"]",
+                "HEALTHCHECK CMD [\"curl.exe\", \"--fail\", \"http://localhost/\"]",
+            ),
+            (
+                "HEALTHCHECK CMD curl -s localhost:8080",
+                "HEALTHCHECK CMD curl -s localhost:8080 | find \"ok\"",
+            ),
+            (
+                "HEALTHCHECK CMD curl http://localhost/",
+                "HEALTHCHECK CMD curl telnet://localhost:25",
+            ),
+            (
+                "HEALTHCHECK CMD curl http://localhost/",
+                "HEALTHCHECK CMD curl -w %{http_code} http://localhost/ > C:\\a",
+            ),
+        ],
+    );
+    let text = "HEALTHCHECK CMD curl http://localhost/";
+    assert_eq!(severities(CORE, text, rule), [Severity::Warning]);
+    // There it is an alias that fails.
+    assert_eq!(severities(FORCE, text, rule), []);
+}
+
+#[test]
+fn the_tar_of_windows_reads_a_tape() {
+    check_twins(
+        CORE,
+        "failing-run",
+        &[
+            (
+                "RUN curl https://a.example/a.tgz | tar xz",
+                "RUN curl https://a.example/a.tgz | tar xzf -",
+            ),
+            (
+                "RUN curl https://a.example/a.tgz | tar -x -z -C C:\\a",
+                "RUN curl https://a.example/a.tgz | tar -x -z -f - -C C:\\a",
+            ),
+            (
+                "RUN curl https://a.example/a.tgz | tar xz",
+                "RUN choco install -y git\nRUN curl https://a.example/a.tgz | tar xz",
+            ),
+            (
+                "RUN curl https://a.example/a.tgz | tar xz",
+                "RUN curl https://a.example/a.tgz | tar -x --file=-",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn the_installer_of_visual_studio_returns_at_once() {
+    let rule = "installer-wait";
+    let wrong = "RUN C:\\vs_buildtools.exe --quiet --norestart --add a";
+    check_twins(
+        CORE,
+        rule,
+        &[
+            (
+                wrong,
+                "RUN C:\\vs_buildtools.exe --quiet --wait --norestart --add a",
+            ),
+            (
+                wrong,
+                "RUN powershell Start-Process C:\\vs_buildtools.exe -Wait -ArgumentList --quiet",
+            ),
+            (wrong, "RUN C:\\vs_buildtools.exe --quiet --layout C:\\vs"),
+        ],
+    );
+    assert_eq!(severities(CORE, wrong, rule), [Severity::Warning]);
+}
+
+#[test]
+fn quotes_in_quotes_bare_their_operator() {
+    check_twins(
+        CORE,
+        "quotes-in-nested-shell",
+        &[
+            (
+                "RUN powershell -Command \"if ('x' -match \"a|b c\") { exit 1 }\"",
+                "RUN powershell -Command \"if ('x' -match 'a|b c') { exit 1 }\"",
+            ),
+            (
+                "RUN powershell \"(gc a) -replace \"a&b\", 'c' | sc a\"",
+                "RUN powershell \"gc a\" | findstr \"b\" | find \"a\"",
+            ),
+            (
+                "RUN powershell \"(gc a) -replace \"a>b\", 'c' | sc a\"",
+                "RUN powershell \"iwr https://a.example/?a=1\"&\"b=2\"",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn start_process_joins_its_arguments() {
+    check_twins(
+        FORCE,
+        "unquoted-spaces",
+        &[
+            (
+                "RUN Start-Process msiexec.exe -Wait -ArgumentList '/i', 'C:\\Program Files\\a.msi', '/qn'",
+                "RUN Start-Process msiexec.exe -Wait -ArgumentList '/i', '\\\"C:\\Program Files\\a.msi\\\"', '/qn'",
+            ),
+            (
+                "RUN Start-Process C:\\a.exe -Wait -ArgumentList '/i','C:\\a b\\c.xml'",
+                "RUN Start-Process C:\\a.exe -Wait -ArgumentList '/i','C:\\a_b\\c.xml' -WorkingDirectory 'C:\\a b\\c'",
+            ),
+            (
+                "RUN Start-Process C:\\a.exe 'C:\\a b\\c.xml' -Wait",
+                "RUN Start-Process 'C:\\a b\\c.exe' -Wait",
+            ),
+            (
+                "RUN Start-Process C:\\a.exe -Args 'C:\\a b\\c.xml' -Wait",
+                "RUN Start-Process C:\\a.exe -Args 'C:\\a.xml C:\\b' -Wait",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn windows_powershell_has_no_ampersand_between_commands() {
+    let rule = "powershell-chain";
+    check_twins(
+        FORCE,
+        rule,
+        &[
+            ("RUN echo a & echo b", "RUN echo a; & echo b"),
+            (
+                "RUN choco install -y git & refreshenv",
+                "RUN choco install -y git 2>&1 | Write-Host; & refreshenv",
+            ),
+            ("RUN mkdir a & mkdir b", "RUN echo 'a & b'"),
+            (
+                "RUN mkdir a & mkdir b",
+                "RUN if (1) { & C:\\a.exe } else { & C:\\b.exe }",
+            ),
+            ("RUN dir C:\\ & dir D:\\", "RUN dir C:\\ # a & b"),
+            ("RUN dir C:\\ & dir D:\\", "RUN return & C:\\a.exe"),
+            ("RUN dir C:\\ & dir D:\\", "RUN $a = & C:\\a.exe"),
+            (
+                "RUN dir C:\\ & dir D:\\",
+                "RUN cmd /c 'dir C:\\ & dir D:\\'",
+            ),
+            ("RUN dir C:\\ & dir D:\\", "RUN dir C:\\ `& dir D:\\"),
+        ],
+    );
+    check_twins(
+        CORE,
+        rule,
+        &[(
+            "RUN powershell -Command \"echo a & echo b\"",
+            "RUN pwsh -Command \"echo a & echo b\"",
+        )],
+    );
+}
+
+#[test]
+fn an_installation_may_fail_unseen() {
+    check_twins(
+        CORE,
+        "lost-exit-code",
+        &[
+            (
+                "RUN msiexec /i C:\\a.msi /qn & type C:\\log.txt",
+                "RUN msiexec /i C:\\a.msi /qn && type C:\\log.txt",
+            ),
+            (
+                "RUN msiexec /i C:\\a.msi /qn & del C:\\a.msi",
+                "RUN msiexec /x C:\\a.msi /qn & del C:\\a.msi",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn windows_powershell_has_no_chains_in_exec_form() {
+    check_twins(
+        CORE,
+        "exec-form-syntax",
+        &[
+            (
+                "ENTRYPOINT [\"powershell\", \"C:\\\\run.ps1\", \"&&\", \"cmd\"]",
+                "ENTRYPOINT [\"C:\\\\VsDevCmd.bat\", \"&&\", \"powershell\"]",
+            ),
+            (
+                "CMD [\"powershell\", \"-Command\", \"C:\\\\run.ps1\", \"||\", \"exit\"]",
+                "CMD [\"powershell\", \"-Command\", \"C:\\\\run.ps1\", \";\", \"exit\"]",
+            ),
+            (
+                "CMD [\"powershell\", \"C:\\\\a.ps1\", \"&&\", \"C:\\\\b.ps1\"]",
+                "CMD [\"powershell\", \"cmd\", \"/c\", \"'a\", \"&&\", \"b'\"]",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn tags_of_dotnet_name_the_kind_of_windows() {
+    for name in ["aspnet", "runtime", "sdk"] {
+        let wrong = format!("FROM mcr.microsoft.com/dotnet/{name}:8.0-ltsc2022");
+        for right in [
+            wrong.replace("-ltsc", "-nanoserver-ltsc"),
+            wrong.replace("-ltsc", "-windowsservercore-ltsc"),
+            wrong.replace("mcr.microsoft.com", "mirror.example/mcr"),
+        ] {
+            check_twins("", "unknown-tag", &[(&wrong, &right)]);
+        }
+    }
+}
+
+#[test]
+fn an_address_is_no_setting_of_iis() {
+    check_twins(
+        &format!("{FORCE}ARG V=1\n"),
+        "foreign-variable",
+        &[
+            (
+                "RUN Invoke-WebRequest https://a.example/%V%.zip -OutFile C:\\a.zip",
+                "RUN Invoke-WebRequest https://a.example/%20V%20.zip -OutFile C:\\a.zip",
+            ),
+            (
+                "RUN & C:\\%V%\\bin\\java -version",
+                "RUN Set-WebConfigurationProperty -Name a -Value %V%",
+            ),
+        ],
+    );
+}
