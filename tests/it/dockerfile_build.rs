@@ -9,6 +9,7 @@ use flate2::write::GzEncoder;
 use predicates::Predicate as _;
 use serde_json::{Value, json};
 use wincimg_testkit::fake_registry::FakeRegistry;
+use wincimg_testkit::layout::{blob_in, json_in};
 
 use crate::failure::{Fails, Failure, note};
 use crate::site::{Site, json_of, stderr};
@@ -221,12 +222,8 @@ fn the_image_says_what_the_instructions_say() {
     let output = format!("oci:{}", image.display());
     let report = json_of(&mut build(&site, &["--output", &output]));
     assert_eq!(report["images"][0]["layers"].as_array().unwrap().len(), 2);
-    let digest = report["images"][0]["digest"].as_str().unwrap();
-    let blob = |digest: &str| -> Value {
-        let path = image.join("blobs").join(digest.replace(':', "/"));
-        serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
-    };
-    let config = blob(blob(digest)["config"]["digest"].as_str().unwrap());
+    let manifest = json_in(&blob_in(&image, &report["images"][0]["digest"]));
+    let config = json_in(&blob_in(&image, &manifest["config"]["digest"]));
     let container = &config["config"];
     let set = |name: &str| {
         let lines = container["Env"].as_array().unwrap().iter();

@@ -6,8 +6,8 @@ use std::process::Command;
 
 use wincimg_testkit::component;
 use wincimg_testkit::file_server::FileServer;
+use wincimg_testkit::layout::layers_in;
 
-use crate::base_permissions::layers_of;
 use crate::failure::Fails;
 use crate::iis_lines::elements;
 use crate::iis_server::{CONFIG, base_with_iis};
@@ -48,7 +48,7 @@ fn built(site: &Site, arguments: &[&str]) -> Vec<BTreeMap<String, Vec<u8>>> {
     let _ = std::fs::remove_dir_all(site.path("out"));
     let mut command = build(site, arguments);
     json_of(command.args(["--output", "oci:out"]));
-    let layers = layers_of(&site.path("out"));
+    let layers = layers_in(&site.path("out"));
     layers[2..].iter().map(|layer| files_of(layer)).collect()
 }
 
@@ -90,7 +90,7 @@ fn a_tool_is_downloaded_checked_unpacked_and_found() {
     assert_eq!(container["Entrypoint"][0], r"C:\tool\tool.exe");
     assert_eq!(container["WorkingDir"], r"C:\work");
     let environment = r"\ControlSet001\Control\Session Manager\Environment";
-    let layer = &layers_of(&site.path("out"))[3];
+    let layer = &layers_in(&site.path("out"))[3];
     let variables = key_of(layer, "System_Delta", environment);
     assert!(
         variables
@@ -221,7 +221,7 @@ fn a_site_of_dotnet_framework_has_its_own_pool_site_and_certificate() {
     let key = format!(r"\Microsoft\SystemCertificates\ROOT\Certificates\{sha1}");
     let blob = succeed(Command::new(&hivexget).arg(hive).args([&key, "Blob"]));
     assert!(blob.ends_with(&der) && blob.len() > der.len());
-    let layer = &layers_of(&site.path("out"))[2 + 2];
+    let layer = &layers_in(&site.path("out"))[2 + 2];
     for key in [
         r"\Microsoft\.NETFramework\v4.0.30319",
         r"\WOW6432Node\Microsoft\.NETFramework\v4.0.30319",

@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Read;
 use std::process::{Command, Output};
 use std::sync::Arc;
 
@@ -15,6 +14,7 @@ use wincimg_oci::document::{
 };
 use wincimg_oci::remote::{RegistryClient, RegistryOptions};
 use wincimg_oci::store::Source;
+use wincimg_testkit::layout::entries_of;
 use wincimg_testkit::windows_base::StandIn;
 use wincimg_testkit::windows_stand_in::WindowsStandIn;
 
@@ -141,18 +141,10 @@ async fn files_of(source: &Source, layers: &[Descriptor]) -> Vec<BTreeMap<String
     let mut read = Vec::new();
     for blob in layers {
         let bytes = source.bytes(blob, 1 << 20).await.unwrap();
-        let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(bytes.as_ref()));
-        let mut files = BTreeMap::new();
-        for entry in archive.entries().unwrap() {
-            let mut entry = entry.unwrap();
-            if entry.header().entry_type().is_file() {
-                let path = entry.path().unwrap().display().to_string();
-                let mut text = String::new();
-                entry.read_to_string(&mut text).unwrap();
-                files.insert(path, text);
-            }
-        }
-        read.push(files);
+        let files = entries_of(&bytes).into_iter();
+        let files = files.filter(|entry| entry.kind.is_file());
+        let files = files.map(|entry| (entry.path, String::from_utf8(entry.bytes).unwrap()));
+        read.push(files.collect());
     }
     read
 }

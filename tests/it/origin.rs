@@ -1,10 +1,9 @@
 //! Every built image records its base, its time and its commit, so that other tools find them.
 
-use std::fs;
-
 use serde_json::{Value, json};
 use wincimg_oci::document::ManifestFormat;
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::layout::{blob_in, json_in};
 use wincimg_testkit::windows_base::StandIn;
 
 use crate::site::{Site, add_base, json_of};
@@ -30,9 +29,7 @@ fn site() -> Site {
 }
 
 fn read(site: &Site, folder: &str, digest: &Value) -> Value {
-    let digest = digest.as_str().unwrap().replace(':', "/");
-    let blob = fs::read(site.path(folder).join("blobs").join(digest)).unwrap();
-    serde_json::from_slice(&blob).unwrap()
+    json_in(&blob_in(&site.path(folder), digest))
 }
 
 fn without_prefix(fields: &Value) -> Value {

@@ -18,12 +18,13 @@ use wincimg_registry::{RegistryData, RegistryEdit};
 use wincimg_testkit::component;
 use wincimg_testkit::fake_registry::FakeRegistry;
 use wincimg_testkit::image_locations::registry;
+use wincimg_testkit::layout::layers_in;
 use wincimg_testkit::test_bases::{
     FILE, FOLDER, LayerTar, delta_hive, image_of, upper_layer, whole_hive,
 };
 use wincimg_testkit::windows_base::StandIn;
 
-use crate::base_permissions::{DATA, entries_of, layer_with_data, layers_of};
+use crate::base_permissions::{DATA, entries_of, layer_with_data};
 use crate::failure::{Failure, note};
 use crate::inside::{Machine, VERSION, publish};
 
@@ -182,7 +183,7 @@ impl Bench {
     }
 
     pub(crate) fn built(&self) -> Vec<PathBuf> {
-        layers_of(&self.machine.0.path().join("out"))[1..].to_vec()
+        layers_in(&self.machine.0.path().join("out"))[1..].to_vec()
     }
 
     /// The error of a Dockerfile; nothing may be left of the build.

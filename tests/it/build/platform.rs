@@ -1,9 +1,8 @@
 //! Images for another architecture than amd64.
 
-use std::fs;
-
 use serde_json::{Value, json};
 use wincimg_oci::document::{Document, Index, ManifestFormat, Verbatim};
+use wincimg_testkit::layout::config_in;
 use wincimg_testkit::windows_base::StandIn;
 
 use crate::failure::Failure;
@@ -56,20 +55,6 @@ fn build(site: &Site, more: &[&str]) -> assert_cmd::Command {
     command
 }
 
-/// The configuration of the image in a layout of the site.
-fn config_of(site: &Site, layout: &str) -> Value {
-    let layout = site.path(layout);
-    let read = |path: &str| -> Value {
-        serde_json::from_slice(&fs::read(layout.join(path)).unwrap()).unwrap()
-    };
-    let blob = |entry: &Value| {
-        let digest = entry["digest"].as_str().unwrap();
-        read(&format!("blobs/{}", digest.replace(':', "/")))
-    };
-    let index = read("index.json");
-    blob(&blob(&index["manifests"][0])["config"])
-}
-
 const ARM: [&str; 2] = ["--platform", "windows/arm64"];
 
 #[test]
@@ -81,7 +66,7 @@ fn an_image_for_arm64_is_on_that_entry_of_its_base() {
     let image = &built["images"][0];
     assert_eq!(image["architecture"], "arm64");
     assert_eq!(image["base"]["digest"], arm64);
-    let config = config_of(&site, "arm");
+    let config = config_in(&site.path("arm"));
     assert_eq!(config["architecture"], "arm64");
     assert_eq!(config["config"]["Env"], json!(["ARCH=arm64"]));
 
@@ -99,7 +84,7 @@ fn an_image_for_arm64_is_on_that_entry_of_its_base() {
     let usual = json_of(build(&site, &[]).args(["--output", "oci:usual"]));
     assert_eq!(usual["images"][0]["base"]["digest"], amd64);
     assert_eq!(
-        config_of(&site, "usual")["config"]["Env"],
+        config_in(&site.path("usual"))["config"]["Env"],
         json!(["ARCH=amd64"])
     );
 }
