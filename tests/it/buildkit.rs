@@ -11,8 +11,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::{fmt, fs};
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use serde_json::Value;
 use wincimg_oci::document::{
     BASE_DIGEST, BASE_NAME, CREATED, Document, Index, ManifestFormat, Verbatim,
@@ -20,6 +18,7 @@ use wincimg_oci::document::{
 use wincimg_testkit::buildkitd::Buildkitd;
 use wincimg_testkit::harness::skip_always;
 use wincimg_testkit::layout::{config_in, entries_in, layers_in};
+use wincimg_testkit::test_bases::{gzip, tar_of};
 use wincimg_testkit::windows_base::StandIn;
 
 use crate::site::{Site, json_of};
@@ -491,16 +490,8 @@ fn buildkit_makes_the_same_of_dockerfiles_that_run_nothing() {
         site.write(&format!("docker/{file}"), file);
     }
     fs::create_dir_all(site.path("docker/app/empty")).unwrap();
-    let mut tar = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
-    let mut header = tar::Header::new_gnu();
-    header.set_size(3);
-    header.set_mode(0o644);
-    tar.append_data(&mut header, "in/one.txt", &b"one"[..])
-        .unwrap();
-    site.write(
-        "docker/bundle.tar.gz",
-        tar.into_inner().unwrap().finish().unwrap(),
-    );
+    let bundle = gzip(&tar_of(&[("in/one.txt", "one")]));
+    site.write("docker/bundle.tar.gz", bundle);
     let mut known = KnownDifferences::new(&ALLOWED_OF_DOCKERFILES);
     let mut compared = |name: &str| {
         let (ours, theirs) = (format!("direct-{name}"), format!("buildkit-{name}"));
