@@ -26,7 +26,7 @@ use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::Sink;
 use wincimg_registry::hive::{FileTime, unfitted_hives};
 use wincimg_registry::{RegistryData, RegistryEdit};
-use wincimg_testkit::test_bases::{gzip, tar_of};
+use wincimg_testkit::test_bases::{gzip, set, tar_of};
 use wincimg_testkit::windows_base::StandIn;
 
 const NO_CREDENTIALS: &str = concat!(
@@ -115,14 +115,6 @@ fn deltas(edits: &[RegistryEdit]) -> Files {
         .into_iter()
         .map(|hive| file(&format!("Hives/{}", hive.name), hive.bytes))
         .collect()
-}
-
-fn set(key: &str, name: &str, data: RegistryData) -> RegistryEdit {
-    RegistryEdit::SetValue {
-        key: key.parse().unwrap(),
-        name: name.to_owned(),
-        data,
-    }
 }
 
 /// A Windows image with an empty bottom layer.
