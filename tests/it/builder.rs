@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use wincimg_testkit::file_server::FileServer;
 use wincimg_testkit::windows_stand_in::{Machine, WindowsStandIn};
 
-use crate::api::Api;
+use crate::api::{Api, windows_node};
 use crate::build::host_process::files_of;
 use crate::failure::Failure;
 use crate::hybrid::{FROM, building, json_of, site};
@@ -307,14 +307,9 @@ fn nodes_of_the_cluster_decide_builds_and_tolerations() {
     let site = Site::new();
     let api = Api::start();
     let node = |name: &str, kernel: &str, taint: Value| {
-        json!({
-            "metadata": {"name": name, "labels": {"kubernetes.io/os": "windows"}},
-            "spec": {"taints": [taint]},
-            "status": {"nodeInfo": {
-                "operatingSystem": "windows", "architecture": "amd64", "kernelVersion": kernel,
-                "osImage": "Windows Server", "containerRuntimeVersion": "containerd://1.7.22",
-            }},
-        })
+        let mut node = windows_node(name, kernel);
+        node["spec"]["taints"] = json!([taint]);
+        node
     };
     let taint = json!({"key": "sku", "value": "Windows", "effect": "NoSchedule"});
     let passing = json!({"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"});
@@ -373,11 +368,9 @@ fn nodes_of_the_cluster_decide_builds_and_tolerations() {
     );
 
     // Nodes without HostProcess containers are selected only for the removal.
-    let mut docker = node("win-old", "10.0.20348.2402", Value::Null);
-    docker["spec"] = json!({});
+    let mut docker = windows_node("win-old", "10.0.20348.2402");
     docker["status"]["nodeInfo"]["containerRuntimeVersion"] = json!("docker://20.10.9");
-    let mut usable = node("win-a", "10.0.20348.2402", Value::Null);
-    usable["spec"] = json!({});
+    let mut usable = windows_node("win-a", "10.0.20348.2402");
     usable["metadata"]["labels"]["pool"] = json!("new");
     api.set("/api/v1/nodes", vec![docker, usable]);
     let refused = run(&["--image", "x/y:1"]);

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use wincimg_demo::add_base_images;
 use wincimg_windows::version::WindowsVersion;
 
+use crate::api::windows_node;
 use crate::failure::Fails;
 use crate::site::{Site, json_of};
 
@@ -25,14 +26,7 @@ fn site() -> Site {
 
 /// `kubectl get nodes -o json` of nodes with containerd.
 pub(super) fn nodes(versions: &[(&str, &str)]) -> String {
-    let node = |(name, version): &(&str, &str)| {
-        json!({"kind": "Node", "metadata": {"name": name}, "status": {"nodeInfo": {
-            "operatingSystem": "windows",
-            "architecture": "amd64",
-            "kernelVersion": format!("10.0.{version}"),
-            "containerRuntimeVersion": "containerd://1.7.22",
-        }}})
-    };
+    let node = |(name, version): &(&str, &str)| windows_node(name, &format!("10.0.{version}"));
     let items: Vec<Value> = versions.iter().map(node).collect();
     json!({"kind": "List", "items": items}).to_string()
 }

@@ -5,6 +5,7 @@ use wincimg_oci::document::{Document, Index, ManifestFormat, Verbatim};
 use wincimg_testkit::layout::config_in;
 use wincimg_testkit::windows_base::StandIn;
 
+use crate::api::windows_node;
 use crate::failure::Failure;
 use crate::site::{Site, add_base, json_of, stderr};
 
@@ -162,16 +163,10 @@ fn nodes_of_another_architecture_are_left_out_and_do_not_start_the_image() {
     let (site, _) = site();
     let host = site.host();
     let node = |name: &str, architecture: &str| {
-        json!({
-            "metadata": {"name": name, "labels": {
-                "kubernetes.io/os": "windows", "kubernetes.io/arch": architecture,
-            }},
-            "status": {"nodeInfo": {
-                "operatingSystem": "windows", "architecture": architecture,
-                "kernelVersion": VERSION, "osImage": "Windows Server 2025 Datacenter",
-                "containerRuntimeVersion": "containerd://1.7.20",
-            }},
-        })
+        let mut node = windows_node(name, VERSION);
+        node["metadata"]["labels"]["kubernetes.io/arch"] = json!(architecture);
+        node["status"]["nodeInfo"]["architecture"] = json!(architecture);
+        node
     };
     let list = json!({"kind": "List", "items": [node("x-1", "amd64"), node("arm-1", "arm64")]});
     site.write("nodes.json", list.to_string());

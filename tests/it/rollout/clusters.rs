@@ -2,8 +2,10 @@
 
 use predicates::prelude::*;
 
+use super::what_if::as_linux;
 use super::*;
 
+use crate::api::windows_node;
 use crate::failure::{Fails, line};
 
 #[test]
@@ -304,12 +306,12 @@ fn reports_of_workloads_say_whose_pods_do_not_start() {
 
 /// A node in kubectl's format.
 fn node(name: &str, system: &str, spec: &Value) -> Value {
-    json!({
-        "kind": "Node", "metadata": {"name": name, "labels": {"kubernetes.io/os": system}}, "spec": spec,
-        "status": {"nodeInfo": {"operatingSystem": system, "architecture": "amd64",
-            "kernelVersion": if system == "windows" { "10.0.17763.973" } else { "6.1" },
-            "osImage": "Windows Server 2019 Datacenter", "containerRuntimeVersion": "containerd://1.7.20"}},
-    })
+    let mut node = windows_node(name, "10.0.17763.973");
+    node["spec"] = spec.clone();
+    if system == "linux" {
+        as_linux(&mut node);
+    }
+    node
 }
 
 /// `check-compat` of objects on nodes; only the names of images are known.

@@ -9,6 +9,7 @@ use wincimg_testkit::serve::{TestServer, serve};
 
 use super::*;
 
+use crate::api::windows_node;
 use crate::failure::Fails;
 
 #[test]
@@ -46,16 +47,9 @@ fn an_index_without_the_hosts_build_says_what_it_has_and_how_to_add_it() {
 fn a_single_version_is_judged_by_versions_and_no_index_is_read_into_it() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("nodes.json");
-    let node = |name: &str, kernel: &str, runtime: &str| {
-        json!({
-            "metadata": {"name": name, "labels": {"kubernetes.io/os": "windows"}},
-            "status": {"nodeInfo": {"kernelVersion": kernel, "osImage": "Windows Server",
-                "containerRuntimeVersion": runtime, "architecture": "amd64", "operatingSystem": "windows"}},
-        })
-    };
     let nodes = [
-        node("new", "10.0.26100.2894", "containerd://1.7.20"),
-        node("unknown", "", "containerd://1.7.20"),
+        windows_node("new", "10.0.26100.2894"),
+        windows_node("unknown", ""),
     ];
     fs::write(
         &file,
