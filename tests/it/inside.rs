@@ -26,7 +26,7 @@ use wincimg_oci::store::Sink;
 use wincimg_registry::RegistryData;
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
 use wincimg_testkit::fake_registry::FakeRegistry;
-use wincimg_testkit::image_locations::registry;
+use wincimg_testkit::image_locations::{base_at, no_registry, registry, sink};
 use wincimg_testkit::mirror_fixture::FOREIGN;
 use wincimg_testkit::proxy::{FaultProxy, ProxyFault, reads_blob};
 use wincimg_testkit::serve::serve;
@@ -801,11 +801,7 @@ async fn a_cache_that_others_can_change_is_not_used_unless_it_is_named() {
 /// The base as an OCI layout.
 async fn layout(folder: &Path) -> String {
     let place = format!("oci:{}", folder.join("base").display());
-    let sink = wincimg_testkit::image_locations::sink(
-        &place,
-        &wincimg_testkit::image_locations::no_registry(),
-    )
-    .await;
+    let sink = sink(&place, &no_registry()).await;
     base().put(&sink, None).await;
     place
 }
@@ -910,14 +906,7 @@ async fn what_is_no_windows_has_nothing_to_show() {
     let machine = Machine::new();
     let folder = machine.0.path().join("standin");
     let place = format!("oci:{}", folder.display());
-    let sink = wincimg_testkit::image_locations::sink(
-        &place,
-        &wincimg_testkit::image_locations::no_registry(),
-    )
-    .await;
-    wincimg_testkit::image_locations::base()
-        .put(&sink, None)
-        .await;
+    base_at(&place).await;
     let shown = machine.run(&["base", "show", &place, "--format", "json"]);
     Failure::of(shown.code(3).get_output())
         .is("base/unreadable", &["Files/Windows/System32/config/SYSTEM"]);
@@ -1021,11 +1010,7 @@ async fn show_looks_into_what_docker_saved() {
     let machine = Machine::new();
     let file = machine.0.path().join("base.tar");
     let place = format!("docker-archive:{}", file.display());
-    let sink = wincimg_testkit::image_locations::sink(
-        &place,
-        &wincimg_testkit::image_locations::no_registry(),
-    )
-    .await;
+    let sink = sink(&place, &no_registry()).await;
     base().put(&sink, Some("base:1")).await;
     sink.finish().await.unwrap();
     let shown = machine.json(&["base", "show", &place, "--registry", ENVIRONMENT]);

@@ -15,7 +15,8 @@ use wincimg_oci::reference::parse_reference;
 use wincimg_oci::store::{Sink, Source};
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
 use wincimg_testkit::mirror_fixture::{
-    FOREIGN, MirrorFixture, NEW, OLD, client, dry_run, foreign_base, index_of, only, whole,
+    FOREIGN, MirrorFixture, NEW, OLD, client, dry_run, foreign_base, index_of, mirror_to, only,
+    whole,
 };
 use wincimg_testkit::windows_base::{StandIn, put_index};
 
@@ -238,17 +239,8 @@ async fn within_one_registry_everything_is_mounted() {
     let base = StandIn::new(ManifestFormat::Docker, OLD, &[(5_000, 1), (6_000, 2)]);
     base.put(&Sink::Registry(registry.repository(&image)), Some("1"))
         .await;
-    let target: RegistryPrefix = format!("{}/copy", docker.host()).parse().unwrap();
-    let report = mirror(
-        &registry,
-        &[image.into()],
-        &target,
-        &whole(),
-        None,
-        Arc::new(Silent),
-    )
-    .await
-    .unwrap();
+    let target = format!("{}/copy", docker.host());
+    let report = mirror_to(&registry, &[image], &target, &whole()).await;
     assert_eq!(report.totals.mounted_blobs, 3, "{report:?}");
     assert_eq!(report.totals.copied_blobs, 0);
 }

@@ -32,6 +32,15 @@ pub fn base() -> StandIn {
     StandIn::new(ManifestFormat::Oci, OS_VERSION, &[(50_000, 1), (7_000, 2)])
 }
 
+/// Writes that image to a layout, in the syntax of the command line.
+pub async fn base_at(location: &str) -> StandIn {
+    let image = base();
+    let parsed: Location = location.parse().unwrap();
+    let sink = sink(location, &no_registry()).await;
+    image.put(&sink, parsed.tag()).await;
+    image
+}
+
 /// A destination, in the syntax of the command line.
 pub async fn sink(location: &str, registry: &RegistryClient) -> Sink {
     Sink::create(&location.parse().unwrap(), registry)
