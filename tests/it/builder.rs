@@ -15,7 +15,7 @@ use crate::build::host_process::files_of;
 use crate::failure::Failure;
 use crate::hybrid::{FROM, building, json_of, site};
 use crate::kube_schema::unknown_by_kind;
-use crate::site::{Site, stderr};
+use crate::site::{Site, each, stderr};
 
 const BUILDER: &str = "kube://ci/builder";
 
@@ -107,13 +107,10 @@ async fn several_builds_run_at_once_each_on_its_node() {
     // Each build waits for the other.
     let both = ["--host-build", "20348.2402", "--timeout", "90s"];
     let built = json_of(&build(&site, &api, &both).output().unwrap());
-    let versions: Vec<&Value> = built["images"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|image| &image["os_version"])
-        .collect();
-    assert_eq!(versions, ["10.0.17763.973", "10.0.20348.2402"]);
+    assert_eq!(
+        each(&built["images"], "os_version"),
+        ["10.0.17763.973", "10.0.20348.2402"]
+    );
     for machine in &machines {
         assert_eq!(machine.builds().len(), 1);
     }

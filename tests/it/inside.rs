@@ -37,6 +37,7 @@ use wincimg_testkit::test_bases::{
 use wincimg_testkit::windows_base::StandIn;
 
 use crate::failure::{Failure, line, note, warning};
+use crate::site::each;
 
 pub(crate) const VERSION: &str = "10.0.17763.973";
 pub(crate) const NAME: &str = "windows/nanoserver";
@@ -855,13 +856,10 @@ async fn show_answers_who_may_do_what_with_a_file() {
     let shown = machine.json(&["base", "show", &place, "--path", config]);
     assert_eq!(shown["content_kept"], true);
     let drive = machine.json(&["base", "show", &place, "--path", r"C:\"]);
-    let names: Vec<&str> = drive["children"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|child| child["name"].as_str().unwrap())
-        .collect();
-    assert_eq!(names, ["Program Files", "Users", "Windows"]);
+    assert_eq!(
+        each(&drive["children"], "name"),
+        ["Program Files", "Users", "Windows"]
+    );
 }
 
 #[test(multi_thread)]

@@ -23,6 +23,14 @@ fn wincimg(api: &Api) -> Command {
     command
 }
 
+/// A cluster with one node.
+fn one_node() -> Api {
+    let api = Api::start();
+    let node = windows_node("win-a", "10.0.17763.973");
+    api.set("/api/v1/nodes", vec![node]);
+    api
+}
+
 fn deployment(namespace: &str, name: &str, image: &str) -> Value {
     json!({
         "metadata": {"name": name, "namespace": namespace, "uid": "1", "labels": {"app": name}},
@@ -61,11 +69,7 @@ fn nodes_and_workloads_come_in_pages() {
 
 #[test]
 fn images_that_are_named_are_checked_on_the_clusters_nodes_alone() {
-    let api = Api::start();
-    api.set(
-        "/api/v1/nodes",
-        vec![windows_node("win-a", "10.0.17763.973")],
-    );
+    let api = one_node();
     let (code, report) = answer_of(wincimg(&api).args(["--image-build", "17763.1158"]));
     assert_eq!(code, 1);
     assert_eq!(report["checks"][0]["rule"], "baseline-2020-02");
@@ -74,11 +78,7 @@ fn images_that_are_named_are_checked_on_the_clusters_nodes_alone() {
 
 #[test]
 fn namespace_and_selector_are_the_servers_to_apply() {
-    let api = Api::start();
-    api.set(
-        "/api/v1/nodes",
-        vec![windows_node("win-a", "10.0.17763.973")],
-    );
+    let api = one_node();
     api.set(
         "/apis/apps/v1/namespaces/shop/deployments",
         vec![deployment("shop", "web", "repo.example/web:1")],
@@ -97,11 +97,7 @@ fn namespace_and_selector_are_the_servers_to_apply() {
 
 #[test]
 fn a_namespace_without_workloads_for_windows_is_said_to_have_none() {
-    let api = Api::start();
-    api.set(
-        "/api/v1/nodes",
-        vec![windows_node("win-a", "10.0.17763.973")],
-    );
+    let api = one_node();
     let output = wincimg(&api)
         .args(["--namespace", "shpo"])
         .output()
@@ -115,11 +111,7 @@ fn a_namespace_without_workloads_for_windows_is_said_to_have_none() {
 
 #[test]
 fn the_kubeconfig_is_a_flag_too_and_one_that_cannot_be_read_is_named_once() {
-    let api = Api::start();
-    api.set(
-        "/api/v1/nodes",
-        vec![windows_node("win-a", "10.0.17763.973")],
-    );
+    let api = one_node();
     let check = |file: &std::path::Path| {
         let mut command = wincimg(&api);
         command.args(["--image-build", "17763.973", "--kubeconfig"]);
@@ -228,11 +220,7 @@ fn commands_read_hosts_from_the_cluster() {
 
 #[test]
 fn what_is_done_or_made_by_another_is_not_checked_again() {
-    let api = Api::start();
-    api.set(
-        "/api/v1/nodes",
-        vec![windows_node("win-a", "10.0.17763.973")],
-    );
+    let api = one_node();
     api.set(
         "/apis/apps/v1/deployments",
         vec![deployment("shop", "web", "repo.example/web:1")],
@@ -344,11 +332,7 @@ fn the_role_that_ships_grants_what_is_asked_for_and_no_more() {
             "{verbs:?}"
         );
     }
-    let api = Api::start();
-    api.set(
-        "/api/v1/nodes",
-        vec![windows_node("win-a", "10.0.17763.973")],
-    );
+    let api = one_node();
     wincimg(&api).assert().code(0);
     let asked: BTreeSet<String> = api
         .paths()
@@ -517,11 +501,7 @@ fn a_watch_that_the_server_ends_goes_on_where_it_was() {
 #[test]
 fn a_denied_watch_is_reported() {
     for (code, words) in [(401, "(401)"), (403, "cannot watch resource")] {
-        let api = Api::start();
-        api.set(
-            "/api/v1/nodes",
-            vec![windows_node("win-a", "10.0.17763.973")],
-        );
+        let api = one_node();
         api.refuse_watches(code);
         wincimg(&api)
             .args(["--image-build", "17763.973", "--watch"])
@@ -547,11 +527,7 @@ fn a_watch_looks_at_what_is_and_not_at_what_if() {
 
 #[test]
 fn a_namespace_that_has_no_effect_is_reported() {
-    let api = Api::start();
-    api.set(
-        "/api/v1/nodes",
-        vec![windows_node("win-a", "10.0.17763.973")],
-    );
+    let api = one_node();
     wincimg(&api)
         .args(["--image-build", "17763.973", "--namespace", "shop"])
         .assert()

@@ -332,19 +332,7 @@ async fn a_source_that_lies_leaves_nothing_half_made() {
             format!("oci:{}:b", path(&dir, "to")),
             format!("docker-archive:{}:b", path(&dir, "to.tar")),
         ] {
-            let location: Location = to.parse().unwrap();
-            let source = Source::open(&from.parse().unwrap(), &no_registry())
-                .await
-                .unwrap();
-            let target = Sink::create(&location, &no_registry()).await.unwrap();
-            let plan = CopyPlan::new(&source, Some("a"), &CopyOptions::default())
-                .await
-                .unwrap();
-            let copier = Copier::new(no_registry(), Arc::new(Silent), 4);
-            let error = copier
-                .copy(&plan, &source, &target, Some("b"))
-                .await
-                .unwrap_err();
+            let error = try_copy(&from, &to, &no_registry()).await.unwrap_err();
             assert_contains!(error, &blob.digest.to_string());
         }
     }

@@ -7,6 +7,7 @@ use super::*;
 
 use crate::api::windows_node;
 use crate::failure::{Fails, line};
+use crate::site::each;
 
 #[test]
 fn on_aks_every_thing_that_is_wrong_with_the_shop_is_found() {
@@ -139,12 +140,7 @@ fn a_pod_that_could_land_is_not_green_without_a_known_system() {
         .write_stdin("kind: Pod\nmetadata: {name: p}\nspec: {containers: [{image: a/b:1}]}\n");
     let (code, report) = answer_of(&mut command);
     assert_eq!(code, 1);
-    let rules: Vec<_> = report["checks"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|check| check["rule"].as_str().unwrap())
-        .collect();
+    let rules = each(&report["checks"], "rule");
     assert!(
         rules.iter().all(|rule| *rule == "unknown-build"),
         "nobody can say that it needs a selector for Windows: {rules:?}"
