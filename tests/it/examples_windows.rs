@@ -1,26 +1,22 @@
 //! The Dockerfiles of `docs/examples` that require content of their base: the PATH, or IIS.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::process::Command;
 
 use wincimg_testkit::component;
 use wincimg_testkit::file_server::FileServer;
 use wincimg_testkit::layout::layers_in;
 
+use crate::examples;
 use crate::failure::Fails;
 use crate::iis_lines::elements;
 use crate::iis_server::{CONFIG, base_with_iis};
 use crate::run_lines::{files_of, key_of};
-use crate::site::{Site, add_base, copy_folder, json_of, stderr};
+use crate::site::{Site, add_base, json_of, stderr};
 
 /// A copy of an example, and its base.
 fn site(example: &str) -> Site {
-    let site = Site::new();
-    let from = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("docs/examples")
-        .join(example);
-    copy_folder(&from, &site.path("app"));
+    let site = examples::site(example);
     for (repository, tag) in [
         ("mcr/windows/servercore", "ltsc2022"),
         (

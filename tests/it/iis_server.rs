@@ -7,10 +7,8 @@ use assert_cmd::Command;
 use assert_cmd::assert::Assert;
 use predicates::str::contains;
 use tempfile::TempDir;
-use wincimg_oci::reference::parse_reference;
-use wincimg_oci::store::Sink;
 use wincimg_testkit::fake_registry::FakeRegistry;
-use wincimg_testkit::image_locations::registry;
+use wincimg_testkit::image_locations::put_at;
 use wincimg_testkit::layout::{entries_in, layers_in};
 use wincimg_testkit::test_bases::{
     FILE, FOLDER, LayerTar, bottom_layer, create, delta_hive, descriptor, image_of, made_software,
@@ -90,11 +88,7 @@ impl Site {
             ("windows/servercore/iis", &iis),
             ("windows/nanoserver", &none),
         ] {
-            let reference = format!("{}/{name}:{VERSION}", registry.host());
-            let reference = parse_reference(&reference).unwrap();
-            let repository = self::registry(&registry.host()).repository(&reference);
-            base.put(&Sink::Registry(repository.for_push()), Some(VERSION))
-                .await;
+            put_at(base, &format!("{}/{name}:{VERSION}", registry.host())).await;
         }
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("site")).unwrap();

@@ -22,11 +22,10 @@ use wincimg_oci::document::{
     Artifact, Descriptor, History, ManifestFormat, NewLayer, media_type, sha256,
 };
 use wincimg_oci::reference::parse_reference;
-use wincimg_oci::store::Sink;
 use wincimg_registry::RegistryData;
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
 use wincimg_testkit::fake_registry::FakeRegistry;
-use wincimg_testkit::image_locations::{base_at, no_registry, registry, sink};
+use wincimg_testkit::image_locations::{base_at, no_registry, put_at, registry, sink};
 use wincimg_testkit::mirror_fixture::FOREIGN;
 use wincimg_testkit::proxy::{FaultProxy, ProxyFault, reads_blob};
 use wincimg_testkit::serve::serve;
@@ -55,10 +54,7 @@ fn base() -> StandIn {
 /// Publishes the base in a registry under its version, and returns its reference.
 pub(crate) async fn publish(base: &StandIn, host: &str) -> String {
     let reference = format!("{host}/{NAME}:{VERSION}");
-    let parsed = parse_reference(&reference).unwrap();
-    let repository = registry(host).repository(&parsed);
-    base.put(&Sink::Registry(repository.for_push()), Some(VERSION))
-        .await;
+    put_at(base, &reference).await;
     reference
 }
 

@@ -13,11 +13,9 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::Value;
 use tempfile::TempDir;
 use wincimg_layer::{LayerReader, Limits};
-use wincimg_oci::reference::parse_reference;
-use wincimg_oci::store::Sink;
 use wincimg_registry::RegistryData;
 use wincimg_testkit::fake_registry::FakeRegistry;
-use wincimg_testkit::image_locations::registry;
+use wincimg_testkit::image_locations::put_at;
 use wincimg_testkit::layout::{config_in, layers_in};
 use wincimg_testkit::programs::python_with_regipy;
 use wincimg_testkit::test_bases::{
@@ -63,10 +61,7 @@ print(path.value_type, path.value, end='')
 /// Publishes the base and builds the recipe on it.
 async fn build(base: &StandIn, server: &FakeRegistry, folder: &Path, more: &[&str]) -> Assert {
     let host = server.host();
-    let parsed = parse_reference(&format!("{host}/windows/nanoserver:{VERSION}")).unwrap();
-    let repository = registry(&host).repository(&parsed);
-    base.put(&Sink::Registry(repository.for_push()), Some(VERSION))
-        .await;
+    put_at(base, &format!("{host}/windows/nanoserver:{VERSION}")).await;
     fs::write(folder.join("recipe.toml"), RECIPE).unwrap();
     Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
         .current_dir(folder)

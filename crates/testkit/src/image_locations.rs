@@ -35,10 +35,15 @@ pub fn base() -> StandIn {
 /// Writes that image to a layout, in the syntax of the command line.
 pub async fn base_at(location: &str) -> StandIn {
     let image = base();
-    let parsed: Location = location.parse().unwrap();
-    let sink = sink(location, &no_registry()).await;
-    image.put(&sink, parsed.tag()).await;
+    put_at(&image, location).await;
     image
+}
+
+/// Writes an image to a layout or to a registry on this machine, under the tag that is named.
+pub async fn put_at(image: &StandIn, location: &str) {
+    let parsed: Location = location.parse().unwrap();
+    let sink = sink(location, &registry("127.0.0.1")).await;
+    image.put(&sink, parsed.tag()).await;
 }
 
 /// A destination, in the syntax of the command line.
