@@ -26,6 +26,19 @@ pub struct Api {
 
 type Shared = Arc<Mutex<ApiState>>;
 
+/// A node with Windows and this kernel.
+pub fn windows_node(name: &str, kernel: &str) -> Value {
+    json!({
+        "kind": "Node",
+        "metadata": {"name": name, "resourceVersion": "7", "labels": {"kubernetes.io/os": "windows"}},
+        "spec": {},
+        "status": {"nodeInfo": {
+            "operatingSystem": "windows", "architecture": "amd64", "kernelVersion": kernel,
+            "osImage": "Windows Server 2019 Datacenter", "containerRuntimeVersion": "containerd://1.7.22",
+        }},
+    })
+}
+
 /// The version of an unmodified list.
 const FIRST_VERSION: u64 = 7;
 

@@ -9,7 +9,7 @@ use wincimg_oci::layout::Layout;
 use wincimg_oci::store::Source;
 use wincimg_testkit::dockerd::Dockerd;
 use wincimg_testkit::image_locations::{
-    OS_VERSION, base, copy, files, no_registry, path, sink, skopeo, try_copy,
+    OS_VERSION, base, base_at, copy, files, no_registry, path, sink, skopeo, try_copy,
 };
 use wincimg_testkit::windows_base::{StandIn, put_index};
 
@@ -42,10 +42,7 @@ async fn we_read_the_archives_that_skopeo_writes() {
     let program = wincimg_testkit::component("skopeo");
     let dir = tempfile::tempdir().unwrap();
     let layout = format!("oci:{}:1", path(&dir, "layout"));
-    let image = base();
-    image
-        .put(&sink(&layout, &no_registry()).await, Some("1"))
-        .await;
+    let image = base_at(&layout).await;
     let file = path(&dir, "app.tar");
     let archive = format!("docker-archive:{file}:app:1.4");
     skopeo(&program, &["copy", &layout, &archive]);

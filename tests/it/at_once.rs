@@ -16,7 +16,7 @@ use wincimg_testkit::test_bases::{bottom_layer, image_of, made_software, made_sy
 use wincimg_testkit::{component, noise, options, repository};
 
 use crate::hostile::run_and_check;
-use crate::site::Site;
+use crate::site::{Site, each};
 
 fn start(command: &mut Command) -> Child {
     command
@@ -127,8 +127,7 @@ fn fleets_at_once_publish_one_index_of_whole_images() {
             let inspected = run_and_check(site.command(&inspect));
             assert!(inspected.status.success(), "{image}: {inspected:?}");
             let inspected: Value = serde_json::from_slice(&inspected.stdout).unwrap();
-            let images = inspected["images"].as_array().unwrap().iter();
-            let versions: Vec<&Value> = images.map(|image| &image["os_version"]).collect();
+            let versions = each(&inspected["images"], "os_version");
             assert_eq!(versions.len(), 2, "{inspected}");
             assert_ne!(versions[0], versions[1]);
         }

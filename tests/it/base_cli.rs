@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use wincimg_testkit::fake_registry::FakeRegistry;
 
 use crate::failure::{Fails, line, note};
-use crate::site::answer_of;
+use crate::site::{answer_of, each};
 
 const NANO: &str = "windows/nanoserver";
 const NO_CREDENTIALS: &str = concat!(
@@ -206,14 +206,8 @@ fn a_list_can_be_for_one_host_and_for_programs() {
         &["list", "nanoserver", "--host-build", "17763.950"],
     ));
     assert_eq!(code, 0);
-    let versions: Vec<&Value> = list["images"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|image| &image["os_version"])
-        .collect();
     assert_eq!(
-        versions,
+        each(&list["images"], "os_version"),
         [
             &json!("10.0.17763.973"),
             &json!("10.0.17763.914"),

@@ -3,14 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use wincimg_layer::{LayerReader, Limits};
 use wincimg_registry::security::SecurityDescriptor;
 use wincimg_testkit::fake_registry::FakeRegistry;
-use wincimg_testkit::image_locations::{blob_in, manifest_in};
+use wincimg_testkit::layout::layers_in;
 use wincimg_testkit::test_bases::{
     FILE, FOLDER, LayerTar, USER_FOLDER, bottom_layer, image_of, made_software, made_system,
 };
@@ -37,15 +37,6 @@ pub(crate) fn entries_of(layer: &Path) -> BTreeMap<String, (Option<String>, Stri
         found.insert(entry.path, (security, attributes));
     }
     found
-}
-
-/// The layer blobs of a layout's only image, the base's first.
-pub(crate) fn layers_of(layout: &Path) -> Vec<PathBuf> {
-    let manifest = manifest_in(layout);
-    let layers = manifest["layers"].as_array().unwrap().iter();
-    layers
-        .map(|layer| blob_in(layout, &layer["digest"]))
-        .collect()
 }
 
 pub(crate) const DATA: &str = "O:BAG:BAD:PAI(D;;WD;;;BG)(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)";
@@ -90,7 +81,7 @@ async fn rights_on_a_folder_of_the_base_are_added_to_what_it_has() {
         let mut build = vec!["build", "./app", "--output", "oci:out"];
         build.extend(["--host-build", "17763.973", "--base-registry", &host]);
         machine.run(&build).success();
-        let layers = layers_of(&machine.0.path().join("out"));
+        let layers = layers_in(&machine.0.path().join("out"));
         let mut found = entries_of(layers.last().unwrap());
         found.retain(|path, _| path.contains("ata"));
         let inherited = format!("(A;OICIID;0x1301bf;;;{USER})(A;OICIID;FA;;;SY)(A;OICIID;FA;;;BA)");
@@ -152,7 +143,7 @@ COPY a.txt C:/data/logs/
     let mut build = vec!["build", "./app", "--output", "oci:out"];
     build.extend(["--host-build", "17763.973", "--base-registry", &host]);
     machine.run(&build).success();
-    let layers = layers_of(&machine.0.path().join("out"));
+    let layers = layers_in(&machine.0.path().join("out"));
     let own: Vec<_> = layers[1..].iter().map(|layer| entries_of(layer)).collect();
     let of = |layer: usize, path: &str| own[layer][path].clone();
     let as_is = |sddl: &str, attributes: &str| {

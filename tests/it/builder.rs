@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 use wincimg_testkit::file_server::FileServer;
 use wincimg_testkit::windows_stand_in::{Machine, WindowsStandIn};
 
-use crate::api::Api;
+use crate::api::{Api, windows_node};
 use crate::build::host_process::files_of;
 use crate::failure::Failure;
 use crate::hybrid::{FROM, building, json_of, site};
 use crate::kube_schema::unknown_by_kind;
-use crate::site::{Site, stderr};
+use crate::site::{Site, each, stderr};
 
 const BUILDER: &str = "kube://ci/builder";
 
@@ -107,13 +107,10 @@ async fn several_builds_run_at_once_each_on_its_node() {
     // Each build waits for the other.
     let both = ["--host-build", "20348.2402", "--timeout", "90s"];
     let built = json_of(&build(&site, &api, &both).output().unwrap());
-    let versions: Vec<&Value> = built["images"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|image| &image["os_version"])
-        .collect();
-    assert_eq!(versions, ["10.0.17763.973", "10.0.20348.2402"]);
+    assert_eq!(
+        each(&built["images"], "os_version"),
+        ["10.0.17763.973", "10.0.20348.2402"]
+    );
     for machine in &machines {
         assert_eq!(machine.builds().len(), 1);
     }
@@ -307,14 +304,9 @@ fn nodes_of_the_cluster_decide_builds_and_tolerations() {
     let site = Site::new();
     let api = Api::start();
     let node = |name: &str, kernel: &str, taint: Value| {
-        json!({
-            "metadata": {"name": name, "labels": {"kubernetes.io/os": "windows"}},
-            "spec": {"taints": [taint]},
-            "status": {"nodeInfo": {
-                "operatingSystem": "windows", "architecture": "amd64", "kernelVersion": kernel,
-                "osImage": "Windows Server", "containerRuntimeVersion": "containerd://1.7.22",
-            }},
-        })
+        let mut node = windows_node(name, kernel);
+        node["spec"]["taints"] = json!([taint]);
+        node
     };
     let taint = json!({"key": "sku", "value": "Windows", "effect": "NoSchedule"});
     let passing = json!({"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"});
@@ -373,11 +365,9 @@ fn nodes_of_the_cluster_decide_builds_and_tolerations() {
     );
 
     // Nodes without HostProcess containers are selected only for the removal.
-    let mut docker = node("win-old", "10.0.20348.2402", Value::Null);
-    docker["spec"] = json!({});
+    let mut docker = windows_node("win-old", "10.0.20348.2402");
     docker["status"]["nodeInfo"]["containerRuntimeVersion"] = json!("docker://20.10.9");
-    let mut usable = node("win-a", "10.0.20348.2402", Value::Null);
-    usable["spec"] = json!({});
+    let mut usable = windows_node("win-a", "10.0.20348.2402");
     usable["metadata"]["labels"]["pool"] = json!("new");
     api.set("/api/v1/nodes", vec![docker, usable]);
     let refused = run(&["--image", "x/y:1"]);

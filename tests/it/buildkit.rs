@@ -8,19 +8,17 @@
 #![allow(clippy::print_stdout)]
 
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::path::Path;
 use std::{fmt, fs};
 
-use flate2::Compression;
-use flate2::read::GzDecoder;
-use flate2::write::GzEncoder;
 use serde_json::Value;
 use wincimg_oci::document::{
     BASE_DIGEST, BASE_NAME, CREATED, Document, Index, ManifestFormat, Verbatim,
 };
 use wincimg_testkit::buildkitd::Buildkitd;
 use wincimg_testkit::harness::skip_always;
+use wincimg_testkit::layout::{config_in, entries_in, layers_in};
+use wincimg_testkit::test_bases::{gzip, tar_of};
 use wincimg_testkit::windows_base::StandIn;
 
 use crate::site::{Site, json_of};
@@ -146,53 +144,25 @@ struct LayerEntry {
 }
 
 fn read(layout: &Path, base_layers: usize) -> Built {
-    let blob =
-        |digest: &str| fs::read(layout.join("blobs").join(digest.replace(':', "/"))).unwrap();
-    let document = |digest: &Value| -> Value {
-        serde_json::from_slice(&blob(digest.as_str().unwrap())).unwrap()
-    };
-    let index = fs::read(layout.join("index.json")).unwrap();
-    let index: Value = serde_json::from_slice(&index).unwrap();
-    let mut manifest = document(&index["manifests"][0]["digest"]);
-    if let Some(digest) = manifest.pointer("/manifests/0/digest") {
-        manifest = document(digest);
-    }
     let mut entries = BTreeMap::new();
-    for layer in &manifest["layers"].as_array().unwrap()[base_layers..] {
-        let bytes = blob(layer["digest"].as_str().unwrap());
-        let mut tar = tar::Archive::new(GzDecoder::new(bytes.as_slice()));
-        for entry in tar.entries().unwrap() {
-            let mut entry = entry.unwrap();
-            let path = entry.path().unwrap().display().to_string();
-            let mut record = |name: &str| {
-                let records = entry.pax_extensions().unwrap();
-                let mut records = records.into_iter().flatten().map(Result::unwrap);
-                records
-                    .find(|record| record.key() == Ok(name))
-                    .map_or_else(String::new, |record| record.value().unwrap().to_owned())
-            };
-            let attributes = record("MSWINDOWS.fileattr");
-            let descriptor = record("MSWINDOWS.rawsd");
-            let mut kind = format!("{:?}", entry.header().entry_type());
-            if let Some(target) = entry.link_name().unwrap() {
-                kind = format!("{kind} to {}", target.display());
+    for layer in &layers_in(layout)[base_layers..] {
+        for entry in entries_in(layer) {
+            let record = |name: &str| entry.records.get(name).cloned().unwrap_or_default();
+            let mut kind = format!("{:?}", entry.kind);
+            if let Some(target) = &entry.target {
+                kind = format!("{kind} to {target}");
             }
-            let mut content = Vec::new();
-            entry.read_to_end(&mut content).unwrap();
-            let path = path.trim_end_matches('/').to_owned();
-            entries.insert(
-                path,
-                LayerEntry {
-                    kind,
-                    content,
-                    attributes,
-                    descriptor,
-                },
-            );
+            let found = LayerEntry {
+                kind,
+                attributes: record("MSWINDOWS.fileattr"),
+                descriptor: record("MSWINDOWS.rawsd"),
+                content: entry.bytes,
+            };
+            entries.insert(entry.path, found);
         }
     }
     Built {
-        config: document(&manifest["config"]["digest"]),
+        config: config_in(layout),
         entries,
     }
 }
@@ -520,16 +490,8 @@ fn buildkit_makes_the_same_of_dockerfiles_that_run_nothing() {
         site.write(&format!("docker/{file}"), file);
     }
     fs::create_dir_all(site.path("docker/app/empty")).unwrap();
-    let mut tar = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
-    let mut header = tar::Header::new_gnu();
-    header.set_size(3);
-    header.set_mode(0o644);
-    tar.append_data(&mut header, "in/one.txt", &b"one"[..])
-        .unwrap();
-    site.write(
-        "docker/bundle.tar.gz",
-        tar.into_inner().unwrap().finish().unwrap(),
-    );
+    let bundle = gzip(&tar_of(&[("in/one.txt", "one")]));
+    site.write("docker/bundle.tar.gz", bundle);
     let mut known = KnownDifferences::new(&ALLOWED_OF_DOCKERFILES);
     let mut compared = |name: &str| {
         let (ours, theirs) = (format!("direct-{name}"), format!("buildkit-{name}"));

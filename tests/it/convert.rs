@@ -5,6 +5,7 @@ use std::fs;
 
 use predicates::Predicate as _;
 use serde_json::Value;
+use wincimg_testkit::layout::{blob_in, json_in};
 
 use crate::chocolatey::zip;
 use crate::failure::{Fails, line};
@@ -91,11 +92,8 @@ fn round_trip(text: &str, arguments: &[&str]) -> String {
 
 /// Settings of an image, and the digests of its unpacked layers.
 fn content(site: &Site, layout: &str, digest: &str) -> (Value, Value) {
-    let blob = |digest: &str| -> Value {
-        let hash = digest.strip_prefix("sha256:").unwrap();
-        serde_json::from_str(&site.text(&format!("{layout}/blobs/sha256/{hash}"))).unwrap()
-    };
-    let mut config = blob(blob(digest)["config"]["digest"].as_str().unwrap());
+    let blob = |digest: &Value| json_in(&blob_in(&site.path(layout), digest));
+    let mut config = blob(&blob(&digest.into())["config"]["digest"]);
     // The order of variables has no meaning.
     if let Some(env) = config["config"]["Env"].as_array_mut() {
         env.sort_by_key(ToString::to_string);

@@ -2,13 +2,12 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io::Write;
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use predicates::Predicate as _;
 use serde_json::{Value, json};
 use wincimg_testkit::fake_registry::FakeRegistry;
+use wincimg_testkit::layout::{blob_in, json_in};
+use wincimg_testkit::test_bases::{gzip, tar_of};
 
 use crate::failure::{Fails, Failure, note};
 use crate::site::{Site, json_of, stderr};
@@ -221,12 +220,8 @@ fn the_image_says_what_the_instructions_say() {
     let output = format!("oci:{}", image.display());
     let report = json_of(&mut build(&site, &["--output", &output]));
     assert_eq!(report["images"][0]["layers"].as_array().unwrap().len(), 2);
-    let digest = report["images"][0]["digest"].as_str().unwrap();
-    let blob = |digest: &str| -> Value {
-        let path = image.join("blobs").join(digest.replace(':', "/"));
-        serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
-    };
-    let config = blob(blob(digest)["config"]["digest"].as_str().unwrap());
+    let manifest = json_in(&blob_in(&image, &report["images"][0]["digest"]));
+    let config = json_in(&blob_in(&image, &manifest["config"]["digest"]));
     let container = &config["config"];
     let set = |name: &str| {
         let lines = container["Env"].as_array().unwrap().iter();
@@ -295,21 +290,9 @@ fn local_archives_are_unpacked_and_others_are_not() {
         "ADD t.tar.gz /x/\nADD plain.gz z.zip /y/\nCOPY t.tar.gz /z/",
         &["z.zip"],
     );
-    let mut tar = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
-    for (path, text) in [("in/one.txt", "one"), ("./two.txt", "two!")] {
-        let mut header = tar::Header::new_gnu();
-        if path.ends_with('/') {
-            header.set_entry_type(tar::EntryType::Directory);
-        }
-        header.set_size(text.len() as u64);
-        header.set_mode(0o755);
-        tar.append_data(&mut header, path, text.as_bytes()).unwrap();
-    }
-    let archive = tar.into_inner().unwrap().finish().unwrap();
-    site.write("app/t.tar.gz", archive);
-    let mut plain = GzEncoder::new(Vec::new(), Compression::fast());
-    plain.write_all(b"no archive").unwrap();
-    site.write("app/plain.gz", plain.finish().unwrap());
+    let archive = tar_of(&[("in/one.txt", "one"), ("./two.txt", "two!")]);
+    site.write("app/t.tar.gz", gzip(&archive));
+    site.write("app/plain.gz", gzip(b"no archive"));
     let expected = [
         "x/in/one.txt", "x/two.txt", "y/plain.gz", "y/z.zip", "z/t.tar.gz",
     ];
@@ -839,31 +822,16 @@ fn users_are_accounts_of_windows_or_of_the_base() {
     refused("USER app", &[]).advises(&["ContainerUser"]);
 }
 
-/// A layer with the files of a Linux image, and what a lower layer had in a folder that it hides.
-fn linux_layer(files: &[(&str, &str)]) -> Vec<u8> {
-    let mut tar = tar::Builder::new(Vec::new());
-    for (path, text) in files {
-        let mut header = tar::Header::new_gnu();
-        header.set_size(text.len() as u64);
-        header.set_mode(0o644);
-        if path.ends_with('/') {
-            header.set_entry_type(tar::EntryType::Directory);
-        }
-        tar.append_data(&mut header, path, text.as_bytes()).unwrap();
-    }
-    tar.into_inner().unwrap()
-}
-
 #[test]
 fn files_of_a_linux_image_are_copied_from_a_stage_without_instructions() {
     let registry = FakeRegistry::start();
     let host = registry.host();
-    let lower = registry.layer(linux_layer(&[
+    let lower = registry.layer(tar_of(&[
         ("Windows/System32/netapi32.dll", "old"),
         ("gone/", ""),
         ("gone/hidden.txt", "hidden"),
     ]));
-    let upper = registry.layer(linux_layer(&[
+    let upper = registry.layer(tar_of(&[
         ("Windows/System32/netapi32.dll", "dll"),
         ("gone/", ""),
         ("gone/.wh..wh..opq", ""),

@@ -7,6 +7,7 @@ use predicates::Predicate as _;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use wincimg_testkit::file_server::{FileServer, ResponseFault};
+use wincimg_testkit::layout::{blob_in, entries_in};
 
 use crate::failure::{Fails, line, note, warning};
 use crate::site::{Site, json_of, stderr};
@@ -66,17 +67,10 @@ fn built(site: &Site, arguments: &[&str], path: &str) -> Vec<u8> {
     let built = json_of(command.args(["--tag", "1", "--output", "oci:layout"]));
     let layers = built["images"][0]["layers"].as_array().unwrap();
     for layer in layers.iter().rev().filter(|it| it["from"] == "recipe") {
-        let digest = layer["digest"].as_str().unwrap();
-        let blob = site.path(&format!("layout/blobs/{}", digest.replace(':', "/")));
-        let tar = flate2::read::GzDecoder::new(fs::File::open(blob).unwrap());
-        let mut archive = tar::Archive::new(tar);
-        for entry in archive.entries().unwrap() {
-            let mut entry = entry.unwrap();
-            if entry.path().unwrap().to_str() == Some(&format!("Files/{path}")) {
-                let mut bytes = Vec::new();
-                std::io::Read::read_to_end(&mut entry, &mut bytes).unwrap();
-                return bytes;
-            }
+        let entries = entries_in(&blob_in(&site.path("layout"), &layer["digest"]));
+        let mut entries = entries.into_iter();
+        if let Some(found) = entries.find(|it| it.path == format!("Files/{path}")) {
+            return found.bytes;
         }
     }
     panic!("{path} is not in a layer");

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::site::{Site, copy_folder, json_of, stderr};
 
 /// A copy of an example.
-fn site(example: &str) -> Site {
+pub(crate) fn site(example: &str) -> Site {
     let site = Site::new();
     let from = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("docs/examples")

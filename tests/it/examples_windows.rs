@@ -1,26 +1,22 @@
 //! The Dockerfiles of `docs/examples` that require content of their base: the PATH, or IIS.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::process::Command;
 
 use wincimg_testkit::component;
 use wincimg_testkit::file_server::FileServer;
+use wincimg_testkit::layout::layers_in;
 
-use crate::base_permissions::layers_of;
+use crate::examples;
 use crate::failure::Fails;
 use crate::iis_lines::elements;
 use crate::iis_server::{CONFIG, base_with_iis};
 use crate::run_lines::{files_of, key_of};
-use crate::site::{Site, add_base, copy_folder, json_of, stderr};
+use crate::site::{Site, add_base, json_of, stderr};
 
 /// A copy of an example, and its base.
 fn site(example: &str) -> Site {
-    let site = Site::new();
-    let from = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("docs/examples")
-        .join(example);
-    copy_folder(&from, &site.path("app"));
+    let site = examples::site(example);
     for (repository, tag) in [
         ("mcr/windows/servercore", "ltsc2022"),
         (
@@ -48,7 +44,7 @@ fn built(site: &Site, arguments: &[&str]) -> Vec<BTreeMap<String, Vec<u8>>> {
     let _ = std::fs::remove_dir_all(site.path("out"));
     let mut command = build(site, arguments);
     json_of(command.args(["--output", "oci:out"]));
-    let layers = layers_of(&site.path("out"));
+    let layers = layers_in(&site.path("out"));
     layers[2..].iter().map(|layer| files_of(layer)).collect()
 }
 
@@ -90,7 +86,7 @@ fn a_tool_is_downloaded_checked_unpacked_and_found() {
     assert_eq!(container["Entrypoint"][0], r"C:\tool\tool.exe");
     assert_eq!(container["WorkingDir"], r"C:\work");
     let environment = r"\ControlSet001\Control\Session Manager\Environment";
-    let layer = &layers_of(&site.path("out"))[3];
+    let layer = &layers_in(&site.path("out"))[3];
     let variables = key_of(layer, "System_Delta", environment);
     assert!(
         variables
@@ -221,7 +217,7 @@ fn a_site_of_dotnet_framework_has_its_own_pool_site_and_certificate() {
     let key = format!(r"\Microsoft\SystemCertificates\ROOT\Certificates\{sha1}");
     let blob = succeed(Command::new(&hivexget).arg(hive).args([&key, "Blob"]));
     assert!(blob.ends_with(&der) && blob.len() > der.len());
-    let layer = &layers_of(&site.path("out"))[2 + 2];
+    let layer = &layers_in(&site.path("out"))[2 + 2];
     for key in [
         r"\Microsoft\.NETFramework\v4.0.30319",
         r"\WOW6432Node\Microsoft\.NETFramework\v4.0.30319",

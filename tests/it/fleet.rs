@@ -14,6 +14,7 @@ use wincimg_testkit::proxy::{FaultProxy, ProxyFault};
 use wincimg_testkit::{noise, options, repository};
 use wincimg_windows::version::WindowsVersion;
 
+use crate::api::windows_node;
 use crate::failure::{Fails, warning};
 use crate::site::{Site, answer_of, stderr};
 
@@ -63,15 +64,10 @@ pub(crate) fn write_nodes(site: &Site, nodes: &[(&str, Option<&str>, &str)]) {
         .iter()
         .map(|(name, build, pool)| {
             let kernel = build.map(|build| format!("10.0.{build}"));
-            json!({
-                "metadata": {"name": name, "labels": {
-                    "kubernetes.io/os": "windows", "pool": pool}},
-                "status": {"nodeInfo": {
-                    "operatingSystem": "windows", "architecture": "amd64",
-                    "kernelVersion": kernel.unwrap_or_default(),
-                    "osImage": "Windows Server 2019 Datacenter",
-                    "containerRuntimeVersion": "containerd://1.7.0"}},
-            })
+            let mut node = windows_node(name, &kernel.unwrap_or_default());
+            node["metadata"]["labels"]["pool"] = json!(pool);
+            node["status"]["nodeInfo"]["containerRuntimeVersion"] = json!("containerd://1.7.0");
+            node
         })
         .collect();
     let list = json!({"apiVersion": "v1", "kind": "List", "items": items});

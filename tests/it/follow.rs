@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use wincimg_demo::add_base_images;
 use wincimg_windows::version::WindowsVersion;
 
-use crate::api::Api;
+use crate::api::{Api, windows_node};
 use crate::failure::warning;
 use crate::fleet::add_security_fix;
 use crate::site::{Site, json_of};
@@ -136,18 +136,9 @@ impl FollowSetup {
 }
 
 fn node(name: &str, version: WindowsVersion) -> Value {
-    json!({
-        "metadata": {
-            "name": name, "uid": format!("uid-of-{name}"), "resourceVersion": "7",
-            "labels": {"kubernetes.io/os": "windows"},
-        },
-        "status": {"nodeInfo": {
-            "operatingSystem": "windows", "architecture": "amd64",
-            "kernelVersion": format!("10.0.{version}"),
-            "osImage": "Windows Server 2019 Datacenter",
-            "containerRuntimeVersion": "containerd://1.7.22",
-        }},
-    })
+    let mut node = windows_node(name, &format!("10.0.{version}"));
+    node["metadata"]["uid"] = json!(format!("uid-of-{name}"));
+    node
 }
 
 /// A running program, which is killed with the test.

@@ -8,6 +8,7 @@ use serde_json::json;
 use wincimg_testkit::fake_registry::FakeRegistry;
 use wincimg_testkit::scripted::{answer, scripted};
 
+use crate::api::windows_node;
 use crate::fake_catalog::setup::CatalogSetup;
 use crate::fake_catalog::{ResponseOverride, msu};
 
@@ -255,15 +256,13 @@ fn nodes_and_workloads(poison: &str) {
 }
 
 fn node(name: &str, version: &str, other: &str) -> serde_json::Value {
-    json!({
-        "kind": "Node",
-        "metadata": {"name": name, "labels": {"kubernetes.io/os": "windows", "pool": other}},
-        "spec": {"taints": [{"key": other, "value": other, "effect": "NoSchedule"}]},
-        "status": {"nodeInfo": {
-            "operatingSystem": "windows", "kernelVersion": version, "osImage": other,
-            "containerRuntimeVersion": other,
-        }},
-    })
+    let mut node = windows_node(name, version);
+    node["metadata"]["labels"]["pool"] = json!(other);
+    node["spec"]["taints"] = json!([{"key": other, "value": other, "effect": "NoSchedule"}]);
+    for field in ["osImage", "containerRuntimeVersion"] {
+        node["status"]["nodeInfo"][field] = json!(other);
+    }
+    node
 }
 
 fn catalog(poison: &str) {

@@ -10,6 +10,7 @@ use wincimg_testkit::component;
 use crate::failure::{Fails, note};
 use crate::fake_catalog::setup::{CatalogSetup, FILE, TITLE};
 use crate::fake_catalog::{ERROR_PAGE, Fault, Listed, ResponseOverride, msu};
+use crate::site::each;
 
 #[test]
 fn an_overloaded_catalog_is_asked_again() {
@@ -481,13 +482,7 @@ fn what_an_update_needs_first_is_said_where_the_catalog_lacks_it() {
         .run_with_catalog(&[&fetch[..], &["--format", "json"]].concat())
         .assert_code(0)
         .json();
-    let roles: Vec<_> = json["files"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|file| file["role"].as_str().unwrap())
-        .collect();
-    assert_eq!(roles, ["servicing-stack", "target"]);
+    assert_eq!(each(&json["files"], "role"), ["servicing-stack", "target"]);
 }
 
 #[test]

@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Read;
 use std::process::{Command, Output};
 use std::sync::Arc;
 
@@ -15,6 +14,8 @@ use wincimg_oci::document::{
 };
 use wincimg_oci::remote::{RegistryClient, RegistryOptions};
 use wincimg_oci::store::Source;
+use wincimg_testkit::layout::entries_of;
+use wincimg_testkit::test_bases::image_of;
 use wincimg_testkit::windows_base::StandIn;
 use wincimg_testkit::windows_stand_in::WindowsStandIn;
 
@@ -59,30 +60,12 @@ pub(crate) fn site() -> Site {
     tar.append_data(&mut header, "Files/tool", program.as_slice())
         .unwrap();
     let tar = tar.into_inner().unwrap();
-    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    std::io::Write::write_all(&mut gzip, &tar).unwrap();
-    let gzip = gzip.finish().unwrap();
-    let blob = Descriptor::new(
-        ManifestFormat::Docker.layer_gzip(),
-        sha256(&gzip),
-        gzip.len() as u64,
-    );
-    let layer = NewLayer {
-        blob: blob.clone(),
-        diff_id: sha256(&tar),
-        history: History::default(),
-    };
-    let gzip: bytes::Bytes = gzip.into();
     for version in ["10.0.17763.973", "10.0.20348.2402"] {
-        let image = Image::empty(ManifestFormat::Docker, Platform::windows(version));
-        let image = image.unwrap().append_layer(layer.clone()).unwrap();
-        let image = image
+        let mut base = image_of(version, vec![tar.clone()]);
+        base.image = base
+            .image
             .edit_config(|config| config.created = Some("2020-01-14T00:00:00Z".into()))
             .unwrap();
-        let base = StandIn {
-            image,
-            layers: vec![(blob.clone(), gzip.clone())],
-        };
         site.registry.with(|stored| {
             add_base(stored, "mcr/windows/nanoserver", version, base);
         });
@@ -141,18 +124,10 @@ async fn files_of(source: &Source, layers: &[Descriptor]) -> Vec<BTreeMap<String
     let mut read = Vec::new();
     for blob in layers {
         let bytes = source.bytes(blob, 1 << 20).await.unwrap();
-        let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(bytes.as_ref()));
-        let mut files = BTreeMap::new();
-        for entry in archive.entries().unwrap() {
-            let mut entry = entry.unwrap();
-            if entry.header().entry_type().is_file() {
-                let path = entry.path().unwrap().display().to_string();
-                let mut text = String::new();
-                entry.read_to_string(&mut text).unwrap();
-                files.insert(path, text);
-            }
-        }
-        read.push(files);
+        let files = entries_of(&bytes).into_iter();
+        let files = files.filter(|entry| entry.kind.is_file());
+        let files = files.map(|entry| (entry.path, String::from_utf8(entry.bytes).unwrap()));
+        read.push(files.collect());
     }
     read
 }

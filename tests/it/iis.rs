@@ -1,12 +1,11 @@
 //! The recipes `iis` and `app`, built without Windows and read back.
 
 use std::fs;
-use std::io::Read;
 use std::path::Path;
 
-use flate2::read::GzDecoder;
 use predicates::str::contains;
 use serde_json::{Value, json};
+use wincimg_testkit::layout::{Entry, config_in, entries_in, layers_in};
 
 use crate::failure::Fails;
 use crate::site::Site;
@@ -35,40 +34,22 @@ fn built(site: &Site, arguments: &[&str]) -> Built {
 /// The recipe's parts of an OCI layout with one image.
 struct Built {
     container: Value,
-    files: Vec<(String, Vec<u8>)>,
+    files: Vec<Entry>,
 }
 
 impl Built {
     fn read(layout: &Path) -> Self {
-        let blob = |descriptor: &Value| {
-            let digest = descriptor["digest"].as_str().unwrap().replace(':', "/");
-            fs::read(layout.join("blobs").join(digest)).unwrap()
-        };
-        let json = |bytes: &[u8]| -> Value { serde_json::from_slice(bytes).unwrap() };
-        let index = json(&fs::read(layout.join("index.json")).unwrap());
-        let manifest = json(&blob(&index["manifests"][0]));
-        let layer = manifest["layers"].as_array().unwrap().last().unwrap();
-        let mut tar = tar::Archive::new(GzDecoder::new(std::io::Cursor::new(blob(layer))));
-        let files = tar
-            .entries()
-            .unwrap()
-            .map(|entry| {
-                let mut entry = entry.unwrap();
-                let name = entry.path().unwrap().display().to_string();
-                let mut bytes = Vec::new();
-                entry.read_to_end(&mut bytes).unwrap();
-                (name, bytes)
-            })
-            .collect();
         Self {
-            container: json(&blob(&manifest["config"]))["config"].clone(),
-            files,
+            container: config_in(layout)["config"].clone(),
+            files: entries_in(layers_in(layout).last().unwrap()),
         }
     }
 
     fn file(&self, name: &str) -> &[u8] {
-        let found = self.files.iter().find(|(path, _)| path == name);
-        &found.unwrap_or_else(|| panic!("no {name} in the layer")).1
+        let found = self.files.iter().find(|file| file.path == name);
+        &found
+            .unwrap_or_else(|| panic!("no {name} in the layer"))
+            .bytes
     }
 
     fn text(&self, name: &str) -> &str {
@@ -138,7 +119,7 @@ fn the_sites_own_web_config_keeps_what_it_says() {
     );
     assert!(merged.contains(".json"));
     assert!(
-        built.files.iter().all(|(name, _)| name != WEB_CONFIG),
+        built.files.iter().all(|file| file.path != WEB_CONFIG),
         "it would be there twice"
     );
 }

@@ -1,22 +1,15 @@
 //! The server configuration of IIS, changed on bases that have one, without Windows.
 
 use std::fs;
-use std::io::Read;
-use std::path::Path;
 use std::time::Duration;
 
 use assert_cmd::Command;
 use assert_cmd::assert::Assert;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use flate2::read::GzDecoder;
 use predicates::str::contains;
-use serde_json::Value;
 use tempfile::TempDir;
-use wincimg_oci::reference::parse_reference;
-use wincimg_oci::store::Sink;
 use wincimg_testkit::fake_registry::FakeRegistry;
-use wincimg_testkit::image_locations::registry;
+use wincimg_testkit::image_locations::put_at;
+use wincimg_testkit::layout::{entries_in, layers_in};
 use wincimg_testkit::test_bases::{
     FILE, FOLDER, LayerTar, bottom_layer, create, delta_hive, descriptor, image_of, made_software,
     made_system,
@@ -95,11 +88,7 @@ impl Site {
             ("windows/servercore/iis", &iis),
             ("windows/nanoserver", &none),
         ] {
-            let reference = format!("{}/{name}:{VERSION}", registry.host());
-            let reference = parse_reference(&reference).unwrap();
-            let repository = self::registry(&registry.host()).repository(&reference);
-            base.put(&Sink::Registry(repository.for_push()), Some(VERSION))
-                .await;
+            put_at(base, &format!("{}/{name}:{VERSION}", registry.host())).await;
         }
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("site")).unwrap();
@@ -134,42 +123,12 @@ impl Site {
 
     /// A file of the built layer, and its descriptor.
     pub(crate) fn built(&self, name: &str) -> Option<(String, Vec<u8>)> {
-        files(&self.folder.path().join("out"))
-            .into_iter()
-            .find(|(path, ..)| path == name)
-            .map(|(_, text, security)| (text, security))
+        let layers = layers_in(&self.folder.path().join("out"));
+        let entries = entries_in(layers.last().unwrap());
+        let found = entries.iter().find(|entry| entry.path == name)?;
+        let text = String::from_utf8_lossy(&found.bytes).into_owned();
+        Some((text, found.security().unwrap_or_default()))
     }
-}
-
-/// The files of the last layer of a layout's only image, with their descriptors.
-fn files(layout: &Path) -> Vec<(String, String, Vec<u8>)> {
-    let blob = |descriptor: &Value| {
-        let digest = descriptor["digest"].as_str().unwrap().replace(':', "/");
-        fs::read(layout.join("blobs").join(digest)).unwrap()
-    };
-    let json = |bytes: &[u8]| -> Value { serde_json::from_slice(bytes).unwrap() };
-    let index = json(&fs::read(layout.join("index.json")).unwrap());
-    let manifest = json(&blob(&index["manifests"][0]));
-    let layer = blob(manifest["layers"].as_array().unwrap().last().unwrap());
-    let mut tar = tar::Archive::new(GzDecoder::new(layer.as_slice()));
-    tar.entries()
-        .unwrap()
-        .map(|entry| {
-            let mut entry = entry.unwrap();
-            let mut security = Vec::new();
-            for header in entry.pax_extensions().unwrap().into_iter().flatten() {
-                let header = header.unwrap();
-                if header.key() == Ok("MSWINDOWS.rawsd") {
-                    security = STANDARD.decode(header.value_bytes()).unwrap();
-                }
-            }
-            let name = entry.path().unwrap().display().to_string();
-            let mut bytes = Vec::new();
-            entry.read_to_end(&mut bytes).unwrap();
-            let text = String::from_utf8_lossy(&bytes).into_owned();
-            (name, text, security)
-        })
-        .collect()
 }
 
 #[test(multi_thread)]

@@ -22,11 +22,10 @@ use wincimg_oci::document::{
     Artifact, Descriptor, History, ManifestFormat, NewLayer, media_type, sha256,
 };
 use wincimg_oci::reference::parse_reference;
-use wincimg_oci::store::Sink;
 use wincimg_registry::RegistryData;
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
 use wincimg_testkit::fake_registry::FakeRegistry;
-use wincimg_testkit::image_locations::registry;
+use wincimg_testkit::image_locations::{base_at, no_registry, put_at, registry, sink};
 use wincimg_testkit::mirror_fixture::FOREIGN;
 use wincimg_testkit::proxy::{FaultProxy, ProxyFault, reads_blob};
 use wincimg_testkit::serve::serve;
@@ -37,6 +36,7 @@ use wincimg_testkit::test_bases::{
 use wincimg_testkit::windows_base::StandIn;
 
 use crate::failure::{Failure, line, note, warning};
+use crate::site::each;
 
 pub(crate) const VERSION: &str = "10.0.17763.973";
 pub(crate) const NAME: &str = "windows/nanoserver";
@@ -54,10 +54,7 @@ fn base() -> StandIn {
 /// Publishes the base in a registry under its version, and returns its reference.
 pub(crate) async fn publish(base: &StandIn, host: &str) -> String {
     let reference = format!("{host}/{NAME}:{VERSION}");
-    let parsed = parse_reference(&reference).unwrap();
-    let repository = registry(host).repository(&parsed);
-    base.put(&Sink::Registry(repository.for_push()), Some(VERSION))
-        .await;
+    put_at(base, &reference).await;
     reference
 }
 
@@ -801,11 +798,7 @@ async fn a_cache_that_others_can_change_is_not_used_unless_it_is_named() {
 /// The base as an OCI layout.
 async fn layout(folder: &Path) -> String {
     let place = format!("oci:{}", folder.join("base").display());
-    let sink = wincimg_testkit::image_locations::sink(
-        &place,
-        &wincimg_testkit::image_locations::no_registry(),
-    )
-    .await;
+    let sink = sink(&place, &no_registry()).await;
     base().put(&sink, None).await;
     place
 }
@@ -859,13 +852,10 @@ async fn show_answers_who_may_do_what_with_a_file() {
     let shown = machine.json(&["base", "show", &place, "--path", config]);
     assert_eq!(shown["content_kept"], true);
     let drive = machine.json(&["base", "show", &place, "--path", r"C:\"]);
-    let names: Vec<&str> = drive["children"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|child| child["name"].as_str().unwrap())
-        .collect();
-    assert_eq!(names, ["Program Files", "Users", "Windows"]);
+    assert_eq!(
+        each(&drive["children"], "name"),
+        ["Program Files", "Users", "Windows"]
+    );
 }
 
 #[test(multi_thread)]
@@ -910,14 +900,7 @@ async fn what_is_no_windows_has_nothing_to_show() {
     let machine = Machine::new();
     let folder = machine.0.path().join("standin");
     let place = format!("oci:{}", folder.display());
-    let sink = wincimg_testkit::image_locations::sink(
-        &place,
-        &wincimg_testkit::image_locations::no_registry(),
-    )
-    .await;
-    wincimg_testkit::image_locations::base()
-        .put(&sink, None)
-        .await;
+    base_at(&place).await;
     let shown = machine.run(&["base", "show", &place, "--format", "json"]);
     Failure::of(shown.code(3).get_output())
         .is("base/unreadable", &["Files/Windows/System32/config/SYSTEM"]);
@@ -1021,11 +1004,7 @@ async fn show_looks_into_what_docker_saved() {
     let machine = Machine::new();
     let file = machine.0.path().join("base.tar");
     let place = format!("docker-archive:{}", file.display());
-    let sink = wincimg_testkit::image_locations::sink(
-        &place,
-        &wincimg_testkit::image_locations::no_registry(),
-    )
-    .await;
+    let sink = sink(&place, &no_registry()).await;
     base().put(&sink, Some("base:1")).await;
     sink.finish().await.unwrap();
     let shown = machine.json(&["base", "show", &place, "--registry", ENVIRONMENT]);

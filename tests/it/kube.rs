@@ -10,7 +10,7 @@ use predicates::str::contains;
 use serde_json::{Value, json};
 use wincimg_testkit::component;
 
-use crate::api::Api;
+use crate::api::{Api, windows_node};
 use crate::failure::{Fails, line};
 use crate::site::{Site, answer_of};
 
@@ -23,14 +23,12 @@ fn wincimg(api: &Api) -> Command {
     command
 }
 
-fn node(name: &str, kernel: &str) -> Value {
-    json!({
-        "metadata": {"name": name, "resourceVersion": "7", "labels": {"kubernetes.io/os": "windows"}},
-        "status": {"nodeInfo": {
-            "operatingSystem": "windows", "architecture": "amd64", "kernelVersion": kernel,
-            "osImage": "Windows Server 2019 Datacenter", "containerRuntimeVersion": "containerd://1.7.22",
-        }},
-    })
+/// A cluster with one node.
+fn one_node() -> Api {
+    let api = Api::start();
+    let node = windows_node("win-a", "10.0.17763.973");
+    api.set("/api/v1/nodes", vec![node]);
+    api
 }
 
 fn deployment(namespace: &str, name: &str, image: &str) -> Value {
@@ -47,7 +45,7 @@ fn deployment(namespace: &str, name: &str, image: &str) -> Value {
 fn nodes_and_workloads_come_in_pages() {
     let api = Api::start();
     let nodes: Vec<Value> = (0..1203)
-        .map(|index| node(&format!("n{index:04}"), "10.0.17763.973"))
+        .map(|index| windows_node(&format!("n{index:04}"), "10.0.17763.973"))
         .collect();
     api.set("/api/v1/nodes", nodes);
     let deployments = vec![deployment("shop", "web", "repo.example/web:1")];
@@ -71,8 +69,7 @@ fn nodes_and_workloads_come_in_pages() {
 
 #[test]
 fn images_that_are_named_are_checked_on_the_clusters_nodes_alone() {
-    let api = Api::start();
-    api.set("/api/v1/nodes", vec![node("win-a", "10.0.17763.973")]);
+    let api = one_node();
     let (code, report) = answer_of(wincimg(&api).args(["--image-build", "17763.1158"]));
     assert_eq!(code, 1);
     assert_eq!(report["checks"][0]["rule"], "baseline-2020-02");
@@ -81,8 +78,7 @@ fn images_that_are_named_are_checked_on_the_clusters_nodes_alone() {
 
 #[test]
 fn namespace_and_selector_are_the_servers_to_apply() {
-    let api = Api::start();
-    api.set("/api/v1/nodes", vec![node("win-a", "10.0.17763.973")]);
+    let api = one_node();
     api.set(
         "/apis/apps/v1/namespaces/shop/deployments",
         vec![deployment("shop", "web", "repo.example/web:1")],
@@ -101,8 +97,7 @@ fn namespace_and_selector_are_the_servers_to_apply() {
 
 #[test]
 fn a_namespace_without_workloads_for_windows_is_said_to_have_none() {
-    let api = Api::start();
-    api.set("/api/v1/nodes", vec![node("win-a", "10.0.17763.973")]);
+    let api = one_node();
     let output = wincimg(&api)
         .args(["--namespace", "shpo"])
         .output()
@@ -116,8 +111,7 @@ fn a_namespace_without_workloads_for_windows_is_said_to_have_none() {
 
 #[test]
 fn the_kubeconfig_is_a_flag_too_and_one_that_cannot_be_read_is_named_once() {
-    let api = Api::start();
-    api.set("/api/v1/nodes", vec![node("win-a", "10.0.17763.973")]);
+    let api = one_node();
     let check = |file: &std::path::Path| {
         let mut command = wincimg(&api);
         command.args(["--image-build", "17763.973", "--kubeconfig"]);
@@ -136,7 +130,7 @@ fn the_kubeconfig_is_a_flag_too_and_one_that_cannot_be_read_is_named_once() {
 
 /// A node with a label of its pool.
 fn in_pool(name: &str, kernel: &str, pool: &str) -> Value {
-    let mut node = node(name, kernel);
+    let mut node = windows_node(name, kernel);
     node["metadata"]["labels"]["pool"] = json!(pool);
     node
 }
@@ -226,8 +220,7 @@ fn commands_read_hosts_from_the_cluster() {
 
 #[test]
 fn what_is_done_or_made_by_another_is_not_checked_again() {
-    let api = Api::start();
-    api.set("/api/v1/nodes", vec![node("win-a", "10.0.17763.973")]);
+    let api = one_node();
     api.set(
         "/apis/apps/v1/deployments",
         vec![deployment("shop", "web", "repo.example/web:1")],
@@ -272,7 +265,7 @@ fn refusals_say_what_to_do() {
 fn a_list_whose_pages_became_too_old_is_begun_again() {
     let api = Api::start();
     let nodes: Vec<Value> = (0..600)
-        .map(|index| node(&format!("n{index}"), "10.0.17763.973"))
+        .map(|index| windows_node(&format!("n{index}"), "10.0.17763.973"))
         .collect();
     api.set("/api/v1/nodes", nodes);
     api.forget_pages(1);
@@ -339,8 +332,7 @@ fn the_role_that_ships_grants_what_is_asked_for_and_no_more() {
             "{verbs:?}"
         );
     }
-    let api = Api::start();
-    api.set("/api/v1/nodes", vec![node("win-a", "10.0.17763.973")]);
+    let api = one_node();
     wincimg(&api).assert().code(0);
     let asked: BTreeSet<String> = api
         .paths()
@@ -359,7 +351,10 @@ fn the_role_that_ships_grants_what_is_asked_for_and_no_more() {
 
 /// Starts a watch, sends events, and reads the lines after the report.
 fn watched(api: &Api, events: &[Value], lines: usize) -> Vec<Value> {
-    api.set("/api/v1/nodes", vec![node("win-a", "10.0.17763.973")]);
+    api.set(
+        "/api/v1/nodes",
+        vec![windows_node("win-a", "10.0.17763.973")],
+    );
     let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
         .current_dir(std::env::temp_dir())
         .env("KUBECONFIG", api.kubeconfig())
@@ -392,11 +387,11 @@ fn a_watch_prints_how_verdicts_change_as_nodes_are_patched() {
     let changes = watched(
         &api,
         &[
-            json!({"type": "MODIFIED", "object": node("win-a", "10.0.17763.973")}),
+            json!({"type": "MODIFIED", "object": windows_node("win-a", "10.0.17763.973")}),
             json!({"type": "BOOKMARK", "object": {"kind": "Node", "apiVersion": "v1", "metadata": {"resourceVersion": "8", "creationTimestamp": null}}}),
-            json!({"type": "MODIFIED", "object": node("win-a", "10.0.17763.1158")}),
-            json!({"type": "ADDED", "object": node("win-b", "10.0.17763.100")}),
-            json!({"type": "DELETED", "object": node("win-b", "10.0.17763.100")}),
+            json!({"type": "MODIFIED", "object": windows_node("win-a", "10.0.17763.1158")}),
+            json!({"type": "ADDED", "object": windows_node("win-b", "10.0.17763.100")}),
+            json!({"type": "DELETED", "object": windows_node("win-b", "10.0.17763.100")}),
         ],
         3,
     );
@@ -416,8 +411,8 @@ fn on_a_terminal_a_watch_keeps_a_table() {
     let script = component("script");
     let api = Api::start();
     let nodes = vec![
-        node("win-a", "10.0.17763.973"),
-        node("win-b", "10.0.17763.1158"),
+        windows_node("win-a", "10.0.17763.973"),
+        windows_node("win-b", "10.0.17763.1158"),
     ];
     api.set("/api/v1/nodes", nodes);
     // The terminal ends the watch.
@@ -457,7 +452,7 @@ fn on_a_terminal_a_watch_keeps_a_table() {
         2,
         "{table:#?}"
     );
-    api.say(&json!({"type": "MODIFIED", "object": node("win-a", "10.0.17763.1158")}));
+    api.say(&json!({"type": "MODIFIED", "object": windows_node("win-a", "10.0.17763.1158")}));
     let table = until("watching 2 Windows nodes");
     let (back, first) = table[0].split_once("\u{1b}[J").unwrap();
     assert!(
@@ -489,7 +484,7 @@ fn a_watch_that_the_server_ends_goes_on_where_it_was() {
         &api,
         &[
             json!({"type": "END"}),
-            json!({"type": "MODIFIED", "object": node("win-a", "10.0.17763.1158")}),
+            json!({"type": "MODIFIED", "object": windows_node("win-a", "10.0.17763.1158")}),
         ],
         1,
     );
@@ -506,8 +501,7 @@ fn a_watch_that_the_server_ends_goes_on_where_it_was() {
 #[test]
 fn a_denied_watch_is_reported() {
     for (code, words) in [(401, "(401)"), (403, "cannot watch resource")] {
-        let api = Api::start();
-        api.set("/api/v1/nodes", vec![node("win-a", "10.0.17763.973")]);
+        let api = one_node();
         api.refuse_watches(code);
         wincimg(&api)
             .args(["--image-build", "17763.973", "--watch"])
@@ -533,8 +527,7 @@ fn a_watch_looks_at_what_is_and_not_at_what_if() {
 
 #[test]
 fn a_namespace_that_has_no_effect_is_reported() {
-    let api = Api::start();
-    api.set("/api/v1/nodes", vec![node("win-a", "10.0.17763.973")]);
+    let api = one_node();
     wincimg(&api)
         .args(["--image-build", "17763.973", "--namespace", "shop"])
         .assert()
@@ -545,7 +538,10 @@ fn a_namespace_that_has_no_effect_is_reported() {
 #[test]
 fn a_watch_that_became_too_old_lists_again() {
     let api = Api::start();
-    api.on_gone("/api/v1/nodes", vec![node("win-a", "10.0.17763.1158")]);
+    api.on_gone(
+        "/api/v1/nodes",
+        vec![windows_node("win-a", "10.0.17763.1158")],
+    );
     let gone = json!({"type": "ERROR", "object": {
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
         "message": "too old resource version: 7 (9)", "reason": "Expired", "code": 410,

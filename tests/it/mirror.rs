@@ -15,9 +15,12 @@ use wincimg_oci::reference::parse_reference;
 use wincimg_oci::store::{Sink, Source};
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
 use wincimg_testkit::mirror_fixture::{
-    FOREIGN, MirrorFixture, NEW, OLD, client, dry_run, foreign_base, index_of, only, whole,
+    FOREIGN, MirrorFixture, NEW, OLD, client, dry_run, foreign_base, index_of, mirror_to, only,
+    whole,
 };
 use wincimg_testkit::windows_base::{StandIn, put_index};
+
+use crate::site::each;
 
 #[test]
 async fn an_index_keeps_its_digest_and_its_os_versions() {
@@ -238,17 +241,8 @@ async fn within_one_registry_everything_is_mounted() {
     let base = StandIn::new(ManifestFormat::Docker, OLD, &[(5_000, 1), (6_000, 2)]);
     base.put(&Sink::Registry(registry.repository(&image)), Some("1"))
         .await;
-    let target: RegistryPrefix = format!("{}/copy", docker.host()).parse().unwrap();
-    let report = mirror(
-        &registry,
-        &[image.into()],
-        &target,
-        &whole(),
-        None,
-        Arc::new(Silent),
-    )
-    .await
-    .unwrap();
+    let target = format!("{}/copy", docker.host());
+    let report = mirror_to(&registry, &[image], &target, &whole()).await;
     assert_eq!(report.totals.mounted_blobs, 3, "{report:?}");
     assert_eq!(report.totals.copied_blobs, 0);
 }
@@ -294,28 +288,27 @@ async fn a_dry_run_says_what_would_move_and_changes_nothing() {
     assert_eq!(first["action"], "download");
     assert_eq!(first["from"], served.url("layer"));
     assert_eq!(first["size"], base.layers[0].0.size);
-    let of_app: Vec<_> = json["images"][1]["blobs"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|blob| blob["action"].as_str().unwrap())
-        .collect();
-    assert_eq!(of_app, ["mount", "mount", "copy", "copy"]);
+    assert_eq!(
+        each(&json["images"][1]["blobs"], "action"),
+        ["mount", "mount", "copy", "copy"]
+    );
 
     let done = world.mirror(&images, &whole()).await;
     assert_eq!(done.totals, planned.totals);
 }
 
+/// An image for each of two builds, with layers of their own.
+fn old_and_new() -> [StandIn; 2] {
+    [OLD, NEW].map(|version| {
+        let layer = (4_000, version.len() as u64);
+        StandIn::new(ManifestFormat::Oci, version, &[layer])
+    })
+}
+
 #[test]
 async fn chosen_platforms_make_a_smaller_index() {
     let world = MirrorFixture::new().await;
-    let images = [OLD, NEW].map(|version| {
-        StandIn::new(
-            ManifestFormat::Oci,
-            version,
-            &[(4_000, version.len() as u64)],
-        )
-    });
+    let images = old_and_new();
     let name = "windows/nanoserver:multi";
     put_index(
         ManifestFormat::Oci,
@@ -355,13 +348,7 @@ async fn chosen_platforms_make_a_smaller_index() {
 #[test]
 async fn attestations_go_with_the_image_that_they_are_about() {
     let world = MirrorFixture::new().await;
-    let images = [OLD, NEW].map(|version| {
-        StandIn::new(
-            ManifestFormat::Oci,
-            version,
-            &[(4_000, version.len() as u64)],
-        )
-    });
+    let images = old_and_new();
     let about = StandIn::new(ManifestFormat::Oci, "", &[(100, 50)]);
     let sink = world.sink("app:1");
     for image in images.iter().chain([&about]) {

@@ -4,15 +4,12 @@ use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::routing::get;
-use wincimg_common::progress::Silent;
 use wincimg_oci::document::ManifestFormat;
-use wincimg_oci::mirror::mirror;
-use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::parse_reference;
 use wincimg_oci::store::Sink;
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
 use wincimg_testkit::mirror_fixture::{
-    FOREIGN, MirrorFixture, NEW, OLD, client, foreign_base, whole,
+    FOREIGN, MirrorFixture, NEW, OLD, client, foreign_base, mirror_to, whole,
 };
 use wincimg_testkit::proxy::{FaultProxy, ProxiedRequest, ProxyFault};
 use wincimg_testkit::serve::serve;
@@ -137,17 +134,7 @@ async fn a_tag_is_asked_for_once_and_all_else_by_digest() {
         [OLD, NEW].map(|version| StandIn::new(ManifestFormat::Oci, version, &[(4_000, 1)]));
     let index = put_index(ManifestFormat::Oci, &images, &sink, Some("1")).await;
     let before = front.log().len();
-    let target: RegistryPrefix = own.host().parse().unwrap();
-    let report = mirror(
-        &registry,
-        &[image.into()],
-        &target,
-        &whole(),
-        None,
-        Arc::new(Silent),
-    )
-    .await
-    .unwrap();
+    let report = mirror_to(&registry, &[image], &own.host(), &whole()).await;
     assert_eq!(report.totals.failed_images, 0, "{report:?}");
     // Tags derived from digests are those of signatures and the like.
     let is_manifest = |path: &str| path.contains("/manifests/") && !path.contains("/sha256-");

@@ -1,10 +1,11 @@
 //! Every built image records its base, its time and its commit, so that other tools find them.
 
-use std::fs;
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use wincimg_oci::document::ManifestFormat;
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::layout::{blob_in, json_in};
 use wincimg_testkit::windows_base::StandIn;
 
 use crate::site::{Site, add_base, json_of};
@@ -30,9 +31,7 @@ fn site() -> Site {
 }
 
 fn read(site: &Site, folder: &str, digest: &Value) -> Value {
-    let digest = digest.as_str().unwrap().replace(':', "/");
-    let blob = fs::read(site.path(folder).join("blobs").join(digest)).unwrap();
-    serde_json::from_slice(&blob).unwrap()
+    json_in(&blob_in(&site.path(folder), digest))
 }
 
 fn without_prefix(fields: &Value) -> Value {
@@ -127,22 +126,27 @@ fn a_dockerfile_and_the_command_line_have_the_last_word() {
     assert_eq!(annotations["revision"], "v1");
 }
 
+/// An image with these labels, and an annotation.
+fn recorded(labels: &[(&str, &str)], (key, value): (&str, &str)) -> StandIn {
+    let base = StandIn::new(ManifestFormat::Oci, "10.0.17763.973", &[(400, 1)]);
+    let labelled = base.image.edit_config(|config| {
+        let labels = labels.iter();
+        let labels = labels.map(|(key, value)| (format!("{KEY}{key}"), (*value).to_owned()));
+        config.config.labels.extend(labels);
+    });
+    let annotations = BTreeMap::from([(format!("{KEY}{key}"), value.to_owned())]);
+    StandIn {
+        image: labelled.unwrap().with_annotations(&annotations).unwrap(),
+        ..base
+    }
+}
+
 /// Labels of the base are about the base.
 #[test]
 fn what_a_base_records_is_not_inherited() {
     let site = site();
-    let base = StandIn::new(ManifestFormat::Oci, "10.0.17763.973", &[(400, 1)]);
-    let labelled = base.image.edit_config(|config| {
-        let labels = &mut config.config.labels;
-        labels.insert(format!("{KEY}revision"), "theirs".to_owned());
-        labels.insert(format!("{KEY}base.name"), "below".to_owned());
-    });
-    let mut annotations = std::collections::BTreeMap::new();
-    annotations.insert(format!("{KEY}title"), "theirs".to_owned());
-    let base = StandIn {
-        image: labelled.unwrap().with_annotations(&annotations).unwrap(),
-        ..base
-    };
+    let labels = [("revision", "theirs"), ("base.name", "below")];
+    let base = recorded(&labels, ("title", "theirs"));
     site.registry
         .with(|stored| add_base(stored, "mcr/own/base", "1", base));
     site.write(
@@ -163,17 +167,7 @@ fn what_a_base_records_is_not_inherited() {
 #[test]
 fn inspect_prefers_the_annotations_of_the_base() {
     let site = site();
-    let image = StandIn::new(ManifestFormat::Oci, "10.0.17763.973", &[(400, 1)]);
-    let labelled = image.image.edit_config(|config| {
-        let labels = &mut config.config.labels;
-        labels.insert(format!("{KEY}base.name"), "old".to_owned());
-    });
-    let mut annotations = std::collections::BTreeMap::new();
-    annotations.insert(format!("{KEY}base.name"), "new".to_owned());
-    let image = StandIn {
-        image: labelled.unwrap().with_annotations(&annotations).unwrap(),
-        ..image
-    };
+    let image = recorded(&[("base.name", "old")], ("base.name", "new"));
     site.registry
         .with(|stored| add_base(stored, "app", "1", image));
     let reference = format!("{}/app:1", site.host());

@@ -13,11 +13,10 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::Value;
 use tempfile::TempDir;
 use wincimg_layer::{LayerReader, Limits};
-use wincimg_oci::reference::parse_reference;
-use wincimg_oci::store::Sink;
 use wincimg_registry::RegistryData;
 use wincimg_testkit::fake_registry::FakeRegistry;
-use wincimg_testkit::image_locations::{blob_in, json_in, manifest_in, registry};
+use wincimg_testkit::image_locations::put_at;
+use wincimg_testkit::layout::{config_in, layers_in};
 use wincimg_testkit::programs::python_with_regipy;
 use wincimg_testkit::test_bases::{
     ENVIRONMENT, FOLDER, USER_FOLDER, bottom_layer, delta_hive, descriptor, image_of,
@@ -62,10 +61,7 @@ print(path.value_type, path.value, end='')
 /// Publishes the base and builds the recipe on it.
 async fn build(base: &StandIn, server: &FakeRegistry, folder: &Path, more: &[&str]) -> Assert {
     let host = server.host();
-    let parsed = parse_reference(&format!("{host}/windows/nanoserver:{VERSION}")).unwrap();
-    let repository = registry(&host).repository(&parsed);
-    base.put(&Sink::Registry(repository.for_push()), Some(VERSION))
-        .await;
+    put_at(base, &format!("{host}/windows/nanoserver:{VERSION}")).await;
     fs::write(folder.join("recipe.toml"), RECIPE).unwrap();
     Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
         .current_dir(folder)
@@ -82,11 +78,7 @@ async fn build(base: &StandIn, server: &FakeRegistry, folder: &Path, more: &[&st
 /// The built image: its configuration, and the last layer's tar.
 fn built(folder: &Path) -> (Value, PathBuf) {
     let layout = folder.join("out");
-    let manifest = manifest_in(&layout);
-    let layers = manifest["layers"].as_array().unwrap();
-    let last = blob_in(&layout, &layers.last().unwrap()["digest"]);
-    let config = blob_in(&layout, &manifest["config"]["digest"]);
-    (json_in(&config), last)
+    (config_in(&layout), layers_in(&layout).pop().unwrap())
 }
 
 /// One file of a layer.

@@ -10,6 +10,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
 use wincimg_testkit::harness::skip;
 
+use crate::api::windows_node;
 use crate::browser::Browser;
 
 const CLUSTERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clusters");
@@ -67,18 +68,10 @@ fn large(folder: &Path, nodes: usize) -> PathBuf {
     ];
     let items: Vec<Value> = (0..nodes)
         .map(|index| {
-            json!({
-                "metadata": {
-                    "name": format!("akswin{index:06x}"),
-                    "labels": {"kubernetes.io/os": "windows", "pool": format!("p{}", index % 20)},
-                },
-                "status": {"nodeInfo": {
-                    "operatingSystem": "windows",
-                    "architecture": "amd64",
-                    "kernelVersion": BUILDS[index * 7 % BUILDS.len()],
-                    "containerRuntimeVersion": "containerd://1.7.22",
-                }},
-            })
+            let kernel = BUILDS[index * 7 % BUILDS.len()];
+            let mut node = windows_node(&format!("akswin{index:06x}"), kernel);
+            node["metadata"]["labels"]["pool"] = json!(format!("p{}", index % 20));
+            node
         })
         .collect();
     let nodes_file = folder.join("nodes.json");

@@ -10,20 +10,19 @@ use std::process::Command;
 use assert_cmd::assert::Assert;
 use predicates::Predicate as _;
 use wincimg_layer::{LayerReader, Limits, TarEntryKind};
-use wincimg_oci::reference::parse_reference;
-use wincimg_oci::store::Sink;
 use wincimg_registry::hive::{Hive, Semantics};
 use wincimg_registry::security::SecurityDescriptor;
 use wincimg_registry::{RegistryData, RegistryEdit};
 use wincimg_testkit::component;
 use wincimg_testkit::fake_registry::FakeRegistry;
-use wincimg_testkit::image_locations::registry;
+use wincimg_testkit::image_locations::put_at;
+use wincimg_testkit::layout::layers_in;
 use wincimg_testkit::test_bases::{
     FILE, FOLDER, LayerTar, delta_hive, image_of, upper_layer, whole_hive,
 };
 use wincimg_testkit::windows_base::StandIn;
 
-use crate::base_permissions::{DATA, entries_of, layer_with_data, layers_of};
+use crate::base_permissions::{DATA, entries_of, layer_with_data};
 use crate::failure::{Failure, note};
 use crate::inside::{Machine, VERSION, publish};
 
@@ -182,7 +181,7 @@ impl Bench {
     }
 
     pub(crate) fn built(&self) -> Vec<PathBuf> {
-        layers_of(&self.machine.0.path().join("out"))[1..].to_vec()
+        layers_in(&self.machine.0.path().join("out"))[1..].to_vec()
     }
 
     /// The error of a Dockerfile; nothing may be left of the build.
@@ -232,6 +231,13 @@ pub(crate) fn key_of(layer: &Path, hive: &str, key: &str) -> Vec<String> {
     lines
 }
 
+/// UTF-16 as hivex prints it.
+pub(crate) fn utf16(text: &str) -> String {
+    let units = text.encode_utf16().flat_map(u16::to_le_bytes);
+    let bytes: Vec<String> = units.map(|byte| format!("{byte:02x}")).collect();
+    bytes.join(",")
+}
+
 const SERVICE: &str = r"\ControlSet001\Services";
 
 #[test(multi_thread)]
@@ -252,13 +258,6 @@ RUN New-Service -Name Second -BinaryPathName C:\second.exe -DisplayName Second; 
         )
     };
     let made = key(0, "Worker");
-    let utf16 = |text: &str| -> String {
-        let units = text.encode_utf16().flat_map(u16::to_le_bytes);
-        units
-            .map(|byte| format!("{byte:02x}"))
-            .collect::<Vec<_>>()
-            .join(",")
-    };
     assert_eq!(
         made,
         [
@@ -774,11 +773,7 @@ RUN reg add HKLM\SOFTWARE\Acme\Sub /v c /t REG_SZ /d 3 /f",
 async fn every_stage_gets_a_look_into_its_own_base() {
     let bench = Bench::new().await;
     let host = bench.server.host();
-    let reference = parse_reference(&format!("{host}/windows/servercore:{VERSION}")).unwrap();
-    let repository = registry(&host).repository(&reference);
-    base()
-        .put(&Sink::Registry(repository.for_push()), Some(VERSION))
-        .await;
+    put_at(&base(), &format!("{host}/windows/servercore:{VERSION}")).await;
     let file = format!(
         "# escape=`\nFROM mcr.microsoft.com/windows/servercore:ltsc2019 AS tools\n\
          RUN md C:\\out && move C:\\inetpub\\app\\config.txt C:\\out\nRUN del /q C:\\data\\*.txt\n\
@@ -1138,11 +1133,8 @@ async fn users_are_looked_up_among_the_accounts_of_the_base() {
     let bench = Bench::new().await;
     let host = bench.server.host();
     let name = format!("{host}/own/app:{VERSION}");
-    let reference = parse_reference(&name).unwrap();
-    let repository = registry(&host).repository(&reference);
-    let sink = Sink::Registry(repository.for_push());
     let base = image_of(VERSION, vec![base_layer().tar(), upper.tar()]);
-    base.put(&sink, Some(VERSION)).await;
+    put_at(&base, &name).await;
     let build = |user: &str| {
         let text = format!("FROM {name}\nUSER {user}\n");
         bench.build_with(&text, &["--format", "json"])

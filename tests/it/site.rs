@@ -191,6 +191,12 @@ pub(crate) fn answer_of(command: &mut assert_cmd::Command) -> (i32, Value) {
     (output.status.code().unwrap(), answer)
 }
 
+/// One field of every item of a list.
+pub(crate) fn each<'v>(list: &'v Value, field: &str) -> Vec<&'v Value> {
+    let items = list.as_array().unwrap().iter();
+    items.map(|item| &item[field]).collect()
+}
+
 pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }

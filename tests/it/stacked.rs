@@ -7,8 +7,9 @@ use std::path::PathBuf;
 
 use wincimg_registry::hive::Hive;
 use wincimg_testkit::fake_registry::FakeRegistry;
+use wincimg_testkit::layout::layers_in;
 
-use crate::base_permissions::{entries_of, layers_of};
+use crate::base_permissions::entries_of;
 use crate::inside::{Machine, publish};
 use crate::run_lines::{base, files_of};
 
@@ -37,7 +38,7 @@ async fn built(folder: &Folder, knows_base: bool) -> (Machine, Vec<PathBuf>) {
     let mut build = vec!["build", "./app", "--output", "oci:out"];
     build.extend(["--host-build", "17763.973", "--base-registry", &host]);
     machine.run(&build).success();
-    let layers = layers_of(&machine.0.path().join("out"));
+    let layers = layers_in(&machine.0.path().join("out"));
     let of_base = usize::from(!folder[0].1.contains("\"hostprocess\""));
     (machine, layers[of_base..].to_vec())
 }

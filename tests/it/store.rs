@@ -18,7 +18,7 @@ use wincimg_oci::store::{Location, Sink, Source};
 use wincimg_oci::stream::StreamError;
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
 use wincimg_testkit::image_locations::{
-    OS_VERSION, base, copy, files, no_registry, path, registry, sink, skopeo, try_copy,
+    OS_VERSION, base, base_at, copy, files, no_registry, path, registry, sink, skopeo, try_copy,
 };
 use wincimg_testkit::proxy::{FaultProxy, ProxiedRequest, ProxyFault};
 use wincimg_testkit::windows_base::{StandIn, put_index};
@@ -48,10 +48,7 @@ async fn skopeo_reads_the_layouts_we_write() {
     let program = wincimg_testkit::component("skopeo");
     let dir = tempfile::tempdir().unwrap();
     let location = format!("oci:{}:1809", path(&dir, "layout"));
-    let image = base();
-    image
-        .put(&sink(&location, &no_registry()).await, Some("1809"))
-        .await;
+    let image = base_at(&location).await;
 
     let inspected: Value =
         serde_json::from_slice(&skopeo(&program, &["inspect", &location])).unwrap();
@@ -186,9 +183,7 @@ async fn a_second_copy_into_a_layout_writes_nothing() {
         format!("oci:{}:a", path(&dir, "from")),
         format!("oci:{}:b", path(&dir, "to")),
     );
-    base()
-        .put(&sink(&from, &no_registry()).await, Some("a"))
-        .await;
+    base_at(&from).await;
     let first = copy(&from, &to, &no_registry()).await;
     assert!(
         first
@@ -214,10 +209,7 @@ async fn a_damaged_blob_in_a_layout_is_replaced() {
         format!("oci:{}:a", path(&dir, "from")),
         format!("oci:{}:b", path(&dir, "to")),
     );
-    let image = base();
-    image
-        .put(&sink(&from, &no_registry()).await, Some("a"))
-        .await;
+    let image = base_at(&from).await;
     copy(&from, &to, &no_registry()).await;
     let layout = Layout::open(dir.path().join("to")).await.unwrap();
     let (blob, bytes) = &image.layers[0];
@@ -325,10 +317,7 @@ async fn a_directory_with_other_things_in_it_is_no_layout() {
 async fn a_source_that_lies_leaves_nothing_half_made() {
     let dir = tempfile::tempdir().unwrap();
     let from = format!("oci:{}:a", path(&dir, "from"));
-    let image = base();
-    image
-        .put(&sink(&from, &no_registry()).await, Some("a"))
-        .await;
+    let image = base_at(&from).await;
     let (blob, bytes) = &image.layers[0];
     let file = Layout::open(dir.path().join("from"))
         .await
@@ -341,19 +330,7 @@ async fn a_source_that_lies_leaves_nothing_half_made() {
             format!("oci:{}:b", path(&dir, "to")),
             format!("docker-archive:{}:b", path(&dir, "to.tar")),
         ] {
-            let location: Location = to.parse().unwrap();
-            let source = Source::open(&from.parse().unwrap(), &no_registry())
-                .await
-                .unwrap();
-            let target = Sink::create(&location, &no_registry()).await.unwrap();
-            let plan = CopyPlan::new(&source, Some("a"), &CopyOptions::default())
-                .await
-                .unwrap();
-            let copier = Copier::new(no_registry(), Arc::new(Silent), 4);
-            let error = copier
-                .copy(&plan, &source, &target, Some("b"))
-                .await
-                .unwrap_err();
+            let error = try_copy(&from, &to, &no_registry()).await.unwrap_err();
             assert_contains!(error, &blob.digest.to_string());
         }
     }
@@ -488,10 +465,7 @@ async fn a_copy_that_is_given_up_leaves_no_half_made_file() {
 async fn a_blob_that_is_read_ends_well_only_where_it_is_right() {
     let dir = tempfile::tempdir().unwrap();
     let location = format!("oci:{}:a", path(&dir, "layout"));
-    let image = base();
-    image
-        .put(&sink(&location, &no_registry()).await, Some("a"))
-        .await;
+    let image = base_at(&location).await;
     let layout = Layout::open(dir.path().join("layout")).await.unwrap();
     let source = Source::Layout(layout.clone());
     let (blob, bytes) = &image.layers[0];
@@ -512,8 +486,7 @@ async fn a_damaged_layout_is_not_pushed() {
     let registry = registry(&docker.host());
     let dir = tempfile::tempdir().unwrap();
     let from = format!("oci:{}:a", path(&dir, "from"));
-    let image = base();
-    image.put(&sink(&from, &registry).await, Some("a")).await;
+    let image = base_at(&from).await;
     let layout = Layout::open(dir.path().join("from")).await.unwrap();
     let (blob, bytes) = &image.layers[0];
     let to = format!("{}/app:1", docker.host());
@@ -530,10 +503,7 @@ async fn a_damaged_layout_is_not_pushed() {
 async fn a_config_that_is_not_what_its_digest_says_is_not_read() {
     let dir = tempfile::tempdir().unwrap();
     let location = format!("oci:{}:a", path(&dir, "layout"));
-    let image = base();
-    image
-        .put(&sink(&location, &no_registry()).await, Some("a"))
-        .await;
+    let image = base_at(&location).await;
     let layout = Layout::open(dir.path().join("layout")).await.unwrap();
     let config = image.image.manifest().config.clone();
     let lie = Bytes::from_static(b"{\"os\":\"windows\"}");

@@ -10,11 +10,9 @@ use std::{fs, thread};
 use predicates::Predicate as _;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use wincimg_oci::reference::parse_reference;
-use wincimg_oci::store::Sink;
 use wincimg_testkit::component;
 use wincimg_testkit::fake_registry::FakeRegistry;
-use wincimg_testkit::image_locations::registry;
+use wincimg_testkit::image_locations::put_at;
 use wincimg_testkit::test_bases::{
     FOLDER, LayerTar, bottom_layer, image_of, made_software, made_system,
 };
@@ -51,10 +49,7 @@ async fn trial() -> TrySetup {
         bottom.file(&file, b"MZ", None);
     }
     let base = image_of(VERSION, vec![bottom.tar()]);
-    let reference = parse_reference(&format!("{host}/windows/nanoserver:{VERSION}")).unwrap();
-    let repository = registry(&host).repository(&reference);
-    base.put(&Sink::Registry(repository.for_push()), Some(VERSION))
-        .await;
+    put_at(&base, &format!("{host}/windows/nanoserver:{VERSION}")).await;
     TrySetup {
         folder,
         server,
@@ -684,11 +679,7 @@ async fn a_hostile_layer_stays_in_its_drive() {
         })
         .unwrap();
     let host = trial.server.host();
-    let reference = parse_reference(&format!("{host}/app:1")).unwrap();
-    let repository = registry(&host).repository(&reference);
-    image
-        .put(&Sink::Registry(repository.for_push()), Some("1"))
-        .await;
+    put_at(&image, &format!("{host}/app:1")).await;
     let mut command = trial.command();
     command.args([
         "try",

@@ -12,7 +12,8 @@ use sha2::{Digest, Sha256};
 use wincimg_layer::{LayerReader, Limits, TarEntryKind};
 use wincimg_testkit::component;
 use wincimg_testkit::file_server::FileServer;
-use wincimg_testkit::image_locations::{blob_in, files as files_below, manifest_in};
+use wincimg_testkit::image_locations::files as files_below;
+use wincimg_testkit::layout::layers_in;
 use wincimg_testkit::noise;
 
 use crate::failure::{Fails, Failure, line};
@@ -77,10 +78,9 @@ fn build(site: &Site, image: &str, arguments: &[&str]) -> assert_cmd::Command {
 
 /// Content of the drive: files with their content, folders without, excluding the base.
 fn drive(layout: &Path) -> BTreeMap<String, Option<Vec<u8>>> {
-    let manifest = manifest_in(layout);
     let mut found: BTreeMap<String, Option<Vec<u8>>> = BTreeMap::new();
-    for layer in manifest["layers"].as_array().unwrap() {
-        let blob = fs::File::open(blob_in(layout, &layer["digest"])).unwrap();
+    for layer in layers_in(layout) {
+        let blob = fs::File::open(layer).unwrap();
         let mut reader = LayerReader::new(blob, Limits::default()).unwrap();
         while let Some(entry) = reader.next_entry().unwrap() {
             let Some(path) = entry.path.strip_prefix("Files/") else {

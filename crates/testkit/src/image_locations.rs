@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use serde_json::Value;
 use tempfile::TempDir;
 use wincimg_common::progress::Silent;
 use wincimg_oci::copy::{Copier, CopyError, CopyOptions, CopyPlan, CopyReport};
@@ -17,25 +16,6 @@ use super::windows_base::StandIn;
 
 /// The version of Windows in [`base`].
 pub const OS_VERSION: &str = "10.0.17763.973";
-
-/// The manifest of the one image in a layout.
-pub fn manifest_in(layout: &Path) -> Value {
-    let mut document = json_in(&layout.join("index.json"));
-    while let Some(first) = document["manifests"].get(0) {
-        document = json_in(&blob_in(layout, &first["digest"]));
-    }
-    document
-}
-
-/// Path of a blob in a layout.
-pub fn blob_in(layout: &Path, digest: &Value) -> PathBuf {
-    let digest = digest.as_str().unwrap().replace(':', "/");
-    layout.join("blobs").join(digest)
-}
-
-pub fn json_in(path: &Path) -> Value {
-    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
-}
 
 /// A client that treats one host as insecure.
 pub fn registry(host: &str) -> RegistryClient {
@@ -50,6 +30,20 @@ pub fn no_registry() -> RegistryClient {
 /// A small image in OCI format.
 pub fn base() -> StandIn {
     StandIn::new(ManifestFormat::Oci, OS_VERSION, &[(50_000, 1), (7_000, 2)])
+}
+
+/// Writes that image to a layout, in the syntax of the command line.
+pub async fn base_at(location: &str) -> StandIn {
+    let image = base();
+    put_at(&image, location).await;
+    image
+}
+
+/// Writes an image to a layout or to a registry on this machine, under the tag that is named.
+pub async fn put_at(image: &StandIn, location: &str) {
+    let parsed: Location = location.parse().unwrap();
+    let sink = sink(location, &registry("127.0.0.1")).await;
+    image.put(&sink, parsed.tag()).await;
 }
 
 /// A destination, in the syntax of the command line.

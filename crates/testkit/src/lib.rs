@@ -17,6 +17,7 @@ pub mod harness;
 pub mod iis;
 pub mod image_locations;
 pub mod kernel_rules;
+pub mod layout;
 pub mod mirror_fixture;
 pub mod portable_executable;
 pub mod powershell;

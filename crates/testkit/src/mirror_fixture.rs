@@ -81,12 +81,8 @@ impl MirrorFixture {
     }
 
     pub async fn mirror(&self, images: &[Reference], options: &MirrorOptions) -> MirrorReport {
-        let target: RegistryPrefix = format!("{}/mcr", self.proxy.host()).parse().unwrap();
-        let progress = Arc::new(Silent);
-        let images: Vec<_> = images.iter().cloned().map(Into::into).collect();
-        mirror(&self.registry, &images, &target, options, None, progress)
-            .await
-            .unwrap()
+        let target = format!("{}/mcr", self.proxy.host());
+        mirror_to(&self.registry, images, &target, options).await
     }
 
     /// Requests that change the user's registry: uploads, chunks, mounts, manifests.
@@ -95,6 +91,20 @@ impl MirrorFixture {
         log.retain(|passed| !matches!(passed.method.as_str(), "GET" | "HEAD"));
         log
     }
+}
+
+/// Mirrors images, of which none may stop the others.
+pub async fn mirror_to(
+    registry: &RegistryClient,
+    images: &[Reference],
+    target: &str,
+    options: &MirrorOptions,
+) -> MirrorReport {
+    let target: RegistryPrefix = target.parse().unwrap();
+    let images: Vec<_> = images.iter().cloned().map(Into::into).collect();
+    mirror(registry, &images, &target, options, None, Arc::new(Silent))
+        .await
+        .unwrap()
 }
 
 pub fn client(insecure: &[&str]) -> RegistryClient {

@@ -4,6 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use serde_json::Value;
+
 /// A Python with the libraries.
 pub fn python_with_readers() -> PathBuf {
     super::programs::python_with(
@@ -46,33 +48,27 @@ print(json.dumps(problems[:5]))
 
 /// Errors of a document according to the library of its format: `spdx`, `cyclonedx` or `slsa`.
 pub fn problems(python: &Path, form: &str, document: &[u8]) -> Vec<String> {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join(format!("{form}.json"));
-    std::fs::write(&path, document).unwrap();
-    let output = Command::new(python)
-        .args(["-c", CHECK, form])
-        .arg(&path)
-        .output()
-        .unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    serde_json::from_slice(&output.stdout).unwrap()
+    let mut command = Command::new(python);
+    command.args(["-c", CHECK, form]);
+    let answer = answer_about(&mut command, form, document);
+    serde_json::from_value(answer).unwrap()
 }
 
 /// A document as read by syft, in syft's own format.
-pub fn as_syft_reads_it(python: &Path, form: &str, document: &[u8]) -> serde_json::Value {
+pub fn as_syft_reads_it(python: &Path, form: &str, document: &[u8]) -> Value {
+    let mut command = Command::new(python.with_file_name("syft"));
+    command
+        .args(["convert", "--quiet", "--output", "syft-json"])
+        .env("SYFT_CHECK_FOR_APP_UPDATE", "false");
+    answer_about(&mut command, form, document)
+}
+
+/// The JSON that a program prints about a document in a file, its last argument.
+fn answer_about(command: &mut Command, form: &str, document: &[u8]) -> Value {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(format!("{form}.json"));
     std::fs::write(&path, document).unwrap();
-    let output = Command::new(python.with_file_name("syft"))
-        .args(["convert", "--quiet", "--output", "syft-json"])
-        .arg(&path)
-        .env("SYFT_CHECK_FOR_APP_UPDATE", "false")
-        .output()
-        .unwrap();
+    let output = command.arg(&path).output().unwrap();
     assert!(
         output.status.success(),
         "{}",

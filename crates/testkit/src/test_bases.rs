@@ -111,6 +111,22 @@ impl LayerTar {
     }
 }
 
+/// A tar of files as most tools write it; a path with a slash at its end is a folder.
+pub fn tar_of<P: AsRef<str>, B: AsRef<[u8]>>(files: &[(P, B)]) -> Vec<u8> {
+    let mut tar = tar::Builder::new(Vec::new());
+    for (path, bytes) in files {
+        let (path, bytes) = (path.as_ref(), bytes.as_ref());
+        let mut header = tar::Header::new_ustar();
+        header.set_size(bytes.len() as u64);
+        header.set_mode(0o644);
+        if path.ends_with('/') {
+            header.set_entry_type(tar::EntryType::Directory);
+        }
+        tar.append_data(&mut header, path, bytes).unwrap();
+    }
+    tar.into_inner().unwrap()
+}
+
 pub fn gzip(tar: &[u8]) -> Vec<u8> {
     let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
     gzip.write_all(tar).unwrap();

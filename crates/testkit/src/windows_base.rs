@@ -14,6 +14,8 @@ use wincimg_oci::document::{
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::Sink;
 
+use super::test_bases::tar_of;
+
 /// An image with its blobs.
 #[derive(Clone)]
 pub struct StandIn {
@@ -33,13 +35,7 @@ pub async fn put_nanoserver(host: &str, version: &str) {
 /// A layer: a gzipped tar with one incompressible file below `Files/`.
 pub fn layer(size: usize, seed: u64) -> (Bytes, Bytes) {
     let content = super::noise(size, seed);
-    let mut tar = tar::Builder::new(Vec::new());
-    let mut header = tar::Header::new_ustar();
-    header.set_size(content.len() as u64);
-    header.set_mode(0o644);
-    tar.append_data(&mut header, format!("Files/{seed}.bin"), content.as_slice())
-        .unwrap();
-    let tar = tar.into_inner().unwrap();
+    let tar = tar_of(&[(format!("Files/{seed}.bin"), content)]);
     let mut gzip = GzEncoder::new(Vec::new(), Compression::none());
     gzip.write_all(&tar).unwrap();
     (tar.into(), gzip.finish().unwrap().into())

@@ -3,11 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use wincimg_registry::security::SecurityDescriptor;
 use wincimg_registry::testing::read_descriptor as read;
+use wincimg_testkit::layout::{blob_in, entries_in};
 
 use crate::failure::{Fails, Failure};
 use crate::site::{Site, json_of, stderr};
@@ -41,22 +40,12 @@ fn refusal(site: &Site, values: &[&str]) -> Failure {
 
 /// The descriptors of a layer's entries below the drive.
 fn descriptors(site: &Site, layer: &Value) -> BTreeMap<String, SecurityDescriptor> {
-    let digest = layer["digest"].as_str().unwrap().replace(':', "/");
-    let blob = std::fs::read(site.path("layout/blobs").join(digest)).unwrap();
-    let mut tar = tar::Archive::new(flate2::read::GzDecoder::new(blob.as_slice()));
-    let mut found = BTreeMap::new();
-    for entry in tar.entries().unwrap() {
-        let mut entry = entry.unwrap();
-        let path = entry.path().unwrap().to_string_lossy().into_owned();
-        let records = entry.pax_extensions().unwrap().into_iter().flatten();
-        for record in records.map(Result::unwrap) {
-            if record.key().unwrap() == "MSWINDOWS.rawsd" {
-                let bytes = STANDARD.decode(record.value_bytes()).unwrap();
-                found.insert(path.trim_end_matches('/').to_owned(), read(&bytes));
-            }
-        }
-    }
-    found
+    let entries = entries_in(&blob_in(&site.path("layout"), &layer["digest"])).into_iter();
+    let secured = entries.filter_map(|entry| {
+        let security = read(&entry.security()?);
+        Some((entry.path, security))
+    });
+    secured.collect()
 }
 
 #[test]

@@ -6,20 +6,10 @@ use std::path::Path;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use wincimg_testkit::component;
+use wincimg_testkit::layout::{blob_in, config_in};
 
 use super::readers::run;
 use crate::site::{Site, json_of};
-
-/// The configuration of the only image in an OCI layout.
-pub(super) fn config_in(layout: &Path) -> Value {
-    let read = |path: &Path| -> Value { serde_json::from_slice(&fs::read(path).unwrap()).unwrap() };
-    let blob = |descriptor: &Value| {
-        let digest = descriptor["digest"].as_str().unwrap().replace(':', "/");
-        read(&layout.join("blobs").join(digest))
-    };
-    let index = read(&layout.join("index.json"));
-    blob(&blob(&index["manifests"][0])["config"])
-}
 
 #[test]
 fn the_configuration_keeps_the_base_and_gets_what_the_recipe_says() {
@@ -301,8 +291,7 @@ fn a_working_directory_is_made_unless_windows_has_it() {
         let mut command = site.build(".");
         let built = json_of(command.args(["--host-build", "17763.973", "--output", "oci:out"]));
         let layer = built["images"][0]["layers"].get(1)?;
-        let digest = layer["digest"].as_str().unwrap().replace(':', "/");
-        let blob = site.path("out/blobs").join(digest);
+        let blob = blob_in(&site.path("out"), &layer["digest"]);
         Some(run(Path::new("tar"), &["-tzf", blob.to_str().unwrap()]))
     };
     assert_eq!(

@@ -3,10 +3,10 @@
 use predicates::str::contains;
 use serde_json::{Value, json};
 use wincimg_testkit::fake_registry::FakeRegistry;
+use wincimg_testkit::layout::config_in;
 use wincimg_testkit::proxy::{FaultProxy, ProxiedRequest, ProxyFault};
 use wincimg_testkit::{options, repository};
 
-use super::configuration::config_in;
 use crate::failure::Fails;
 use crate::site::{Site, json_of};
 

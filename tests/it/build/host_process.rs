@@ -1,10 +1,8 @@
 //! Images for `HostProcess` containers, which contain no Windows and run on any host.
 
-use std::io::Read as _;
-
 use serde_json::{Value, json};
+use wincimg_testkit::layout::{blob_in, config_in, entries_in};
 
-use super::configuration::config_in;
 use super::index::nodes;
 use super::joined::{add_linux, platforms, published};
 use crate::failure::Fails;
@@ -15,19 +13,8 @@ const AGENT: &str = "name = \"agent\"\nbase = \"hostprocess\"\nentrypoint = [\"a
 
 /// The files of a layer, by their paths.
 pub(crate) fn files_of(site: &Site, layer: &Value) -> Vec<(String, Vec<u8>)> {
-    let digest = layer["digest"].as_str().unwrap().replace(':', "/");
-    let blob = std::fs::read(site.path("layout/blobs").join(digest)).unwrap();
-    let mut tar = tar::Archive::new(flate2::read::GzDecoder::new(blob.as_slice()));
-    tar.entries()
-        .unwrap()
-        .map(|entry| {
-            let mut entry = entry.unwrap();
-            let path = entry.path().unwrap().to_string_lossy().into_owned();
-            let mut bytes = Vec::new();
-            entry.read_to_end(&mut bytes).unwrap();
-            (path.trim_end_matches('/').to_owned(), bytes)
-        })
-        .collect()
+    let entries = entries_in(&blob_in(&site.path("layout"), &layer["digest"])).into_iter();
+    entries.map(|entry| (entry.path, entry.bytes)).collect()
 }
 
 #[test]

@@ -4,8 +4,9 @@ use serde_json::{Value, json};
 use wincimg_demo::add_base_images;
 use wincimg_windows::version::WindowsVersion;
 
+use crate::api::windows_node;
 use crate::failure::Fails;
-use crate::site::{Site, json_of};
+use crate::site::{Site, each, json_of};
 
 /// Both sides of the update of 2020-02, and two releases.
 const BASES: [WindowsVersion; 4] = [
@@ -25,14 +26,7 @@ fn site() -> Site {
 
 /// `kubectl get nodes -o json` of nodes with containerd.
 pub(super) fn nodes(versions: &[(&str, &str)]) -> String {
-    let node = |(name, version): &(&str, &str)| {
-        json!({"kind": "Node", "metadata": {"name": name}, "status": {"nodeInfo": {
-            "operatingSystem": "windows",
-            "architecture": "amd64",
-            "kernelVersion": format!("10.0.{version}"),
-            "containerRuntimeVersion": "containerd://1.7.22",
-        }}})
-    };
+    let node = |(name, version): &(&str, &str)| windows_node(name, &format!("10.0.{version}"));
     let items: Vec<Value> = versions.iter().map(node).collect();
     json!({"kind": "List", "items": items}).to_string()
 }
@@ -110,13 +104,10 @@ fn a_host_without_a_base_stops_no_other() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_contains!(said, "error: no image for host 18363.592 (win-odd): ");
     let built: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let hosts: Vec<&Value> = built["images"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|image| &image["host_build"])
-        .collect();
-    assert_eq!(hosts, ["17763.973", "20348.2402"]);
+    assert_eq!(
+        each(&built["images"], "host_build"),
+        ["17763.973", "20348.2402"]
+    );
     assert_eq!(built["failed"][0]["host_build"], "18363.592");
     assert_eq!(built["failed"][0]["nodes"], json!(["win-odd"]));
     assert!(built["failed"][0]["problem"].as_str().is_some());

@@ -13,7 +13,7 @@ use wincimg_windows::version::WindowsVersion;
 
 use super::index::nodes;
 use crate::failure::Fails;
-use crate::site::{Site, json_of};
+use crate::site::{Site, each, json_of};
 
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
@@ -212,9 +212,10 @@ fn builds_that_join_a_layout_at_once_take_turns() {
         .output()
         .unwrap();
     let found: Value = serde_json::from_slice(&inspected.stdout).unwrap();
-    let images = found["images"].as_array().unwrap().iter();
-    let versions: Vec<_> = images.map(|image| &image["os_version"]).collect();
-    assert_eq!(versions, ["10.0.20348.2402", "10.0.17763.973"]);
+    assert_eq!(
+        each(&found["images"], "os_version"),
+        ["10.0.20348.2402", "10.0.17763.973"]
+    );
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! Images for another architecture than amd64.
 
-use std::fs;
-
 use serde_json::{Value, json};
 use wincimg_oci::document::{Document, Index, ManifestFormat, Verbatim};
+use wincimg_testkit::layout::config_in;
 use wincimg_testkit::windows_base::StandIn;
 
+use crate::api::windows_node;
 use crate::failure::Failure;
 use crate::site::{Site, add_base, json_of, stderr};
 
@@ -56,20 +56,6 @@ fn build(site: &Site, more: &[&str]) -> assert_cmd::Command {
     command
 }
 
-/// The configuration of the image in a layout of the site.
-fn config_of(site: &Site, layout: &str) -> Value {
-    let layout = site.path(layout);
-    let read = |path: &str| -> Value {
-        serde_json::from_slice(&fs::read(layout.join(path)).unwrap()).unwrap()
-    };
-    let blob = |entry: &Value| {
-        let digest = entry["digest"].as_str().unwrap();
-        read(&format!("blobs/{}", digest.replace(':', "/")))
-    };
-    let index = read("index.json");
-    blob(&blob(&index["manifests"][0])["config"])
-}
-
 const ARM: [&str; 2] = ["--platform", "windows/arm64"];
 
 #[test]
@@ -81,7 +67,7 @@ fn an_image_for_arm64_is_on_that_entry_of_its_base() {
     let image = &built["images"][0];
     assert_eq!(image["architecture"], "arm64");
     assert_eq!(image["base"]["digest"], arm64);
-    let config = config_of(&site, "arm");
+    let config = config_in(&site.path("arm"));
     assert_eq!(config["architecture"], "arm64");
     assert_eq!(config["config"]["Env"], json!(["ARCH=arm64"]));
 
@@ -99,7 +85,7 @@ fn an_image_for_arm64_is_on_that_entry_of_its_base() {
     let usual = json_of(build(&site, &[]).args(["--output", "oci:usual"]));
     assert_eq!(usual["images"][0]["base"]["digest"], amd64);
     assert_eq!(
-        config_of(&site, "usual")["config"]["Env"],
+        config_in(&site.path("usual"))["config"]["Env"],
         json!(["ARCH=amd64"])
     );
 }
@@ -177,16 +163,10 @@ fn nodes_of_another_architecture_are_left_out_and_do_not_start_the_image() {
     let (site, _) = site();
     let host = site.host();
     let node = |name: &str, architecture: &str| {
-        json!({
-            "metadata": {"name": name, "labels": {
-                "kubernetes.io/os": "windows", "kubernetes.io/arch": architecture,
-            }},
-            "status": {"nodeInfo": {
-                "operatingSystem": "windows", "architecture": architecture,
-                "kernelVersion": VERSION, "osImage": "Windows Server 2025 Datacenter",
-                "containerRuntimeVersion": "containerd://1.7.20",
-            }},
-        })
+        let mut node = windows_node(name, VERSION);
+        node["metadata"]["labels"]["kubernetes.io/arch"] = json!(architecture);
+        node["status"]["nodeInfo"]["architecture"] = json!(architecture);
+        node
     };
     let list = json!({"kind": "List", "items": [node("x-1", "amd64"), node("arm-1", "arm64")]});
     site.write("nodes.json", list.to_string());

@@ -9,11 +9,11 @@ use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::{Value, json};
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::layout::config_in;
 use wincimg_testkit::proxy::{FaultProxy, ProxyFault};
 use wincimg_testkit::serve::serve;
 use wincimg_testkit::windows_base::put_nanoserver;
 
-use super::configuration::config_in;
 use crate::failure::{Fails, line, warning};
 use crate::site::{Site, json_of};
 

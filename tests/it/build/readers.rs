@@ -7,6 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 use wincimg_testkit::component;
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::layout::blob_in;
 
 use super::interrupted::large_context;
 use crate::failure::Failure;
@@ -106,8 +107,8 @@ fn skopeo_reads_layouts_and_archives_and_tar_their_layers() {
         assert_eq!(config["os.version"], "10.0.17763.973", "{place}");
     }
 
-    let layer = built["images"][0]["layers"][1]["digest"].as_str().unwrap();
-    let blob = site.path("layout/blobs").join(layer.replace(':', "/"));
+    let layer = &built["images"][0]["layers"][1]["digest"];
+    let blob = blob_in(&site.path("layout"), layer);
     let blob = blob.to_str().unwrap();
     let expected = [
         "Hives",

@@ -5,6 +5,7 @@ use std::process::Command;
 use wincimg_testkit::component;
 
 use super::host_process::files_of;
+use crate::run_lines::utf16;
 use crate::site::{Site, stderr};
 
 const RECIPE: &str = r#"
@@ -41,13 +42,6 @@ fn hivex_finds_the_service_as_windows_keeps_them() {
         .map(str::to_owned)
         .collect();
     lines.sort();
-    let utf16 = |text: &str| -> String {
-        let units = text.encode_utf16().flat_map(u16::to_le_bytes);
-        units
-            .map(|byte| format!("{byte:02x}"))
-            .collect::<Vec<_>>()
-            .join(",")
-    };
     let mut expected = vec![
         "\"DelayedAutostart\"=dword:00000001".to_owned(),
         format!("\"DependOnService\"=hex(7):{}", utf16("RpcSs\0Dhcp\0\0")),

@@ -1,6 +1,7 @@
 //! Images of a Docker daemon: of a real one for Linux, and of a replayed one for Windows.
 
 use wincimg_testkit::dockerd::Dockerd;
+use wincimg_testkit::layout::{blob_in, json_in};
 use wincimg_testkit::windows_daemon::WindowsDaemon;
 
 use super::*;
@@ -74,16 +75,13 @@ fn a_real_daemon_exports_the_image_that_it_loaded() {
     };
     let output = wincimg(&["copy", "docker-daemon:app:1.4", "oci:back"]);
     assert!(output.status.success(), "{output:?}");
-    let text = fs::read_to_string(images.path("back/index.json")).unwrap();
-    let index: Value = serde_json::from_str(&text).unwrap();
+    let index = json_in(&images.path("back/index.json"));
     let entry = &index["manifests"][0];
     assert_eq!(
         entry["annotations"]["org.opencontainers.image.ref.name"],
         "1.4"
     );
-    let (_, digest) = entry["digest"].as_str().unwrap().split_once(':').unwrap();
-    let manifest = fs::read(images.path("back/blobs/sha256").join(digest)).unwrap();
-    let manifest: Value = serde_json::from_slice(&manifest).unwrap();
+    let manifest = json_in(&blob_in(&images.path("back"), &entry["digest"]));
     assert_eq!(
         manifest["config"]["digest"],
         stand_in.image.config().digest().to_string()

@@ -13,7 +13,7 @@ use wincimg_testkit::test_bases::{bottom_layer, image_of, made_software, made_sy
 use wincimg_windows::version::WindowsVersion;
 
 use super::ROOT;
-use crate::api::Api;
+use crate::api::{Api, windows_node};
 use crate::fake_catalog::setup::CatalogSetup;
 use crate::iis_server::base_with_iis;
 use crate::site::{add_base, copy_folder};
@@ -237,20 +237,9 @@ spec:
 ";
 
 fn nodes() -> Value {
-    let node = |name: &str, version: &str| {
-        json!({
-            "kind": "Node",
-            "metadata": {"name": name, "labels": {"kubernetes.io/os": "windows"}},
-            "status": {"nodeInfo": {
-                "operatingSystem": "windows",
-                "kernelVersion": version,
-                "containerRuntimeVersion": "containerd://1.7.20",
-            }},
-        })
-    };
     let items = [
-        node("win-2019", "10.0.17763.973"),
-        node("win-2022", "10.0.20348.2402"),
+        windows_node("win-2019", "10.0.17763.973"),
+        windows_node("win-2022", "10.0.20348.2402"),
     ];
     json!({"kind": "List", "apiVersion": "v1", "items": items})
 }

@@ -18,8 +18,6 @@ use std::sync::Arc;
 
 use assert_cmd::Command;
 use bytes::Bytes;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use serde_json::Value;
 use tempfile::TempDir;
 use wincimg_common::progress::Silent;
@@ -28,6 +26,7 @@ use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::Sink;
 use wincimg_registry::hive::{FileTime, unfitted_hives};
 use wincimg_registry::{RegistryData, RegistryEdit};
+use wincimg_testkit::test_bases::{gzip, set, tar_of};
 use wincimg_testkit::windows_base::StandIn;
 
 const NO_CREDENTIALS: &str = concat!(
@@ -118,26 +117,6 @@ fn deltas(edits: &[RegistryEdit]) -> Files {
         .collect()
 }
 
-fn set(key: &str, name: &str, data: RegistryData) -> RegistryEdit {
-    RegistryEdit::SetValue {
-        key: key.parse().unwrap(),
-        name: name.to_owned(),
-        data,
-    }
-}
-
-fn tar_of(files: &Files) -> Vec<u8> {
-    let mut tar = tar::Builder::new(Vec::new());
-    for (path, content) in files {
-        let mut header = tar::Header::new_ustar();
-        header.set_size(content.len() as u64);
-        header.set_mode(0o644);
-        tar.append_data(&mut header, path, content.as_slice())
-            .unwrap();
-    }
-    tar.into_inner().unwrap()
-}
-
 /// A Windows image with an empty bottom layer.
 fn windows() -> StandIn {
     StandIn::new(ManifestFormat::Oci, "10.0.17763.1040", &[(300, 1)])
@@ -158,13 +137,7 @@ trait Push {
 impl Push for StandIn {
     fn files(self, files: &Files) -> Self {
         let tar = tar_of(files);
-        let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
-        std::io::Write::write_all(&mut gzip, &tar).unwrap();
-        self.stored(
-            ManifestFormat::Oci.layer_gzip(),
-            &tar,
-            gzip.finish().unwrap(),
-        )
+        self.stored(ManifestFormat::Oci.layer_gzip(), &tar, gzip(&tar))
     }
 
     fn stored(mut self, media_type: &str, tar: &[u8], stored: Vec<u8>) -> Self {

@@ -13,6 +13,7 @@ use wincimg_windows::shutdown::edits;
 use super::*;
 
 use crate::failure::{Fails, line};
+use crate::site::each;
 
 fn linux() -> StandIn {
     let platform = Platform {
@@ -106,12 +107,7 @@ fn of_an_index_the_images_for_windows_are_shown_and_the_rest_is_named() {
     assert!(line(&["error: ", &lost]).eval(&printed), "{printed}");
     assert_eq!(found["images"].as_array().unwrap().len(), 1);
     assert_eq!(found["images"][0]["shutdown"]["seconds"], 20);
-    let kinds: Vec<&Value> = found["others"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|other| &other["kind"])
-        .collect();
+    let kinds = each(&found["others"], "kind");
     assert_eq!(kinds, ["image", "attestation", "artifact", "unreadable"]);
     assert_eq!(found["others"][0]["platform"], "linux/amd64");
     assert_eq!(found["others"][1]["image"], found["others"][0]["digest"]);

@@ -1,6 +1,7 @@
 //! Layers as Windows imports them: those of every shipped recipe, and of any tree.
 
 use std::collections::BTreeSet;
+use std::fs;
 
 use flate2::read::GzDecoder;
 use proptest::collection::vec;
@@ -10,15 +11,15 @@ use serde_json::Value;
 use wincimg_layer::{Compression, Layer, LinkTo};
 use wincimg_registry::hive::{FileTime, layer_hives};
 use wincimg_registry::{RegistryData, RegistryEdit, UnknownBase};
+use wincimg_testkit::layout::blob_in;
 
 use super::windows_import::{Imported, LayerPlacement, import};
 use super::{TIMESTAMP, options, path};
 use crate::site::{Site, json_of};
 
 fn imported(site: &Site, layer: &Value, place: LayerPlacement) -> Imported {
-    let digest = layer["digest"].as_str().unwrap().replace(':', "/");
-    let blob = std::fs::read(site.path("layout/blobs").join(digest)).unwrap();
-    import(GzDecoder::new(blob.as_slice()), place).unwrap()
+    let blob = fs::File::open(blob_in(&site.path("layout"), &layer["digest"])).unwrap();
+    import(GzDecoder::new(blob), place).unwrap()
 }
 
 /// The layers that a build adds, imported.

@@ -2,7 +2,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
-use wincimg_testkit::image_locations::json_in;
+use wincimg_testkit::layout::json_in;
 
 use super::{build_to_layout, document_in, with_packages};
 use crate::failure::Fails;

@@ -7,7 +7,7 @@ mod inspected;
 mod mirrored;
 
 use serde_json::{Value, json};
-use wincimg_testkit::image_locations::blob_in;
+use wincimg_testkit::layout::blob_in;
 
 use crate::site::{Site, json_of};
 

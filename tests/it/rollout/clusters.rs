@@ -2,9 +2,12 @@
 
 use predicates::prelude::*;
 
+use super::what_if::as_linux;
 use super::*;
 
+use crate::api::windows_node;
 use crate::failure::{Fails, line};
+use crate::site::each;
 
 #[test]
 fn on_aks_every_thing_that_is_wrong_with_the_shop_is_found() {
@@ -137,12 +140,7 @@ fn a_pod_that_could_land_is_not_green_without_a_known_system() {
         .write_stdin("kind: Pod\nmetadata: {name: p}\nspec: {containers: [{image: a/b:1}]}\n");
     let (code, report) = answer_of(&mut command);
     assert_eq!(code, 1);
-    let rules: Vec<_> = report["checks"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|check| check["rule"].as_str().unwrap())
-        .collect();
+    let rules = each(&report["checks"], "rule");
     assert!(
         rules.iter().all(|rule| *rule == "unknown-build"),
         "nobody can say that it needs a selector for Windows: {rules:?}"
@@ -304,12 +302,12 @@ fn reports_of_workloads_say_whose_pods_do_not_start() {
 
 /// A node in kubectl's format.
 fn node(name: &str, system: &str, spec: &Value) -> Value {
-    json!({
-        "kind": "Node", "metadata": {"name": name, "labels": {"kubernetes.io/os": system}}, "spec": spec,
-        "status": {"nodeInfo": {"operatingSystem": system, "architecture": "amd64",
-            "kernelVersion": if system == "windows" { "10.0.17763.973" } else { "6.1" },
-            "osImage": "Windows Server 2019 Datacenter", "containerRuntimeVersion": "containerd://1.7.20"}},
-    })
+    let mut node = windows_node(name, "10.0.17763.973");
+    node["spec"] = spec.clone();
+    if system == "linux" {
+        as_linux(&mut node);
+    }
+    node
 }
 
 /// `check-compat` of objects on nodes; only the names of images are known.

@@ -11,6 +11,7 @@ use wincimg_testkit::serve::{TestServer, serve};
 
 use super::*;
 
+use crate::api::windows_node;
 use crate::failure::Fails;
 
 #[test]
@@ -48,16 +49,9 @@ fn an_index_without_the_hosts_build_says_what_it_has_and_how_to_add_it() {
 fn a_single_version_is_judged_by_versions_and_no_index_is_read_into_it() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("nodes.json");
-    let node = |name: &str, kernel: &str, runtime: &str| {
-        json!({
-            "metadata": {"name": name, "labels": {"kubernetes.io/os": "windows"}},
-            "status": {"nodeInfo": {"kernelVersion": kernel, "osImage": "Windows Server",
-                "containerRuntimeVersion": runtime, "architecture": "amd64", "operatingSystem": "windows"}},
-        })
-    };
     let nodes = [
-        node("new", "10.0.26100.2894", "containerd://1.7.20"),
-        node("unknown", "", "containerd://1.7.20"),
+        windows_node("new", "10.0.26100.2894"),
+        windows_node("unknown", ""),
     ];
     fs::write(
         &file,
@@ -415,10 +409,10 @@ fn what_cannot_be_read_is_unknown_and_does_not_stop_the_rest() {
     assert_eq!(checks[2]["verdict"], "compatible");
 }
 
-#[test]
-fn images_are_asked_for_at_the_same_time() {
+/// A registry that takes its time to say that it has nothing, and how many requests it had at once.
+fn slow() -> (axum::Router, Arc<AtomicUsize>) {
     let (asked, at_once) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let counters = (asked.clone(), at_once.clone());
+    let counters = (asked, at_once.clone());
     let routes = axum::Router::new().fallback(move || {
         let (asked, at_once) = counters.clone();
         async move {
@@ -428,6 +422,12 @@ fn images_are_asked_for_at_the_same_time() {
             StatusCode::NOT_FOUND
         }
     });
+    (routes, at_once)
+}
+
+#[test]
+fn images_are_asked_for_at_the_same_time() {
+    let (routes, at_once) = slow();
     let served = serve(routes);
     let slow = served.host();
     let images = (0..8).map(|index| format!("{slow}/app-{index}:1"));
@@ -442,8 +442,7 @@ fn images_are_asked_for_at_the_same_time() {
 
 #[test]
 fn entries_of_an_index_are_asked_for_at_the_same_time() {
-    let (asked, at_once) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let counters = (asked.clone(), at_once.clone());
+    let (routes, at_once) = slow();
     let registry = FakeRegistry::start();
     let entry = |number: u64| {
         json!({"mediaType": registry.entry(&registry.image("windows", ""))["mediaType"],
@@ -452,20 +451,10 @@ fn entries_of_an_index_are_asked_for_at_the_same_time() {
     };
     let index = json!({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json",
         "manifests": (0..16).map(entry).collect::<Vec<_>>()});
-    let routes = axum::Router::new()
-        .route(
-            "/v2/app/manifests/1",
-            axum::routing::get(move || std::future::ready(index.to_string())),
-        )
-        .fallback(move || {
-            let (asked, at_once) = counters.clone();
-            async move {
-                at_once.fetch_max(asked.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-                tokio::time::sleep(Duration::from_millis(200)).await;
-                asked.fetch_sub(1, Ordering::SeqCst);
-                StatusCode::NOT_FOUND
-            }
-        });
+    let routes = routes.route(
+        "/v2/app/manifests/1",
+        axum::routing::get(move || std::future::ready(index.to_string())),
+    );
     let served = serve(routes);
     let host = served.host();
     let (_, report) = answer_of(

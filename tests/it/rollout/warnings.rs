@@ -3,6 +3,7 @@
 use predicates::Predicate as _;
 use wincimg_registry::UnknownBase;
 use wincimg_registry::hive::{FileTime, layer_hives};
+use wincimg_testkit::test_bases::tar_of;
 use wincimg_windows::shutdown::edits;
 
 use super::*;
@@ -67,16 +68,11 @@ fn versions_alone_are_warned_of_when_their_support_ended() {
 
 /// A layer whose registry sets this shutdown timeout in seconds.
 fn patient_layer(seconds: u32) -> Vec<u8> {
-    let mut tar = tar::Builder::new(Vec::new());
-    for hive in layer_hives(&edits(seconds), &UnknownBase, FileTime::default()).unwrap() {
-        let mut header = tar::Header::new_ustar();
-        header.set_size(hive.bytes.len() as u64);
-        header.set_mode(0o644);
-        let path = format!("Hives/{}", hive.name);
-        tar.append_data(&mut header, path, hive.bytes.as_slice())
-            .unwrap();
-    }
-    tar.into_inner().unwrap()
+    let hives = layer_hives(&edits(seconds), &UnknownBase, FileTime::default()).unwrap();
+    let files = hives
+        .into_iter()
+        .map(|hive| (format!("Hives/{}", hive.name), hive.bytes));
+    tar_of(&files.collect::<Vec<_>>())
 }
 
 #[test]

@@ -5,6 +5,7 @@ use predicates::str::contains;
 
 use super::*;
 
+use crate::api::windows_node;
 use crate::failure::{Fails, line, warning};
 
 /// `check-compat` of one image's version on the nodes of the kubeadm cluster.
@@ -170,23 +171,18 @@ fn the_plan_is_in_every_report_that_people_read() {
 /// A node in kubectl's format.
 pub(super) fn node(name: &str, version: &str) -> Value {
     let build = version.split('.').next().unwrap();
-    let system = if version.is_empty() {
-        "linux"
-    } else {
-        "windows"
-    };
-    json!({
-        "kind": "Node",
-        "metadata": {"name": name, "labels": {
-            "kubernetes.io/os": system,
-            "node.kubernetes.io/windows-build": format!("10.0.{build}"),
-        }},
-        "status": {"nodeInfo": {
-            "operatingSystem": system, "architecture": "amd64",
-            "kernelVersion": format!("10.0.{version}"),
-            "containerRuntimeVersion": "containerd://1.7.22",
-        }},
-    })
+    let mut node = windows_node(name, &format!("10.0.{version}"));
+    node["metadata"]["labels"]["node.kubernetes.io/windows-build"] = json!(format!("10.0.{build}"));
+    if version.is_empty() {
+        as_linux(&mut node);
+    }
+    node
+}
+
+/// Makes a node one with Linux.
+pub(super) fn as_linux(node: &mut Value) {
+    node["metadata"]["labels"]["kubernetes.io/os"] = json!("linux");
+    node["status"]["nodeInfo"]["operatingSystem"] = json!("linux");
 }
 
 #[test]

@@ -6,9 +6,9 @@ use predicates::prelude::*;
 use predicates::str::contains;
 use tokio::runtime::Runtime;
 use wincimg_inspect::base::{Extent, LayerPosition, assemble, collect_layer};
+use wincimg_testkit::layout::layers_in;
 
 use super::*;
-use crate::base_permissions::layers_of;
 use crate::failure::{Fails, note, warning};
 use crate::inside::attach;
 
@@ -107,7 +107,7 @@ fn an_update_names_the_index_it_relies_on_and_takes_no_bytes_from_it() {
         .assert()
         .code(0)
         .stderr(named());
-    let layers = layers_of(&site.path("moved"));
+    let layers = layers_in(&site.path("moved"));
     assert_eq!(fs::read(layers.last().unwrap()).unwrap(), own.as_ref());
     // It is cached from now on, and no better for that.
     update(&site, &["--check"]).assert().code(1).stderr(named());

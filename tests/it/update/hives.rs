@@ -6,10 +6,10 @@ use predicates::str::contains;
 use serde_json::json;
 use wincimg_layer::{LayerReader, Limits};
 use wincimg_registry::RegistryData;
+use wincimg_testkit::layout::layers_in;
 use wincimg_testkit::test_bases::delta_hive;
 
 use super::*;
-use crate::base_permissions::layers_of;
 
 const SERVICE: &str = r"HKLM\SYSTEM\ControlSet001\Services\own";
 
@@ -26,7 +26,7 @@ fn contents(site: &Site, layout: &str) -> Vec<BTreeMap<String, Vec<u8>>> {
         }
         entries
     };
-    layers_of(&site.path(layout)).iter().map(read).collect()
+    layers_in(&site.path(layout)).iter().map(read).collect()
 }
 
 fn hives(layer: &BTreeMap<String, Vec<u8>>) -> Vec<&str> {

@@ -17,7 +17,7 @@ use wincimg_testkit::test_bases::{
 use wincimg_testkit::windows_base::StandIn;
 use wincimg_windows::version::WindowsVersion;
 
-use crate::site::{Site, add_base, answer_of, json_of};
+use crate::site::{Site, add_base, answer_of, each, json_of};
 
 const OLD: &str = "10.0.17763.973";
 const NEW: &str = "10.0.17763.1158";
@@ -185,8 +185,7 @@ fn a_host_that_the_index_cannot_serve_stops_no_other() {
     let (code, pushed) = answer_of(&mut hosts(&["--push", "--tag", "1.5"]));
     assert_eq!(code, 1, "{pushed:#}");
     let odd = &pushed["failed"][0];
-    let served = pushed["images"].as_array().unwrap().iter();
-    let served: Vec<&Value> = served.map(|image| &image["host_build"]).collect();
+    let served = each(&pushed["images"], "host_build");
     assert_eq!(served.len(), 1, "{pushed:#}");
     assert_ne!(served[0], &odd["host_build"]);
     assert!(

@@ -218,13 +218,10 @@ fn documents_are_next_to_an_updated_image_too() {
     let words = ["--push", "--sbom", "spdx", "--provenance"];
     let report = json_of(&mut update(&site, &words));
     let image = image_of_report(&report);
-    let kinds: Vec<&Value> = image["documents"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|document| &document["document"])
-        .collect();
-    assert_eq!(kinds, ["SPDX", "provenance"]);
+    assert_eq!(
+        each(&image["documents"], "document"),
+        ["SPDX", "provenance"]
+    );
     let reference = image["reference"].as_str().unwrap();
     let bill = site.command(&["inspect", reference, "--sbom"]).output();
     let bill: Value = serde_json::from_slice(&bill.unwrap().stdout).unwrap();

@@ -9,10 +9,9 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
-use wincimg_oci::reference::parse_reference;
-use wincimg_oci::store::Sink;
 use wincimg_testkit::fake_registry::FakeRegistry;
-use wincimg_testkit::image_locations::{json_in, registry};
+use wincimg_testkit::image_locations::put_at;
+use wincimg_testkit::layout::json_in;
 use wincimg_testkit::powershell::syntax_errors;
 use wincimg_testkit::test_bases::{bottom_layer, image_of, made_software, made_system};
 use wincimg_testkit::{component, kernel_rules};
@@ -34,10 +33,7 @@ async fn prepare(out: &Path) {
     let base = bottom_layer(&made_system(r"%SystemRoot%\system32"), &made_software());
     let base = image_of(VERSION, vec![base.tar()]);
     for name in ["nanoserver", "servercore", "servercore/iis"] {
-        let reference = parse_reference(&format!("{host}/windows/{name}:{VERSION}")).unwrap();
-        let repository = registry(&host).repository(&reference);
-        base.put(&Sink::Registry(repository.for_push()), Some(VERSION))
-            .await;
+        put_at(&base, &format!("{host}/windows/{name}:{VERSION}")).await;
     }
     let home = tempfile::tempdir().unwrap();
     let output = Command::new(format!("{HERE}/prepare"))

@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 
 use super::{Shared, WindowsStandIn};
 use crate::buildkitd::Buildkitd;
+use crate::test_bases::tar_of;
 use crate::windows_stand_in::exchange;
 
 /// The program, which lets the stand-in do the work.
@@ -198,13 +199,7 @@ impl Shared {
     /// The Dockerfile on the twin of its base.
     fn twin_of(&self, build: &BuildArguments) -> Vec<u8> {
         let text = fs::read(Path::new(&build.dockerfile).join("Dockerfile")).unwrap();
-        let mut tar = tar::Builder::new(Vec::new());
-        let mut header = tar::Header::new_ustar();
-        header.set_size(text.len() as u64);
-        header.set_mode(0o644);
-        tar.append_data(&mut header, "Dockerfile", text.as_slice())
-            .unwrap();
-        self.for_linux(&tar.into_inner().unwrap())
+        self.for_linux(&tar_of(&[("Dockerfile", text)]))
     }
 
     fn build_by_dockerd(
