@@ -5,6 +5,7 @@ use std::error::Error;
 
 use jiff::civil::Date;
 use serde::{Serialize, Serializer};
+use serde_json::Value;
 use wincimg_common::diagnose::error_chain;
 use wincimg_images::shim;
 use wincimg_images::shim::Shim;
@@ -63,6 +64,15 @@ pub struct ImageFacts {
     pub env: Vec<String>,
     /// Ports, `80/tcp`.
     pub ports: Vec<String>,
+    /// Folders that containers get a volume for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub volumes: Vec<String>,
+    /// The check of a container's health, as it is written: `Test`, `Interval` and others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub healthcheck: Option<Value>,
+    /// Instructions of `ONBUILD`, for images built on this one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub on_build: Vec<String>,
     /// Annotations of the manifest.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
@@ -171,6 +181,16 @@ impl ImageFacts {
             working_dir: non_empty(container.working_dir.as_ref()),
             env: container.env.clone(),
             ports: container.exposed_ports.keys().cloned().collect(),
+            volumes: match container.other.get("Volumes") {
+                Some(Value::Object(volumes)) => volumes.keys().cloned().collect(),
+                _ => Vec::new(),
+            },
+            healthcheck: container
+                .other
+                .get("Healthcheck")
+                .filter(|check| check.is_object())
+                .cloned(),
+            on_build: container.on_build.clone(),
             annotations: image.annotations(),
             labels: container.labels.clone(),
             size: layers.iter().map(|layer| layer.size).sum(),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use indicatif::BinaryBytes;
+use serde_json::Value;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_images::shim::{Shim, ShimMode};
 use wincimg_images::wrapper::Wrapper;
@@ -141,7 +142,14 @@ fn write_image(image: &ImageFacts, out: &mut dyn Write) -> io::Result<()> {
     optional_row(out, "user", image.user.as_ref())?;
     optional_row(out, "directory", image.working_dir.as_ref())?;
     rows(out, "ports", &image.ports)?;
+    rows(out, "volumes", &image.volumes)?;
     rows(out, "environment", &image.env)?;
+    optional_row(
+        out,
+        "health check",
+        image.healthcheck.as_ref().and_then(health_check),
+    )?;
+    rows(out, "on build", &image.on_build)?;
     rows(out, "annotations", assignments(&image.annotations))?;
     rows(out, "labels", assignments(&image.labels))?;
     if let Some(shutdown) = &image.shutdown {
@@ -166,6 +174,21 @@ fn write_image(image: &ImageFacts, out: &mut dyn Write) -> io::Result<()> {
         write_registry(report, out)?;
     }
     Ok(())
+}
+
+/// The command of a health check.
+fn health_check(check: &Value) -> Option<String> {
+    let words = check.get("Test")?.as_array()?.iter();
+    let words: Vec<&str> = words.filter_map(Value::as_str).collect();
+    match words.as_slice() {
+        ["NONE", ..] => Some("none, the base's is off".to_owned()),
+        ["CMD-SHELL", line] => Some((*line).to_owned()),
+        ["CMD", arguments @ ..] => {
+            let arguments: Vec<String> = arguments.iter().copied().map(str::to_owned).collect();
+            Some(command_line(&arguments, false))
+        }
+        _ => None,
+    }
 }
 
 /// Behaviour of the shim, and its settings that differ from the defaults.

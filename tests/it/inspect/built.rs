@@ -25,10 +25,15 @@ cmd = ["--port", "80"]
 user = "ContainerUser"
 working_dir = 'C:\web'
 ports = ["80/tcp", "443/tcp"]
+volumes = ['C:\data']
+on_build = ["COPY . C:/web"]
 
 [[files]]
 content = "hello"
 to = 'C:\web\hello.txt'
+
+[healthcheck]
+test = ["CMD", 'C:\web\check.exe', "--all"]
 
 [env]
 MODE = "production"
