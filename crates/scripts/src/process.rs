@@ -6,7 +6,7 @@ use wincimg_windows::path::ImagePath;
 
 use super::error::ScriptError;
 use super::image::{Deferred, EntryKind, ImageAction, ImageState, InstallerProgram, Lookup};
-use super::variables::Variables;
+use super::variables::{Variables, changed_variable, same};
 use super::wildcards::name_matches;
 pub(super) use super::wildcards::{Wildcards, is_everything, is_like};
 
@@ -31,6 +31,10 @@ pub(super) struct Process<'a> {
     pub(super) assumed_file: Option<ImagePath>,
     /// True in the script of a Chocolatey package.
     pub(super) is_in_package: bool,
+    /// Recorded variables that the line changed, as its processes still have them.
+    at_start: Vec<(String, Lookup<String>)>,
+    /// Links that the line made, which are not followed.
+    links: Vec<ImagePath>,
     /// What `setlocal` of batch files keeps.
     pub(super) scopes: Vec<(Variables, ImagePath)>,
     depth: usize,
@@ -80,6 +84,8 @@ impl<'a> Process<'a> {
             changes: 0,
             assumed_file: None,
             is_in_package: false,
+            at_start: Vec::new(),
+            links: Vec::new(),
             scopes: Vec::new(),
             depth: 0,
             steps: 0,
@@ -164,6 +170,16 @@ impl<'a> Process<'a> {
         if !self.variables.is_administrator() {
             super::permissions::check(self, &action)?;
         }
+        // A running process keeps the variables that it has.
+        if let Some(name) = changed_variable(&action)
+            && !self.at_start.iter().any(|(known, _)| same(known, name))
+        {
+            let value = self.variables.recorded(name, &*self.image);
+            self.at_start.push((name.to_owned(), value));
+        }
+        if let ImageAction::Link(link) = &action {
+            self.links.push(link.path.clone());
+        }
         self.changes += 1;
         self.image.apply(action)
     }
@@ -187,7 +203,14 @@ impl<'a> Process<'a> {
     }
 
     pub(super) fn variable(&self, name: &str) -> Lookup<String> {
-        self.variables.get(name, &*self.image)
+        if let Some(own) = self.variables.own(name) {
+            return own;
+        }
+        let at_start = self.at_start.iter().find(|(known, _)| same(known, name));
+        match at_start {
+            Some((_, value)) => value.clone(),
+            None => self.variables.recorded(name, &*self.image),
+        }
     }
 
     /// Recognises an installer among the programs of the image.
@@ -207,6 +230,14 @@ impl<'a> Process<'a> {
         match self.image.entry(path) {
             Lookup::Absent | Lookup::Unknown if self.variables.is_profile_folder(path) => {
                 Lookup::Present(EntryKind::Folder)
+            }
+            Lookup::Absent
+                if self
+                    .links
+                    .iter()
+                    .any(|link| is_within(path, link) && !is_same(path, link)) =>
+            {
+                Lookup::Unknown
             }
             seen => seen,
         }

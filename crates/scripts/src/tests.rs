@@ -4,6 +4,7 @@ mod chocolatey;
 mod cmd;
 mod downloads;
 mod item_cmdlets;
+mod operators;
 mod powershell;
 mod programs;
 mod properties;

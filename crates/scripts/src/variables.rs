@@ -1,11 +1,11 @@
 //! Environment variables of a RUN line's process.
 
-use wincimg_registry::{KeyPath, TypedData};
+use wincimg_registry::{KeyPath, RegistryEdit, TypedData};
 use wincimg_windows::path::ImagePath;
 use wincimg_windows::variables::{filled_in, fixed_variable, is_unrecorded_variable};
 
 use super::error::ScriptError;
-use super::image::{ImageState, Lookup};
+use super::image::{ImageAction, ImageState, Lookup};
 
 /// Registry key of the machine's variables.
 pub(super) const MACHINE: &str =
@@ -80,10 +80,14 @@ impl Variables {
         start.eq_ignore_ascii_case(path) && (rest.is_empty() || rest.starts_with('\\'))
     }
 
-    pub(super) fn get(&self, name: &str, image: &dyn ImageState) -> Lookup<String> {
-        if let Some((_, value)) = self.set.iter().rfind(|(other, _)| same(other, name)) {
-            return value.clone().map_or(Lookup::Absent, Lookup::Present);
-        }
+    /// The value that the process itself set or was given.
+    pub(super) fn own(&self, name: &str) -> Option<Lookup<String>> {
+        let (_, value) = self.set.iter().rfind(|(other, _)| same(other, name))?;
+        Some(value.clone().map_or(Lookup::Absent, Lookup::Present))
+    }
+
+    /// The value that a process gets from the image when it starts.
+    pub(super) fn recorded(&self, name: &str, image: &dyn ImageState) -> Lookup<String> {
         if let Some(value) = fixed_variable(name) {
             return Lookup::Present(value.to_owned());
         }
@@ -150,7 +154,21 @@ impl Variables {
     }
 }
 
-fn same(one: &str, other: &str) -> bool {
+/// Name of the variable that an action changes for later processes.
+pub(super) fn changed_variable(action: &ImageAction) -> Option<&str> {
+    match action {
+        ImageAction::UserVariable { name, .. } => Some(name),
+        ImageAction::Registry(
+            RegistryEdit::SetValue { key, name, .. } | RegistryEdit::DeleteValue { key, name },
+        ) => MACHINE
+            .parse::<KeyPath>()
+            .is_ok_and(|machine| machine == *key)
+            .then_some(name),
+        _ => None,
+    }
+}
+
+pub(super) fn same(one: &str, other: &str) -> bool {
     one.eq_ignore_ascii_case(other)
 }
 

@@ -149,7 +149,10 @@ impl Shell<'_, '_> {
             "write-output" => {
                 let given = self.bind_parameters(command, &MESSAGE)?;
                 match given.value("object").or(given.value("inputobject")) {
-                    Some(value) => Ok(value.clone()),
+                    Some(value) => {
+                        command.check_number(value)?;
+                        Ok(value.clone())
+                    }
                     None => Ok(input.unwrap_or(PsValue::Null)),
                 }
             }

@@ -137,7 +137,12 @@ impl Shell<'_, '_> {
         let given = self.bind_parameters(command, &CONTENT)?;
         let file = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no file given"))?;
         let value = match (given.value("value"), input) {
-            (Some(value), _) => value.clone(),
+            (Some(_), Some(_)) => {
+                return Err(ScriptError::unclear(
+                    "both -Value and the pipeline give content",
+                ));
+            }
+            (Some(value), None) => value.clone(),
             (None, Some(input)) => input,
             (None, None) => return Err(ScriptError::unclear("no content given")),
         };

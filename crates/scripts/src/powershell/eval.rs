@@ -285,6 +285,18 @@ impl Shell<'_, '_> {
         value
     }
 
+    /// Returns true for a variable that is not set, which is one item of `@( … )`; the empty output of
+    /// a command is none.
+    fn is_null_variable(&self, statements: &[Statement]) -> bool {
+        let [Statement::Pipeline(pipeline)] = statements else {
+            return false;
+        };
+        let [Element::Expression(Expression::Variable(name))] = pipeline.elements.as_slice() else {
+            return false;
+        };
+        !self.variables.contains_key(name)
+    }
+
     fn expression_of(&mut self, expression: &Expression) -> Result<PsValue, ScriptError> {
         match expression {
             Expression::Text(text) => Ok(PsValue::Text(text.clone())),
@@ -303,6 +315,9 @@ impl Shell<'_, '_> {
                 let value = self.block(statements)?;
                 Ok(match value {
                     PsValue::List(items) => PsValue::List(items),
+                    PsValue::Null if self.is_null_variable(statements) => {
+                        PsValue::List(vec![PsValue::Null])
+                    }
                     other => PsValue::List(other.items()),
                 })
             }

@@ -307,10 +307,14 @@ fn combined_path(parts: &[PsValue]) -> Result<PsValue, ScriptError> {
     let mut path = String::new();
     for part in parts {
         let part = part.text()?;
+        if part.is_empty() {
+            continue;
+        }
         if part.starts_with(['\\', '/']) || part.contains(':') || path.is_empty() {
             path = part;
         } else {
-            if !path.ends_with(['\\', '/']) {
+            // After a drive alone .NET adds none.
+            if !path.ends_with(['\\', '/', ':']) {
                 path.push('\\');
             }
             path.push_str(&part);

@@ -87,7 +87,17 @@ pub(super) fn binary(
         "match" | "notmatch" => matching(left, &right.text()?, operator == "match"),
         "replace" | "creplace" => replace(&left, &right, operator == "replace"),
         "split" => {
-            let parts = patterns::split(&left.text()?, &right.text()?)?;
+            let (pattern, limit) = match &right {
+                PsValue::List(items) => match items.as_slice() {
+                    [pattern, PsValue::Number(limit)] => (pattern.text()?, *limit),
+                    _ => return Err(ScriptError::unclear("-split with options is not supported")),
+                },
+                pattern => (pattern.text()?, 0),
+            };
+            let mut parts = Vec::new();
+            for text in left.items() {
+                parts.extend(patterns::split(&text.text()?, &pattern, limit)?);
+            }
             Ok(PsValue::from_items(parts))
         }
         "join" => limited_text(left.texts()?.join(&right.text()?)),
@@ -136,10 +146,19 @@ fn add(left: PsValue, right: PsValue) -> Result<PsValue, ScriptError> {
     left.check_known()?;
     right.check_known()?;
     match left {
+        PsValue::List(_) if right == PsValue::Null => Err(ScriptError::unclear(
+            "adding nothing to a list is not supported",
+        )),
         PsValue::List(mut items) => {
             items.extend(right.items());
             Ok(PsValue::List(items))
         }
+        PsValue::Bool(left) => match right {
+            PsValue::Number(_) | PsValue::Bool(_) => add(PsValue::Number(i64::from(left)), right),
+            _ => Err(ScriptError::unclear(
+                "adding a Boolean and a text is not supported",
+            )),
+        },
         PsValue::Number(number) => match right.number() {
             Some(other) => number
                 .checked_add(other)

@@ -109,6 +109,9 @@ impl Shell<'_, '_> {
             },
         };
         let mut items = input.items();
+        if given.value("skip").is_some() && given.value("last").is_some() {
+            return Err(ScriptError::option("-Skip with -Last"));
+        }
         let skipped = count("skip")?.unwrap_or_default().min(items.len());
         items.drain(..skipped);
         if let Some(first) = count("first")? {
@@ -170,8 +173,9 @@ impl Shell<'_, '_> {
                 return Err(ScriptError::option(&format!("-{switch}")));
             }
         }
-        let text = text.trim_end_matches(['\\', '/']);
-        let (above, last) = text.rsplit_once(['\\', '/']).unwrap_or(("", text));
+        let text = text.replace('/', r"\");
+        let text = text.trim_end_matches('\\');
+        let (above, last) = text.rsplit_once('\\').unwrap_or(("", text));
         Ok(PsValue::text_value(if given.has("leaf") {
             last.to_owned()
         } else if is_drive(above) {

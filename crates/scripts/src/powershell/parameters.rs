@@ -180,6 +180,30 @@ impl Shell<'_, '_> {
     }
 }
 
+impl CommandAst {
+    /// Refuses an argument that is a bare word such as `0x10` or `007`, where it matters that it is a
+    /// number and keeps its text.
+    pub(super) fn check_number(&self, value: &PsValue) -> Result<(), ScriptError> {
+        let PsValue::Text(text) = value else {
+            return Ok(());
+        };
+        let is_bare = self.arguments.iter().any(|argument| match argument {
+            Argument::Value(value)
+            | Argument::Parameter {
+                value: Some(value), ..
+            } => {
+                matches!(value, Expression::Word(word) if word == text)
+            }
+            _ => false,
+        });
+        if is_bare {
+            value.check_literal()
+        } else {
+            Ok(())
+        }
+    }
+}
+
 impl BoundParameters {
     /// Adds a parameter by its own name, as it is written; common ones are ignored.
     fn add(&mut self, own: &'static str, written: &str, value: PsValue) -> Result<(), ScriptError> {

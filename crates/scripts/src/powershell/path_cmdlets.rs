@@ -228,12 +228,23 @@ impl Shell<'_, '_> {
     pub(super) fn join_path(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
         let given = self.bind_parameters(command, &JOIN)?;
         let path = given.required("path")?;
+        if path.is_empty() {
+            return Err(ScriptError::fails("-Path is empty"));
+        }
+        if let [drive, b':', ..] = path.as_bytes()
+            && !drive.eq_ignore_ascii_case(&b'c')
+        {
+            return Err(ScriptError::unclear(format!(
+                "whether the drive of {path} exists is not known"
+            )));
+        }
         let child = given.required("childpath")?;
-        Ok(PsValue::Text(format!(
+        let joined = format!(
             r"{}\{}",
             path.trim_end_matches(['\\', '/']),
             child.trim_start_matches(['\\', '/'])
-        )))
+        );
+        Ok(PsValue::Text(joined.replace('/', r"\")))
     }
 
     pub(super) fn import_certificate(

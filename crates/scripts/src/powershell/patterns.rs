@@ -1,6 +1,6 @@
 //! Regular expressions with the same meaning in .NET and here.
 
-use regex::{Regex, RegexBuilder};
+use regex::{Captures, Regex, RegexBuilder};
 
 use super::super::error::ScriptError;
 use super::value::PsValue;
@@ -64,42 +64,64 @@ pub(super) fn replace(
     is_exact: bool,
 ) -> Result<String, ScriptError> {
     let regex = regex(pattern, is_exact)?;
-    let by = replacement(by)?;
-    Ok(regex.replace_all(plain(text)?, by).into_owned())
+    let text = plain(text)?;
+    let (mut out, mut copied, mut at) = (String::new(), 0, 0);
+    while at <= text.len()
+        && let Some(groups) = regex.captures_at(text, at)
+        && let Some(found) = groups.get(0)
+    {
+        out.push_str(&text[copied..found.start()]);
+        expand(by, &groups, &mut out)?;
+        copied = found.end();
+        // Unlike here, .NET also finds an empty match directly after another match.
+        at = copied + usize::from(found.is_empty());
+    }
+    out.push_str(&text[copied..]);
+    Ok(out)
 }
 
-pub(super) fn split(text: &str, pattern: &str) -> Result<Vec<PsValue>, ScriptError> {
+/// Splits a text into at most `limit` parts; 0 is no limit.
+pub(super) fn split(text: &str, pattern: &str, limit: i64) -> Result<Vec<PsValue>, ScriptError> {
     let regex = regex(pattern, false)?;
     // .NET also returns groups, and empty strings around matches of an empty pattern.
     if regex.captures_len() > 1 || regex.is_match("") {
         return Err(ScriptError::unclear("unsupported separator of -split"));
     }
-    Ok(regex.split(plain(text)?).map(PsValue::text_value).collect())
+    let limit = match limit {
+        0 => usize::MAX,
+        limit => usize::try_from(limit)
+            .map_err(|_| ScriptError::unclear("-split from the end is not supported"))?,
+    };
+    let parts = regex.splitn(plain(text)?, limit);
+    Ok(parts.map(PsValue::text_value).collect())
 }
 
-/// Converts a replacement to the syntax of the library: `$1` with braces.
-fn replacement(text: &str) -> Result<String, ScriptError> {
-    let mut out = String::new();
-    let mut characters = text.chars().peekable();
-    while let Some(c) = characters.next() {
-        if c != '$' {
-            out.push(c);
-            continue;
-        }
-        match characters.peek() {
-            Some('$') => {
-                characters.next();
-                out.push_str("$$");
+/// Appends a replacement with its groups: `$1`, and `$$` for a dollar sign. A number without a group
+/// stays as it is.
+fn expand(by: &str, groups: &Captures<'_>, out: &mut String) -> Result<(), ScriptError> {
+    let mut rest = by;
+    while let Some((before, after)) = rest.split_once('$') {
+        out.push_str(before);
+        let length = after.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, later) = after.split_at(length);
+        rest = later;
+        match number.parse::<usize>() {
+            Ok(group) if group < groups.len() => {
+                out.push_str(groups.get(group).map_or("", |group| group.as_str()));
             }
-            Some(digit) if digit.is_ascii_digit() => {
-                out.push_str("${");
-                while let Some(digit) = characters.next_if(char::is_ascii_digit) {
-                    out.push(digit);
+            Ok(_) => {
+                out.push('$');
+                out.push_str(number);
+            }
+            Err(_) => match after.strip_prefix('$') {
+                Some(later) => {
+                    out.push('$');
+                    rest = later;
                 }
-                out.push('}');
-            }
-            _ => return Err(ScriptError::unclear("unsupported replacement")),
+                None => return Err(ScriptError::unclear("unsupported replacement")),
+            },
         }
     }
-    Ok(out)
+    out.push_str(rest);
+    Ok(())
 }

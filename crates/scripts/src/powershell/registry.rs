@@ -8,10 +8,10 @@ use super::super::error::ScriptError;
 use super::super::image::{Deferred, ImageAction, Lookup};
 use super::super::process::Process;
 use super::super::tools::{is_present, services};
-use super::ast::{Argument, CommandAst, Expression};
+use super::ast::CommandAst;
 use super::drive::{Drive, path_of};
 use super::eval::Shell;
-use super::parameters::{BoundParameters, ParameterSet};
+use super::parameters::ParameterSet;
 use super::value::PsValue;
 
 const PROPERTY: ParameterSet =
@@ -80,7 +80,12 @@ impl Shell<'_, '_> {
         let before = self.machine.image.value(&key, &name);
         let forced = given.has("force");
         let kind = given.text("propertytype")?;
-        check_number(command, &given, kind.as_deref())?;
+        let is_number = kind.as_ref().is_some_and(|kind| {
+            kind.eq_ignore_ascii_case("dword") || kind.eq_ignore_ascii_case("qword")
+        });
+        if let Some(value) = given.value("value").filter(|_| !is_number) {
+            command.check_number(value)?;
+        }
         let existing = match (&before, is_new, forced) {
             (Lookup::Present(_), true, false) => {
                 return Err(ScriptError::fails(format!(
@@ -210,35 +215,6 @@ impl Shell<'_, '_> {
         };
         self.apply(ImageAction::Service(service))?;
         Ok(PsValue::Null)
-    }
-}
-
-/// Refuses a bare word such as `0x10` or `007` where it matters that it is a number and keeps its
-/// text.
-fn check_number(
-    command: &CommandAst,
-    given: &BoundParameters,
-    kind: Option<&str>,
-) -> Result<(), ScriptError> {
-    let is_number = kind.is_some_and(|kind| {
-        kind.eq_ignore_ascii_case("dword") || kind.eq_ignore_ascii_case("qword")
-    });
-    let Some(value @ PsValue::Text(text)) = given.value("value").filter(|_| !is_number) else {
-        return Ok(());
-    };
-    let is_bare = command.arguments.iter().any(|argument| match argument {
-        Argument::Value(value)
-        | Argument::Parameter {
-            value: Some(value), ..
-        } => {
-            matches!(value, Expression::Word(word) if word == text)
-        }
-        _ => false,
-    });
-    if is_bare {
-        value.check_literal()
-    } else {
-        Ok(())
     }
 }
 

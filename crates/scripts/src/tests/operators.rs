@@ -1,0 +1,89 @@
+//! Operators and path functions of PowerShell whose results differ from what their names suggest.
+
+use super::{CMD, POWERSHELL, in_cmd, in_powershell, refused};
+use crate::ScriptErrorKind::{Fails, NotUnderstood};
+
+/// What `Set-Content` writes for an expression.
+fn written(expression: &str) -> String {
+    let line = format!("Set-Content C:\\a.txt -NoNewline -Value ({expression})");
+    let actions = in_powershell(&line);
+    let text = actions[0].strip_prefix("write C:\\a.txt ");
+    text.unwrap_or_else(|| panic!("{expression}: {actions:?}"))
+        .replace(r"\\", r"\")
+}
+
+#[test]
+fn a_replacement_is_that_of_dotnet() {
+    for (expression, expected) in [
+        (r"'pw=X' -replace 'X','a$1b'", "pw=a$1b"),
+        (r"'abc' -replace '(a)(b)','$2$10'", "b$10c"),
+        (r"'a1' -replace '(\d)','$1$$'", "a1$"),
+        (r"'abc' -replace '.*','x'", "xx"),
+        (r"'port=80' -replace '\d*$','90'", "port=9090"),
+        (r"'aa' -replace 'a*','x'", "xx"),
+        (r"'abc' -replace 'b|','x'", "xaxxcx"),
+        (r"'C:\a\b' -replace '^(.):','$1'", r"C\a\b"),
+        (r"('a=b=c' -split '=',2)[1]", "b=c"),
+        (r"(('a,b','c') -split ',').Count", "3"),
+        (r"$true + 1", "2"),
+    ] {
+        assert_eq!(written(expression), expected, "{expression}");
+    }
+    for line in [
+        "mkdir ('a.b' -split '.',0,'SimpleMatch')[0]",
+        "mkdir ('a b' -split ' ',-2)[0]",
+        "$a = @(); $a += $null; mkdir $a.Count",
+        "mkdir (1..5 | Select-Object -Last 2 -Skip 1)[0]",
+        "Write-Output 1kb > C:\\b.txt",
+        "'a' | Set-Content C:\\b.txt -Value b",
+    ] {
+        assert_eq!(refused(&POWERSHELL, line).0, NotUnderstood, "{line}");
+    }
+}
+
+#[test]
+fn paths_are_joined_as_by_windows() {
+    for (expression, expected) in [
+        (r"Join-Path 'C:/a' b/c", r"C:\a\b\c"),
+        (r"Split-Path C:/a/b", r"C:\a"),
+        (r"[IO.Path]::Combine('C:', 'f')", "C:f"),
+        (r"[IO.Path]::Combine('C:\a', '')", r"C:\a"),
+        (r"[IO.Path]::Combine('C:\a', 'b', 'c')", r"C:\a\b\c"),
+    ] {
+        assert_eq!(written(expression), expected, "{expression}");
+    }
+    assert_eq!(refused(&POWERSHELL, "mkdir (Join-Path $null x)").0, Fails);
+    let other = r"Set-Content C:\a.txt (Join-Path D:\data x)";
+    assert_eq!(refused(&POWERSHELL, other).0, NotUnderstood);
+}
+
+#[test]
+fn a_variable_without_a_value_is_an_item() {
+    assert_eq!(written("@($null).Count"), "1");
+    assert_eq!(written("@($nope).Count"), "1");
+    assert_eq!(written("@().Count"), "0");
+    assert_eq!(written("@(Remove-Item C:\\nope*).Count"), "0");
+}
+
+#[test]
+fn a_running_process_keeps_its_variables() {
+    let set = "[Environment]::SetEnvironmentVariable('A','b','Machine')";
+    let found = in_powershell(&format!(
+        "{set}; if ($env:A) {{ mkdir C:\\yes }} else {{ mkdir C:\\no }}"
+    ));
+    assert_eq!(found[1], r"folder C:\no");
+    let nested = in_powershell("setx /M A b; cmd /c 'if defined A (md C:\\yes) else (md C:\\no)'");
+    assert_eq!(nested[1], r"folder C:\no");
+    let found = in_cmd(r"setx /M A b & if defined A (mkdir C:\yes) else (mkdir C:\no)");
+    assert_eq!(found[1], r"folder C:\no");
+    // What asks the registry gets the new value.
+    let asked =
+        format!("{set}; $a = [Environment]::GetEnvironmentVariable('A','Machine'); mkdir C:\\$a");
+    assert_eq!(in_powershell(&asked)[1], r"folder C:\b");
+}
+
+#[test]
+fn what_lies_below_a_new_link_is_not_known() {
+    let line = r"mklink /d C:\l C:\Windows & if exist C:\l\x (mkdir C:\yes) else (mkdir C:\no)";
+    refused(&CMD, line);
+}
