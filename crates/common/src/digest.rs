@@ -1,7 +1,7 @@
 //! Digests, and hashers that compute them.
 
 use std::fmt;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -178,6 +178,11 @@ impl Hasher {
 
     /// Adds the rest of a reader, and returns its length.
     pub fn read_all(&mut self, reader: &mut impl Read) -> io::Result<u64> {
+        self.copy(reader, &mut io::sink())
+    }
+
+    /// Adds the rest of a reader while it is copied, and returns its length.
+    pub fn copy(&mut self, reader: &mut impl Read, writer: &mut impl Write) -> io::Result<u64> {
         let mut buffer = vec![0; 256 * 1024];
         let mut total = 0;
         loop {
@@ -185,6 +190,7 @@ impl Hasher {
                 Ok(0) => return Ok(total),
                 Ok(count) => {
                     self.update(&buffer[..count]);
+                    writer.write_all(&buffer[..count])?;
                     total += count as u64;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

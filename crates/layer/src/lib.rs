@@ -67,7 +67,7 @@ pub use disk_source::{DiskSource, IgnoreFilter};
 pub use error::LayerError;
 pub use folder::link;
 pub use grant::GrantError;
-pub use overlay::{BaseOverlay, MaskedBase};
+pub use overlay::BaseOverlay;
 pub use path::{LayerPath, PathError, Whiteout};
 pub use pipeline::{WriteOptions, WrittenLayer};
 pub use sorted::SortedLayer;

@@ -153,6 +153,21 @@ impl<'a> BaseOverlay<'a> {
         }
     }
 
+    /// Creates an overlay without layers, over a base without some folders and their content.
+    pub fn without(base: &'a dyn BaseContents, gone: &[ImagePath]) -> Self {
+        let gone = gone
+            .iter()
+            .filter_map(|path| LayerPath::try_from(path).ok());
+        let drive = Drive {
+            files: BTreeMap::new(),
+            deleted: gone.map(|path| fold(path.as_str())).collect(),
+        };
+        Self {
+            drive: OnceLock::from(Ok(drive)),
+            ..Self::over(base)
+        }
+    }
+
     /// Adds a layer that was fitted.
     pub fn lay(&mut self, layer: &Arc<Layer>) -> Result<(), LayerError> {
         self.layers.push(Arc::clone(layer));
@@ -391,67 +406,5 @@ impl BaseContents for BaseOverlay<'_> {
             Err(error) if error.kind() == io::ErrorKind::FileTooLarge => Ok(Presence::Unknown),
             Err(error) => Err(BaseReadError(Arc::new(error))),
         }
-    }
-}
-
-/// A base without some folders and their content.
-#[derive(Debug)]
-pub struct MaskedBase<'a> {
-    /// The base.
-    pub inside: &'a dyn BaseContents,
-    /// The folders.
-    pub gone: &'a [ImagePath],
-}
-
-impl MaskedBase<'_> {
-    fn is_removed(&self, path: &ImagePath) -> bool {
-        self.gone
-            .iter()
-            .any(|gone| path.strip_prefix(gone).is_some())
-    }
-}
-
-impl BaseKeys for MaskedBase<'_> {
-    fn key(&self, path: &KeyPath) -> Result<Presence<BaseKey>, BaseReadError> {
-        self.inside.key(path)
-    }
-}
-
-impl BaseContents for MaskedBase<'_> {
-    fn file(&self, path: &ImagePath) -> Result<Presence<BaseFile>, BaseReadError> {
-        if self.is_removed(path) {
-            return Ok(Presence::Absent);
-        }
-        self.inside.file(path)
-    }
-
-    fn read_dir(&self, folder: &ImagePath) -> Result<Presence<Vec<BaseFile>>, BaseReadError> {
-        if self.is_removed(folder) {
-            return Ok(Presence::Absent);
-        }
-        let is_there = |file: &BaseFile| {
-            let path = folder.join(&file.name);
-            path.map_or(true, |path| !self.is_removed(&path))
-        };
-        let found = self.inside.read_dir(folder)?;
-        Ok(found.map(|found| found.into_iter().filter(is_there).collect()))
-    }
-
-    fn folders_below(
-        &self,
-        path: &ImagePath,
-    ) -> Result<Presence<Vec<(ImagePath, BaseFile)>>, BaseReadError> {
-        let found = self.inside.folders_below(path)?.map(|mut found| {
-            found.retain(|(path, _)| !self.is_removed(path));
-            found
-        });
-        Ok(found)
-    }
-
-    fn content(&self, path: &ImagePath) -> Result<Presence<Vec<u8>>, BaseReadError> {
-        if self.is_removed(path) {
-            return Ok(Presence::Absent);
-        }
-        self.inside.content(path)
     }
 }

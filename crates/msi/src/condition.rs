@@ -31,7 +31,7 @@ pub(crate) fn evaluate(condition: &str, symbols: &dyn Symbols) -> Option<bool> {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Token {
+pub(crate) enum Token {
     Open,
     Close,
     Word(Operator),
@@ -42,7 +42,7 @@ enum Token {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Operator {
+pub(crate) enum Operator {
     Not,
     Imp,
     Eqv,
@@ -52,7 +52,7 @@ enum Operator {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Comparison {
+pub(crate) enum Comparison {
     Equal,
     Unequal,
     Less,
@@ -86,7 +86,7 @@ const BINARY: [Operator; 5] = [
     Operator::And,
 ];
 
-fn tokenize(text: &str) -> Option<Vec<Token>> {
+pub(crate) fn tokenize(text: &str) -> Option<Vec<Token>> {
     let mut tokens = Vec::new();
     let mut rest = text.trim_start();
     while let Some(first) = rest.chars().next() {
@@ -266,7 +266,7 @@ fn texts(left: &str, comparison: Comparison, right: &str) -> bool {
     }
 }
 
-fn ordered(order: Ordering, comparison: Comparison) -> bool {
+pub(crate) fn ordered(order: Ordering, comparison: Comparison) -> bool {
     match comparison {
         Comparison::Equal => order.is_eq(),
         Comparison::Unequal => order.is_ne(),

@@ -43,19 +43,6 @@ pub enum StoreError {
     #[error(transparent)]
     #[diagnose(forward)]
     Layout(#[from] LayoutError),
-    /// An archive failed.
-    #[error(transparent)]
-    #[diagnose(forward)]
-    Archive(#[from] Problem),
-    /// A document was read but cannot be used.
-    #[error("cannot use the content of {place}")]
-    #[diagnose(forward)]
-    Document {
-        /// Location of the store.
-        place: String,
-        /// The reason.
-        source: Box<DocumentError>,
-    },
     /// A blob could not be read.
     #[error("cannot read a blob of {place}")]
     Blob {
@@ -64,18 +51,10 @@ pub enum StoreError {
         /// The reason.
         source: Box<StreamError>,
     },
-    /// A blob or a document exceeds the size limit.
-    #[error("{digest} in {place} has {size} bytes: expected at most {most}")]
-    TooLarge {
-        /// Location of the store.
-        place: String,
-        /// The blob.
-        digest: String,
-        /// Its size.
-        size: u64,
-        /// The limit.
-        most: u64,
-    },
+    /// Other errors, such as those of an archive.
+    #[error(transparent)]
+    #[diagnose(forward)]
+    Other(#[from] Problem),
 }
 
 impl StoreError {
@@ -341,12 +320,9 @@ impl Source {
         if blob.size <= most {
             return Ok(());
         }
-        Err(StoreError::TooLarge {
-            place: self.to_string(),
-            digest: blob.digest.to_string(),
-            size: blob.size,
-            most,
-        })
+        let (digest, size) = (&blob.digest, blob.size);
+        let problem = format!("{digest} in {self} has {size} bytes: expected at most {most}");
+        Err(Problem::new("image/document", problem).into())
     }
 
     /// Verifies a manifest from this registry.
@@ -356,10 +332,7 @@ impl Source {
     }
 
     fn unusable(&self, source: DocumentError) -> StoreError {
-        StoreError::Document {
-            place: self.to_string(),
-            source: Box::new(source),
-        }
+        Problem::context(format!("cannot use the content of {self}"), source).into()
     }
 }
 

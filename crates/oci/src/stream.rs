@@ -343,15 +343,7 @@ pub(super) fn contains_blob(path: &Path, blob: &Descriptor) -> Result<bool, Stre
         return Ok(false);
     }
     let mut hasher = hasher_of(&blob.digest)?;
-    let mut buffer = vec![0; BUFFER];
-    loop {
-        match file.read(&mut buffer) {
-            Ok(0) => return Ok(hasher.finish() == blob.digest),
-            Ok(count) => hasher.update(&buffer[..count]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => return Ok(false),
-        }
-    }
+    Ok(hasher.read_all(&mut file).is_ok() && hasher.finish() == blob.digest)
 }
 
 /// Creates a temporary file in `dir`, and `dir` if it does not exist.

@@ -6,6 +6,7 @@ pub const LARGEST_TEXT: u64 = 16 * 1024 * 1024;
 mod atomic_file;
 mod file_cache;
 mod open;
+mod pieces;
 mod replace;
 mod similar;
 mod spool;
@@ -17,6 +18,7 @@ pub use atomic_file::{
 };
 pub use file_cache::{CacheFileUse, FileCache};
 pub use open::{LimitedReader, open, open_stream, open_with_metadata, read, read_text};
+pub use pieces::PieceReader;
 pub use replace::replace;
 pub use similar::similar_path;
 pub use spool::Spool;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use wincimg_iis::IisSettings;
-use wincimg_layer::{BaseOverlay, Layer, LayerError, LayerPart, MaskedBase};
+use wincimg_layer::{BaseOverlay, Layer, LayerError, LayerPart};
 use wincimg_oci::document::{Image, ManifestFormat, Platform};
 use wincimg_recipe::{
     Instructions, Plan, PlannedContent, PlannedEntry, PlannedLayer, add_entries, copy_metadata,
@@ -198,10 +198,7 @@ fn describe_step(
         iis::configure(&mut layer, site, below)?;
     }
     layer.copy_up(&step.access, below, &step.anew)?;
-    let inside = &MaskedBase {
-        inside: below,
-        gone: &step.anew,
-    };
+    let inside = &BaseOverlay::without(below, &step.anew);
     iis::configure_server(&mut layer, &step.iis, inside)?;
     layer.fit_to_base(inside)?;
     if !step.access.is_empty() {

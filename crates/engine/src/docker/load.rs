@@ -1,16 +1,15 @@
 //! Images between steps in a daemon, without a registry: loaded into it, and saved by it.
 
-use std::io::{self, Read};
 use std::sync::Arc;
 
 use bollard::Docker;
 use bollard::query_parameters::{CreateImageOptions, ImportImageOptions};
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use futures_util::TryStreamExt;
 use tokio::sync::mpsc;
 use tokio_util::io::ReaderStream;
 use wincimg_common::diagnose::{BoxError, Problem};
-use wincimg_common::files::Spool;
+use wincimg_common::files::{PieceReader, Spool};
 use wincimg_common::progress::{Progress, Silent};
 use wincimg_layer::{BlobBuffer, Compression, WriteOptions, recompress};
 use wincimg_oci::archive::{ArchiveWriter, UpperLayers};
@@ -170,14 +169,11 @@ impl Daemon {
     ) -> Result<(Image, Vec<Arc<AddedLayer>>), BoxError> {
         let task = progress.task(&format!("save {name}"), None);
         let mut pieces = self.save(name).await?;
-        let (sender, receiver) = mpsc::channel(WAITING);
+        let (sender, mut receiver) = mpsc::channel::<Bytes>(WAITING);
         let archive = (name.to_owned(), below.clone());
         let reading = tokio::task::spawn_blocking(move || {
             let (name, below) = archive;
-            let input = PieceReader {
-                piece: Bytes::new(),
-                receiver,
-            };
+            let input = PieceReader::new(move || Ok(receiver.blocking_recv()));
             let upper = UpperLayers::read(&name, input, &below)?;
             compressed(&name, upper, &below, compression)
         });
@@ -244,24 +240,4 @@ fn compressed(
     let mut manifest = Manifest::new(flavour, descriptor, descriptors);
     manifest.convert(flavour);
     Ok((Image::new(Verbatim::new(manifest)?, config)?, added))
-}
-
-/// A reader of pieces from another task.
-struct PieceReader {
-    piece: Bytes,
-    receiver: mpsc::Receiver<Bytes>,
-}
-
-impl Read for PieceReader {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        while self.piece.is_empty() {
-            match self.receiver.blocking_recv() {
-                Some(piece) => self.piece = piece,
-                None => return Ok(0),
-            }
-        }
-        let length = buffer.len().min(self.piece.len());
-        self.piece.copy_to_slice(&mut buffer[..length]);
-        Ok(length)
-    }
 }

@@ -4,9 +4,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Read};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::sync_channel;
 
 use sha2::{Digest, Sha256};
+use wincimg_common::files::PieceReader;
 use wincimg_layer::{LayerEntry, LayerReader, Limits, TarEntryKind, TarReadError};
 use wincimg_oci::document;
 use wincimg_windows::base_contents::{BaseRequirements, FileDigest};
@@ -156,7 +157,7 @@ pub fn collect_layer(
     }
     let mut unpacked = UnpackedLayer::new(input, true).map_err(TarReadError::Io)?;
     std::thread::scope(|scope| {
-        let (sender, receiver) = sync_channel(WAITING);
+        let (sender, receiver) = sync_channel::<io::Result<Vec<u8>>>(WAITING);
         let unpacking = scope.spawn(move || {
             loop {
                 let mut piece = Vec::new();
@@ -167,7 +168,7 @@ pub fn collect_layer(
                 }
             }
         });
-        let pieces = ChannelReader::new(receiver);
+        let pieces = PieceReader::new(move || receiver.recv().ok().transpose());
         let mut found = collector.collect(LayerReader::new_uncompressed(pieces, limits))?;
         let unpacked = unpacking
             .join()
@@ -175,40 +176,6 @@ pub fn collect_layer(
         found.diff_id = unpacked.finish()?;
         Ok(found)
     })
-}
-
-/// Reader of the pieces that another thread unpacks. An empty piece is the end.
-struct ChannelReader {
-    pieces: Receiver<io::Result<Vec<u8>>>,
-    piece: Vec<u8>,
-    at: usize,
-}
-
-impl ChannelReader {
-    fn new(pieces: Receiver<io::Result<Vec<u8>>>) -> Self {
-        Self {
-            pieces,
-            piece: Vec::new(),
-            at: 0,
-        }
-    }
-}
-
-impl Read for ChannelReader {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.at == self.piece.len() {
-            self.piece = match self.pieces.recv() {
-                Ok(piece) => piece?,
-                Err(_) => Vec::new(),
-            };
-            self.at = 0;
-        }
-        let rest = &self.piece[self.at..];
-        let count = rest.len().min(buffer.len());
-        buffer[..count].copy_from_slice(&rest[..count]);
-        self.at += count;
-        Ok(count)
-    }
 }
 
 struct Collector {

@@ -1,10 +1,7 @@
 //! Build provenance of an image: an in-toto statement (v1) with SLSA provenance (v1).
 
-use std::collections::BTreeMap;
-
 use jiff::Timestamp;
-use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use wincimg_oci::document::Digest;
 
 use super::document::Tool;
@@ -58,85 +55,6 @@ pub struct ResolvedDependency {
     pub digest: Option<Digest>,
 }
 
-#[derive(Serialize)]
-struct Statement<'a> {
-    _type: &'static str,
-    subject: [ResourceDescriptor<'a>; 1],
-    #[serde(rename = "predicateType")]
-    predicate_type: &'static str,
-    predicate: Predicate<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Predicate<'a> {
-    build_definition: SlsaBuildDefinition<'a>,
-    run_details: Details<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct SlsaBuildDefinition<'a> {
-    build_type: String,
-    external_parameters: ExternalParameters<'a>,
-    internal_parameters: InternalParameters<'a>,
-    resolved_dependencies: Vec<ResourceDescriptor<'a>>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ExternalParameters<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    source: Option<ResourceDescriptor<'a>>,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    arguments: &'a [String],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    host_build: Option<&'a str>,
-}
-
-#[derive(Serialize)]
-struct InternalParameters<'a> {
-    engine: &'static str,
-    plan: DigestSet<'a>,
-}
-
-#[derive(Serialize)]
-struct DigestSet<'a> {
-    digest: BTreeMap<&'a str, &'a str>,
-}
-
-#[derive(Serialize)]
-struct ResourceDescriptor<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    uri: Option<&'a str>,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    digest: BTreeMap<&'a str, &'a str>,
-}
-
-#[derive(Serialize)]
-struct Details<'a> {
-    builder: Builder<'a>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    metadata: Option<Metadata>,
-}
-
-#[derive(Serialize)]
-struct Builder<'a> {
-    id: &'a str,
-    version: BTreeMap<&'static str, &'static str>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Metadata {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    started_on: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    finished_on: Option<String>,
-}
-
 /// Writes the statement about one image.
 pub(super) fn write(
     name: &str,
@@ -144,62 +62,64 @@ pub(super) fn write(
     build: &BuildProvenance,
     tool: Tool,
 ) -> Result<Vec<u8>, serde_json::Error> {
-    let dependencies = build
-        .dependencies
-        .iter()
-        .map(|dependency| ResourceDescriptor {
-            name: Some(&dependency.name),
-            uri: Some(&dependency.uri),
-            digest: dependency.digest.as_ref().map(set_of).unwrap_or_default(),
-        });
-    let (started, finished) = (build.started.map(second), build.finished.map(second));
-    let metadata = Metadata {
-        started_on: started,
-        finished_on: finished,
-    };
-    let has_times = metadata.started_on.is_some() || metadata.finished_on.is_some();
-    serde_json::to_vec(&Statement {
-        _type: STATEMENT,
-        subject: [ResourceDescriptor {
-            name: Some(name),
-            uri: None,
-            digest: set_of(image),
-        }],
-        predicate_type: PREDICATE,
-        predicate: Predicate {
-            build_definition: SlsaBuildDefinition {
-                build_type: format!("{}/build/v1", tool.home),
-                external_parameters: ExternalParameters {
-                    source: build.source.as_ref().map(|source| ResourceDescriptor {
-                        name: Some(source.kind),
-                        uri: Some(&source.name),
-                        digest: set_of(&source.digest),
-                    }),
-                    arguments: &build.arguments,
-                    host_build: build.host_build.as_deref(),
+    let source = build.source.as_ref();
+    let source = source.map(|it| descriptor(it.kind, Some(&it.name), Some(&it.digest)));
+    let dependencies = build.dependencies.iter();
+    let dependencies: Vec<Value> = dependencies
+        .map(|it| descriptor(&it.name, Some(&it.uri), it.digest.as_ref()))
+        .collect();
+    let arguments = (!build.arguments.is_empty()).then(|| json!(build.arguments));
+    let times = [("startedOn", build.started), ("finishedOn", build.finished)];
+    let has_times = times.iter().any(|(_, time)| time.is_some());
+    let metadata =
+        present(times.map(|(key, time)| (key, time.map(|time| Value::from(second(time))))));
+    serde_json::to_vec(&json!({
+        "_type": STATEMENT,
+        "subject": [descriptor(name, None, Some(image))],
+        "predicateType": PREDICATE,
+        "predicate": {
+            "buildDefinition": {
+                "buildType": format!("{}/build/v1", tool.home),
+                "externalParameters": present([
+                    ("source", source),
+                    ("arguments", arguments),
+                    ("hostBuild", build.host_build.as_deref().map(Value::from)),
+                ]),
+                "internalParameters": {
+                    "engine": build.engine,
+                    "plan": { "digest": { "sha256": build.plan } },
                 },
-                internal_parameters: InternalParameters {
-                    engine: build.engine,
-                    plan: DigestSet {
-                        digest: BTreeMap::from([("sha256", build.plan.as_str())]),
-                    },
-                },
-                resolved_dependencies: dependencies.collect(),
+                "resolvedDependencies": dependencies,
             },
-            run_details: Details {
-                builder: Builder {
-                    id: build.builder.as_deref().unwrap_or(tool.home),
-                    version: BTreeMap::from([(tool.name, tool.version)]),
-                },
-                metadata: has_times.then_some(metadata),
-            },
+            "runDetails": present([
+                ("builder", Some(json!({
+                    "id": build.builder.as_deref().unwrap_or(tool.home),
+                    "version": { (tool.name): tool.version },
+                }))),
+                ("metadata", has_times.then_some(metadata)),
+            ]),
         },
-    })
+    }))
 }
 
-fn set_of(digest: &Digest) -> BTreeMap<&str, &str> {
-    let text: &str = digest.as_ref();
-    text.split_once(':').into_iter().collect()
+/// A resource descriptor of in-toto.
+fn descriptor(name: &str, uri: Option<&str>, digest: Option<&Digest>) -> Value {
+    present([
+        ("name", Some(name.into())),
+        ("uri", uri.map(Value::from)),
+        (
+            "digest",
+            digest.map(|it| json!({ (it.algorithm()): it.digest() })),
+        ),
+    ])
+}
+
+/// An object of the fields that are not absent.
+fn present<const N: usize>(fields: [(&str, Option<Value>); N]) -> Value {
+    let fields = fields.into_iter();
+    fields
+        .filter_map(|(key, value)| Some((key, value?)))
+        .collect()
 }
 
 fn second(time: Timestamp) -> String {

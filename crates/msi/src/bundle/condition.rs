@@ -4,13 +4,15 @@
 
 use std::cmp::Ordering;
 
+use crate::condition::{Comparison, Operator, Token, ordered, tokenize};
+
 /// Maximum depth of parentheses.
 const DEPTH: usize = 32;
 
 /// Evaluates a condition; an empty one is true. `None` if it is invalid, or depends on more than
 /// what is known.
 pub(super) fn evaluate(condition: &str) -> Option<bool> {
-    let tokens = tokens(condition)?;
+    let tokens = tokenize(condition)?;
     if tokens.is_empty() {
         return Some(true);
     }
@@ -26,55 +28,35 @@ pub(super) fn evaluate(condition: &str) -> Option<bool> {
 /// True, false or unknown.
 type Logic = Option<bool>;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Token {
-    Open,
-    Close,
-    Compare(&'static str),
-    Word(String),
+enum Operand {
+    Variable(String),
     Number(i64),
     Version(Vec<u32>),
     Text,
 }
 
-fn tokens(condition: &str) -> Option<Vec<Token>> {
-    let mut found = Vec::new();
-    let mut rest = condition.trim_start();
-    while let Some(first) = rest.chars().next() {
-        let (token, length) = match first {
-            '(' => (Token::Open, 1),
-            ')' => (Token::Close, 1),
-            '"' => (Token::Text, rest[1..].find('"')? + 2),
-            '<' | '>' | '=' | '~' => {
-                let known = ["<>", "<=", ">=", "=", "<", ">"];
-                let known = known.into_iter().find(|known| rest.starts_with(known))?;
-                (Token::Compare(known), known.len())
-            }
-            _ => {
-                let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
-                let length = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
-                (
-                    word(rest.get(..length).filter(|it| !it.is_empty())?)?,
-                    length,
-                )
-            }
+impl Operand {
+    fn read(token: &Token) -> Option<Self> {
+        let word = match token {
+            Token::Symbol(word) => word,
+            Token::Number(number) => return Some(Self::Number(i64::from(*number))),
+            Token::Text(_) => return Some(Self::Text),
+            _ => return None,
         };
-        found.push(token);
-        rest = rest[length..].trim_start();
+        let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
+        if !word.chars().all(is_part) {
+            return None;
+        }
+        let version = word.strip_prefix(['v', 'V']);
+        if let Some(version) = version.filter(|it| it.starts_with(|c: char| c.is_ascii_digit())) {
+            let parts = version.split('.').map(|part| part.parse().ok());
+            return parts.collect::<Option<Vec<u32>>>().map(Self::Version);
+        }
+        if word.starts_with(|c: char| c.is_ascii_digit() || c == '-') {
+            return word.parse().ok().map(Self::Number);
+        }
+        Some(Self::Variable(word.to_ascii_lowercase()))
     }
-    Some(found)
-}
-
-fn word(text: &str) -> Option<Token> {
-    let version = text.strip_prefix(['v', 'V']);
-    if let Some(version) = version.filter(|it| it.starts_with(|c: char| c.is_ascii_digit())) {
-        let parts = version.split('.').map(|part| part.parse().ok());
-        return parts.collect::<Option<Vec<u32>>>().map(Token::Version);
-    }
-    if text.starts_with(|c: char| c.is_ascii_digit() || c == '-') {
-        return text.parse().ok().map(Token::Number);
-    }
-    Some(Token::Word(text.to_ascii_lowercase()))
 }
 
 struct Parser<'a> {
@@ -84,8 +66,8 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    fn eat(&mut self, word: &str) -> bool {
-        let is_next = matches!(self.tokens.get(self.at), Some(Token::Word(own)) if own == word);
+    fn eat(&mut self, token: &Token) -> bool {
+        let is_next = self.tokens.get(self.at) == Some(token);
         self.at += usize::from(is_next);
         is_next
     }
@@ -93,7 +75,7 @@ impl Parser<'_> {
     /// `A OR B`; the outer `None` is an invalid condition.
     fn any(&mut self) -> Option<Logic> {
         let mut value = self.all()?;
-        while self.eat("or") {
+        while self.eat(&Token::Word(Operator::Or)) {
             value = match (value, self.all()?) {
                 (Some(true), _) | (_, Some(true)) => Some(true),
                 (Some(false), Some(false)) => Some(false),
@@ -106,7 +88,7 @@ impl Parser<'_> {
     /// `A AND B`
     fn all(&mut self) -> Option<Logic> {
         let mut value = self.one()?;
-        while self.eat("and") {
+        while self.eat(&Token::Word(Operator::And)) {
             value = match (value, self.one()?) {
                 (Some(false), _) | (_, Some(false)) => Some(false),
                 (Some(true), Some(true)) => Some(true),
@@ -121,15 +103,13 @@ impl Parser<'_> {
             return None;
         }
         self.depth += 1;
-        let value = if self.eat("not") {
+        let value = if self.eat(&Token::Word(Operator::Not)) {
             self.one()?.map(|value| !value)
-        } else if self.tokens.get(self.at) == Some(&Token::Open) {
-            self.at += 1;
+        } else if self.eat(&Token::Open) {
             let value = self.any()?;
-            if self.tokens.get(self.at) != Some(&Token::Close) {
+            if !self.eat(&Token::Close) {
                 return None;
             }
-            self.at += 1;
             value
         } else {
             self.comparison()?
@@ -140,49 +120,33 @@ impl Parser<'_> {
 
     fn comparison(&mut self) -> Option<Logic> {
         let left = self.operand()?;
-        let Some(Token::Compare(operator)) = self.tokens.get(self.at) else {
+        let Some(Token::Compare(comparison, ignores_case)) = self.tokens.get(self.at) else {
             return Some(match left {
-                Token::Word(name) => is_set(&name),
-                Token::Number(number) => Some(number != 0),
-                _ => None,
+                Operand::Variable(name) => is_set(&name),
+                Operand::Number(number) => Some(number != 0),
+                Operand::Version(_) | Operand::Text => None,
             });
         };
-        self.at += 1;
-        let right = self.operand()?;
-        let (order, operator) = match (&left, &right) {
-            (Token::Word(name), other) => (compare(name, other), *operator),
-            (other, Token::Word(name)) => (compare(name, other), mirrored(operator)),
-            _ => (None, *operator),
-        };
-        Some(order.map(|order| match operator {
-            "=" => order == Ordering::Equal,
-            "<>" => order != Ordering::Equal,
-            "<" => order == Ordering::Less,
-            ">" => order == Ordering::Greater,
-            "<=" => order != Ordering::Greater,
-            _ => order != Ordering::Less,
-        }))
-    }
-
-    fn operand(&mut self) -> Option<Token> {
-        let token = self.tokens.get(self.at)?;
-        self.at += 1;
-        match token {
-            Token::Word(name) if matches!(name.as_str(), "and" | "or" | "not") => None,
-            Token::Open | Token::Close | Token::Compare(_) => None,
-            token => Some(token.clone()),
+        let is_of_texts = matches!(
+            comparison,
+            Comparison::Contains | Comparison::Starts | Comparison::Ends
+        );
+        if is_of_texts || *ignores_case {
+            return None;
         }
+        self.at += 1;
+        let order = match (&left, &self.operand()?) {
+            (Operand::Variable(name), other) => compare(name, other),
+            (other, Operand::Variable(name)) => compare(name, other).map(Ordering::reverse),
+            _ => None,
+        };
+        Some(order.map(|order| ordered(order, *comparison)))
     }
-}
 
-fn mirrored(operator: &str) -> &'static str {
-    match operator {
-        "<" => ">",
-        ">" => "<",
-        "<=" => ">=",
-        ">=" => "<=",
-        "<>" => "<>",
-        _ => "=",
+    fn operand(&mut self) -> Option<Operand> {
+        let operand = Operand::read(self.tokens.get(self.at)?)?;
+        self.at += 1;
+        Some(operand)
     }
 }
 
@@ -197,9 +161,9 @@ fn is_set(name: &str) -> Logic {
 
 /// Compares a variable. The version of Windows is 10.0; whether it has a build depends on the
 /// version of Burn.
-fn compare(name: &str, other: &Token) -> Option<Ordering> {
+fn compare(name: &str, other: &Operand) -> Option<Ordering> {
     match (name, other) {
-        ("versionnt" | "versionnt64", Token::Version(version)) => {
+        ("versionnt" | "versionnt64", Operand::Version(version)) => {
             let part = |at: usize| version.get(at).copied().unwrap_or_default();
             match (10, 0).cmp(&(part(0), part(1))) {
                 Ordering::Equal => None,
@@ -207,7 +171,7 @@ fn compare(name: &str, other: &Token) -> Option<Ordering> {
             }
         }
         // Windows 10 and newer have no service packs.
-        ("servicepacklevel", Token::Number(number)) => Some(0.cmp(number)),
+        ("servicepacklevel", Operand::Number(number)) => Some(0.cmp(number)),
         _ => None,
     }
 }

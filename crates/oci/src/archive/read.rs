@@ -207,7 +207,7 @@ impl Contents {
         }
         let mut hasher = Hasher::default();
         hasher.update(&magic);
-        io::copy(&mut reader, &mut HashWriter(&mut hasher)).map_err(failed)?;
+        hasher.read_all(&mut reader).map_err(failed)?;
         Ok(Descriptor::new(
             ManifestFormat::Docker.layer_gzip(),
             hasher.finish(),
@@ -259,20 +259,6 @@ impl Contents {
 
 const GZIP: [u8; 2] = [0x1F, 0x8B];
 const ZSTD: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
-
-/// A writer that only hashes.
-struct HashWriter<'a>(&'a mut Hasher);
-
-impl io::Write for HashWriter<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.update(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
 
 /// Offset and length of each file of the tar, by path.
 #[derive(Debug, Default)]

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::io::{self, Cursor, Read, Write};
+use std::io::{self, Cursor, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -136,8 +136,10 @@ impl Archive {
                     let unwritable = ARCHIVE.unwritable(&folder);
                     let spool = Spool::in_folder(&folder).map_err(&unwritable)?;
                     // An older daemon does not name layers by their digests.
-                    let digest = save(&mut entry, &spool).map_err(unwritable)?;
-                    if known.contains(&digest) {
+                    let mut hasher = Hasher::default();
+                    let copied = hasher.copy(&mut entry, &mut spool.file());
+                    copied.map_err(unwritable)?;
+                    if known.contains(&hasher.finish()) {
                         continue;
                     }
                     SavedBytes::Disk(spool)
@@ -177,24 +179,6 @@ impl Archive {
 
     fn broken(&self, reason: impl fmt::Display) -> Problem {
         ARCHIVE.invalid(&self.path, reason)
-    }
-}
-
-/// Writes the rest of a reader to a file, and returns its digest.
-fn save(reader: &mut impl Read, spool: &Spool) -> io::Result<Digest> {
-    let mut hasher = Hasher::default();
-    let mut file = spool.file();
-    let mut buffer = vec![0; 256 * 1024];
-    loop {
-        match reader.read(&mut buffer) {
-            Ok(0) => return Ok(hasher.finish()),
-            Ok(read) => {
-                hasher.update(&buffer[..read]);
-                file.write_all(&buffer[..read])?;
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
     }
 }
 

@@ -2,12 +2,11 @@
 
 use wincimg_common::diagnose::Diagnose;
 
-use crate::document::{Digest, DocumentError};
+use crate::document::DocumentError;
 use crate::store::StoreError;
 
 /// An image that could not be copied.
 #[derive(Debug, thiserror::Error, Diagnose)]
-#[diagnose(code = "image/document")]
 pub enum CopyError {
     /// The source or the target failed.
     #[error(transparent)]
@@ -27,20 +26,6 @@ pub enum CopyError {
         wanted: String,
         /// The available platforms.
         available: String,
-    },
-    /// Indexes are nested too deeply.
-    #[error("{digest} is nested too deeply: expected an index of images")]
-    TooDeep {
-        /// The innermost index that was read.
-        digest: Digest,
-    },
-    /// The source lacks a foreign layer, and the manifest has no URL for it.
-    #[error("{place} does not have the foreign layer {digest}, and the manifest has no URL for it")]
-    NowhereToBeFound {
-        /// The source.
-        place: String,
-        /// The layer.
-        digest: Digest,
     },
     /// The image was copied, but nothing can unpack it.
     #[error("{image} is mirrored, but {defect}")]

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use futures_util::future::BoxFuture;
 use futures_util::{StreamExt, TryStreamExt, stream};
+use wincimg_common::diagnose::Problem;
 
 use super::error::CopyError;
 use super::platform::Platforms;
@@ -12,7 +13,7 @@ use crate::document::{
     Descriptor, Digest, Document, ImageConfig, Index, Manifest, ManifestFormat, Platform, Verbatim,
     media_type,
 };
-use crate::store::Source;
+use crate::store::{Source, StoreError};
 
 /// Manifests read at once.
 const PARALLEL: usize = 4;
@@ -195,9 +196,9 @@ impl Planner<'_> {
         depth: usize,
     ) -> Result<PlanNode, CopyError> {
         if depth == DEPTH {
-            return Err(CopyError::TooDeep {
-                digest: index.digest().clone(),
-            });
+            let digest = index.digest();
+            let problem = format!("{digest} is nested too deeply: expected an index of images");
+            return Err(StoreError::from(Problem::new("image/document", problem)).into());
         }
         let source = index.digest().clone();
         let chosen = self.chosen(&index, depth).await?;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use serde::Serialize;
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
+use wincimg_common::diagnose::Problem;
 use wincimg_common::lock;
 use wincimg_common::progress::Progress;
 
@@ -331,12 +332,13 @@ impl Copier {
         &self,
         blob: &Descriptor,
         source: &Source,
-    ) -> Result<(BlobHandle, String), CopyError> {
+    ) -> Result<(BlobHandle, String), StoreError> {
         let Some(first) = blob.urls.first() else {
-            return Err(CopyError::NowhereToBeFound {
-                place: source.to_string(),
-                digest: blob.digest.clone(),
-            });
+            let problem = format!(
+                "{source} does not have the foreign layer {}, and the manifest has no URL for it",
+                blob.digest
+            );
+            return Err(Problem::new("image/document", problem).into());
         };
         let bytes = self.registry.url_source(&blob.urls, blob);
         Ok((bytes.into(), first.clone()))

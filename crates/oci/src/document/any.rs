@@ -51,32 +51,27 @@ impl Document {
         if entry.media_type.is_empty() || known(&entry.media_type).is_some() {
             return Ok(document);
         }
-        Err(DocumentError::Ambiguous {
-            digest: entry.digest.clone(),
-            reason: format!(
-                "it is announced as {:?} and is {}",
-                entry.media_type,
-                document.media_type()
-            ),
-        })
+        let (announced, found) = (&entry.media_type, document.media_type());
+        let reason = format!("it is announced as {announced:?} and is {found}");
+        Err(DocumentError::ambiguous(&entry.digest, reason))
     }
 
     fn read(announced: &str, bytes: Bytes, digest: Digest) -> Result<Self, DocumentError> {
         let outline: Outline = match serde_json::from_slice(&bytes) {
             Ok(outline) => outline,
             Err(_) if bytes.trim_ascii_start().starts_with(b"<") => {
-                return Err(DocumentError::WebPage);
+                let problem = "the answer is a web page: expected a manifest or index";
+                return Err(DocumentError::new(problem).hint(
+                    "a proxy or another server answers in the registry's place: check its name, \
+                     port and HTTPS_PROXY",
+                ));
             }
-            Err(source) => {
-                return Err(DocumentError::Shape {
-                    digest,
-                    what: "manifest or index",
-                    source,
-                });
-            }
+            Err(error) => return Err(DocumentError::shape(&digest, "manifest or index", error)),
         };
         if outline.schema_version == 1 {
-            return Err(DocumentError::SchemaOne { digest });
+            return Err(DocumentError::new(format!(
+                "{digest} is a Docker schema 1 manifest, which is not supported: push the image again"
+            )));
         }
         if outline.is_index(announced, &digest)? {
             let index = Verbatim::<Index>::read(bytes, digest)?;
@@ -128,25 +123,24 @@ impl Outline {
     fn is_index(&self, announced: &str, digest: &Digest) -> Result<bool, DocumentError> {
         let has_image = self.config.is_some() || self.layers.is_some();
         let has_entries = self.manifests.is_some();
-        let ambiguous = |reason: String| DocumentError::Ambiguous {
-            digest: digest.clone(),
-            reason,
+        let ambiguous = |reason: &str| DocumentError::ambiguous(digest, reason);
+        let unknown_type = |media_type: &str| {
+            DocumentError::new(format!(
+                "{digest} is a document of type {media_type:?}: expected a Docker or OCI manifest or index"
+            ))
         };
         if has_image && has_entries {
-            return Err(ambiguous("it has both layers and manifests".to_owned()));
+            return Err(ambiguous("it has both layers and manifests"));
         }
         let announced = known(announced);
         let stated = self.media_type.as_deref().unwrap_or_default();
         if !stated.is_empty() && known(stated).is_none() {
-            return Err(DocumentError::UnknownType {
-                digest: digest.clone(),
-                media_type: stated.to_owned(),
-            });
+            return Err(unknown_type(stated));
         }
         if let (Some(announced), Some(stated)) = (announced, known(stated))
             && announced != stated
         {
-            return Err(ambiguous(format!(
+            return Err(ambiguous(&format!(
                 "it was announced as {announced} and states {stated}"
             )));
         }
@@ -154,15 +148,10 @@ impl Outline {
             Some(kind) => media_type::is_index(kind),
             None if has_entries => true,
             None if has_image => false,
-            None => {
-                return Err(DocumentError::UnknownType {
-                    digest: digest.clone(),
-                    media_type: String::new(),
-                });
-            }
+            None => return Err(unknown_type("")),
         };
         if (is_index && has_image) || (!is_index && has_entries) {
-            return Err(ambiguous("its type and its content differ".to_owned()));
+            return Err(ambiguous("its type and its content differ"));
         }
         Ok(is_index)
     }

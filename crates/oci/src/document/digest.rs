@@ -10,8 +10,10 @@ pub(crate) fn hasher_of(digest: &Digest) -> Result<Hasher, DocumentError> {
         "sha256" | "sha384" | "sha512" => Hasher::matching(digest),
         _ => None,
     }
-    .ok_or_else(|| DocumentError::UnsupportedDigest {
-        digest: digest.clone(),
+    .ok_or_else(|| {
+        DocumentError::new(format!(
+            "the digest {digest} cannot be checked: expected sha256, sha384 or sha512"
+        ))
     })
 }
 
@@ -21,9 +23,7 @@ pub fn check(hasher: Hasher, expected: &Digest) -> Result<(), DocumentError> {
     if found == *expected {
         Ok(())
     } else {
-        Err(DocumentError::DigestMismatch {
-            expected: expected.to_string(),
-            found: found.to_string(),
-        })
+        let problem = format!("the content has digest {found}: expected {expected}");
+        Err(DocumentError::new(problem))
     }
 }

@@ -58,7 +58,10 @@ impl Image {
         manifest: Verbatim<Manifest>,
         config: Verbatim<ImageConfig>,
     ) -> Result<Self, DocumentError> {
-        let inconsistent = |reason| Err(DocumentError::Inconsistent { reason });
+        let inconsistent = |reason: String| {
+            let problem = format!("the image's manifest and configuration disagree: {reason}");
+            Err(DocumentError::new(problem))
+        };
         if manifest.config.digest != *config.digest() {
             return inconsistent(format!(
                 "the manifest names {}, the configuration is {}",

@@ -48,10 +48,10 @@ impl EntryCount {
         if self.0.fetch_add(own, Ordering::Relaxed).saturating_add(own) <= MAX_ENTRIES {
             return Ok(());
         }
-        Err(DocumentError::TooManyEntries {
-            digest: index.digest().clone(),
-            most: MAX_ENTRIES,
-        })
+        Err(DocumentError::damaged(format!(
+            "the index {} has too many entries: expected at most {MAX_ENTRIES}, nested ones included",
+            index.digest()
+        )))
     }
 }
 

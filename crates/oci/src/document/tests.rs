@@ -181,13 +181,8 @@ fn contradicting_documents_are_refused() {
         (media_type::DOCKER_INDEX, manifest_json()),
     ];
     for (announced, value) in cases {
-        assert!(
-            matches!(
-                read(announced, bytes(&value)),
-                Err(DocumentError::Ambiguous { .. })
-            ),
-            "{announced}: {value}"
-        );
+        let error = read(announced, bytes(&value)).unwrap_err().to_string();
+        assert!(error.contains(" is ambiguous: "), "{announced}: {error}");
     }
 }
 
@@ -201,39 +196,34 @@ fn what_an_entry_states_of_a_document_is_checked() {
         assert!(read(&entry(media_type, size)).is_ok(), "{media_type}");
     }
     for (wrong, reason) in [
-        (entry(media_type::DOCKER_MANIFEST, size + 1), "bytes"),
-        (entry(media_type::OCI_CONFIG, size), "announced as"),
-        (entry(media_type::OCI_MANIFEST, size), "announced as"),
+        (entry(media_type::DOCKER_MANIFEST, size + 1), "with"),
+        (entry(media_type::OCI_CONFIG, size), "as"),
+        (entry(media_type::OCI_MANIFEST, size), "as"),
     ] {
         let error = read(&wrong).unwrap_err();
-        assert!(matches!(error, DocumentError::Ambiguous { .. }));
-        assert!(error.to_string().contains(reason), "{error}");
+        let reason = format!("is ambiguous: it is announced {reason}");
+        assert!(error.to_string().contains(&reason), "{error}");
     }
 }
 
 #[test]
 fn what_is_no_image_is_refused_with_its_reason() {
-    let parse = |value: Value| read("", bytes(&value)).unwrap_err();
-    assert!(matches!(
-        parse(json!({"schemaVersion": 1, "fsLayers": []})),
-        DocumentError::SchemaOne { .. }
-    ));
-    assert!(matches!(
-        parse(json!({"schemaVersion": 2})),
-        DocumentError::UnknownType { .. }
-    ));
-    assert!(matches!(
-        parse(json!({"mediaType": "application/pdf", "layers": []})),
-        DocumentError::UnknownType { .. }
-    ));
-    assert!(matches!(
-        parse(json!({"config": {"digest": "sha256:00", "size": 1}, "layers": []})),
-        DocumentError::Shape { .. }
-    ));
-    assert!(matches!(
-        read("", Bytes::from_static(b"\n<!DOCTYPE html><html>")),
-        Err(DocumentError::WebPage)
-    ));
+    for (text, reason) in [
+        (r#"{"schemaVersion": 1, "fsLayers": []}"#, "schema 1"),
+        (r#"{"schemaVersion": 2}"#, "type \"\""),
+        (
+            r#"{"mediaType": "application/pdf", "layers": []}"#,
+            "type \"application/pdf\"",
+        ),
+        (
+            r#"{"config": {"digest": "sha256:00", "size": 1}, "layers": []}"#,
+            "is not a valid",
+        ),
+        ("\n<!DOCTYPE html><html>", "web page"),
+    ] {
+        let error = read("", Bytes::from_static(text.as_bytes())).unwrap_err();
+        assert!(error.to_string().contains(reason), "{error}");
+    }
 }
 
 #[test]
@@ -256,11 +246,8 @@ fn a_size_that_no_blob_has_is_refused_wherever_it_is() {
             json!(0.5),
         ];
         for size in sizes {
-            let refused = with(size, place, document.clone());
-            assert!(
-                matches!(refused, Err(DocumentError::Shape { .. })),
-                "{place}"
-            );
+            let error = with(size, place, document.clone()).unwrap_err().to_string();
+            assert!(error.contains("is not a valid"), "{place}: {error}");
         }
     }
 }
@@ -269,10 +256,8 @@ fn a_size_that_no_blob_has_is_refused_wherever_it_is() {
 fn a_wrong_digest_is_noticed() {
     let raw = bytes(&manifest_json());
     assert!(Document::verify("", raw.clone(), &sha256(&raw)).is_ok());
-    assert!(matches!(
-        Document::verify("", raw, &digest("another")),
-        Err(DocumentError::DigestMismatch { .. })
-    ));
+    let error = Document::verify("", raw, &digest("another")).unwrap_err();
+    assert!(error.to_string().starts_with("the content has digest"));
 }
 
 #[test]
@@ -287,10 +272,7 @@ fn sha512_is_checked_and_other_algorithms_are_refused() {
     hasher.update(b"c");
     check(hasher, &abc).unwrap();
     let other: Digest = "md5:900150983cd24fb0d6963f7d28e17f72".parse().unwrap();
-    assert!(matches!(
-        hasher_of(&other),
-        Err(DocumentError::UnsupportedDigest { .. })
-    ));
+    assert!(hasher_of(&other).is_err());
 }
 
 fn base() -> Image {
@@ -368,10 +350,8 @@ fn a_config_of_another_image_is_refused() {
         .config()
         .edit(|config| config.os = "linux".to_owned())
         .unwrap();
-    assert!(matches!(
-        Image::new(base().manifest().clone(), other),
-        Err(DocumentError::Inconsistent { .. })
-    ));
+    let error = Image::new(base().manifest().clone(), other).unwrap_err();
+    assert!(error.to_string().contains("configuration disagree"));
 }
 
 /// Any JSON, as deeply nested as documents are; integers only, as in real documents.

@@ -27,10 +27,8 @@ pub trait DocumentType: Serialize + DeserializeOwned {
 impl<T: DocumentType> Verbatim<T> {
     /// Serializes a new value.
     pub fn new(value: T) -> Result<Self, DocumentError> {
-        let bytes = serde_json::to_vec(&value).map_err(|source| DocumentError::Write {
-            what: T::WHAT,
-            source,
-        })?;
+        let unwritable = || DocumentError::new(format!("cannot write the {} as JSON", T::WHAT));
+        let bytes = serde_json::to_vec(&value).map_err(|error| unwritable().because(error))?;
         let digest = sha256(&bytes);
         Ok(Self {
             value,
@@ -65,11 +63,7 @@ impl<T: DocumentType> Verbatim<T> {
                 bytes,
                 digest,
             }),
-            Err(source) => Err(DocumentError::Shape {
-                digest,
-                what: T::WHAT,
-                source,
-            }),
+            Err(error) => Err(DocumentError::shape(&digest, T::WHAT, error)),
         }
     }
 
@@ -128,10 +122,8 @@ pub(super) fn check_size(bytes: &[u8], stated: &Descriptor) -> Result<(), Docume
     if stated.size == size {
         return Ok(());
     }
-    Err(DocumentError::Ambiguous {
-        digest: stated.digest.clone(),
-        reason: format!("it is announced with {} bytes and has {size}", stated.size),
-    })
+    let reason = format!("it is announced with {} bytes and has {size}", stated.size);
+    Err(DocumentError::ambiguous(&stated.digest, reason))
 }
 
 /// Verifies the digest of the bytes.

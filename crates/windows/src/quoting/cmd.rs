@@ -15,7 +15,7 @@
 //!
 //! `!` is ordinary: delayed expansion is off unless `/V:ON` or the registry asks for it.
 
-use super::{Escape, QuotingError, RunShell, argv};
+use super::{Escape, QuotingError, argv};
 
 /// Prefix that the daemon puts before the text, with a space.
 pub const PREFIX: &str = "cmd /S /C ";
@@ -116,16 +116,12 @@ fn is_delimiter(c: char) -> bool {
 
 /// The text after `cmd /S /C` that runs this program with these arguments.
 pub(super) fn quote(argv: &[&str], escape: Escape) -> Result<String, QuotingError> {
-    let Some((program, arguments)) = argv.split_first() else {
-        return Err(QuotingError::Empty);
-    };
+    let (program, arguments) = argv.split_first().ok_or_else(super::empty)?;
     if program.contains('%') {
         // The name must be in real quotes, where a caret does not protect `%NAME%`.
-        return Err(QuotingError::Program {
-            shell: RunShell::Cmd,
-            program: (*program).to_owned(),
-            character: '%',
-        });
+        return Err(QuotingError(format!(
+            "cmd cannot escape '%' in the program's name {program:?}: use the exec form"
+        )));
     }
     let plain = is_plain_program(program);
     let mut line = if plain {

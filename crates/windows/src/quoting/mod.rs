@@ -58,47 +58,11 @@ impl Escape {
 
 /// Reason why an argument list has no text that a shell would read back as the same list.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum QuotingError {
-    /// The command is empty.
-    #[error("the command is empty: expected a program and its arguments")]
-    Empty,
-    /// No file can have the program's name.
-    #[error(
-        "invalid program name {0:?}: it is empty, ends in a backslash or has one of \"<>|?* or a control character"
-    )]
-    ProgramName(String),
-    /// The program's name has a character that cannot be escaped in this shell.
-    #[error(
-        "{shell} cannot escape {character:?} in the program's name {program:?}: use the exec form"
-    )]
-    Program {
-        /// The shell that reads it.
-        shell: RunShell,
-        /// The program.
-        program: String,
-        /// The character.
-        character: char,
-    },
-    /// An argument has a character that cannot be escaped in this shell.
-    #[error("{shell} cannot escape {character:?} in argument {index}")]
-    Argument {
-        /// The shell that reads it.
-        shell: RunShell,
-        /// Index of the argument; the program is 0.
-        index: usize,
-        /// The character.
-        character: char,
-    },
-    /// The text is longer than the limit of the shell or Windows.
-    #[error("the command line has {length} characters: the limit of {shell} is {limit}")]
-    TooLong {
-        /// The shell that reads it.
-        shell: RunShell,
-        /// Its length in UTF-16 units.
-        length: usize,
-        /// Limit.
-        limit: usize,
-    },
+#[error("{0}")]
+pub struct QuotingError(String);
+
+fn empty() -> QuotingError {
+    QuotingError("the command is empty: expected a program and its arguments".to_owned())
 }
 
 /// Limit of `CreateProcess`: 32767 characters including the terminating zero.
@@ -129,11 +93,9 @@ pub fn command_text<S: AsRef<str>>(
         }
     };
     if length > limit {
-        return Err(QuotingError::TooLong {
-            shell,
-            length,
-            limit,
-        });
+        return Err(QuotingError(format!(
+            "the command line has {length} characters: the limit of {shell} is {limit}"
+        )));
     }
     Ok(text)
 }
@@ -154,14 +116,14 @@ fn utf16_len(text: &str) -> usize {
 /// Rejects what no quoting can express: an invalid program name, a NUL and, for the shells, whose
 /// text is one line of the Dockerfile, a line break.
 fn check_words(shell: RunShell, argv: &[&str]) -> Result<(), QuotingError> {
-    let Some(program) = argv.first() else {
-        return Err(QuotingError::Empty);
-    };
+    let program = argv.first().ok_or_else(empty)?;
     if program.is_empty()
         || program.ends_with('\\')
         || program.contains(|c: char| c.is_ascii_control() || "\"<>|?*".contains(c))
     {
-        return Err(QuotingError::ProgramName((*program).to_owned()));
+        return Err(QuotingError(format!(
+            "invalid program name {program:?}: it is empty, ends in a backslash or has one of \"<>|?* or a control character"
+        )));
     }
     let forbidden: &[char] = match shell {
         RunShell::Exec => &['\0'],
@@ -171,11 +133,9 @@ fn check_words(shell: RunShell, argv: &[&str]) -> Result<(), QuotingError> {
     };
     for (index, argument) in argv.iter().enumerate() {
         if let Some(character) = argument.chars().find(|c| forbidden.contains(c)) {
-            return Err(QuotingError::Argument {
-                shell,
-                index,
-                character,
-            });
+            return Err(QuotingError(format!(
+                "{shell} cannot escape {character:?} in argument {index}"
+            )));
         }
     }
     Ok(())
