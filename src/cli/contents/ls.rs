@@ -12,14 +12,14 @@ use wincimg_common::progress::Progress;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_inspect::LayerChange;
 use wincimg_inspect::base::BaseKeyPath;
-use wincimg_inspect::contents::{ContentKey, FileEntry, FileTree, ImageContents, list_keys};
+use wincimg_inspect::contents::{ContentKey, FileEntry, FileTree, ImageContents, list_keys, sddl};
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::{Digest, Image};
 use wincimg_registry::RegistryData;
 use wincimg_windows::base_contents::FileDigest;
 use wincimg_windows::path::ImagePath;
 
-use super::view::{Colours, FileView, listed_name, sddl, shortened, value_name};
+use super::view::{Colours, FileView, listed_name, shortened, value_name};
 use super::{ContentArgs, SkippedLayer, only_image, report_problems, skipped_layers};
 use crate::cli::command_context::{Session, colour_on};
 use crate::cli::error::Failure;

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 
 pub use diff::{
     ContentChange, FileAspect, FileDifference, KeyDifference, ValueDifference, diff_files,
-    diff_keys, diff_layers,
+    diff_keys, diff_layers, sddl,
 };
 use futures_util::{StreamExt, TryStreamExt, stream as futures};
 pub use keys::{ContentKey, list_keys};
