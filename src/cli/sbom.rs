@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 use wincimg_common::progress::Progress;
 use wincimg_common::untrusted::Untrusted;
+use wincimg_inspect::contents::display_path;
 use wincimg_inspect::provenance::{
     ImageDocument, Inventory, InventoryPackage, SbomFormat, read_inventory,
 };
@@ -157,13 +158,6 @@ fn layers_of(package: &InventoryPackage, inventory: &Inventory) -> Vec<usize> {
     layers
 }
 
-fn shown_path(path: &str) -> String {
-    match path.strip_prefix("Files/") {
-        Some(below) => format!(r"C:\{}", below.replace('/', r"\")),
-        None => path.replace('/', r"\"),
-    }
-}
-
 impl PackageView {
     fn new(package: &InventoryPackage, inventory: &Inventory) -> Self {
         let found = &package.found;
@@ -177,7 +171,7 @@ impl PackageView {
             license: found.licence.clone(),
             layers: layers_of(package, inventory),
             files: files
-                .map(|file| shown_path(inventory.path(*file)))
+                .map(|file| display_path(inventory.path(*file)))
                 .collect(),
         }
     }
@@ -210,7 +204,7 @@ fn write_text(image: &ImageSource, inventory: &Inventory, out: &mut dyn Write) -
         let file = package
             .files
             .first()
-            .map(|file| shown_path(inventory.path(*file)));
+            .map(|file| display_path(inventory.path(*file)));
         writeln!(
             out,
             "  {:<8} {:<names$}  {:<versions$}  {:>5}  {}",

@@ -11,7 +11,7 @@ use wincimg_common::progress::Progress;
 use wincimg_inspect::LayerChange;
 use wincimg_inspect::contents::{
     ContentChange, ContentReader, FileAspect, FileDifference, FileEntry, ImageContents,
-    KeyDifference, diff_files, diff_keys, diff_layers,
+    KeyDifference, diff_files, diff_keys, diff_layers, display_path,
 };
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::{Digest, Image};
@@ -379,7 +379,7 @@ impl FileRow {
         let known = sides[1].or(sides[0]).or(found.deleted.as_ref())?;
         let view = |at: usize| sides[at].map(|entry| FileView::new(entry, with_security));
         Some(Self {
-            path: known.display_path(),
+            path: display_path(&known.path),
             change: found.change,
             is_folder: known.kind == LayerChange::Folder(()),
             sizes: sides.map(|entry| match entry?.kind {

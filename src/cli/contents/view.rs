@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use serde::Serialize;
-use wincimg_inspect::contents::{ContentChange, FileEntry, sddl};
+use wincimg_inspect::contents::{ContentChange, FileEntry, display_path, sddl};
 use wincimg_inspect::{LayerChange, LinkTarget};
 use wincimg_registry::{RegistryData, TypedData};
 
@@ -90,7 +90,7 @@ impl FileView {
         };
         let security = entry.security.as_deref().filter(|_| with_security);
         Self {
-            path: entry.display_path(),
+            path: display_path(&entry.path),
             kind: kind_name(entry),
             attributes: attribute_names(entry.attributes),
             size,

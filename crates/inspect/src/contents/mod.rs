@@ -22,7 +22,7 @@ use futures_util::{StreamExt, TryStreamExt, stream as futures};
 pub use keys::{ContentKey, list_keys};
 use serde::Serialize;
 use tokio::sync::OnceCell;
-pub use tree::{FileEntry, FileTree};
+pub use tree::{FileEntry, FileTree, display_path};
 pub use waste::{ImageWaste, WastedFile, find_waste};
 use wincimg_common::diagnose::Problem;
 use wincimg_common::lock;
