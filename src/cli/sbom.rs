@@ -10,7 +10,7 @@ use wincimg_common::progress::Progress;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_inspect::contents::display_path;
 use wincimg_inspect::provenance::{
-    ImageDocument, Inventory, InventoryPackage, SbomFormat, read_inventory,
+    ImageDocument, Inventory, InventoryPackage, OperatingSystem, SbomFormat, read_inventory,
 };
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::Digest;
@@ -103,17 +103,8 @@ impl Sbom {
 struct InventoryView {
     reference: String,
     digest: Digest,
-    windows: Option<WindowsView>,
+    windows: Option<OperatingSystem>,
     packages: Vec<PackageView>,
-}
-
-#[derive(Debug, Serialize)]
-struct WindowsView {
-    version: String,
-    name: String,
-    kb: Option<String>,
-    /// Number among the products of Microsoft's security updates.
-    product: Option<&'static str>,
 }
 
 #[derive(Debug, Serialize)]
@@ -131,16 +122,10 @@ struct PackageView {
 
 impl InventoryView {
     fn new(image: &ImageSource, inventory: &Inventory) -> Self {
-        let system = inventory.system.as_ref();
         Self {
             reference: image.to_string(),
             digest: inventory.digest.clone(),
-            windows: system.map(|system| WindowsView {
-                version: system.version.clone(),
-                name: system.name.clone(),
-                kb: system.kb.map(|kb| kb.to_string()),
-                product: system.product,
-            }),
+            windows: inventory.system.clone(),
             packages: inventory
                 .packages
                 .iter()
