@@ -8,8 +8,9 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 use wincimg_common::progress::Progress;
 use wincimg_common::untrusted::Untrusted;
+use wincimg_inspect::contents::display_path;
 use wincimg_inspect::provenance::{
-    ImageDocument, Inventory, InventoryPackage, SbomFormat, read_inventory,
+    ImageDocument, Inventory, InventoryPackage, OperatingSystem, SbomFormat, read_inventory,
 };
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::Digest;
@@ -102,17 +103,8 @@ impl Sbom {
 struct InventoryView {
     reference: String,
     digest: Digest,
-    windows: Option<WindowsView>,
+    windows: Option<OperatingSystem>,
     packages: Vec<PackageView>,
-}
-
-#[derive(Debug, Serialize)]
-struct WindowsView {
-    version: String,
-    name: String,
-    kb: Option<String>,
-    /// Number among the products of Microsoft's security updates.
-    product: Option<&'static str>,
 }
 
 #[derive(Debug, Serialize)]
@@ -130,16 +122,10 @@ struct PackageView {
 
 impl InventoryView {
     fn new(image: &ImageSource, inventory: &Inventory) -> Self {
-        let system = inventory.system.as_ref();
         Self {
             reference: image.to_string(),
             digest: inventory.digest.clone(),
-            windows: system.map(|system| WindowsView {
-                version: system.version.clone(),
-                name: system.name.clone(),
-                kb: system.kb.map(|kb| kb.to_string()),
-                product: system.product,
-            }),
+            windows: inventory.system.clone(),
             packages: inventory
                 .packages
                 .iter()
@@ -157,13 +143,6 @@ fn layers_of(package: &InventoryPackage, inventory: &Inventory) -> Vec<usize> {
     layers
 }
 
-fn shown_path(path: &str) -> String {
-    match path.strip_prefix("Files/") {
-        Some(below) => format!(r"C:\{}", below.replace('/', r"\")),
-        None => path.replace('/', r"\"),
-    }
-}
-
 impl PackageView {
     fn new(package: &InventoryPackage, inventory: &Inventory) -> Self {
         let found = &package.found;
@@ -177,7 +156,7 @@ impl PackageView {
             license: found.licence.clone(),
             layers: layers_of(package, inventory),
             files: files
-                .map(|file| shown_path(inventory.path(*file)))
+                .map(|file| display_path(inventory.path(*file)))
                 .collect(),
         }
     }
@@ -210,7 +189,7 @@ fn write_text(image: &ImageSource, inventory: &Inventory, out: &mut dyn Write) -
         let file = package
             .files
             .first()
-            .map(|file| shown_path(inventory.path(*file)));
+            .map(|file| display_path(inventory.path(*file)));
         writeln!(
             out,
             "  {:<8} {:<names$}  {:<versions$}  {:>5}  {}",

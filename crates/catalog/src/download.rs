@@ -21,20 +21,20 @@ use wincimg_windows::version::WindowsVersion;
 
 use super::dialog::UpdateFile;
 use super::digests::describe;
-use super::msu::{self, ExpectedPackage, PackageFormat, kb_from_filename};
+use super::msu::{self, PackageFormat, kb_from_filename};
 use super::product::Arch;
 use super::set::{Role, UpdateSetFile};
 
-/// Expected properties of the files.
+/// Expected properties of the files, or of one of them.
 #[derive(Debug, Clone, Copy)]
 pub struct ExpectedUpdate {
-    /// The article of the update.
+    /// The article.
     pub kb: Kb,
-    /// Its architecture.
+    /// The architecture.
     pub arch: Arch,
     /// Version of the host after the update, if known.
     pub version: Option<WindowsVersion>,
-    /// Accept files for which the catalog has no digest.
+    /// Accept files for which the catalog has no digest; of one file, it has none.
     pub without_digest: bool,
 }
 
@@ -94,7 +94,7 @@ struct Job<'f> {
     target: PathBuf,
     digest: Option<&'f Digest>,
     size: Option<u64>,
-    wanted: ExpectedPackage,
+    wanted: ExpectedUpdate,
 }
 
 impl<'f> Job<'f> {
@@ -123,14 +123,14 @@ impl<'f> Job<'f> {
             target: folder.join(&file.name),
             digest,
             size: member.size,
-            wanted: ExpectedPackage {
+            wanted: ExpectedUpdate {
                 // A prerequisite belongs to another article.
                 kb: kb_from_filename(&file.name)
                     .filter(|_| member.role != Role::Target)
                     .unwrap_or(expected.kb),
-                arch: expected.arch,
                 version: expected.version.filter(|_| member.role == Role::Target),
-                verified: digest.is_some(),
+                without_digest: digest.is_none(),
+                ..*expected
             },
             file,
         })

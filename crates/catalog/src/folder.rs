@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::{fs, io};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_common::digest::{Digest, Hasher};
 use wincimg_common::files;
@@ -44,21 +44,30 @@ pub struct Description {
     pub files: Vec<UpdateManifestFile>,
 }
 
-/// One file.
+/// One file of an update.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UpdateManifestFile {
     /// Its name in the folder.
     pub name: String,
     /// Role in the update.
     pub role: Role,
-    /// In bytes.
-    pub size: u64,
-    /// `sha256:…` or `sha1:…`.
+    /// In bytes; none until it is fetched.
+    #[serde(deserialize_with = "required")]
+    pub size: Option<u64>,
+    /// `sha256:…` or `sha1:…`; empty if the catalog has none and it is not fetched.
     pub digest: String,
-    /// Format.
-    pub container: PackageFormat,
+    /// Format; none until it is fetched.
+    #[serde(deserialize_with = "required")]
+    pub container: Option<PackageFormat>,
     /// Source URL.
     pub url: String,
+}
+
+/// Reads what every fetched file has.
+fn required<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    from: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(from).map(Some)
 }
 
 /// Problem of a file in the folder; the hint names the folder to fetch into, two levels up.
@@ -92,12 +101,10 @@ impl Description {
         files: &[(&UpdateSetFile, &DownloadedUpdateFile)],
     ) -> Self {
         let files = files.iter().map(|(member, fetched)| UpdateManifestFile {
-            name: member.file.name.clone(),
-            role: member.role,
-            size: fetched.size,
+            size: Some(fetched.size),
             digest: fetched.digest.to_string(),
-            container: fetched.container,
-            url: member.file.url.clone(),
+            container: Some(fetched.container),
+            ..UpdateManifestFile::from_catalog(member)
         });
         Self {
             format: FORMAT,
@@ -211,6 +218,19 @@ impl Description {
 }
 
 impl UpdateManifestFile {
+    /// A file as listed in the catalog.
+    pub fn from_catalog(member: &UpdateSetFile) -> Self {
+        let digest = member.file.digests.best();
+        Self {
+            name: member.file.name.clone(),
+            role: member.role,
+            size: None,
+            digest: digest.map(Digest::to_string).unwrap_or_default(),
+            container: None,
+            url: member.file.url.clone(),
+        }
+    }
+
     /// Digest, if its algorithm is supported.
     pub fn digest(&self) -> Option<Digest> {
         let digest: Digest = self.digest.parse().ok()?;
@@ -233,7 +253,9 @@ impl UpdateManifestFile {
         };
         match fs::symlink_metadata(&path) {
             Ok(metadata) if !metadata.is_file() => return changed("it is not a regular file"),
-            Ok(metadata) if metadata.len() != self.size => return changed("it has another size"),
+            Ok(metadata) if Some(metadata.len()) != self.size => {
+                return changed("it has another size");
+            }
             Ok(_) => {}
             Err(_) => return changed("not found"),
         }

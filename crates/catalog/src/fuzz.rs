@@ -5,8 +5,9 @@ use std::io::Write as _;
 use wincimg_windows::update::Updates;
 
 use super::dialog::read_dialog;
+use super::download::ExpectedUpdate;
 use super::msrc::SecurityUpdates;
-use super::msu::{ExpectedPackage, check_package};
+use super::msu::check_package;
 use super::page::read_page;
 use super::product::Arch;
 use super::releaseinfo::read_release_info;
@@ -29,11 +30,11 @@ pub fn security_updates(bytes: &[u8]) {
 
 /// Checks bytes as each kind of package.
 pub fn package(bytes: &[u8]) {
-    let wanted = ExpectedPackage {
+    let wanted = ExpectedUpdate {
         kb: "KB5034439".parse().expect("an article"),
         arch: Arch::X64,
         version: None,
-        verified: false,
+        without_digest: true,
     };
     let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
     file.write_all(bytes).expect("space for it");

@@ -37,12 +37,12 @@ pub use cache::{load_updates, refresh_updates};
 pub use client::{Catalog, CatalogError, DEFAULT_CATALOG};
 pub use dialog::UpdateFile;
 pub use download::{DownloadedUpdateFile, ExpectedUpdate, download};
-pub use folder::{Description, folder_name};
+pub use folder::{Description, UpdateManifestFile, folder_name};
 pub use msrc::{SecurityFix, SecurityUpdates, Severity};
 pub use page::SearchResult;
 pub use product::{Arch, Product, Title, build_of};
 pub use releaseinfo::RELEASE_INFO;
-pub use script::{FileLocation, InstallScript, ScriptFile};
+pub use script::{FileLocation, InstallScript};
 pub use select::{Criteria, parse_update_id, select};
 pub use set::{UpdateSetFile, in_order};
 

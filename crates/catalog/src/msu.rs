@@ -16,6 +16,7 @@ use wincimg_msi::Cabinet;
 use wincimg_windows::update::Kb;
 use wincimg_windows::version::WindowsVersion;
 
+use super::download::ExpectedUpdate;
 use super::product::Arch;
 
 /// Maximum size of the properties.
@@ -33,19 +34,6 @@ pub enum PackageFormat {
     Wim,
     /// A self-extracting one, as some older updates are.
     Program,
-}
-
-/// Expected properties of a package.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ExpectedPackage {
-    /// The article.
-    pub kb: Kb,
-    /// The architecture.
-    pub arch: Arch,
-    /// Version of the host after the update, if known.
-    pub version: Option<WindowsVersion>,
-    /// True if its digest is verified: missing metadata is then accepted.
-    pub verified: bool,
 }
 
 /// Result of a check.
@@ -66,7 +54,7 @@ fn wrong_package(problem: impl Into<String>) -> Problem {
 pub(crate) fn check_package(
     path: &Path,
     name: &str,
-    wanted: &ExpectedPackage,
+    wanted: &ExpectedUpdate,
 ) -> Result<PackageCheck, Problem> {
     let unreadable = |error| wrong_package("cannot read it").source(error);
     let mut file = files::open(path).map_err(unreadable)?;
@@ -100,13 +88,14 @@ pub(crate) fn check_package(
     if container == PackageFormat::Cabinet && extension(name) == "msu" {
         match describe(file) {
             Ok(Some(described)) => described.check(wanted)?,
-            Ok(None) if !wanted.verified => {
+            // With a digest, its metadata may be missing.
+            Ok(None) if wanted.without_digest => {
                 return Err(wrong_package(
                     "it is a cabinet with neither the pkgProperties.txt nor the metadata of an \
                      update package",
                 ));
             }
-            Err(error) if !wanted.verified => {
+            Err(error) if wanted.without_digest => {
                 return Err(wrong_package("its cabinet is damaged").source(error));
             }
             Ok(None) => unsaid = Some("it does not state its update".to_owned()),
@@ -128,7 +117,7 @@ struct PackageMetadata {
 }
 
 impl PackageMetadata {
-    fn check(&self, wanted: &ExpectedPackage) -> Result<(), Problem> {
+    fn check(&self, wanted: &ExpectedUpdate) -> Result<(), Problem> {
         let is_it = self.article.parse() == Ok(wanted.kb) && self.arch.parse() == Ok(wanted.arch);
         // One package of an article can serve several builds.
         let target = wanted
@@ -383,17 +372,17 @@ mod tests {
         cabinet("Windows10.0-KB4549949-x64-pkgProperties.txt", content)
     }
 
-    const WANTED: ExpectedPackage = ExpectedPackage {
+    const WANTED: ExpectedUpdate = ExpectedUpdate {
         kb: Kb::from_number(4_549_949),
         arch: Arch::X64,
         version: Some(WindowsVersion::new(17763, 1158)),
-        verified: false,
+        without_digest: true,
     };
 
     fn check_as(
         bytes: &[u8],
         name: &str,
-        wanted: &ExpectedPackage,
+        wanted: &ExpectedUpdate,
     ) -> Result<PackageCheck, Problem> {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(bytes).unwrap();
@@ -564,8 +553,8 @@ mod tests {
 
     #[test]
     fn what_a_verified_package_does_not_say_is_no_reason_to_refuse_it() {
-        let verified = ExpectedPackage {
-            verified: true,
+        let verified = ExpectedUpdate {
+            without_digest: false,
             ..WANTED
         };
         let silent = check_as(&cabinet("readme.txt", b"hello"), "a.msu", &verified).unwrap();

@@ -4,7 +4,6 @@
 use std::fmt::Write as _;
 
 use wincimg_common::diagnose::Diagnose;
-use wincimg_common::digest::Digest;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_windows::quoting::powershell;
 use wincimg_windows::release::PackageKind;
@@ -12,9 +11,9 @@ use wincimg_windows::update::Kb;
 use wincimg_windows::version::WindowsVersion;
 use wincimg_windows::{node, release};
 
-use super::folder::Description;
+use super::folder::UpdateManifestFile;
 use super::msu::PackageFormat;
-use super::set::{Role, UpdateSetFile};
+use super::set::Role;
 
 /// Settings of a node's script.
 #[derive(Debug, Clone)]
@@ -30,26 +29,11 @@ pub struct InstallScript<'a> {
     /// Servicing stack that the node requires.
     pub stack: Option<WindowsVersion>,
     /// The files, in the order in which they are installed.
-    pub items: &'a [ScriptFile],
+    pub items: &'a [UpdateManifestFile],
     /// Source of the files.
     pub source: FileLocation,
     /// Restart the node if that is needed.
     pub restart: bool,
-}
-
-/// One file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ScriptFile {
-    /// Its name.
-    pub name: String,
-    /// Role in the update.
-    pub role: Role,
-    /// URL in the catalog.
-    pub url: String,
-    /// Expected digest.
-    pub digest: Option<Digest>,
-    /// Format, if known.
-    pub container: Option<PackageFormat>,
 }
 
 /// Source of the files.
@@ -90,32 +74,7 @@ enum Tool {
     Dism,
 }
 
-impl ScriptFile {
-    /// A file as listed in the catalog.
-    pub fn from_catalog(member: &UpdateSetFile) -> Self {
-        Self {
-            name: member.file.name.clone(),
-            role: member.role,
-            url: member.file.url.clone(),
-            digest: member.file.digests.best().cloned(),
-            container: None,
-        }
-    }
-
-    /// The files of a fetched update.
-    pub fn from_manifest(description: &Description) -> Vec<Self> {
-        let files = description.files.iter();
-        files
-            .map(|file| Self {
-                name: file.name.clone(),
-                role: file.role,
-                url: file.url.clone(),
-                digest: file.digest(),
-                container: Some(file.container),
-            })
-            .collect()
-    }
-
+impl UpdateManifestFile {
     fn has_ending(&self, ending: &str) -> bool {
         let own = self.name.rsplit('.').next();
         own.is_some_and(|own| own.eq_ignore_ascii_case(ending))
@@ -208,10 +167,9 @@ impl InstallScript<'_> {
         Ok(())
     }
 
-    fn file(&self, item: &ScriptFile) -> Result<String, ScriptError> {
+    fn file(&self, item: &UpdateManifestFile) -> Result<String, ScriptError> {
         let digest = item
-            .digest
-            .as_ref()
+            .digest()
             .ok_or_else(|| ScriptError::NoDigest(item.name.clone()))?;
         let url = match &self.source {
             FileLocation::Links => Some(item.url.clone()),

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 
-use jiff::civil::Date;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use wincimg_common::diagnose::error_chain;
@@ -12,7 +11,7 @@ use wincimg_images::shim::Shim;
 use wincimg_images::wrapper::{Wrapper, wrappers};
 use wincimg_oci::document::{BASE_DIGEST, BASE_NAME, Digest, Image, Platform, media_type};
 use wincimg_windows::release;
-use wincimg_windows::update::{Kb, UpdateKind, Updates};
+use wincimg_windows::update::{Update, Updates};
 use wincimg_windows::version::WindowsVersion;
 
 use super::contents::ImageWaste;
@@ -38,7 +37,7 @@ pub struct ImageFacts {
     /// The name of the Windows release.
     pub release: Option<&'static str>,
     /// The last cumulative update that the image contains.
-    pub update: Option<UpdateFacts>,
+    pub update: Option<Update>,
     /// Creation time, according to the image.
     pub created: Option<String>,
     /// The base, according to the labels.
@@ -123,19 +122,6 @@ pub struct LayerFacts {
     pub problems: Vec<LayerReadError>,
 }
 
-/// A cumulative update.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct UpdateFacts {
-    /// Its KB article; a release image has none.
-    pub kb: Option<Kb>,
-    /// The day it was published.
-    pub date: Date,
-    /// Time and reason of its publication.
-    pub kind: UpdateKind,
-    /// Revision of a host after the update; an image may have one of its own in between.
-    pub revision: u32,
-}
-
 /// Base of an image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BaseAnnotation {
@@ -168,7 +154,9 @@ impl ImageFacts {
             release: version
                 .and_then(|version| release::from_build(version.build))
                 .map(|release| release.name),
-            update: version.and_then(update_in),
+            update: version
+                .and_then(|version| Updates::global().contained_in(version))
+                .copied(),
             created: config.created.clone(),
             base: base_of(image),
             entrypoint: container.entrypoint.clone(),
@@ -221,16 +209,6 @@ impl ImageFacts {
 /// Docker writes an empty text for an unset value.
 fn non_empty(text: Option<&String>) -> Option<String> {
     text.filter(|text| !text.is_empty()).cloned()
-}
-
-fn update_in(version: WindowsVersion) -> Option<UpdateFacts> {
-    let update = Updates::global().contained_in(version)?;
-    Some(UpdateFacts {
-        kb: update.kb,
-        date: update.date,
-        kind: update.kind,
-        revision: update.revision,
-    })
 }
 
 fn base_of(image: &Image) -> Option<BaseAnnotation> {

@@ -66,7 +66,7 @@ pub use copy_out::{CopiedFiles, ExtractedFiles};
 pub use entries::{LayerChange, LinkTarget};
 pub use error::{LayerProblem, LayerReadError};
 pub use extract::{ExtractedEntry, extract};
-pub use facts::{BaseAnnotation, ImageFacts, LayerFacts, UpdateFacts};
+pub use facts::{BaseAnnotation, ImageFacts, LayerFacts};
 pub use inspection::{
     InspectError, InspectOptions, Inspection, contains_windows, inspect, shutdown_times,
     windows_images, windows_images_in,

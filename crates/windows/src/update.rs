@@ -108,19 +108,20 @@ impl Serialize for UpdateKind {
     }
 }
 
-/// One cumulative update.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// One cumulative update; its JSON is part of that of an image, whose version has the build.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Update {
-    /// Its build.
-    pub build: u32,
-    /// Revision of the host after the update.
-    pub revision: u32,
     /// Its article; none for the release.
     pub kb: Option<Kb>,
     /// The day it was published.
     pub date: Date,
     /// Date and reason of its publication.
     pub kind: UpdateKind,
+    /// Its build.
+    #[serde(skip)]
+    pub build: u32,
+    /// Revision of the host after the update; an image may have one of its own in between.
+    pub revision: u32,
 }
 
 /// Regression of an update, and the update that fixes it.

@@ -8,6 +8,7 @@ use serde::Serialize;
 use wincimg_common::diagnose::closest_match;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_inspect::base::{BaseFacts, BaseHive, BaseKeyPath, BaseProblem, ListedFile};
+use wincimg_inspect::contents::sddl;
 use wincimg_inspect::facts_provider::ResolvedFacts;
 use wincimg_oci::document::Image;
 use wincimg_registry::name_folding::eq_ignore_case;
@@ -17,7 +18,7 @@ use wincimg_windows::path::ImagePath;
 
 use super::base_args::{BaseArgs, BaseLookup};
 use crate::cli::command_context::Session;
-use crate::cli::contents::view::{attribute_names, sddl, shortened};
+use crate::cli::contents::view::{attribute_names, shortened};
 use crate::cli::error::Failure;
 use crate::cli::output::{OutputFormat, write_json, write_result};
 use crate::cli::{CommandOutcome, registry_args};

@@ -11,16 +11,16 @@ use wincimg_common::progress::Progress;
 use wincimg_inspect::LayerChange;
 use wincimg_inspect::contents::{
     ContentChange, ContentReader, FileAspect, FileDifference, FileEntry, ImageContents,
-    KeyDifference, ValueDifference, diff_files, diff_keys, diff_layers,
+    KeyDifference, diff_files, diff_keys, diff_layers, display_path,
 };
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::{Digest, Image};
 use wincimg_oci::store::Source;
-use wincimg_registry::{RegistryData, RegistryEdit};
+use wincimg_registry::RegistryEdit;
 use wincimg_windows::base_contents::FileDigest;
 use wincimg_windows::version::WindowsVersion;
 
-use super::view::{Colours, FileView, sddl};
+use super::view::{Colours, FileView};
 use super::{ContentArgs, SkippedLayer, all_images, diff_text, report_problems, skipped_layers};
 use crate::cli::command_context::{Session, colour_on};
 use crate::cli::error::Failure;
@@ -92,7 +92,7 @@ pub(super) struct ImageDifference {
     pub(super) after: ImageSide,
     pub(super) config: Vec<ConfigDifference>,
     pub(super) files: Vec<FileRow>,
-    pub(super) registry: Vec<KeyRow>,
+    pub(super) registry: Vec<KeyDifference>,
     /// Layers that only one of the images has, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) layers: Option<Vec<LayerRow>>,
@@ -132,24 +132,6 @@ pub(super) struct FileRow {
     pub(super) differs: Vec<FileAspect>,
     pub(super) before: Option<FileView>,
     pub(super) after: Option<FileView>,
-}
-
-/// A key that differs.
-#[derive(Debug, Serialize)]
-pub(super) struct KeyRow {
-    pub(super) key: String,
-    pub(super) change: ContentChange,
-    pub(super) values: Vec<ValueRow>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) security: Option<[Option<String>; 2]>,
-}
-
-#[derive(Debug, Serialize)]
-pub(super) struct ValueRow {
-    pub(super) name: String,
-    pub(super) change: ContentChange,
-    pub(super) before: Option<RegistryData>,
-    pub(super) after: Option<RegistryData>,
 }
 
 /// A layer that only one of the images has.
@@ -249,7 +231,7 @@ impl Diff {
         let [old, new] = contents;
         let trees = [old.files(), new.files()];
         let files = diff_files(&trees[0], &trees[1], self.contents.acl);
-        let keys = diff_keys(old, new, self.contents.acl)?;
+        let registry = diff_keys(old, new, self.contents.acl)?;
         let side = |image: &Image, at: usize| ImageSide {
             digest: image.digest().clone(),
             os_version: image.config().os_version.clone(),
@@ -272,7 +254,7 @@ impl Diff {
                 .iter()
                 .filter_map(|it| FileRow::new(it, self.contents.acl))
                 .collect(),
-            registry: keys.into_iter().map(KeyRow::new).collect(),
+            registry,
             layers,
         })
     }
@@ -397,7 +379,7 @@ impl FileRow {
         let known = sides[1].or(sides[0]).or(found.deleted.as_ref())?;
         let view = |at: usize| sides[at].map(|entry| FileView::new(entry, with_security));
         Some(Self {
-            path: known.display_path(),
+            path: display_path(&known.path),
             change: found.change,
             is_folder: known.kind == LayerChange::Folder(()),
             sizes: sides.map(|entry| match entry?.kind {
@@ -408,35 +390,6 @@ impl FileRow {
             before: view(0),
             after: view(1),
         })
-    }
-}
-
-impl KeyRow {
-    fn new(found: KeyDifference) -> Self {
-        let values = found.values.into_iter();
-        Self {
-            key: found.path.to_string(),
-            change: found.change,
-            values: values
-                .map(|value| {
-                    let ValueDifference {
-                        name,
-                        change,
-                        before,
-                        after,
-                    } = value;
-                    ValueRow {
-                        name,
-                        change,
-                        before,
-                        after,
-                    }
-                })
-                .collect(),
-            security: found
-                .security
-                .map(|sides| sides.map(|bytes| bytes.as_deref().map(sddl))),
-        }
     }
 }
 

@@ -6,11 +6,9 @@ use std::io::{self, Write};
 use indicatif::BinaryBytes;
 use serde_json::Value;
 use wincimg_common::untrusted::Untrusted;
-use wincimg_inspect::contents::{ContentChange, FileAspect};
+use wincimg_inspect::contents::{ContentChange, FileAspect, KeyDifference, ValueDifference};
 
-use super::diff::{
-    ConfigDifference, Differences, FileRow, ImageDifference, KeyRow, LayerRow, ValueRow,
-};
+use super::diff::{ConfigDifference, Differences, FileRow, ImageDifference, LayerRow};
 use super::view::{Colours, FileView, shortened, value_name};
 
 pub(super) fn write(found: &Differences, colours: Colours, out: &mut dyn Write) -> io::Result<()> {
@@ -212,22 +210,20 @@ fn aspects_in_words(file: &FileRow) -> String {
     }
 }
 
-fn write_key(key: &KeyRow, colours: Colours, out: &mut dyn Write) -> io::Result<()> {
-    let line = colours.change(key.change, Untrusted(&key.key));
+fn write_key(key: &KeyDifference, colours: Colours, out: &mut dyn Write) -> io::Result<()> {
+    let line = colours.change(key.change, Untrusted(&key.path));
     writeln!(out, "    {line}")?;
     for value in &key.values {
         let line = Untrusted(value_in_words(value)).to_string();
         writeln!(out, "        {}", colours.change(value.change, line))?;
     }
     for (security, mark) in key.security.iter().flatten().zip(['-', '+']) {
-        if let Some(security) = security {
-            writeln!(out, "        {mark} {}", Untrusted(security))?;
-        }
+        writeln!(out, "        {mark} {}", Untrusted(security))?;
     }
     Ok(())
 }
 
-fn value_in_words(value: &ValueRow) -> String {
+fn value_in_words(value: &ValueDifference) -> String {
     let sides = [&value.before, &value.after];
     let sides: Vec<String> = sides.into_iter().flatten().map(shortened).collect();
     let name = value_name(&value.name);

@@ -12,14 +12,16 @@ use wincimg_common::progress::Progress;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_inspect::LayerChange;
 use wincimg_inspect::base::BaseKeyPath;
-use wincimg_inspect::contents::{ContentKey, FileEntry, FileTree, ImageContents, list_keys};
+use wincimg_inspect::contents::{
+    ContentKey, FileEntry, FileTree, ImageContents, display_path, list_keys, sddl,
+};
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::{Digest, Image};
 use wincimg_registry::RegistryData;
 use wincimg_windows::base_contents::FileDigest;
 use wincimg_windows::path::ImagePath;
 
-use super::view::{Colours, FileView, listed_name, sddl, shortened, value_name};
+use super::view::{Colours, FileView, listed_name, shortened, value_name};
 use super::{ContentArgs, SkippedLayer, only_image, report_problems, skipped_layers};
 use crate::cli::command_context::{Session, colour_on};
 use crate::cli::error::Failure;
@@ -254,14 +256,13 @@ fn no_file(tree: &FileTree, path: &str) -> Failure {
     let folded = names.iter().map(|(folded, _)| folded.as_str());
     let like = closest_match(&missing.to_lowercase(), folded);
     let like = like.and_then(|like| names.iter().find(|(folded, _)| *folded == like));
-    let shown = |path: &str| match path.strip_prefix("Files") {
-        Some(below) => format!("C:{}", below.replace('/', r"\")),
-        None => path.replace('/', r"\"),
-    };
-    let problem = format!("the image has no {}", shown(path));
+    let problem = format!("the image has no {}", display_path(path));
     let failure = Failure::from(Problem::new("image/no-file", problem).blame(Blame::Answer));
     match like {
-        Some((_, name)) => failure.hint(format!(r"did you mean {}\{name}?", shown(above))),
+        Some((_, name)) => {
+            let meant = display_path(&format!("{above}/{name}"));
+            failure.hint(format!("did you mean {meant}?"))
+        }
         None => failure,
     }
 }
@@ -292,17 +293,12 @@ impl<'t> FilesView<'t> {
                 .chain(tree.get(path))
         };
         let number = |is: fn(&FileEntry) -> bool| below().filter(|it| is(it)).count();
-        let folder = match path.strip_prefix("Files") {
-            Some("") => r"C:\".to_owned(),
-            Some(below) => format!("C:{}", below.replace('/', r"\")),
-            None => path.replace('/', r"\"),
-        };
         let top = usize::from(
             tree.get(path)
                 .is_some_and(|it| it.kind == LayerChange::Folder(())),
         );
         Self {
-            path: folder,
+            path: display_path(path),
             entries,
             files: number(|it| matches!(it.kind, LayerChange::File(_)) && !it.is_stream()),
             folders: number(|it| it.kind == LayerChange::Folder(())) - top,

@@ -3,9 +3,8 @@
 use std::fmt::Display;
 
 use serde::Serialize;
-use wincimg_inspect::contents::{ContentChange, FileEntry};
+use wincimg_inspect::contents::{ContentChange, FileEntry, display_path, sddl};
 use wincimg_inspect::{LayerChange, LinkTarget};
-use wincimg_registry::security::SecurityDescriptor;
 use wincimg_registry::{RegistryData, TypedData};
 
 /// Maximum number of bytes of a value in text output.
@@ -33,14 +32,6 @@ const ATTRIBUTES: [(u32, &str); 14] = [
 pub(in crate::cli) fn attribute_names(attributes: u32) -> Vec<&'static str> {
     let set = ATTRIBUTES.iter().filter(|(bit, _)| attributes & bit != 0);
     set.map(|(_, name)| *name).collect()
-}
-
-/// A descriptor as text, or as bytes if it cannot be decoded.
-pub(in crate::cli) fn sddl(bytes: &[u8]) -> String {
-    match SecurityDescriptor::from_bytes(bytes) {
-        Ok(descriptor) => descriptor.to_string(),
-        Err(_) => format!("unreadable: {}", hex::encode(bytes)),
-    }
 }
 
 /// Data of a value on one line; long binary data is cut.
@@ -99,7 +90,7 @@ impl FileView {
         };
         let security = entry.security.as_deref().filter(|_| with_security);
         Self {
-            path: entry.display_path(),
+            path: display_path(&entry.path),
             kind: kind_name(entry),
             attributes: attribute_names(entry.attributes),
             size,

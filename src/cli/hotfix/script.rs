@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use wincimg_catalog::{Description, FileLocation, InstallScript, ScriptFile, folder_name};
+use wincimg_catalog::{Description, FileLocation, InstallScript, UpdateManifestFile, folder_name};
 use wincimg_http::Url;
 use wincimg_windows::update::{Kb, Update};
 use wincimg_windows::version::WindowsVersion;
@@ -73,7 +73,7 @@ struct Package {
     title: String,
     version: Option<WindowsVersion>,
     stack: Option<WindowsVersion>,
-    items: Vec<ScriptFile>,
+    items: Vec<UpdateManifestFile>,
 }
 
 impl MakeScript {
@@ -93,7 +93,7 @@ impl MakeScript {
                 let asked = asked.filter(|_| self.what.is_by_build());
                 let description = Description::read(folder, kb, self.pick.arch, asked)?;
                 Package {
-                    items: ScriptFile::from_manifest(&description),
+                    items: description.files,
                     title: description.title,
                     version: description
                         .build
@@ -162,7 +162,7 @@ impl MakeScript {
             items: picked
                 .members
                 .iter()
-                .map(ScriptFile::from_catalog)
+                .map(UpdateManifestFile::from_catalog)
                 .collect(),
         })
     }

@@ -10,13 +10,14 @@ use wincimg_images::shim::{Shim, ShimMode};
 use wincimg_images::wrapper::Wrapper;
 use wincimg_inspect::{
     EntryKind, ImageFacts, Inspection, LayerFacts, LayerReadStatus, OtherEntry, RegistryReport,
-    ShutdownSetting, ShutdownTimes, SkipReason, UpdateFacts,
+    ShutdownSetting, ShutdownTimes, SkipReason,
 };
 use wincimg_oci::document::media_type;
 use wincimg_oci::document::media_type::LayerCompression;
 use wincimg_registry::RegistryEdit;
 use wincimg_windows::quoting::argv::quote;
 use wincimg_windows::shutdown::ShutdownValue;
+use wincimg_windows::update::Update;
 
 use crate::cli::image_source::ImageSource;
 
@@ -241,10 +242,10 @@ fn shim(shim: &Shim) -> String {
 fn release(image: &ImageFacts) -> Option<String> {
     let name = image.release?;
     Some(match &image.update {
-        Some(UpdateFacts {
+        Some(Update {
             kb: Some(kb), date, ..
         }) => format!("{name}, with {kb} of {date}"),
-        Some(UpdateFacts { kb: None, date, .. }) => format!("{name}, as released on {date}"),
+        Some(Update { kb: None, date, .. }) => format!("{name}, as released on {date}"),
         None => name.to_owned(),
     })
 }

@@ -11,18 +11,21 @@ fn file(name: &str) -> UpdateFile {
     }
 }
 
-fn items(kb: &str, files: &[&str], before: &[&str]) -> Vec<ScriptFile> {
+fn items(kb: &str, files: &[&str], before: &[&str]) -> Vec<UpdateManifestFile> {
     let of = |names: &[&str]| names.iter().map(|name| file(name)).collect();
     let members = in_order(kb.parse().unwrap(), of(files), None, of(before)).unwrap();
-    members.iter().map(ScriptFile::from_catalog).collect()
+    members
+        .iter()
+        .map(UpdateManifestFile::from_catalog)
+        .collect()
 }
 
-fn files_of_2019() -> Vec<ScriptFile> {
+fn files_of_2019() -> Vec<UpdateManifestFile> {
     let name = "windows10.0-kb4549949-x64_da39a3ee5e6b4b0d3255bfef95601890afd80709.msu";
     items("KB4549949", &[name], &[])
 }
 
-fn files_of_2025() -> Vec<ScriptFile> {
+fn files_of_2025() -> Vec<UpdateManifestFile> {
     let files = [
         "windows11.0-kb5120233-x64.msu",
         "windows11.0-kb5043080-x64.msu",
@@ -30,7 +33,7 @@ fn files_of_2025() -> Vec<ScriptFile> {
     items("KB5120233", &files, &[])
 }
 
-fn script<'a>(kb: &'a str, version: &str, items: &'a [ScriptFile]) -> InstallScript<'a> {
+fn script<'a>(kb: &'a str, version: &str, items: &'a [UpdateManifestFile]) -> InstallScript<'a> {
     InstallScript {
         kb: kb.parse().unwrap(),
         folder: kb,
@@ -113,7 +116,7 @@ fn wusa_gets_what_comes_before_the_target_first() {
 #[test]
 fn the_tool_follows_the_file_before_the_build() {
     let mut files = files_of_2019();
-    let of = |files: &[ScriptFile]| settings(&script("KB4549949", "unknown", files));
+    let of = |files: &[UpdateManifestFile]| settings(&script("KB4549949", "unknown", files));
     assert!(of(&files).contains("Tool     = 'wusa'"));
     assert!(of(&files).contains("Build    = $null"));
     files[0].container = Some(PackageFormat::Wim);
@@ -125,7 +128,7 @@ fn the_tool_follows_the_file_before_the_build() {
 
 #[test]
 fn what_cannot_be_installed_or_verified_is_refused() {
-    let refused = |files: &[ScriptFile]| {
+    let refused = |files: &[UpdateManifestFile]| {
         script("KB4549949", "17763.1158", files)
             .render()
             .unwrap_err()
@@ -133,7 +136,7 @@ fn what_cannot_be_installed_or_verified_is_refused() {
     let program = items("KB4549949", &["kb4549949.exe"], &[]);
     assert!(matches!(refused(&program), ScriptError::Kind(_)));
     let mut unknown = items("KB4549949", &["kb4549949.msu"], &[]);
-    unknown[0].digest = None;
+    unknown[0].digest.clear();
     assert!(matches!(refused(&unknown), ScriptError::NoDigest(_)));
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use wincimg_registry::name_folding::eq_ignore_case;
 use wincimg_registry::{KeyPath, KeyPathError, Root};
 
@@ -166,6 +166,12 @@ impl FromStr for BaseKeyPath {
             return Ok(Self { hive, components });
         }
         text.parse::<KeyPath>().map(|path| Self::from(&path))
+    }
+}
+
+impl Serialize for BaseKeyPath {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 

@@ -60,20 +60,22 @@ pub struct FileDifference {
 }
 
 /// A registry key that differs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct KeyDifference {
+    /// Its path.
+    #[serde(rename = "key")]
+    pub path: BaseKeyPath,
     /// Kind of the difference.
     pub change: ContentChange,
-    /// Its path.
-    pub path: BaseKeyPath,
     /// Values that differ; all values of an added or removed key.
     pub values: Vec<ValueDifference>,
-    /// Security descriptors, if they were compared and differ.
-    pub security: Option<[Option<Vec<u8>>; 2]>,
+    /// Security descriptors as text, if they were compared and differ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub security: Option<[String; 2]>,
 }
 
 /// A registry value that differs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ValueDifference {
     /// Its name; empty for the default value.
     pub name: String,
@@ -212,6 +214,14 @@ fn difference(before: Option<&FileEntry>, after: Option<&FileEntry>) -> Option<F
     })
 }
 
+/// A security descriptor as text, or as bytes if it cannot be decoded.
+pub fn sddl(bytes: &[u8]) -> String {
+    match SecurityDescriptor::from_bytes(bytes) {
+        Ok(descriptor) => descriptor.to_string(),
+        Err(_) => format!("unreadable: {}", hex::encode(bytes)),
+    }
+}
+
 /// A descriptor with its parts in one order.
 fn normalized(bytes: &[u8]) -> Vec<u8> {
     match SecurityDescriptor::from_bytes(bytes) {
@@ -292,8 +302,8 @@ impl KeyDifferences {
         let security = self.diff_security(old, new);
         if change != ContentChange::Changed || !values.is_empty() || security.is_some() {
             self.found.push(KeyDifference {
-                change,
                 path: self.path.clone(),
+                change,
                 values,
                 security,
             });
@@ -313,14 +323,10 @@ impl KeyDifferences {
         }
     }
 
-    fn diff_security(
-        &self,
-        old: Option<&Key<'_>>,
-        new: Option<&Key<'_>>,
-    ) -> Option<[Option<Vec<u8>>; 2]> {
+    fn diff_security(&self, old: Option<&Key<'_>>, new: Option<&Key<'_>>) -> Option<[String; 2]> {
         let (old, new) = (old?, new?);
         let differs = normalized(old.security) != normalized(new.security);
-        (self.with_security && differs).then(|| [old, new].map(|key| Some(key.security.to_vec())))
+        (self.with_security && differs).then(|| [old, new].map(|key| sddl(key.security)))
     }
 }
 

@@ -16,13 +16,13 @@ use std::sync::{Arc, Mutex};
 
 pub use diff::{
     ContentChange, FileAspect, FileDifference, KeyDifference, ValueDifference, diff_files,
-    diff_keys, diff_layers,
+    diff_keys, diff_layers, sddl,
 };
 use futures_util::{StreamExt, TryStreamExt, stream as futures};
 pub use keys::{ContentKey, list_keys};
 use serde::Serialize;
 use tokio::sync::OnceCell;
-pub use tree::{FileEntry, FileTree};
+pub use tree::{FileEntry, FileTree, display_path};
 pub use waste::{ImageWaste, WastedFile, find_waste};
 use wincimg_common::diagnose::Problem;
 use wincimg_common::lock;

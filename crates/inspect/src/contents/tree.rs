@@ -81,11 +81,6 @@ impl FileEntry {
         }
     }
 
-    /// Path as in a container: `C:\app\web.config`. Files of the utility VM begin with `UtilityVM`.
-    pub fn display_path(&self) -> String {
-        display_path(&self.path)
-    }
-
     /// Last name of the path.
     pub fn name(&self) -> &str {
         last_name(&self.path)
@@ -105,7 +100,9 @@ impl FileEntry {
     }
 }
 
-pub(super) fn display_path(path: &str) -> String {
+/// The path of a layer's file as in a container: `C:\app\web.config`. Files of the utility VM begin
+/// with `UtilityVM`.
+pub fn display_path(path: &str) -> String {
     let (top, below) = path.split_once('/').unwrap_or((path, ""));
     if top == "Files" {
         format!(r"C:\{}", below.replace('/', r"\"))

@@ -1,5 +1,6 @@
 //! The Windows of an image, by its names in vulnerability databases.
 
+use serde::Serialize;
 use wincimg_windows::release;
 use wincimg_windows::update::{Kb, Updates};
 use wincimg_windows::version::WindowsVersion;
@@ -36,13 +37,14 @@ const fn names(build: u32, cpe: &'static str, product: Option<&'static str>) -> 
 }
 
 /// An image's Windows.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct OperatingSystem {
     /// Its version in images, `10.0.17763.1158`.
     pub version: String,
     /// Usual name.
     pub name: String,
     /// Name in the CPE dictionary.
+    #[serde(skip)]
     pub cpe: Option<String>,
     /// The last update that it contains.
     pub kb: Option<Kb>,
