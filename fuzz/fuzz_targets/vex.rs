@@ -13,6 +13,6 @@ fuzz_target!(|bytes: &[u8]| {
         cpe: Some("cpe:2.3:o:microsoft:windows_server_2022:10.0.20348.2340:*:*:*:*:*:*:*"),
     };
     if let Ok(document) = VexDocument::read(bytes) {
-        drop(settling_statement([&document].into_iter(), "CVE-2024-0001", &subject));
+        let _ = settling_statement([&document].into_iter(), "CVE-2024-0001", &subject);
     }
 });
