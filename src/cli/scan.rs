@@ -463,7 +463,7 @@ fn why_unknown(image: &ScannedImage) -> String {
     match (image.version, image.os_version.as_deref()) {
         (Some(_), _) => "the table has no updates for this build".to_owned(),
         (None, None | Some("")) => "the image has no os.version".to_owned(),
-        (None, Some(text)) => format!("its os.version {text:?} is no version of Windows"),
+        (None, Some(text)) => format!("its os.version {text:?} is not a version of Windows"),
     }
 }
 

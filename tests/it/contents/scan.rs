@@ -243,7 +243,7 @@ fn what_contains_no_windows_lacks_no_updates_and_a_wrong_version_is_named() {
     let output = scan("oci:odd");
     assert_eq!(output.status.code(), Some(1));
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert_contains!(errors, "os.version \"foo\" is no version of Windows");
+    assert_contains!(errors, "os.version \"foo\" is not a version of Windows");
 }
 
 /// An `OpenVEX` document about the image, and a CSAF document about its Windows.

@@ -300,7 +300,7 @@ fn an_artifact_is_no_image_for_another_system() {
     assert_eq!(check["rule"], "not-windows");
     assert_contains!(
         check["reason"].as_str().unwrap(),
-        "an artifact of type application/vnd.cncf.helm.config.v1+json, which no pod can run"
+        "an artifact of type application/vnd.cncf.helm.config.v1+json, which pods cannot run"
     );
 }
 

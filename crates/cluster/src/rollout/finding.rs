@@ -80,19 +80,14 @@ pub struct Finding {
     pub image_build: Option<WindowsVersion>,
     /// Index of the variant that the host would select.
     pub variant: Option<usize>,
+    /// True if an image of the index starts there, but the index hides it.
+    pub(super) is_hidden: bool,
 }
 
 impl Finding {
     /// Returns true if the runtime refuses the pod, with any image.
     pub(super) fn is_of_handler(&self) -> bool {
         self.rule == Concern::HandlerUnsupported.name()
-    }
-
-    /// Returns true if the image has what starts there, and its index hides that.
-    pub(super) fn needs_new_index(&self) -> bool {
-        self.outcome == VerdictOutcome::Incompatible
-            && self.rule == Concern::ContradictingEntry.name()
-            && self.fix.as_deref() == Some(NEW_INDEX)
     }
 
     /// The fix with its first command, in one line.
@@ -158,7 +153,7 @@ pub(super) fn is_fixable(finding: &Finding, image: &Image, host: &HostKind) -> b
         && !is_refused
         && finding.rule != Concern::NotWindows.name()
         && !finding.is_of_handler()
-        && !finding.needs_new_index()
+        && !finding.is_hidden
         && finding.isolation != Isolation::HostProcess
         && !(finding.isolation == Isolation::Process && is_old_client)
         && host.architecture == "amd64"
@@ -360,12 +355,13 @@ fn unreadable(reason: &str, fix: Option<&str>, isolation: Isolation) -> Finding 
         isolation,
         image_build: None,
         variant: None,
+        is_hidden: false,
     }
 }
 
 fn single(host: &HostKind, variant: &Variant, isolation: Isolation) -> Finding {
     if let Some(kind) = variant.artifact() {
-        let reason = format!("it is no image but an artifact of type {kind}, which no pod can run");
+        let reason = format!("not an image: an artifact of type {kind}, which pods cannot run");
         return Finding {
             fix: Some("name an image".to_owned()),
             ..concern(Concern::NotWindows, reason, isolation)
@@ -452,6 +448,7 @@ fn hidden(own: &Finding, found: Finding) -> Finding {
             found.reason
         ),
         fix: Some(NEW_INDEX.to_owned()),
+        is_hidden: true,
         ..found
     }
 }
@@ -640,7 +637,7 @@ const NEW_INDEX: &str = "write the index again, from its images' own platforms";
 fn without_version(variant: &Variant, found: Finding) -> Finding {
     let reason = match variant.os_version.as_deref() {
         None | Some("") => "the image's configuration has no os.version".to_owned(),
-        Some(text) => format!("the image's os.version {text:?} is no version of Windows"),
+        Some(text) => format!("the image's os.version {text:?} is not a version of Windows"),
     };
     let fix = "set os_version in the file for --images that wincimg image inspect --format json \
                writes, check a version by itself with --image-build 17763.973, or build the image \
@@ -728,6 +725,7 @@ fn by_version(
         isolation,
         image_build: version,
         variant,
+        is_hidden: false,
     }
 }
 
@@ -800,6 +798,7 @@ pub(super) fn concern(concern: Concern, reason: String, isolation: Isolation) ->
         isolation,
         image_build: None,
         variant: None,
+        is_hidden: false,
     }
 }
 

@@ -245,7 +245,7 @@ impl Variant {
             && self.with_own_platform().entry() != self.entry()
     }
 
-    /// The type, if it is no image but a chart, a signature or another artifact.
+    /// The type of an artifact: a chart, a signature or another document that is not an image.
     pub(super) fn artifact(&self) -> Option<&str> {
         self.os.contains('/').then_some(self.os.as_str())
     }

@@ -159,7 +159,7 @@ pub(super) fn candidates(rollout: &Rollout, others: &[Node]) -> BTreeMap<usize, 
         .filter(|placement| {
             let mut findings = placement.findings();
             findings.any(|finding| {
-                finding.outcome == VerdictOutcome::Incompatible && !finding.needs_new_index()
+                finding.outcome == VerdictOutcome::Incompatible && !finding.is_hidden
             })
         })
         .filter_map(|placement| {

@@ -229,7 +229,7 @@ fn an_image_without_a_version_is_not_inspected_again() {
         (None, "the image's configuration has no os.version"),
         (
             Some("foo"),
-            "the image's os.version \"foo\" is no version of Windows",
+            "the image's os.version \"foo\" is not a version of Windows",
         ),
     ] {
         let mut request = request(&["20348.2402"], &["20348.2402"]);
@@ -259,8 +259,8 @@ fn an_artifact_is_no_image_for_another_system() {
     let finding = rollout.checks().next().unwrap().finding;
     assert_eq!(
         finding.reason,
-        "it is no image but an artifact of type application/vnd.cncf.helm.config.v1+json, which no \
-         pod can run"
+        "not an image: an artifact of type application/vnd.cncf.helm.config.v1+json, which \
+         pods cannot run"
     );
     assert_eq!(finding.fix.as_deref(), Some("name an image"));
 }
