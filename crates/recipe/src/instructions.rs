@@ -167,8 +167,8 @@ impl PlannedLayer {
 }
 
 impl Instructions {
-    /// The files that are downloaded.
-    pub fn downloads_mut(&mut self) -> impl Iterator<Item = &mut PlannedDownload> {
+    /// The layers with files that are fetched; the others stay shared.
+    pub(super) fn fetched_layers_mut(&mut self) -> impl Iterator<Item = &mut PlannedLayer> {
         let layers = self.steps.iter_mut().filter_map(|step| step.layer.as_mut());
         let layers = layers.filter(|layer| {
             let is_downloaded =
@@ -177,27 +177,16 @@ impl Instructions {
             entries.any(|entry| entry.remote_source().is_some())
                 || layer.packages.iter().any(is_downloaded)
         });
-        layers.flat_map(|layer| {
-            let layer = Arc::make_mut(layer);
+        layers.map(Arc::make_mut)
+    }
+
+    /// The files that are downloaded.
+    pub fn downloads_mut(&mut self) -> impl Iterator<Item = &mut PlannedDownload> {
+        self.fetched_layers_mut().flat_map(|layer| {
             let packages = layer.packages.iter_mut();
             let packages = packages.filter_map(|package| package.file.download_mut());
             let entries = layer.entries.iter_mut();
             packages.chain(entries.filter_map(PlannedEntry::download_mut))
-        })
-    }
-
-    /// Files of other images, each with its target.
-    pub(super) fn image_files_mut(
-        &mut self,
-    ) -> impl Iterator<Item = (&ImagePath, &mut ImageFiles)> {
-        let layers = self.steps.iter_mut().filter_map(|step| step.layer.as_mut());
-        let has_any = |layer: &&mut Arc<PlannedLayer>| {
-            let mut sources = layer.entries.iter().filter_map(PlannedEntry::source);
-            sources.any(|source| matches!(source, FileSource::Image(_)))
-        };
-        layers.filter(has_any).flat_map(|layer| {
-            let entries = Arc::make_mut(layer).entries.iter_mut();
-            entries.filter_map(PlannedEntry::image_files_mut)
         })
     }
 

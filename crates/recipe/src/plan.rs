@@ -285,10 +285,11 @@ impl Plan {
 
     /// Files of other images, each with its target.
     pub fn image_files_mut(&mut self) -> impl Iterator<Item = (&ImagePath, &mut ImageFiles)> {
-        let own = self.files.iter_mut();
-        let own = own.filter_map(PlannedEntry::image_files_mut);
         let instructions = self.instructions.iter_mut();
-        own.chain(instructions.flat_map(Instructions::image_files_mut))
+        let layers = instructions.flat_map(Instructions::fetched_layers_mut);
+        let entries = layers.flat_map(|layer| &mut layer.entries);
+        let entries = self.files.iter_mut().chain(entries);
+        entries.filter_map(PlannedEntry::image_files_mut)
     }
 
     /// The content of the base that the build requires.
