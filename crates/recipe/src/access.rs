@@ -8,7 +8,7 @@ use wincimg_windows::access::{Access, AccessAccount, AccountError, Grant, Inheri
 use wincimg_windows::path::ImagePath;
 
 use super::text::{Field, Text};
-use super::{FileSource, Instructions, Plan, PlannedContent, PlannedEntry, Recipe, RecipeError};
+use super::{FileSource, Plan, PlannedContent, PlannedEntry, PlannedLayer, Recipe, RecipeError};
 
 /// Rights on a file or folder, in addition to its existing ones.
 // Apart from `Access`: layers are the recipe's, and two variables may be the same account.
@@ -68,41 +68,30 @@ impl Plan {
     /// Returns true if rights are granted on something that the base may have: they are added to
     /// those that it has there.
     pub(super) fn grants_on_base(&self) -> bool {
-        let made: Vec<&[PlannedEntry]> = self.entries_by_layer().collect();
-        let layers = self.instructions.iter().flat_map(Instructions::layers);
-        let in_layers = layers.enumerate().any(|(number, layer)| {
+        let mut own = self.own_layer_on_any_base();
+        let folder = self.working_dir.iter().cloned();
+        own.entries.extend(folder.map(PlannedEntry::folder));
+        let layers: Vec<&PlannedLayer> = self.instruction_layers().chain([&own]).collect();
+        layers.iter().enumerate().any(|(number, layer)| {
             let mut access = layer.access.iter();
-            access.any(|access| self.may_be_of_base(access.path(), &made[..=number], None))
-        });
-        let folder = self.working_dir.as_ref();
-        let mut access = self.access.iter();
-        in_layers || access.any(|access| self.may_be_of_base(&access.path, &made, folder))
+            access.any(|access| self.may_be_of_base(access.path(), &layers[..=number]))
+        })
     }
 
-    /// Returns true if the base may have something at a path, whatever the layers so far, and the
-    /// working directory, create there.
-    fn may_be_of_base(
-        &self,
-        path: &ImagePath,
-        layers: &[&[PlannedEntry]],
-        folder: Option<&ImagePath>,
-    ) -> bool {
-        let entries = || layers.iter().copied().flatten();
+    /// Returns true if the base may have something at a path, whatever the layers so far create
+    /// there.
+    fn may_be_of_base(&self, path: &ImagePath, layers: &[&PlannedLayer]) -> bool {
+        let entries = || layers.iter().flat_map(|layer| &layer.entries);
         let mut created = entries().filter(|entry| entry.content != PlannedContent::Deleted);
-        let is_provided = folder.is_some_and(|it| it.strip_prefix(path).is_some())
-            || created.any(|entry| {
-                let inside = path.strip_prefix(&entry.path);
-                entry.path.strip_prefix(path).is_some()
-                    || inside.is_some_and(|inside| match entry.source() {
-                        Some(FileSource::Folder(source)) => {
-                            source.path.join(inside.join("/")).exists()
-                        }
-                        Some(FileSource::Unpacked(file)) => {
-                            file.unpack.provides(&file.source, inside)
-                        }
-                        _ => false,
-                    })
-            });
+        let is_provided = created.any(|entry| {
+            let inside = path.strip_prefix(&entry.path);
+            entry.path.strip_prefix(path).is_some()
+                || inside.is_some_and(|inside| match entry.source() {
+                    Some(FileSource::Folder(source)) => source.path.join(inside.join("/")).exists(),
+                    Some(FileSource::Unpacked(file)) => file.unpack.provides(&file.source, inside),
+                    _ => false,
+                })
+        });
         if !is_provided {
             return true;
         }
@@ -118,9 +107,8 @@ impl Plan {
         if is_file {
             return false;
         }
-        let is_created = folder.is_some_and(|it| is_same(it, path))
-            || entries()
-                .any(|entry| is_same(&entry.path, path) && entry.content == PlannedContent::Folder);
+        let is_created = entries()
+            .any(|entry| is_same(&entry.path, path) && entry.content == PlannedContent::Folder);
         path.is_of_windows() || !is_created && !self.base.is_windows_alone()
     }
 }

@@ -127,6 +127,12 @@ impl PlannedEntry {
         Self { path, content }
     }
 
+    /// A folder.
+    pub fn folder(path: ImagePath) -> Self {
+        let content = PlannedContent::Folder;
+        Self { path, content }
+    }
+
     /// Its source, if it is a file.
     pub fn source(&self) -> Option<&FileSource> {
         match &self.content {

@@ -25,10 +25,7 @@ use wincimg_windows::path::{ImagePath, fold};
 use super::container::variable;
 use super::source::FileSource;
 use super::text::{Field, Text, plain};
-use super::{
-    Instructions, Plan, PlannedContent, PlannedEntry, PlannedLayer, Recipe, RecipeError,
-    add_entries,
-};
+use super::{Plan, PlannedContent, PlannedEntry, PlannedLayer, Recipe, RecipeError, add_entries};
 
 /// Folder of the installer's own files: cached packages and icons.
 const INSTALLER: &str = r"C:\Windows\Installer";
@@ -197,8 +194,7 @@ impl Recipe {
 impl Plan {
     /// Packages of its layers.
     pub fn packages(&self) -> impl Iterator<Item = &PlannedPackage> {
-        let layers = self.instructions.iter().flat_map(Instructions::layers);
-        layers.flat_map(|layer| &layer.packages)
+        self.instruction_layers().flat_map(|layer| &layer.packages)
     }
 
     /// Returns true if packages are not installed yet.

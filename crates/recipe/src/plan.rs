@@ -212,49 +212,51 @@ impl Plan {
     /// The layer of its fields, above those of its instructions, for a base with this content; its
     /// settings of IIS are not included.
     pub fn own_layer(&self, inside: &dyn BaseContents) -> Result<PlannedLayer, SearchPathError> {
+        let mut own = self.own_layer_on_any_base();
         let path = self.path.as_ref().map(|path| path.edit(inside));
-        let mut registry = self.edits_on_any_base();
-        registry.extend(path.transpose()?);
+        own.registry.extend(path.transpose()?);
+        Ok(own)
+    }
+
+    /// The same without PATH, whose value depends on the base.
+    pub(super) fn own_layer_on_any_base(&self) -> PlannedLayer {
+        let certificates = self.certificates.iter().map(TrustedCertificate::edit);
+        let services = self.services.iter().flat_map(Service::edits);
+        let registry = self.registry.iter().cloned();
+        let timeout = self.shutdown_timeout.into_iter().flat_map(shutdown::edits);
+        let declared = certificates.chain(services);
         let access = self.access.iter().cloned();
-        Ok(PlannedLayer {
+        PlannedLayer {
             entries: self.files.clone(),
-            registry,
+            registry: declared.chain(registry).chain(timeout).collect(),
             access: access.map(AccessChange::Grant).collect(),
             ..PlannedLayer::default()
-        })
+        }
+    }
+
+    /// The layers of its instructions, in order, below that of its fields.
+    pub fn instruction_layers(&self) -> impl Iterator<Item = &PlannedLayer> {
+        self.instructions.iter().flat_map(Instructions::layers)
     }
 
     /// The entries of each layer, in order: those of its instructions, then its files.
     pub fn entries_by_layer(&self) -> impl Iterator<Item = &[PlannedEntry]> {
-        let layers = self.instructions.iter().flat_map(Instructions::layers);
+        let layers = self.instruction_layers();
         let entries = layers.map(|layer| layer.entries.as_slice());
         entries.chain([self.files.as_slice()])
-    }
-
-    fn edits_on_any_base(&self) -> Vec<RegistryEdit> {
-        let certificates = self.certificates.iter().map(TrustedCertificate::edit);
-        let services = self.services.iter().flat_map(Service::edits);
-        let declared = certificates.chain(services);
-        let timeout = self.shutdown_timeout.into_iter().flat_map(shutdown::edits);
-        declared
-            .chain(self.registry.iter().cloned())
-            .chain(timeout)
-            .collect()
     }
 
     /// Returns true if the plan changes the server configuration of IIS.
     pub fn changes_server(&self) -> bool {
         let settings = self.iis.as_ref();
-        let mut layers = self.instructions.iter().flat_map(Instructions::layers);
         settings.is_some_and(|iis| !iis.server_edits().is_empty())
-            || layers.any(|layer| !layer.iis.is_empty())
+            || self.instruction_layers().any(|layer| !layer.iis.is_empty())
     }
 
     /// The downloads of its files; `place` is the file that names them.
     pub fn download_requests(&self, place: &str) -> DownloadRequests {
         let mut wants = DownloadRequests::new();
-        let layers = self.instructions.iter().flat_map(Instructions::layers);
-        let entries = layers.flat_map(|layer| &layer.entries);
+        let entries = self.instruction_layers().flat_map(|layer| &layer.entries);
         let files = self.files.iter().chain(entries).filter_map(|entry| {
             let name = entry.path.components().last().cloned();
             Some((entry.source()?, name.unwrap_or_default()))
@@ -294,21 +296,18 @@ impl Plan {
 
     /// The content of the base that the build requires.
     pub fn base_requirements(&self) -> BaseRequirements {
-        let instructions = self.instructions.as_ref();
         let mut needs = BaseRequirements::default();
         if self.looks_inside {
             needs.hives.extend(Root::ALL);
             needs.files = true;
         }
-        needs
-            .hives
-            .extend(hive::required_hives(&self.edits_on_any_base()));
+        let own = self.own_layer_on_any_base();
+        for layer in self.instruction_layers().chain([&own]) {
+            needs.hives.extend(hive::required_hives(&layer.registry));
+        }
         needs.files |= self.grants_on_base();
         if self.path.is_some() {
             needs.hives.insert(Root::System);
-        }
-        for layer in instructions.into_iter().flat_map(Instructions::layers) {
-            needs.hives.extend(hive::required_hives(&layer.registry));
         }
         if self.lacks_packages() {
             needs.hives.extend(HIVES);

@@ -241,8 +241,7 @@ impl Conversion<'_> {
         let refused = |why: String| Box::new(Reason::new(why, BY_HAND));
         let installed = plan.install_packages(self.inside);
         installed.map_err(|error| refused(error_chain(&error)))?;
-        let made = plan.instructions.iter().flat_map(Instructions::layers);
-        let Some(made) = made.last() else {
+        let Some(made) = plan.instruction_layers().last() else {
             return Ok(layer);
         };
         let of_package: BTreeMap<String, &PlannedContent> = made

@@ -162,10 +162,7 @@ impl Tree {
         for (depth, above) in keys_above(key).enumerate() {
             let there = self.made.get(above);
             if there.is_none_or(|there| there.content == PlannedContent::Deleted) {
-                let folder = PlannedEntry {
-                    path: path.up_to(depth + 1),
-                    content: PlannedContent::Folder,
-                };
+                let folder = PlannedEntry::folder(path.up_to(depth + 1));
                 self.made.insert(above.to_owned(), folder);
                 self.implied.insert(above.to_owned());
             }

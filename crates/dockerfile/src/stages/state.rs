@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use wincimg_common::diagnose::error_chain;
 use wincimg_oci::document::ContainerConfig;
 use wincimg_recipe::{
-    HEALTH_TIMES, PlannedContent, PlannedEntry, PlannedLayer, PlannedStep, check_absolute,
-    check_stop_signal, check_volume, set_variable,
+    HEALTH_TIMES, PlannedEntry, PlannedLayer, PlannedStep, check_absolute, check_stop_signal,
+    check_volume, set_variable,
 };
 use wincimg_registry::UnknownBase;
 use wincimg_windows::path::ImagePath;
@@ -342,10 +342,7 @@ impl StageState {
             .tree
             .needs_working_dir(&folder)
             .map_err(|error| error_chain(&error))?;
-        let entries = is_new.then(|| PlannedEntry {
-            path: folder.clone(),
-            content: PlannedContent::Folder,
-        });
+        let entries = is_new.then(|| PlannedEntry::folder(folder.clone()));
         let layer = PlannedLayer {
             entries: entries.into_iter().collect(),
             ..PlannedLayer::default()

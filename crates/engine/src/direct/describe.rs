@@ -6,7 +6,7 @@ use wincimg_iis::IisSettings;
 use wincimg_layer::{BaseOverlay, Layer, LayerError, LayerPart};
 use wincimg_oci::document::{Image, ManifestFormat, Platform};
 use wincimg_recipe::{
-    Instructions, Plan, PlannedContent, PlannedEntry, PlannedLayer, add_entries, copy_metadata,
+    Plan, PlannedContent, PlannedEntry, PlannedLayer, add_entries, copy_metadata,
 };
 use wincimg_registry::hive::{FileTime, empty_hive, layer_hives, required_hives, unchanged_hives};
 use wincimg_registry::{BaseKey, BaseKeys, BaseReadError, KeyPath, Presence, UnknownBase};
@@ -53,7 +53,7 @@ pub(super) fn check_describable(plan: &Plan) -> Result<(), DirectError> {
         step
     };
     let mut below = BaseOverlay::over(base.inside);
-    for step in plan.instructions.iter().flat_map(Instructions::layers) {
+    for step in plan.instruction_layers() {
         let layer = describe_step(&checkable(step.clone()), None, &below, 0)?;
         layer.drive()?;
         below.lay(&Arc::new(layer))?;
@@ -169,11 +169,8 @@ fn own_layer(
     below: &BaseOverlay<'_>,
 ) -> Result<PlannedLayer, DirectError> {
     let mut own = plan.own_layer(below)?;
-    let folder = working_dir_to_make(plan, image, below)?;
-    own.entries.extend(folder.map(|folder| PlannedEntry {
-        path: folder.clone(),
-        content: PlannedContent::Folder,
-    }));
+    let folder = working_dir_to_make(plan, image, below)?.cloned();
+    own.entries.extend(folder.map(PlannedEntry::folder));
     Ok(own)
 }
 
@@ -279,8 +276,7 @@ fn working_dir_to_make<'a>(
     let Some(folder) = plan.working_dir.as_ref() else {
         return Ok(None);
     };
-    let steps = plan.instructions.iter().flat_map(Instructions::layers);
-    let mut entries = steps.flat_map(|layer| &layer.entries);
+    let mut entries = plan.instruction_layers().flat_map(|layer| &layer.entries);
     let is_made = entries.any(|entry| {
         entry.content != PlannedContent::Deleted && entry.path.strip_prefix(folder).is_some()
     });
