@@ -285,20 +285,27 @@ fn a_recipe_that_changes_no_file_adds_no_layer() {
 #[test]
 fn a_working_directory_is_made_unless_windows_has_it() {
     let site = Site::new();
-    let entries = |folder: &str| {
-        let recipe = format!("name = \"w\"\nbase = \"nanoserver\"\nworking_dir = '{folder}'\n");
+    let entries = |folder: &str, layers: &str| {
+        let recipe =
+            format!("name = \"w\"\nbase = \"nanoserver\"\nworking_dir = '{folder}'\n{layers}");
         site.write("recipe.toml", &recipe);
         let mut command = site.build(".");
         let built = json_of(command.args(["--host-build", "17763.973", "--output", "oci:out"]));
-        let layer = built["images"][0]["layers"].get(1)?;
+        let layer = built["images"][0]["layers"].as_array()?[1..].last()?;
         let blob = blob_in(&site.path("out"), &layer["digest"]);
         Some(run(Path::new("tar"), &["-tzf", blob.to_str().unwrap()]))
     };
     assert_eq!(
-        entries(r"C:\work\here").unwrap(),
+        entries(r"C:\work\here", "").unwrap(),
         "Hives\nFiles\nFiles/work\nFiles/work/here\n"
     );
+    let mut layers = "[[layers]]\nfolders = ['C:\\work', 'C:\\other']\n".to_owned();
+    let made = entries(r"C:\work", &layers).unwrap();
+    assert_eq!(made, "Hives\nFiles\nFiles/other\nFiles/work\n");
+    layers += "[[layers]]\ndeletes = ['C:\\work']\n";
+    let again = entries(r"C:\work", &layers).unwrap();
+    assert_eq!(again, "Hives\nFiles\nFiles/work\n");
     for there in [r"C:\", r"C:\windows\system32", r"C:\Users\ContainerUser"] {
-        assert_eq!(entries(there), None, "{there}");
+        assert_eq!(entries(there, ""), None, "{there}");
     }
 }

@@ -5,9 +5,7 @@ use std::sync::Arc;
 use wincimg_iis::IisSettings;
 use wincimg_layer::{BaseOverlay, Layer, LayerError, LayerPart};
 use wincimg_oci::document::{Image, ManifestFormat, Platform};
-use wincimg_recipe::{
-    Plan, PlannedContent, PlannedEntry, PlannedLayer, add_entries, copy_metadata,
-};
+use wincimg_recipe::{Plan, PlannedEntry, PlannedLayer, add_entries, copy_metadata};
 use wincimg_registry::hive::{FileTime, empty_hive, layer_hives, required_hives, unchanged_hives};
 use wincimg_registry::{BaseKey, BaseKeys, BaseReadError, KeyPath, Presence, UnknownBase};
 use wincimg_windows::base_contents::{BaseContents, BaseFile, FileKind};
@@ -62,7 +60,7 @@ pub(super) fn check_describable(plan: &Plan) -> Result<(), DirectError> {
     if plan.downloads_mut().any(|file| file.content.is_none()) {
         plan.iis = None;
     }
-    let own = checkable(own_layer(&plan, base.image, &below)?);
+    let own = checkable(own_layer(&plan, &below)?);
     describe_step(&own, plan.iis.as_ref(), &below, 0)?.drive()?;
     Ok(())
 }
@@ -153,7 +151,7 @@ fn describe_own<'p>(
     below: &BaseOverlay<'_>,
     timestamp: u64,
 ) -> Result<Vec<LayerPart<'p>>, DirectError> {
-    let own = own_layer(plan, image, below)?;
+    let own = own_layer(plan, below)?;
     let layer = describe_step(&own, plan.iis.as_ref(), below, timestamp)?;
     if is_bottom(plan, image) {
         return Ok(vec![(None, layer)]);
@@ -163,13 +161,9 @@ fn describe_own<'p>(
 }
 
 /// The layer of a plan's own files and registry changes, with the working directory.
-fn own_layer(
-    plan: &Plan,
-    image: &Image,
-    below: &BaseOverlay<'_>,
-) -> Result<PlannedLayer, DirectError> {
+fn own_layer(plan: &Plan, below: &BaseOverlay<'_>) -> Result<PlannedLayer, DirectError> {
     let mut own = plan.own_layer(below)?;
-    let folder = working_dir_to_make(plan, image, below)?.cloned();
+    let folder = working_dir_to_make(plan, below)?.cloned();
     own.entries.extend(folder.map(PlannedEntry::folder));
     Ok(own)
 }
@@ -270,26 +264,19 @@ impl BaseContents for EmptyBase {
 /// folders are left alone.
 fn working_dir_to_make<'a>(
     plan: &'a Plan,
-    image: &Image,
     below: &BaseOverlay<'_>,
 ) -> Result<Option<&'a ImagePath>, DirectError> {
-    let Some(folder) = plan.working_dir.as_ref() else {
+    let folder = plan.working_dir.as_ref();
+    let Some(folder) = folder.filter(|folder| !folder.components().is_empty()) else {
         return Ok(None);
     };
-    let mut entries = plan.instruction_layers().flat_map(|layer| &layer.entries);
-    let is_made = entries.any(|entry| {
-        entry.content != PlannedContent::Deleted && entry.path.strip_prefix(folder).is_some()
-    });
-    if folder.components().is_empty() || is_made {
-        return Ok(None);
-    }
     match below.file(folder).map_err(LayerError::Inside)? {
         Presence::Unknown => {}
         Presence::Present(found) if found.kind == FileKind::Link(()) => return Ok(None),
-        // Folders of the base get no entry.
+        // Folders of the base, and of layers below, get no entry.
         Presence::Absent | Presence::Present(_) => return Ok(Some(folder)),
     }
-    let of_base = image.config().config.working_dir.as_deref();
+    let of_base = plan.base.container.working_dir.as_deref();
     let is_base = of_base.is_some_and(|path| path.eq_ignore_ascii_case(&folder.to_string()));
     Ok((!folder.is_of_windows() && !is_base).then_some(folder))
 }

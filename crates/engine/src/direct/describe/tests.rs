@@ -14,7 +14,7 @@ use proptest::sample::select;
 use wincimg_common::progress::{Progress as _, Silent};
 use wincimg_layer::{LayerReader, Limits, TarEntryKind, WriteOptions};
 use wincimg_oci::document::{ContainerConfig, Image, ManifestFormat, Platform};
-use wincimg_recipe::{FileSource, Instructions, PlanBase, PlannedStep};
+use wincimg_recipe::{FileSource, Instructions, PlanBase, PlannedContent, PlannedStep};
 use wincimg_registry::security::{SecurityDescriptor, Sid, ace_flags};
 use wincimg_registry::{RegistryData, RegistryEdit, UnknownBase};
 use wincimg_windows::access::{
