@@ -7,82 +7,58 @@
 use wincimg_common::diagnose::Problem;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_recipe::Plan;
-use wincimg_windows::path::ImagePath;
 
 use super::error::needs_windows;
 
 /// Adds the instructions of the base to the plan, whose own settings take precedence.
 pub(super) fn apply_on_build(plan: &Plan) -> Result<Plan, Problem> {
     let mut whole = plan.clone();
-    let mut triggered = OnBuildConfig::default();
-    for trigger in std::mem::take(&mut whole.base.on_build) {
-        if triggered.take(&trigger).is_none() {
+    // The last one counts.
+    for trigger in std::mem::take(&mut whole.base.on_build).iter().rev() {
+        if add_trigger(&mut whole, trigger).is_none() {
             return Err(needs_windows(format!(
                 "the direct engine cannot carry out an instruction of the base {}: ONBUILD {}",
                 plan.base.name,
-                Untrusted(&trigger)
+                Untrusted(trigger)
             )));
         }
     }
-    triggered.merge_into(&mut whole);
     Ok(whole)
 }
 
-/// Configuration set by the instructions; the last one counts.
-#[derive(Default)]
-struct OnBuildConfig {
-    env: Vec<(String, String)>,
-    labels: Vec<(String, String)>,
-    ports: Vec<String>,
-    user: Option<String>,
-    working_dir: Option<ImagePath>,
-    entrypoint: Option<Vec<String>>,
-    cmd: Option<Vec<String>>,
-}
-
-impl OnBuildConfig {
-    /// Takes an instruction, if it is supported.
-    fn take(&mut self, trigger: &str) -> Option<()> {
-        let (keyword, text) = trigger.trim().split_once([' ', '\t'])?;
-        let text = text.trim();
-        match keyword.to_ascii_uppercase().as_str() {
-            "ENV" => self.env.extend(pairs(text)?),
-            "LABEL" => self.labels.extend(pairs(text)?),
-            "EXPOSE" => {
-                for port in words(text)? {
-                    self.ports.push(port_of(&port)?);
+/// Adds a supported instruction, as far as the plan says nothing else.
+fn add_trigger(plan: &mut Plan, trigger: &str) -> Option<()> {
+    let (keyword, text) = trigger.trim().split_once([' ', '\t'])?;
+    let text = text.trim();
+    match keyword.to_ascii_uppercase().as_str() {
+        "ENV" => {
+            for (name, value) in pairs(text)?.into_iter().rev() {
+                let is_said = |own: &String| own.eq_ignore_ascii_case(&name);
+                if !plan.env.keys().any(is_said) {
+                    plan.env.insert(name, value);
                 }
             }
-            "USER" => self.user = Some(single(text)?),
-            "WORKDIR" => self.working_dir = Some(single(text)?.parse().ok()?),
-            "ENTRYPOINT" => self.entrypoint = Some(array(text)?),
-            "CMD" => self.cmd = Some(array(text)?),
-            _ => return None,
         }
-        Some(())
-    }
-
-    /// Merges the configuration below the plan's.
-    fn merge_into(self, plan: &mut Plan) {
-        for (name, value) in self.env {
-            let is_said = |own: &String| own.eq_ignore_ascii_case(&name);
-            if !plan.env.keys().any(is_said) {
-                plan.env.insert(name, value);
+        "LABEL" => {
+            for (name, value) in pairs(text)?.into_iter().rev() {
+                plan.labels.entry(name).or_insert(value);
             }
         }
-        for (name, value) in self.labels {
-            plan.labels.entry(name).or_insert(value);
-        }
-        for port in self.ports {
-            if !plan.ports.contains(&port) {
-                plan.ports.push(port);
+        "EXPOSE" => {
+            for port in words(text)? {
+                plan.ports.push(port_of(&port)?);
             }
         }
-        plan.user = plan.user.take().or(self.user);
-        plan.working_dir = plan.working_dir.take().or(self.working_dir);
-        plan.cmd = plan.cmd.take().or(self.cmd);
-        plan.entrypoint = plan.entrypoint.take().or(self.entrypoint);
+        "USER" => plan.user = plan.user.take().or(Some(single(text)?)),
+        "WORKDIR" => {
+            let folder = single(text)?.parse().ok()?;
+            plan.working_dir = plan.working_dir.take().or(Some(folder));
+        }
+        "ENTRYPOINT" => plan.entrypoint = plan.entrypoint.take().or(Some(array(text)?)),
+        "CMD" => plan.cmd = plan.cmd.take().or(Some(array(text)?)),
+        _ => return None,
     }
+    Some(())
 }
 
 /// `A=b "C D"=e`, or `A the rest`.
@@ -182,7 +158,9 @@ mod tests {
     fn what_is_said_about_the_image_becomes_the_plans_unless_it_says_otherwise() {
         let mut plan = plan(&[
             "ENV Path=C:/tools A=\"b c\"",
+            "ENV OLD=first LAST=1 LAST=2",
             "env OLD the rest = of it",
+            "LABEL team=first",
             "LABEL team='web servers' org.opencontainers.image.title=other",
             "EXPOSE 80 53/UDP",
             "USER ContainerUser",
@@ -196,6 +174,7 @@ mod tests {
         let whole = apply_on_build(&plan).unwrap();
         let expected = [
             ("A", "b c"),
+            ("LAST", "2"),
             ("OLD", "the rest = of it"),
             ("PATH", "C:\\own"),
         ];
@@ -205,7 +184,8 @@ mod tests {
         assert!(!whole.env.contains_key("Path"), "the plan's own counts");
         assert_eq!(whole.labels["team"], "web servers");
         assert_eq!(whole.labels["org.opencontainers.image.title"], "pause");
-        assert_eq!(whole.ports, ["80/tcp", "53/udp"]);
+        let container = whole.container(&whole.base.container);
+        assert!(container.exposed_ports.keys().eq(["53/udp", "80/tcp"]));
         assert_eq!(whole.user.as_deref(), Some("ContainerUser"));
         assert_eq!(whole.working_dir.unwrap().to_string(), r"C:\app");
         assert_eq!(whole.entrypoint.unwrap(), [r"C:\app\run.exe", "--serve"]);
