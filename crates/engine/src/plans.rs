@@ -497,7 +497,8 @@ fn check_base(plan: &Plan) -> Result<(), Problem> {
 /// Rejects an embedded program in an image for another architecture.
 fn check_architecture(plan: &Plan, base: &PlannedBase) -> Result<(), Problem> {
     let architecture = &base.image.config().architecture;
-    let embedded = plan.files.iter().find_map(|file| match file.source() {
+    let mut files = plan.entries_by_layer().flatten();
+    let embedded = files.find_map(|file| match file.source() {
         Some(FileSource::Embedded(program)) => Some(program.name()),
         _ => None,
     });

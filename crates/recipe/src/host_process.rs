@@ -42,26 +42,23 @@ impl Plan {
         if self.path.is_some() {
             return refused("path", "the container has the host's PATH");
         }
-        if let Some(edit) = self.registry.first() {
+        let in_layers = self.instruction_layers().flat_map(|layer| &layer.registry);
+        if let Some(edit) = self.registry.iter().chain(in_layers).next() {
             return refused(
                 &format!("the registry change \"{edit}\""),
                 "the container uses the host's registry, and Windows rejects changes to hives without content",
             );
         }
-        if self.iis.is_some() {
+        if self.iis.is_some() || self.changes_server() {
             return refused("iis", "the image has no IIS");
         }
         if !self.steps.is_empty() {
             return refused("run", "the image has no Windows to run commands");
         }
-        let entrypoint = self.entrypoint.as_deref().unwrap_or_default();
-        let cmd = self.cmd.as_deref().unwrap_or_default();
-        let variables = self
-            .env
-            .iter()
-            .map(|(name, value)| format!("{name}={value}"));
-        let variables: Vec<String> = variables.collect();
-        let shim = shim::detect(entrypoint, cmd, &variables);
+        let container = self.container(&self.base.container);
+        let entrypoint = container.entrypoint.unwrap_or_default();
+        let cmd = container.cmd.unwrap_or_default();
+        let shim = shim::detect(&entrypoint, &cmd, &container.env);
         let asks_registry = shim
             .and_then(|shim| shim.settings)
             .is_some_and(|settings| settings.stop_timeout.is_none());

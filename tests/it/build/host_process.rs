@@ -113,9 +113,17 @@ fn what_needs_windows_inside_is_refused_with_the_reason() {
             "[[registry]]\nkey = 'HKLM\\SOFTWARE\\Shop'\n",
             r"HKLM\SOFTWARE\Shop",
         ),
+        (
+            "[[registry]]\nlayer = \"a\"\nkey = 'HKLM\\SOFTWARE\\Shop'\n",
+            r"HKLM\SOFTWARE\Shop",
+        ),
         ("[[run]]\nshell = \"dir\"\n", "run"),
         (
             "cmd = [\"pause\"]\n[[files]]\nembedded = \"shim\"\nto = 'C:\\wincimg\\shim.exe'\n",
+            "--stop-timeout",
+        ),
+        (
+            "cmd = [\"pause\"]\n[[files]]\nlayer = \"a\"\nembedded = \"shim\"\nto = 'C:\\wincimg\\shim.exe'\n",
             "--stop-timeout",
         ),
     ] {

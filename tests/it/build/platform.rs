@@ -127,11 +127,18 @@ fn what_is_not_for_the_platform_is_refused() {
     let output = build(&site, &["--format", "json"]).output().unwrap();
     Failure::of(&output).is("usage", &["windows/386", "windows/arm64"]);
     // The shim is a program for amd64.
-    let mut pause = site.build("pause");
-    pause
-        .args(["--host-build", "26100.1742", "--format", "json"])
-        .args(ARM);
-    Failure::of(&pause.output().unwrap()).is("recipe/architecture", &["shim", "arm64"]);
+    site.write(
+        "layered/recipe.toml",
+        "name = \"layered\"\nbase = \"nanoserver\"\n\
+         [[files]]\nlayer = \"a\"\nembedded = \"shim\"\nto = 'C:\\shim.exe'\n",
+    );
+    for recipe in ["pause", "./layered"] {
+        let mut pause = site.build(recipe);
+        pause
+            .args(["--host-build", "26100.1742", "--format", "json"])
+            .args(ARM);
+        Failure::of(&pause.output().unwrap()).is("recipe/architecture", &["shim", "arm64"]);
+    }
     // Older bases have no image for it.
     write(&site, FROM);
     let mut old = site.build("./app");

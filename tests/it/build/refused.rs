@@ -176,19 +176,19 @@ fn a_push_by_default_needs_a_registry_too() {
 #[test]
 fn an_output_in_the_folder_that_goes_into_the_image_is_refused() {
     let site = Site::new();
-    site.write(
-        "site/recipe.toml",
-        "name = \"app\"\nbase = \"nanoserver\"\n[[files]]\nfrom = \".\"\nto = 'C:\\app'\n",
-    );
-    for output in [
-        "oci:site/out/image",
-        "oci:site",
-        "docker-archive:site/x.tar",
-    ] {
-        site.build("site")
-            .args(["--host-build", "17763.973", "--output", output])
-            .fails(2, "output/inside", &["site"])
-            .advises(&["--output"]);
+    let files = "name = \"app\"\nbase = \"nanoserver\"\n[[files]]\nfrom = \".\"\nto = 'C:\\app'\n";
+    for layer in ["layer = \"a\"\n", ""] {
+        site.write("site/recipe.toml", format!("{files}{layer}"));
+        for output in [
+            "oci:site/out/image",
+            "oci:site",
+            "docker-archive:site/x.tar",
+        ] {
+            site.build("site")
+                .args(["--host-build", "17763.973", "--output", output])
+                .fails(2, "output/inside", &["site"])
+                .advises(&["--output"]);
+        }
     }
     assert_eq!(fs::read_dir(site.path("site")).unwrap().count(), 1);
     site.build("site")

@@ -55,7 +55,8 @@ impl Destination {
             return Ok(());
         };
         let images = publication.images.iter();
-        let mut files = images.flat_map(|image| &image.planned.plan.files);
+        let layers = images.flat_map(|image| image.planned.plan.entries_by_layer());
+        let mut files = layers.flatten();
         match files.find_map(|file| folder_around(output, file)) {
             Some(folder) => {
                 let (output, folder) = (output.display(), folder.display());
