@@ -36,7 +36,6 @@ fn base(repository: &str, shell: &[&str], user: Option<&str>) -> PlanBase {
         os_version: Some(VERSION),
         shell: Some(shell).filter(|shell| !shell.is_empty()),
         user: user.map(str::to_owned),
-        path: None,
         ..PlanBase::default()
     }
 }
@@ -522,7 +521,7 @@ fn path_is_the_bases_with_ours_in_the_registry_and_in_the_environment() {
     assert!(text.contains(add), "{text}");
     assert!(!text.contains("ENV"), "{text}");
 
-    plan.base.path = Some(r"C:\tools".to_owned());
+    plan.base.container.env = vec![r"PATH=C:\tools".to_owned()];
     let text = render(&plan, &base).unwrap().dockerfile;
     assert!(text.contains(add), "{text}");
     assert!(

@@ -6,11 +6,12 @@ use wincimg_common::diagnose::Problem;
 use wincimg_iis::appcmd::AppcmdCall;
 use wincimg_iis::{IisSettings, appcmd};
 use wincimg_images::shim::{ShimMode, detect};
-use wincimg_recipe::{CommandForm, Plan, path_blame, path_hint};
+use wincimg_recipe::{CommandForm, Plan, path_blame, path_hint, variable};
 use wincimg_registry::RegistryEdit;
 use wincimg_windows::access::ICACLS;
 use wincimg_windows::base_contents::BaseContents;
 use wincimg_windows::certificate::TrustedCertificate;
+use wincimg_windows::search_path::VARIABLE;
 use wincimg_windows::service::Service;
 use wincimg_windows::shutdown;
 
@@ -49,7 +50,8 @@ pub(super) fn view(
     let own_user = base.user.as_deref();
     let is_ordinary = |user: &&str| !user.eq_ignore_ascii_case(ADMINISTRATOR);
     let build_user = own_user.filter(is_ordinary);
-    let added = plan.path.as_ref().zip(base.path.as_ref());
+    let own = variable(&base.container.env, VARIABLE);
+    let added = plan.path.as_ref().zip(own);
     let path = added.map(|(path, own)| ("PATH".to_owned(), path.apply_to(own)));
     let path = path.iter().map(|(name, value)| (name, value));
     let timeout = plan.shutdown_timeout;

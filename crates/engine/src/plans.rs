@@ -442,9 +442,6 @@ impl BuildRequest {
             name,
             digest: String::new(),
             os_version: first.filter(|_| brings_windows),
-            shell: None,
-            user: None,
-            path: None,
             ..PlanBase::default()
         };
         for host in hosts_or_any(&self.hosts) {

@@ -14,9 +14,6 @@
 //!     name: "mcr.microsoft.com/windows/nanoserver:10.0.17763.973".to_owned(),
 //!     digest: format!("sha256:{}", "0".repeat(64)),
 //!     os_version: Some(host),
-//!     shell: None,
-//!     user: None,
-//!     path: None,
 //!     ..PlanBase::default()
 //! };
 //! let settings = RecipeInputs {

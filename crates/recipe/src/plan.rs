@@ -112,9 +112,6 @@ pub struct PlanBase {
     pub shell: Option<Vec<String>>,
     /// User of its programs; an administrator where absent.
     pub user: Option<String>,
-    /// PATH in its environment, which overrides the one in its registry.
-    #[serde(skip)]
-    pub path: Option<String>,
     /// Its `ONBUILD` instructions, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub on_build: Vec<String>,

@@ -18,9 +18,7 @@ fn base() -> PlanBase {
         name: "mcr.microsoft.com/windows/nanoserver:10.0.17763.973".to_owned(),
         digest: format!("sha256:{}", "a".repeat(64)),
         os_version: Some(WindowsVersion::new(17763, 973)),
-        shell: None,
         user: Some("ContainerUser".to_owned()),
-        path: None,
         ..PlanBase::default()
     }
 }

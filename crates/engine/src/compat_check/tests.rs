@@ -63,9 +63,6 @@ fn planned(host: HostBuild, base: WindowsVersion) -> PlannedImage {
         name: format!("mcr/nanoserver:{text}"),
         digest: format!("sha256:{:0>64}", base.revision.unwrap_or(0)),
         os_version: Some(base),
-        shell: None,
-        user: None,
-        path: None,
         ..PlanBase::default()
     };
     let settings = RecipeInputs {

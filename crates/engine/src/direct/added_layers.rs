@@ -65,9 +65,6 @@ mod tests {
             name: format!("mcr.microsoft.com/windows/nanoserver:{host}"),
             digest: format!("sha256:{host:0>64}"),
             os_version: Some(host.parse().unwrap()),
-            shell: None,
-            user: None,
-            path: None,
             ..PlanBase::default()
         };
         let recipe = Recipe::find("pause").unwrap();

@@ -298,9 +298,6 @@ mod tests {
             name: "mcr/iis:10.0.17763.973".to_owned(),
             digest: String::new(),
             os_version: Some("17763.973".parse().unwrap()),
-            shell: None,
-            user: None,
-            path: None,
             ..PlanBase::default()
         };
         let values = std::collections::BTreeMap::new();

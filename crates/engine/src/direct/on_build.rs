@@ -133,9 +133,6 @@ mod tests {
             name: "repo.lan/base:1".to_owned(),
             digest: format!("sha256:{}", "a".repeat(64)),
             os_version: Some("17763.973".parse().unwrap()),
-            shell: None,
-            user: None,
-            path: None,
             on_build: on_build.iter().map(ToString::to_string).collect(),
             ..PlanBase::default()
         };

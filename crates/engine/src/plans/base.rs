@@ -9,10 +9,9 @@ use wincimg_oci::reference::Reference;
 use wincimg_oci::remote::BlobSource;
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::{Location, LooseLayers, Source, StoreError};
-use wincimg_recipe::{Plan, PlanBase, variable};
+use wincimg_recipe::{Plan, PlanBase};
 use wincimg_registry::UnknownBase;
 use wincimg_windows::base_contents::BaseContents;
-use wincimg_windows::search_path::VARIABLE;
 use wincimg_windows::version::WindowsVersion;
 
 use super::TargetHost;
@@ -167,7 +166,6 @@ impl PlannedBase {
             os_version: self.os_version,
             shell: container.shell.clone(),
             user: container.user.clone().filter(|user| !user.is_empty()),
-            path: variable(&container.env, VARIABLE).map(str::to_owned),
             on_build: container.on_build.clone(),
             container: container.clone(),
         }

@@ -43,9 +43,6 @@ fn plan(files: &[(&str, &[u8])], keys: &str) -> Result<Plan, RecipeError> {
         name: "mcr.microsoft.com/windows/servercore:10.0.17763.973".to_owned(),
         digest: format!("sha256:{}", "a".repeat(64)),
         os_version: Some(version),
-        shell: None,
-        user: None,
-        path: None,
         ..PlanBase::default()
     };
     let settings = RecipeInputs {
