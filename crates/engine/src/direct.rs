@@ -184,7 +184,7 @@ fn configure(config: &mut ImageConfig, plan: &Plan, created: &str) {
         let author = Value::String(author.clone());
         config.other.insert("author".to_owned(), author);
     }
-    config.config = plan.container(&config.config);
+    config.config = plan.container();
     if !plan.labels.contains_key(CREATED) && plan.labels.contains_key(BASE_NAME) {
         let labels = &mut config.config.labels;
         labels.insert(CREATED.to_owned(), created.to_owned());

@@ -140,13 +140,13 @@ impl Recipe {
 
 impl Plan {
     /// The container configuration of the image, from that of its base.
-    pub fn container(&self, base: &ContainerConfig) -> ContainerConfig {
+    pub fn container(&self) -> ContainerConfig {
         let mut container = match &self.instructions {
             Some(instructions) => instructions.container.clone(),
             // A base's instructions were for this image, not for those that are built on it.
             None => ContainerConfig {
                 on_build: Vec::new(),
-                ..base.clone()
+                ..self.base.container.clone()
             },
         };
         for (name, value) in &self.env {

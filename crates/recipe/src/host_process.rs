@@ -55,7 +55,7 @@ impl Plan {
         if !self.steps.is_empty() {
             return refused("run", "the image has no Windows to run commands");
         }
-        let container = self.container(&self.base.container);
+        let container = self.container();
         let entrypoint = container.entrypoint.unwrap_or_default();
         let cmd = container.cmd.unwrap_or_default();
         let shim = shim::detect(&entrypoint, &cmd, &container.env);

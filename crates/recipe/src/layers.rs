@@ -250,7 +250,7 @@ mod tests {
              [healthcheck]\ntest = [\"CMD\", \"x\"]\nretries = 2\ninterval = \"1m30s\"\n",
         );
         let made = made.unwrap();
-        let container = made.container(&made.base.container);
+        let container = made.container();
         assert_eq!(container.env, ["Z=1", "A=2"]);
         assert!(container.args_escaped);
         assert_eq!(

@@ -365,8 +365,7 @@ impl Conversion<'_> {
             self.obstacle(step, Reason { why, help })
         };
         let made = self.plan_again(text, instructions)?;
-        let base = &self.plan.base.container;
-        let (mut own, mut other) = (made.container(base), self.plan.container(base));
+        let (mut own, mut other) = (made.container(), self.plan.container());
         if !self.keeps_history {
             // The order of variables has no meaning.
             own.env.sort_unstable();

@@ -181,7 +181,7 @@ mod tests {
         assert!(!whole.env.contains_key("Path"), "the plan's own counts");
         assert_eq!(whole.labels["team"], "web servers");
         assert_eq!(whole.labels["org.opencontainers.image.title"], "pause");
-        let container = whole.container(&whole.base.container);
+        let container = whole.container();
         assert!(container.exposed_ports.keys().eq(["53/udp", "80/tcp"]));
         assert_eq!(whole.user.as_deref(), Some("ContainerUser"));
         assert_eq!(whole.working_dir.unwrap().to_string(), r"C:\app");
