@@ -140,6 +140,56 @@ fn a_node_is_judged_by_what_its_version_of_containerd_takes_of_an_index() {
 }
 
 #[test]
+fn an_image_without_windows_is_selected_from_an_index_since_containerd_1_6_18() {
+    let registry = FakeRegistry::start();
+    let layer = registry.layer(b"small".to_vec());
+    let config = json!({"os": "windows", "architecture": "amd64"});
+    let image = registry.image_of(&config, &[layer]);
+    registry.tag("agent", "1.0", &registry.index(&[(&image, None)]));
+    let mut nodes = ["old", "new"].map(|name| windows_node(name, "10.0.20348.2402"));
+    for (node, version) in nodes.iter_mut().zip(["1.6.17", "1.6.18"]) {
+        let runtime = format!("containerd://{version}");
+        node["status"]["nodeInfo"]["containerRuntimeVersion"] = json!(runtime);
+    }
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "agent"},
+        "spec": {
+            "hostNetwork": true,
+            "nodeSelector": {"kubernetes.io/os": "windows"},
+            "securityContext": {"windowsOptions": {"hostProcess": true}},
+            "containers": [{"name": "a", "image": format!("{}/agent:1.0", registry.host())}],
+        },
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: String| {
+        let file = folder.path().join(name);
+        fs::write(&file, text).unwrap();
+        file
+    };
+    let nodes = write(
+        "nodes.json",
+        json!({"kind": "NodeList", "items": nodes}).to_string(),
+    );
+    let (code, report) = answer_of(
+        wincimg()
+            .args(["--insecure-registry", &registry.host(), "--nodes"])
+            .arg(nodes)
+            .arg("--workloads")
+            .arg(write("pod.json", pod.to_string())),
+    );
+    assert_eq!(code, 1, "{report}");
+    let checks = report["checks"].as_array().unwrap();
+    let of = |name: &str| {
+        let mut checks = checks.iter();
+        checks.find(|check| check["host"]["name"] == name).unwrap()
+    };
+    assert_eq!(of("new")["rule"], "host-process", "{report}");
+    assert_eq!(of("old")["rule"], "filtered-at-pull", "{report}");
+    let fix = of("old")["fix"].as_str().unwrap();
+    assert_contains!(fix, "update the node's containerd", "keep its pods off");
+}
+
+#[test]
 fn what_is_behind_an_entry_of_an_index_decides_what_starts() {
     let registry = FakeRegistry::start();
     let own = "10.0.20348.2402";

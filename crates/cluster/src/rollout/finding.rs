@@ -530,9 +530,10 @@ fn by_choices(
 fn would_start(host: &HostKind, variants: &[Variant], isolation: Isolation) -> Option<Finding> {
     let own = |place: &usize| {
         let variant = &variants[*place];
+        let without_windows = variant.host_process && isolation == Isolation::HostProcess;
         variant.os == "windows"
             && variant.architecture == host.architecture
-            && variant.version.is_some()
+            && (variant.version.is_some() || without_windows)
     };
     (0..variants.len())
         .filter(own)
@@ -557,7 +558,8 @@ fn better(
 /// Finding for an image that would start, but that the runtime refuses to pull.
 fn filtered(host: &HostKind, finding: &Finding, by: &str) -> Finding {
     let reason = format!("{}, but {by} refuses to pull it there", finding.reason);
-    let instead = if takes_a_base(host) {
+    let has_windows = finding.image_build.is_some();
+    let instead = if has_windows && takes_a_base(host) {
         "build the image for this host too"
     } else {
         "keep its pods off the node"
