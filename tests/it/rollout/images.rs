@@ -330,6 +330,44 @@ fn an_index_that_hides_the_image_of_a_host_is_written_again() {
 }
 
 #[test]
+fn an_index_of_others_that_hides_an_image_is_for_its_publisher() {
+    let registry = FakeRegistry::start();
+    let [old, new] = ["10.0.17763.5696", "10.0.20348.2402"];
+    let images = [old, new].map(|version| registry.image("windows", version));
+    let unstated = registry.index(&[(&images[1], None), (&images[0], None)]);
+    // The path of a mirrored base.
+    let name = "mcr/windows/nanoserver";
+    registry.tag(name, "1.0", &unstated);
+    let repository = format!("{}/{name}", registry.host());
+    let pod = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"template": {"spec": {
+            "nodeSelector": {"kubernetes.io/os": "windows"},
+            "containers": [{"name": "a", "image": format!("{repository}:1.0")}],
+        }}},
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("web.json");
+    fs::write(&file, pod.to_string()).unwrap();
+    let (code, report) = answer_of(
+        wincimg()
+            .args(["--insecure-registry", &registry.host()])
+            .args(["--host-build", "17763.5696", "--workloads"])
+            .arg(&file),
+    );
+    assert_eq!(code, 1, "{report}");
+    let check = &report["checks"][0];
+    assert_eq!(check["rule"], "contradicting-entry", "{report}");
+    let by_digest = format!("{repository}@{}", images[0]);
+    let fix = check["fix"].as_str().unwrap();
+    assert_contains!(fix, "the publisher of", &by_digest);
+    assert!(!fix.contains("another tag"), "{fix}");
+    let command = format!("kubectl set image deployment/web a={by_digest} --namespace shop");
+    assert_eq!(check["commands"], json!([command]));
+}
+
+#[test]
 fn an_artifact_is_no_image_for_another_system() {
     const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
     let registry = DemoRegistry::start().unwrap();

@@ -434,6 +434,11 @@ fn by_own_platforms(
     (severity(found.outcome) < severity(VerdictOutcome::Unknown)).then_some(found)
 }
 
+/// The variant that would start on a host if the index stated the platforms of its images.
+pub(super) fn own_variant(host: &HostKind, image: &Image, isolation: Isolation) -> Option<usize> {
+    by_own_platforms(host, host.build?, image.variants(), isolation)?.variant
+}
+
 /// Finding for a host that has an image in the index, which the index states wrongly.
 fn hidden(own: &Finding, found: Finding) -> Finding {
     let image = match own.image_build {
@@ -633,7 +638,8 @@ fn by_variant(
     }
 }
 
-const NEW_INDEX: &str = "write the index again, from its images' own platforms";
+/// Fix for an index that states its images wrongly.
+pub(super) const NEW_INDEX: &str = "write the index again, from its images' own platforms";
 
 /// Finding for an image whose configuration does not say its version.
 fn without_version(variant: &Variant, found: Finding) -> Finding {
