@@ -5,6 +5,7 @@ use std::fs;
 use predicates::Predicate as _;
 use serde_json::Value;
 use wincimg_testkit::powershell::syntax_errors;
+use wincimg_windows::update::Updates;
 
 use crate::failure::{Fails, warning};
 use crate::fake_catalog::setup::{CatalogSetup, FILE};
@@ -73,6 +74,51 @@ fn what_is_not_known_is_a_no_and_what_is_not_meant_is_wrong_usage() {
     setup
         .catalog_command(&["fetch", "17763.1", "--output", "out"])
         .fails(1, "no", &["17763.1"]);
+}
+
+#[test]
+fn the_newest_update_is_the_revision_that_a_release_stands_for() {
+    let setup = CatalogSetup::new();
+    for (name, build) in [("ltsc2019", 17763), ("win2022", 20348), ("26100.1", 26100)] {
+        let newest = Updates::embedded().newest_published(build).unwrap();
+        let json = setup
+            .run(&["resolve", "--latest", name, "--format", "json"])
+            .assert_code(0)
+            .json();
+        assert_eq!(json["build"], newest.version().to_string(), "{name}");
+    }
+    setup
+        .run(&["resolve", "--latest", "ltsc2018"])
+        .assert_code(2)
+        .assert_printed("ltsc2019");
+}
+
+#[test]
+fn an_update_whose_article_is_not_known_yet_is_not_called_a_release() {
+    let setup = CatalogSetup::new();
+    for what in [&["17763.9487"][..], &["--latest", "17763"]] {
+        let arguments = [&["script"], what].concat();
+        let failure = setup.catalog_command(&arguments).fails(1, "no", &[]);
+        assert_contains!(failure.message, "17763.9487", "2026-11-10", "not known yet");
+        assert_contains!(
+            failure.hint,
+            "wincimg node hotfix resolve 17763.9487 --refresh",
+            "windows-server-release-info",
+            "17763.9247"
+        );
+    }
+    let refresh = ["--refresh", "--release-info", "page.md"];
+    let page = "| Update type | Date | Build | KB article |\n|---|---|---|---|\n\
+                | 2026-11 B | 2026-11-10 | 17763.9487 | KB5131041 |\n";
+    fs::write(setup.folder.path().join("page.md"), page).unwrap();
+    let refreshed = setup
+        .run(&[&["resolve", "17763.9487"], &refresh[..]].concat())
+        .assert_code(0)
+        .stdout;
+    assert_eq!(refreshed, "17763.9487 KB5131041 2026-11-10 B\n");
+    setup
+        .catalog_command(&["fetch", "17763.1", "--output", "out"])
+        .fails(1, "no", &["17763.1", "initial release"]);
 }
 
 #[test]
@@ -386,6 +432,7 @@ fn every_command_that_a_hint_names_can_run() {
         &["resolve", "17763.1158"],
         &["script", "17763.1158", "--files", "out"],
         &["fetch", "17763.1039", "--output", "out"],
+        &["script", "17763.9487"],
     ] {
         let printed = setup.run_with_catalog_if_supported(arguments).stderr;
         let commands = printed.lines().filter_map(|line| {

@@ -8,6 +8,9 @@ use std::process::{Command, Output};
 use predicates::Predicate as _;
 use serde_json::Value;
 use wincimg_testkit::powershell::syntax_errors;
+use wincimg_windows::compat::{HostBuild, Isolation, check};
+use wincimg_windows::update::Updates;
+use wincimg_windows::version::WindowsVersion;
 
 use crate::failure::line;
 use crate::site::{Site, json_of};
@@ -121,6 +124,42 @@ fn without_the_bases_a_script_names_images_of_the_hosts_versions() {
         script["images"][0]["pause"],
         "repo.mylan.k8s:8888/pause:10.0.17763.1000"
     );
+}
+
+/// A node that was updated since takes an image only if it starts there.
+#[test]
+fn the_nodes_of_an_image_are_those_on_which_check_compat_calls_it_startable() {
+    let hosts = ["14393.3384", "17763.973", "17763.1158", "20348.2402"];
+    let hosts = hosts.iter().flat_map(|host| ["--host-build", host]);
+    let output = Site::new()
+        .with_no_bases(&["node", "script", "--registry", REGISTRY])
+        .args(hosts)
+        .args(["--base-registry", "127.0.0.1:1/mcr"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let rows = settings(&text).lines();
+    let rows: Vec<&str> = rows.filter(|row| row.contains("Revision = ")).collect();
+    assert_eq!(rows.len(), 4, "{rows:?}");
+    for row in rows {
+        let number = |key: &str| -> u32 {
+            let (_, rest) = row.split_once(&format!("{key} = ")).unwrap();
+            rest.split(';').next().unwrap().parse().unwrap()
+        };
+        let image = WindowsVersion::new(number("Build"), number("Revision"));
+        let taken = number("First")..=number("Last");
+        for update in Updates::embedded().by_build(image.build) {
+            let host = HostBuild::new(update.version());
+            let verdict = check(Some(host), Some(image), Isolation::Process);
+            let is_taken = taken.contains(&update.revision);
+            assert_eq!(is_taken, verdict.is_startable(), "{row} {host}");
+        }
+    }
+    let (_, body) = text.split_once("function Get-NodeImage {").unwrap();
+    let (body, _) = body.split_once("\n}\n").unwrap();
+    for part in ["$_.First", "$_.Last"] {
+        assert_contains!(body, part);
+    }
 }
 
 #[test]

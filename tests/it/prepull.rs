@@ -1,10 +1,11 @@
 //! `wincimg fleet prepull`: the manifests are Kubernetes' own types, name what the registry has, and
 //! are ordered by shared bases.
 
+use predicates::Predicate as _;
 use serde_json::{Value, json};
 use wincimg_testkit::{options, repository};
 
-use crate::failure::Fails;
+use crate::failure::{Fails, warning};
 use crate::fleet::{command, fleet, site, write_nodes};
 use crate::kube_schema::unknown_by_kind;
 use crate::site::{Site, stderr};
@@ -225,6 +226,59 @@ fn a_fleet_without_a_pause_image_has_to_name_one() {
     command(&site, "prepull", &["--max-unavailable", "0%"])
         .assert()
         .code(2);
+}
+
+#[test]
+fn a_fleet_that_leaves_nothing_to_pull_says_why() {
+    let site = site();
+    let fails = || command(&site, "prepull", &[]).fails(1, "no", &["fleet.toml"]);
+
+    fleet(&site, "[[image]]\nbuild = \"pause\"\ntag = \"3.9\"\n");
+    command(&site, "build", &[]).assert().code(0);
+    let failure = fails();
+    assert_contains!(failure.message, "only the pause image");
+    let script = format!("--registry {}/apps --pause pause --tag 3.9", site.host());
+    assert_contains!(
+        failure.hint, "wincimg node script", &script, "--nodes nodes.json"
+    );
+
+    fleet(
+        &site,
+        "[[image]]\nbuild = \"./web\"\nselector = \"pool=none\"\n",
+    );
+    assert_contains!(fails().hint, "--show-labels");
+
+    fleet(&site, "[[image]]\nbuild = \"./web\"\n");
+    assert_contains!(
+        fails().hint,
+        "wincimg fleet build fleet.toml --nodes nodes.json"
+    );
+}
+
+#[test]
+fn nodes_whose_containerd_is_too_old_for_an_image_without_windows_are_named() {
+    let site = site();
+    site.write("agent/recipe.toml", HOST_PROCESS);
+    fleet(&site, "[[image]]\nbuild = \"./agent\"\n");
+    let nodes = site.text("nodes.json");
+    let old = nodes.replace("containerd://1.7.0", "containerd://1.6.17");
+    assert_ne!(nodes, old);
+    site.write("nodes.json", old);
+    for what in ["build", "check"] {
+        let output = command(&site, what, &[]).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let words = ["containerd 1.6.18", "win-a and 1 more", "1-hostprocess"];
+        let said = stderr(&output);
+        assert!(warning(&words).eval(&said), "{what}: {said}");
+    }
+    let failure = command(&site, "prepull", &[]).fails(1, "no", &["fleet.toml"]);
+    assert_contains!(failure.hint, "containerd 1.6.18", "-hostprocess");
+    assert!(!failure.hint.contains("fleet build"), "{failure:#?}");
+    assert_contains!(failure.stderr, "apps/agent:1, which contains no Windows");
+
+    site.write("nodes.json", nodes);
+    let output = command(&site, "check", &[]).output().unwrap();
+    assert!(!stderr(&output).contains("1.6.18"), "{}", stderr(&output));
 }
 
 #[test]

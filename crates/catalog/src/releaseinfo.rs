@@ -54,10 +54,11 @@ pub(crate) fn read_release_info(
         found = true;
         for row in rows.iter().filter(|row| !columns.is_future(row)) {
             let update = columns.update(row).and_then(|update| {
+                let known = known.exact(update.version());
                 let twin = updates.iter().find(|other| {
                     other.version() == update.version()
                         && other.kb != update.kb
-                        && known.exact(update.version()).is_none()
+                        && known.is_none_or(|known| known.kb.is_none())
                 });
                 twin.map_or(Ok(update), |_| Err("another article for the same build"))
             });

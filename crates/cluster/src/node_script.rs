@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use serde::{Serialize, Serializer};
 use wincimg_common::Named;
+use wincimg_windows::compat::revisions_alike;
 use wincimg_windows::node;
 use wincimg_windows::quoting::powershell;
 use wincimg_windows::version::WindowsVersion;
@@ -135,11 +136,15 @@ impl NodeScript<'_> {
         for images in self.images {
             let pull = std::iter::once(&images.pause).chain(&images.bases);
             let pull: Vec<String> = pull.map(|image| powershell::literal(image)).collect();
+            // Hosts of other revisions do not start them.
+            let alike = revisions_alike(images.version).unwrap_or(0..=u32::MAX);
             let _ = writeln!(
                 text,
-                "        @{{ Build = {}; Revision = {}; Pause = {}; Pull = @({}) }}",
+                "        @{{ Build = {}; Revision = {}; First = {}; Last = {}; Pause = {}; Pull = @({}) }}",
                 images.version.build,
                 images.version.revision.unwrap_or_default(),
+                alike.start(),
+                alike.end(),
                 powershell::literal(&images.pause),
                 pull.join(", "),
             );

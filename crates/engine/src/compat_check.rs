@@ -3,10 +3,15 @@
 
 use jiff::civil::Date;
 use wincimg_cluster::nodes::{Node, NodeList};
-use wincimg_cluster::rollout::{Image, ImageContent, Rollout, RolloutRequest, Variant};
+use wincimg_cluster::rollout::{
+    Image, ImageContent, Rollout, RolloutCheck, RolloutRequest, Variant,
+};
 use wincimg_common::diagnose::{Blame, Problem};
 use wincimg_common::progress::Reporter;
-use wincimg_windows::compat::{ContainerRuntime, HostBuild, Isolation, VerdictOutcome};
+use wincimg_windows::compat::{
+    CompatRule, ContainerRuntime, HostBuild, Isolation, VerdictOutcome, check as judge,
+};
+use wincimg_windows::version::WindowsVersion;
 
 use crate::plans::TargetHost;
 use crate::publication::{PlannedTag, PlannedTagEntry};
@@ -58,8 +63,15 @@ fn check_tag(
         match finding.outcome {
             VerdictOutcome::Compatible => {}
             VerdictOutcome::Warning => {
-                if !warnings.contains(&finding.reason) {
-                    warnings.push(finding.reason.clone());
+                let reason = &finding.reason;
+                let warning = match unreported(outlook, &check) {
+                    Some(version) => {
+                        format!("{reason}; the index has {version} too: {VERSION_TAGS}")
+                    }
+                    None => reason.clone(),
+                };
+                if !warnings.contains(&warning) {
+                    warnings.push(warning);
                 }
             }
             VerdictOutcome::Incompatible | VerdictOutcome::Unknown => {
@@ -71,15 +83,29 @@ fn check_tag(
     Ok(warnings)
 }
 
+/// How each host gets its image where an index does not give it.
+const VERSION_TAGS: &str = "publish only the version tags with `wincimg build --no-index`, and let \
+                            each pod name the one for its host";
+
+/// The image of an index that starts on a host, where the one that it selects is reported to fail.
+/// No order of the entries helps: some runtimes prefer the newest.
+fn unreported(outlook: &PlannedTag<'_>, check: &RolloutCheck<'_>) -> Option<WindowsVersion> {
+    let host = check.host?.build;
+    let is_reported = check.finding.rule == CompatRule::HostReportedBroken.name();
+    let starts = |version: &WindowsVersion| {
+        let verdict = judge(host, Some(*version), Isolation::Process);
+        verdict.outcome == VerdictOutcome::Compatible
+    };
+    let mut versions = outlook.lines.iter().filter_map(|line| line.version);
+    versions.find(starts).filter(|_| is_reported)
+}
+
 /// Error for an image that a host does not start.
 fn unserved(outlook: &PlannedTag<'_>, host: &str, reason: &str) -> Problem {
     let what = if outlook.is_index { "index" } else { "image" };
     let tag = &outlook.tag;
     let problem = format!("the {what} {tag} would not start on {host}: {reason}");
-    let hint = outlook.is_index.then_some(
-        "publish only the version tags with `wincimg build --no-index`, and let each pod name the \
-         one for its host",
-    );
+    let hint = outlook.is_index.then_some(VERSION_TAGS);
     Problem::new("tag/unserved", problem)
         .blame(Blame::Answer)
         .hint_if(hint)

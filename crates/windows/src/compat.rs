@@ -11,6 +11,7 @@ mod runtime;
 mod served;
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 pub use fix::Fix;
 pub use rule::{CompatRule, Concern, VerdictOutcome};
@@ -241,11 +242,18 @@ fn is_reported_broken(host: HostBuild, image: WindowsVersion, isolation: Isolati
 /// Generation of a version within its build: equal generations work together under process
 /// isolation, and a patched host has a higher one. None if it depends on an unknown revision.
 pub fn generation(version: WindowsVersion) -> Option<u32> {
-    match (runs(version.build), abi_change(version.build)) {
-        (ImageRange::OwnRevision, _) => version.revision,
-        (_, Some(line)) => Some(if version.revision? >= line { line } else { 0 }),
-        (_, None) => Some(0),
-    }
+    revisions_alike(version).map(|revisions| *revisions.start())
+}
+
+/// The revisions of a version's generation.
+pub fn revisions_alike(version: WindowsVersion) -> Option<RangeInclusive<u32>> {
+    let own = version.revision;
+    Some(match (runs(version.build), abi_change(version.build)) {
+        (ImageRange::OwnRevision, _) => own?..=own?,
+        (_, Some(line)) if own? >= line => line..=u32::MAX,
+        (_, Some(line)) => 0..=line.saturating_sub(1),
+        (_, None) => 0..=u32::MAX,
+    })
 }
 
 /// Returns true if hosts of a build differ in the images that they run.
@@ -254,7 +262,7 @@ pub fn is_revision_relevant(build: u32) -> bool {
 }
 
 /// The oldest and the newest build that a host runs under process isolation, with any revision.
-pub fn accepted_builds(host: u32) -> std::ops::RangeInclusive<u32> {
+pub fn accepted_builds(host: u32) -> RangeInclusive<u32> {
     match runs(host) {
         ImageRange::Range => release::oldest_for(host).map_or(host, |release| release.build)..=host,
         ImageRange::OwnRevision | ImageRange::OwnBuild => host..=host,

@@ -111,7 +111,7 @@ impl Serialize for UpdateKind {
 /// One cumulative update; its JSON is part of that of an image, whose version has the build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Update {
-    /// Its article; none for the release.
+    /// Its article; none for the release, and while it is unknown.
     pub kb: Option<Kb>,
     /// The day it was published.
     pub date: Date,
@@ -264,17 +264,23 @@ impl Updates {
         Ok(Self(updates))
     }
 
-    /// Adds the updates whose version this table lacks; of two for the same version the first one
-    /// counts.
+    /// Adds the updates whose version or article this table lacks; of two for the same version the
+    /// first one counts.
     #[must_use]
     pub fn with(&self, others: impl IntoIterator<Item = Update>) -> Self {
-        let unknown = others
-            .into_iter()
-            .filter(|update| self.exact(update.version()).is_none());
-        let mut added: Vec<Update> = unknown.collect();
+        let is_news = |update: &Update| {
+            let known = self.exact(update.version());
+            known.is_none_or(|known| known.kb.is_none() && update.kb.is_some())
+        };
+        let mut added: Vec<Update> = others.into_iter().filter(is_news).collect();
         added.sort_by_key(Update::version);
         added.dedup_by_key(|update| update.version());
+        let is_replaced = |known: &Update| {
+            let place = added.binary_search_by_key(&known.version(), Update::version);
+            place.is_ok()
+        };
         let mut updates = self.0.clone();
+        updates.retain(|known| !is_replaced(known));
         updates.extend(added);
         updates.sort_by_key(Update::order);
         Self(updates)
@@ -332,7 +338,7 @@ impl Updates {
         best.chain(installed().filter(move |update| !is_best(update)))
     }
 
-    /// The newest update of a build that is offered to every host.
+    /// The newest update of a build that is offered to every host, and whose article is known.
     pub fn newest_regular(&self, build: u32) -> Option<&Update> {
         let mut updates = self.by_build(build).iter().rev();
         updates.find(|update| update.is_regular())
@@ -342,6 +348,11 @@ impl Updates {
     pub fn newest_published(&self, build: u32) -> Option<&Update> {
         let mut updates = self.by_build(build).iter().rev();
         updates.find(|update| !matches!(update.kind, UpdateKind::Hotpatch | UpdateKind::Preview))
+    }
+
+    /// True of a build's initial release, which has no article.
+    pub fn is_release(&self, update: &Update) -> bool {
+        update.kb.is_none() && self.by_build(update.build).first() == Some(update)
     }
 
     /// The builds that the table has updates of, oldest first.
@@ -504,6 +515,27 @@ mod tests {
         ]);
         assert_eq!(table.all().len(), 2);
         assert_eq!(table.all()[1].kb, Some(kb("KB111111")));
+    }
+
+    #[test]
+    fn an_article_joins_the_version_that_was_known_without_it() {
+        let row = |kb: &str| {
+            let row = format!("17763\t1\t\t2018-10-02\tA\n17763\t9487\t{kb}\t2026-11-10\tB\n");
+            Updates::parse(&row).unwrap()
+        };
+        let (before, after) = (row(""), row("KB5131041"));
+        assert_eq!(before.with(after.all().iter().copied()), after);
+        assert_eq!(after.with(before.all().iter().copied()), after);
+        let other = row("KB5131042");
+        assert_eq!(after.with(other.all().iter().copied()), after);
+    }
+
+    #[test]
+    fn only_the_first_version_of_a_build_is_its_release() {
+        let updates = Updates::embedded();
+        let releases = updates.all().iter().filter(|it| updates.is_release(it));
+        let releases: Vec<String> = releases.map(|it| it.version().to_string()).collect();
+        assert_eq!(releases, ["17763.1", "26100.1742"]);
     }
 
     #[test]

@@ -115,7 +115,7 @@ pub(in crate::cli) fn images_to_mirror() -> ArgValueCompleter {
 pub(in crate::cli) fn builds() -> ArgValueCompleter {
     completer(|_| {
         let newest = Updates::global().builds().into_iter().rev();
-        let newest = newest.filter_map(|build| Updates::global().newest_regular(build));
+        let newest = newest.filter_map(|build| Updates::global().newest_published(build));
         let named = newest.map(|update| {
             let help = format!("{}, {}", release::name_of(update.build), update.date);
             candidate(update.version().to_string(), help)

@@ -11,7 +11,7 @@ use wincimg_cluster::rollout::command_line;
 use wincimg_common::files;
 use wincimg_common::files::LARGEST_TEXT;
 use wincimg_dockerfile::foreign_file;
-use wincimg_engine::fleet::{Fleet, FleetPrepull, prepull};
+use wincimg_engine::fleet::{Fleet, FleetPrepull, NotPulled, prepull};
 
 use crate::cli::cluster_args::with_kubectl_name;
 use crate::cli::command_context::Session;
@@ -29,7 +29,7 @@ use crate::cli::{CommandOutcome, complete};
 /// A `DaemonSet` per Windows build, and per selector of the fleet, pulls the images that a rollout is
 /// about to need, by digest. Each is the image of an init container, so they are pulled one after
 /// the other, and those that share a base follow each other; then a pause container keeps the pod,
-/// and the kubelet keeps the images. Nothing of an image is run.
+/// and the kubelet keeps the images.
 ///
 /// An image with Windows runs its own `cmd.exe /c exit 0`, as `ContainerUser`: where it does not
 /// start on a node of a build, it is left out for that build. An image without
@@ -114,11 +114,7 @@ impl PrepullArgs {
             session.warn(format_args!("left out {image}, which {reason}"));
         }
         if found.builds.is_empty() {
-            let problem = anyhow!("no image of {} is for these nodes", fleet.file);
-            let words = ["wincimg", "fleet", "build", &fleet.file].map(str::to_owned);
-            let words = [&words[..], &self.hosts.to_words()].concat();
-            let words: Vec<&str> = words.iter().map(String::as_str).collect();
-            return Err(Failure::no(problem).hint(command_line(&words)));
+            return Err(self.nothing_to_pull(&fleet, &found));
         }
         let pause = self.pause_image(&found)?;
         let objects = self.manifests(&pause).objects(&found.builds);
@@ -131,6 +127,53 @@ impl PrepullArgs {
         } else {
             CommandOutcome::No
         })
+    }
+
+    /// Error where no node pulls anything.
+    fn nothing_to_pull(&self, fleet: &Fleet, found: &FleetPrepull) -> Failure {
+        let file = &fleet.file;
+        let mut others = fleet.entries.iter().filter(|entry| !entry.is_pause());
+        if let (None, Some(pause)) = (others.next(), fleet.entries.first()) {
+            let problem =
+                anyhow!("{file} has only the pause image, which keeps the pods that pull");
+            let registry = pause.registry.to_string();
+            let name = pause.name.as_deref().unwrap_or("pause");
+            let script = ["node", "script", "--registry", &registry, "--pause", name];
+            let words = [&script[..], &["--tag", &pause.tag, "--output", "node.ps1"]].concat();
+            let script = self.command(&words);
+            return Failure::no(problem).hint(format!(
+                "to pull it on the nodes: {script}; or add images to {file}"
+            ));
+        }
+        let problem = anyhow!("no image of {file} is for these nodes");
+        let reasons = &found.left_out;
+        if reasons.is_empty() {
+            return Failure::no(problem).hint(
+                "no selector of the fleet matches them: compare it with `kubectl get nodes \
+                 --show-labels`",
+            );
+        }
+        let is_missing =
+            |(_, reason): &(String, NotPulled)| matches!(reason, NotPulled::Missing(_));
+        if reasons.iter().any(is_missing) {
+            return Failure::no(problem).hint(self.command(&["fleet", "build", file]));
+        }
+        Failure::no(problem).hint(
+            "images without Windows need containerd 1.6.18 or newer on the nodes; from 1.6.0 on, \
+             pods can name their version tag, which ends with -hostprocess and is not an index",
+        )
+    }
+
+    /// A command of this program for the same nodes.
+    fn command(&self, words: &[&str]) -> String {
+        let words = std::iter::once(&"wincimg").chain(words);
+        let words = words.map(|&word| word.to_owned());
+        let cluster = self.hosts.cluster.is_set().then(|| "--kube".to_owned());
+        let words = words.chain(self.hosts.to_words()).chain(cluster);
+        let words = words.chain(self.hosts.cluster.to_words());
+        let words: Vec<String> = words.chain(self.connection.to_words()).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        command_line(&words)
     }
 
     fn pause_image(&self, found: &FleetPrepull) -> Result<String, Failure> {

@@ -5,8 +5,8 @@ use std::str::FromStr;
 use anyhow::anyhow;
 use clap::Args;
 use wincimg_catalog::{
-    Arch, Catalog, Criteria, Product, SearchResult, Title, UpdateFile, UpdateSetFile, build_of,
-    in_order, parse_update_id, select,
+    Arch, Catalog, Criteria, Product, RELEASE_INFO, SearchResult, Title, UpdateFile, UpdateSetFile,
+    build_of, in_order, parse_update_id, select,
 };
 use wincimg_windows::release::ReleaseKind;
 use wincimg_windows::update::{Kb, Update, Updates};
@@ -15,6 +15,7 @@ use wincimg_windows::{prerequisite, release};
 
 use crate::cli::command_context::Session;
 use crate::cli::error::Failure;
+use crate::cli::hosts::{HostName, host_name};
 
 /// A build or a KB article.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,11 +45,12 @@ pub(super) struct UpdateSelectorArgs {
     /// Build and revision, such as 17763.1158, or KB number, such as KB4549949
     #[arg(value_name = "BUILD|KB")]
     what: Option<UpdateSelector>,
-    /// Newest update of this build
+    /// Newest update of this build or release
     ///
-    /// Newest update of this build that is not a hotpatch or preview.
-    #[arg(long, value_name = "BUILD")]
-    latest: Option<WindowsVersion>,
+    /// Newest update of this build, or of a release such as ltsc2022, that is not a hotpatch or
+    /// preview.
+    #[arg(long, value_name = "BUILD", value_parser = host_name)]
+    latest: Option<HostName>,
 }
 
 /// A revision without an update, and its neighbours.
@@ -86,8 +88,8 @@ impl UpdateSelectorArgs {
     }
 
     pub(super) fn find(&self, updates: &Updates) -> Result<UpdateLookup, Failure> {
-        match (self.what, self.latest) {
-            (_, Some(version)) => latest(version, updates),
+        match (self.what, &self.latest) {
+            (_, Some(host)) => latest(host.version().build, updates),
             (Some(UpdateSelector::Version(version)), None) => by_version(version, updates),
             (Some(UpdateSelector::Article(kb)), None) => {
                 let found: Vec<Update> = updates.by_kb(kb).copied().collect();
@@ -106,16 +108,12 @@ impl UpdateSelectorArgs {
     /// The update to find in the catalog; an article may be missing from the table.
     pub(super) fn to_fetch(&self, updates: &Updates) -> Result<(Kb, Option<Update>), Failure> {
         match self.find(updates)? {
-            UpdateLookup::Found(updates) => {
-                let newest = updates.last();
-                if let Some(kb) = newest.and_then(|update| update.kb) {
-                    return Ok((kb, newest.copied()));
+            UpdateLookup::Found(found) => {
+                let newest = found.last();
+                match newest.and_then(|update| update.kb) {
+                    Some(kb) => Ok((kb, newest.copied())),
+                    None => Err(without_article(&found, updates)),
                 }
-                let version = newest.map(Update::version);
-                let version = version.map_or_else(String::new, |version| format!("{version} "));
-                Err(Failure::no(anyhow!(
-                    "{version}is the initial release of a build: no update installs it"
-                )))
             }
             UpdateLookup::Between(between) => Err(between.failure("fetch")),
             UpdateLookup::UnknownArticle(kb) => Ok((kb, None)),
@@ -123,11 +121,35 @@ impl UpdateSelectorArgs {
     }
 }
 
-fn latest(version: WindowsVersion, updates: &Updates) -> Result<UpdateLookup, Failure> {
-    match updates.newest_regular(version.build) {
+fn latest(build: u32, updates: &Updates) -> Result<UpdateLookup, Failure> {
+    match updates.newest_published(build) {
         Some(update) => Ok(UpdateLookup::Found(vec![*update])),
-        None => Err(unknown_build(version, updates)),
+        None => Err(unknown_build(build, updates)),
     }
+}
+
+/// Error of versions without a known article.
+fn without_article(found: &[Update], updates: &Updates) -> Failure {
+    let Some(update) = found.last() else {
+        return Failure::no(anyhow!("no update is known"));
+    };
+    let version = update.version();
+    if updates.is_release(update) {
+        return Failure::no(anyhow!(
+            "{version} is the initial release of a build: no update installs it"
+        ));
+    }
+    let date = update.date;
+    let last = updates.newest_regular(update.build).map(Update::version);
+    let last = last.map_or_else(String::new, |last| {
+        format!("; the last update with a known one is {last}")
+    });
+    Failure::no(anyhow!(
+        "the KB number of {version}, of {date}, is not known yet"
+    ))
+    .hint(format!(
+        "if {RELEASE_INFO} has it: wincimg node hotfix resolve {version} --refresh{last}"
+    ))
 }
 
 fn by_version(version: WindowsVersion, updates: &Updates) -> Result<UpdateLookup, Failure> {
@@ -135,7 +157,7 @@ fn by_version(version: WindowsVersion, updates: &Updates) -> Result<UpdateLookup
         return Ok(UpdateLookup::Found(vec![*update]));
     }
     if updates.by_build(version.build).is_empty() {
-        return Err(unknown_build(version, updates));
+        return Err(unknown_build(version.build, updates));
     }
     if version.revision.is_none() {
         return Err(
@@ -152,8 +174,7 @@ fn by_version(version: WindowsVersion, updates: &Updates) -> Result<UpdateLookup
 }
 
 /// Microsoft's page only adds newer releases.
-fn unknown_build(version: WindowsVersion, updates: &Updates) -> Failure {
-    let build = version.build;
+fn unknown_build(build: u32, updates: &Updates) -> Failure {
     let failure = Failure::no(anyhow!("no known update for build {build}"));
     let builds = updates.builds();
     if builds.last().is_none_or(|newest| build > *newest) && release::from_build(build).is_none() {

@@ -140,6 +140,56 @@ fn a_node_is_judged_by_what_its_version_of_containerd_takes_of_an_index() {
 }
 
 #[test]
+fn an_image_without_windows_is_selected_from_an_index_since_containerd_1_6_18() {
+    let registry = FakeRegistry::start();
+    let layer = registry.layer(b"small".to_vec());
+    let config = json!({"os": "windows", "architecture": "amd64"});
+    let image = registry.image_of(&config, &[layer]);
+    registry.tag("agent", "1.0", &registry.index(&[(&image, None)]));
+    let mut nodes = ["old", "new"].map(|name| windows_node(name, "10.0.20348.2402"));
+    for (node, version) in nodes.iter_mut().zip(["1.6.17", "1.6.18"]) {
+        let runtime = format!("containerd://{version}");
+        node["status"]["nodeInfo"]["containerRuntimeVersion"] = json!(runtime);
+    }
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "agent"},
+        "spec": {
+            "hostNetwork": true,
+            "nodeSelector": {"kubernetes.io/os": "windows"},
+            "securityContext": {"windowsOptions": {"hostProcess": true}},
+            "containers": [{"name": "a", "image": format!("{}/agent:1.0", registry.host())}],
+        },
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: String| {
+        let file = folder.path().join(name);
+        fs::write(&file, text).unwrap();
+        file
+    };
+    let nodes = write(
+        "nodes.json",
+        json!({"kind": "NodeList", "items": nodes}).to_string(),
+    );
+    let (code, report) = answer_of(
+        wincimg()
+            .args(["--insecure-registry", &registry.host(), "--nodes"])
+            .arg(nodes)
+            .arg("--workloads")
+            .arg(write("pod.json", pod.to_string())),
+    );
+    assert_eq!(code, 1, "{report}");
+    let checks = report["checks"].as_array().unwrap();
+    let of = |name: &str| {
+        let mut checks = checks.iter();
+        checks.find(|check| check["host"]["name"] == name).unwrap()
+    };
+    assert_eq!(of("new")["rule"], "host-process", "{report}");
+    assert_eq!(of("old")["rule"], "filtered-at-pull", "{report}");
+    let fix = of("old")["fix"].as_str().unwrap();
+    assert_contains!(fix, "update the node's containerd", "keep its pods off");
+}
+
+#[test]
 fn what_is_behind_an_entry_of_an_index_decides_what_starts() {
     let registry = FakeRegistry::start();
     let own = "10.0.20348.2402";
@@ -277,6 +327,44 @@ fn an_index_that_hides_the_image_of_a_host_is_written_again() {
             assert_contains!(text, warning);
         }
     }
+}
+
+#[test]
+fn an_index_of_others_that_hides_an_image_is_for_its_publisher() {
+    let registry = FakeRegistry::start();
+    let [old, new] = ["10.0.17763.5696", "10.0.20348.2402"];
+    let images = [old, new].map(|version| registry.image("windows", version));
+    let unstated = registry.index(&[(&images[1], None), (&images[0], None)]);
+    // The path of a mirrored base.
+    let name = "mcr/windows/nanoserver";
+    registry.tag(name, "1.0", &unstated);
+    let repository = format!("{}/{name}", registry.host());
+    let pod = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"template": {"spec": {
+            "nodeSelector": {"kubernetes.io/os": "windows"},
+            "containers": [{"name": "a", "image": format!("{repository}:1.0")}],
+        }}},
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("web.json");
+    fs::write(&file, pod.to_string()).unwrap();
+    let (code, report) = answer_of(
+        wincimg()
+            .args(["--insecure-registry", &registry.host()])
+            .args(["--host-build", "17763.5696", "--workloads"])
+            .arg(&file),
+    );
+    assert_eq!(code, 1, "{report}");
+    let check = &report["checks"][0];
+    assert_eq!(check["rule"], "contradicting-entry", "{report}");
+    let by_digest = format!("{repository}@{}", images[0]);
+    let fix = check["fix"].as_str().unwrap();
+    assert_contains!(fix, "the publisher of", &by_digest);
+    assert!(!fix.contains("another tag"), "{fix}");
+    let command = format!("kubectl set image deployment/web a={by_digest} --namespace shop");
+    assert_eq!(check["commands"], json!([command]));
 }
 
 #[test]

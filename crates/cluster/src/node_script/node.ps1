@@ -15,14 +15,12 @@ function Add-Change([string]$Text) {
     Write-Step $Text
 }
 
-# Images for this node: of its own build, and not newer than the node if there is a choice.
+# Images for this node: those that start on its revision, and not newer than the node if there is a choice.
 function Get-NodeImage {
     $present = Get-PresentVersion
-    $fitting = @($node.Images | Where-Object { $_.Build -eq $present.Build })
-    # Server 2016 starts images of its own revision only.
-    if ($present.Build -eq 14393) {
-        $fitting = @($fitting | Where-Object { $_.Revision -eq $present.Revision })
-    }
+    $fitting = @($node.Images | Where-Object {
+        ($_.Build -eq $present.Build) -and ($_.First -le $present.Revision) -and ($present.Revision -le $_.Last)
+    })
     if ($fitting.Count -eq 0) {
         throw "this script has no images for $($present.Build).$($present.Revision): generate it with --host-build $($present.Build).$($present.Revision) too"
     }

@@ -434,6 +434,11 @@ fn by_own_platforms(
     (severity(found.outcome) < severity(VerdictOutcome::Unknown)).then_some(found)
 }
 
+/// The variant that would start on a host if the index stated the platforms of its images.
+pub(super) fn own_variant(host: &HostKind, image: &Image, isolation: Isolation) -> Option<usize> {
+    by_own_platforms(host, host.build?, image.variants(), isolation)?.variant
+}
+
 /// Finding for a host that has an image in the index, which the index states wrongly.
 fn hidden(own: &Finding, found: Finding) -> Finding {
     let image = match own.image_build {
@@ -530,9 +535,10 @@ fn by_choices(
 fn would_start(host: &HostKind, variants: &[Variant], isolation: Isolation) -> Option<Finding> {
     let own = |place: &usize| {
         let variant = &variants[*place];
+        let without_windows = variant.host_process && isolation == Isolation::HostProcess;
         variant.os == "windows"
             && variant.architecture == host.architecture
-            && variant.version.is_some()
+            && (variant.version.is_some() || without_windows)
     };
     (0..variants.len())
         .filter(own)
@@ -557,7 +563,8 @@ fn better(
 /// Finding for an image that would start, but that the runtime refuses to pull.
 fn filtered(host: &HostKind, finding: &Finding, by: &str) -> Finding {
     let reason = format!("{}, but {by} refuses to pull it there", finding.reason);
-    let instead = if takes_a_base(host) {
+    let has_windows = finding.image_build.is_some();
+    let instead = if has_windows && takes_a_base(host) {
         "build the image for this host too"
     } else {
         "keep its pods off the node"
@@ -631,7 +638,8 @@ fn by_variant(
     }
 }
 
-const NEW_INDEX: &str = "write the index again, from its images' own platforms";
+/// Fix for an index that states its images wrongly.
+pub(super) const NEW_INDEX: &str = "write the index again, from its images' own platforms";
 
 /// Finding for an image whose configuration does not say its version.
 fn without_version(variant: &Variant, found: Finding) -> Finding {

@@ -7,7 +7,7 @@ use wincimg_oci::reference::parse_reference;
 use wincimg_windows::compat::{Concern, HostBuild, VerdictOutcome};
 
 use super::commands::{CommandFlags, inspect_command, mirror_command, set_image_command};
-use super::finding::is_fixable;
+use super::finding::{NEW_INDEX, is_fixable, own_variant};
 use super::image::Image;
 use super::placement::{HostSelection, PlacedImage};
 use super::plan::{ActionPlan, Effects, Pin, PinMethod, PlanAction};
@@ -284,12 +284,14 @@ impl<'a> FixResolver<'a> {
         let is_pinned = about
             .workload
             .is_some_and(|workload| self.effects.pins.contains_key(&workload));
+        let is_of_others = !is_pinned && self.rollout.is_of_others(about.place);
+        if is_of_others && finding.fix.as_deref() == Some(NEW_INDEX) {
+            return Rc::new(self.without_index(finding, about));
+        }
         let nothing = Fix::default();
         let minimal_fix = match finding.outcome {
             VerdictOutcome::Compatible | VerdictOutcome::Warning => return Rc::clone(finding),
-            VerdictOutcome::Incompatible
-                if !is_pinned && self.rollout.is_of_others(about.place) =>
-            {
+            VerdictOutcome::Incompatible if is_of_others => {
                 return Rc::new(self.with_another_tag(finding, about));
             }
             VerdictOutcome::Incompatible
@@ -407,6 +409,42 @@ impl<'a> FixResolver<'a> {
             let workload = &self.rollout.workloads[workload];
             advised.commands = set_image_command(workload, text, &image, self.flags);
         }
+        advised
+    }
+
+    /// Fix for a third-party index that is wrong: its publisher has to write it again, and a digest
+    /// names an image without it.
+    fn without_index(&self, finding: &Finding, about: &FindingContext<'_>) -> Finding {
+        let mut advised = finding.clone();
+        let text = about.image.reference.as_deref().unwrap_or_default();
+        let Ok(reference) = parse_reference(text) else {
+            return advised;
+        };
+        let repository = format!("{}/{}", reference.registry(), reference.repository());
+        let mut fix = format!(
+            "report to the publisher of {repository} that its index states other platforms than \
+             its images, or none"
+        );
+        let digest_on = |kind: &HostKind| {
+            let place = own_variant(kind, about.image, finding.isolation)?;
+            let manifest = about.image.variants()[place].manifest.as_ref()?;
+            Some(manifest.digest.to_string())
+        };
+        if finding.is_hidden
+            && let Some(digest) = digest_on(about.kind)
+        {
+            let image = format!("{repository}@{digest}");
+            fix =
+                format!("{fix}; until then, name the image for these nodes by its digest: {image}");
+            let mut groups = about.placement.selection.groups.iter();
+            let is_for_all = groups
+                .all(|group| digest_on(&self.rollout.kinds[group.kind]).as_ref() == Some(&digest));
+            if let Some(workload) = about.workload.filter(|_| is_for_all) {
+                let workload = &self.rollout.workloads[workload];
+                advised.commands = set_image_command(workload, text, &image, self.flags);
+            }
+        }
+        advised.fix = Some(fix);
         advised
     }
 

@@ -9,8 +9,7 @@ use wincimg_inspect::bases::{BaseImage, BaseMatch, Fit};
 use wincimg_oci::document::{Image as BaseDocuments, ManifestFormat, Platform};
 use wincimg_oci::reference::parse_reference;
 use wincimg_recipe::{PlanBase, Recipe, RecipeInputs};
-use wincimg_windows::compat::{IndexEntry, check, choose, choose_single, generation};
-use wincimg_windows::version::WindowsVersion;
+use wincimg_windows::compat::{IndexEntry, choose, choose_single, generation};
 
 use super::*;
 use crate::plans::{PlannedImage, common, leader};
@@ -149,7 +148,7 @@ fn starts(node: &Node, outlook: &PlannedTag<'_>) -> bool {
     };
     let starts = |place: usize| {
         let version = outlook.lines[place].version;
-        check(node.build, version, Isolation::Process).is_startable()
+        judge(node.build, version, Isolation::Process).is_startable()
     };
     let mut taken = choices.iter().filter_map(|choice| choice.entry);
     choices.iter().any(|choice| choice.entry.is_some()) && taken.all(starts)
@@ -297,4 +296,29 @@ fn hosts_on_both_sides_of_a_line_are_named_with_their_tags() {
         let warnings = check_tag(&outlook, &nodes, today()).unwrap();
         assert_eq!(warnings, Vec::<String>::new(), "{outlook:?}");
     }
+}
+
+#[test]
+fn a_host_whose_image_an_index_hides_is_led_to_the_version_tags() {
+    let runtime = ContainerRuntime::from_node("containerd://2.4.0");
+    let nodes = [
+        node(0, "26100.2314".parse().unwrap(), runtime),
+        node(1, "26200.7171".parse().unwrap(), runtime),
+    ];
+    let bases = ["20348.2402", "26100.2314"].map(|text| text.parse().unwrap());
+    let images = plan(&nodes, &bases, true).unwrap();
+    let warned = |index: IndexMode| -> Vec<String> {
+        let publication = publication(&images, index).unwrap();
+        let outlooks = publication.planned_tags(&[]);
+        let warnings = outlooks
+            .iter()
+            .map(|outlook| check_tag(outlook, &nodes, today()));
+        warnings.flat_map(Result::unwrap).collect()
+    };
+    let warnings = warned(IndexMode::Several);
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    for part in ["0xc0370112", "the index has 20348.2402 too", "--no-index"] {
+        assert!(warnings[0].contains(part), "{part}: {warnings:?}");
+    }
+    assert_eq!(warned(IndexMode::Never), [""; 0]);
 }

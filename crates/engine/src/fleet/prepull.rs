@@ -1,5 +1,7 @@
 //! The images of a fleet as nodes are to pull them: by digest, with the layers that they share.
 
+use std::fmt;
+
 use futures_util::{StreamExt, TryStreamExt, stream};
 use wincimg_cluster::build_nodes::BuildNodes;
 use wincimg_cluster::nodes::Node;
@@ -15,6 +17,7 @@ use wincimg_windows::compat::{
 };
 use wincimg_windows::version::WindowsVersion;
 
+use super::sync::HOST_PROCESS_RUNTIME;
 use super::{EntrySource, Fleet, FleetEntry};
 
 /// Number of images read at once.
@@ -30,9 +33,31 @@ pub struct FleetPrepull {
     pub builds: Vec<PrepullBuild>,
     /// The fleet's pause image, by digest.
     pub pause: Option<String>,
-    /// Images that are left out for nodes of a build, each with the reason: `has no image for build
-    /// 17763`.
-    pub left_out: Vec<(String, String)>,
+    /// Images that are left out for nodes of a build, each with the reason.
+    pub left_out: Vec<(String, NotPulled)>,
+}
+
+/// The reason why nodes do not pull an image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotPulled {
+    /// The registry has none for them: `has no image for build 17763`.
+    Missing(String),
+    /// Their runtime does not run it.
+    Runtime(String),
+}
+
+impl fmt::Display for NotPulled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Missing(reason) | Self::Runtime(reason)) = self;
+        f.write_str(reason)
+    }
+}
+
+impl FleetEntry {
+    /// Returns true for the image of pause containers, which `prepull` keeps its pods with.
+    pub fn is_pause(&self) -> bool {
+        matches!(&self.work, EntrySource::Build(input) if input.image == PAUSE)
+    }
 }
 
 /// What the registry has of an image.
@@ -67,7 +92,7 @@ pub async fn prepull(
     let mut pause = None;
     for (entry, published) in found {
         let published = published?;
-        if matches!(&entry.work, EntrySource::Build(input) if input.image == PAUSE) {
+        if entry.is_pause() {
             pause = published.map(|image| image.reference).or(pause);
         } else {
             images.push((entry, published));
@@ -112,12 +137,12 @@ pub async fn prepull(
 impl PublishedImage {
     /// The image for nodes of a build, or the reason why there is none. A pod of the build has to
     /// start on all of them: its next images are pulled once this one has ended.
-    fn for_nodes(&self, nodes: &[&Node]) -> Result<PrepullImage, String> {
+    fn for_nodes(&self, nodes: &[&Node]) -> Result<PrepullImage, NotPulled> {
         let mut selected = Vec::new();
         for node in nodes {
             for choice in self.choices(node) {
                 let variant = choice.entry.and_then(|entry| self.variants.get(entry));
-                let variant = variant.ok_or_else(|| no_image_for(node))?;
+                let variant = variant.ok_or_else(|| self.not_selected(node))?;
                 variant.check(node)?;
                 selected.push(variant);
             }
@@ -129,6 +154,19 @@ impl PublishedImage {
             host_process: selected.iter().any(|variant| variant.version.is_none()),
             selector: None,
         })
+    }
+
+    /// The reason why a node selects none of the images.
+    fn not_selected(&self, node: &Node) -> NotPulled {
+        let mut variants = self.variants.iter();
+        let has_windows = variants.any(|variant| variant.version.is_some());
+        if has_windows || self.variants.is_empty() || node.runtime.runs_unversioned() {
+            return no_image_for(node);
+        }
+        NotPulled::Runtime(format!(
+            "contains no Windows and needs {HOST_PROCESS_RUNTIME}: older ones do not select it from \
+             an index"
+        ))
     }
 
     fn choices(&self, node: &Node) -> Vec<RuntimeChoice> {
@@ -151,26 +189,29 @@ impl PublishedImage {
 
 impl PublishedVariant {
     /// Checks that a node runs it; otherwise, returns the reason.
-    fn check(&self, node: &Node) -> Result<(), String> {
+    fn check(&self, node: &Node) -> Result<(), NotPulled> {
         let runtime = node.runtime;
         let Some(version) = self.version else {
             let name = runtime.name();
             let lacks = format!("needs HostProcess containers, which this {name} lacks");
-            return runtime.runs_host_process().then_some(()).ok_or(lacks);
+            let is_run = runtime.runs_host_process().then_some(());
+            return is_run.ok_or(NotPulled::Runtime(lacks));
         };
         match check(node.build, Some(version), Isolation::Process).outcome {
             VerdictOutcome::Incompatible => {
                 let host = node.build.map(|host| host.to_string()).unwrap_or_default();
-                Err(format!("is on {version} and does not start on host {host}"))
+                let reason = format!("is on {version} and does not start on host {host}");
+                Err(NotPulled::Missing(reason))
             }
             _ => Ok(()),
         }
     }
 }
 
-fn no_image_for(node: &Node) -> String {
+fn no_image_for(node: &Node) -> NotPulled {
     let build = node.build.map(|host| host.version.build);
-    format!("has no image for build {}", build.unwrap_or_default())
+    let build = build.unwrap_or_default();
+    NotPulled::Missing(format!("has no image for build {build}"))
 }
 
 /// Reads an entry's tag; none if it does not exist.
@@ -307,5 +348,18 @@ mod tests {
         ] {
             pulls(&versions, build, runtime).unwrap_err();
         }
+        let refused = |runtime: &str| {
+            let reason = pulls(&["-"], "20348.2402", runtime).unwrap_err();
+            assert!(matches!(reason, NotPulled::Runtime(_)), "{reason}");
+            reason.to_string()
+        };
+        for runtime in [
+            "containerd://1.5.0", "containerd://1.6.0", "containerd://1.6.17",
+        ] {
+            assert!(refused(runtime).contains("containerd 1.6.18"), "{runtime}");
+        }
+        assert!(refused("docker://20.10.9").contains("Docker"));
+        let missing = pulls(&["17763.973"], "20348.2402", current).unwrap_err();
+        assert!(matches!(missing, NotPulled::Missing(_)), "{missing}");
     }
 }

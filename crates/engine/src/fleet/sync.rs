@@ -16,7 +16,7 @@ use wincimg_cluster::rollout::command_line;
 use wincimg_common::diagnose::{Blame, Problem};
 use wincimg_common::lock;
 use wincimg_common::progress::Reporter;
-use wincimg_inspect::bases::{BaseMatch, BaseRegistry};
+use wincimg_inspect::bases::{BaseMatch, BaseRegistry, HOST_PROCESS};
 use wincimg_oci::reference::Reference;
 use wincimg_windows::compat::Architecture;
 
@@ -34,6 +34,9 @@ use crate::notice::UPDATE_LOCK;
 use crate::plans::{BuildRequest, TargetHost};
 use crate::publication::{IndexMode, NamingOptions, PlannedTag, PlannedTagEntry, Publication};
 use crate::unserved::TargetIndex;
+
+/// The runtimes that run an image without Windows out of an index.
+pub(super) const HOST_PROCESS_RUNTIME: &str = "containerd 1.6.18 or newer";
 
 /// Number of images in work. Most of them wait a moment after publishing.
 const MAX_IMAGES: usize = 128;
@@ -241,14 +244,8 @@ impl SyncContext<'_> {
         report: &mut ImageReport,
     ) -> Result<(), ReportedError> {
         let design = named.read(ctx.reporter)?;
-        let hosts = if design.is_for_any_host()? {
-            Vec::new()
-        } else {
-            let hosts = TargetHost::from_nodes(nodes);
-            if !has_hosts(entry, &hosts, ctx, report) {
-                return Ok(());
-            }
-            hosts
+        let Some(hosts) = hosts_of(entry, &design, nodes, ctx, report)? else {
+            return Ok(());
         };
         let (Some(reference), Some(name)) = (entry.reference(), &entry.name) else {
             return Err(nameless(entry));
@@ -362,6 +359,22 @@ fn keep_missing(
     Ok(())
 }
 
+/// The hosts to build for: nothing if no node matches, and no host for an image of any.
+fn hosts_of(
+    entry: &FleetEntry,
+    design: &BuildDefinition,
+    nodes: &[Node],
+    ctx: &BuildContext<'_>,
+    report: &mut ImageReport,
+) -> Result<Option<Vec<TargetHost>>, ReportedError> {
+    if design.is_for_any_host()? {
+        warn_of_old_runtimes(entry, nodes, ctx.reporter);
+        return Ok(Some(Vec::new()));
+    }
+    let hosts = TargetHost::from_nodes(nodes);
+    Ok(has_hosts(entry, &hosts, ctx, report).then_some(hosts))
+}
+
 /// Records an image's hosts, and warns if there are none.
 fn has_hosts(
     entry: &FleetEntry,
@@ -379,6 +392,24 @@ fn has_hosts(
             .warn(&format_args!("line {}: no Windows node{which}", entry.line));
     }
     !hosts.is_empty()
+}
+
+/// Warns of nodes whose runtime does not run an image without Windows out of its index.
+fn warn_of_old_runtimes(entry: &FleetEntry, nodes: &[Node], reporter: &dyn Reporter) {
+    let nodes = nodes.iter().filter(|node| !node.runtime.runs_unversioned());
+    let names: Vec<&str> = nodes.filter_map(|node| node.name.as_deref()).collect();
+    let Some(first) = names.first() else {
+        return;
+    };
+    let more = match names.len() {
+        1 => String::new(),
+        count => format!(" and {} more", count - 1),
+    };
+    reporter.warn(&format_args!(
+        "it contains no Windows and needs {HOST_PROCESS_RUNTIME}, not on {first}{more}; with \
+         containerd 1.6.0 to 1.6.17, pods there can name the tag {}-{HOST_PROCESS}",
+        entry.tag
+    ));
 }
 
 /// Reference of one image of an index.

@@ -144,8 +144,12 @@ impl Containerd {
     fn takes(self, entry: &IndexEntry<'_>, host: u32) -> bool {
         match entry.version() {
             Some(image) => self.accepts(host, image.build),
-            None => entry.is_unspecified() && self > Self::V1_6,
+            None => entry.is_unspecified() && self.selects_unversioned(),
         }
+    }
+
+    fn selects_unversioned(self) -> bool {
+        !matches!(self, Self::V1_0 | Self::V1_6)
     }
 
     fn choose(self, entries: &[IndexEntry<'_>], matching: &[usize]) -> Option<usize> {
@@ -188,6 +192,12 @@ impl ContainerRuntime {
     /// Returns true if it runs `HostProcess` containers.
     pub fn runs_host_process(self) -> bool {
         !matches!(self, Self::Docker | Self::Containerd(Containerd::V1_0))
+    }
+
+    /// Returns true if it selects an image without Windows from an index, whose entry has no version,
+    /// and runs it.
+    pub fn runs_unversioned(self) -> bool {
+        matches!(self, Self::Containerd(version) if version.selects_unversioned())
     }
 
     /// Returns true if a host selects a startable image from every index that has one. Docker may
@@ -400,6 +410,21 @@ mod tests {
             let runtime = format!("containerd://{runtime}");
             let found = taken(versions, host, &runtime);
             assert_eq!(found, expected, "{versions:?} on {host} with {runtime}");
+        }
+    }
+
+    #[test]
+    fn an_image_without_windows_is_for_the_versions_that_select_it() {
+        for (runtime, is_run) in [
+            ("docker://20.10.9", false),
+            ("containerd://1.5.18", false),
+            ("containerd://1.6.17", false),
+            ("containerd://1.6.18", true),
+            ("containerd://2.4.0", true),
+            ("", true),
+        ] {
+            let runtime = ContainerRuntime::from_node(runtime);
+            assert_eq!(runtime.runs_unversioned(), is_run, "{runtime:?}");
         }
     }
 

@@ -296,6 +296,9 @@ fn versions_of_one_build_work_together_where_their_generations_are_equal() {
                     generation(*host) == generation(*image),
                     "{host} {image}"
                 );
+                let alike = revisions_alike(*image).unwrap();
+                let own = host.revision.unwrap();
+                assert_eq!(is_fine, alike.contains(&own), "{host} {image}");
             }
         }
     }
