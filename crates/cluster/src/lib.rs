@@ -27,6 +27,7 @@ pub mod builder;
 pub mod live;
 pub mod manifest_text;
 mod manifests;
+pub mod names;
 pub mod node_script;
 pub mod nodes;
 pub mod pod;
