@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde::de::{Deserializer, Error as _};
+use serde_json::{Number, Value};
 use wincimg_windows::compat::{ContainerRuntime, Isolation};
 
 use super::nodes::Node;
-use super::null_is_default;
 use super::scheduling::{Scheduling, SelectorTerm, System, Toleration};
+use super::{null_is_default, null_is_empty};
 
 /// The annotation that asked dockershim for Hyper-V isolation.
 const HYPERV_ANNOTATION: &str = "experimental.windows.kubernetes.io/isolation-type";
@@ -185,8 +187,9 @@ pub(super) struct PodObject {
 
 #[derive(Debug, Clone, Default, Deserialize)]
 struct PodMetadata {
-    #[serde(default, deserialize_with = "null_is_default")]
-    annotations: BTreeMap<String, String>,
+    /// Of any type: one of them matters.
+    #[serde(default)]
+    annotations: Value,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -197,7 +200,7 @@ struct PodSpec {
     #[serde(default, deserialize_with = "null_is_default")]
     containers: Vec<ContainerObject>,
     node_name: Option<String>,
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "null_is_empty")]
     node_selector: BTreeMap<String, String>,
     #[serde(default, deserialize_with = "null_is_default")]
     affinity: Affinity,
@@ -207,13 +210,28 @@ struct PodSpec {
     os: Option<Os>,
     #[serde(default, deserialize_with = "null_is_default")]
     security_context: SecurityContext,
+    #[serde(default, deserialize_with = "grace_seconds")]
     termination_grace_period_seconds: Option<u64>,
+}
+
+/// Reads seconds as the API server does: a number below zero is one second.
+fn grace_seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    let Some(number) = Option::<Number>::deserialize(deserializer)? else {
+        return Ok(None);
+    };
+    let text = number.to_string();
+    // In YAML `30.0` is a whole number, too.
+    let whole = text.strip_suffix(".0").unwrap_or(&text);
+    let seconds: i64 = whole
+        .parse()
+        .map_err(|_| D::Error::custom(format_args!("expected whole seconds, found {text}")))?;
+    Ok(Some(u64::try_from(seconds).unwrap_or(1)))
 }
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ContainerObject {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_default")]
     name: String,
     image: Option<String>,
     image_pull_policy: Option<String>,
@@ -250,8 +268,9 @@ struct NodeAffinity {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct NodeSelector {
+    /// One that is `null` matches no node, as an empty one.
     #[serde(default, deserialize_with = "null_is_default")]
-    node_selector_terms: Vec<SelectorTerm>,
+    node_selector_terms: Vec<Option<SelectorTerm>>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -310,7 +329,10 @@ impl From<PodObject> for PodTemplate {
                     .affinity
                     .node_affinity
                     .required_during_scheduling_ignored_during_execution
-                    .map(|selector| selector.node_selector_terms),
+                    .map(|selector| {
+                        let terms = selector.node_selector_terms.into_iter();
+                        terms.map(Option::unwrap_or_default).collect()
+                    }),
                 tolerations: spec.tolerations,
             },
             os_name: spec.os.map(|os| os.name),

@@ -9,11 +9,11 @@ use serde::Deserialize;
 use serde_json::Value;
 use wincimg_common::diagnose::{Diagnose, Excerpt};
 
-use super::null_is_default;
 use super::pod::{PodObject, PodTemplate, RuntimeClass};
 use super::pod_templates::{is_of_kubernetes, pod_templates};
 use super::scheduling::Toleration;
 use super::yaml::{Document, SyntaxError, documents, is_action_of_helm};
+use super::{null_is_default, null_is_empty};
 
 /// An object that creates pods.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -287,7 +287,10 @@ impl WorkloadList {
             .into_iter()
             .map(|template| {
                 let mut template = PodTemplate::from(template);
-                if let Some(text) = template.texts().find(|text| is_of_helm(text)) {
+                // The API server takes any text.
+                if !is_from_a_cluster
+                    && let Some(text) = template.texts().find(|text| is_of_helm(text))
+                {
                     let problem =
                         format!("{text:?} is a Helm template: render it with `helm template`");
                     return Err((id.to_string(), problem));
@@ -464,23 +467,12 @@ fn path_of_template(kind: &str) -> &'static str {
 
 /// The pod or pod template of an object: `spec.template` in most kinds.
 fn template_of<'a>(kind: &str, object: &'a Value) -> Option<&'a Value> {
-    let template = match kind {
+    match kind {
         "Pod" => Some(object),
         "CronJob" => object.pointer("/spec/jobTemplate/spec/template"),
         "PodTemplate" => object.get("template"),
         _ => object.pointer("/spec/template"),
-    };
-    // Other API groups have their own `Job`, with other fields.
-    let api_version = api_version_of(object);
-    if MAKERS.contains(&kind) && (api_version.is_empty() || is_of_kubernetes(api_version)) {
-        static NOTHING: Value = Value::Null;
-        return Some(template.unwrap_or(&NOTHING));
     }
-    template.filter(|template| {
-        template
-            .pointer("/spec/containers")
-            .is_some_and(Value::is_array)
-    })
 }
 
 /// The pods or pod templates of an object; the error is of a Kubernetes kind's.
@@ -488,15 +480,26 @@ fn templates_of(
     kind: &str,
     object: &Value,
 ) -> Result<Vec<PodObject>, serde_path_to_error::Error<serde_json::Error>> {
-    if let Some(template) = template_of(kind, object) {
+    let template = template_of(kind, object);
+    let api_version = api_version_of(object);
+    let is_known = is_of_kubernetes(api_version);
+    // Other API groups have their own `Job`, with other fields.
+    if MAKERS.contains(&kind) && (api_version.is_empty() || is_known) {
+        let template = template.unwrap_or(&Value::Null);
         let template = serde_path_to_error::deserialize::<_, Option<PodObject>>(template)?;
         return Ok(vec![template.unwrap_or_default()]);
     }
-    if is_of_kubernetes(api_version_of(object)) {
-        return Ok(Vec::new());
-    }
-    // A candidate of the search may be invalid.
-    let templates = pod_templates(object).into_iter();
+    let has_containers = |template: &&Value| {
+        let containers = template.pointer("/spec/containers");
+        containers.is_some_and(Value::is_array)
+    };
+    let candidates = match template.filter(has_containers) {
+        Some(template) => vec![template.clone()],
+        None if is_known => Vec::new(),
+        None => pod_templates(object),
+    };
+    // Their fields may have other types than those of Kubernetes.
+    let templates = candidates.into_iter();
     Ok(templates
         .filter_map(|template| PodObject::deserialize(template).ok())
         .collect())
@@ -516,7 +519,7 @@ impl From<SyntaxError> for WorkloadsError {
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Metadata {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_default")]
     name: String,
     #[serde(default, deserialize_with = "null_is_default")]
     generate_name: String,
@@ -557,7 +560,7 @@ impl Metadata {
 struct OwnerReference {
     kind: String,
     name: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_default")]
     controller: bool,
 }
 
@@ -573,7 +576,7 @@ struct RuntimeClassObject {
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ClassScheduling {
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "null_is_empty")]
     node_selector: BTreeMap<String, String>,
     #[serde(default, deserialize_with = "null_is_default")]
     tolerations: Vec<Toleration>,

@@ -687,3 +687,66 @@ fn a_field_of_the_wrong_type_is_named_with_its_path() {
          map, expected a string"
     );
 }
+
+#[test]
+fn what_kubernetes_accepts_is_read() {
+    let pod = |spec: &str| {
+        let text = format!(
+            "kind: Pod\nmetadata: {{name: p}}\nspec: {{{spec}, containers: [{{image: i}}]}}\n"
+        );
+        read(&text).remove(0).template
+    };
+    for (seconds, expected) in [
+        ("-1", Some(1)),
+        ("-9223372036854775808", Some(1)),
+        ("0", Some(0)),
+        ("90.0", Some(90)),
+        ("null", None),
+    ] {
+        let template = pod(&format!("terminationGracePeriodSeconds: {seconds}"));
+        assert_eq!(template.grace_seconds, expected, "{seconds}");
+    }
+    let selector = pod("nodeSelector: {pool: null}").scheduling.selector;
+    assert_eq!(selector.get("pool").map(String::as_str), Some(""));
+    let host = Node::from_build(HostBuild::new("17763.1158".parse().unwrap()));
+    let admits = |terms: &str| {
+        let affinity = format!(
+            "affinity: {{nodeAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: \
+             {{nodeSelectorTerms: {terms}}}}}}}"
+        );
+        pod(&affinity).scheduling.admits(&host)
+    };
+    let windows = "{matchExpressions: [{key: kubernetes.io/os, operator: In, values: [windows]}]}";
+    assert!(!admits("[null]"), "such a term matches no node");
+    assert!(admits(&format!("[null, {windows}]")));
+    let names = "kind: Pod\nmetadata:\n  name: null\n  generateName: p-\n  annotations: {a: 1}\n  \
+                 labels: {commit: 12e4567}\n  ownerReferences: [{kind: A, name: a, controller: null}]\n\
+                 spec: {containers: [{name: null, image: i}]}\n";
+    assert_eq!(read(names)[0].id.name, "p-*");
+    for seconds in ["1.5", "\"30\""] {
+        let text = format!(
+            "kind: Pod\nmetadata: {{name: p}}\nspec: {{terminationGracePeriodSeconds: {seconds}}}\n"
+        );
+        let place = "line 1: Pod p: spec.terminationGracePeriodSeconds: ";
+        assert!(message(&text).starts_with(place), "{}", message(&text));
+    }
+}
+
+#[test]
+fn a_custom_resource_may_have_fields_of_other_types() {
+    let resource = "apiVersion: example.com/v1\nkind: App\nmetadata: {name: a}\nspec:\n  template:\n    \
+                    spec: {terminationGracePeriodSeconds: '{{ seconds }}', containers: [{image: a}]}\n";
+    assert_eq!(
+        found(&format!("{resource}---\n{DEPLOYMENT}")),
+        (
+            vec![vec!["repo/setup:1".to_owned(), "repo/web:1.4".to_owned()]],
+            vec!["App default/a (app.yaml, line 1)".to_owned()]
+        )
+    );
+}
+
+#[test]
+fn an_object_of_a_cluster_is_no_template_of_helm() {
+    let text = "kind: Pod\nmetadata: {name: p, uid: abc}\nspec: {containers: [{image: '{{ .Values.a }}'}]}\n";
+    assert_eq!(found(text).0, [["{{ .Values.a }}"]]);
+}
