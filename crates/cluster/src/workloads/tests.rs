@@ -632,6 +632,68 @@ fn a_workload_whose_template_another_object_runs_is_active() {
 }
 
 #[test]
+fn what_argo_and_keda_ended_suspended_or_paused_is_inactive() {
+    let argo = |kind: &str, more: &str, spec: &str| {
+        format!(
+            "apiVersion: argoproj.io/v1alpha1\nkind: {kind}\nmetadata: {{name: x}}\n{more}\n\
+             spec: {{{spec}templates: [{{name: a, container: {{image: a}}}}]}}\n"
+        )
+    };
+    let scaled_job = |annotation: &str| {
+        format!(
+            "apiVersion: keda.sh/v1alpha1\nkind: ScaledJob\nmetadata: {{name: x, annotations: \
+             {{autoscaling.keda.sh/paused: '{annotation}'}}}}\nspec: {{jobTargetRef: {{template: \
+             {{spec: {{containers: [{{image: a}}]}}}}}}}}\n"
+        )
+    };
+    for (text, inactive) in [
+        (argo("Workflow", "status: {phase: Running}", ""), 0),
+        (argo("Workflow", "status: {phase: Succeeded}", ""), 1),
+        (argo("Workflow", "status: {phase: Failed}", ""), 1),
+        (argo("Workflow", "status: {phase: Error}", ""), 1),
+        (argo("CronWorkflow", "", "suspend: false, "), 0),
+        (argo("CronWorkflow", "", "suspend: true, "), 1),
+        (scaled_job("false"), 0),
+        (scaled_job("true"), 1),
+        (
+            DEPLOYMENT.replace("spec:\n  t", "spec:\n  replicas: 0.0\n  t"),
+            1,
+        ),
+    ] {
+        let mut list = WorkloadList::default();
+        list.read(&text, "app.yaml").unwrap();
+        assert_eq!(list.remove_inactive(), inactive, "{text}");
+        assert_eq!(list.workloads.len(), 1 - inactive, "{text}");
+    }
+}
+
+#[test]
+fn what_keda_holds_at_zero_is_inactive() {
+    let scaled = |annotation: &str| {
+        format!(
+            "---\napiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {{name: x, namespace: \
+             shop, annotations: {{autoscaling.keda.sh/{annotation}}}}}\nspec: {{scaleTargetRef: \
+             {{name: web}}}}\n"
+        )
+    };
+    // `paused` keeps the replicas that there are.
+    for (annotation, inactive) in [
+        ("paused-replicas: '0'", 1),
+        ("paused-replicas: '2'", 0),
+        ("paused: 'true'", 0),
+    ] {
+        for text in [
+            scaled(annotation) + "---\n" + DEPLOYMENT,
+            DEPLOYMENT.to_owned() + &scaled(annotation),
+        ] {
+            let mut list = WorkloadList::default();
+            list.read(&text, "app.yaml").unwrap();
+            assert_eq!(list.remove_inactive(), inactive, "{text}");
+        }
+    }
+}
+
+#[test]
 fn a_template_of_helm_is_called_one() {
     let read = |text: &str| {
         WorkloadList::default()
