@@ -80,17 +80,31 @@ pub struct RuntimeClass {
 }
 
 impl PodTemplate {
-    /// Operating system that it requests.
+    /// Operating system that it requests. Where its `os.name` and the nodes that it selects differ,
+    /// one of them is Windows, so it has to be checked as one for Windows.
     pub fn system(&self) -> System {
-        let says = match self.os_name.as_deref() {
-            Some(name) => System::named(name),
-            None => self.scheduling.system(),
-        };
-        match says {
+        match (self.system_of_os(), self.scheduling.system()) {
+            (System::Windows, _) | (_, System::Windows) => System::Windows,
             // These fields exist for Windows only.
-            System::Unsaid if self.is_unmistakably_windows() => System::Windows,
-            says => says,
+            (System::Unsaid, System::Unsaid) if self.is_unmistakably_windows() => System::Windows,
+            (System::Unsaid, System::Unsaid) => System::Unsaid,
+            (System::Other, _) | (_, System::Other) => System::Other,
         }
+    }
+
+    /// Returns true if it selects nodes of another system than its `os.name`. The scheduler heeds
+    /// the selector only, and the kubelet refuses the pod.
+    pub(crate) fn contradicts_its_os(&self) -> bool {
+        matches!(
+            (self.system_of_os(), self.scheduling.system()),
+            (System::Windows, System::Other) | (System::Other, System::Windows)
+        )
+    }
+
+    fn system_of_os(&self) -> System {
+        self.os_name
+            .as_deref()
+            .map_or(System::Unsaid, System::named)
     }
 
     /// Values that decide where its pods land, and its images.
@@ -144,7 +158,9 @@ impl PodTemplate {
     /// Returns true if only taints keep it off a node, and its unknown runtime class may tolerate
     /// them.
     pub(crate) fn class_may_admit(&self, node: &Node) -> bool {
-        self.missing_class().is_some() && self.scheduling.matches_node(node)
+        self.missing_class().is_some()
+            && !self.contradicts_its_os()
+            && self.scheduling.matches_node(node)
     }
 
     /// Applies its runtime class, if it is among these.

@@ -232,6 +232,26 @@ fn a_pod_that_tolerates_a_windows_taint_is_for_windows_however_it_is_written() {
 }
 
 #[test]
+fn nodes_or_the_system_of_a_pod_make_it_one_for_windows() {
+    let windows = "nodeSelector: {kubernetes.io/os: windows}";
+    let linux = "nodeSelector: {kubernetes.io/os: linux}";
+    let tolerates = "tolerations: [{key: os, value: windows}]";
+    for (spec, expected) in [
+        ("os: {name: windows}".to_owned(), System::Windows),
+        ("os: {name: linux}".to_owned(), System::Other),
+        (format!("os: {{name: linux}}, {linux}"), System::Other),
+        (format!("os: {{name: linux}}, {tolerates}"), System::Other),
+        (format!("os: {{name: linux}}, {windows}"), System::Windows),
+        (format!("os: {{name: windows}}, {linux}"), System::Windows),
+        (format!("{linux}, {tolerates}"), System::Other),
+        (windows.to_owned(), System::Windows),
+    ] {
+        let pod = format!("kind: Pod\nspec: {{{spec}, containers: [{{image: i}}]}}");
+        assert_eq!(read(&pod)[0].template.system(), expected, "{spec}");
+    }
+}
+
+#[test]
 fn what_the_cluster_gives_a_name_is_called_by_what_it_begins_with() {
     let job = |name: &str| {
         format!(
