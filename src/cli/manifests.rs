@@ -3,8 +3,11 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
+use wincimg_cluster::build_nodes::BuildNodes;
 use wincimg_cluster::manifest_text::to_yaml;
+use wincimg_cluster::nodes::Node;
 
+use super::command_context::Session;
 use super::error::Failure;
 use super::output::{OutputFormat, write_json, write_result};
 
@@ -35,4 +38,14 @@ pub(super) fn write_commands(
             .try_for_each(|command| writeln!(out, "{command}")),
         OutputFormat::Json => write_json(&json!({"commands": commands}), out),
     })
+}
+
+/// Warns of the nodes of a build that its pods do not select.
+pub(super) fn warn_of_missing_labels(build: &BuildNodes, nodes: &[Node], session: &Session) {
+    for (label, names) in build.missing_labels(nodes) {
+        session.warn(format_args!(
+            "no pod will run on {}, without the label {label}: set it with `kubectl label node`",
+            names.join(", ")
+        ));
+    }
 }

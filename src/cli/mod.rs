@@ -7,6 +7,7 @@ mod build;
 mod cache_args;
 mod check_compat;
 mod cluster_args;
+mod cluster_values;
 mod command_context;
 mod command_groups;
 mod complete;

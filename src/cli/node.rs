@@ -1,6 +1,6 @@
 //! `wincimg node`: configures nodes for a registry and its pause image, and for builds.
 
-pub(super) mod builder;
+mod builder;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -386,6 +386,81 @@ fn nodes_of_the_cluster_decide_builds_and_tolerations() {
 }
 
 #[test]
+fn what_the_cluster_would_refuse_is_refused_before() {
+    let site = Site::new();
+    let run = |arguments: &[&str]| {
+        let host = ["--host-build", "17763.973", "--output", "builder.yaml"];
+        node_builder(&site, &[&host[..], arguments].concat())
+    };
+    for (flag, wrong, expected) in [
+        ("--image", "x/Y:1", "expected [HOST[:PORT]/]NAME[:TAG]"),
+        ("--memory", "4GB", "a quantity, such as 500m, 2 or 4Gi"),
+        ("--cpu", "-1", "a quantity, such as 500m, 2 or 4Gi"),
+        ("--node-selector", "pool", "a label, such as pool=web"),
+        ("--node-selector", "a b=c", "a label, such as pool=web"),
+        ("--node-selector", "pool=a,b=c", "a label, such as pool=web"),
+        (
+            "--pull-secret",
+            "My_Secret",
+            "letters, digits, dashes and dots",
+        ),
+        ("--namespace", "ci.build", "letters, digits and dashes"),
+    ] {
+        let wrong = format!("{flag}={wrong}");
+        let image: &[&str] = match flag {
+            "--image" => &[],
+            _ => &["--image", "x/y:1"],
+        };
+        let output = run(&[image, &[wrong.as_str()]].concat());
+        assert_eq!(output.status.code(), Some(2), "{wrong}");
+        assert_contains!(stderr(&output), expected);
+    }
+    let output = run(&[
+        "--image",
+        "x/y",
+        "--memory=512Mi",
+        "--cpu=1.5",
+        "--node-selector=example.com/pool=",
+        "--pull-secret=registry.lan",
+    ]);
+    assert!(output.status.success(), "{}", stderr(&output));
+}
+
+#[test]
+fn a_build_without_a_node_that_its_pod_selects_is_warned_about() {
+    let site = Site::new();
+    let api = Api::start();
+    let mut labelled = windows_node("win-b", "10.0.20348.2402");
+    let build = "node.kubernetes.io/windows-build";
+    labelled["metadata"]["labels"][build] = json!("10.0.20348");
+    labelled["metadata"]["labels"]["pool"] = json!("new");
+    let nodes = vec![windows_node("win-a", "10.0.20348.2402"), labelled];
+    api.set("/api/v1/nodes", nodes);
+    let warnings = |selector: &str| {
+        let mut command = site.command(&["node", "builder", "--kube", "--image", "x/y:1"]);
+        command.env("KUBECONFIG", api.kubeconfig());
+        let output = command
+            .args(["--node-selector", selector])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        let said = stderr(&output);
+        let warnings = said.lines().filter(|line| line.contains("no pod will run"));
+        warnings.map(str::to_owned).collect::<Vec<String>>()
+    };
+    assert_eq!(warnings("pool=new"), [""; 0], "win-b is enough");
+    let found = warnings("pool=old");
+    let [of_build, of_pool] = &found[..] else {
+        panic!("{found:?}");
+    };
+    assert_contains!(
+        of_build,
+        "on win-a, without the label node.kubernetes.io/windows-build=10.0.20348"
+    );
+    assert_contains!(of_pool, "on win-a, win-b, without the label pool=old");
+}
+
+#[test]
 fn the_image_has_docker_from_a_zip_with_its_checksum() {
     let site = Site::new();
     let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));

@@ -96,6 +96,22 @@ fn namespace_and_selector_are_the_servers_to_apply() {
 }
 
 #[test]
+fn what_cannot_be_a_namespace_is_refused_before_the_cluster_is_asked() {
+    let api = one_node();
+    wincimg(&api)
+        .args(["--namespace", "Shop"])
+        .assert()
+        .code(2)
+        .stderr(contains("lower-case letters"));
+    assert!(api.targets().is_empty());
+    Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
+        .args(["fleet", "follow", "fleet.toml", "--lease", "ci.build/x"])
+        .assert()
+        .code(2)
+        .stderr(contains("expected NAME or NAMESPACE/NAME"));
+}
+
+#[test]
 fn a_namespace_without_workloads_for_windows_is_said_to_have_none() {
     let api = one_node();
     let output = wincimg(&api)

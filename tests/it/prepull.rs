@@ -170,6 +170,25 @@ fn selectors_of_the_fleet_choose_the_nodes() {
 }
 
 #[test]
+fn nodes_without_the_labels_of_their_build_are_named() {
+    let site = published();
+    let said = || stderr(&command(&site, "prepull", &[]).output().unwrap());
+    write_nodes(&site, &[("win-a", Some("17763.973"), "web")]);
+    let lacks = "on win-a, without the label node.kubernetes.io/windows-build=10.0.17763";
+    assert_contains!(said(), lacks);
+    let mut nodes: Value = serde_json::from_str(&site.text("nodes.json")).unwrap();
+    let labels = &mut nodes["items"][0]["metadata"]["labels"];
+    labels["node.kubernetes.io/windows-build"] = json!("10.0.17763");
+    site.write("nodes.json", nodes.to_string());
+    assert!(!said().contains("without the label"), "{}", said());
+    let secret = ["--pull-secret", "a_b"];
+    command(&site, "prepull", &secret).assert().code(2);
+    command(&site, "prepull", &["--pause", "Pause:1"])
+        .assert()
+        .code(2);
+}
+
+#[test]
 fn what_is_missing_is_left_out_and_named() {
     let site = published();
     let nodes = [

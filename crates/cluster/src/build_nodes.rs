@@ -5,12 +5,15 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::nodes::{BUILD_LABEL, Node, OS_LABEL, Taint};
+use crate::scheduling::Scheduling;
 
 /// The nodes of a build, as far as a pod has to know them.
 #[derive(Debug, Clone)]
 pub struct BuildNodes {
     /// Their build.
     pub build: u32,
+    /// Their labels, by which a pod selects them.
+    pub(crate) selector: BTreeMap<String, String>,
     pub(crate) tolerations: Vec<Value>,
 }
 
@@ -40,24 +43,62 @@ impl BuildNodes {
                 tolerations.push(toleration);
             }
         }
-        Self { build, tolerations }
+        let labels = [
+            (OS_LABEL, "windows".to_owned()),
+            (BUILD_LABEL, format!("10.0.{build}")),
+        ];
+        let labels = labels.map(|(key, value)| (key.to_owned(), value));
+        Self {
+            build,
+            selector: labels.into(),
+            tolerations,
+        }
     }
 
-    /// The nodes of each build, the oldest first; hosts without a known build are left out.
-    pub fn of_each(nodes: &[Node]) -> Vec<Self> {
+    /// The nodes of each build, the oldest first, with these labels besides the build's; hosts
+    /// without a known build are left out.
+    pub fn of_each(nodes: &[Node], labels: &[(String, String)]) -> Vec<Self> {
         let mut builds: BTreeMap<u32, Vec<&Node>> = BTreeMap::new();
         for node in nodes {
             if let Some(host) = node.build {
                 builds.entry(host.version.build).or_default().push(node);
             }
         }
-        let builds = builds.into_iter();
-        builds.map(|(build, own)| Self::new(build, &own)).collect()
+        let builds = builds.into_iter().map(|(build, own)| {
+            let mut nodes = Self::new(build, &own);
+            nodes.selector.extend(labels.iter().cloned());
+            nodes
+        });
+        builds.collect()
     }
 
-    /// The labels of the nodes, as a pod selects them.
-    pub(crate) fn selector(&self) -> Value {
-        json!({OS_LABEL: "windows", BUILD_LABEL: format!("10.0.{}", self.build)})
+    /// Returns true if a pod of the build may be scheduled on one of these nodes. The labels of a
+    /// host without a name are unknown.
+    pub fn select_any(&self, nodes: &[Node]) -> bool {
+        let scheduling = Scheduling {
+            selector: self.selector.clone(),
+            ..Scheduling::default()
+        };
+        self.own(nodes).any(|node| scheduling.matches_node(node))
+    }
+
+    /// The labels that nodes of the build lack, so that no pod is scheduled there, each with the
+    /// names of these nodes.
+    pub fn missing_labels<'a>(&self, nodes: &'a [Node]) -> Vec<(String, Vec<&'a str>)> {
+        let missing = self.selector.iter().map(|(key, value)| {
+            let lacking = self
+                .own(nodes)
+                .filter(|node| node.labels.get(key) != Some(value));
+            let names = lacking.filter_map(|node| node.name.as_deref());
+            (format!("{key}={value}"), names.collect::<Vec<_>>())
+        });
+        missing.filter(|(_, names)| !names.is_empty()).collect()
+    }
+
+    fn own<'a>(&self, nodes: &'a [Node]) -> impl Iterator<Item = &'a Node> {
+        let build = self.build;
+        let is_own = move |node: &&Node| node.build.is_some_and(|it| it.version.build == build);
+        nodes.iter().filter(is_own)
     }
 }
 
@@ -88,5 +129,49 @@ mod tests {
                 json!({"key": "sku", "operator": "Equal", "value": "Windows", "effect": "NoSchedule"})
             ]
         );
+    }
+
+    #[test]
+    fn nodes_without_a_selected_label_are_named() {
+        let typed = Node::from_build(wincimg_windows::compat::HostBuild::new(
+            "20348.2402".parse().unwrap(),
+        ));
+        let node = |name: &str, labels: &[(&str, &str)]| Node {
+            name: Some(name.to_owned()),
+            labels: labels
+                .iter()
+                .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+                .collect(),
+            labels_are_complete: true,
+            ..typed.clone()
+        };
+        let (os, build) = ((OS_LABEL, "windows"), (BUILD_LABEL, "10.0.20348"));
+        let nodes = [
+            node("win-a", &[os]),
+            node("win-b", &[os, build, ("pool", "old")]),
+            typed.clone(),
+        ];
+        let of = |labels: &[(&str, &str)]| {
+            let labels = labels.iter();
+            let labels = labels.map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+            BuildNodes::of_each(&nodes, &labels.collect::<Vec<_>>()).remove(0)
+        };
+        let build = format!("{BUILD_LABEL}=10.0.20348");
+        let plain = of(&[]);
+        assert_eq!(
+            plain.missing_labels(&nodes),
+            [(build.clone(), vec!["win-a"])]
+        );
+        assert!(plain.select_any(&nodes) && !plain.select_any(&nodes[..1]));
+        let new = of(&[("pool", "new")]);
+        assert_eq!(
+            new.missing_labels(&nodes),
+            [
+                (build, vec!["win-a"]),
+                ("pool=new".to_owned(), vec!["win-a", "win-b"])
+            ]
+        );
+        // A host that is only a build may have any label.
+        assert!(new.select_any(&nodes) && !new.select_any(&nodes[..2]));
     }
 }

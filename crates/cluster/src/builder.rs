@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::build_nodes::BuildNodes;
 use super::manifests::{COMPONENT, INSTANCE, kubectl, labels};
+use super::names::is_dns_label;
 
 /// Scheme of a builder's address.
 pub const SCHEME: &str = "kube";
@@ -42,7 +43,7 @@ impl BuilderName {
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let expected = || format!("invalid builder {text:?}: expected {SCHEME}://NAMESPACE/NAME");
         let (namespace, name) = text.split_once('/').ok_or_else(expected)?;
-        if !is_label(namespace) || !is_label(name) {
+        if !is_dns_label(namespace) || !is_dns_label(name) {
             return Err(expected());
         }
         Ok(Self {
@@ -69,16 +70,7 @@ impl FromStr for BuilderName {
 
 /// Returns true if a text can be a builder's name.
 pub fn is_builder_name(text: &str) -> bool {
-    is_label(text) && text.len() <= MAX_NAME
-}
-
-/// Returns true if a text is a DNS label, as names of namespaces are.
-pub fn is_label(text: &str) -> bool {
-    let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    (1..=63).contains(&text.len())
-        && text.bytes().all(is_inner)
-        && !text.starts_with('-')
-        && !text.ends_with('-')
+    is_dns_label(text) && text.len() <= MAX_NAME
 }
 
 /// What the manifests are made of.
@@ -98,8 +90,6 @@ pub struct BuilderManifests {
     pub memory: String,
     /// Registries without a verified certificate.
     pub insecure_registries: Vec<String>,
-    /// Labels of the nodes, besides their build.
-    pub node_selector: Vec<(String, String)>,
     /// Users that may build, besides the service account.
     pub users: Vec<String>,
     /// Groups that may build.
@@ -215,12 +205,8 @@ impl BuilderManifests {
     }
 
     fn pod(&self, nodes: &BuildNodes) -> Value {
-        let mut selector = nodes.selector();
-        for (key, value) in &self.node_selector {
-            selector[key] = json!(value);
-        }
         let mut pod = json!({
-            "nodeSelector": selector,
+            "nodeSelector": nodes.selector,
             "tolerations": nodes.tolerations,
             "hostNetwork": true,
             "securityContext": {

@@ -27,6 +27,7 @@ pub mod builder;
 pub mod live;
 pub mod manifest_text;
 mod manifests;
+pub mod names;
 pub mod node_script;
 pub mod nodes;
 pub mod pod;
@@ -39,6 +40,8 @@ mod text;
 pub mod workloads;
 mod yaml;
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Deserializer};
 
 /// Reads `null`, which Go writes for an empty list or map, as the empty value.
@@ -48,4 +51,16 @@ where
     T: Deserialize<'de> + Default,
 {
     Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// Reads a map of texts, in which Go reads `null` as the empty one.
+fn null_is_empty<'de, D>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    let map: BTreeMap<String, Option<String>> = null_is_default(deserializer)?;
+    let texts = map.into_iter();
+    Ok(texts
+        .map(|(key, text)| (key, text.unwrap_or_default()))
+        .collect())
 }

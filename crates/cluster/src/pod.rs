@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde::de::{Deserializer, Error as _};
+use serde_json::{Number, Value};
 use wincimg_windows::compat::{ContainerRuntime, Isolation};
 
 use super::nodes::Node;
-use super::null_is_default;
 use super::scheduling::{Scheduling, SelectorTerm, System, Toleration};
+use super::{null_is_default, null_is_empty};
 
 /// The annotation that asked dockershim for Hyper-V isolation.
 const HYPERV_ANNOTATION: &str = "experimental.windows.kubernetes.io/isolation-type";
@@ -78,17 +80,31 @@ pub struct RuntimeClass {
 }
 
 impl PodTemplate {
-    /// Operating system that it requests.
+    /// Operating system that it requests. Where its `os.name` and the nodes that it selects differ,
+    /// one of them is Windows, so it has to be checked as one for Windows.
     pub fn system(&self) -> System {
-        let says = match self.os_name.as_deref() {
-            Some(name) => System::named(name),
-            None => self.scheduling.system(),
-        };
-        match says {
+        match (self.system_of_os(), self.scheduling.system()) {
+            (System::Windows, _) | (_, System::Windows) => System::Windows,
             // These fields exist for Windows only.
-            System::Unsaid if self.is_unmistakably_windows() => System::Windows,
-            says => says,
+            (System::Unsaid, System::Unsaid) if self.is_unmistakably_windows() => System::Windows,
+            (System::Unsaid, System::Unsaid) => System::Unsaid,
+            (System::Other, _) | (_, System::Other) => System::Other,
         }
+    }
+
+    /// Returns true if it selects nodes of another system than its `os.name`. The scheduler heeds
+    /// the selector only, and the kubelet refuses the pod.
+    pub(crate) fn contradicts_its_os(&self) -> bool {
+        matches!(
+            (self.system_of_os(), self.scheduling.system()),
+            (System::Windows, System::Other) | (System::Other, System::Windows)
+        )
+    }
+
+    fn system_of_os(&self) -> System {
+        self.os_name
+            .as_deref()
+            .map_or(System::Unsaid, System::named)
     }
 
     /// Values that decide where its pods land, and its images.
@@ -142,7 +158,9 @@ impl PodTemplate {
     /// Returns true if only taints keep it off a node, and its unknown runtime class may tolerate
     /// them.
     pub(crate) fn class_may_admit(&self, node: &Node) -> bool {
-        self.missing_class().is_some() && self.scheduling.matches_node(node)
+        self.missing_class().is_some()
+            && !self.contradicts_its_os()
+            && self.scheduling.matches_node(node)
     }
 
     /// Applies its runtime class, if it is among these.
@@ -185,8 +203,9 @@ pub(super) struct PodObject {
 
 #[derive(Debug, Clone, Default, Deserialize)]
 struct PodMetadata {
-    #[serde(default, deserialize_with = "null_is_default")]
-    annotations: BTreeMap<String, String>,
+    /// Of any type: one of them matters.
+    #[serde(default)]
+    annotations: Value,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -197,7 +216,7 @@ struct PodSpec {
     #[serde(default, deserialize_with = "null_is_default")]
     containers: Vec<ContainerObject>,
     node_name: Option<String>,
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "null_is_empty")]
     node_selector: BTreeMap<String, String>,
     #[serde(default, deserialize_with = "null_is_default")]
     affinity: Affinity,
@@ -207,13 +226,28 @@ struct PodSpec {
     os: Option<Os>,
     #[serde(default, deserialize_with = "null_is_default")]
     security_context: SecurityContext,
+    #[serde(default, deserialize_with = "grace_seconds")]
     termination_grace_period_seconds: Option<u64>,
+}
+
+/// Reads seconds as the API server does: a number below zero is one second.
+fn grace_seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    let Some(number) = Option::<Number>::deserialize(deserializer)? else {
+        return Ok(None);
+    };
+    let text = number.to_string();
+    // In YAML `30.0` is a whole number, too.
+    let whole = text.strip_suffix(".0").unwrap_or(&text);
+    let seconds: i64 = whole
+        .parse()
+        .map_err(|_| D::Error::custom(format_args!("expected whole seconds, found {text}")))?;
+    Ok(Some(u64::try_from(seconds).unwrap_or(1)))
 }
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ContainerObject {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_default")]
     name: String,
     image: Option<String>,
     image_pull_policy: Option<String>,
@@ -250,8 +284,9 @@ struct NodeAffinity {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct NodeSelector {
+    /// One that is `null` matches no node, as an empty one.
     #[serde(default, deserialize_with = "null_is_default")]
-    node_selector_terms: Vec<SelectorTerm>,
+    node_selector_terms: Vec<Option<SelectorTerm>>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -310,7 +345,10 @@ impl From<PodObject> for PodTemplate {
                     .affinity
                     .node_affinity
                     .required_during_scheduling_ignored_during_execution
-                    .map(|selector| selector.node_selector_terms),
+                    .map(|selector| {
+                        let terms = selector.node_selector_terms.into_iter();
+                        terms.map(Option::unwrap_or_default).collect()
+                    }),
                 tolerations: spec.tolerations,
             },
             os_name: spec.os.map(|os| os.name),

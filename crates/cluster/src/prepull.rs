@@ -170,7 +170,7 @@ impl PrepullManifests {
             json!({"runAsUserName": "ContainerUser"})
         };
         let mut pod = json!({
-            "nodeSelector": nodes.selector(),
+            "nodeSelector": nodes.selector,
             "tolerations": nodes.tolerations,
             "securityContext": {"windowsOptions": user},
             "automountServiceAccountToken": false,

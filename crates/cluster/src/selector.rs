@@ -4,6 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::names::{is_label_key, is_label_value};
 use super::nodes::Node;
 use super::scheduling::{Operator, Requirement};
 
@@ -116,10 +117,10 @@ fn requirement(text: &str) -> Result<Requirement, String> {
     } else {
         (text, Operator::Exists, Vec::new())
     };
-    if !is_key(key) {
+    if !is_label_key(key) {
         return Err(format!("{key:?} cannot be the name of a label"));
     }
-    if let Some(value) = values.iter().find(|value| !is_value(value)) {
+    if let Some(value) = values.iter().find(|value| !is_label_value(value)) {
         return Err(format!("{value:?} cannot be the value of a label"));
     }
     Ok(Requirement {
@@ -127,30 +128,6 @@ fn requirement(text: &str) -> Result<Requirement, String> {
         operator,
         values,
     })
-}
-
-/// Returns true for a label name, with an optional domain prefix.
-fn is_key(text: &str) -> bool {
-    let (prefix, name) = match text.split_once('/') {
-        Some((prefix, name)) => (Some(prefix), name),
-        None => (None, text),
-    };
-    let is_prefix = |prefix: &str| {
-        let is_of_domain = |c: char| c.is_ascii_alphanumeric() || "-.".contains(c);
-        !prefix.is_empty() && prefix.chars().all(is_of_domain)
-    };
-    !name.is_empty() && is_value(name) && prefix.is_none_or(is_prefix)
-}
-
-/// Returns true for up to 63 letters, digits, dashes, underscores and dots, with a letter or digit
-/// at both ends.
-fn is_value(text: &str) -> bool {
-    let is_inner = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    let is_end = |c: char| c.is_ascii_alphanumeric();
-    text.len() <= 63
-        && text.chars().all(is_inner)
-        && text.chars().next().is_none_or(is_end)
-        && text.chars().next_back().is_none_or(is_end)
 }
 
 #[cfg(test)]

@@ -9,11 +9,11 @@ use serde::Deserialize;
 use serde_json::Value;
 use wincimg_common::diagnose::{Diagnose, Excerpt};
 
-use super::null_is_default;
 use super::pod::{PodObject, PodTemplate, RuntimeClass};
 use super::pod_templates::{is_of_kubernetes, pod_templates};
 use super::scheduling::Toleration;
 use super::yaml::{Document, SyntaxError, documents, is_action_of_helm};
+use super::{null_is_default, null_is_empty};
 
 /// An object that creates pods.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,9 +86,9 @@ pub struct WorkloadList {
     pub(crate) runtime_classes: Vec<RuntimeClass>,
     /// Objects of unknown kinds that may create pods.
     pub skipped: Vec<SkippedObject>,
-    /// Active objects that run the pod template of another one: their own IDs, and those of the
-    /// others.
-    references: Vec<(WorkloadId, WorkloadId)>,
+    /// Objects that decide whether another one runs pods: their own IDs, those of the others, and
+    /// true if the others are inactive.
+    references: Vec<(WorkloadId, WorkloadId, bool)>,
     /// Warnings.
     pub warnings: Vec<String>,
 }
@@ -147,9 +147,9 @@ impl WorkloadList {
         for document in read.documents {
             self.add_document(document, file, text, MOST_NESTED)?;
         }
-        for (own, other) in &self.references {
+        for (own, other, is_inactive) in &self.references {
             for workload in self.workloads.iter_mut().filter(|it| it.id == *other) {
-                workload.is_inactive = false;
+                workload.is_inactive = *is_inactive;
                 self.skipped.retain(|skipped| skipped.id != *own);
             }
         }
@@ -226,8 +226,9 @@ impl WorkloadList {
                 &name("/metadata/generateName", ""),
             ),
         };
-        if let Some(other) = referenced(&object, &id).filter(|_| !is_inactive(kind, &object)) {
-            self.references.push((id.clone(), other));
+        let is_inactive = is_inactive(kind, &object);
+        if let Some(other) = referenced(&object, &id, is_inactive) {
+            self.references.push((id.clone(), other, is_inactive));
         }
         let found =
             self.add_object(kind, object)
@@ -287,7 +288,10 @@ impl WorkloadList {
             .into_iter()
             .map(|template| {
                 let mut template = PodTemplate::from(template);
-                if let Some(text) = template.texts().find(|text| is_of_helm(text)) {
+                // The API server takes any text.
+                if !is_from_a_cluster
+                    && let Some(text) = template.texts().find(|text| is_of_helm(text))
+                {
                     let problem =
                         format!("{text:?} is a Helm template: render it with `helm template`");
                     return Err((id.to_string(), problem));
@@ -385,41 +389,51 @@ fn name_item(item: &mut Value, kind: &str, list: &serde_json::Map<String, Value>
     }
 }
 
-/// Returns true if an object runs no pods: scaled to zero, suspended, or completed.
+/// Returns true if an object runs no pods: scaled to zero, suspended, paused, or completed.
 fn is_inactive(kind: &str, object: &Value) -> bool {
+    let at = |pointer: &str| object.pointer(pointer);
     let has_ended = |condition: &Value| {
         let word = |key: &str| condition.get(key).and_then(Value::as_str);
         matches!(word("type"), Some("Complete" | "Failed")) && word("status") == Some("True")
     };
-    let conditions = object.pointer("/status/conditions");
-    let phase = object.pointer("/status/phase").and_then(Value::as_str);
-    match kind {
-        "Pod" => matches!(phase, Some("Succeeded" | "Failed")),
-        "CronJob" => object.pointer("/spec/suspend") == Some(&Value::Bool(true)),
-        "Job" => {
-            object.pointer("/spec/suspend") == Some(&Value::Bool(true))
-                || object.pointer("/status/completionTime").is_some()
-                || conditions
-                    .and_then(Value::as_array)
-                    .is_some_and(|conditions| conditions.iter().any(has_ended))
+    let conditions = || at("/status/conditions").and_then(Value::as_array);
+    let keda = |name: &str| {
+        let annotation = format!("/metadata/annotations/autoscaling.keda.sh~1{name}");
+        at(&annotation).and_then(Value::as_str)
+    };
+    let is_ended = match kind {
+        // The last is of Argo's workflows alone.
+        "Pod" | "Workflow" => {
+            let phase = at("/status/phase").and_then(Value::as_str);
+            matches!(phase, Some("Succeeded" | "Failed" | "Error"))
         }
-        _ => object.pointer("/spec/replicas").and_then(Value::as_u64) == Some(0),
-    }
+        "Job" => {
+            at("/status/completionTime").is_some_and(Value::is_string)
+                || conditions().is_some_and(|all| all.iter().any(has_ended))
+        }
+        "ScaledJob" => keda("paused") == Some("true"),
+        "ScaledObject" => keda("paused-replicas") == Some("0"),
+        _ => false,
+    };
+    is_ended
+        || at("/spec/suspend").and_then(Value::as_bool) == Some(true)
+        || at("/spec/replicas").and_then(Value::as_f64) == Some(0.0)
 }
 
-/// The workload whose pod template an object runs, as an Argo Rollout can.
-fn referenced(object: &Value, own: &WorkloadId) -> Option<WorkloadId> {
-    let reference = object.pointer("/spec/workloadRef")?;
-    let word = |key: &str| {
-        reference
-            .get(key)
-            .and_then(Value::as_str)
-            .map(str::to_owned)
+/// The workload of which an object decides whether it runs pods: an active Rollout of Argo runs its
+/// pod template, a paused `ScaledObject` of KEDA scales it to zero.
+fn referenced(object: &Value, own: &WorkloadId, is_inactive: bool) -> Option<WorkloadId> {
+    let (pointer, kind) = match (own.kind.as_str(), is_inactive) {
+        ("ScaledObject", true) => ("/spec/scaleTargetRef", Some("Deployment")),
+        ("ScaledObject", false) | (_, true) => return None,
+        (_, false) => ("/spec/workloadRef", None),
     };
+    let reference = object.pointer(pointer)?;
+    let word = |key: &str| reference.get(key).and_then(Value::as_str);
     Some(WorkloadId {
-        kind: word("kind")?,
+        kind: word("kind").or(kind)?.to_owned(),
         namespace: own.namespace.clone(),
-        name: word("name")?,
+        name: word("name")?.to_owned(),
     })
 }
 
@@ -464,23 +478,12 @@ fn path_of_template(kind: &str) -> &'static str {
 
 /// The pod or pod template of an object: `spec.template` in most kinds.
 fn template_of<'a>(kind: &str, object: &'a Value) -> Option<&'a Value> {
-    let template = match kind {
+    match kind {
         "Pod" => Some(object),
         "CronJob" => object.pointer("/spec/jobTemplate/spec/template"),
         "PodTemplate" => object.get("template"),
         _ => object.pointer("/spec/template"),
-    };
-    // Other API groups have their own `Job`, with other fields.
-    let api_version = api_version_of(object);
-    if MAKERS.contains(&kind) && (api_version.is_empty() || is_of_kubernetes(api_version)) {
-        static NOTHING: Value = Value::Null;
-        return Some(template.unwrap_or(&NOTHING));
     }
-    template.filter(|template| {
-        template
-            .pointer("/spec/containers")
-            .is_some_and(Value::is_array)
-    })
 }
 
 /// The pods or pod templates of an object; the error is of a Kubernetes kind's.
@@ -488,15 +491,26 @@ fn templates_of(
     kind: &str,
     object: &Value,
 ) -> Result<Vec<PodObject>, serde_path_to_error::Error<serde_json::Error>> {
-    if let Some(template) = template_of(kind, object) {
+    let template = template_of(kind, object);
+    let api_version = api_version_of(object);
+    let is_known = is_of_kubernetes(api_version);
+    // Other API groups have their own `Job`, with other fields.
+    if MAKERS.contains(&kind) && (api_version.is_empty() || is_known) {
+        let template = template.unwrap_or(&Value::Null);
         let template = serde_path_to_error::deserialize::<_, Option<PodObject>>(template)?;
         return Ok(vec![template.unwrap_or_default()]);
     }
-    if is_of_kubernetes(api_version_of(object)) {
-        return Ok(Vec::new());
-    }
-    // A candidate of the search may be invalid.
-    let templates = pod_templates(object).into_iter();
+    let has_containers = |template: &&Value| {
+        let containers = template.pointer("/spec/containers");
+        containers.is_some_and(Value::is_array)
+    };
+    let candidates = match template.filter(has_containers) {
+        Some(template) => vec![template.clone()],
+        None if is_known => Vec::new(),
+        None => pod_templates(object),
+    };
+    // Their fields may have other types than those of Kubernetes.
+    let templates = candidates.into_iter();
     Ok(templates
         .filter_map(|template| PodObject::deserialize(template).ok())
         .collect())
@@ -516,7 +530,7 @@ impl From<SyntaxError> for WorkloadsError {
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Metadata {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_default")]
     name: String,
     #[serde(default, deserialize_with = "null_is_default")]
     generate_name: String,
@@ -557,7 +571,7 @@ impl Metadata {
 struct OwnerReference {
     kind: String,
     name: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_default")]
     controller: bool,
 }
 
@@ -573,7 +587,7 @@ struct RuntimeClassObject {
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ClassScheduling {
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "null_is_empty")]
     node_selector: BTreeMap<String, String>,
     #[serde(default, deserialize_with = "null_is_default")]
     tolerations: Vec<Toleration>,

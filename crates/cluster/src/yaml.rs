@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
-use serde_saphyr::{DuplicateKeyPolicy, Spanned};
+use serde_saphyr::{DuplicateKeyPolicy, NonFiniteFloatPolicy, Spanned};
 use wincimg_common::diagnose::Excerpt;
 
 use super::text::without_place;
@@ -142,6 +142,8 @@ fn yaml_documents(
         with_snippet: false,
         emit_comments: false,
         duplicate_keys: duplicate_keys,
+        // To Go it is a text, such as the commit 12e4567.
+        non_finite_float_policy: NonFiniteFloatPolicy::AsString,
         budget: serde_saphyr::budget! {
             max_events: 50_000_000,
             max_nodes: 50_000_000,

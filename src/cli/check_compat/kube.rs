@@ -4,6 +4,7 @@ use clap::Args;
 use wincimg_cluster::live::{Cluster, WorkloadScope};
 use wincimg_cluster::workloads::WorkloadList;
 
+use crate::cli::cluster_values::namespace;
 use crate::cli::error::Failure;
 
 /// Selection of a cluster's workloads.
@@ -11,7 +12,7 @@ use crate::cli::error::Failure;
 #[command(next_help_heading = "Cluster options")]
 pub(super) struct KubeArgs {
     /// Only workloads in this namespace
-    #[arg(short = 'n', long, value_name = "NAME", requires = "kube")]
+    #[arg(short = 'n', long, value_name = "NAME", value_parser = namespace, requires = "kube")]
     namespace: Option<String>,
     /// Only workloads with matching labels, such as app=web,tier!=cache
     #[arg(long, value_name = "LABELS", requires = "kube", hide_short_help = true)]

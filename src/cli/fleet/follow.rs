@@ -13,6 +13,7 @@ use clap::Args;
 use jiff::Zoned;
 use serde_json::{Value, json};
 use wincimg_cluster::live::{LeaseConfig, LeaseName, LiveError};
+use wincimg_cluster::names::{is_dns_label, is_dns_subdomain};
 use wincimg_cluster::rollout::command_line;
 use wincimg_common::diagnose::{Diagnose as _, error_chain};
 use wincimg_common::lock;
@@ -114,12 +115,7 @@ impl FromStr for LeaseArgument {
             Some((namespace, name)) => (Some(namespace), name),
             None => (None, text),
         };
-        let is_name = |name: &str| {
-            let is_known =
-                |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
-            !name.is_empty() && name.len() <= 253 && name.chars().all(is_known)
-        };
-        if is_name(name) && namespace.is_none_or(is_name) {
+        if is_dns_subdomain(name) && namespace.is_none_or(is_dns_label) {
             Ok(Self {
                 namespace: namespace.map(str::to_owned),
                 name: name.to_owned(),

@@ -14,11 +14,11 @@ use wincimg_dockerfile::foreign_file;
 use wincimg_engine::fleet::{Fleet, FleetPrepull, NotPulled, prepull};
 
 use crate::cli::cluster_args::with_kubectl_name;
+use crate::cli::cluster_values::{builder_name, image, namespace, object_name};
 use crate::cli::command_context::Session;
 use crate::cli::error::{Context, Failure};
 use crate::cli::hosts::HostArgs;
-use crate::cli::manifests::{write_commands, write_objects};
-use crate::cli::node::builder::{builder_name, namespace};
+use crate::cli::manifests::{warn_of_missing_labels, write_commands, write_objects};
 use crate::cli::online_context::online;
 use crate::cli::output::{OutputFormat, write_result};
 use crate::cli::registry_args::{self, RegistryArgs};
@@ -55,7 +55,7 @@ pub(super) struct PrepullArgs {
     #[command(flatten)]
     hosts: HostArgs,
     /// Image of the pause containers [default: the fleet's `build = "pause"`]
-    #[arg(long, value_name = "IMAGE")]
+    #[arg(long, value_name = "IMAGE", value_parser = image)]
     pause: Option<String>,
     /// Write a file per object and a kustomization.yaml to this folder
     #[arg(long, value_name = "DIR", conflicts_with_all = ["output", "format", "remove"])]
@@ -73,7 +73,7 @@ pub(super) struct PrepullArgs {
     #[arg(short, long, value_name = "NAME", default_value = "wincimg-prepull", value_parser = namespace, hide_short_help = true)]
     namespace: String,
     /// Secret of the namespace with the credentials for the images
-    #[arg(long, value_name = "NAME", hide_short_help = true)]
+    #[arg(long, value_name = "NAME", value_parser = object_name, hide_short_help = true)]
     pull_secret: Option<String>,
     /// Write the manifests to this file instead of stdout
     #[arg(long, short, value_name = "FILE")]
@@ -115,6 +115,9 @@ impl PrepullArgs {
         }
         if found.builds.is_empty() {
             return Err(self.nothing_to_pull(&fleet, &found));
+        }
+        for build in &found.builds {
+            warn_of_missing_labels(&build.nodes, &nodes, session);
         }
         let pause = self.pause_image(&found)?;
         let objects = self.manifests(&pause).objects(&found.builds);

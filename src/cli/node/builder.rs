@@ -7,19 +7,17 @@ use std::time::Duration;
 use anyhow::anyhow;
 use clap::Args;
 use wincimg_cluster::build_nodes::BuildNodes;
-use wincimg_cluster::builder::{
-    BuilderManifests, BuilderName, OLDEST_BUILD, is_builder_name, is_label, removal,
-};
+use wincimg_cluster::builder::{BuilderManifests, BuilderName, OLDEST_BUILD, removal};
 use wincimg_cluster::nodes::Node;
 
 use crate::cli::CommandOutcome;
 use crate::cli::cluster_args::with_kubectl_name;
+use crate::cli::cluster_values::{builder_name, image, label, namespace, object_name, quantity};
 use crate::cli::command_context::Session;
 use crate::cli::error::Failure;
 use crate::cli::hosts::HostArgs;
-use crate::cli::manifests::{write_commands, write_objects};
+use crate::cli::manifests::{warn_of_missing_labels, write_commands, write_objects};
 use crate::cli::output::OutputFormat;
-use crate::cli::recipe_args::key_and_value;
 use crate::cli::registry_args::read_time;
 
 /// Print manifests of Docker daemons on Windows nodes, for `wincimg build --builder`
@@ -43,7 +41,7 @@ pub(super) struct MakeBuilder {
     #[command(flatten)]
     hosts: HostArgs,
     /// Image with Docker, from the recipe node-builder
-    #[arg(long, value_name = "IMAGE", required_unless_present = "remove")]
+    #[arg(long, value_name = "IMAGE", value_parser = image, required_unless_present = "remove")]
     image: Option<String>,
     /// Name of the builder
     #[arg(long, value_name = "NAME", default_value = "builder", value_parser = builder_name)]
@@ -58,18 +56,13 @@ pub(super) struct MakeBuilder {
     #[arg(long, value_name = "DIR")]
     data_root: Option<String>,
     /// CPU to reserve on the node
-    #[arg(long, value_name = "CPU", default_value = "2", hide_short_help = true)]
+    #[arg(long, value_name = "CPU", default_value = "2", value_parser = quantity, hide_short_help = true)]
     cpu: String,
     /// Memory to reserve on the node
-    #[arg(
-        long,
-        value_name = "MEMORY",
-        default_value = "4Gi",
-        hide_short_help = true
-    )]
+    #[arg(long, value_name = "MEMORY", default_value = "4Gi", value_parser = quantity, hide_short_help = true)]
     memory: String,
     /// Label of the nodes, besides their build (repeatable)
-    #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value, hide_short_help = true)]
+    #[arg(long, value_name = "KEY=VALUE", value_parser = label, hide_short_help = true)]
     node_selector: Vec<(String, String)>,
     /// User that may build, besides the service account (repeatable)
     #[arg(long = "user", value_name = "NAME", hide_short_help = true)]
@@ -78,7 +71,7 @@ pub(super) struct MakeBuilder {
     #[arg(long = "group", value_name = "NAME", hide_short_help = true)]
     groups: Vec<String>,
     /// Secret of the namespace with the credentials for the image
-    #[arg(long, value_name = "NAME", hide_short_help = true)]
+    #[arg(long, value_name = "NAME", value_parser = object_name, hide_short_help = true)]
     pull_secret: Option<String>,
     /// Let the daemon use plain HTTP or an unverified certificate with this registry (repeatable)
     #[arg(
@@ -98,22 +91,10 @@ pub(super) struct MakeBuilder {
     timeout: Option<Duration>,
 }
 
-pub(in crate::cli) fn builder_name(text: &str) -> Result<String, &'static str> {
-    let expected = "expected at most 40 lower-case letters, digits and dashes";
-    is_builder_name(text)
-        .then(|| text.to_owned())
-        .ok_or(expected)
-}
-
-pub(in crate::cli) fn namespace(text: &str) -> Result<String, &'static str> {
-    let expected = "expected lower-case letters, digits and dashes";
-    is_label(text).then(|| text.to_owned()).ok_or(expected)
-}
-
 impl MakeBuilder {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         let nodes = self.hosts.distinct_builds(session)?.nodes;
-        let builds = builders(&nodes)?;
+        let builds = builders(&nodes, &self.node_selector)?;
         let builder = BuilderName {
             namespace: self.namespace.clone(),
             name: self.name.clone(),
@@ -125,6 +106,10 @@ impl MakeBuilder {
             return Ok(CommandOutcome::Yes);
         }
         self.check_runtimes(&nodes)?;
+        // One node is enough.
+        for build in builds.iter().filter(|build| !build.select_any(&nodes)) {
+            warn_of_missing_labels(build, &nodes, session);
+        }
         let (output, format) = (self.output.clone(), self.format);
         let objects = self.manifests(builder).objects(&builds);
         write_objects(&objects, output.as_deref(), format)?;
@@ -161,7 +146,6 @@ impl MakeBuilder {
             cpu: self.cpu,
             memory: self.memory,
             insecure_registries: self.insecure,
-            node_selector: self.node_selector,
             users: self.users,
             groups: self.groups,
         }
@@ -169,8 +153,8 @@ impl MakeBuilder {
 }
 
 /// The nodes of each build, all of which have `HostProcess` containers.
-fn builders(nodes: &[Node]) -> Result<Vec<BuildNodes>, Failure> {
-    let builds = BuildNodes::of_each(nodes);
+fn builders(nodes: &[Node], labels: &[(String, String)]) -> Result<Vec<BuildNodes>, Failure> {
+    let builds = BuildNodes::of_each(nodes, labels);
     if let Some(BuildNodes { build: old, .. }) = builds.first().filter(|it| it.build < OLDEST_BUILD)
     {
         let problem =

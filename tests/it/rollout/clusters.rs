@@ -468,3 +468,44 @@ fn a_pod_that_names_its_node_is_judged_by_the_kubelet_there() {
     assert_eq!(found("refused"), ("incompatible", "no-host-selected"));
     assert_eq!(found("gone"), ("warning", "no-host-selected"));
 }
+
+#[test]
+fn a_pod_of_another_system_than_the_nodes_that_it_selects_starts_nowhere() {
+    let nodes = [
+        node("win-a", "windows", &json!({})),
+        node("linux", "linux", &json!({})),
+    ];
+    let pod = |name: &str, os: &str, selector: Value| {
+        let mut spec = pod_spec();
+        spec["os"]["name"] = os.into();
+        spec["nodeSelector"] = selector;
+        json!({"kind": "Pod", "metadata": {"name": name}, "spec": spec})
+    };
+    let os = |system: &str| json!({"kubernetes.io/os": system});
+    let build = json!({"node.kubernetes.io/windows-build": "10.0.17763"});
+    let objects = [
+        pod("a", "linux", os("windows")),
+        pod("b", "linux", build),
+        pod("c", "windows", os("linux")),
+        pod("linux", "linux", json!({})),
+        pod("linux-too", "linux", os("linux")),
+    ];
+    let (mut command, _folder) = check_objects(&nodes, &objects);
+    let (code, report) = answer_of(&mut command);
+    assert_eq!(code, 1);
+    let checks = report["checks"].as_array().unwrap().iter();
+    let found: Vec<(&str, &str, &str)> = checks
+        .map(|check| {
+            let reason = check["reason"].as_str().unwrap();
+            assert!(reason.contains("PodOSNotSupported"), "{reason}");
+            (
+                check["workload"]["name"].as_str().unwrap(),
+                check["verdict"].as_str().unwrap(),
+                check["rule"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    let refused = |name| (name, "incompatible", "no-host-selected");
+    assert_eq!(found, ["a", "b", "c"].map(refused));
+    assert_eq!(each(&report["workloads"], "starts"), ["nowhere"; 3]);
+}

@@ -177,7 +177,12 @@ impl Rollout {
             ));
         }
         for (index, workload) in workloads.iter().enumerate() {
-            let selection = selections.select(&workload.template.scheduling);
+            let template = &workload.template;
+            let selection = if template.contradicts_its_os() {
+                Rc::default()
+            } else {
+                selections.select(&template.scheduling)
+            };
             placements.push(Placement::for_workload(
                 index, workload, &places, &selection, usual, &mut judge,
             ));

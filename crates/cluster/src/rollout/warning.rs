@@ -124,10 +124,11 @@ fn about_scheduling(rollout: &Rollout, workload: &Workload, placement: &Placemen
     if placement.selection.hosts.is_empty() {
         let (reason, fix) = explain_no_host(rollout, &workload.template);
         let nodes = rollout.hosts.iter().chain(&rollout.others);
-        let is_refused = scheduling.node_name.is_some()
+        let names_node = scheduling.node_name.is_some()
             && nodes
                 .into_iter()
                 .any(|node| scheduling.allows_node_name(node));
+        let is_refused = names_node || workload.template.contradicts_its_os();
         found.push(Finding {
             outcome: if is_refused {
                 VerdictOutcome::Incompatible
@@ -146,8 +147,10 @@ fn about_scheduling(rollout: &Rollout, workload: &Workload, placement: &Placemen
     let needs_windows = workload.template.system() == System::Windows
         || (images.clone().any(|image| image.is_for("windows"))
             && !images.all(|image| image.is_for("linux")));
-    // A pod with `nodeName` ignores its selector; a missing class is reported once.
-    let is_said = missing_class.is_some() && placement.selection.hosts.is_empty();
+    // A pod with `nodeName` ignores its selector; a missing class and another system are reported
+    // once.
+    let is_said = placement.selection.hosts.is_empty()
+        && (missing_class.is_some() || workload.template.contradicts_its_os());
     if !needs_windows || scheduling.node_name.is_some() || is_said {
         return found;
     }
@@ -199,6 +202,9 @@ fn no_image(workload: &Workload) -> Option<String> {
 
 /// Reason and fix for a workload that no host admits.
 fn explain_no_host(rollout: &Rollout, template: &PodTemplate) -> (String, String) {
+    if template.contradicts_its_os() {
+        return of_another_system(template);
+    }
     let scheduling = &template.scheduling;
     let hosts = &rollout.hosts;
     if let Some(name) = &scheduling.node_name {
@@ -281,6 +287,23 @@ fn explain_no_host(rollout: &Rollout, template: &PodTemplate) -> (String, String
         "correct the selector, or label nodes with kubectl label node"
     };
     (reason, fix.to_owned())
+}
+
+/// Reason and fix for a workload that selects nodes of another system than its own.
+fn of_another_system(template: &PodTemplate) -> (String, String) {
+    let os = template.os_name.as_deref().unwrap_or_default();
+    let with = match template.scheduling.system() {
+        System::Windows => "with",
+        System::Other | System::Unsaid => "without",
+    };
+    (
+        format!(
+            "its os.name is {os}, but it selects nodes {with} Windows, whose kubelet refuses it \
+             (PodOSNotSupported)"
+        ),
+        "set os.name of the pod to the system of the nodes, or correct its node selector"
+            .to_owned(),
+    )
 }
 
 /// `os=windows:NoSchedule`.
@@ -522,6 +545,18 @@ mod tests {
             why(&with("pool", "x")),
             "no Windows node has the label pool=x"
         );
+        for (os, selected, reason) in [
+            ("linux", "windows", "it selects nodes with Windows"),
+            ("windows", "linux", "it selects nodes without Windows"),
+        ] {
+            let template = PodTemplate {
+                os_name: Some(os.to_owned()),
+                scheduling: with("kubernetes.io/os", selected),
+                ..PodTemplate::default()
+            };
+            let why = explain_no_host(&rollout, &template).0;
+            assert!(why.contains(reason), "{why}");
+        }
         let named = |name: &str, scheduling: Scheduling| {
             why(&Scheduling {
                 node_name: Some(name.to_owned()),

@@ -232,6 +232,26 @@ fn a_pod_that_tolerates_a_windows_taint_is_for_windows_however_it_is_written() {
 }
 
 #[test]
+fn nodes_or_the_system_of_a_pod_make_it_one_for_windows() {
+    let windows = "nodeSelector: {kubernetes.io/os: windows}";
+    let linux = "nodeSelector: {kubernetes.io/os: linux}";
+    let tolerates = "tolerations: [{key: os, value: windows}]";
+    for (spec, expected) in [
+        ("os: {name: windows}".to_owned(), System::Windows),
+        ("os: {name: linux}".to_owned(), System::Other),
+        (format!("os: {{name: linux}}, {linux}"), System::Other),
+        (format!("os: {{name: linux}}, {tolerates}"), System::Other),
+        (format!("os: {{name: linux}}, {windows}"), System::Windows),
+        (format!("os: {{name: windows}}, {linux}"), System::Windows),
+        (format!("{linux}, {tolerates}"), System::Other),
+        (windows.to_owned(), System::Windows),
+    ] {
+        let pod = format!("kind: Pod\nspec: {{{spec}, containers: [{{image: i}}]}}");
+        assert_eq!(read(&pod)[0].template.system(), expected, "{spec}");
+    }
+}
+
+#[test]
 fn what_the_cluster_gives_a_name_is_called_by_what_it_begins_with() {
     let job = |name: &str| {
         format!(
@@ -632,6 +652,68 @@ fn a_workload_whose_template_another_object_runs_is_active() {
 }
 
 #[test]
+fn what_argo_and_keda_ended_suspended_or_paused_is_inactive() {
+    let argo = |kind: &str, more: &str, spec: &str| {
+        format!(
+            "apiVersion: argoproj.io/v1alpha1\nkind: {kind}\nmetadata: {{name: x}}\n{more}\n\
+             spec: {{{spec}templates: [{{name: a, container: {{image: a}}}}]}}\n"
+        )
+    };
+    let scaled_job = |annotation: &str| {
+        format!(
+            "apiVersion: keda.sh/v1alpha1\nkind: ScaledJob\nmetadata: {{name: x, annotations: \
+             {{autoscaling.keda.sh/paused: '{annotation}'}}}}\nspec: {{jobTargetRef: {{template: \
+             {{spec: {{containers: [{{image: a}}]}}}}}}}}\n"
+        )
+    };
+    for (text, inactive) in [
+        (argo("Workflow", "status: {phase: Running}", ""), 0),
+        (argo("Workflow", "status: {phase: Succeeded}", ""), 1),
+        (argo("Workflow", "status: {phase: Failed}", ""), 1),
+        (argo("Workflow", "status: {phase: Error}", ""), 1),
+        (argo("CronWorkflow", "", "suspend: false, "), 0),
+        (argo("CronWorkflow", "", "suspend: true, "), 1),
+        (scaled_job("false"), 0),
+        (scaled_job("true"), 1),
+        (
+            DEPLOYMENT.replace("spec:\n  t", "spec:\n  replicas: 0.0\n  t"),
+            1,
+        ),
+    ] {
+        let mut list = WorkloadList::default();
+        list.read(&text, "app.yaml").unwrap();
+        assert_eq!(list.remove_inactive(), inactive, "{text}");
+        assert_eq!(list.workloads.len(), 1 - inactive, "{text}");
+    }
+}
+
+#[test]
+fn what_keda_holds_at_zero_is_inactive() {
+    let scaled = |annotation: &str| {
+        format!(
+            "---\napiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {{name: x, namespace: \
+             shop, annotations: {{autoscaling.keda.sh/{annotation}}}}}\nspec: {{scaleTargetRef: \
+             {{name: web}}}}\n"
+        )
+    };
+    // `paused` keeps the replicas that there are.
+    for (annotation, inactive) in [
+        ("paused-replicas: '0'", 1),
+        ("paused-replicas: '2'", 0),
+        ("paused: 'true'", 0),
+    ] {
+        for text in [
+            scaled(annotation) + "---\n" + DEPLOYMENT,
+            DEPLOYMENT.to_owned() + &scaled(annotation),
+        ] {
+            let mut list = WorkloadList::default();
+            list.read(&text, "app.yaml").unwrap();
+            assert_eq!(list.remove_inactive(), inactive, "{text}");
+        }
+    }
+}
+
+#[test]
 fn a_template_of_helm_is_called_one() {
     let read = |text: &str| {
         WorkloadList::default()
@@ -686,4 +768,67 @@ fn a_field_of_the_wrong_type_is_named_with_its_path() {
         "line 1: CronJob c: spec.jobTemplate.spec.template.spec.containers[0].image: invalid type: \
          map, expected a string"
     );
+}
+
+#[test]
+fn what_kubernetes_accepts_is_read() {
+    let pod = |spec: &str| {
+        let text = format!(
+            "kind: Pod\nmetadata: {{name: p}}\nspec: {{{spec}, containers: [{{image: i}}]}}\n"
+        );
+        read(&text).remove(0).template
+    };
+    for (seconds, expected) in [
+        ("-1", Some(1)),
+        ("-9223372036854775808", Some(1)),
+        ("0", Some(0)),
+        ("90.0", Some(90)),
+        ("null", None),
+    ] {
+        let template = pod(&format!("terminationGracePeriodSeconds: {seconds}"));
+        assert_eq!(template.grace_seconds, expected, "{seconds}");
+    }
+    let selector = pod("nodeSelector: {pool: null}").scheduling.selector;
+    assert_eq!(selector.get("pool").map(String::as_str), Some(""));
+    let host = Node::from_build(HostBuild::new("17763.1158".parse().unwrap()));
+    let admits = |terms: &str| {
+        let affinity = format!(
+            "affinity: {{nodeAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: \
+             {{nodeSelectorTerms: {terms}}}}}}}"
+        );
+        pod(&affinity).scheduling.admits(&host)
+    };
+    let windows = "{matchExpressions: [{key: kubernetes.io/os, operator: In, values: [windows]}]}";
+    assert!(!admits("[null]"), "such a term matches no node");
+    assert!(admits(&format!("[null, {windows}]")));
+    let names = "kind: Pod\nmetadata:\n  name: null\n  generateName: p-\n  annotations: {a: 1}\n  \
+                 labels: {commit: 12e4567}\n  ownerReferences: [{kind: A, name: a, controller: null}]\n\
+                 spec: {containers: [{name: null, image: i}]}\n";
+    assert_eq!(read(names)[0].id.name, "p-*");
+    for seconds in ["1.5", "\"30\""] {
+        let text = format!(
+            "kind: Pod\nmetadata: {{name: p}}\nspec: {{terminationGracePeriodSeconds: {seconds}}}\n"
+        );
+        let place = "line 1: Pod p: spec.terminationGracePeriodSeconds: ";
+        assert!(message(&text).starts_with(place), "{}", message(&text));
+    }
+}
+
+#[test]
+fn a_custom_resource_may_have_fields_of_other_types() {
+    let resource = "apiVersion: example.com/v1\nkind: App\nmetadata: {name: a}\nspec:\n  template:\n    \
+                    spec: {terminationGracePeriodSeconds: '{{ seconds }}', containers: [{image: a}]}\n";
+    assert_eq!(
+        found(&format!("{resource}---\n{DEPLOYMENT}")),
+        (
+            vec![vec!["repo/setup:1".to_owned(), "repo/web:1.4".to_owned()]],
+            vec!["App default/a (app.yaml, line 1)".to_owned()]
+        )
+    );
+}
+
+#[test]
+fn an_object_of_a_cluster_is_no_template_of_helm() {
+    let text = "kind: Pod\nmetadata: {name: p, uid: abc}\nspec: {containers: [{image: '{{ .Values.a }}'}]}\n";
+    assert_eq!(found(text).0, [["{{ .Values.a }}"]]);
 }

@@ -103,7 +103,7 @@ pub async fn prepull(
         pause,
         left_out: Vec::new(),
     };
-    for nodes_of_build in BuildNodes::of_each(nodes) {
+    for nodes_of_build in BuildNodes::of_each(nodes, &[]) {
         let build = nodes_of_build.build;
         let is_own = |node: &&Node| node.build.is_some_and(|host| host.version.build == build);
         let mut own = Vec::new();
