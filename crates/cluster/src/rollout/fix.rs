@@ -6,14 +6,13 @@ use std::rc::Rc;
 use wincimg_oci::reference::parse_reference;
 use wincimg_windows::compat::{Concern, HostBuild, VerdictOutcome};
 
-use super::commands::{CommandFlags, inspect_command, mirror_command, set_image_command};
-use super::finding::is_fixable;
+use super::commands::{CommandFlags, TemplateChange, image_step, inspect_command, mirror_command};
+use super::finding::{is_fixable, refused_base};
 use super::image::Image;
 use super::placement::{HostSelection, PlacedImage};
-use super::plan::{ActionPlan, Effects, Pin, PinMethod, PlanAction};
+use super::plan::{ActionPlan, ActionStep, ActionSteps, Effects, Pin, PlanAction};
 use super::tags::{TagsByRepository, find_matching_tag, mirrored_base, with_tag};
 use super::{Finding, HostKind, Placement, Rollout, RolloutRequest, Shared};
-use crate::workloads::Workload;
 
 /// Maximum of actions that a finding lists; with more, it refers to the plan.
 pub(super) const MOST_ACTIONS: usize = 8;
@@ -288,7 +287,9 @@ impl<'a> FixResolver<'a> {
         let minimal_fix = match finding.outcome {
             VerdictOutcome::Compatible | VerdictOutcome::Warning => return Rc::clone(finding),
             VerdictOutcome::Incompatible
-                if !is_pinned && self.rollout.is_of_others(about.place) =>
+                if !is_pinned
+                    && self.rollout.is_of_others(about.place)
+                    && refused_base(about.kind).is_none() =>
             {
                 return Rc::new(self.with_another_tag(finding, about));
             }
@@ -319,11 +320,12 @@ impl<'a> FixResolver<'a> {
                 .map(|place| self.in_words(*place, finding, about, is_alone))
                 .collect();
             let mut fix = fixes.join(", and ");
+            let actions = minimal_fix.iter().map(|place| &self.plan.actions[*place]);
+            fix.push_str(&by_hand(actions.clone()));
             if breaks_others {
                 fix.push_str("; alone, it stops what starts today: --plan lists the rest");
             }
             advised.fix = Some(fix);
-            let actions = minimal_fix.iter().map(|place| &self.plan.actions[*place]);
             advised.commands = actions.flat_map(PlanAction::commands).cloned().collect();
         } else if finding.outcome == VerdictOutcome::Unknown && about.kind.build.is_none() {
             advised.fix = advised.fix.map(|_| {
@@ -355,7 +357,7 @@ impl<'a> FixResolver<'a> {
                 let is_for_host = version.is_some_and(|version| host_builds.contains(&version));
                 let own = finding.fix.as_ref().filter(|_| is_alone && is_for_host);
                 let words = own.cloned().unwrap_or_else(|| action.to_string());
-                let name = action.new_tag_or_reason(about.image);
+                let name = action.new_tag_or_hint(about.image);
                 match words.split_once("; or ") {
                     Some((build, other)) => format!("{build}{name}; or {other}"),
                     None => words + &name,
@@ -405,7 +407,14 @@ impl<'a> FixResolver<'a> {
         if let (Some(tag), Some(workload)) = (for_all, about.workload) {
             let image = with_tag(&reference, tag);
             let workload = &self.rollout.workloads[workload];
-            advised.commands = set_image_command(workload, text, &image, self.flags);
+            match image_step(workload, text, &image, self.flags) {
+                ActionStep::Command(command) => advised.commands = vec![command],
+                ActionStep::Manual(step) if TemplateChange::of(workload).is_some() => {
+                    advised.fix = Some(step);
+                }
+                // The fix says the tag.
+                ActionStep::Manual(_) => {}
+            }
         }
         advised
     }
@@ -413,22 +422,37 @@ impl<'a> FixResolver<'a> {
     /// The warning with the plan's pin if there is one, which keeps the pods on Windows too.
     fn pin_to_windows(&self, finding: &Finding, workload: usize) -> Finding {
         let mut advised = finding.clone();
-        let Workload { id, .. } = &self.rollout.workloads[workload];
         match self.effects.pins.get(&workload) {
             Some(place) => {
                 let action = &self.plan.actions[*place];
-                advised.fix = Some(action.to_string());
+                advised.fix = Some(action.to_string() + &by_hand([action].into_iter()));
                 advised.commands = action.commands().to_vec();
             }
-            // Running pods are not deleted for a warning.
-            None if PinMethod::for_workload(id) == Some(PinMethod::MakeAgain) => {
-                advised.commands.clear();
-            }
             None => {
+                let workload = &self.rollout.workloads[workload];
                 let pin = Pin::to_windows(&self.rollout.hosts);
-                advised.commands = pin.commands(&self.rollout.workloads[workload], self.flags);
+                let steps = ActionSteps::new(pin.steps(workload, self.flags), usize::MAX);
+                if let (Some(fix), Some(step)) = (&mut advised.fix, steps.by_hand().next()) {
+                    fix.push_str("; ");
+                    fix.push_str(step);
+                }
+                // Running pods are not deleted for a warning.
+                let is_deleted = TemplateChange::of(workload) == Some(TemplateChange::MakeAgain);
+                advised.commands = steps.commands;
+                advised.commands.retain(|_| !is_deleted);
             }
         }
         advised
+    }
+}
+
+/// The step by hand of actions, for the end of a sentence. The title of a patch has its steps.
+fn by_hand<'a>(actions: impl Iterator<Item = &'a PlanAction>) -> String {
+    let actions = actions.filter(|action| !matches!(action, PlanAction::Patch { .. }));
+    let mut steps = actions.flat_map(|action| action.own_steps().by_hand());
+    match (steps.next(), steps.next()) {
+        (None, _) => String::new(),
+        (Some(step), None) => format!("; {step}"),
+        (Some(_), Some(_)) => "; --plan lists what is done by hand".to_owned(),
     }
 }
