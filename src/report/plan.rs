@@ -154,6 +154,7 @@ pub(super) fn as_json(rollout: &Rollout, plan: &ActionPlan) -> Value {
                 let workload = &rollout.workloads[change.workload].id;
                 json!({"workload": workload, "before": change.before, "after": change.after})
             });
+            value["commands"] = json!(action.commands());
             value["nodes"] = nodes.collect();
             value["steps"] = json!(action.steps());
             value
@@ -178,7 +179,7 @@ fn action_as_json(rollout: &Rollout, action: &PlanAction) -> Value {
             pin,
             hosts,
             of,
-            commands,
+            steps: _,
             starts_on: _,
             way: _,
         } => json!({
@@ -194,28 +195,24 @@ fn action_as_json(rollout: &Rollout, action: &PlanAction) -> Value {
             },
             "of_hosts": of,
             "hosts": host_names(rollout, hosts),
-            "commands": commands,
         }),
         PlanAction::Patch {
             to,
             kb,
             hosts,
-            commands,
             steps: _,
         } => json!({
             "kind": "patch",
             "to": to,
             "kb": kb.map(|kb| kb.to_string()),
             "hosts": host_names(rollout, hosts),
-            "commands": commands,
         }),
         PlanAction::Rebuild {
             image,
             host_builds,
-            commands,
             new_tag,
             holds,
-            stays_cached: _,
+            steps: _,
             becomes: _,
         } => json!({
             "kind": "rebuild",
@@ -223,7 +220,6 @@ fn action_as_json(rollout: &Rollout, action: &PlanAction) -> Value {
             "host_builds": host_builds,
             "new_tag": new_tag,
             "cordoned": host_names(rollout, holds),
-            "commands": commands,
         }),
     }
 }

@@ -62,8 +62,20 @@ pub struct Container {
     pub image: String,
     /// True for a host process container.
     pub host_process: bool,
-    /// True if the node checks the registry on every start (`imagePullPolicy: Always`).
-    pub pulls_always: bool,
+    /// `imagePullPolicy`.
+    pub pull_policy: PullPolicy,
+}
+
+/// When a node pulls the image of a container.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PullPolicy {
+    /// On every start.
+    Always,
+    /// If it has no copy.
+    #[default]
+    IfNotPresent,
+    /// Never: the image has to be loaded on the node.
+    Never,
 }
 
 /// A `RuntimeClass` of the cluster.
@@ -294,6 +306,17 @@ struct Os {
     name: String,
 }
 
+impl PullPolicy {
+    fn of(given: Option<&str>, image: &str) -> Self {
+        match given {
+            Some("Always") => Self::Always,
+            Some("Never") => Self::Never,
+            None | Some("") if is_latest(image) => Self::Always,
+            _ => Self::IfNotPresent,
+        }
+    }
+}
+
 /// Returns true if the image has the tag `latest`, for which the API server defaults to `Always`.
 fn is_latest(image: &str) -> bool {
     let name = image.rsplit('/').next().unwrap_or_default();
@@ -325,10 +348,7 @@ impl From<PodObject> for PodTemplate {
                     let image = container.image.unwrap_or_default();
                     Container {
                         name: container.name,
-                        pulls_always: match container.image_pull_policy.as_deref() {
-                            None | Some("") => is_latest(&image),
-                            Some(policy) => policy == "Always",
-                        },
+                        pull_policy: PullPolicy::of(container.image_pull_policy.as_deref(), &image),
                         image,
                         host_process: own.or(of_pod).unwrap_or(false),
                     }

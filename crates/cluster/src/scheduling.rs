@@ -214,12 +214,6 @@ impl Scheduling {
         }
     }
 
-    /// Returns true if its affinity names nodes, as that of a pod of a `DaemonSet` does.
-    pub(super) fn names_nodes(&self) -> bool {
-        let mut terms = self.affinity.iter().flatten();
-        terms.any(|term| !term.match_fields.is_empty())
-    }
-
     /// Removes and returns the node names that the controller of a `DaemonSet` writes into each pod
     /// in place of the set's own affinity.
     pub(super) fn take_node_names(&mut self) -> Vec<String> {

@@ -24,8 +24,13 @@ pub struct Workload {
     pub origin: Option<SourceLocation>,
     /// Pod template.
     pub template: PodTemplate,
-    /// Controller that created it, if any.
-    owner: Option<WorkloadId>,
+    /// Controllers that created it, as far as they are known, the nearest first.
+    owners: Vec<WorkloadId>,
+    /// True if the template is its own, in the input. Otherwise its controller undoes changes of
+    /// what is in the input.
+    pub(crate) owns_template: bool,
+    /// True for a Job whose selector and labels are the user's, not the cluster's.
+    pub(crate) has_manual_selector: bool,
     /// True if it currently runs no pods.
     is_inactive: bool,
 }
@@ -283,7 +288,9 @@ impl WorkloadList {
             .unwrap_or_default();
         let is_from_a_cluster = metadata.uid.is_some();
         let is_inactive = is_inactive(kind, &object);
-        let (id, owner) = metadata.into_ids(kind);
+        let has_manual_selector =
+            object.pointer("/spec/manualSelector") == Some(&Value::Bool(true));
+        let (id, owners) = metadata.into_ids(kind);
         templates
             .into_iter()
             .map(|template| {
@@ -303,7 +310,9 @@ impl WorkloadList {
                     id: id.clone(),
                     origin: None,
                     template,
-                    owner: owner.clone(),
+                    owners: owners.clone(),
+                    owns_template: true,
+                    has_manual_selector,
                     is_inactive,
                 })
             })
@@ -319,8 +328,8 @@ impl WorkloadList {
             .workloads
             .extract_if(.., |workload| workload.is_inactive);
         let is_made = |workload: &Workload| {
-            let owner = workload.owner.as_ref();
-            owner.is_some_and(|owner| known.contains(owner))
+            let mut owners = workload.owners.iter();
+            owners.any(|owner| known.contains(owner))
         };
         left_out.filter(|workload| !is_made(workload)).count()
     }
@@ -334,10 +343,8 @@ impl WorkloadList {
             .workloads
             .iter()
             .map(|workload| {
-                workload
-                    .owner
-                    .as_ref()
-                    .is_some_and(|owner| known.contains(owner))
+                let mut owners = workload.owners.iter();
+                owners.any(|owner| known.contains(owner))
             })
             .collect();
         let mut kept: Vec<Workload> = Vec::with_capacity(self.workloads.len());
@@ -348,13 +355,17 @@ impl WorkloadList {
                 continue;
             }
             let mut nodes = Vec::new();
-            if let Some(owner) = workload.owner.take() {
+            if let Some(owner) = std::mem::take(&mut workload.owners).pop() {
+                workload.owns_template = false;
                 if owner.kind == "DaemonSet" {
                     nodes = workload.template.scheduling.take_node_names();
                 }
-                workload.id = owner;
-                // The node of one pod does not apply to the next.
-                workload.template.scheduling.node_name = None;
+                // A static pod is owned by its node, and runs nowhere else.
+                if owner.kind != "Node" {
+                    workload.id = owner;
+                    // The node of one pod does not apply to the next.
+                    workload.template.scheduling.node_name = None;
+                }
             }
             workload.template.apply(&self.runtime_classes);
             let same_name = places.entry(workload.id.clone()).or_default();
@@ -537,13 +548,16 @@ struct Metadata {
     #[serde(default, deserialize_with = "null_is_default")]
     namespace: String,
     uid: Option<String>,
+    /// Any value, for Kubernetes alone refuses wrong ones.
+    #[serde(default)]
+    labels: Value,
     #[serde(default, deserialize_with = "null_is_default")]
     owner_references: Vec<OwnerReference>,
 }
 
 impl Metadata {
-    /// The IDs of the object and of its controller.
-    fn into_ids(self, kind: &str) -> (WorkloadId, Option<WorkloadId>) {
+    /// The IDs of the object and of its controllers, as far as they are known, the nearest first.
+    fn into_ids(self, kind: &str) -> (WorkloadId, Vec<WorkloadId>) {
         let namespace = match self.namespace {
             namespace if namespace.is_empty() => "default".to_owned(),
             namespace => namespace,
@@ -551,20 +565,33 @@ impl Metadata {
         let owner = self
             .owner_references
             .into_iter()
-            // A static pod is owned by its node, and runs nowhere else.
-            .find(|owner| owner.controller && owner.kind != "Node")
+            .find(|owner| owner.controller)
             .map(|owner| WorkloadId {
                 kind: owner.kind,
                 namespace: namespace.clone(),
                 name: owner.name,
             });
+        let hash = self.labels.get("pod-template-hash").and_then(Value::as_str);
+        let deployment = owner.as_ref().zip(hash);
+        let deployment = deployment.and_then(|(owner, hash)| deployment_of(owner, hash));
+        let owners = owner.into_iter().chain(deployment).collect();
         let id = WorkloadId {
             kind: kind.to_owned(),
             namespace,
             name: name_or_pattern(self.name, &self.generate_name),
         };
-        (id, owner)
+        (id, owners)
     }
+}
+
+/// The Deployment of a `ReplicaSet`, whose name is the Deployment's with the hash of the template.
+fn deployment_of(owner: &WorkloadId, hash: &str) -> Option<WorkloadId> {
+    let name = owner.name.strip_suffix(hash)?.strip_suffix('-')?;
+    (owner.kind == "ReplicaSet" && !name.is_empty()).then(|| WorkloadId {
+        kind: "Deployment".to_owned(),
+        namespace: owner.namespace.clone(),
+        name: name.to_owned(),
+    })
 }
 
 #[derive(Debug, Deserialize)]

@@ -414,6 +414,37 @@ fn what_runs_nothing_is_counted_and_left_out_unless_it_is_asked_for() {
 }
 
 #[test]
+fn what_is_known_by_its_pods_alone_gets_the_name_of_its_owner_and_no_command() {
+    let nodes = [node("win-a", "windows", &json!({}))];
+    let pod = json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "web-5d4f8-x2x",
+            "labels": {"pod-template-hash": "5d4f8"},
+            "ownerReferences": [{"kind": "ReplicaSet", "name": "web-5d4f8", "controller": true}],
+        },
+        "spec": pod_spec(),
+    });
+    let (mut command, _folder) = check_objects(&nodes, &[pod]);
+    let (code, report) = answer_of(command.args(["--plan", "--own", "docker.io/shop"]));
+    assert_eq!(code, 1, "{report}");
+    assert_eq!(report["workloads"][0]["kind"], "Deployment", "{report}");
+    let steps = report["plan"]["actions"][0]["steps"].as_array().unwrap();
+    assert_eq!(steps.len(), 2, "{report}");
+    let step = steps[1]["manual"].as_str().unwrap();
+    for words in [
+        "shop/old:1-20240601 in Deployment default/web,",
+        "kubectl get deployment web --namespace default --output yaml",
+    ] {
+        assert!(step.contains(words), "{step}");
+    }
+    for command in ["kubectl set", "kubectl patch", "kubectl replace"] {
+        assert!(!report.to_string().contains(command), "{report}");
+    }
+}
+
+#[test]
 fn a_cordoned_node_is_said_to_be_one_and_counts() {
     let nodes = [
         node("win-a", "windows", &json!({"unschedulable": true})),

@@ -45,7 +45,7 @@ def as_the_cluster_has_it(item):
     item = merge(item, {"metadata": MADE, "status": {}})
     if item["kind"] == "Pod":
         return merge(item, {"spec": {"nodeName": "win-a"}})
-    if item["kind"] == "Job":
+    if item["kind"] == "Job" and not item["spec"].get("manualSelector"):
         own = {"selector": {"matchLabels": LABELS}, "template": {"metadata": {"labels": LABELS}}}
         return merge(item, {"spec": own})
     return item
@@ -56,7 +56,13 @@ def check_new(item):
     if item["kind"] == "Pod" and "nodeName" in spec:
         sys.exit("the pod goes where it was")
     labels = spec.get("template", {}).get("metadata", {}).get("labels", {})
-    if item["kind"] == "Job" and ("selector" in spec or "controller-uid" in labels):
+    if item["kind"] != "Job":
+        return
+    if spec.get("manualSelector"):
+        selector = spec.get("selector", {}).get("matchLabels", {})
+        if not selector or not selector.items() <= labels.items():
+            sys.exit("The Job is invalid: spec.selector: Required value")
+    elif "selector" in spec or "controller-uid" in labels:
         sys.exit("The Job is invalid: spec.selector: Invalid value: `selector` not auto-generated")
 
 

@@ -136,6 +136,16 @@ fn workload(kind: &str, name: &str, image: &str, label: (&str, &str)) -> Value {
     json!({"kind": kind, "metadata": {"name": name, "namespace": "shop"}, "spec": spec})
 }
 
+/// A job whose pods have labels of the user's, by which it selects them.
+fn job_with_own_selector(image: &str, label: (&str, &str)) -> Value {
+    let labels = json!({"job": "own"});
+    let mut job = workload("Job", "own", image, label);
+    job["spec"]["manualSelector"] = json!(true);
+    job["spec"]["selector"] = json!({"matchLabels": labels});
+    job["spec"]["template"]["metadata"] = json!({"labels": labels});
+    job
+}
+
 #[test]
 fn everything_starts_once_the_printed_commands_are_typed() {
     let world = PlanSetup::start();
@@ -173,6 +183,7 @@ fn everything_starts_once_the_printed_commands_are_typed() {
             workload("Deployment", "tool", &tool, any),
             workload("Pod", "tool", &tool, any),
             workload("Job", "tool", &tool, any),
+            job_with_own_selector(&tool, any),
             workload("Deployment", "curl", &curl, any),
         ],
     );
@@ -197,15 +208,18 @@ fn everything_starts_once_the_printed_commands_are_typed() {
     let kinds: Vec<_> = actions.iter().map(|action| &action["kind"]).collect();
     assert_eq!(
         kinds,
-        ["pin", "pin", "pin", "pin", "rebuild", "rebuild", "patch"],
+        [
+            "pin", "pin", "pin", "pin", "pin", "rebuild", "rebuild", "patch"
+        ],
         "{report}"
     );
     let selectors: Vec<_> = actions.iter().map(|it| &it["node_selector"]).collect();
     let to_2022 = json!({"node.kubernetes.io/windows-build": "10.0.20348"});
     let to_linux = json!({"kubernetes.io/os": "linux"});
-    assert_eq!(selectors[..4], [&to_2022, &to_2022, &to_2022, &to_linux]);
+    assert_eq!(selectors[..4], [&to_2022; 4]);
+    assert_eq!(selectors[4], &to_linux);
     assert_eq!(actions[0]["hosts"], json!(["win-c"]));
-    assert_eq!(actions[6]["hosts"], json!(["win-a"]));
+    assert_eq!(actions[7]["hosts"], json!(["win-a"]));
 
     // A finding's advice is part of the plan, so no other commands are run.
     let commands = |value: &Value| -> Vec<String> {
@@ -223,14 +237,16 @@ fn everything_starts_once_the_printed_commands_are_typed() {
         let flag = format!(" --push {flag} ");
         planned.iter().filter(|it| it.contains(&flag)).count()
     };
-    // Other entries of the tag are kept; otherwise there is a new tag, which no node has cached.
+    // No node has cached the new tags, of which one keeps the entry for Linux.
     assert_eq!((ends("--replace"), ends("--join")), (0, 1), "{planned:?}");
     let to_new_tag = |it: &&String| it.starts_with("kubectl set image deployment/web c=");
     assert_eq!(planned.iter().filter(to_new_tag).count(), 1, "{planned:?}");
+    let is_copy = |it: &&String| it.starts_with(&format!("wincimg image tag {app} 1.4-"));
+    assert_eq!(planned.iter().filter(is_copy).count(), 1, "{planned:?}");
     for command in &planned {
         world.run(command).code(0);
     }
-    world.install("win-a", actions[6]["to"].as_str().unwrap());
+    world.install("win-a", actions[7]["to"].as_str().unwrap());
     let output = world
         .run(&world.check())
         .code(0)

@@ -9,12 +9,63 @@ use super::finding::Finding;
 use super::image::Image;
 use super::plan::ActionStep;
 use crate::nodes::Node;
+use crate::pod::PullPolicy;
 use crate::workloads::Workload;
 
 /// Placeholder for the recipe: an image does not name its own.
 const RECIPE: &str = "RECIPE";
 /// Placeholder for a tag.
 const TAG: &str = "TAG";
+
+/// How the pod template of a workload is changed. That follows from who owns it: a command for
+/// another object than the owner is undone, or refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TemplateChange {
+    /// Patch of the object; its pods are replaced.
+    Patch,
+    /// Delete and create: Kubernetes allows no change of it, or does not replace its pods.
+    MakeAgain,
+    /// By hand: the object that owns the template is not in the input.
+    ByHand,
+}
+
+impl TemplateChange {
+    /// Returns `None` for kinds with unknown fields, and for workloads without a name or with a
+    /// generated one.
+    pub(super) fn of(workload: &Workload) -> Option<Self> {
+        let id = &workload.id;
+        let own = match id.kind.as_str() {
+            _ if id.name.is_empty() || id.name.ends_with('*') => return None,
+            "Deployment" | "DaemonSet" | "StatefulSet" | "CronJob" => Self::Patch,
+            "Pod" | "Job" | "ReplicaSet" | "ReplicationController" => Self::MakeAgain,
+            _ => return None,
+        };
+        Some(if workload.owns_template {
+            own
+        } else {
+            Self::ByHand
+        })
+    }
+}
+
+/// The owner of a pod template that is not in the input, and how to get commands for it.
+pub(super) fn absent_owner(workload: &Workload, flags: &CommandFlags) -> String {
+    let id = &workload.id;
+    let owner = match id.kind.as_str() {
+        "Pod" => return format!("the manifest of {id}, a static pod, on its node"),
+        "Job" | "ReplicaSet" | "ReplicationController" => " or the object that owns it",
+        _ => "",
+    };
+    let kind = id.kind.to_ascii_lowercase();
+    let mut words = vec!["kubectl", "get", &kind, &id.name];
+    words.extend(["--namespace", &id.namespace]);
+    words.extend(flags.kubectl.iter().map(String::as_str));
+    words.extend(["--output", "yaml"]);
+    format!(
+        "{id}{owner}, which is not in the input: for a command, pass it to --workloads too: {}",
+        shell_command(&words)
+    )
+}
 
 /// Flags of this run that the suggested commands repeat.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -172,39 +223,71 @@ pub(super) fn rebuild_command(
     shell_command(&words)
 }
 
-/// Returns true if Kubernetes allows changes of the workload's images.
-pub(super) fn can_set_image(workload: &Workload) -> bool {
-    const KINDS: [&str; 6] = [
-        "CronJob", "DaemonSet", "Deployment", "Pod", "ReplicaSet", "StatefulSet",
-    ];
-    let id = &workload.id;
-    KINDS.contains(&id.kind.as_str()) && !id.name.is_empty() && !id.name.ends_with('*')
+/// The command that gives an image a new tag too; none for an image without a name.
+pub(super) fn tag_command(image: &Image, tag: &str, flags: &CommandFlags) -> Option<String> {
+    let mut words = vec!["wincimg", "image", "tag", image.reference.as_deref()?, tag];
+    words.extend(flags.registry.iter().map(String::as_str));
+    Some(shell_command(&words))
+}
+
+/// The steps after which a workload runs a rebuilt image: one with another name, or its own.
+pub(super) fn adopt_steps(
+    workload: &Workload,
+    from: &str,
+    to: Option<&str>,
+    flags: &CommandFlags,
+) -> Vec<ActionStep> {
+    let mut containers = workload.template.containers.iter();
+    let never_pulls =
+        containers.any(|own| own.image == from && own.pull_policy == PullPolicy::Never);
+    let load = never_pulls.then(|| {
+        ActionStep::Manual(format!(
+            "load {} on each node of {}, which never pulls it (imagePullPolicy: Never)",
+            to.unwrap_or(from),
+            workload.id
+        ))
+    });
+    let change = match to {
+        Some(to) => Some(image_step(workload, from, to, flags)),
+        None => restart_command(workload, flags).map(ActionStep::Command),
+    };
+    load.into_iter().chain(change).collect()
 }
 
 /// The command that restarts a workload's pods; none for a kind that does not recreate them.
-pub(super) fn restart_command(workload: &Workload, flags: &CommandFlags) -> Option<String> {
+fn restart_command(workload: &Workload, flags: &CommandFlags) -> Option<String> {
     let id = &workload.id;
-    let kinds = ["DaemonSet", "Deployment", "StatefulSet"];
+    let recreates = ["DaemonSet", "Deployment", "StatefulSet"].contains(&id.kind.as_str())
+        && TemplateChange::of(workload) == Some(TemplateChange::Patch);
     let object = format!("{}/{}", id.kind.to_ascii_lowercase(), id.name);
     let mut words = vec!["kubectl", "rollout", "restart", &object];
     words.extend(["--namespace", &id.namespace]);
     words.extend(flags.kubectl.iter().map(String::as_str));
-    kinds
-        .contains(&id.kind.as_str())
-        .then(|| shell_command(&words))
+    recreates.then(|| shell_command(&words))
 }
 
-/// The command that sets the image of a workload's containers; none for a kind whose pods keep
-/// theirs.
-pub(super) fn set_image_command(
+/// The step that sets the image of a workload's containers.
+pub(super) fn image_step(
     workload: &Workload,
     from: &str,
     to: &str,
     flags: &CommandFlags,
-) -> Vec<String> {
+) -> ActionStep {
     let id = &workload.id;
-    if !can_set_image(workload) {
-        return Vec::new();
+    let by_hand = match TemplateChange::of(workload) {
+        None => Some(format!("set the image {to} in {id}")),
+        Some(TemplateChange::ByHand) => Some(format!(
+            "set the image {to} in {}",
+            absent_owner(workload, flags)
+        )),
+        // Of a pod, the image can be changed.
+        Some(TemplateChange::MakeAgain) if id.kind != "Pod" => {
+            Some(format!("recreate {id} with the image {to}"))
+        }
+        Some(TemplateChange::Patch | TemplateChange::MakeAgain) => None,
+    };
+    if let Some(text) = by_hand {
+        return ActionStep::Manual(text);
     }
     let object = format!("{}/{}", id.kind.to_ascii_lowercase(), id.name);
     let containers = workload.template.containers.iter();
@@ -216,7 +299,7 @@ pub(super) fn set_image_command(
     words.extend(images.iter().map(String::as_str));
     words.extend(["--namespace", &id.namespace]);
     words.extend(flags.kubectl.iter().map(String::as_str));
-    vec![shell_command(&words)]
+    ActionStep::Command(shell_command(&words))
 }
 
 /// Joins words to a command line, quoted for a shell.

@@ -140,17 +140,16 @@ pub fn severity(outcome: VerdictOutcome) -> u8 {
 
 /// Returns true if the image starts there or a plan can make it: an image that could not be read is
 /// unknown, one for Linux is not replaced, one that contains no Windows is the same after a
-/// rebuild, one that only its index hides exists, and some hosts run no image at all.
+/// rebuild, one that only its index hides exists, and some hosts run no image at all, or pull none
+/// that they run.
 pub(super) fn is_fixable(finding: &Finding, image: &Image, host: &HostKind) -> bool {
     let is_old_client = host.build.is_some_and(|build| {
         build.edition == WindowsEdition::Client && accepted_builds(build.version.build).count() == 1
     });
     let needs_host_process = finding.rule == Concern::HostProcessUnsupported.name()
         && !has_windows_inside(image.variants());
-    let is_refused = finding.rule == Concern::FilteredAtPull.name() && !takes_a_base(host);
     finding.outcome != VerdictOutcome::Unknown
         && !needs_host_process
-        && !is_refused
         && finding.rule != Concern::NotWindows.name()
         && !finding.is_of_handler()
         && !finding.is_hidden
@@ -158,9 +157,33 @@ pub(super) fn is_fixable(finding: &Finding, image: &Image, host: &HostKind) -> b
         && !(finding.isolation == Isolation::Process && is_old_client)
         && host.architecture == "amd64"
         && image.is_readable()
+        && refused_base(host).is_none()
 }
 
-/// Returns true if a host's runtime accepts an image that is built for it.
+/// The build of a host's base if the host's runtime refuses it: no image that is built for the host
+/// starts there.
+pub(super) fn refused_base(host: &HostKind) -> Option<u32> {
+    let build = host.build?.version.build;
+    let base = base_release_for(build)?.build;
+    (!host.runtime.may_accept(build, base)).then_some(base)
+}
+
+/// The fix where a host's runtime refuses its base.
+fn another_runtime(host: &HostKind) -> Option<String> {
+    let (base, build) = refused_base(host).zip(host.build)?;
+    let versions = ContainerRuntime::containerd_for(build.version.build, base);
+    Some(format!(
+        "move the node to {versions}, or keep its pods off it: its containerd refuses the bases \
+         that start there"
+    ))
+}
+
+/// The fix where an index has no image for a host.
+fn build_too(host: &HostKind) -> String {
+    another_runtime(host).unwrap_or_else(|| "build the image for this host too".to_owned())
+}
+
+/// Returns true if a host's runtime certainly accepts an image that is built for it.
 fn takes_a_base(host: &HostKind) -> bool {
     host.build.is_some_and(|host_build| {
         let build = host_build.version.build;
@@ -567,12 +590,14 @@ fn filtered(host: &HostKind, finding: &Finding, by: &str) -> Finding {
     let instead = if has_windows && takes_a_base(host) {
         "build the image for this host too"
     } else {
-        "keep its pods off the node"
+        "keep its pods off it"
     };
+    let versions = host.build.zip(finding.image_build).map_or_else(
+        || "a containerd that accepts it".to_owned(),
+        |(host, image)| ContainerRuntime::containerd_for(host.version.build, image.build),
+    );
     Finding {
-        fix: Some(format!(
-            "update the node's containerd to a version that accepts it, or {instead}"
-        )),
+        fix: Some(format!("move the node to {versions}, or {instead}")),
         image_build: finding.image_build,
         variant: finding.variant,
         ..concern(Concern::FilteredAtPull, reason, finding.isolation)
@@ -623,12 +648,13 @@ fn by_variant(
     }
     let reason = "the image contains no Windows, so only a host process container can run it";
     let fix = if has_windows_inside(variants) {
-        "build the image for this host too"
+        build_too(host)
     } else {
         "set securityContext.windowsOptions.hostProcess of the pod, or build on a base with Windows"
+            .to_owned()
     };
     Finding {
-        fix: Some(fix.to_owned()),
+        fix: Some(fix),
         variant: Some(place),
         ..concern(
             Concern::HostProcessUnsupported,
@@ -727,7 +753,7 @@ fn by_version(
         fix: verdict.fix.map(|fix| match verdict.outcome {
             // It starts already, so a new image would not help.
             VerdictOutcome::Warning => fix.to_string(),
-            _ => in_words(fix, host.build),
+            _ => in_words(fix, host),
         }),
         commands: Vec::new(),
         isolation,
@@ -750,7 +776,7 @@ fn no_match(host: &HostKind, variants: &[Variant], isolation: Isolation) -> Find
         platforms(variants)
     );
     Finding {
-        fix: Some("build the image for this host too".to_owned()),
+        fix: Some(build_too(host)),
         ..concern(Concern::NoMatchingPlatform, reason, isolation)
     }
 }
@@ -779,8 +805,9 @@ fn not_windows(found: &str, isolation: Isolation) -> Finding {
 }
 
 /// Describes a fix. Patching requires a drain, so it is listed after the rebuild.
-fn in_words(fix: Fix, host: Option<HostBuild>) -> String {
-    match (fix, host) {
+fn in_words(fix: Fix, host: &HostKind) -> String {
+    match (fix, host.build) {
+        (Fix::RebuildImage { .. }, _) => another_runtime(host).unwrap_or_else(|| fix.to_string()),
         (Fix::PatchHost { to, kb }, Some(host)) => {
             let rebuild = Fix::RebuildImage {
                 host,

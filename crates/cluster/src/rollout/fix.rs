@@ -6,14 +6,13 @@ use std::rc::Rc;
 use wincimg_oci::reference::parse_reference;
 use wincimg_windows::compat::{Concern, HostBuild, VerdictOutcome};
 
-use super::commands::{CommandFlags, inspect_command, mirror_command, set_image_command};
-use super::finding::{NEW_INDEX, is_fixable, own_variant};
+use super::commands::{CommandFlags, TemplateChange, image_step, inspect_command, mirror_command};
+use super::finding::{NEW_INDEX, is_fixable, own_variant, refused_base};
 use super::image::Image;
 use super::placement::{HostSelection, PlacedImage};
-use super::plan::{ActionPlan, Effects, Pin, PinMethod, PlanAction};
+use super::plan::{ActionPlan, ActionStep, ActionSteps, Effects, Pin, PlanAction};
 use super::tags::{TagsByRepository, find_matching_tag, mirrored_base, with_tag};
 use super::{Finding, HostKind, Placement, Rollout, RolloutRequest, Shared};
-use crate::workloads::Workload;
 
 /// Maximum of actions that a finding lists; with more, it refers to the plan.
 pub(super) const MOST_ACTIONS: usize = 8;
@@ -291,7 +290,7 @@ impl<'a> FixResolver<'a> {
         let nothing = Fix::default();
         let minimal_fix = match finding.outcome {
             VerdictOutcome::Compatible | VerdictOutcome::Warning => return Rc::clone(finding),
-            VerdictOutcome::Incompatible if is_of_others => {
+            VerdictOutcome::Incompatible if is_of_others && refused_base(about.kind).is_none() => {
                 return Rc::new(self.with_another_tag(finding, about));
             }
             VerdictOutcome::Incompatible
@@ -321,11 +320,12 @@ impl<'a> FixResolver<'a> {
                 .map(|place| self.in_words(*place, finding, about, is_alone))
                 .collect();
             let mut fix = fixes.join(", and ");
+            let actions = minimal_fix.iter().map(|place| &self.plan.actions[*place]);
+            fix.push_str(&by_hand(actions.clone()));
             if breaks_others {
                 fix.push_str("; alone, it stops what starts today: --plan lists the rest");
             }
             advised.fix = Some(fix);
-            let actions = minimal_fix.iter().map(|place| &self.plan.actions[*place]);
             advised.commands = actions.flat_map(PlanAction::commands).cloned().collect();
         } else if finding.outcome == VerdictOutcome::Unknown && about.kind.build.is_none() {
             advised.fix = advised.fix.map(|_| {
@@ -357,7 +357,7 @@ impl<'a> FixResolver<'a> {
                 let is_for_host = version.is_some_and(|version| host_builds.contains(&version));
                 let own = finding.fix.as_ref().filter(|_| is_alone && is_for_host);
                 let words = own.cloned().unwrap_or_else(|| action.to_string());
-                let name = action.new_tag_or_reason(about.image);
+                let name = action.new_tag_or_hint(about.image);
                 match words.split_once("; or ") {
                     Some((build, other)) => format!("{build}{name}; or {other}"),
                     None => words + &name,
@@ -405,11 +405,22 @@ impl<'a> FixResolver<'a> {
             advised.commands = mirror_command(mirrored, &own, self.flags);
         }
         if let (Some(tag), Some(workload)) = (for_all, about.workload) {
-            let image = with_tag(&reference, tag);
-            let workload = &self.rollout.workloads[workload];
-            advised.commands = set_image_command(workload, text, &image, self.flags);
+            self.set_image(&mut advised, workload, text, &with_tag(&reference, tag));
         }
         advised
+    }
+
+    /// Adds the step that gives a workload another image than `text`; without one, the fix names
+    /// the image.
+    fn set_image(&self, advised: &mut Finding, workload: usize, text: &str, image: &str) {
+        let workload = &self.rollout.workloads[workload];
+        match image_step(workload, text, image, self.flags) {
+            ActionStep::Command(command) => advised.commands = vec![command],
+            ActionStep::Manual(step) if TemplateChange::of(workload).is_some() => {
+                advised.fix = Some(step);
+            }
+            ActionStep::Manual(_) => {}
+        }
     }
 
     /// Fix for a third-party index that is wrong: its publisher has to write it again, and a digest
@@ -421,7 +432,7 @@ impl<'a> FixResolver<'a> {
             return advised;
         };
         let repository = format!("{}/{}", reference.registry(), reference.repository());
-        let mut fix = format!(
+        let fix = format!(
             "report to the publisher of {repository} that its index states other platforms than \
              its images, or none"
         );
@@ -430,43 +441,57 @@ impl<'a> FixResolver<'a> {
             let manifest = about.image.variants()[place].manifest.as_ref()?;
             Some(manifest.digest.to_string())
         };
-        if finding.is_hidden
-            && let Some(digest) = digest_on(about.kind)
-        {
-            let image = format!("{repository}@{digest}");
-            fix =
-                format!("{fix}; until then, name the image for these nodes by its digest: {image}");
-            let mut groups = about.placement.selection.groups.iter();
-            let is_for_all = groups
-                .all(|group| digest_on(&self.rollout.kinds[group.kind]).as_ref() == Some(&digest));
-            if let Some(workload) = about.workload.filter(|_| is_for_all) {
-                let workload = &self.rollout.workloads[workload];
-                advised.commands = set_image_command(workload, text, &image, self.flags);
-            }
+        let Some(digest) = digest_on(about.kind).filter(|_| finding.is_hidden) else {
+            advised.fix = Some(fix);
+            return advised;
+        };
+        let image = format!("{repository}@{digest}");
+        advised.fix = Some(format!(
+            "{fix}; until then, name the image for these nodes by its digest: {image}"
+        ));
+        let mut groups = about.placement.selection.groups.iter();
+        let is_for_all = groups
+            .all(|group| digest_on(&self.rollout.kinds[group.kind]).as_ref() == Some(&digest));
+        if let Some(workload) = about.workload.filter(|_| is_for_all) {
+            self.set_image(&mut advised, workload, text, &image);
         }
-        advised.fix = Some(fix);
         advised
     }
 
     /// The warning with the plan's pin if there is one, which keeps the pods on Windows too.
     fn pin_to_windows(&self, finding: &Finding, workload: usize) -> Finding {
         let mut advised = finding.clone();
-        let Workload { id, .. } = &self.rollout.workloads[workload];
         match self.effects.pins.get(&workload) {
             Some(place) => {
                 let action = &self.plan.actions[*place];
-                advised.fix = Some(action.to_string());
+                advised.fix = Some(action.to_string() + &by_hand([action].into_iter()));
                 advised.commands = action.commands().to_vec();
             }
-            // Running pods are not deleted for a warning.
-            None if PinMethod::for_workload(id) == Some(PinMethod::MakeAgain) => {
-                advised.commands.clear();
-            }
             None => {
+                let workload = &self.rollout.workloads[workload];
                 let pin = Pin::to_windows(&self.rollout.hosts);
-                advised.commands = pin.commands(&self.rollout.workloads[workload], self.flags);
+                let steps = ActionSteps::new(pin.steps(workload, self.flags), usize::MAX);
+                if let (Some(fix), Some(step)) = (&mut advised.fix, steps.by_hand().next()) {
+                    fix.push_str("; ");
+                    fix.push_str(step);
+                }
+                // Running pods are not deleted for a warning.
+                let is_deleted = TemplateChange::of(workload) == Some(TemplateChange::MakeAgain);
+                advised.commands = steps.commands;
+                advised.commands.retain(|_| !is_deleted);
             }
         }
         advised
+    }
+}
+
+/// The step by hand of actions, for the end of a sentence. The title of a patch has its steps.
+fn by_hand<'a>(actions: impl Iterator<Item = &'a PlanAction>) -> String {
+    let actions = actions.filter(|action| !matches!(action, PlanAction::Patch { .. }));
+    let mut steps = actions.flat_map(|action| action.own_steps().by_hand());
+    match (steps.next(), steps.next()) {
+        (None, _) => String::new(),
+        (Some(step), None) => format!("; {step}"),
+        (Some(_), Some(_)) => "; --plan lists what is done by hand".to_owned(),
     }
 }

@@ -33,7 +33,9 @@ pub use outcome::{OutcomeCounts, StartStatus, Subject, WorkloadOutcome, is_decid
 pub use outdated::OutdatedImage;
 use placement::Selections;
 pub use placement::{HostSelection, Placement};
-pub use plan::{ActionPlan, ActionStep, CapacityChange, Interruption, NodeCounts, Pin, PlanAction};
+pub use plan::{
+    ActionPlan, ActionStep, ActionSteps, CapacityChange, Interruption, NodeCounts, Pin, PlanAction,
+};
 pub use simulate::{Simulation, SimulationMatches, apply_hotfix};
 pub use tags::{TagsByRepository, fetch_tags};
 pub use warning::Warning;
@@ -60,7 +62,7 @@ pub struct RolloutRequest {
     pub inactive: usize,
     /// Default isolation of the nodes.
     pub isolation: Option<Isolation>,
-    /// Date for end-of-support checks.
+    /// Date for end-of-support checks and new tags; without it, rebuilt images keep their tags.
     pub today: Option<Date>,
     /// Flags that the suggested commands repeat.
     pub flags: CommandFlags,

@@ -30,15 +30,14 @@ pub(super) use effects::Effects;
 use graph::{Choice, Graph, GraphCache};
 use jiff::civil::Date;
 pub use pin::Pin;
-pub(super) use pin::PinMethod;
 use wincimg_oci::store::Location;
 use wincimg_windows::compat::{VerdictOutcome, generation};
 use wincimg_windows::update::{Kb, Updates};
 use wincimg_windows::version::WindowsVersion;
 
 use super::commands::{
-    CommandFlags, can_set_image, cordon_command, patch_steps, rebuild_command, restart_command,
-    set_image_command,
+    CommandFlags, TemplateChange, adopt_steps, cordon_command, patch_steps, rebuild_command,
+    tag_command,
 };
 use super::finding::is_fixable;
 use super::image::{Image, ImageContent, Variant};
@@ -47,6 +46,7 @@ use super::simulate::set_version;
 use super::tags::with_tag;
 use super::{CheckCounts, Finding, OutcomeCounts, Rollout, RolloutRequest};
 use crate::nodes::Node;
+use crate::pod::PullPolicy;
 use crate::workloads::Workload;
 
 /// Actions after which everything starts.
@@ -87,15 +87,15 @@ pub enum PlanAction {
         /// The pin.
         pin: Pin,
         /// Method of applying the pin.
-        way: PinMethod,
+        way: TemplateChange,
         /// Indexes of the hosts where it can be scheduled then.
         hosts: Vec<usize>,
         /// Number of hosts before.
         of: usize,
         /// Number of the hosts before on which it starts.
         starts_on: usize,
-        /// Commands.
-        commands: Vec<String>,
+        /// Steps.
+        steps: ActionSteps,
     },
     /// Update nodes to a version.
     Patch {
@@ -105,10 +105,8 @@ pub enum PlanAction {
         kb: Option<Kb>,
         /// Indexes into the hosts.
         hosts: Vec<usize>,
-        /// Commands up to the first step on a node.
-        commands: Vec<String>,
-        /// All steps.
-        steps: Vec<ActionStep>,
+        /// Steps.
+        steps: ActionSteps,
     },
     /// Rebuild an image for hosts.
     Rebuild {
@@ -120,14 +118,21 @@ pub enum PlanAction {
         becomes: Image,
         /// New tag, because nodes keep their copy of the old one.
         new_tag: Option<String>,
-        /// True if nodes keep using their copy.
-        stays_cached: bool,
         /// Indexes of the hosts that are cordoned until they are patched, because the new image
         /// does not start there before.
         holds: Vec<usize>,
-        /// Commands.
-        commands: Vec<String>,
+        /// Steps.
+        steps: ActionSteps,
     },
+}
+
+/// The steps of an action, in order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ActionSteps {
+    /// Commands to type one after the other.
+    pub commands: Vec<String>,
+    /// The steps after them.
+    pub rest: Vec<ActionStep>,
 }
 
 /// A step of an action.
@@ -175,24 +180,52 @@ impl ActionPlan {
     }
 }
 
-impl PlanAction {
-    /// Commands.
-    pub fn commands(&self) -> &[String] {
-        match self {
-            Self::Pin { commands, .. }
-            | Self::Patch { commands, .. }
-            | Self::Rebuild { commands, .. } => commands,
+impl ActionSteps {
+    /// Steps of which up to `most` commands are typed before the first step by hand.
+    pub(super) fn new(steps: impl IntoIterator<Item = ActionStep>, most: usize) -> Self {
+        let mut all = Self::default();
+        for step in steps {
+            match step {
+                ActionStep::Command(command)
+                    if all.rest.is_empty() && all.commands.len() < most =>
+                {
+                    all.commands.push(command);
+                }
+                step => all.rest.push(step),
+            }
         }
+        all
+    }
+
+    /// The steps by hand.
+    pub(super) fn by_hand(&self) -> impl Iterator<Item = &str> {
+        self.rest.iter().filter_map(|step| match step {
+            ActionStep::Manual(text) => Some(text.as_str()),
+            ActionStep::Command(_) => None,
+        })
+    }
+}
+
+impl PlanAction {
+    /// The steps of any action.
+    pub(super) fn own_steps(&self) -> &ActionSteps {
+        match self {
+            Self::Pin { steps, .. } | Self::Patch { steps, .. } | Self::Rebuild { steps, .. } => {
+                steps
+            }
+        }
+    }
+
+    /// Commands to type before the first step by hand.
+    pub fn commands(&self) -> &[String] {
+        &self.own_steps().commands
     }
 
     /// Steps, in order.
     pub fn steps(&self) -> Vec<ActionStep> {
-        match self {
-            Self::Patch { steps, .. } => steps.clone(),
-            Self::Pin { commands, .. } | Self::Rebuild { commands, .. } => {
-                commands.iter().cloned().map(ActionStep::Command).collect()
-            }
-        }
+        let ActionSteps { commands, rest } = self.own_steps();
+        let commands = commands.iter().cloned().map(ActionStep::Command);
+        commands.chain(rest.iter().cloned()).collect()
     }
 }
 
@@ -203,14 +236,15 @@ impl PlanAction {
         let Self::Rebuild {
             holds,
             new_tag,
-            commands,
+            steps: ActionSteps { commands, .. },
             ..
         } = self
         else {
             return;
         };
         let hosts = holds.iter().map(|host| &rollout.hosts[*host]);
-        let place = usize::from(new_tag.is_some());
+        let is_of_build = |command: &&String| new_tag.is_some() && command.starts_with("wincimg ");
+        let place = commands.iter().take_while(is_of_build).count();
         if let Some(command) = cordon_command(hosts, flags) {
             commands.insert(place, command);
         }
@@ -224,8 +258,8 @@ impl PlanAction {
             } => {
                 let id = &rollout.workloads[*workload].id;
                 let what = match way {
-                    PinMethod::Patch => format!("keep {id}"),
-                    PinMethod::MakeAgain => format!("delete {id} and recreate it"),
+                    TemplateChange::Patch | TemplateChange::ByHand => format!("keep {id}"),
+                    TemplateChange::MakeAgain => format!("delete {id} and recreate it"),
                 };
                 format!("{what} {pin}{}", self.nodes_left())
             }
@@ -234,7 +268,7 @@ impl PlanAction {
                 format!(
                     "build {} again{}",
                     image.label(),
-                    self.new_tag_or_reason(image)
+                    self.new_tag_or_hint(image)
                 )
             }
             Self::Patch { .. } => self.to_string(),
@@ -264,19 +298,12 @@ impl PlanAction {
         }
     }
 
-    /// The new tag of a rebuilt image, or the reason why nodes do not pull it yet.
-    pub(super) fn new_tag_or_reason(&self, image: &Image) -> String {
+    /// The new tag of a rebuilt image, or what a digest of the old one requires.
+    pub(super) fn new_tag_or_hint(&self, image: &Image) -> String {
         match self {
             Self::Rebuild {
                 new_tag: Some(tag), ..
             } => format!(", under the new tag {tag}, because nodes keep their copy of the old one"),
-            Self::Rebuild {
-                stays_cached: true, ..
-            } => format!(
-                "{}; nodes keep their copy of the tag until it is removed there, or until \
-                 imagePullPolicy is Always",
-                image.digest_hint()
-            ),
             _ => image.digest_hint().to_owned(),
         }
     }
@@ -288,8 +315,8 @@ impl fmt::Display for PlanAction {
         match self {
             Self::Pin { pin, way, .. } => {
                 f.write_str(match way {
-                    PinMethod::Patch => "keep its pods",
-                    PinMethod::MakeAgain => "delete it and recreate it",
+                    TemplateChange::Patch | TemplateChange::ByHand => "keep its pods",
+                    TemplateChange::MakeAgain => "delete it and recreate it",
                 })?;
                 write!(f, " {pin}{}", self.nodes_left())
             }
@@ -405,8 +432,8 @@ fn pinned(
             hosts: left
                 .filter(|&host| pin.admits(&rollout.hosts[host]))
                 .collect(),
-            commands: pin.commands(workload, &after.flags),
-            way: PinMethod::for_workload(&workload.id).unwrap_or(PinMethod::Patch),
+            steps: ActionSteps::new(pin.steps(workload, &after.flags), usize::MAX),
+            way: TemplateChange::of(workload).unwrap_or(TemplateChange::ByHand),
             pin: pin.clone(),
         });
     }
@@ -429,29 +456,31 @@ fn patches(graph: &Graph<'_>, choice: &Choice, after: &mut RolloutRequest) -> Ve
             .collect();
         let steps = patch_steps(to, kb, &nodes, &after.flags);
         // Several nodes are best drained one after the other.
-        let count = if hosts.len() == 1 { steps.len() } else { 1 };
-        let commands = steps.iter().take(count).map_while(|step| match step {
-            ActionStep::Command(command) => Some(command.clone()),
-            ActionStep::Manual(_) => None,
-        });
+        let most = if hosts.len() == 1 { usize::MAX } else { 1 };
         PlanAction::Patch {
             to,
             kb,
-            commands: commands.collect(),
-            steps,
+            steps: ActionSteps::new(steps, most),
             hosts,
         }
     });
     actions.collect()
 }
 
-/// The new tag of an image that nodes may have cached: only if all its workloads can be changed,
-/// and it has no entries for other systems.
-fn new_tag(image: &Image, users: &[&Workload], today: Option<Date>) -> Option<String> {
+/// The new tag of an image of which nodes keep their copy.
+fn new_tag(image: &Image, users: &[(usize, &Workload)], today: Option<Date>) -> Option<String> {
     let Some(Location::Registry(reference)) = image.location() else {
         return None;
     };
-    if !users.iter().all(|user| can_set_image(user)) {
+    let keeps_copy = |(_, user): &(usize, &Workload)| {
+        let mut containers = user.template.containers.iter();
+        reference.digest().is_some()
+            || containers.any(|own| {
+                Some(&own.image) == image.reference.as_ref()
+                    && own.pull_policy != PullPolicy::Always
+            })
+    };
+    if !users.iter().any(keeps_copy) {
         return None;
     }
     let tag = reference.tag().map(|tag| format!("{tag}-"));
@@ -466,45 +495,29 @@ fn rebuilds(
     after: &mut RolloutRequest,
 ) -> Vec<PlanAction> {
     let mut actions = Vec::new();
+    let patched = graph.patched_hosts(choice);
     for &place in &choice.rebuilt {
         let image = &graph.rollout.images[place];
         let hosts: BTreeSet<_> = graph.hosts_of(place, choice).collect();
         let builds = with_own_builds(builds_for(hosts), image, &graph.rollout.hosts);
         let host_builds: Vec<WindowsVersion> = builds.iter().map(|(host, _)| *host).collect();
-        let others = existing_entries_flag(image, &builds);
         let users = workloads_of_image(graph.rollout, image, pins);
-        let stays_cached = users.iter().any(|user| {
-            let mut containers = user.template.containers.iter();
-            containers.any(|own| Some(&own.image) == image.reference.as_ref() && !own.pulls_always)
-        });
-        let new_tag = new_tag(image, &users, after.today)
-            .filter(|_| stays_cached && others != Some("--join"));
+        let new_tag = new_tag(image, &users, after.today);
+        let tag = new_tag.as_deref();
         let flags = &after.flags;
-        let others = others.filter(|_| new_tag.is_none());
-        let mut commands = vec![rebuild_command(
-            image,
-            &host_builds,
-            others,
-            new_tag.as_deref(),
-            flags,
-        )];
-        let (reference, text) = (image.location(), image.reference.as_deref());
-        match (&new_tag, reference, text) {
-            (Some(tag), Some(Location::Registry(reference)), Some(text)) => {
-                let to = with_tag(&reference, tag);
-                let set = users
-                    .iter()
-                    .flat_map(|user| set_image_command(user, text, &to, flags));
-                commands.extend(set);
-            }
-            _ if stays_cached => {}
-            _ => commands.extend(users.iter().filter_map(|user| restart_command(user, flags))),
-        }
+        // A new tag has no entries, except for those that it gets from the old one.
+        let others = existing_entries_flag(image, &builds);
+        let others = others.filter(|flag| tag.is_none() || *flag == "--join");
+        let copy = tag.zip(others);
+        let copy = copy.and_then(|(tag, _)| tag_command(image, tag, flags));
+        let build = rebuild_command(image, &host_builds, others, tag, flags);
+        let commands = copy.into_iter().chain([build]).map(ActionStep::Command);
+        let needs_it = |user: usize| needs_rebuild(graph.rollout, user, place, pins, &patched);
+        let steps = commands.chain(adopted(image, tag, &users, needs_it, flags));
         actions.push(PlanAction::Rebuild {
             image: place,
-            commands,
+            steps: ActionSteps::new(steps, usize::MAX),
             host_builds,
-            stays_cached: stays_cached && new_tag.is_none(),
             holds: Vec::new(),
             new_tag,
             becomes: rebuilt(image, &builds),
@@ -514,12 +527,70 @@ fn rebuilds(
     actions
 }
 
-/// The workloads that run an image on the checked hosts, after pinning.
+/// The steps after which workloads run a rebuilt image. Those by hand are last, and only for
+/// workloads that need it.
+fn adopted(
+    image: &Image,
+    tag: Option<&str>,
+    users: &[(usize, &Workload)],
+    needs_it: impl Fn(usize) -> bool,
+    flags: &CommandFlags,
+) -> Vec<ActionStep> {
+    let from = image.reference.as_deref().unwrap_or_default();
+    let to = match (tag, image.location()) {
+        (Some(tag), Some(Location::Registry(reference))) => Some(with_tag(&reference, tag)),
+        _ => None,
+    };
+    let mut commands = Vec::new();
+    let mut by_hand: Vec<ActionStep> = Vec::new();
+    for &(index, user) in users {
+        let steps = adopt_steps(user, from, to.as_deref(), flags);
+        let mut own = steps.iter();
+        if own.all(|step| matches!(step, ActionStep::Command(_))) {
+            commands.extend(steps);
+            continue;
+        }
+        // An absent owner is there once for each template of its pods.
+        let is_new = steps.iter().any(|step| !by_hand.contains(step));
+        if is_new && needs_it(index) {
+            by_hand.extend(steps);
+        }
+    }
+    commands.extend(by_hand);
+    commands
+}
+
+/// Returns true if a workload does not start everywhere without the rebuild of an image.
+fn needs_rebuild(
+    rollout: &Rollout,
+    workload: usize,
+    image: usize,
+    pins: &BTreeMap<usize, Pin>,
+    patched: &BTreeMap<usize, WindowsVersion>,
+) -> bool {
+    let mut placements = rollout.placements.iter();
+    let Some(placement) = placements.find(|placement| placement.workload == Some(workload)) else {
+        return false;
+    };
+    let pin = pins.get(&workload);
+    let fails = |group: usize| {
+        let mut own = placement.images.iter().filter(|own| own.image == image);
+        own.any(|own| own.findings[group].outcome == VerdictOutcome::Incompatible)
+    };
+    let mut hosts = placement.selection.hosts.iter();
+    hosts.any(|&(host, group)| {
+        let host = host as usize;
+        pin.is_none_or(|pin| pin.admits(&rollout.hosts[host]))
+            && (patched.contains_key(&host) || fails(group as usize))
+    })
+}
+
+/// The workloads that run an image on the checked hosts after pinning, with their indexes.
 fn workloads_of_image<'a>(
     rollout: &'a Rollout,
     image: &Image,
     pins: &BTreeMap<usize, Pin>,
-) -> Vec<&'a Workload> {
+) -> Vec<(usize, &'a Workload)> {
     let all = rollout.workloads.iter().enumerate();
     let users = all.filter(|(index, user)| {
         let pin = pins.get(index);
@@ -528,7 +599,7 @@ fn workloads_of_image<'a>(
         containers.any(|container| Some(&container.image) == image.reference.as_ref())
             && pin.is_none_or(|pin| hosts.any(|host| pin.admits(host)))
     });
-    users.map(|(_, user)| user).collect()
+    users.collect()
 }
 
 /// Flag for the existing entries of a tag: those for other systems are kept, those of a rebuilt

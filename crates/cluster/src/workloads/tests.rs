@@ -218,6 +218,52 @@ fn pods_of_something_that_is_not_listed_count_as_it_once() {
 }
 
 #[test]
+fn a_replica_set_is_of_the_deployment_in_its_name_if_its_hash_is_a_label() {
+    let owner = "{kind: ReplicaSet, name: web-5d, controller: true}";
+    let pod = made("web-5d-1", owner, "w:1");
+    let labelled = |hash: &str| {
+        pod.replace(
+            "uid: abc",
+            &format!("labels: {{pod-template-hash: {hash}}}"),
+        )
+    };
+    for (text, id) in [
+        (pod.clone(), "ReplicaSet default/web-5d"),
+        (labelled("6e"), "ReplicaSet default/web-5d"),
+        (labelled("5d"), "Deployment default/web"),
+    ] {
+        let workloads = read(&text);
+        assert_eq!(workloads[0].id.to_string(), id);
+        assert!(!workloads[0].owns_template);
+    }
+    let deployment = DEPLOYMENT.replace("namespace: shop", "namespace: default");
+    let workloads = read(&(deployment + &labelled("5d")));
+    assert_eq!(workloads.len(), 1, "{workloads:?}");
+    assert!(workloads[0].owns_template);
+}
+
+#[test]
+fn the_policy_of_an_image_is_that_of_its_tag_unless_it_is_given() {
+    use crate::pod::PullPolicy::{Always, IfNotPresent, Never};
+
+    let policy = |container: &str| {
+        let text = format!("kind: Pod\nspec: {{containers: [{{{container}}}]}}\n");
+        read(&text)[0].template.containers[0].pull_policy
+    };
+    for (container, expected) in [
+        ("image: a", Always),
+        ("image: 'a:latest'", Always),
+        ("image: 'a:1'", IfNotPresent),
+        ("image: 'a:1', imagePullPolicy: ''", IfNotPresent),
+        ("image: 'a:1', imagePullPolicy: Always", Always),
+        ("image: a, imagePullPolicy: IfNotPresent", IfNotPresent),
+        ("image: a, imagePullPolicy: Never", Never),
+    ] {
+        assert_eq!(policy(container), expected, "{container}");
+    }
+}
+
+#[test]
 fn a_pod_that_tolerates_a_windows_taint_is_for_windows_however_it_is_written() {
     for (value, expected) in [
         ("windows", System::Windows),
@@ -271,6 +317,7 @@ fn a_static_pod_stays_on_its_node() {
     let owner = "{kind: Node, name: n-etcd, controller: true}";
     let workloads = read(&made("etcd", owner, "e"));
     assert_eq!(workloads[0].id.to_string(), "Pod default/etcd");
+    assert!(!workloads[0].owns_template, "a file of the node does");
     assert_eq!(
         workloads[0].template.scheduling.node_name.as_deref(),
         Some("n-etcd")

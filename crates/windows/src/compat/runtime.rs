@@ -96,7 +96,7 @@ impl Containerd {
     }
 
     /// `containerd 1.6.23 to 1.6.39 and 2.1.6 and newer`.
-    fn name(places: &[usize]) -> String {
+    fn name(places: &[usize], conjunction: &str) -> String {
         let spans = places.chunk_by(|one, next| one + 1 == *next).map(|span| {
             let (_, [major, minor, patch], _) = Self::ALL[span[0]];
             let (newest, _, last) = Self::ALL[span[span.len() - 1]];
@@ -107,7 +107,8 @@ impl Containerd {
                 _ => format!("{major}.{minor}.{patch} to {last}"),
             }
         });
-        format!("containerd {}", spans.collect::<Vec<_>>().join(" and "))
+        let spans: Vec<String> = spans.collect();
+        format!("containerd {}", spans.join(conjunction))
     }
 
     fn matches(self) -> EntryFilter {
@@ -211,6 +212,27 @@ impl ContainerRuntime {
             }
         }
     }
+
+    /// Returns true if a host pulls an image from an index, with some possible version of its
+    /// runtime.
+    pub fn may_accept(self, host: u32, image: u32) -> bool {
+        match self {
+            Self::Docker => image <= host,
+            Self::Containerd(version) => {
+                let mut possible = version.possible();
+                possible.any(|(_, alike)| alike.accepts(host, image))
+            }
+        }
+    }
+
+    /// The versions of containerd with which a host pulls an image: `containerd 1.7.6 to 2.1.5 or
+    /// newer than 2.3.4`.
+    pub fn containerd_for(host: u32, image: u32) -> String {
+        let all = Containerd::ALL.into_iter().enumerate();
+        let accepting = all.filter(|(_, (alike, ..))| alike.accepts(host, image));
+        let places: Vec<usize> = accepting.map(|(place, _)| place).collect();
+        Containerd::name(&places, " or ")
+    }
 }
 
 /// Platform of an image in an index.
@@ -304,7 +326,7 @@ fn choices(
     let choices = choices.into_iter();
     let choices = choices.map(|(entry, by)| RuntimeChoice {
         entry,
-        by: Containerd::name(&by),
+        by: Containerd::name(&by, " and "),
     });
     choices.collect()
 }
@@ -461,6 +483,25 @@ mod tests {
         assert!(is_taken("26200.1", "docker://20.10.9"));
         assert!(is_taken("26100.1", "containerd://1.7.0"));
         assert!(is_taken("26100.1", "containerd://2.2.0"));
+    }
+
+    #[test]
+    fn a_client_past_the_last_ltsc_release_pulls_its_base_with_some_versions_alone() {
+        let accepts = |runtime: &str, host: u32, image: u32| {
+            ContainerRuntime::from_node(runtime).may_accept(host, image)
+        };
+        assert!(accepts("containerd://2.1.5", 26200, 20348));
+        assert!(!accepts("containerd://2.1.6", 26200, 20348));
+        assert!(accepts("containerd://2.1.6", 26200, 26100));
+        assert!(accepts("containerd://2.4.0", 26200, 20348));
+        assert!(accepts("", 26200, 20348), "of an unknown version");
+        assert!(!accepts("containerd://1.7.0", 26200, 20348));
+        assert!(accepts("docker://20.10.9", 26200, 20348));
+        assert!(!accepts("docker://20.10.9", 20348, 26200));
+        assert_eq!(
+            ContainerRuntime::containerd_for(26200, 20348),
+            "containerd 1.6.23 to 1.6.39 or 1.7.6 to 2.1.5 or newer than 2.3.4"
+        );
     }
 
     const PAUSE: [&str; 3] = ["10.0.17763.5696", "10.0.20348.2402", "10.0.26100.2314"];

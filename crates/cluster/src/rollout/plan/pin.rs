@@ -7,10 +7,12 @@ use serde_json::{Value, json};
 use wincimg_windows::compat::{CompatRule, VerdictOutcome};
 
 use crate::nodes::{BUILD_LABEL, Node, os_label};
-use crate::rollout::commands::{CommandFlags, shell_command, shell_quote};
-use crate::rollout::{Placement, Rollout};
+use crate::rollout::commands::{
+    CommandFlags, TemplateChange, absent_owner, shell_command, shell_quote,
+};
+use crate::rollout::{ActionStep, Placement, Rollout};
 use crate::scheduling::{Operator, Requirement, System};
-use crate::workloads::{Workload, WorkloadId};
+use crate::workloads::Workload;
 
 /// Node label that a pin requires.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,28 +26,6 @@ pub enum Pin {
     },
     /// A node affinity, for several values.
     Affinity(Requirement),
-}
-
-/// Method of applying a pin to a workload.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PinMethod {
-    /// Patch of the pod template; the pods move to other nodes.
-    Patch,
-    /// Delete and create: Kubernetes allows no change of it, or does not move its pods.
-    MakeAgain,
-}
-
-impl PinMethod {
-    /// Returns `None` for kinds with unknown fields, and for workloads without a name or with a
-    /// generated one.
-    pub(crate) fn for_workload(workload: &WorkloadId) -> Option<Self> {
-        match workload.kind.as_str() {
-            _ if workload.name.is_empty() || workload.name.ends_with('*') => None,
-            "Deployment" | "DaemonSet" | "StatefulSet" | "CronJob" => Some(Self::Patch),
-            "Pod" | "Job" | "ReplicaSet" | "ReplicationController" => Some(Self::MakeAgain),
-            _ => None,
-        }
-    }
 }
 
 impl Pin {
@@ -79,46 +59,48 @@ impl Pin {
         }
     }
 
-    /// The commands that apply the pin; none for a kind with unknown fields. A workload that is
+    /// The steps that apply the pin; none for a kind with unknown fields. A workload that is
     /// recreated is saved to a file first, so that it is not lost if the cluster refuses it.
-    pub(in crate::rollout) fn commands(
+    pub(in crate::rollout) fn steps(
         &self,
         workload: &Workload,
         flags: &CommandFlags,
-    ) -> Vec<String> {
+    ) -> Vec<ActionStep> {
         let patch = self.patch(workload).to_string();
-        let workload = &workload.id;
-        let kind = workload.kind.to_ascii_lowercase();
-        let name = workload.name.as_str();
+        let id = &workload.id;
+        let kind = id.kind.to_ascii_lowercase();
+        let name = id.name.as_str();
         let patch = ["--type", "merge", "--patch", &patch];
         let kubectl = |words: &[&str]| shell_command(&[&["kubectl"], words].concat());
         let cluster: Vec<&str> = flags.kubectl.iter().map(String::as_str).collect();
-        let object = [
-            &[&kind, name, "--namespace", &workload.namespace],
-            &cluster[..],
-        ]
-        .concat();
-        match PinMethod::for_workload(workload) {
+        let object = [&[&kind, name, "--namespace", &id.namespace], &cluster[..]].concat();
+        match TemplateChange::of(workload) {
             None => Vec::new(),
-            Some(PinMethod::Patch) => vec![kubectl(&[&["patch"], &object[..], &patch].concat())],
-            Some(PinMethod::MakeAgain) => {
+            Some(TemplateChange::ByHand) => {
+                let owner = absent_owner(workload, flags);
+                vec![ActionStep::Manual(format!("change {owner}"))]
+            }
+            Some(TemplateChange::Patch) => {
+                let change = kubectl(&[&["patch"], &object[..], &patch].concat());
+                vec![ActionStep::Command(change)]
+            }
+            Some(TemplateChange::MakeAgain) => {
                 let file = format!("{kind}-{name}.json");
                 let json = ["--output", "json"];
                 let get = kubectl(&[&["get"], &object[..], &json].concat());
                 let local = ["patch", "--local", "--filename", "-"];
                 let change = kubectl(&[&local[..], &patch, &json].concat());
                 let replace = ["replace", "--force", "--filename", &file];
-                vec![
-                    format!("{get} | {change} > {}", shell_quote(&file)),
-                    kubectl(&[&replace[..], &cluster].concat()),
-                ]
+                let save = format!("{get} | {change} > {}", shell_quote(&file));
+                let replace = kubectl(&[&replace[..], &cluster].concat());
+                vec![ActionStep::Command(save), ActionStep::Command(replace)]
             }
         }
     }
 
     /// The merge patch of the API object. For an object that is recreated it removes the fields
     /// that the cluster added and accepts from no client: the node of a pod, and the labels by
-    /// which a job selects its pods.
+    /// which a job selects its pods, unless they are the user's.
     fn patch(&self, workload: &Workload) -> Value {
         let kind = workload.id.kind.as_str();
         let selector = match self {
@@ -140,7 +122,7 @@ impl Pin {
         };
         match kind {
             "Pod" => spec["nodeName"] = Value::Null,
-            "Job" => {
+            "Job" if !workload.has_manual_selector => {
                 spec["selector"] = Value::Null;
                 spec["template"]["metadata"]["labels"] =
                     json!({"controller-uid": null, "batch.kubernetes.io/controller-uid": null});
@@ -165,7 +147,7 @@ pub(super) fn candidates(rollout: &Rollout, others: &[Node]) -> BTreeMap<usize, 
         .filter_map(|placement| {
             let index = placement.workload?;
             let workload = &rollout.workloads[index];
-            PinMethod::for_workload(&workload.id)?;
+            TemplateChange::of(workload)?;
             let pin = to_a_build(rollout, placement, workload, others)
                 .or_else(|| to_linux(rollout, placement, workload, others))?;
             Some((index, pin))
@@ -227,8 +209,7 @@ fn to_a_build(
             value: label.to_owned(),
         });
     }
-    // For a set that is known by its pods alone, the affinity to extend is unknown.
-    if keep.is_empty() || (is_daemon_set && workload.template.scheduling.names_nodes()) {
+    if keep.is_empty() {
         return None;
     }
     let leave: Vec<&str> = builds

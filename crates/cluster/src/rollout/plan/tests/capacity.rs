@@ -31,15 +31,11 @@ fn a_daemon_set_keeps_every_node_where_it_starts() {
 }
 
 #[test]
-fn a_daemon_set_with_unknown_affinity_is_pinned_to_one_build_alone() {
+fn a_daemon_set_stays_on_all_builds_where_it_starts() {
     let hosts = ["17763.1158", "20348.1", "26100.2314"];
     let request = restricted(&hosts, &["20348.1"], &[("DaemonSet", vec![0], 0b111)]);
     assert_eq!(starting(&Rollout::new(&request), 0), 2);
-    assert_eq!(
-        short_of(&request),
-        ["build i0 for 17763.1158 20348.1"],
-        "a pin to either build would cost it a node"
-    );
+    assert_eq!(short_of(&request), ["pin p0 NotIn 10.0.17763"]);
 }
 
 #[test]
@@ -87,18 +83,14 @@ fn nothing_is_done_for_a_workload_that_stays_broken() {
 fn a_patch_lists_every_step_of_its_nodes() {
     let steps = |hosts: &[&str]| {
         let plan = plan(&request(hosts, &["17763.973", "17763.1158"]));
-        let patch = plan.actions.into_iter().find_map(|action| match action {
-            PlanAction::Patch {
-                steps, commands, ..
-            } => Some((steps, commands)),
-            _ => None,
-        });
-        let (steps, commands) = patch.unwrap();
-        let texts = steps.into_iter().map(|step| match step {
+        let mut actions = plan.actions.iter();
+        let patch = actions.find(|action| matches!(action, PlanAction::Patch { .. }));
+        let patch = patch.unwrap();
+        let texts = patch.steps().into_iter().map(|step| match step {
             ActionStep::Command(command) => format!("$ {command}"),
             ActionStep::Manual(text) => text,
         });
-        (texts.collect::<Vec<_>>(), commands.len())
+        (texts.collect::<Vec<_>>(), patch.commands().len())
     };
     let one = [
         "$ wincimg node hotfix script 17763.1158 --output KB4549949.ps1",

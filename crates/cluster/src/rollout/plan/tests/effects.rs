@@ -213,20 +213,34 @@ fn what_others_build_gets_another_tag_and_is_never_built() {
     assert!(commands[0].starts_with("wincimg build RECIPE"));
 }
 
+/// The commands and later steps of the rebuild of an image that its workloads, of these kinds, need,
+/// and its title.
+fn rebuild_for(
+    kinds: &[&'static str],
+    change: impl Fn(&mut RolloutRequest),
+) -> (Vec<String>, Vec<ActionStep>, String) {
+    let mut request = request(&["18363.900"], &["17763.1158"]);
+    let landings: Vec<Landing> = kinds.iter().map(|kind| (*kind, vec![0], 0b1)).collect();
+    restrict(&mut request, &landings);
+    request.today = Some("2026-11-24".parse().unwrap());
+    for workload in &mut request.workloads {
+        "c0".clone_into(&mut workload.template.containers[0].name);
+    }
+    change(&mut request);
+    let plan = plan(&request);
+    let title = plan.actions[0].title(&Rollout::new(&request));
+    let ActionSteps { commands, rest } = plan.actions[0].own_steps().clone();
+    (commands, rest, title)
+}
+
+/// The command that sets the new image of the first of these workloads.
+const SET: &str =
+    "kubectl set image deployment/p0 c0=repo.example/i0:1-20261124 --namespace default";
+
 #[test]
 fn a_new_image_reaches_nodes_that_have_the_old_one() {
-    let day = Some("2026-11-24".parse().unwrap());
-    let built = |kind: &'static str, change: &dyn Fn(&mut RolloutRequest)| {
-        let mut request = request(&["18363.900"], &["17763.1158"]);
-        restrict(&mut request, &[(kind, vec![0], 0b1)]);
-        request.today = day;
-        "c0".clone_into(&mut request.workloads[0].template.containers[0].name);
-        change(&mut request);
-        let plan = plan(&request);
-        let title = plan.actions[0].title(&Rollout::new(&request));
-        (plan.actions[0].commands().to_vec(), title)
-    };
-    let (commands, title) = built("Deployment", &|_| {});
+    let (commands, rest, title) = rebuild_for(&["Deployment"], |_| {});
+    assert_eq!(rest, []);
     assert!(
         commands[0].contains(" --tag 1-20261124 --push"),
         "{commands:?}"
@@ -235,27 +249,121 @@ fn a_new_image_reaches_nodes_that_have_the_old_one() {
         commands[0].ends_with("--push"),
         "nothing is under the tag: {commands:?}"
     );
-    assert_eq!(
-        commands[1..],
-        ["kubectl set image deployment/p0 c0=repo.example/i0:1-20261124 --namespace default"]
-    );
+    assert_eq!(commands[1..], [SET]);
     assert!(title.contains("under the new tag 1-20261124"), "{title}");
-    let (commands, _) = built("Deployment", &|request| {
-        request.workloads[0].template.containers[0].pulls_always = true;
+    let (commands, ..) = rebuild_for(&["Deployment"], |request| {
+        request.workloads[0].template.containers[0].pull_policy = PullPolicy::Always;
     });
     assert_eq!(
         commands[1..],
         ["kubectl rollout restart deployment/p0 --namespace default"]
     );
     assert!(commands[0].contains(" --tag 1 "), "{commands:?}");
-    let (commands, title) = built("CloneSet", &|_| {});
-    assert_eq!(commands.len(), 1);
-    assert!(title.contains("until imagePullPolicy is Always"), "{title}");
-    let (commands, _) = built("Deployment", &|request| {
+}
+
+#[test]
+fn a_new_tag_keeps_the_entries_for_other_systems() {
+    let (commands, ..) = rebuild_for(&["Deployment"], |request| {
         request.images[0].content = ImageContent::Index(vec![linux(), single("17763.914")]);
     });
+    assert_eq!(
+        commands[0],
+        "wincimg image tag repo.example/i0:1 1-20261124"
+    );
     assert!(
-        commands[0].ends_with("--tag 1 --push --join"),
+        commands[1].ends_with("--tag 1-20261124 --push --join"),
         "{commands:?}"
     );
+    assert_eq!(commands[2..], [SET]);
+}
+
+#[test]
+fn a_workload_without_a_command_for_a_new_image_costs_others_none() {
+    let kinds = ["Deployment", "Job", "CloneSet", "ReplicaSet", "Pod"];
+    let (commands, rest, _) = rebuild_for(&kinds, |_| {});
+    assert_eq!(commands.len(), 3, "{commands:?}");
+    assert_eq!(commands[1], SET);
+    assert!(commands[2].starts_with("kubectl set image pod/p4 c0="));
+    let manual = [
+        "recreate Job default/p1 with the image repo.example/i0:1-20261124",
+        "set the image repo.example/i0:1-20261124 in CloneSet default/p2",
+        "recreate ReplicaSet default/p3 with the image repo.example/i0:1-20261124",
+    ];
+    assert_eq!(rest, manual.map(|text| ActionStep::Manual(text.to_owned())));
+}
+
+#[test]
+fn an_image_that_is_never_pulled_is_loaded_before_it_is_used() {
+    let (commands, rest, _) = rebuild_for(&["Deployment", "Deployment"], |request| {
+        request.workloads[0].template.containers[0].pull_policy = PullPolicy::Never;
+    });
+    assert!(commands[1].contains("deployment/p1"), "{commands:?}");
+    let load = "load repo.example/i0:1-20261124 on each node of Deployment default/p0, which never \
+                pulls it (imagePullPolicy: Never)";
+    assert_eq!(
+        rest,
+        [
+            ActionStep::Manual(load.to_owned()),
+            ActionStep::Command(SET.to_owned()),
+        ]
+    );
+}
+
+#[test]
+fn what_starts_with_the_old_image_is_not_changed_by_hand() {
+    let mut request = restricted(
+        &["18363.900", "17763.1158"],
+        &["17763.1158"],
+        &[("Deployment", vec![0], 0b01), ("Job", vec![0], 0b10)],
+    );
+    request.today = Some("2026-11-24".parse().unwrap());
+    let steps = plan(&request).actions[0].steps();
+    assert!(
+        !steps
+            .iter()
+            .any(|step| matches!(step, ActionStep::Manual(_))),
+        "{steps:?}"
+    );
+}
+
+#[test]
+fn nothing_is_built_for_a_host_whose_containerd_refuses_its_base() {
+    let advised = |runtime: &str, image: &str| {
+        let mut request = request(&["26200.7171", "20348.2402"], &[image]);
+        restrict(&mut request, &[("Deployment", vec![0], 0b01)]);
+        request.nodes.windows[0].runtime = ContainerRuntime::from_node(runtime);
+        let mut rollout = Rollout::new(&request);
+        let plan = rollout.advise(&request, &TagsByRepository::new());
+        let finding = rollout.checks().next().unwrap().finding.clone();
+        let fix = finding.fix.unwrap_or_default();
+        (plan.actions.len(), fix, finding.commands.len())
+    };
+    let another = "move the node to containerd 1.6.23 to 1.6.39 or 1.7.6 to 2.1.5 or newer than \
+                   2.3.4, or keep its pods off it";
+    for (image, rest) in [
+        (
+            "17763.5696",
+            ": its containerd refuses the bases that start there",
+        ),
+        ("20348.2402", ""),
+    ] {
+        let fix = another.to_owned() + rest;
+        assert_eq!(advised("containerd://2.1.6", image), (0, fix, 0));
+    }
+    for runtime in ["containerd://1.7.20", "containerd://2.4.0"] {
+        let (actions, fix, commands) = advised(runtime, "17763.5696");
+        assert_eq!(actions, 1, "{runtime}: {fix}");
+        assert!(commands > 0, "{runtime}");
+    }
+    // An image that others build is refused, too.
+    let mut request = request(&["26200.7171"], &["17763.5696"]);
+    request.nodes.windows[0].runtime = ContainerRuntime::from_node("containerd://2.1.6");
+    let image = "mcr.microsoft.com/dotnet/aspnet:8.0-nanoserver-1809";
+    request.images[0].reference = Some(image.to_owned());
+    let tags = ["8.0-nanoserver-1809", "8.0-nanoserver-ltsc2022"].map(str::to_owned);
+    let tags: TagsByRepository = [(image.to_owned(), tags.to_vec())].into();
+    let mut rollout = Rollout::new(&request);
+    rollout.advise(&request, &tags);
+    let fix = rollout.checks().next().unwrap().finding.fix.clone();
+    assert!(fix.unwrap().starts_with(another));
 }

@@ -114,13 +114,23 @@ fn rename(request: &mut RolloutRequest, image: usize, name: &str) {
     }
 }
 
-/// Applies an action's commands to a cluster: a new tag is set on its workloads, and a patched
-/// host is uncordoned.
+/// Applies an action's steps to a cluster: a new tag is set on its workloads, and a patched host is
+/// uncordoned.
 fn after(state: &RolloutRequest, action: &PlanAction) -> RolloutRequest {
     let mut state = state.clone();
-    for command in action.commands() {
-        let words: Vec<&str> = command.split(' ').collect();
+    for step in action.steps() {
+        let (ActionStep::Command(text) | ActionStep::Manual(text)) = step;
+        let words: Vec<&str> = text.split(' ').collect();
         match &words[..] {
+            ["set", "the", "image", image, "in", "CloneSet", id] => {
+                let (old, _) = image.rsplit_once('-').unwrap();
+                let mut workloads = state.workloads.iter_mut();
+                let own = workloads.find(|own| id.ends_with(&format!("/{}", own.id.name)));
+                let containers = own.unwrap().template.containers.iter_mut();
+                for container in containers.filter(|own| own.image == old) {
+                    (*image).clone_into(&mut container.image);
+                }
+            }
             ["kubectl", "cordon", names @ ..] => {
                 for node in &mut state.nodes.windows {
                     let name = node.name.as_deref().unwrap_or_default();
@@ -221,7 +231,9 @@ fn mixed_clusters() -> impl Strategy<Value = RolloutRequest> {
             for (index, own) in request.workloads.iter_mut().enumerate() {
                 for container in &mut own.template.containers {
                     container.name = container.image.replace(['/', ':', '.'], "");
-                    container.pulls_always = index % 2 == 1;
+                    if index % 2 == 1 {
+                        container.pull_policy = PullPolicy::Always;
+                    }
                 }
             }
             if other < request.images.len() {

@@ -20,16 +20,13 @@ fn a_workload_stays_where_it_starts() {
         "the fields of this kind are unknown"
     );
     let plan = plan(&pinned("CronJob"));
-    let PlanAction::Pin {
-        hosts, commands, ..
-    } = &plan.actions[0]
-    else {
+    let PlanAction::Pin { hosts, .. } = &plan.actions[0] else {
         panic!("{plan:?}");
     };
     assert_eq!(hosts, &[1, 2]);
     assert_eq!(
-        commands,
-        &[
+        plan.actions[0].commands(),
+        [
             "kubectl patch cronjob p0 --namespace default --type merge --patch \
              '{\"spec\":{\"jobTemplate\":{\"spec\":{\"template\":{\"spec\":{\"nodeSelector\":\
              {\"node.kubernetes.io/windows-build\":\"10.0.20348\"}}}}}}}'"
@@ -112,6 +109,118 @@ fn pods_and_jobs_are_recreated() {
     );
     let job = commands("Job");
     assert!(job[0].ends_with(&of_job), "{}\n{of_job}", job[0]);
+}
+
+#[test]
+fn a_job_keeps_a_selector_that_is_the_users() {
+    let mut request = request(&["17763.1158", "20348.1"], &["20348.1"]);
+    let text = "kind: Job\nmetadata: {name: p0}\nspec: {manualSelector: true, selector: \
+                {matchLabels: {job: p0}}, template: {metadata: {labels: {job: p0}}, spec: {os: \
+                {name: windows}, containers: [{image: repo.example/i0:1}]}}}\n";
+    set_workloads(&mut request, text);
+    let commands = plan(&request).actions[0].commands().to_vec();
+    assert!(
+        commands[0].ends_with(
+            "--patch '{\"spec\":{\"template\":{\"spec\":{\"nodeSelector\":\
+             {\"node.kubernetes.io/windows-build\":\"10.0.20348\"}}}}}' --output json > job-p0.json"
+        ),
+        "{commands:?}"
+    );
+}
+
+/// An object that another one owns, with labels.
+fn owned(kind: &str, name: &str, owner: &str, labels: &str) -> String {
+    let spec = "os: {name: windows}, containers: [{name: c0, image: repo.example/i0:1}]";
+    let spec = match kind {
+        "Pod" => spec.to_owned(),
+        _ => format!("template: {{spec: {{{spec}}}}}"),
+    };
+    format!(
+        "kind: {kind}\nmetadata:\n  name: {name}\n  namespace: shop\n  labels: {{{labels}}}\n  \
+         ownerReferences: [{{{owner}, controller: true}}]\nspec: {{{spec}}}\n"
+    )
+}
+
+#[test]
+fn what_another_object_owns_gets_no_command_but_the_name_of_its_owner() {
+    let hash = "pod-template-hash: 5d4f8";
+    let set = "kind: ReplicaSet, name: web-5d4f8";
+    for (object, owner, kind) in [
+        (
+            owned("Pod", "a", set, hash),
+            "Deployment shop/web",
+            "deployment web",
+        ),
+        (
+            owned(
+                "ReplicaSet",
+                "web-5d4f8",
+                "kind: Deployment, name: web",
+                hash,
+            ),
+            "Deployment shop/web",
+            "deployment web",
+        ),
+        (
+            owned("Pod", "a", set, ""),
+            "ReplicaSet shop/web-5d4f8 or the object that owns it",
+            "replicaset web-5d4f8",
+        ),
+        (
+            owned("Job", "seed-1", "kind: CronJob, name: seed", ""),
+            "CronJob shop/seed",
+            "cronjob seed",
+        ),
+        (
+            owned("Pod", "a", "kind: Job, name: seed-1", ""),
+            "Job shop/seed-1 or the object that owns it",
+            "job seed-1",
+        ),
+        (
+            owned("Pod", "a", "kind: DaemonSet, name: logs", ""),
+            "DaemonSet shop/logs",
+            "daemonset logs",
+        ),
+    ] {
+        let mut request = request(&["17763.1158", "20348.1"], &["20348.1"]);
+        set_workloads(&mut request, &object);
+        request.flags.kubectl = vec!["--context".to_owned(), "test".to_owned()];
+        let mut rollout = Rollout::new(&request);
+        let plan = rollout.advise(&request, &TagsByRepository::new());
+        let step = format!(
+            "change {owner}, which is not in the input: for a command, pass it to --workloads too: \
+             kubectl get {kind} --namespace shop --context test --output yaml"
+        );
+        assert_eq!(
+            plan.actions[0].steps(),
+            [ActionStep::Manual(step.clone())],
+            "{object}"
+        );
+        assert_eq!(plan.then.incompatible, 0);
+        let finding = rollout.checks().next().unwrap().finding;
+        assert_eq!(
+            finding.fix,
+            Some(format!(
+                "keep its pods on nodes with the label node.kubernetes.io/windows-build=10.0.20348 \
+                 (leaves 1 of 2 nodes); {step}"
+            ))
+        );
+        assert!(finding.commands.is_empty(), "{finding:?}");
+    }
+}
+
+#[test]
+fn the_selector_of_what_another_object_owns_is_added_by_hand() {
+    let mut request = request(&["20348.1"], &["20348.1"]);
+    let object = owned("Pod", "a", "kind: StatefulSet, name: db", "");
+    set_workloads(&mut request, &object.replace("os: {name: windows}, ", ""));
+    let mut rollout = Rollout::new(&request);
+    rollout.advise(&request, &TagsByRepository::new());
+    let finding = &rollout.notices[0].finding;
+    assert_eq!(finding.rule, "no-windows-selector");
+    assert!(finding.commands.is_empty(), "{finding:?}");
+    let fix = finding.fix.as_deref().unwrap();
+    assert!(fix.contains("; change StatefulSet shop/db, which"), "{fix}");
 }
 
 #[test]
