@@ -5,8 +5,8 @@ use std::str::FromStr;
 use anyhow::anyhow;
 use clap::Args;
 use wincimg_catalog::{
-    Arch, Catalog, Criteria, Product, RELEASE_INFO, SearchResult, Title, UpdateFile, UpdateSetFile,
-    build_of, in_order, parse_update_id, select,
+    Arch, Catalog, Criteria, Product, SearchResult, Title, UpdateFile, UpdateSetFile, build_of,
+    in_order, parse_update_id, select,
 };
 use wincimg_windows::release::ReleaseKind;
 use wincimg_windows::update::{Kb, Update, Updates};
@@ -145,10 +145,10 @@ fn without_article(found: &[Update], updates: &Updates) -> Failure {
         format!("; the last update with a known one is {last}")
     });
     Failure::no(anyhow!(
-        "the KB number of {version}, of {date}, is not known yet"
+        "the KB number of {version}, of {date}, is not known yet{last}"
     ))
     .hint(format!(
-        "if {RELEASE_INFO} has it: wincimg node hotfix resolve {version} --refresh{last}"
+        "to read newer ones: wincimg node hotfix resolve {version} --refresh"
     ))
 }
 
