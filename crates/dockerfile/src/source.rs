@@ -160,27 +160,23 @@ impl<'a> Dockerfile<'a> {
         let mut documents = Vec::new();
         let mut next = from;
         for opened in here_documents(instruction.text()) {
-            let unindented = |line: &str| {
-                let line = if opened.tabs {
+            let lines = self.lines[next..].iter().map(|line| {
+                if opened.tabs {
                     line.trim_start_matches('\t')
                 } else {
-                    line
-                };
-                line.to_owned()
-            };
-            let lines = self.lines[next..].iter().map(|line| unindented(line));
-            let lines: Vec<String> = lines.take_while(|line| line != opened.name).collect();
-            let end = next + lines.len();
-            if end == self.lines.len() {
+                    *line
+                }
+            });
+            let Some(count) = lines.clone().position(|line| line == opened.name) else {
                 instruction.open_document = Some(opened.name.to_owned());
                 return from;
-            }
+            };
             documents.push(HereDocument {
                 name: opened.name.to_owned(),
-                text: lines.into_iter().map(|line| line + "\n").collect(),
+                text: lines.take(count).flat_map(|line| [line, "\n"]).collect(),
                 expands: opened.expands,
             });
-            next = end + 1;
+            next += count + 1;
         }
         instruction.documents = documents;
         next

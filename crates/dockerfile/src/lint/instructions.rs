@@ -161,6 +161,9 @@ fn expanded_early(it: &EvaluatedStep<'_>, name: &str) -> Option<&'static str> {
 
 /// Reason why a variable is not set in a `RUN`, though an `ARG` or `ENV` of the file has its name.
 fn declared_elsewhere(it: &EvaluatedStep<'_>, name: &str) -> Option<String> {
+    if !it.linted.declared.contains(name) {
+        return None;
+    }
     let line = it.line();
     let lower = name.to_ascii_lowercase();
     // The shell, Windows or an earlier line may set it.

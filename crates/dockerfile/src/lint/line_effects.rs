@@ -258,8 +258,7 @@ fn check_script_variable(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut 
         return;
     }
     let before = stage.before(step);
-    let is_script = |it: &&LintStep<'_>| it.is("RUN") && it.shell == BaseShell::PowerShell;
-    for earlier in before.iter().filter(is_script) {
+    for earlier in stage.assignments_before(step) {
         let assigned = earlier.instruction.text().strip_prefix('$');
         let Some((name, _)) = assigned.and_then(|text| text.split_once('=')) else {
             continue;

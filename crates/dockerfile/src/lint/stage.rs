@@ -8,7 +8,7 @@ use wincimg_windows::quoting::Escape;
 
 use super::reference::{Platform, Reference};
 use super::shell::BaseShell;
-use super::words::{LintCommand, LintScript, StepScripts, Word};
+use super::words::{LintCommand, LintScript, StepScripts};
 use super::{ContainsAny, LintOptions};
 use crate::instruction::{InstructionKind, ParsedInstruction};
 use crate::source::{Dockerfile, Instruction};
@@ -35,6 +35,8 @@ pub(super) struct Stage<'a> {
     pub(super) image: String,
     pub(super) platform: Platform,
     pub(super) steps: Vec<LintStep<'a>>,
+    /// Positions of the `RUN` that begin with a variable of PowerShell.
+    assignments: Vec<usize>,
     /// True if the base's configuration sets no variables and no working directory.
     pub(super) knows_environment: bool,
     shell: BaseShell,
@@ -69,12 +71,7 @@ impl LintStep<'_> {
 
     /// True for a position in what PowerShell reads before another shell does.
     pub(super) fn is_in_powershell(&self, at: usize) -> bool {
-        self.commands().iter().any(|it| {
-            let ends = it.words.first().zip(it.words.last());
-            let is_around =
-                |(first, last): (&Word, &Word)| (first.range.start..last.range.end).contains(&at);
-            it.grammar.is_powershell() && ends.is_some_and(is_around)
-        })
+        self.scripts_read().is_in_powershell(at)
     }
 
     pub(super) fn is(&self, keyword: &str) -> bool {
@@ -208,6 +205,10 @@ impl<'a> Stage<'a> {
                 self.shell = BaseShell::Unknown;
             }
         }
+        let is_script = instruction.keyword == "RUN" && self.shell == BaseShell::PowerShell;
+        if is_script && instruction.text().starts_with('$') {
+            self.assignments.push(self.steps.len());
+        }
         self.steps.push(LintStep {
             instruction,
             shell: self.shell,
@@ -234,6 +235,16 @@ impl<'a> Stage<'a> {
     /// The steps above one of its steps.
     pub(super) fn before(&self, step: &LintStep<'_>) -> &[LintStep<'a>] {
         &self.steps[..self.position(step)]
+    }
+
+    /// The `RUN` above one of its steps that begin with a variable of PowerShell.
+    pub(super) fn assignments_before(
+        &self,
+        step: &LintStep<'_>,
+    ) -> impl Iterator<Item = &LintStep<'a>> {
+        let end = self.position(step);
+        let places = self.assignments.iter().take_while(move |at| **at < end);
+        places.map(|at| &self.steps[*at])
     }
 
     /// The steps up to one of its steps, and that one.
@@ -328,6 +339,7 @@ impl<'a> StageReader<'a> {
             image,
             platform,
             steps: Vec::new(),
+            assignments: Vec::new(),
             knows_environment,
             shell,
             is_core,
