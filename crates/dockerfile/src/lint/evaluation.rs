@@ -368,10 +368,7 @@ fn report_refused(
 /// True if an error is about a drive that the file defines.
 fn is_own_drive(linted: &LintFile<'_>, message: &str) -> bool {
     message.contains("the only drive of an image")
-        && linted
-            .file
-            .lines()
-            .any(|line| line.contains("DOS Devices") || line.contains("subst "))
+        && linted.file.text().contains_any(&["DOS Devices", "subst "])
 }
 
 /// True if the error is about a variable whose value the file does not show.
@@ -442,8 +439,7 @@ fn check_run(
     };
     // An account that the file puts among the administrators may.
     let is_of_rights = error.to_string().contains(" may not ");
-    let mut lines = linted.file.lines().map(str::to_ascii_lowercase);
-    if is_of_rights && lines.any(|line| line.contains("administrators")) {
+    if is_of_rights && linted.file.lower_text().contains("administrators") {
         return;
     }
     if error.kind == ScriptErrorKind::Fails {

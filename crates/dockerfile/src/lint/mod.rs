@@ -318,9 +318,10 @@ impl<'a> LintFile<'a> {
 
     /// The stage that an instruction of another stage names, by its name or number.
     fn source(&self, user: &Stage<'_>, from: &str) -> Option<&Stage<'a>> {
-        let mut stages = self.stages.iter();
-        let own = stages.position(|stage| std::ptr::eq(stage, user))?;
-        let earlier = &self.stages[..own];
+        let line = user.from.lines().0;
+        let stages = self.stages.as_slice();
+        let own = stages.partition_point(|stage| stage.from.lines().0 < line);
+        let earlier = &stages[..own];
         let is_named = |stage: &&Stage<'_>| {
             let name = stage.name.as_deref();
             name.is_some_and(|name| name.eq_ignore_ascii_case(from))

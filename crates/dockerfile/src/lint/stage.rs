@@ -1,7 +1,7 @@
 //! Stages of a build, with their bases and the shell of each instruction.
 
 use std::cell::OnceCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use wincimg_windows::quoting::Escape;
@@ -35,8 +35,9 @@ pub(super) struct Stage<'a> {
     pub(super) image: String,
     pub(super) platform: Platform,
     pub(super) steps: Vec<LintStep<'a>>,
-    /// Positions of the `RUN` that begin with a variable of PowerShell.
-    assignments: Vec<usize>,
+    keywords: HashSet<&'a str>,
+    /// The first `RUN` that begins with a variable of PowerShell, by its name in lower case.
+    assignments: HashMap<String, usize>,
     /// True if the base's configuration sets no variables and no working directory.
     pub(super) knows_environment: bool,
     shell: BaseShell,
@@ -206,9 +207,11 @@ impl<'a> Stage<'a> {
             }
         }
         let is_script = instruction.keyword == "RUN" && self.shell == BaseShell::PowerShell;
-        if is_script && instruction.text().starts_with('$') {
-            self.assignments.push(self.steps.len());
+        if is_script && let Some(name) = assigned_variable(instruction) {
+            let first = self.assignments.entry(name.to_ascii_lowercase());
+            first.or_insert(self.steps.len());
         }
+        self.keywords.insert(&instruction.keyword);
         self.steps.push(LintStep {
             instruction,
             shell: self.shell,
@@ -229,7 +232,7 @@ impl<'a> Stage<'a> {
 
     /// Returns true if it has an instruction with a keyword.
     pub(super) fn has(&self, keyword: &str) -> bool {
-        self.all(keyword).next().is_some()
+        self.keywords.contains(keyword)
     }
 
     /// The steps above one of its steps.
@@ -237,14 +240,9 @@ impl<'a> Stage<'a> {
         &self.steps[..self.position(step)]
     }
 
-    /// The `RUN` above one of its steps that begin with a variable of PowerShell.
-    pub(super) fn assignments_before(
-        &self,
-        step: &LintStep<'_>,
-    ) -> impl Iterator<Item = &LintStep<'a>> {
-        let end = self.position(step);
-        let places = self.assignments.iter().take_while(move |at| **at < end);
-        places.map(|at| &self.steps[*at])
+    /// Position of the first `RUN` that begins with a variable of PowerShell.
+    pub(super) fn assignment(&self, name: &str) -> Option<usize> {
+        self.assignments.get(&name.to_ascii_lowercase()).copied()
     }
 
     /// The steps up to one of its steps, and that one.
@@ -273,6 +271,14 @@ impl<'a> Stage<'a> {
             Platform::Unknown
         }
     }
+}
+
+/// Name of the variable that a script of PowerShell begins to set.
+pub(super) fn assigned_variable(instruction: &Instruction) -> Option<&str> {
+    let (name, _) = instruction.text().strip_prefix('$')?.split_once('=')?;
+    let name = name.trim_end();
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    (!name.is_empty() && name.chars().all(is_name)).then_some(name)
 }
 
 /// Words of `SHELL`; those of cmd and PowerShell also if Docker refuses how they are written.
@@ -339,7 +345,8 @@ impl<'a> StageReader<'a> {
             image,
             platform,
             steps: Vec::new(),
-            assignments: Vec::new(),
+            keywords: HashSet::new(),
+            assignments: HashMap::new(),
             knows_environment,
             shell,
             is_core,

@@ -270,16 +270,10 @@ fn settings_take_no_longer_in_a_long_row_of_stages() {
 
 #[test]
 fn commands_take_no_longer_in_a_long_line() {
-    takes_linear_time(2_000, |count| {
-        format!("{PINNED}RUN ver{}\n", " && ver".repeat(count))
-    });
-}
-
-#[test]
-fn findings_and_comments_about_them_take_no_longer_if_there_are_many() {
     takes_linear_time(1_000, |count| {
-        let ignored = "# wincimg: ignore=prompt\nRUN shutdown /r\n";
-        format!("{PINNED}{}", ignored.repeat(count))
+        let commands = (0..count).map(|i| format!("ver && echo %A{i}%"));
+        let commands: Vec<String> = commands.collect();
+        format!("{PINNED}RUN {}\n", commands.join(" && "))
     });
 }
 

@@ -57,8 +57,7 @@ pub(super) fn check_rights(
     let Some((command, severity)) = step.commands().iter().find_map(of_administrator) else {
         return false;
     };
-    let mut lines = linted.file.lines();
-    if lines.any(|line| line.to_ascii_lowercase().contains("administrators")) {
+    if linted.file.lower_text().contains("administrators") {
         return false;
     }
     let message = format!(
