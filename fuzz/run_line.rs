@@ -45,7 +45,7 @@ impl ImageState for Unknown {
 pub(crate) fn run(shell: &[&str], text: &str) {
     let shell: Vec<String> = shell.iter().map(|word| (*word).to_owned()).collect();
     let setting = RunEnvironment {
-        variables: &[],
+        variables: &|_| None,
         folder: &ImagePath::drive(),
         user: None,
     };

@@ -17,6 +17,7 @@ use wincimg_oci::remote::{
 use super::command_context::Session;
 use super::error::Failure;
 use super::output::{OutputFormat, write_json, write_result};
+use super::progress::display;
 use super::registry_args::{self, RegistryArgs};
 use super::{CommandOutcome, prompt};
 use crate::cli::error::Context;
@@ -102,7 +103,8 @@ impl Login {
             })
         })?;
         let file = self.connection.registry_config();
-        let kept = store(&self.host, &user, &password, file)?;
+        let progress = display(session);
+        let kept = store(&self.host, &user, &password, file, progress.as_ref())?;
         if ping.login == HowTo::NotNeeded {
             session.note(format_args!(
                 "{} requires no login, so the password was not verified",
@@ -181,7 +183,9 @@ fn from_stdin() -> Result<String, Failure> {
 
 impl Logout {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
-        let forgotten = erase(&self.host, self.registry_config.as_deref())?;
+        let progress = display(session);
+        let file = self.registry_config.as_deref();
+        let forgotten = erase(&self.host, file, progress.as_ref())?;
         if forgotten.is_none() {
             session.note(format_args!("no credentials stored for {}", self.host));
         }

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
+use wincimg_common::json::LazyList;
 use wincimg_common::progress::Progress;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_inspect::contents::display_path;
 use wincimg_inspect::provenance::{
-    ImageDocument, Inventory, InventoryPackage, OperatingSystem, SbomFormat, read_inventory,
+    Inventory, InventoryPackage, OperatingSystem, SbomFormat, read_inventory, write_sbom,
 };
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::Digest;
@@ -18,7 +19,7 @@ use wincimg_oci::document::Digest;
 use super::command_context::Session;
 use super::contents::{only_image, report_foreign};
 use super::document_args::TOOL;
-use super::error::{Context as _, Failure};
+use super::error::Failure;
 use super::image_source::{ImageSource, SourceArgs, parse_source};
 use super::output::{write_json, write_result};
 use super::progress::display;
@@ -77,62 +78,53 @@ impl Sbom {
         })?;
         let unread: Vec<String> = unread.iter().map(ToString::to_string).collect();
         report_foreign(&self.image, &unread, session);
-        let document = match self.format {
-            SbomOutput::Text | SbomOutput::Json => None,
-            SbomOutput::Spdx => Some(SbomFormat::Spdx),
-            SbomOutput::CycloneDx => Some(SbomFormat::CycloneDx),
+        let document = |form, out: &mut dyn Write| {
+            write_sbom(form, &inventory, TOOL, out)?;
+            out.write_all(b"\n")
         };
-        let document = document.map(|form| ImageDocument::sbom(form, &inventory, TOOL));
-        let document = document.transpose().context("cannot write the SBOM")?;
-        write_result(self.output.as_deref(), |out| match &document {
-            Some(document) => {
-                out.write_all(&document.bytes)?;
-                out.write_all(b"\n")
-            }
-            None if self.format == SbomOutput::Json => {
-                write_json(&InventoryView::new(&self.image, &inventory), out)
-            }
-            None => write_text(&self.image, &inventory, out),
+        write_result(self.output.as_deref(), |out| match self.format {
+            SbomOutput::Text => write_text(&self.image, &inventory, out),
+            SbomOutput::Json => write_list(&self.image, &inventory, out),
+            SbomOutput::Spdx => document(SbomFormat::Spdx, out),
+            SbomOutput::CycloneDx => document(SbomFormat::CycloneDx, out),
         })?;
         Ok(CommandOutcome::Yes)
     }
 }
 
 /// JSON of the packages.
-#[derive(Debug, Serialize)]
-struct InventoryView {
+#[derive(Serialize)]
+struct InventoryView<'a, P> {
     reference: String,
-    digest: Digest,
-    windows: Option<OperatingSystem>,
-    packages: Vec<PackageView>,
+    digest: &'a Digest,
+    windows: Option<&'a OperatingSystem>,
+    packages: P,
 }
 
-#[derive(Debug, Serialize)]
-struct PackageView {
+#[derive(Serialize)]
+struct PackageView<'a> {
     r#type: &'static str,
-    name: String,
-    version: Option<String>,
-    purl: String,
-    supplier: Option<String>,
-    license: Option<String>,
+    name: &'a str,
+    version: Option<&'a str>,
+    purl: &'a str,
+    supplier: Option<&'a str>,
+    license: Option<&'a str>,
     /// Layers with it, counted from 1 at the bottom.
     layers: Vec<usize>,
     files: Vec<String>,
 }
 
-impl InventoryView {
-    fn new(image: &ImageSource, inventory: &Inventory) -> Self {
-        Self {
-            reference: image.to_string(),
-            digest: inventory.digest.clone(),
-            windows: inventory.system.clone(),
-            packages: inventory
-                .packages
-                .iter()
-                .map(|package| PackageView::new(package, inventory))
-                .collect(),
-        }
-    }
+fn write_list(image: &ImageSource, inventory: &Inventory, out: &mut dyn Write) -> io::Result<()> {
+    let list = InventoryView {
+        reference: image.to_string(),
+        digest: &inventory.digest,
+        windows: inventory.system.as_ref(),
+        packages: LazyList(|| {
+            let packages = inventory.packages.iter();
+            packages.map(move |package| PackageView::new(package, inventory))
+        }),
+    };
+    write_json(&list, out)
 }
 
 fn layers_of(package: &InventoryPackage, inventory: &Inventory) -> Vec<usize> {
@@ -143,17 +135,17 @@ fn layers_of(package: &InventoryPackage, inventory: &Inventory) -> Vec<usize> {
     layers
 }
 
-impl PackageView {
-    fn new(package: &InventoryPackage, inventory: &Inventory) -> Self {
+impl<'a> PackageView<'a> {
+    fn new(package: &'a InventoryPackage, inventory: &Inventory) -> Self {
         let found = &package.found;
         let files = package.files.iter();
         Self {
             r#type: found.kind(),
-            name: found.name.clone(),
-            version: found.version.clone(),
-            purl: package.purl.clone(),
-            supplier: found.supplier().map(str::to_owned),
-            license: found.licence.clone(),
+            name: &found.name,
+            version: found.version.as_deref(),
+            purl: &package.purl,
+            supplier: found.supplier(),
+            license: found.licence.as_deref(),
             layers: layers_of(package, inventory),
             files: files
                 .map(|file| display_path(inventory.path(*file)))

@@ -5,6 +5,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use predicates::prelude::*;
 use predicates::str::contains;
@@ -105,6 +107,27 @@ fn a_login_is_tried_and_kept_for_its_owner_alone() {
         .code(0)
         .stdout("")
         .stderr(note(&[&registry.host()]));
+}
+
+#[test]
+fn a_logout_says_that_it_waits_for_another_process() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join(".docker");
+    fs::create_dir(&folder).unwrap();
+    let kept = r#"{"auths":{"repo.lan":{"auth":"eDp5"}}}"#;
+    fs::write(folder.join("config.json"), kept).unwrap();
+    let held = fs::File::open(&folder).unwrap();
+    held.lock().unwrap();
+    let release = thread::spawn(move || {
+        thread::sleep(Duration::from_secs(2));
+        drop(held);
+    });
+    wincimg(home.path(), &["logout", "repo.lan"])
+        .assert()
+        .code(0)
+        .stdout(contains("logged out"))
+        .stderr(note(&["waiting", &folder.display().to_string()]));
+    release.join().unwrap();
 }
 
 #[test]

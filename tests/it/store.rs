@@ -2,18 +2,19 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use serde_json::Value;
 use tokio::io::AsyncReadExt;
 use wincimg_common::diagnose::Diagnose;
-use wincimg_common::progress::Silent;
+use wincimg_common::progress::{Progress, Silent, Task};
 use wincimg_oci::copy::{BlobAction, Copier, CopyOptions, CopyPlan};
 use wincimg_oci::document::{Document, ImageConfig, ManifestFormat};
 use wincimg_oci::layout::{Layout, LayoutError};
+use wincimg_oci::remote::{RegistryClient, RegistryOptions};
 use wincimg_oci::store::{Location, Sink, Source};
 use wincimg_oci::stream::StreamError;
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
@@ -223,6 +224,39 @@ async fn a_damaged_blob_in_a_layout_is_replaced() {
     assert_eq!(copied.len(), 1);
     assert_eq!(copied[0].digest, blob.digest.to_string());
     assert_eq!(&fs::read(layout.blob_path(&blob.digest)).unwrap(), bytes);
+}
+
+/// What a client says.
+#[derive(Default)]
+struct Notes(Mutex<Vec<String>>);
+
+impl Progress for Notes {
+    fn task(&self, label: &str, total: Option<u64>) -> Arc<dyn Task> {
+        Silent.task(label, total)
+    }
+
+    fn note(&self, message: &str) {
+        self.0.lock().unwrap().push(message.to_owned());
+    }
+}
+
+#[test]
+async fn a_wait_for_another_process_that_tags_in_a_layout_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let layout = path(&dir, "layout");
+    let notes = Arc::new(Notes::default());
+    let client = RegistryClient::new(RegistryOptions::default(), notes.clone());
+    let target = sink(&format!("oci:{layout}"), &client.unwrap()).await;
+    let held = fs::File::open(Path::new(&layout).join("oci-layout")).unwrap();
+    held.lock().unwrap();
+    let release = async {
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+        drop(held);
+    };
+    let image = base();
+    tokio::join!(image.put(&target, Some("1")), release);
+    let expected = format!("waiting for another wincimg that holds {layout}");
+    assert_eq!(*notes.0.lock().unwrap(), [expected]);
 }
 
 #[test]

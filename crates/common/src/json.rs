@@ -1,5 +1,5 @@
 //! JSON for a terminal or a log: characters that move the cursor or the direction of text are
-//! escaped, which changes nothing for a parser.
+//! escaped, which changes nothing for a parser. Long lists are made while they are written.
 
 use std::io::{self, Write};
 
@@ -14,6 +14,15 @@ pub fn write_pretty(out: impl Write, value: &impl Serialize) -> io::Result<()> {
     let formatter = EscapingFormatter(PrettyFormatter::new());
     let mut serializer = Serializer::with_formatter(out, formatter);
     Ok(value.serialize(&mut serializer)?)
+}
+
+/// A list whose items are made while it is written, so that they are not in memory at once.
+pub struct LazyList<F>(pub F);
+
+impl<F: Fn() -> I, I: Iterator<Item: Serialize>> Serialize for LazyList<F> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq((self.0)())
+    }
 }
 
 /// The pretty formatter, with more characters escaped.
@@ -83,6 +92,8 @@ impl Formatter for EscapingFormatter {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
@@ -100,6 +111,33 @@ mod tests {
         let text = written(&value);
         let expected = "{\n  \"a\\u009b31m\": [\n    \"x\\u202ey\",\n    \"\\udb40\\udc01\",\n    \"ä\\u007f\"\n  ]\n}";
         assert_eq!(text, expected);
+    }
+
+    /// Is written as the number of those that exist.
+    struct Item<'c>(&'c Cell<u32>);
+
+    impl Drop for Item<'_> {
+        fn drop(&mut self) {
+            self.0.set(self.0.get() - 1);
+        }
+    }
+
+    impl Serialize for Item<'_> {
+        fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            serializer.serialize_u32(self.0.get())
+        }
+    }
+
+    #[test]
+    fn a_lazy_list_has_one_item_in_memory() {
+        let count = &Cell::new(0);
+        let list = LazyList(|| {
+            (0..3).map(move |_| {
+                count.set(count.get() + 1);
+                Item(count)
+            })
+        });
+        assert_eq!(serde_json::to_string(&list).unwrap(), "[1,1,1]");
     }
 
     proptest! {

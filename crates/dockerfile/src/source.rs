@@ -3,6 +3,7 @@
 //! The published parsers stop at the first error and are stricter about JSON and line ends than the
 //! daemon. A linter needs the opposite: any text gives instructions, joined exactly as by Moby.
 
+use std::cell::OnceCell;
 use std::ops::{Range, RangeInclusive};
 
 use wincimg_recipe::KEYWORDS;
@@ -29,6 +30,8 @@ pub struct Dockerfile<'a> {
     pub(crate) directive_problem: Option<DirectiveProblem>,
     /// Instructions in order.
     pub instructions: Vec<Instruction>,
+    text: &'a str,
+    lower: OnceCell<String>,
     lines: Vec<&'a str>,
 }
 
@@ -99,6 +102,8 @@ impl<'a> Dockerfile<'a> {
             escape,
             directive_problem,
             instructions: Vec::new(),
+            text: source,
+            lower: OnceCell::new(),
             lines,
         };
         let mut next = 0;
@@ -160,27 +165,23 @@ impl<'a> Dockerfile<'a> {
         let mut documents = Vec::new();
         let mut next = from;
         for opened in here_documents(instruction.text()) {
-            let unindented = |line: &str| {
-                let line = if opened.tabs {
+            let lines = self.lines[next..].iter().map(|line| {
+                if opened.tabs {
                     line.trim_start_matches('\t')
                 } else {
-                    line
-                };
-                line.to_owned()
-            };
-            let lines = self.lines[next..].iter().map(|line| unindented(line));
-            let lines: Vec<String> = lines.take_while(|line| line != opened.name).collect();
-            let end = next + lines.len();
-            if end == self.lines.len() {
+                    *line
+                }
+            });
+            let Some(count) = lines.clone().position(|line| line == opened.name) else {
                 instruction.open_document = Some(opened.name.to_owned());
                 return from;
-            }
+            };
             documents.push(HereDocument {
                 name: opened.name.to_owned(),
-                text: lines.into_iter().map(|line| line + "\n").collect(),
+                text: lines.take(count).flat_map(|line| [line, "\n"]).collect(),
                 expands: opened.expands,
             });
-            next = end + 1;
+            next += count + 1;
         }
         instruction.documents = documents;
         next
@@ -211,6 +212,16 @@ impl<'a> Dockerfile<'a> {
     /// All lines, without their ends.
     pub(crate) fn lines(&self) -> impl Iterator<Item = &str> {
         self.lines.iter().copied()
+    }
+
+    /// The whole text.
+    pub(crate) fn text(&self) -> &str {
+        self.text
+    }
+
+    /// The whole text in lower case, made once.
+    pub(crate) fn lower_text(&self) -> &str {
+        self.lower.get_or_init(|| self.text.to_ascii_lowercase())
     }
 
     /// Line by index, from 0.

@@ -203,7 +203,7 @@ impl BuildRequest {
             for note in notes(images).difference(&reported) {
                 ctx.reporter.note(note);
             }
-            if let Some((lock, written)) = supply.write_lock()? {
+            if let Some((lock, written)) = supply.write_lock(ctx.progress.as_ref())? {
                 let (lock, written) = (&lock, &written);
                 ctx.reporter.note(&Notice::LockWritten { lock, written });
             }

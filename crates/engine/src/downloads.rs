@@ -11,6 +11,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 pub use lock_file::{LockChanges, LockFile, LockedDownload};
 use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_common::digest::Digest;
+use wincimg_common::progress::Progress;
 use wincimg_http::{
     DownloadError, DownloadedFile, Downloads, HttpClient, Remote, download_url, redacted,
 };
@@ -271,10 +272,13 @@ impl DownloadSet {
     }
 
     /// Writes the lock file, and returns its path and changes.
-    pub(crate) fn write_lock(&mut self) -> Result<Option<(String, LockChanges)>, BoxError> {
+    pub(crate) fn write_lock(
+        &mut self,
+        progress: &dyn Progress,
+    ) -> Result<Option<(String, LockChanges)>, BoxError> {
         let name = self.lock_name();
         match &mut self.lock {
-            Some(lock) if self.mode == LockMode::Noting => Ok(Some((name, lock.write()?))),
+            Some(lock) if self.mode == LockMode::Noting => Ok(Some((name, lock.write(progress)?))),
             _ => Ok(None),
         }
     }

@@ -113,6 +113,11 @@ impl HttpClient {
         self.progress.as_ref()
     }
 
+    /// The progress display, to be kept.
+    pub fn shared_progress(&self) -> Arc<dyn Progress> {
+        Arc::clone(&self.progress)
+    }
+
     /// A new retry budget for one operation.
     pub fn attempts(&self) -> RetryBudget {
         let deadline = self.limit.map(|(deadline, _)| deadline);

@@ -5,13 +5,14 @@
 //! Existing blobs are verified and kept.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::{fmt, fs, io};
 
 use bytes::Bytes;
 use serde_json::{Value, json};
 use wincimg_common::diagnose::{Diagnose, Problem};
 use wincimg_common::files;
-use wincimg_common::progress::Task;
+use wincimg_common::progress::{Progress, Silent, Task};
 
 use super::document::{
     Artifact, Descriptor, Digest, Document, DocumentError, EMPTY, Index, MAX_DOCUMENT,
@@ -32,10 +33,25 @@ const MAX_INDEX: u64 = 64 * 1024 * 1024;
 const MOST_ARTIFACTS: usize = 10_000;
 
 /// An OCI image layout on disk.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Layout {
     root: PathBuf,
+    progress: Arc<dyn Progress>,
 }
+
+impl fmt::Debug for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Layout").field(&self.root).finish()
+    }
+}
+
+impl PartialEq for Layout {
+    fn eq(&self, other: &Self) -> bool {
+        self.root == other.root
+    }
+}
+
+impl Eq for Layout {}
 
 /// A layout that could not be read or written.
 #[derive(Debug, thiserror::Error, Diagnose)]
@@ -69,16 +85,29 @@ fn layout_hint(path: &Path) -> String {
 impl Layout {
     /// Opens an existing layout.
     pub async fn open(root: impl Into<PathBuf>) -> Result<Self, LayoutError> {
-        let layout = Self { root: root.into() };
+        let layout = Self::new(root.into());
         layout.clone().blocking(|layout| layout.check()).await?;
         Ok(layout)
     }
 
     /// Opens a layout, or creates an empty one. Refuses a directory with other content.
     pub async fn create(root: impl Into<PathBuf>) -> Result<Self, LayoutError> {
-        let layout = Self { root: root.into() };
+        let layout = Self::new(root.into());
         layout.clone().blocking(|layout| layout.make()).await?;
         Ok(layout)
+    }
+
+    fn new(root: PathBuf) -> Self {
+        Self {
+            root,
+            progress: Arc::new(Silent),
+        }
+    }
+
+    /// Sets the display of waits for other processes.
+    #[must_use]
+    pub fn with_progress(self, progress: Arc<dyn Progress>) -> Self {
+        Self { progress, ..self }
     }
 
     /// The directory.
@@ -475,7 +504,7 @@ impl Layout {
         // NFS locks only files that are open for writing.
         let writable = fs::File::options().read(true).append(true).open(&path);
         let file = writable.unwrap_or(file);
-        match files::lock_file(&file) {
+        match files::lock_file(&file, &self.root, self.progress.as_ref()) {
             Ok(is_held) => Ok(is_held.then_some(file)),
             Err(error) => {
                 tracing::debug!(%error, path = %path.display(), "no lock");

@@ -91,7 +91,10 @@ impl Source {
     pub async fn open(location: &Location, registry: &RegistryClient) -> Result<Self, StoreError> {
         Ok(match location {
             Location::Registry(reference) => Self::Registry(registry.repository(reference)),
-            Location::Layout { dir, .. } => Self::Layout(Layout::open(dir).await?),
+            Location::Layout { dir, .. } => {
+                let layout = Layout::open(dir).await?;
+                Self::Layout(layout.with_progress(registry.http().shared_progress()))
+            }
             Location::Archive { file, .. } => Self::Archive(DockerArchive::open(file).await?),
         })
     }
@@ -390,7 +393,10 @@ impl Sink {
             Location::Registry(reference) => {
                 Self::Registry(registry.repository(reference).for_push())
             }
-            Location::Layout { dir, .. } => Self::Layout(Layout::create(dir).await?),
+            Location::Layout { dir, .. } => {
+                let layout = Layout::create(dir).await?;
+                Self::Layout(layout.with_progress(registry.http().shared_progress()))
+            }
             Location::Archive { file, .. } => Self::Archive(ArchiveWriter::create(file)?),
         })
     }

@@ -216,7 +216,7 @@ fn value_of<'e>(line: &'e str, name: &str) -> Option<&'e str> {
 }
 
 /// Sets a variable.
-pub fn set_variable(env: &mut Vec<String>, name: &str, value: &str) {
+fn set_variable(env: &mut Vec<String>, name: &str, value: &str) {
     let entry = format!("{name}={value}");
     let known = env.iter_mut().find(|line| value_of(line, name).is_some());
     match known {

@@ -53,7 +53,7 @@ mod toml_error;
 mod unpack;
 
 pub use certificates::certificates_in_file;
-pub use container::{HEALTH_TIMES, set_variable, variable};
+pub use container::{HEALTH_TIMES, variable};
 pub use download::{LOCK_FILE, PlannedDownload};
 pub use file::{VariableType, schema};
 pub use files::utf16_with_mark;

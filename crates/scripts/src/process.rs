@@ -18,7 +18,7 @@ const STEPS: usize = 10_000;
 
 pub(super) struct Process<'a> {
     pub(super) image: &'a mut dyn ImageState,
-    pub(super) variables: Variables,
+    pub(super) variables: Variables<'a>,
     pub(super) folder: ImagePath,
     pub(super) stack: Vec<ImagePath>,
     /// Last error after which the script continued.
@@ -36,7 +36,7 @@ pub(super) struct Process<'a> {
     /// Links that the line made, which are not followed.
     links: Vec<ImagePath>,
     /// What `setlocal` of batch files keeps.
-    pub(super) scopes: Vec<(Variables, ImagePath)>,
+    pub(super) scopes: Vec<(Variables<'a>, ImagePath)>,
     depth: usize,
     steps: usize,
 }
@@ -71,7 +71,7 @@ pub(super) enum GlobMatches {
 impl<'a> Process<'a> {
     pub(super) fn new(
         image: &'a mut dyn ImageState,
-        variables: Variables,
+        variables: Variables<'a>,
         folder: ImagePath,
     ) -> Self {
         Self {

@@ -24,10 +24,10 @@ pub enum RunCommand<'a> {
 }
 
 /// Environment of a RUN line.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct RunEnvironment<'a> {
-    /// Variables of the image configuration and the build arguments.
-    pub variables: &'a [(String, String)],
+    /// Values of the image configuration's variables and of build arguments, by names in any case.
+    pub variables: &'a dyn Fn(&str) -> Option<String>,
     /// Working folder.
     pub folder: &'a ImagePath,
     /// User of the image configuration; `ContainerAdministrator` if none.

@@ -33,10 +33,11 @@ fn run_on(tree: Tree, shell: &[&str], line: &str) -> Result<Tree, ScriptError> {
 
 fn run_as(user: &str, mut tree: Tree, shell: &[&str], line: &str) -> Result<Tree, ScriptError> {
     let shell: Vec<String> = shell.iter().map(|word| (*word).to_owned()).collect();
-    let variables = [
-        ("VERSION".to_owned(), "1.2.3".to_owned()),
-        ("TARGET".to_owned(), r"C:\target".to_owned()),
-    ];
+    let variables = |name: &str| match name.to_ascii_uppercase().as_str() {
+        "VERSION" => Some("1.2.3".to_owned()),
+        "TARGET" => Some(r"C:\target".to_owned()),
+        _ => None,
+    };
     let setting = RunEnvironment {
         variables: &variables,
         folder: &r"C:\work".parse().unwrap(),

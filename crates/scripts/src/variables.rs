@@ -20,21 +20,21 @@ pub fn is_administrator(user: &str) -> bool {
 }
 
 /// Variables of a process; names are case-insensitive.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Variables {
+#[derive(Clone)]
+pub(super) struct Variables<'a> {
+    /// Those that it was given.
+    given: &'a dyn Fn(&str) -> Option<String>,
     set: Vec<(String, Option<String>)>,
     user: String,
 }
 
-impl Variables {
+impl<'a> Variables<'a> {
     /// Creates the variables from those of the image configuration and the build arguments.
-    pub(super) fn new(given: &[(String, String)], user: Option<&str>) -> Self {
+    pub(super) fn new(given: &'a dyn Fn(&str) -> Option<String>, user: Option<&str>) -> Self {
         let user = user.filter(|user| !user.is_empty());
         Self {
-            set: given
-                .iter()
-                .map(|(name, value)| (name.clone(), Some(value.clone())))
-                .collect(),
+            given,
+            set: Vec::new(),
             user: user.unwrap_or("ContainerAdministrator").to_owned(),
         }
     }
@@ -82,8 +82,12 @@ impl Variables {
 
     /// The value that the process itself set or was given.
     pub(super) fn own(&self, name: &str) -> Option<Lookup<String>> {
-        let (_, value) = self.set.iter().rfind(|(other, _)| same(other, name))?;
-        Some(value.clone().map_or(Lookup::Absent, Lookup::Present))
+        let set = self.set.iter().find(|(other, _)| same(other, name));
+        let value = match set {
+            Some((_, value)) => value.clone(),
+            None => Some((self.given)(name)?),
+        };
+        Some(value.map_or(Lookup::Absent, Lookup::Present))
     }
 
     /// The value that a process gets from the image when it starts.

@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::lock;
+use crate::progress::Progress;
 use tempfile::{Builder, NamedTempFile, TempPath};
 
 /// Prefix of temporary names.
@@ -133,28 +134,39 @@ impl AtomicFile {
 /// Waits until no other process changes a file of the folder that it has read, and lets others wait
 /// until the result is dropped. `None` where a folder cannot be locked, as on Windows and NFS:
 /// there, and after a long wait, the last one wins.
-pub fn lock_folder(folder: &Path) -> Option<File> {
+pub fn lock_folder(folder: &Path, progress: &dyn Progress) -> Option<File> {
     let is_here = folder.as_os_str().is_empty();
-    let folder = File::open(if is_here { Path::new(".") } else { folder }).ok()?;
-    lock_file(&folder).ok()?.then_some(folder)
+    let folder = if is_here { Path::new(".") } else { folder };
+    let file = File::open(folder).ok()?;
+    lock_file(&file, folder, progress).ok()?.then_some(file)
 }
 
 /// Time to wait for a lock, which is held only while a small file is written.
 const LOCK_PATIENCE: Duration = Duration::from_secs(30);
+/// Time after which a note says why nothing happens.
+const SILENT_WAIT: Duration = Duration::from_secs(1);
 
-/// Waits for the lock of a file; returns false after a while, as every user who may read the file
-/// can hold its lock.
-pub fn lock_file(file: &File) -> io::Result<bool> {
-    let until = Instant::now() + LOCK_PATIENCE;
+/// Waits for the lock of a file, which notes name by a path; returns false after a while, as every
+/// user who may read the file can hold its lock.
+pub fn lock_file(file: &File, path: &Path, progress: &dyn Progress) -> io::Result<bool> {
+    let begun = Instant::now();
+    let mut is_noted = false;
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(true),
             Err(TryLockError::Error(error)) => return Err(error),
-            Err(TryLockError::WouldBlock) if Instant::now() < until => {
-                thread::sleep(Duration::from_millis(10));
-            }
-            Err(TryLockError::WouldBlock) => return Ok(false),
+            Err(TryLockError::WouldBlock) => {}
         }
+        let waited = begun.elapsed();
+        if waited > LOCK_PATIENCE {
+            return Ok(false);
+        }
+        if waited > SILENT_WAIT && !is_noted {
+            is_noted = true;
+            let path = path.display();
+            progress.note(&format!("waiting for another wincimg that holds {path}"));
+        }
+        thread::sleep(Duration::from_millis(10));
     }
 }
 
@@ -298,6 +310,40 @@ mod tests {
         let mut expected = vec![".other".to_owned(), name.to_owned()];
         expected.sort();
         assert_eq!(names(folder.path()), expected);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_long_wait_for_another_process_is_said_once() {
+        use std::sync::Arc;
+
+        use crate::progress::{Silent, Task};
+
+        #[derive(Default)]
+        struct Notes(Mutex<Vec<String>>);
+
+        impl Progress for Notes {
+            fn task(&self, label: &str, total: Option<u64>) -> Arc<dyn Task> {
+                Silent.task(label, total)
+            }
+
+            fn note(&self, message: &str) {
+                lock(&self.0).push(message.to_owned());
+            }
+        }
+
+        let folder = tempfile::tempdir().unwrap();
+        let notes = Notes::default();
+        let held = lock_folder(folder.path(), &notes).unwrap();
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| lock_folder(folder.path(), &notes).is_some());
+            thread::sleep(SILENT_WAIT + Duration::from_millis(500));
+            drop(held);
+            assert!(waiting.join().unwrap());
+        });
+        let path = folder.path().display();
+        let expected = format!("waiting for another wincimg that holds {path}");
+        assert_eq!(*lock(&notes.0), [expected]);
     }
 
     #[cfg(unix)]

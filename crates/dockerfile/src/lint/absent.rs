@@ -1,7 +1,9 @@
 //! Programs that no base of Microsoft has, before anything in the file can have brought them.
 
+use std::collections::HashSet;
+
 use super::entrypoint::has_extension;
-use super::reference::Reference;
+use super::reference::{Platform, Reference};
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage, StageBaseRef};
 use super::words::{LintCommand, NextOperator, Word, script_of};
@@ -29,100 +31,51 @@ const OF_DATA: [&str; 24] = [
     "lock", "yml", "yaml", "toml", "ini", "cs", "css", "html", "js", "ts", "py", "jar", "war",
 ];
 
-/// What the instructions so far may have brought.
-#[derive(Default)]
-struct Contents {
+/// What the instructions so far may have brought to an image.
+#[derive(Clone, Copy)]
+struct Contents<'a> {
+    reference: &'a Reference,
     /// Programs.
     has_programs: bool,
     /// The SDK of .NET.
     has_sdk: bool,
 }
 
-/// `is_base` is true for a stage with others on it, which may bring more.
-pub(super) fn check(
-    linted: &LintFile<'_>,
-    stage: &Stage<'_>,
-    is_base: bool,
-    findings: &mut Findings<'_>,
-) {
-    let lowest = linted.chain(stage).last();
-    if let Some((reference, runs_dotnet)) = lowest.and_then(base_of) {
-        let chain: Vec<&Stage<'_>> = linted.chain(stage).collect();
-        let contents = check_chain(&chain, reference, runs_dotnet, findings);
-        if let Some(contents) = contents.filter(|_| !is_base) {
-            check_start(stage, reference, &contents, findings);
-        }
-    }
-}
+/// A command without its program.
+type MissingProgram<'a> = (&'a LintStep<'a>, &'a LintCommand, Lack);
 
-/// The base of a stage if its contents are known, and whether it runs .NET. A build may override an
-/// argument for its name.
-fn base_of<'a>(stage: &'a Stage<'_>) -> Option<(&'a Reference, bool)> {
-    let StageBaseRef::Image(reference) = &stage.base else {
-        return None;
+/// Reports the first program that is missing in each stage.
+pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
+    let base = |stage: &Stage<'_>| match stage.base {
+        StageBaseRef::Stage(index) => Some(index),
+        _ => None,
     };
-    let name = reference.repository.as_str();
-    let (_, runs_dotnet) = BASES.iter().find(|(base, _)| *base == name)?;
-    let written = stage.from.text().get(..name.len())?;
-    let is_of_windows = !runs_dotnet
-        || reference
-            .tag
-            .as_deref()
-            .is_some_and(|tag| tag.contains("nanoserver") || tag.contains("windowsservercore"));
-    (written.eq_ignore_ascii_case(name) && is_of_windows).then_some((reference, *runs_dotnet))
-}
-
-/// Reports the first program that is missing in the last of these stages; the others are below it. What
-/// they have in the end, if it is known and nothing is reported.
-fn check_chain(
-    chain: &[&Stage<'_>],
-    reference: &Reference,
-    runs_dotnet: bool,
-    findings: &mut Findings<'_>,
-) -> Option<Contents> {
-    let mut contents = Contents {
-        has_sdk: !runs_dotnet,
-        ..Contents::default()
-    };
-    for (depth, stage) in chain.iter().enumerate().rev() {
-        for step in &stage.steps {
-            if contents.has_programs && contents.has_sdk {
-                return None;
-            }
-            if !step.is("RUN") {
-                contents.add(step);
-                continue;
-            }
-            if step.shell == BaseShell::Other || step.instruction.flags().next().is_some() {
-                return None;
-            }
-            for command in step.commands() {
-                if let Some(lack) = contents.lack(command) {
-                    // The check of that stage reports it.
-                    if depth == 0 {
-                        report(step, command, (reference, lack), findings);
-                    }
-                    return None;
+    // The stages on them may bring more.
+    let bases: HashSet<usize> = linted.stages.iter().filter_map(base).collect();
+    let mut known: Vec<Option<Contents<'_>>> = Vec::with_capacity(linted.stages.len());
+    for (index, stage) in linted.stages.iter().enumerate() {
+        let below = match stage.base {
+            StageBaseRef::Stage(base) => known[base],
+            _ => Contents::of_base(stage),
+        };
+        let end = below.map(|below| (below, below.after(stage)));
+        if stage.platform == Platform::Windows {
+            match &end {
+                Some((below, Err(Some((step, command, lack))))) => {
+                    report(step, command, (below.reference, *lack), findings);
                 }
-                if !is_harmless(command) {
-                    return None;
+                Some((_, Ok(contents))) if !bases.contains(&index) => {
+                    check_start(stage, contents, findings);
                 }
-            }
-            if step.commands().is_empty() {
-                return None;
+                _ => {}
             }
         }
+        known.push(end.and_then(|(_, end)| end.ok()));
     }
-    Some(contents)
 }
 
 /// Reports a program that the container starts, and that its image does not have.
-fn check_start(
-    stage: &Stage<'_>,
-    reference: &Reference,
-    contents: &Contents,
-    findings: &mut Findings<'_>,
-) {
+fn check_start(stage: &Stage<'_>, contents: &Contents<'_>, findings: &mut Findings<'_>) {
     // A volume and a later build can bring it.
     if stage.has("VOLUME") || stage.has("ONBUILD") {
         return;
@@ -137,7 +90,7 @@ fn check_start(
     };
     for command in step.commands() {
         if let Some(lack) = contents.lack(command) {
-            return report(step, command, (reference, lack), findings);
+            return report(step, command, (contents.reference, lack), findings);
         }
         if !is_harmless(command) {
             return;
@@ -193,7 +146,54 @@ fn report(
     findings.add_at(RULE, severity, at, message);
 }
 
-impl Contents {
+impl<'a> Contents<'a> {
+    /// Those of a stage's base, if they are known. A build may override an argument for its name.
+    fn of_base(stage: &'a Stage<'_>) -> Option<Self> {
+        let StageBaseRef::Image(reference) = &stage.base else {
+            return None;
+        };
+        let name = reference.repository.as_str();
+        let (_, runs_dotnet) = BASES.iter().find(|(base, _)| *base == name)?;
+        let written = stage.from.text().get(..name.len())?;
+        let is_of_windows = !runs_dotnet
+            || reference
+                .tag
+                .as_deref()
+                .is_some_and(|tag| tag.contains("nanoserver") || tag.contains("windowsservercore"));
+        (written.eq_ignore_ascii_case(name) && is_of_windows).then_some(Self {
+            reference,
+            has_programs: false,
+            has_sdk: !runs_dotnet,
+        })
+    }
+
+    /// Those after the instructions of a stage, else the program that is missing first, if any: then
+    /// the rest is not known.
+    fn after<'s>(mut self, stage: &'s Stage<'s>) -> Result<Self, Option<MissingProgram<'s>>> {
+        for step in &stage.steps {
+            if self.has_programs && self.has_sdk {
+                return Err(None);
+            }
+            if !step.is("RUN") {
+                self.add(step);
+                continue;
+            }
+            let has_flags = step.instruction.flags().next().is_some();
+            if step.shell == BaseShell::Other || has_flags || step.commands().is_empty() {
+                return Err(None);
+            }
+            for command in step.commands() {
+                if let Some(lack) = self.lack(command) {
+                    return Err(Some((step, command, lack)));
+                }
+                if !is_harmless(command) {
+                    return Err(None);
+                }
+            }
+        }
+        Ok(self)
+    }
+
     /// Adds an instruction other than `RUN`.
     fn add(&mut self, step: &LintStep<'_>) {
         let keyword = step.instruction.keyword.as_str();

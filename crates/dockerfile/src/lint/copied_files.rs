@@ -53,7 +53,8 @@ pub(super) fn check_folder(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mu
         format!("c:{path}/{}", file.to_ascii_lowercase())
     };
     let mut later = stage.after(step).iter();
-    if let Some(user) = later.find(|it| with_slashes(it.lower_full_text()).contains(&inside)) {
+    let uses = |text: &str| text.contains(name) && with_slashes(text).contains(&inside);
+    if let Some(user) = later.find(|it| uses(it.lower_full_text())) {
         let message = format!(
             "this makes a file {target}, and line {} uses it as a folder: end it with /",
             user.line() + 1

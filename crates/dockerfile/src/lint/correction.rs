@@ -1,6 +1,7 @@
 //! Corrections: replacement lines without findings of their own.
 
 use std::collections::HashSet;
+use std::iter;
 use std::ops::Range;
 
 use super::LintFinding;
@@ -40,6 +41,22 @@ impl Edit {
     }
 }
 
+/// A text with other texts in its ranges, which are in order.
+pub(super) fn replaced<'e>(
+    text: &str,
+    edits: impl Iterator<Item = (&'e Range<usize>, &'e str)>,
+) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut from = 0;
+    for (range, new) in edits {
+        out.push_str(&text[from..range.start.max(from)]);
+        out.push_str(new);
+        from = range.end.max(from);
+    }
+    out.push_str(&text[from..]);
+    out
+}
+
 /// Limits for linting a file repeatedly: rounds, and text in total; far more than real files need.
 const ROUNDS: usize = 200;
 const TEXT: usize = 1 << 20;
@@ -61,12 +78,12 @@ impl Dockerfile<'_> {
         placed.sort_by_key(|(line, range, _)| (*line, range.start));
         let first = placed.first()?.0;
         let last = placed.last()?.0;
-        let mut lines: Vec<String> = (first..=last)
-            .map(|line| self.line(line).to_owned())
-            .collect();
-        for (line, range, text) in placed.into_iter().rev() {
-            lines[line - first].replace_range(range, text);
-        }
+        let mut placed = placed.iter().peekable();
+        let lines = (first..=last).map(|line| {
+            let own = iter::from_fn(|| placed.next_if(|(at, ..)| *at == line));
+            replaced(self.line(line), own.map(|(_, range, text)| (range, *text)))
+        });
+        let lines: Vec<String> = lines.collect();
         Some(Correction {
             first_line: first + 1,
             last_line: last + 1,

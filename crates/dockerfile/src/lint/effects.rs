@@ -197,6 +197,7 @@ fn is_developer_prompt(stage: &Stage<'_>) -> bool {
 
 /// Reports variables that setx sets for a user other than the container's.
 fn check_setx_user(stage: &Stage<'_>, findings: &mut Findings<'_>) {
+    let last_user = stage.steps.iter().rposition(|step| step.is("USER"));
     for (index, step) in stage.steps.iter().enumerate() {
         let Some(command) = step.commands().iter().find(|it| it.program() == "setx") else {
             continue;
@@ -207,8 +208,7 @@ fn check_setx_user(stage: &Stage<'_>, findings: &mut Findings<'_>) {
                 .any(|name| word.eq_ignore_case(name))
                 || word.value.starts_with('%')
         });
-        let mut later = stage.steps[index..].iter();
-        if step.is("RUN") && !is_machine && later.any(|step| step.is("USER")) {
+        if step.is("RUN") && !is_machine && last_user.is_some_and(|last| last > index) {
             let message = "setx without /M sets the variable for the user of the build, and the \
                 container runs as another: use ENV";
             let at = (step.instruction, command.words[0].range.start);

@@ -118,10 +118,14 @@ fn removed_backslashes(it: &EvaluatedStep<'_>, text: &str, usage: TextUse) -> Op
     if positions.is_empty() || text.contains("://") {
         return None;
     }
-    let mut doubled = text.to_owned();
-    for at in positions.iter().rev() {
-        doubled.insert(*at, '\\');
+    let mut doubled = String::with_capacity(text.len() + positions.len());
+    let mut from = 0;
+    for at in &positions {
+        doubled.push_str(&text[from..*at]);
+        doubled.push('\\');
+        from = *at;
     }
+    doubled.push_str(&text[from..]);
     let given = &it.linted.arguments.given;
     let expanded = |text: &str| Some(it.state.expand(it.lexer(), text, given).ok()?.text);
     let (written, meant) = (expanded(text)?, expanded(&doubled)?);
@@ -183,7 +187,7 @@ fn is_in_path(text: &str, at: usize) -> bool {
 fn without(text: &str, positions: &[usize]) -> String {
     let kept = text
         .char_indices()
-        .filter(|(at, _)| !positions.contains(at));
+        .filter(|(at, _)| positions.binary_search(at).is_err());
     kept.map(|(_, c)| c).collect()
 }
 

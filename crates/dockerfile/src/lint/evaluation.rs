@@ -2,7 +2,6 @@
 //! `RUN`. Unlike a build, it continues after an error.
 
 use std::collections::HashMap;
-use std::rc::Rc;
 
 use wincimg_common::diagnose::closest_match;
 use wincimg_scripts::ScriptErrorKind;
@@ -54,12 +53,32 @@ struct StagePlace<'a> {
 pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
     check_file(linted, findings);
     let mut names = HashMap::new();
-    let mut states: Vec<(Rc<StageState>, Vec<ImagePath>)> = Vec::with_capacity(linted.stages.len());
+    // Numbers of stages that are still to be built on each.
+    let mut waiting = vec![0_usize; linted.stages.len()];
+    for stage in &linted.stages {
+        if let StageBaseRef::Stage(base) = stage.base {
+            waiting[base] += 1;
+        }
+    }
+    let mut states: Vec<Option<(StageState, Vec<ImagePath>)>> =
+        Vec::with_capacity(linted.stages.len());
     for (index, stage) in linted.stages.iter().enumerate() {
         check_from(linted, index, &mut names, findings);
-        let (mut state, mut made) = match stage.base {
-            StageBaseRef::Stage(base) => (states[base].0.fork(), states[base].1.clone()),
-            _ => (StageState::unknown(&stage.image), Vec::new()),
+        let below = match stage.base {
+            StageBaseRef::Stage(base) => {
+                waiting[base] -= 1;
+                // The last one takes the state over: copies of a long row would grow quadratically.
+                if waiting[base] == 0 {
+                    states[base].take()
+                } else {
+                    states[base].clone()
+                }
+            }
+            _ => None,
+        };
+        let (mut state, mut made) = match below {
+            Some((state, made)) => (state.fork(), made),
+            None => (StageState::unknown(&stage.image), Vec::new()),
         };
         let mut copied = Vec::new();
         for step in &stage.steps {
@@ -71,7 +90,7 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
             };
             check_step(linted, step, &mut place, findings);
         }
-        states.push((Rc::new(state), made));
+        states.push((waiting[index] > 0).then_some((state, made)));
     }
 }
 
@@ -349,10 +368,7 @@ fn report_refused(
 /// True if an error is about a drive that the file defines.
 fn is_own_drive(linted: &LintFile<'_>, message: &str) -> bool {
     message.contains("the only drive of an image")
-        && linted
-            .file
-            .lines()
-            .any(|line| line.contains("DOS Devices") || line.contains("subst "))
+        && linted.file.text().contains_any(&["DOS Devices", "subst "])
 }
 
 /// True if the error is about a variable whose value the file does not show.
@@ -423,8 +439,7 @@ fn check_run(
     };
     // An account that the file puts among the administrators may.
     let is_of_rights = error.to_string().contains(" may not ");
-    let mut lines = linted.file.lines().map(str::to_ascii_lowercase);
-    if is_of_rights && lines.any(|line| line.contains("administrators")) {
+    if is_of_rights && linted.file.lower_text().contains("administrators") {
         return;
     }
     if error.kind == ScriptErrorKind::Fails {
@@ -458,27 +473,24 @@ fn report_invalid(
         }
         return;
     }
-    let before = linted.file.lines().take(line);
-    let before = before.collect::<Vec<_>>();
-    let above = before.iter().rev().find(|line| !line.trim().is_empty());
+    let mut lines = (0..line).rev().map(|above| linted.file.line(above));
+    let above = lines.find(|line| !line.trim().is_empty());
     let is_continuation = above.is_some_and(|above| {
         let end = above.trim_end();
         end.ends_with(['`', '\\', '^', ';', '|', '&', ','])
     });
     if is_continuation {
+        // One finding says it for all lines that follow.
+        let instructions = &linted.file.instructions;
+        let place = instructions.partition_point(|it| it.lines().0 < line);
+        let before = instructions[..place].last();
+        if before.is_some_and(|before| !crate::source::is_keyword(&before.keyword)) {
+            return;
+        }
         // The finding about the directive says why.
         if let Some((_, escape)) = escapes::misplaced_directive(linted.file)
             && above.is_some_and(|above| above.trim_end().ends_with(escape.character()))
         {
-            return;
-        }
-        // One finding says it for all lines that follow.
-        let instructions = &linted.file.instructions;
-        let place = instructions
-            .iter()
-            .position(|it| std::ptr::eq(it, instruction));
-        let before = place.and_then(|place| instructions.get(place.checked_sub(1)?));
-        if before.is_some_and(|before| !crate::source::is_keyword(&before.keyword)) {
             return;
         }
         let own = linted.file.escape.character();

@@ -35,6 +35,7 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
         if findings
             .found
             .iter()
+            .rev()
             .all(|found| !found.message.starts_with(EARLY))
         {
             findings.add_at(RULE, Severity::Warning, at, message);

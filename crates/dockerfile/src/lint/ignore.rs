@@ -2,8 +2,10 @@
 //!
 //! Above an instruction the comment is about it, and above the first instruction about the file.
 
+use std::collections::HashSet;
+
 use super::LintFinding;
-use crate::source::Dockerfile;
+use crate::source::{Dockerfile, Instruction};
 
 /// Rules that a comment names, and the lines that it is about, from 1.
 struct IgnoreComment<'a> {
@@ -12,38 +14,37 @@ struct IgnoreComment<'a> {
     last: usize,
 }
 
-impl IgnoreComment<'_> {
-    fn applies_to(&self, finding: &LintFinding) -> bool {
-        let is_inside = (self.first..=self.last).contains(&finding.line);
-        is_inside && self.rules.contains(&finding.rule.name)
-    }
-}
-
 /// Findings that no comment ignores.
 pub(super) fn check(file: &Dockerfile<'_>, mut findings: Vec<LintFinding>) -> Vec<LintFinding> {
     if findings.is_empty() {
         return findings;
     }
     let comments = comments(file);
-    findings.retain(|finding| !comments.iter().any(|it| it.applies_to(finding)));
+    let of_file = comments.partition_point(|it| it.last == usize::MAX);
+    let (of_file, own) = comments.split_at(of_file);
+    let anywhere: HashSet<&str> = of_file.iter().flat_map(|it| it.rules.clone()).collect();
+    findings.retain(|finding| {
+        let name = finding.rule.name;
+        let from = own.partition_point(|it| it.last < finding.line);
+        let here = own[from..].iter().take_while(|it| it.first <= finding.line);
+        let mut rules = here.flat_map(|it| &it.rules);
+        !anywhere.contains(name) && !rules.any(|rule| *rule == name)
+    });
     findings
 }
 
+/// The comments, in the order of their lines.
 fn comments<'a>(file: &'a Dockerfile<'_>) -> Vec<IgnoreComment<'a>> {
     let mut comments = Vec::new();
     for (line, text) in file.lines().enumerate() {
         let Some(rules) = rules(text) else { continue };
-        let mut instructions = file
-            .instructions
-            .iter()
-            .map(crate::source::Instruction::lines);
         let is_first = file
             .instructions
             .first()
             .is_none_or(|first| line < first.lines().0);
         // Inside an instruction, or above one.
-        let next = instructions.find(|(_, last)| *last >= line);
-        let (first, last) = match next {
+        let next = file.instructions.partition_point(|it| it.lines().1 < line);
+        let (first, last) = match file.instructions.get(next).map(Instruction::lines) {
             _ if is_first => (0, usize::MAX),
             Some((first, last)) => (first + 1, last + 1),
             None => continue,

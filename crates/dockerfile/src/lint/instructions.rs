@@ -1,5 +1,7 @@
 //! Instructions that mean something else than they seem to.
 
+use std::collections::HashMap;
+
 use wincimg_windows::quoting::exec_form;
 
 use super::entrypoint::has_extension;
@@ -82,9 +84,13 @@ pub(super) fn check_unset(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
             }
         }
     }
-    if !matches!(it.kind, InstructionKind::Run(_)) || !it.stage.knows_environment {
-        return;
+    if matches!(it.kind, InstructionKind::Run(_)) && it.stage.knows_environment {
+        check_unset_in_run(it, findings);
     }
+}
+
+/// Reports variables of a shell that an `ARG` or `ENV` sets elsewhere.
+fn check_unset_in_run(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
     let used = it.step.commands().iter().flat_map(|command| {
         let words = command.words.iter();
         words.flat_map(|word| environment::shell_variables(&word.value))
@@ -92,11 +98,14 @@ pub(super) fn check_unset(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
     let mut used: Vec<&str> = used.collect();
     used.sort_unstable();
     used.dedup();
+    let setters = set_variables(it.step);
     for name in used {
         if it.state.declares(name) {
             continue;
         }
-        let reason = if let Some(reason) = expanded_early(it, name) {
+        let lower = name.to_ascii_lowercase();
+        let early = setters.get(&lower);
+        let reason = if let Some(reason) = early.and_then(|set| expanded_early(it, &lower, set)) {
             reason.to_owned()
         } else if it.linted.arguments.is_declared(name) {
             format!("the ARG above FROM is not visible in a stage; add ARG {name} below FROM")
@@ -106,40 +115,46 @@ pub(super) fn check_unset(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
             continue;
         };
         let message = format!("{name} is not set here: {reason}");
-        findings.add(rule, Severity::Error, it.line(), message);
+        findings.add("unset-variable", Severity::Error, it.line(), message);
     }
 }
 
-/// Reason why a variable is not set, if the line itself sets it and cmd expands it before that.
-fn expanded_early(it: &EvaluatedStep<'_>, name: &str) -> Option<&'static str> {
+/// The first commands of cmd that set variables, by the names of these in lower case.
+fn set_variables<'a>(step: &'a LintStep<'_>) -> HashMap<String, &'a LintCommand> {
+    let mut first = HashMap::new();
+    let commands = step.commands().iter();
+    for command in commands.filter(|command| command.grammar == Grammar::Cmd) {
+        let mut words = command.words.iter().skip(1).map(|it| it.value.as_str());
+        let name = match command.program() {
+            "set" => {
+                let is_option =
+                    |word: &&str| !matches!(word.to_ascii_lowercase().as_str(), "/p" | "/a");
+                let assigned = words.find(is_option).unwrap_or_default();
+                assigned.split_once('=').map(|(name, _)| name)
+            }
+            "setx" => words.find(|word| !word.starts_with(['/', '-'])),
+            _ => None,
+        };
+        if let Some(name) = name {
+            first.entry(name.to_ascii_lowercase()).or_insert(command);
+        }
+    }
+    first
+}
+
+/// Reason why a variable is not set, if a command of the line itself sets it and cmd expands it before
+/// that; its name is in lower case.
+fn expanded_early(it: &EvaluatedStep<'_>, lower: &str, set: &LintCommand) -> Option<&'static str> {
     let text = it.step.lower_text();
-    let lower = name.to_ascii_lowercase();
     // `call` and delayed expansion read the line again, and an earlier one may set it too.
     let is_open = text.contains_any(&["call ", "/v", "for ", "%%"]);
-    if is_open || super::variables::is_of_windows(&lower) {
+    if is_open || super::variables::is_of_windows(lower) {
         return None;
     }
     let used = format!("%{lower}%");
     let commands = it.step.commands().iter();
     let mut commands = commands.filter(|command| command.grammar == Grammar::Cmd);
     let start = |command: &LintCommand| command.words[0].range.start;
-    let set = commands.clone().find(|command| {
-        let mut words = command.words.iter().skip(1);
-        match command.program() {
-            "set" => {
-                let mut words = words.map(|word| word.value.as_str());
-                let is_option =
-                    |word: &&str| !matches!(word.to_ascii_lowercase().as_str(), "/p" | "/a");
-                let assigned = words.find(is_option).unwrap_or_default();
-                let (known, _) = assigned.split_once('=').unwrap_or_default();
-                known.eq_ignore_ascii_case(name)
-            }
-            "setx" => words
-                .find(|word| !word.value.starts_with(['/', '-']))
-                .is_some_and(|word| word.eq_ignore_case(name)),
-            _ => false,
-        }
-    })?;
     let is_used = commands.any(|command| {
         let mut words = command.words.iter();
         start(command) > start(set)
@@ -155,12 +170,15 @@ fn expanded_early(it: &EvaluatedStep<'_>, name: &str) -> Option<&'static str> {
         );
     }
     let mut earlier = it.stage.before(it.step).iter();
-    let is_set = earlier.any(|step| step.lower_text().contains(&lower));
+    let is_set = earlier.any(|step| step.lower_text().contains(lower));
     (!is_set).then_some("setx writes the registry, which only the next RUN reads; use ENV")
 }
 
 /// Reason why a variable is not set in a `RUN`, though an `ARG` or `ENV` of the file has its name.
 fn declared_elsewhere(it: &EvaluatedStep<'_>, name: &str) -> Option<String> {
+    if !it.linted.declared.contains(name) {
+        return None;
+    }
     let line = it.line();
     let lower = name.to_ascii_lowercase();
     // The shell, Windows or an earlier line may set it.
@@ -718,11 +736,10 @@ pub(super) fn check_zip(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut F
         return;
     };
     let name = source.rsplit(['\\', '/']).next().unwrap_or(source);
+    let name = name.to_ascii_lowercase();
     let uses = stage.steps.iter().filter(|other| {
         let text = other.lower_text();
-        text.contains(&name.to_ascii_lowercase())
-            || text.contains("expand-archive")
-            || text.contains("*.zip")
+        text.contains(&name) || text.contains("expand-archive") || text.contains("*.zip")
     });
     let target = words.next_back().unwrap_or_default();
     if uses.count() == 1 && !target.to_ascii_lowercase().ends_with(".zip") {

@@ -5,7 +5,7 @@ use super::entrypoint::has_extension;
 use super::powershell_output::unused_answer;
 use super::reference::Platform;
 use super::shell::BaseShell;
-use super::stage::{LintStep, Stage};
+use super::stage::{LintStep, Stage, assigned_variable};
 use super::variables::is_assigned;
 use super::words::{Grammar, LintCommand, NextOperator, program_name};
 use super::{ContainsAny, Findings, Severity};
@@ -258,15 +258,17 @@ fn check_script_variable(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut 
         return;
     }
     let before = stage.before(step);
-    let is_script = |it: &&LintStep<'_>| it.is("RUN") && it.shell == BaseShell::PowerShell;
-    for earlier in before.iter().filter(is_script) {
-        let assigned = earlier.instruction.text().strip_prefix('$');
-        let Some((name, _)) = assigned.and_then(|text| text.split_once('=')) else {
-            continue;
+    let used = used_variables(text);
+    let mut used: Vec<(usize, usize)> = used
+        .filter_map(|(at, name)| Some((stage.assignment(name)?, at)))
+        .collect();
+    used.sort_unstable();
+    used.dedup_by_key(|(earlier, _)| *earlier);
+    for (earlier, at) in used {
+        let Some(earlier) = before.get(earlier) else {
+            return;
         };
-        let name = name.trim_end();
-        let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-        let Some(at) = used_variable(text, name).filter(|_| is_name) else {
+        let Some(name) = assigned_variable(earlier.instruction) else {
             continue;
         };
         let lower = name.to_ascii_lowercase();
@@ -289,17 +291,16 @@ fn check_script_variable(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut 
     }
 }
 
-/// Position of the use of a variable, outside of single quotes.
-fn used_variable(text: &str, name: &str) -> Option<usize> {
-    let mut places = text.match_indices('$').map(|(at, _)| at);
-    places.find(|at| {
-        let after = text.get(at + 1..at + 1 + name.len());
-        let rest = text.get(at + 1 + name.len()..).unwrap_or_default();
-        let is_whole = !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || "_:".contains(c));
-        !name.is_empty()
-            && is_whole
-            && after.is_some_and(|after| after.eq_ignore_ascii_case(name))
-            && text[..*at].matches('\'').count().is_multiple_of(2)
+/// Names after a `$` outside of single quotes, each with its position.
+fn used_variables(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut quotes = 0_usize;
+    text.char_indices().filter_map(move |(at, c)| {
+        quotes += usize::from(c == '\'');
+        let rest = text[at..].strip_prefix('$')?;
+        let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+        let (name, after) = rest.split_at(end.unwrap_or(rest.len()));
+        let is_outside = quotes.is_multiple_of(2) && !after.starts_with(':');
+        (is_outside && !name.is_empty()).then_some((at, name))
     })
 }
 

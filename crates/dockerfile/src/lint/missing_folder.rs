@@ -113,24 +113,29 @@ fn root_folder(path: &str) -> Option<String> {
 pub(super) fn names(text: &str, folder: &str) -> bool {
     let of_windows = ["env:", "%", "windows\\", "windows/"];
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    text.match_indices(folder).any(|(at, _)| {
-        let (before, after) = (&text[..at], &text[at + folder.len()..]);
-        !before.ends_with(is_part)
-            && !after.starts_with(is_part)
-            && !of_windows.iter().any(|it| before.ends_with(it))
-    })
+    // A plain search is faster, and mostly finds nothing.
+    text.contains(folder)
+        && text.match_indices(folder).any(|(at, _)| {
+            let (before, after) = (&text[..at], &text[at + folder.len()..]);
+            !before.ends_with(is_part)
+                && !after.starts_with(is_part)
+                && !of_windows.iter().any(|it| before.ends_with(it))
+        })
 }
 
 /// True if a line, in lower case, may make folders that it does not name.
 pub(super) fn may_make(text: &str) -> bool {
     let is_of_system = |at: usize| OF_SYSTEM.iter().any(|it| text[..at + 4].ends_with(it));
-    MAKERS.iter().any(|part| {
-        let mut places = text.match_indices(part);
-        places.any(|(at, _)| {
-            let is_program = *part != ".exe" || !is_of_system(at);
-            is_program && !is_in_address(&text[..at])
+    MAKERS
+        .iter()
+        .filter(|part| text.contains(**part))
+        .any(|part| {
+            let mut places = text.match_indices(part);
+            places.any(|(at, _)| {
+                let is_program = *part != ".exe" || !is_of_system(at);
+                is_program && !is_in_address(&text[..at])
+            })
         })
-    })
 }
 
 /// True for the position after a text that ends in an address.
@@ -142,9 +147,11 @@ fn is_in_address(before: &str) -> bool {
 
 /// True for a copy to the root or the working folder, which can bring any folder.
 pub(super) fn fills_root(step: &LintStep<'_>) -> bool {
-    let is_copy = step.is("COPY") || step.is("ADD");
+    if !(step.is("COPY") || step.is("ADD")) {
+        return false;
+    }
     let mut words = step.lower_text().split([' ', '\t', '"', ',', ']']);
     let target = words.rfind(|word| !word.is_empty()).unwrap_or_default();
     let inside = target.strip_prefix("c:").unwrap_or(target);
-    is_copy && inside.trim_matches(['/', '\\', '.']).is_empty()
+    inside.trim_matches(['/', '\\', '.']).is_empty()
 }

@@ -61,7 +61,7 @@ mod words;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::iter;
 use std::path::PathBuf;
 
@@ -205,14 +205,26 @@ fn evaluate<T>(source: &str, options: &LintOptions, read: impl FnOnce(&LintFile<
         file: &file,
         stages,
         arguments,
+        declared: declared_names(&file),
         options,
     })
+}
+
+/// Names that an `ARG` or `ENV` of a file declares.
+fn declared_names<'a>(file: &'a Dockerfile<'_>) -> HashSet<&'a str> {
+    let instructions = file
+        .instructions
+        .iter()
+        .filter(|it| matches!(it.keyword.as_str(), "ARG" | "ENV") && it.trigger().is_none());
+    let words = instructions.flat_map(|it| it.text().split_whitespace());
+    words.filter_map(|word| word.split('=').next()).collect()
 }
 
 fn find(linted: &LintFile<'_>) -> Vec<LintFinding> {
     let mut findings = Findings {
         file: linted.file,
         found: Vec::new(),
+        lines: HashSet::new(),
         corrected: 0,
     };
     evaluation::check(linted, &mut findings);
@@ -240,29 +252,31 @@ fn find(linted: &LintFile<'_>) -> Vec<LintFinding> {
 
 /// Findings without those that another one on their line explains.
 fn without_consequences(findings: Vec<LintFinding>) -> Vec<LintFinding> {
-    let errors: HashSet<(usize, &str)> = findings
+    let errors: BTreeSet<(usize, &str)> = findings
         .iter()
         .filter(|finding| finding.severity == Severity::Error)
         .map(|finding| (finding.line, finding.rule.name))
+        .collect();
+    let names = ["unknown-repository", "unknown-stage", "unknown-tag"];
+    let misnamed: HashSet<usize> = findings
+        .iter()
+        .filter(|finding| names.contains(&finding.rule.name))
+        .map(|finding| finding.line)
         .collect();
     let keep = |finding: &LintFinding| {
         let name = finding.rule.name;
         let by_any = matches!(name, "failing-run" | "semicolon-under-cmd")
             && errors
-                .iter()
-                .any(|(line, other)| *line == finding.line && *other != name);
+                .range((finding.line, "")..(finding.line + 1, ""))
+                .any(|(_, other)| *other != name);
         let by_base = matches!(name, "prompt" | "basic-parsing" | "error-action")
             && errors.contains(&(finding.line, "nano-server-lacks"));
-        let is_misnamed = |other: &LintFinding| {
-            let names = ["unknown-repository", "unknown-stage", "unknown-tag"];
-            other.line == finding.line && names.contains(&other.rule.name)
-        };
         let is_of_base = matches!(name, "floating-base" | "dead-base");
-        let by_name = is_of_base && findings.iter().any(is_misnamed);
+        let by_name = is_of_base && misnamed.contains(&finding.line);
         let by_form = name == "invalid-instruction"
             && ["invalid-json", "eaten-backslash"]
                 .iter()
-                .any(|other| errors.contains(&(finding.line, other)));
+                .any(|other| errors.contains(&(finding.line, *other)));
         let by_script =
             name == "foreign-variable" && errors.contains(&(finding.line, "cmdlet-under-cmd"));
         let by_variable =
@@ -282,6 +296,8 @@ struct LintFile<'a> {
     stages: Vec<Stage<'a>>,
     /// Declared before the first stage.
     arguments: BuildArguments,
+    /// Names that an `ARG` or `ENV` declares.
+    declared: HashSet<&'a str>,
     options: &'a LintOptions,
 }
 
@@ -302,9 +318,10 @@ impl<'a> LintFile<'a> {
 
     /// The stage that an instruction of another stage names, by its name or number.
     fn source(&self, user: &Stage<'_>, from: &str) -> Option<&Stage<'a>> {
-        let mut stages = self.stages.iter();
-        let own = stages.position(|stage| std::ptr::eq(stage, user))?;
-        let earlier = &self.stages[..own];
+        let line = user.from.lines().0;
+        let stages = self.stages.as_slice();
+        let own = stages.partition_point(|stage| stage.from.lines().0 < line);
+        let earlier = &stages[..own];
         let is_named = |stage: &&Stage<'_>| {
             let name = stage.name.as_deref();
             name.is_some_and(|name| name.eq_ignore_ascii_case(from))
@@ -324,6 +341,8 @@ impl<'a> LintFile<'a> {
 struct Findings<'a> {
     file: &'a Dockerfile<'a>,
     found: Vec<LintFinding>,
+    /// Their lines and rules.
+    lines: HashSet<(usize, &'static str)>,
     /// Bytes of the corrections.
     corrected: usize,
 }
@@ -416,7 +435,13 @@ impl Findings<'_> {
         self.add(rule, severity, instruction.line_of(position), message);
     }
 
+    /// Returns true if a rule has a finding on a line, which counts from 0.
+    fn has(&self, rule: &'static str, line: usize) -> bool {
+        self.lines.contains(&(line + 1, rule))
+    }
+
     fn push(&mut self, mut finding: LintFinding) {
+        self.lines.insert((finding.line, finding.rule.name));
         self.corrected += finding.fix.as_ref().map_or(0, String::len);
         if self.corrected > MOST_CORRECTED {
             finding.fix = None;

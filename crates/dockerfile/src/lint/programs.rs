@@ -1,7 +1,5 @@
 //! Programs that a published base image does not have, or not on its PATH.
 
-use std::collections::HashSet;
-
 use super::entrypoint::has_extension;
 use super::reference::{Platform, Reference};
 use super::shell::BaseShell;
@@ -19,17 +17,12 @@ const IIS: [&str; 3] = [
 ];
 
 pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
-    let base = |stage: &Stage<'_>| match stage.base {
-        StageBaseRef::Stage(index) => Some(index),
-        _ => None,
-    };
-    let bases: HashSet<usize> = linted.stages.iter().filter_map(base).collect();
-    for (index, stage) in linted.stages.iter().enumerate() {
+    for stage in &linted.stages {
         if stage.platform == Platform::Windows {
             check_stage(stage, findings);
-            absent::check(linted, stage, bases.contains(&index), findings);
         }
     }
+    absent::check(linted, findings);
 }
 
 fn check_stage(stage: &Stage<'_>, findings: &mut Findings<'_>) {

@@ -45,15 +45,10 @@ pub(super) fn check_prompt(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mu
         return;
     }
     let file = findings.file;
-    let is_confirmed = || {
-        file.lines()
-            .any(|line| line.contains("allowGlobalConfirmation"))
-    };
+    let is_confirmed = || file.text().contains("allowGlobalConfirmation");
     let is_trusted = || {
-        file.lines().any(|line| {
-            let line = line.to_ascii_lowercase();
-            line.contains("trusted") || line.contains("trustrepository")
-        })
+        let trust = ["trusted", "trustrepository"];
+        file.lower_text().contains_any(&trust)
     };
     let text = step.lower_text();
     for command in step.commands() {

@@ -14,7 +14,7 @@ mod powershell;
 pub(super) use cmd::{is_stripped, takes_value};
 use powershell::ScriptInterpretation;
 
-use super::correction::Edit;
+use super::correction::{Edit, replaced};
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage};
 use super::{Findings, Severity};
@@ -77,11 +77,10 @@ fn check_under_any(step: &LintStep<'_>, findings: &mut Findings<'_>) {
 
 /// Applies edits that are sorted by position.
 fn edited(text: &str, edits: &[Edit]) -> String {
-    let mut edited = text.to_owned();
-    for edit in edits.iter().rev() {
-        edited.replace_range(edit.range.clone(), &edit.text);
-    }
-    edited
+    replaced(
+        text,
+        edits.iter().map(|edit| (&edit.range, edit.text.as_str())),
+    )
 }
 
 /// Adds a finding, with its correction if that passed the check.

@@ -7,12 +7,6 @@ use super::{Findings, LintFile, Severity};
 
 /// Reports `ServiceMonitor` with arguments that it ignores, or where it is not.
 pub(super) fn check_monitor(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
-    let text: String = linted
-        .file
-        .lines()
-        .collect::<Vec<_>>()
-        .join("\n")
-        .to_ascii_lowercase();
     for stage in &linted.stages {
         if stage.platform != Platform::Windows {
             continue;
@@ -25,7 +19,7 @@ pub(super) fn check_monitor(linted: &LintFile<'_>, findings: &mut Findings<'_>) 
                 .filter(|_| is_start)
                 .find(|it| it.program() == "servicemonitor");
             if let Some(command) = monitor {
-                check_command(stage, step, command, &text, findings);
+                check_command(stage, step, command, findings);
             }
         }
     }
@@ -62,7 +56,6 @@ fn check_command(
     stage: &Stage<'_>,
     step: &LintStep<'_>,
     command: &LintCommand,
-    text: &str,
     findings: &mut Findings<'_>,
 ) {
     let rule = "service-monitor";
@@ -90,6 +83,7 @@ fn check_command(
     let StageBaseRef::Image(reference) = &stage.base else {
         return;
     };
+    let text = findings.file.lower_text();
     // Once in the command; anything more may bring it.
     let is_brought = text.matches("servicemonitor").count() > 1;
     if reference.is_windows_base() && !is_brought && !text.contains("copy --from") {

@@ -245,6 +245,7 @@ pub(super) fn check_single_quotes(
         findings.add_at("single-quotes-under-cmd", Severity::Error, at, message);
         return;
     }
+    let is_escaped = step.instruction.text().contains("^\"");
     for command in step.commands() {
         if let Some(word) = quoted_line_of_batch_file(step, command) {
             let message = "cmd writes the single quotes into the batch file, where they are a part of \
@@ -253,7 +254,6 @@ pub(super) fn check_single_quotes(
             findings.add_at("single-quotes-under-cmd", Severity::Warning, at, message);
             return;
         }
-        let is_escaped = step.instruction.text().contains("^\"");
         if command.grammar != Grammar::Cmd || is_escaped || reads_single_quotes(command.program()) {
             continue;
         }

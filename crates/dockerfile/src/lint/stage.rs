@@ -1,14 +1,14 @@
 //! Stages of a build, with their bases and the shell of each instruction.
 
 use std::cell::OnceCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use wincimg_windows::quoting::Escape;
 
 use super::reference::{Platform, Reference};
 use super::shell::BaseShell;
-use super::words::{LintCommand, LintScript, StepScripts, Word};
+use super::words::{LintCommand, LintScript, StepScripts};
 use super::{ContainsAny, LintOptions};
 use crate::instruction::{InstructionKind, ParsedInstruction};
 use crate::source::{Dockerfile, Instruction};
@@ -35,6 +35,9 @@ pub(super) struct Stage<'a> {
     pub(super) image: String,
     pub(super) platform: Platform,
     pub(super) steps: Vec<LintStep<'a>>,
+    keywords: HashSet<&'a str>,
+    /// The first `RUN` that begins with a variable of PowerShell, by its name in lower case.
+    assignments: HashMap<String, usize>,
     /// True if the base's configuration sets no variables and no working directory.
     pub(super) knows_environment: bool,
     shell: BaseShell,
@@ -69,12 +72,7 @@ impl LintStep<'_> {
 
     /// True for a position in what PowerShell reads before another shell does.
     pub(super) fn is_in_powershell(&self, at: usize) -> bool {
-        self.commands().iter().any(|it| {
-            let ends = it.words.first().zip(it.words.last());
-            let is_around =
-                |(first, last): (&Word, &Word)| (first.range.start..last.range.end).contains(&at);
-            it.grammar.is_powershell() && ends.is_some_and(is_around)
-        })
+        self.scripts_read().is_in_powershell(at)
     }
 
     pub(super) fn is(&self, keyword: &str) -> bool {
@@ -208,6 +206,12 @@ impl<'a> Stage<'a> {
                 self.shell = BaseShell::Unknown;
             }
         }
+        let is_script = instruction.keyword == "RUN" && self.shell == BaseShell::PowerShell;
+        if is_script && let Some(name) = assigned_variable(instruction) {
+            let first = self.assignments.entry(name.to_ascii_lowercase());
+            first.or_insert(self.steps.len());
+        }
+        self.keywords.insert(&instruction.keyword);
         self.steps.push(LintStep {
             instruction,
             shell: self.shell,
@@ -228,12 +232,17 @@ impl<'a> Stage<'a> {
 
     /// Returns true if it has an instruction with a keyword.
     pub(super) fn has(&self, keyword: &str) -> bool {
-        self.all(keyword).next().is_some()
+        self.keywords.contains(keyword)
     }
 
     /// The steps above one of its steps.
     pub(super) fn before(&self, step: &LintStep<'_>) -> &[LintStep<'a>] {
         &self.steps[..self.position(step)]
+    }
+
+    /// Position of the first `RUN` that begins with a variable of PowerShell.
+    pub(super) fn assignment(&self, name: &str) -> Option<usize> {
+        self.assignments.get(&name.to_ascii_lowercase()).copied()
     }
 
     /// The steps up to one of its steps, and that one.
@@ -262,6 +271,14 @@ impl<'a> Stage<'a> {
             Platform::Unknown
         }
     }
+}
+
+/// Name of the variable that a script of PowerShell begins to set.
+pub(super) fn assigned_variable(instruction: &Instruction) -> Option<&str> {
+    let (name, _) = instruction.text().strip_prefix('$')?.split_once('=')?;
+    let name = name.trim_end();
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    (!name.is_empty() && name.chars().all(is_name)).then_some(name)
 }
 
 /// Words of `SHELL`; those of cmd and PowerShell also if Docker refuses how they are written.
@@ -328,6 +345,8 @@ impl<'a> StageReader<'a> {
             image,
             platform,
             steps: Vec::new(),
+            keywords: HashSet::new(),
+            assignments: HashMap::new(),
             knows_environment,
             shell,
             is_core,

@@ -31,7 +31,10 @@ pub(super) fn check_base(linted: &LintFile<'_>, index: usize, findings: &mut Fin
     let names = linted.stages[..index].iter();
     let mut names = names.filter_map(|stage| stage.name.as_deref());
     let edits = if name.len() < 6 { 1 } else { 2 };
-    let Some(meant) = names.find(|it| strsim::osa_distance(it, name) <= edits) else {
+    let is_slip = |it: &&str| {
+        it.len().abs_diff(name.len()) <= edits && strsim::osa_distance(it, name) <= edits
+    };
+    let Some(meant) = names.find(is_slip) else {
         return false;
     };
     // It may be an image of this machine.
@@ -97,13 +100,11 @@ pub(super) fn check_source(
     if reports_variable(linted, index, instruction, from, findings) {
         return;
     }
-    let own = |stage: &super::Stage<'_>| stage.name.as_deref().map(str::to_owned);
     let lower = from.to_ascii_lowercase();
     let mut earlier = linted.stages[..index].iter().rev();
     if earlier.any(|stage| stage.name.as_deref() == Some(lower.as_str())) || from.contains('$') {
         return;
     }
-    let before: Vec<String> = linted.stages[..index].iter().filter_map(own).collect();
     let line = instruction.lines().0;
     let rule = "unknown-stage";
     let mut later = linted.stages[index..].iter();
@@ -127,7 +128,8 @@ pub(super) fn check_source(
     if from.contains([':', '/', '@', '.']) {
         return;
     }
-    let meant = closest_match(&lower, before.iter().map(String::as_str));
+    let before = linted.stages[..index].iter();
+    let meant = closest_match(&lower, before.filter_map(|stage| stage.name.as_deref()));
     let is_stage_name = STAGE_NAMES.contains(&lower.as_str()) || lower.starts_with("build");
     if meant.is_none() && !is_stage_name {
         return;

@@ -233,6 +233,50 @@ fn what_stages_take_over_from_each_other_takes_no_longer_in_a_long_row() {
     }
 }
 
+/// Checks that ten times as much takes no longer than ten times, with a margin: what is quadratic takes
+/// a hundred times.
+fn takes_linear_time(few: usize, source: impl Fn(usize) -> String) {
+    let time = |count: usize| {
+        let source = source(count);
+        let start = std::time::Instant::now();
+        lint(&source, &LintOptions::default());
+        start.elapsed()
+    };
+    let (few, many) = (time(few), time(10 * few));
+    assert!(many < few * 40, "{few:?}, {many:?}");
+}
+
+#[test]
+fn variables_take_no_longer_if_there_are_many() {
+    takes_linear_time(300, |count| {
+        let lines = (0..count).map(|i| {
+            format!("ENV A{i}=1\nARG B{i}=$A{i}\nRUN echo %A{i}% %B{i}% %C{i}%\nLABEL c{i}=$B{i}\n")
+        });
+        std::iter::once(PINNED.to_owned()).chain(lines).collect()
+    });
+}
+
+#[test]
+fn settings_take_no_longer_in_a_long_row_of_stages() {
+    takes_linear_time(300, |count| {
+        let first = format!("{} AS s0\n", PINNED.trim());
+        let stages = (1..=count).map(|i| {
+            let below = i - 1;
+            format!("FROM s{below} AS s{i}\nENV A{i}=1\nLABEL a{i}=1\nRUN echo 1\n")
+        });
+        std::iter::once(first).chain(stages).collect()
+    });
+}
+
+#[test]
+fn commands_take_no_longer_in_a_long_line() {
+    takes_linear_time(1_000, |count| {
+        let commands = (0..count).map(|i| format!("ver && echo %A{i}%"));
+        let commands: Vec<String> = commands.collect();
+        format!("{PINNED}RUN {}\n", commands.join(" && "))
+    });
+}
+
 #[test]
 fn a_stage_knows_what_the_stages_below_it_set_and_no_others() {
     let add = "RUN reg add HKLM\\SOFTWARE\\x /v a /d 1\n";

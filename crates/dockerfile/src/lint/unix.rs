@@ -610,11 +610,13 @@ pub(super) fn check_user(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
         .to_ascii_lowercase();
     let is_number = !name.is_empty() && name.chars().all(|c| c.is_ascii_digit());
     let is_of_linux = is_user_of_linux(&name);
-    let is_created = it.linted.file.lines().any(|line| {
-        let line = line.to_ascii_lowercase();
-        line.contains("user") && line.contains(&name) && !line.trim_start().starts_with("user")
-    });
-    if is_number || (is_of_linux && !is_created) {
+    let is_created = || {
+        it.linted.file.lines().any(|line| {
+            let line = line.to_ascii_lowercase();
+            line.contains("user") && line.contains(&name) && !line.trim_start().starts_with("user")
+        })
+    };
+    if is_number || (is_of_linux && !is_created()) {
         let message = format!(
             "Windows has no user \"{}\"; use ContainerAdministrator or ContainerUser",
             user.text

@@ -9,7 +9,7 @@ use super::shells::is_read_by_powershell;
 use super::stage::{LintStep, Stage};
 use super::statements::PowerShellStatement;
 use super::words::{Grammar, LintCommand, NextOperator, Word, program_name};
-use super::{ContainsAny, Findings, LintFinding, Severity, features};
+use super::{ContainsAny, Findings, Severity, features};
 
 const RULE: &str = "failing-run";
 
@@ -42,8 +42,7 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
     if let Some((at, severity, message)) = of_command.or_else(of_feature) {
         let line = step.line_at(at);
         // The interpreter may have said so.
-        let is_said = |found: &LintFinding| found.line == line + 1 && *found.rule == *RULE;
-        if !findings.found.iter().any(is_said) {
+        if !findings.has(RULE, line) {
             findings.add(RULE, severity, line, message);
         }
         return;

@@ -37,11 +37,7 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
     }
     // The finding about users of Linux says it.
     let line = it.line();
-    let is_reported = findings
-        .found
-        .iter()
-        .any(|found| found.line == line + 1 && found.rule.name == "unix-permissions");
-    if !is_reported {
+    if !findings.has("unix-permissions", line) {
         let message = format!(
             "the image has no user \"{}\", and containers do not start: create it with net user, or \
              use ContainerAdministrator or ContainerUser",
@@ -61,8 +57,7 @@ pub(super) fn check_rights(
     let Some((command, severity)) = step.commands().iter().find_map(of_administrator) else {
         return false;
     };
-    let mut lines = linted.file.lines();
-    if lines.any(|line| line.to_ascii_lowercase().contains("administrators")) {
+    if linted.file.lower_text().contains("administrators") {
         return false;
     }
     let message = format!(

@@ -49,6 +49,7 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
         return;
     }
     let reads_dollar = lower.contains("bash");
+    let expands_itself = whole.contains("ExpandEnvironmentVariables");
     let has_start = lower.contains("start-process");
     for (index, command) in step.commands().iter().enumerate() {
         let program = command.program();
@@ -73,9 +74,7 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
                     && (program != "echo" || shows_variable(step, command))
                     && !step.is_in_powershell(command.words[0].range.start)
             }
-            Grammar::PowerShell | Grammar::PowerShellCore => {
-                !whole.contains("ExpandEnvironmentVariables")
-            }
+            Grammar::PowerShell | Grammar::PowerShellCore => !expands_itself,
             Grammar::Exec | Grammar::Unknown => false,
         };
         if !is_own || is_shell(program) {
@@ -87,7 +86,7 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
                 // cmd replaces %NAME% before PowerShell gets the script.
                 _ if step.shell == BaseShell::Cmd && word.value.contains('%') => None,
                 _ if word.value.contains('%') && is_expanded_later(step, command, word) => None,
-                _ => foreign_to_powershell(&word.value, command, it.state, whole),
+                _ => foreign_to_powershell(&word.value, command, it.state, step),
             };
             let Some((written, right)) = foreign else {
                 continue;
@@ -257,8 +256,9 @@ fn foreign_to_powershell(
     word: &str,
     command: &LintCommand,
     state: &StageState,
-    whole: &str,
+    step: &LintStep<'_>,
 ) -> Option<(String, String)> {
+    let whole = step.instruction.full_text();
     let program = command.program();
     // Such data is expanded by its reader; the user's PATH adds to the machine's.
     let is_machine = command.words.iter().any(|word| word.eq_ignore_case("/m"));
@@ -277,10 +277,10 @@ fn foreign_to_powershell(
         };
         return Some((format!("%{name}%"), format!("$env:{name}{quotes}")));
     }
-    let lower = whole.to_ascii_lowercase();
+    let lower = step.lower_full_text();
     let name = dollar_names(word).find(|name| {
         let own = name.to_ascii_lowercase();
-        state.declares(name) && !AUTOMATIC.contains(&own.as_str()) && !is_assigned(&lower, &own)
+        state.declares(name) && !AUTOMATIC.contains(&own.as_str()) && !is_assigned(lower, &own)
     })?;
     // PowerShell expands nothing in single quotes.
     (!whole.contains(&format!("'{word}'"))).then(|| (format!("${name}"), format!("$env:{name}")))

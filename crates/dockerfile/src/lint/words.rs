@@ -160,6 +160,8 @@ pub(super) struct LintScript {
 pub(super) struct StepScripts {
     pub(super) commands: Vec<LintCommand>,
     pub(super) scripts: Vec<LintScript>,
+    /// Ranges of the commands of PowerShell by their starts, each to the furthest end so far.
+    powershell: Vec<Range<usize>>,
 }
 
 impl StepScripts {
@@ -201,8 +203,33 @@ impl StepScripts {
             let range = without_wrapper(instruction, start..start + text.len());
             search.read_script(range, grammar);
         }
-        search.found
+        let mut found = search.found;
+        found.powershell = powershell_ranges(&found.commands);
+        found
     }
+
+    /// True for a position in a command of PowerShell.
+    pub(super) fn is_in_powershell(&self, at: usize) -> bool {
+        let after = self.powershell.partition_point(|it| it.start <= at);
+        let before = self.powershell[..after].last();
+        before.is_some_and(|it| at < it.end)
+    }
+}
+
+fn powershell_ranges(commands: &[LintCommand]) -> Vec<Range<usize>> {
+    let own = commands.iter().filter(|it| it.grammar.is_powershell());
+    let ranges = own.filter_map(|it| {
+        let (first, last) = it.words.first().zip(it.words.last())?;
+        Some(first.range.start..last.range.end)
+    });
+    let mut ranges: Vec<Range<usize>> = ranges.collect();
+    ranges.sort_unstable_by_key(|it| it.start);
+    let mut end = 0;
+    for range in &mut ranges {
+        end = end.max(range.end);
+        range.end = end;
+    }
+    ranges
 }
 
 fn json_array(text: &str) -> Option<Vec<String>> {

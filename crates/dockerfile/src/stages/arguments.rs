@@ -1,5 +1,7 @@
 //! Build arguments: given with the request, declared before the first stage, or predefined.
 
+use std::collections::HashMap;
+
 use wincimg_windows::quoting::Escape;
 
 use crate::expand::{ExpandedWord, Lexer};
@@ -10,14 +12,14 @@ pub(crate) struct BuildArguments {
     /// Values of the request.
     pub(crate) given: Vec<(String, String)>,
     /// Declared before the first stage.
-    global: Vec<(String, Option<String>)>,
+    global: HashMap<String, Option<String>>,
 }
 
 impl BuildArguments {
     pub(crate) fn new(given: Vec<(String, String)>) -> Self {
         Self {
             given,
-            global: Vec::new(),
+            global: HashMap::new(),
         }
     }
 
@@ -33,7 +35,7 @@ impl BuildArguments {
             (None, Some(text)) => Some(self.expand(text, escape)?.text),
             (None, None) => None,
         };
-        self.global.push((name.to_owned(), value));
+        self.global.insert(name.to_owned(), value);
         Ok(())
     }
 
@@ -46,7 +48,7 @@ impl BuildArguments {
 
     /// True if an argument is declared before the first stage.
     pub(crate) fn is_declared(&self, name: &str) -> bool {
-        self.global.iter().any(|(known, _)| known == name)
+        self.global.contains_key(name)
     }
 
     /// Value of the request.
@@ -59,8 +61,7 @@ impl BuildArguments {
 
     /// Value of an argument before the first stage, or of a predefined one.
     pub(crate) fn global(&self, name: &str) -> Option<String> {
-        let mut set = self.global.iter().rev();
-        if let Some((_, value)) = set.find(|(known, _)| known == name) {
+        if let Some(value) = self.global.get(name) {
             return value.clone();
         }
         let own = match std::env::consts::OS {

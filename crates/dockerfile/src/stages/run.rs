@@ -89,7 +89,7 @@ pub(super) fn execute(
     let folder = state.working_dir().map_err(ScriptError::unclear)?;
     let shell = state.shell_words();
     let setting = RunEnvironment {
-        variables: &state.variables(),
+        variables: &|name| state.variable(name),
         folder: &folder,
         user: state.config.user.as_deref(),
     };

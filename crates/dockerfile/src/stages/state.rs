@@ -1,6 +1,6 @@
 //! State of a stage, with a function for each instruction.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -8,7 +8,7 @@ use wincimg_common::diagnose::error_chain;
 use wincimg_oci::document::ContainerConfig;
 use wincimg_recipe::{
     HEALTH_TIMES, PlannedEntry, PlannedLayer, PlannedStep, check_absolute, check_stop_signal,
-    check_volume, set_variable,
+    check_volume,
 };
 use wincimg_registry::UnknownBase;
 use wincimg_windows::path::ImagePath;
@@ -29,15 +29,34 @@ const PREDEFINED: [&str; 10] = [
     "no_proxy", "ALL_PROXY", "all_proxy",
 ];
 
+/// Places of names in a list. Windows compares them without case.
+#[derive(Debug, Clone, Default)]
+struct Places(HashMap<String, Vec<usize>>);
+
+impl Places {
+    fn add(&mut self, name: &str, place: usize) {
+        let places = self.0.entry(name.to_ascii_uppercase()).or_default();
+        places.push(place);
+    }
+
+    fn of(&self, name: &str) -> &[usize] {
+        let places = self.0.get(&name.to_ascii_uppercase());
+        places.map(Vec::as_slice).unwrap_or_default()
+    }
+}
+
 /// State of a stage after its instructions so far.
 #[derive(Debug, Clone)]
 pub(crate) struct StageState {
     pub(crate) config: ContainerConfig,
+    /// Names of the configuration's variables: a search for each would take too long.
+    env_places: Places,
     pub(super) author: Option<String>,
     pub(super) tree: Tree,
     pub(super) steps: Vec<PlannedStep>,
-    /// Declared build arguments with their values.
+    /// Declared build arguments with their values, each name once.
     args: Vec<(String, Option<String>)>,
+    arg_places: Places,
     /// True if `CMD` was set in this stage.
     has_cmd: bool,
     /// Users of the image whose `RUN` created files and folders.
@@ -61,12 +80,20 @@ pub(crate) struct StageState {
 
 impl StageState {
     pub(super) fn new(config: ContainerConfig, tree: Tree, base_name: &str) -> Self {
+        let mut env_places = Places::default();
+        for (place, line) in config.env.iter().enumerate() {
+            if let Some((name, _)) = line.split_once('=') {
+                env_places.add(name, place);
+            }
+        }
         Self {
             config,
+            env_places,
             author: None,
             tree,
             steps: Vec::new(),
             args: Vec::new(),
+            arg_places: Places::default(),
             has_cmd: false,
             makers: BTreeMap::new(),
             line: 0,
@@ -90,31 +117,35 @@ impl StageState {
     }
 
     /// New stage based on this one.
-    pub(crate) fn fork(&self) -> Self {
+    pub(crate) fn fork(self) -> Self {
         Self {
             args: Vec::new(),
+            arg_places: Places::default(),
             has_cmd: false,
             place: None,
-            ..self.clone()
+            ..self
         }
     }
 
     /// Names of the declared build arguments, each once.
     pub(super) fn declared_arguments(&self) -> Vec<String> {
-        let mut names: Vec<String> = Vec::new();
-        for (name, _) in &self.args {
-            if !names.contains(name) {
-                names.push(name.clone());
-            }
-        }
-        names
+        self.args.iter().map(|(name, _)| name.clone()).collect()
     }
 
     /// Value of a declared build argument.
     pub(super) fn argument_value(&self, name: &str) -> Option<String> {
-        let mut args = self.args.iter().rev();
-        let (_, value) = args.find(|(known, _)| known == name)?;
-        value.clone()
+        self.args[self.place_of_argument(name)?].1.clone()
+    }
+
+    fn place_of_argument(&self, name: &str) -> Option<usize> {
+        let mut places = self.arg_places.of(name).iter().copied();
+        places.find(|place| self.args[*place].0 == name)
+    }
+
+    /// Value of a variable of the configuration.
+    fn env_value(&self, name: &str) -> Option<&str> {
+        let line = &self.config.env[*self.env_places.of(name).last()?];
+        line.split_once('=').map(|(_, value)| value)
     }
 
     /// Forgets who created which file: the files are unknown.
@@ -124,14 +155,11 @@ impl StageState {
 
     /// Value of a variable; the image's variables take precedence over build arguments.
     pub(crate) fn value(&self, name: &str, given: &[(String, String)]) -> Option<String> {
-        let lines = self.config.env.iter().rev();
-        let mut set = lines.filter_map(|line| line.split_once('='));
-        if let Some((_, value)) = set.find(|(known, _)| known.eq_ignore_ascii_case(name)) {
+        if let Some(value) = self.env_value(name) {
             return Some(value.to_owned());
         }
-        let mut args = self.args.iter().rev();
-        if let Some((_, value)) = args.find(|(known, _)| known == name) {
-            return value.clone();
+        if let Some(place) = self.place_of_argument(name) {
+            return self.args[place].1.clone();
         }
         let mut given = given.iter().rev();
         let predefined = PREDEFINED.contains(&name);
@@ -141,32 +169,17 @@ impl StageState {
 
     /// Returns true if a variable or build argument has this name, with or without a value.
     pub(crate) fn declares(&self, name: &str) -> bool {
-        let is_set = |line: &String| {
-            let known = line.split_once('=').map(|(known, _)| known);
-            known.is_some_and(|known| known.eq_ignore_ascii_case(name))
-        };
-        let mut args = self.args.iter();
-        self.config.env.iter().any(is_set)
-            || args.any(|(known, _)| known.eq_ignore_ascii_case(name))
-            || PREDEFINED.contains(&name)
+        let is_known = |places: &Places| !places.of(name).is_empty();
+        is_known(&self.env_places) || is_known(&self.arg_places) || PREDEFINED.contains(&name)
     }
 
-    /// Variables of a command: the image's, and build arguments of other names.
-    pub(crate) fn variables(&self) -> Vec<(String, String)> {
-        let own = self.config.env.iter();
-        let mut all: Vec<(String, String)> = own
-            .filter_map(|line| line.split_once('='))
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .collect();
-        for (name, value) in &self.args {
-            let is_set = all
-                .iter()
-                .any(|(known, _)| known.eq_ignore_ascii_case(name));
-            if let (Some(value), false) = (value, is_set) {
-                all.push((name.clone(), value.clone()));
-            }
+    /// Value of a command's variable, by its name in any case: the image's, or a build argument.
+    pub(crate) fn variable(&self, name: &str) -> Option<String> {
+        if let Some(value) = self.env_value(name) {
+            return Some(value.to_owned());
         }
-        all
+        let mut places = self.arg_places.of(name).iter();
+        places.find_map(|place| self.args[*place].1.clone())
     }
 
     /// Shell of a line in shell form.
@@ -311,13 +324,26 @@ impl StageState {
         let text = value
             .as_ref()
             .map_or_else(String::new, |value| format!("={value}"));
-        self.args.push((name.to_owned(), value));
+        match self.place_of_argument(name) {
+            Some(place) => self.args[place].1 = value,
+            None => {
+                self.arg_places.add(name, self.args.len());
+                self.args.push((name.to_owned(), value));
+            }
+        }
         self.add_history(format!("ARG {name}{text}"));
     }
 
     fn env(&mut self, pairs: &[(String, String)]) {
         for (name, value) in pairs {
-            set_variable(&mut self.config.env, name, value);
+            let line = format!("{name}={value}");
+            match self.env_places.of(name).last().copied() {
+                Some(place) => self.config.env[place] = line,
+                None => {
+                    self.env_places.add(name, self.config.env.len());
+                    self.config.env.push(line);
+                }
+            }
         }
         self.add_history(format!("ENV {}", format_pairs(pairs)));
     }
@@ -482,4 +508,32 @@ fn ports(text: &str) -> Option<Vec<String>> {
             .map(|port| format!("{port}/{protocol}"))
             .collect()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_value_of_a_name_counts_and_that_of_an_env_before_it() {
+        let text = |text: &str| text.to_owned();
+        let mut state = StageState::unknown("x");
+        for (name, value) in [("A", "1"), ("b", "2"), ("A", "3"), ("a", "4")] {
+            state.arg(name, Some(text(value)));
+        }
+        assert_eq!(state.declared_arguments(), ["A", "b", "a"]);
+        // Docker tells the cases apart, and Windows does not.
+        for (name, in_docker, in_windows) in [("A", "3", "3"), ("a", "4", "3"), ("b", "2", "2")] {
+            assert_eq!(state.value(name, &[]).as_deref(), Some(in_docker));
+            assert_eq!(state.variable(name).as_deref(), Some(in_windows));
+        }
+        assert!(state.declares("B") && !state.declares("c"));
+        state.env(&[(text("a"), text("5")), (text("c"), text("6"))]);
+        state.env(&[(text("C"), text("7"))]);
+        assert_eq!(state.config.env, ["a=5", "C=7"]);
+        for name in ["A", "a"] {
+            assert_eq!(state.value(name, &[]).as_deref(), Some("5"));
+            assert_eq!(state.variable(name).as_deref(), Some("5"));
+        }
+    }
 }

@@ -13,6 +13,7 @@ use wincimg_common::diagnose::{Blame, BoxError, Problem, line_and_column};
 use wincimg_common::digest::Digest;
 use wincimg_common::files;
 use wincimg_common::files::LARGEST_TEXT;
+use wincimg_common::progress::Progress;
 use wincimg_http::FileError;
 use wincimg_recipe::LOCK_FILE;
 
@@ -128,8 +129,9 @@ impl LockFile {
     }
 
     /// Writes the new entries; other entries stay, also those added to the file meanwhile.
-    pub fn write(&mut self) -> Result<LockChanges, BoxError> {
-        let _held = files::lock_folder(self.path.parent().unwrap_or(Path::new("")));
+    pub fn write(&mut self, progress: &dyn Progress) -> Result<LockChanges, BoxError> {
+        let folder = self.path.parent().unwrap_or(Path::new(""));
+        let _held = files::lock_folder(folder, progress);
         let mut entries = read(&self.path)?;
         let mut written = LockChanges::default();
         written.merge(&self.noted.downloads, &mut entries.downloads);
@@ -256,6 +258,7 @@ fn parse(text: &str) -> Result<Entries, (usize, String)> {
 mod tests {
     use proptest::prelude::*;
     use wincimg_common::digest::sha256;
+    use wincimg_common::progress::Silent;
 
     use super::*;
 
@@ -272,7 +275,7 @@ mod tests {
         let mut lock = LockFile::in_folder(folder.path()).unwrap();
         lock.insert("https://b.lan/x", locked(b"b"));
         lock.insert("https://a.lan/\"x\"", locked(b"a"));
-        let written = lock.write().unwrap();
+        let written = lock.write(&Silent).unwrap();
         assert_eq!((written.new, written.changed, written.same), (2, 0, 0));
         let path = folder.path().join(LOCK_FILE);
         let text = std::fs::read_to_string(&path).unwrap();
@@ -280,10 +283,10 @@ mod tests {
         let mut other = LockFile::in_folder(folder.path()).unwrap();
         // Another process adds an entry meanwhile.
         lock.insert("https://c.lan/x", locked(b"c"));
-        lock.write().unwrap();
+        lock.write(&Silent).unwrap();
         other.insert("https://b.lan/x", locked(b"new"));
         other.insert("https://a.lan/\"x\"", locked(b"a"));
-        let written = other.write().unwrap();
+        let written = other.write(&Silent).unwrap();
         assert_eq!((written.new, written.changed, written.same), (0, 1, 1));
         let last = LockFile::in_folder(folder.path()).unwrap();
         assert_eq!(last.get("https://b.lan/x"), Some(&locked(b"new")));
@@ -300,7 +303,7 @@ mod tests {
                 let mut lock = LockFile::in_folder(folder.path()).unwrap();
                 scope.spawn(move || {
                     lock.insert(&format!("https://a.lan/{number}"), locked(b"a"));
-                    lock.write().unwrap();
+                    lock.write(&Silent).unwrap();
                 });
             }
         });

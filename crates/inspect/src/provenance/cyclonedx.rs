@@ -5,7 +5,10 @@
     reason = "the fields have the names of the format"
 )]
 
+use std::io::Write;
+
 use serde::Serialize;
+use wincimg_common::json::LazyList;
 
 use super::document::{Tool, uuid_of};
 use super::inventory::{FileId, Inventory, InventoryBase, InventoryPackage};
@@ -21,7 +24,7 @@ const SYFT_TYPE: &str = "syft:package:type";
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Bom<'a> {
+struct Bom<'a, C, D> {
     #[serde(rename = "$schema")]
     schema: &'static str,
     bom_format: &'static str,
@@ -29,8 +32,8 @@ struct Bom<'a> {
     serial_number: String,
     version: u32,
     metadata: Metadata<'a>,
-    components: Vec<Component<'a>>,
-    dependencies: [Dependency; 1],
+    components: C,
+    dependencies: [Dependency<D>; 1],
 }
 
 #[derive(Serialize)]
@@ -47,9 +50,9 @@ struct Tools<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Dependency {
+struct Dependency<D> {
     r#ref: &'static str,
-    depends_on: Vec<String>,
+    depends_on: D,
 }
 
 #[derive(Serialize, Default)]
@@ -123,40 +126,39 @@ struct Property<'a> {
     value: &'a str,
 }
 
-pub(super) fn write(inventory: &Inventory, tool: Tool) -> Result<Vec<u8>, serde_json::Error> {
+pub(super) fn write(
+    inventory: &Inventory,
+    tool: Tool,
+    out: impl Write,
+) -> Result<(), serde_json::Error> {
     let digest = inventory.digest.to_string();
-    let digests: Vec<String> = inventory
-        .layers
-        .iter()
-        .map(|it| it.digest.to_string())
-        .collect();
+    let layers = inventory.layers.iter();
+    let digests: Vec<String> = layers.map(|it| it.digest.to_string()).collect();
+    let digests = digests.as_slice();
     let kb = inventory.system.as_ref().and_then(|system| system.kb);
     let kb = kb.map(|kb| (kb.to_string(), kb.number().to_string()));
-    let mut components = Vec::new();
-    if let Some(system) = &inventory.system {
-        let kb = kb.as_ref();
-        components.push(of_system(system, kb.map(|(name, _)| name.as_str())));
-        components.extend(kb.and_then(|(name, number)| of_update(system, name, number)));
-    }
-    let packages = inventory.packages.iter();
-    components.extend(packages.map(|package| of_package(inventory, package)));
-    let refs = components.iter().filter_map(|it| it.bom_ref.clone());
-    let dependencies = [Dependency {
-        r#ref: IMAGE,
-        depends_on: refs.collect(),
-    }];
-    for (number, layer) in inventory.layers.iter().enumerate() {
-        for (file, known) in layer.contents.files.iter().enumerate() {
-            let place = FileId {
-                layer: number,
-                file,
-            };
-            components.push(of_file(place, known, &digests[number]));
-        }
-    }
+    let of_windows = || {
+        let (system, kb) = (inventory.system.as_ref(), kb.as_ref());
+        let name = kb.map(|(name, _)| name.as_str());
+        let update = system.zip(kb);
+        let update = update.and_then(|(system, (name, number))| of_update(system, name, number));
+        let system = system.map(|system| of_system(system, name));
+        system.into_iter().chain(update)
+    };
+    let packages = || inventory.packages.iter();
+    let components = LazyList(|| {
+        let packages = packages().map(move |package| of_package(inventory, package));
+        let files = inventory.files();
+        let files = files.map(move |(place, file)| of_file(place, file, &digests[place.layer]));
+        of_windows().chain(packages).chain(files)
+    });
+    let depends_on = LazyList(|| {
+        let of_windows = of_windows().filter_map(|it| it.bom_ref);
+        of_windows.chain(packages().map(|package| package.purl.clone()))
+    });
     let Tool { version, home, .. } = tool;
     let own = format!("{home}/cyclonedx/{}@{digest}?by={version}", inventory.name);
-    serde_json::to_vec(&Bom {
+    let bom = Bom {
         schema: "http://cyclonedx.org/schema/bom-1.6.schema.json",
         bom_format: "CycloneDX",
         spec_version: "1.6",
@@ -175,8 +177,12 @@ pub(super) fn write(inventory: &Inventory, tool: Tool) -> Result<Vec<u8>, serde_
             component: of_image(inventory, &digest),
         },
         components,
-        dependencies,
-    })
+        dependencies: [Dependency {
+            r#ref: IMAGE,
+            depends_on,
+        }],
+    };
+    serde_json::to_writer(out, &bom)
 }
 
 fn of_image<'a>(inventory: &'a Inventory, digest: &'a str) -> Component<'a> {

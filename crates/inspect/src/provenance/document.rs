@@ -1,6 +1,7 @@
 //! Documents about an image, in the form in which they are attached.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -69,10 +70,8 @@ impl ImageDocument {
         inventory: &Inventory,
         tool: Tool,
     ) -> Result<Self, serde_json::Error> {
-        let bytes = match form {
-            SbomFormat::Spdx => spdx::write(inventory, tool)?,
-            SbomFormat::CycloneDx => cyclonedx::write(inventory, tool)?,
-        };
+        let mut bytes = Vec::new();
+        write_sbom(form, inventory, tool, &mut bytes)?;
         let created = inventory.created.to_string();
         Ok(Self {
             name: form.name(),
@@ -119,6 +118,19 @@ impl ImageDocument {
     pub fn artifact(&self, subject: &Descriptor) -> Result<Artifact, DocumentError> {
         let annotations = self.annotations.clone();
         Artifact::new(self.media_type, subject, vec![self.blob()], annotations)
+    }
+}
+
+/// Writes the bill of materials of an image, which is larger than its inventory.
+pub fn write_sbom(
+    form: SbomFormat,
+    inventory: &Inventory,
+    tool: Tool,
+    out: &mut dyn Write,
+) -> Result<(), serde_json::Error> {
+    match form {
+        SbomFormat::Spdx => spdx::write(inventory, tool, out),
+        SbomFormat::CycloneDx => cyclonedx::write(inventory, tool, out),
     }
 }
 

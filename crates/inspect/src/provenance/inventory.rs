@@ -8,7 +8,7 @@ use wincimg_oci::document::{Digest, Image};
 use wincimg_windows::path::fold;
 use wincimg_windows::version::WindowsVersion;
 
-use super::layer::LayerContents;
+use super::layer::{LayerContents, LayerFileEntry};
 use super::packages::products::is_hive;
 use super::packages::{Ecosystem, FilePackages, FoundPackage};
 use super::purl;
@@ -118,6 +118,15 @@ impl Inventory {
     /// Layer of a file, counted from 1 at the bottom of the image.
     pub fn layer_number(&self, place: FileId) -> usize {
         self.layers_below + place.layer + 1
+    }
+
+    /// All files of its layers.
+    pub(super) fn files(&self) -> impl Iterator<Item = (FileId, &LayerFileEntry)> {
+        let layers = self.layers.iter().enumerate();
+        layers.flat_map(|(layer, own)| {
+            let files = own.contents.files.iter().enumerate();
+            files.map(move |(file, known)| (FileId { layer, file }, known))
+        })
     }
 
     /// Path of a file.

@@ -24,7 +24,7 @@ mod tests;
 
 pub use attach::{AttachmentReport, attach, read_inventory, scan_blob};
 pub use attached::{AttachedDocument, DocumentKind, list_attached};
-pub use document::{ImageDocument, SbomFormat, Tool};
+pub use document::{ImageDocument, SbomFormat, Tool, write_sbom};
 pub use inventory::{FileId, Inventory, InventoryBase, InventoryLayer, InventoryPackage};
 pub use layer::{FileDigests, LayerContents, LayerFileEntry, LayerScanError, scan_layer};
 pub(crate) use packages::windows_file_version;

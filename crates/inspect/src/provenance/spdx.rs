@@ -8,13 +8,20 @@
     reason = "the fields have the names of the format"
 )]
 
+use std::io::Write;
+use std::iter;
+
 use serde::Serialize;
 use sha1::{Digest as _, Sha1};
+use wincimg_common::json::LazyList;
 
 use super::document::{Tool, uuid_of};
-use super::inventory::{FileId, Inventory, InventoryLayer, InventoryPackage as Known};
+use super::inventory::{
+    FileId, Inventory, InventoryBase, InventoryLayer, InventoryPackage as Known,
+};
 use super::layer::LayerFileEntry as LayerFile;
 use super::purl;
+use super::system::OperatingSystem;
 
 const NO_ASSERTION: &str = "NOASSERTION";
 const IMAGE: &str = "SPDXRef-Image";
@@ -31,7 +38,7 @@ const LICENCES: [&str; 17] = [
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct SpdxDocument<'a> {
+struct SpdxDocument<'a, P, F, R> {
     spdx_version: &'static str,
     data_license: &'static str,
     #[serde(rename = "SPDXID")]
@@ -39,10 +46,10 @@ struct SpdxDocument<'a> {
     name: &'a str,
     document_namespace: String,
     creation_info: CreationInfo,
-    packages: Vec<Package<'a>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    files: Vec<File<'a>>,
-    relationships: Vec<Relationship>,
+    packages: P,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    files: Option<F>,
+    relationships: R,
 }
 
 #[derive(Serialize)]
@@ -178,72 +185,77 @@ impl<'a> Package<'a> {
     }
 }
 
-pub(super) fn write(inventory: &Inventory, tool: Tool) -> Result<Vec<u8>, serde_json::Error> {
-    let mut packages = vec![image(inventory)];
-    let mut relationships = vec![Relationship::new(DOCUMENT, "DESCRIBES", IMAGE)];
-    if let Some(base) = &inventory.base {
-        let digest = base.digest.to_string();
-        let package = Package::new(BASE, &base.name, "CONTAINER");
-        packages.push(Package {
-            version_info: Some(base.tag.clone().unwrap_or_else(|| digest.clone())),
-            checksums: checksum_of(&digest),
-            ..package.with_purl(purl::of_image(&base.name, &digest))
-        });
-        relationships.push(Relationship::new(IMAGE, "DESCENDANT_OF", BASE));
-    }
-    if let Some(system) = &inventory.system {
-        let package = Package::new(SYSTEM, &system.name, "OPERATING-SYSTEM");
-        packages.push(Package {
-            version_info: Some(system.version.clone()),
-            supplier: Some("Organization: Microsoft Corporation".to_owned()),
-            comment: system.kb.map(|kb| format!("Contains update {kb}")),
-            ..package.with_cpe(system.cpe.clone())
-        });
-        relationships.push(Relationship::new(IMAGE, "CONTAINS", SYSTEM));
-    }
-    let mut files = Vec::new();
-    for (number, layer) in inventory.layers.iter().enumerate() {
-        let id = format!("SPDXRef-Layer-{}", number + 1);
-        relationships.push(Relationship::new(IMAGE, "CONTAINS", id.as_str()));
-        for (file, known) in layer.contents.files.iter().enumerate() {
-            let place = FileId {
-                layer: number,
-                file,
-            };
-            relationships.push(Relationship::new(id.as_str(), "CONTAINS", id_of(place)));
-            files.push(described(place, known));
-        }
-        packages.push(of_layer(id, layer));
-    }
-    for (number, package) in inventory.packages.iter().enumerate() {
-        let id = format!("SPDXRef-Package-{}", number + 1);
-        relationships.push(Relationship::new(IMAGE, "CONTAINS", id.as_str()));
-        for place in &package.files {
-            relationships.push(Relationship {
-                // Same text as syft's, which its readers expect.
-                comment: Some(
-                    "evident-by: indicates the package's existence is evident by the given file",
-                ),
-                ..Relationship::new(id.as_str(), "OTHER", id_of(*place))
-            });
-        }
-        packages.push(of_package(id, package));
-    }
-    let name = inventory.short_name();
-    serde_json::to_vec(&SpdxDocument {
+pub(super) fn write(
+    inventory: &Inventory,
+    tool: Tool,
+    out: impl Write,
+) -> Result<(), serde_json::Error> {
+    let has_files = inventory.files().next().is_some();
+    let document = SpdxDocument {
         spdx_version: "SPDX-2.3",
         data_license: "CC0-1.0",
         id: DOCUMENT,
         name: &inventory.name,
-        document_namespace: namespace(inventory, name, tool),
+        document_namespace: namespace(inventory, inventory.short_name(), tool),
         creation_info: CreationInfo {
             created: inventory.created.to_string(),
             creators: vec![format!("Tool: {}-{}", tool.name, tool.version)],
         },
-        packages,
-        files,
-        relationships,
-    })
+        packages: LazyList(|| packages(inventory)),
+        files: has_files.then_some(LazyList(|| {
+            let files = inventory.files();
+            files.map(|(place, known)| described(place, known))
+        })),
+        relationships: LazyList(|| relationships(inventory)),
+    };
+    serde_json::to_writer(out, &document)
+}
+
+fn packages(inventory: &Inventory) -> impl Iterator<Item = Package<'_>> {
+    let layers = inventory.layers.iter().enumerate();
+    let packages = inventory.packages.iter().enumerate();
+    iter::once(image(inventory))
+        .chain(inventory.base.as_ref().map(of_base))
+        .chain(inventory.system.as_ref().map(of_system))
+        .chain(layers.map(|(number, layer)| of_layer(layer_id(number), layer)))
+        .chain(packages.map(|(number, package)| of_package(package_id(number), package)))
+}
+
+fn relationships(inventory: &Inventory) -> impl Iterator<Item = Relationship> {
+    let base = inventory.base.iter();
+    let system = inventory.system.iter();
+    let layers = inventory.layers.iter().enumerate();
+    let layers = layers.flat_map(|(layer, own)| {
+        let files = (0..own.contents.files.len()).map(move |file| {
+            let place = FileId { layer, file };
+            Relationship::new(layer_id(layer), "CONTAINS", id_of(place))
+        });
+        iter::once(Relationship::new(IMAGE, "CONTAINS", layer_id(layer))).chain(files)
+    });
+    let packages = inventory.packages.iter().enumerate();
+    let packages = packages.flat_map(|(number, package)| {
+        let files = package.files.iter().map(move |place| Relationship {
+            // Same text as syft's, which its readers expect.
+            comment: Some(
+                "evident-by: indicates the package's existence is evident by the given file",
+            ),
+            ..Relationship::new(package_id(number), "OTHER", id_of(*place))
+        });
+        iter::once(Relationship::new(IMAGE, "CONTAINS", package_id(number))).chain(files)
+    });
+    iter::once(Relationship::new(DOCUMENT, "DESCRIBES", IMAGE))
+        .chain(base.map(|_| Relationship::new(IMAGE, "DESCENDANT_OF", BASE)))
+        .chain(system.map(|_| Relationship::new(IMAGE, "CONTAINS", SYSTEM)))
+        .chain(layers)
+        .chain(packages)
+}
+
+fn layer_id(number: usize) -> String {
+    format!("SPDXRef-Layer-{}", number + 1)
+}
+
+fn package_id(number: usize) -> String {
+    format!("SPDXRef-Package-{}", number + 1)
 }
 
 fn namespace(inventory: &Inventory, name: &str, tool: Tool) -> String {
@@ -260,6 +272,26 @@ fn image(inventory: &Inventory) -> Package<'_> {
         version_info: Some(digest.clone()),
         checksums: checksum_of(&digest),
         ..package.with_purl(purl::of_image(&inventory.name, &digest))
+    }
+}
+
+fn of_base(base: &InventoryBase) -> Package<'_> {
+    let digest = base.digest.to_string();
+    let package = Package::new(BASE, &base.name, "CONTAINER");
+    Package {
+        version_info: Some(base.tag.clone().unwrap_or_else(|| digest.clone())),
+        checksums: checksum_of(&digest),
+        ..package.with_purl(purl::of_image(&base.name, &digest))
+    }
+}
+
+fn of_system(system: &OperatingSystem) -> Package<'_> {
+    let package = Package::new(SYSTEM, &system.name, "OPERATING-SYSTEM");
+    Package {
+        version_info: Some(system.version.clone()),
+        supplier: Some("Organization: Microsoft Corporation".to_owned()),
+        comment: system.kb.map(|kb| format!("Contains update {kb}")),
+        ..package.with_cpe(system.cpe.clone())
     }
 }
 

@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 use wincimg_common::files;
 use wincimg_common::files::AtomicFile;
+use wincimg_common::progress::Progress;
 use wincimg_http::FileError;
 
 use super::client::RegistryClient;
@@ -78,6 +79,7 @@ pub fn store(
     user: &str,
     password: &Password,
     file: Option<&Path>,
+    progress: &dyn Progress,
 ) -> Result<CredentialStore, RegistryError> {
     let config = Config::open(host, file)?;
     let server = server(host);
@@ -94,7 +96,7 @@ pub fn store(
             json!({ "auth": BASE64_STANDARD.encode(pair) })
         }
     };
-    let file = Config::change(host, file, |config| {
+    let file = Config::change(host, file, progress, |config| {
         config.remove_entries();
         config.entries().insert(server.to_owned(), entry);
     })?;
@@ -105,7 +107,11 @@ pub fn store(
 }
 
 /// Erases the stored credential of a host; returns its location, or `None` if there was none.
-pub fn erase(host: &str, file: Option<&Path>) -> Result<Option<CredentialStore>, RegistryError> {
+pub fn erase(
+    host: &str,
+    file: Option<&Path>,
+    progress: &dyn Progress,
+) -> Result<Option<CredentialStore>, RegistryError> {
     let stopped = CancellationToken::new();
     let config = Config::open(host, file)?;
     // An entry that cannot be parsed is removed too.
@@ -120,7 +126,7 @@ pub fn erase(host: &str, file: Option<&Path>) -> Result<Option<CredentialStore>,
                 .map_err(|reason| config.helper_failed(name, reason))?;
         }
     }
-    let file = Config::change(host, file, Config::remove_entries)?;
+    let file = Config::change(host, file, progress, Config::remove_entries)?;
     Ok(Some(match helper {
         Some(name) => CredentialStore::Helper { name, file },
         None => CredentialStore::File(file),
@@ -168,13 +174,14 @@ impl<'h> Config<'h> {
     fn change(
         host: &'h str,
         file: Option<&Path>,
+        progress: &dyn Progress,
         edit: impl FnOnce(&mut Self),
     ) -> Result<PathBuf, RegistryError> {
         let folder = Self::open(host, file)?.folder().to_owned();
         if !folder.exists() {
             make_private(&folder).map_err(FileError::io("create", &folder))?;
         }
-        let _held = files::lock_folder(&folder);
+        let _held = files::lock_folder(&folder, progress);
         let mut config = Self::open(host, file)?;
         edit(&mut config);
         config.write()?;
@@ -263,6 +270,8 @@ fn make_private(folder: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use wincimg_common::progress::Silent;
+
     use super::*;
 
     fn kept(before: &str, host: &str) -> (Value, tempfile::TempDir) {
@@ -270,7 +279,7 @@ mod tests {
         let file = folder.path().join("config.json");
         fs::write(&file, before).unwrap();
         let password = Password::from("open sesame".to_owned());
-        store(host, "bob", &password, Some(&file)).unwrap();
+        store(host, "bob", &password, Some(&file), &Silent).unwrap();
         let after = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
         (after, folder)
     }
@@ -296,7 +305,7 @@ mod tests {
         assert_eq!(after.to_string(), expected.to_string());
 
         let file = folder.path().join("config.json");
-        let forgotten = erase("repo.lan:5000", Some(&file)).unwrap();
+        let forgotten = erase("repo.lan:5000", Some(&file), &Silent).unwrap();
         assert_eq!(
             forgotten,
             Some(CredentialStore::File(file.canonicalize().unwrap()))
@@ -318,11 +327,11 @@ mod tests {
         for text in ["{", "[]", "\"x\""] {
             fs::write(&file, text).unwrap();
             let password = Password::from("x".to_owned());
-            assert!(store("repo.lan", "bob", &password, Some(&file)).is_err());
+            assert!(store("repo.lan", "bob", &password, Some(&file), &Silent).is_err());
             assert_eq!(fs::read_to_string(&file).unwrap(), text);
         }
         assert_eq!(
-            erase("repo.lan", Some(&folder.path().join("none"))).unwrap(),
+            erase("repo.lan", Some(&folder.path().join("none")), &Silent).unwrap(),
             None
         );
     }
@@ -337,7 +346,14 @@ mod tests {
                 let file = &file;
                 scope.spawn(move || {
                     let password = Password::from("x".to_owned());
-                    store(&format!("repo{number}.lan"), "bob", &password, Some(file)).unwrap();
+                    store(
+                        &format!("repo{number}.lan"),
+                        "bob",
+                        &password,
+                        Some(file),
+                        &Silent,
+                    )
+                    .unwrap();
                 });
             }
         });
@@ -353,14 +369,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let password = Password::from("x".to_owned());
         let new = folder.path().join("home/.docker/config.json");
-        store("repo.lan", "bob", &password, Some(&new)).unwrap();
+        store("repo.lan", "bob", &password, Some(&new), &Silent).unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&new), mode(new.parent().unwrap())), (0o600, 0o700));
 
         fs::set_permissions(&new, PermissionsExt::from_mode(0o644)).unwrap();
         let link = folder.path().join("config.json");
         symlink(&new, &link).unwrap();
-        store("other.lan", "bob", &password, Some(&link)).unwrap();
+        store("other.lan", "bob", &password, Some(&link), &Silent).unwrap();
         assert!(link.is_symlink());
         assert_eq!(mode(&new), 0o600);
         assert!(fs::read_to_string(&new).unwrap().contains("other.lan"));

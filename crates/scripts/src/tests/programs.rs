@@ -257,7 +257,7 @@ fn the_exec_form_has_no_shell() {
         let mut tree = image();
         let folder = r"C:\work".parse().unwrap();
         let setting = RunEnvironment {
-            variables: &[],
+            variables: &|_| None,
             folder: &folder,
             user: None,
         };

@@ -345,7 +345,7 @@ impl<'a> ScriptInterpretation<'a> {
     fn problem(&self, parts: Vec<QuotedSpan>, line_of: &impl Fn(usize) -> usize) -> QuoteProblem {
         QuoteProblem {
             line: line_of(parts[0].open.at),
-            wanted: self.meant_without(|part| !parts.contains(&part)),
+            wanted: self.meant_without(|part| !is_among(&parts, part)),
             parts,
         }
     }
@@ -417,9 +417,15 @@ impl<'a> ScriptInterpretation<'a> {
     }
 }
 
+/// Returns true if a part is one of these, which are in order.
+fn is_among(parts: &[QuotedSpan], part: QuotedSpan) -> bool {
+    let found = parts.binary_search_by_key(&part.open.at, |it| it.open.at);
+    found.is_ok()
+}
+
 /// Returns true if the script changes when a group loses its quotes.
 fn groups_matter(reading: &ScriptInterpretation<'_>, group: &[QuotedSpan]) -> bool {
-    !reading.is_as_meant(&reading.meant_without(|part| group.contains(&part)))
+    !reading.is_as_meant(&reading.meant_without(|part| is_among(group, part)))
 }
 
 /// Returns true if quotes are intended for the script, unlike those around escaped quotes, around a

@@ -262,11 +262,7 @@ impl InstalledSystem for ImageSystem<'_, '_> {
     }
 
     fn variable(&self, name: &str) -> Option<String> {
-        let variables = self.0.state.variables();
-        let own = variables
-            .into_iter()
-            .find(|(own, _)| own.eq_ignore_ascii_case(name));
-        own.map(|(_, value)| value)
+        self.0.state.variable(name)
     }
 }
 

@@ -20,7 +20,7 @@ pub(in crate::stages) fn needs_windows(
 ) -> Option<ScriptError> {
     let folder = ImagePath::drive();
     let setting = RunEnvironment {
-        variables: &[],
+        variables: &|_| None,
         folder: &folder,
         user: None,
     };
@@ -62,10 +62,9 @@ pub(crate) fn script_error(
     shell: &[String],
     folders: &[ImagePath],
 ) -> Option<ScriptError> {
-    let variables = state.variables();
     let folder = state.working_dir().ok()?;
     let setting = RunEnvironment {
-        variables: &variables,
+        variables: &|name| state.variable(name),
         folder: &folder,
         user: state.config.user.as_deref(),
     };
