@@ -252,7 +252,7 @@ fn variables_take_no_longer_if_there_are_many() {
         let lines = (0..count).map(|i| {
             format!("ENV A{i}=1\nARG B{i}=$A{i}\nRUN echo %A{i}% %B{i}% %C{i}%\nLABEL c{i}=$B{i}\n")
         });
-        std::iter::once(PINNED.to_owned()).chain(lines).collect()
+        iter::once(PINNED.to_owned()).chain(lines).collect()
     });
 }
 
@@ -264,7 +264,7 @@ fn settings_take_no_longer_in_a_long_row_of_stages() {
             let below = i - 1;
             format!("FROM s{below} AS s{i}\nENV A{i}=1\nLABEL a{i}=1\nRUN echo 1\n")
         });
-        std::iter::once(first).chain(stages).collect()
+        iter::once(first).chain(stages).collect()
     });
 }
 
