@@ -67,6 +67,7 @@ fn commands_are_ready_to_type() {
     request.flags = CommandFlags {
         registry: vec!["--insecure-registry".to_owned(), "repo.example".to_owned()],
         kubectl: vec!["--context".to_owned(), "my cluster".to_owned()],
+        is_live: false,
     };
     let plan = plan(&request);
     let commands: Vec<&[String]> = plan.actions.iter().map(PlanAction::commands).collect();
@@ -307,6 +308,50 @@ fn an_image_that_is_never_pulled_is_loaded_before_it_is_used() {
             ActionStep::Command(SET.to_owned()),
         ]
     );
+}
+
+#[test]
+fn a_finding_refers_to_the_plan_where_a_command_follows_a_step_by_hand() {
+    let landing = [("Deployment", vec![0], 0b1)];
+    let mut request = restricted(&["18363.900"], &["17763.1158"], &landing);
+    request.today = Some("2026-11-24".parse().unwrap());
+    request.workloads[0].template.containers[0].pull_policy = PullPolicy::Never;
+    let mut rollout = Rollout::new(&request);
+    rollout.advise(&request, &TagsByRepository::new());
+    let finding = rollout.checks().next().unwrap().finding;
+    assert_eq!(finding.commands.len(), 1, "{finding:?}");
+    let fix = finding.fix.as_deref().unwrap();
+    assert!(fix.ends_with("; --plan lists all steps"), "{fix}");
+}
+
+#[test]
+fn a_wrong_index_of_others_is_reported_whatever_its_workload_needs_until_then() {
+    let image = "mcr.microsoft.com/dotnet/aspnet:8.0";
+    let digest = format!("sha256:{}", "1".repeat(64));
+    let landing = [("Job", vec![0], 0b1)];
+    let mut request = restricted(&["20348.2402"], &["20348.2402"], &landing);
+    let manifest = serde_json::json!({"mediaType": "a", "digest": digest, "size": 1});
+    let entry = Variant {
+        os_version: None,
+        manifest: Some(serde_json::from_value(manifest).unwrap()),
+        ..single("20348.2402")
+    };
+    request.images[0] = Image {
+        reference: Some(image.to_owned()),
+        content: ImageContent::Index(vec![entry.with_image(single("20348.2402"))]),
+    };
+    image.clone_into(&mut request.workloads[0].template.containers[0].image);
+    request.nodes.windows[0].runtime = ContainerRuntime::from_node("containerd://1.6.17");
+    let mut rollout = Rollout::new(&request);
+    rollout.advise(&request, &TagsByRepository::new());
+    let finding = rollout.checks().next().unwrap().finding;
+    let fix = finding.fix.as_deref().unwrap();
+    let step = format!(
+        "; until then, recreate Job default/p0 with the image mcr.microsoft.com/dotnet/aspnet@{digest}"
+    );
+    assert!(fix.starts_with("report to the publisher"), "{fix}");
+    assert!(fix.ends_with(&step), "{fix}");
+    assert!(finding.commands.is_empty(), "{finding:?}");
 }
 
 #[test]
