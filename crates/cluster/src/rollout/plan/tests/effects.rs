@@ -383,18 +383,23 @@ fn nothing_is_built_for_a_host_whose_containerd_refuses_its_base() {
         let fix = finding.fix.unwrap_or_default();
         (plan.actions.len(), fix, finding.commands.len())
     };
-    let another = "move the node to containerd 1.6.23 to 1.6.39 or 1.7.6 to 2.1.5 or newer than \
-                   2.3.4, or keep its pods off it";
-    for (image, rest) in [
-        (
-            "17763.5696",
-            ": its containerd refuses the bases that start there",
-        ),
-        ("20348.2402", ""),
+    for (image, does) in [
+        ("17763.5696", REFUSES_BASES),
+        ("20348.2402", "move the node to "),
     ] {
-        let fix = another.to_owned() + rest;
+        let fix = format!(
+            "{does}containerd 1.6.23 to 1.6.39, 1.7.6 to 2.1.5, or newer than 2.3.4, or keep its \
+             pods off it"
+        );
         assert_eq!(advised("containerd://2.1.6", image), (0, fix, 0));
     }
+    // Older ones take it alone, but a plan keeps the image for others.
+    let (actions, fix, commands) = advised("containerd://1.7.3", "17763.5696");
+    assert_eq!((actions, commands), (0, 0), "{fix}");
+    assert!(fix.starts_with("build the image again on a base"), "{fix}");
+    assert!(fix.ends_with(TAKES_ALONE), "{fix}");
+    let starts = advised("containerd://1.7.3", "20348.2402");
+    assert_eq!(starts, (0, String::new(), 0));
     for runtime in ["containerd://1.7.20", "containerd://2.4.0"] {
         let (actions, fix, commands) = advised(runtime, "17763.5696");
         assert_eq!(actions, 1, "{runtime}: {fix}");
@@ -410,5 +415,60 @@ fn nothing_is_built_for_a_host_whose_containerd_refuses_its_base() {
     let mut rollout = Rollout::new(&request);
     rollout.advise(&request, &tags);
     let fix = rollout.checks().next().unwrap().finding.fix.clone();
-    assert!(fix.unwrap().starts_with(another));
+    assert!(fix.unwrap().starts_with(REFUSES_BASES));
+}
+
+/// The begin of the fix where containerd refuses a host's base.
+const REFUSES_BASES: &str = "its containerd refuses the bases that start there: install ";
+/// The end of the fix where containerd refuses it in an index.
+const TAKES_ALONE: &str = "; its containerd refuses it in an index, so give it a tag of its own";
+
+#[test]
+fn what_stays_alone_is_built_for_a_host_that_refuses_its_base_in_an_index() {
+    let on = |runtime: &str, image: Image| {
+        let mut request = request(&["26200.7171"], &[]);
+        request.nodes.windows[0].runtime = ContainerRuntime::from_node(runtime);
+        request.images = vec![image];
+        request.plain = 1;
+        let mut rollout = Rollout::new(&request);
+        let plan = rollout.advise(&request, &TagsByRepository::new());
+        let finding = rollout.checks().next().unwrap().finding;
+        let fix = finding.fix.clone().unwrap_or_default();
+        (plan.actions.len(), plan.then.incompatible, fix)
+    };
+    let old = "containerd://1.7.3";
+    let archive = Image {
+        reference: Some("docker-archive:web.tar".to_owned()),
+        content: ImageContent::Single(single("17763.5696")),
+    };
+    for image in [Image::from_version(version("17763.5696")), archive] {
+        let (actions, left, fix) = on(old, image.clone());
+        assert_eq!((actions, left), (1, 0), "{fix}");
+        let (actions, left, fix) = on("containerd://2.1.6", image);
+        assert_eq!((actions, left), (0, 1), "{fix}");
+    }
+    for entries in [
+        [("17763.5696", "17763.5696")],
+        [("20348.2402", "20348.2402")],
+    ] {
+        let (actions, left, fix) = on(old, index(&entries));
+        assert_eq!((actions, left), (0, 1), "{fix}");
+    }
+    let (_, _, fix) = on(old, index(&[("17763.5696", "17763.5696")]));
+    assert_eq!(
+        fix,
+        "build the image for this host too".to_owned() + TAKES_ALONE
+    );
+    // A right index would not have an image for the host either.
+    let arm = Variant {
+        architecture: "arm64".to_owned(),
+        ..single("26100.1742")
+    };
+    let arm = Image {
+        reference: Some("repo.example/i0:1".to_owned()),
+        content: ImageContent::Index(vec![single("26100.1742").with_image(arm)]),
+    };
+    let (actions, _, fix) = on("containerd://2.1.6", arm);
+    assert_eq!(actions, 0);
+    assert!(fix.starts_with(REFUSES_BASES), "{fix}");
 }
