@@ -214,6 +214,7 @@ impl CheckCompat {
             flags: CommandFlags {
                 registry: self.connection.to_words(),
                 kubectl: self.hosts.cluster.to_words(),
+                is_live: self.workloads.is_empty(),
             },
             own: self.own.clone(),
             today: Some(self.on.unwrap_or_else(|| Zoned::now().date())),

@@ -40,11 +40,24 @@ pub(super) fn write_commands(
     })
 }
 
-/// Warns of the nodes of a build that its pods do not select.
-pub(super) fn warn_of_missing_labels(build: &BuildNodes, nodes: &[Node], session: &Session) {
+/// Warns of the nodes of a build that its pods do not select, also by labels of `--node-selector`.
+pub(super) fn warn_of_missing_labels(
+    build: &BuildNodes,
+    nodes: &[Node],
+    selector: &[(String, String)],
+    session: &Session,
+) {
     for (label, names) in build.missing_labels(nodes) {
+        let mut own = selector.iter();
+        let is_own = own.any(|(key, value)| format!("{key}={value}") == label);
+        let or = if is_own {
+            ", or correct --node-selector"
+        } else {
+            ""
+        };
         session.warn(format_args!(
-            "no pod will run on {}, without the label {label}: set it with `kubectl label node`",
+            "no pod will run on {}: the label {label} is missing; set it with `kubectl label \
+             node`{or}",
             names.join(", ")
         ));
     }

@@ -455,9 +455,14 @@ fn a_build_without_a_node_that_its_pod_selects_is_warned_about() {
     };
     assert_contains!(
         of_build,
-        "on win-a, without the label node.kubernetes.io/windows-build=10.0.20348"
+        "on win-a: the label node.kubernetes.io/windows-build=10.0.20348 is missing"
     );
-    assert_contains!(of_pool, "on win-a, win-b, without the label pool=old");
+    assert!(of_build.ends_with("`kubectl label node`"), "{of_build}");
+    assert_contains!(of_pool, "on win-a, win-b: the label pool=old is missing");
+    assert!(
+        of_pool.ends_with(", or correct --node-selector"),
+        "{of_pool}"
+    );
 }
 
 #[test]

@@ -174,13 +174,13 @@ fn nodes_without_the_labels_of_their_build_are_named() {
     let site = published();
     let said = || stderr(&command(&site, "prepull", &[]).output().unwrap());
     write_nodes(&site, &[("win-a", Some("17763.973"), "web")]);
-    let lacks = "on win-a, without the label node.kubernetes.io/windows-build=10.0.17763";
+    let lacks = "on win-a: the label node.kubernetes.io/windows-build=10.0.17763 is missing";
     assert_contains!(said(), lacks);
     let mut nodes: Value = serde_json::from_str(&site.text("nodes.json")).unwrap();
     let labels = &mut nodes["items"][0]["metadata"]["labels"];
     labels["node.kubernetes.io/windows-build"] = json!("10.0.17763");
     site.write("nodes.json", nodes.to_string());
-    assert!(!said().contains("without the label"), "{}", said());
+    assert!(!said().contains("the label"), "{}", said());
     let secret = ["--pull-secret", "a_b"];
     command(&site, "prepull", &secret).assert().code(2);
     command(&site, "prepull", &["--pause", "Pause:1"])
@@ -286,7 +286,8 @@ fn nodes_whose_containerd_is_too_old_for_an_image_without_windows_are_named() {
     for what in ["build", "check"] {
         let output = command(&site, what, &[]).output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-        let words = ["containerd 1.6.18", "win-a and 1 more", "1-hostprocess"];
+        let needs = "needs containerd 1.6.18 or newer, which win-a and 1 more do not have; with ";
+        let words = [needs, "1-hostprocess"];
         let said = stderr(&output);
         assert!(warning(&words).eval(&said), "{what}: {said}");
     }

@@ -95,7 +95,8 @@ impl BuildNodes {
         missing.filter(|(_, names)| !names.is_empty()).collect()
     }
 
-    fn own<'a>(&self, nodes: &'a [Node]) -> impl Iterator<Item = &'a Node> {
+    /// Those of these nodes that have the build.
+    pub fn own<'a>(&self, nodes: &'a [Node]) -> impl Iterator<Item = &'a Node> {
         let build = self.build;
         let is_own = move |node: &&Node| node.build.is_some_and(|it| it.version.build == build);
         nodes.iter().filter(is_own)

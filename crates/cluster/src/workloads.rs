@@ -294,22 +294,16 @@ impl WorkloadList {
         templates
             .into_iter()
             .map(|template| {
-                let mut template = PodTemplate::from(template);
-                // The API server takes any text.
-                if !is_from_a_cluster
-                    && let Some(text) = template.texts().find(|text| is_of_helm(text))
-                {
-                    let problem =
-                        format!("{text:?} is a Helm template: render it with `helm template`");
-                    return Err((id.to_string(), problem));
-                }
-                if is_from_a_cluster && template.grace_seconds == Some(USUAL_GRACE_SECONDS) {
-                    template.grace_seconds = None;
-                }
+                let template = PodTemplate::from(template);
                 Ok(Workload {
                     id: id.clone(),
                     origin: None,
-                    template,
+                    template: if is_from_a_cluster {
+                        without_default_grace(template)
+                    } else {
+                        check_rendered(&template).map_err(|problem| (id.to_string(), problem))?;
+                        template
+                    },
                     owners: owners.clone(),
                     owns_template: true,
                     has_manual_selector,
@@ -475,6 +469,25 @@ fn api_version_of(object: &Value) -> &str {
 fn is_of_helm(value: &str) -> bool {
     let mut actions = value.split("{{").skip(1);
     actions.any(|action| is_action_of_helm(action.trim_start_matches('-').trim_start()))
+}
+
+/// Refuses a pod template of a file with an unrendered Helm template. The API server takes any text.
+fn check_rendered(template: &PodTemplate) -> Result<(), String> {
+    match template.texts().find(|text| is_of_helm(text)) {
+        None => Ok(()),
+        Some(text) => Err(format!(
+            "{text:?} is a Helm template: render it with `helm template`"
+        )),
+    }
+}
+
+/// A pod template of a cluster without the grace period that the API server adds.
+fn without_default_grace(template: PodTemplate) -> PodTemplate {
+    let grace_seconds = template.grace_seconds;
+    PodTemplate {
+        grace_seconds: grace_seconds.filter(|own| *own != USUAL_GRACE_SECONDS),
+        ..template
+    }
 }
 
 /// Path prefix of a pod template's fields.

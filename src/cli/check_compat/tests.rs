@@ -82,7 +82,7 @@ fn everything_wrong() -> RolloutRequest {
         images: images.into(),
         flags: CommandFlags {
             registry: vec!["--insecure-registry".to_owned(), "repo.example".to_owned()],
-            kubectl: Vec::new(),
+            ..CommandFlags::default()
         },
         ..RolloutRequest::default()
     }

@@ -12,6 +12,7 @@ use wincimg_common::files;
 use wincimg_common::files::LARGEST_TEXT;
 use wincimg_dockerfile::foreign_file;
 use wincimg_engine::fleet::{Fleet, FleetPrepull, NotPulled, prepull};
+use wincimg_windows::compat::ContainerRuntime;
 
 use crate::cli::cluster_args::with_kubectl_name;
 use crate::cli::cluster_values::{builder_name, image, namespace, object_name};
@@ -117,7 +118,7 @@ impl PrepullArgs {
             return Err(self.nothing_to_pull(&fleet, &found));
         }
         for build in &found.builds {
-            warn_of_missing_labels(&build.nodes, &nodes, session);
+            warn_of_missing_labels(&build.nodes, &nodes, &[], session);
         }
         let pause = self.pause_image(&found)?;
         let objects = self.manifests(&pause).objects(&found.builds);
@@ -161,10 +162,11 @@ impl PrepullArgs {
         if reasons.iter().any(is_missing) {
             return Failure::no(problem).hint(self.command(&["fleet", "build", file]));
         }
-        Failure::no(problem).hint(
-            "images without Windows need containerd 1.6.18 or newer on the nodes; from 1.6.0 on, \
-             pods can name their version tag, which ends with -hostprocess and is not an index",
-        )
+        Failure::no(problem).hint(format!(
+            "images without Windows need {} on the nodes; from 1.6.0 on, pods can name their \
+             version tag, which ends with -hostprocess and is not an index",
+            ContainerRuntime::FOR_UNVERSIONED
+        ))
     }
 
     /// A command of this program for the same nodes.

@@ -108,7 +108,7 @@ impl MakeBuilder {
         self.check_runtimes(&nodes)?;
         // One node is enough.
         for build in builds.iter().filter(|build| !build.select_any(&nodes)) {
-            warn_of_missing_labels(build, &nodes, session);
+            warn_of_missing_labels(build, &nodes, &self.node_selector, session);
         }
         let (output, format) = (self.output.clone(), self.format);
         let objects = self.manifests(builder).objects(&builds);

@@ -48,7 +48,7 @@ impl TemplateChange {
     }
 }
 
-/// The owner of a pod template that is not in the input, and how to get commands for it.
+/// The owner of a pod template that is not among the workloads, and how to get commands for it.
 pub(super) fn absent_owner(workload: &Workload, flags: &CommandFlags) -> String {
     let id = &workload.id;
     let owner = match id.kind.as_str() {
@@ -56,6 +56,12 @@ pub(super) fn absent_owner(workload: &Workload, flags: &CommandFlags) -> String 
         "Job" | "ReplicaSet" | "ReplicationController" => " or the object that owns it",
         _ => "",
     };
+    if flags.is_live {
+        return format!(
+            "{id}{owner}, which is not among the selected workloads: widen --workload-selector, or \
+             change it by hand"
+        );
+    }
     let kind = id.kind.to_ascii_lowercase();
     let mut words = vec!["kubectl", "get", &kind, &id.name];
     words.extend(["--namespace", &id.namespace]);
@@ -74,6 +80,8 @@ pub struct CommandFlags {
     pub registry: Vec<String>,
     /// Cluster flags of `kubectl`.
     pub kubectl: Vec<String>,
+    /// True if the workloads are those of the cluster, not of `--workloads`.
+    pub is_live: bool,
 }
 
 /// The command that inspects an image whose revision is unknown: its labels may name its base. Of
@@ -249,21 +257,26 @@ pub(super) fn adopt_steps(
     });
     let change = match to {
         Some(to) => Some(image_step(workload, from, to, flags)),
-        None => restart_command(workload, flags).map(ActionStep::Command),
+        None => restart_step(workload, flags),
     };
     load.into_iter().chain(change).collect()
 }
 
-/// The command that restarts a workload's pods; none for a kind that does not recreate them.
-fn restart_command(workload: &Workload, flags: &CommandFlags) -> Option<String> {
+/// The step that restarts a workload's pods; none for a kind that does not recreate them.
+fn restart_step(workload: &Workload, flags: &CommandFlags) -> Option<ActionStep> {
     let id = &workload.id;
-    let recreates = ["DaemonSet", "Deployment", "StatefulSet"].contains(&id.kind.as_str())
-        && TemplateChange::of(workload) == Some(TemplateChange::Patch);
+    if !["DaemonSet", "Deployment", "StatefulSet"].contains(&id.kind.as_str()) {
+        return None;
+    }
+    if TemplateChange::of(workload)? == TemplateChange::ByHand {
+        let owner = absent_owner(workload, flags);
+        return Some(ActionStep::Manual(format!("restart {owner}")));
+    }
     let object = format!("{}/{}", id.kind.to_ascii_lowercase(), id.name);
     let mut words = vec!["kubectl", "rollout", "restart", &object];
     words.extend(["--namespace", &id.namespace]);
     words.extend(flags.kubectl.iter().map(String::as_str));
-    recreates.then(|| shell_command(&words))
+    Some(ActionStep::Command(shell_command(&words)))
 }
 
 /// The step that sets the image of a workload's containers.

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
+use wincimg_oci::store::Location;
 use wincimg_windows::compat::{
     CompatRule, Concern, ContainerRuntime, Fix, HostBuild, Isolation, RuntimeChoice,
     VerdictOutcome, WindowsEdition, accepted_builds, base_release_for, check as judge_versions,
@@ -157,30 +158,60 @@ pub(super) fn is_fixable(finding: &Finding, image: &Image, host: &HostKind) -> b
         && !(finding.isolation == Isolation::Process && is_old_client)
         && host.architecture == "amd64"
         && image.is_readable()
-        && refused_base(host).is_none()
+        && !refuses_rebuilt(host, image)
 }
 
-/// The build of a host's base if the host's runtime refuses it: no image that is built for the host
-/// starts there.
-pub(super) fn refused_base(host: &HostKind) -> Option<u32> {
+/// The build of a host's base if the host's runtime refuses its images in an index.
+fn refused_in_index(host: &HostKind) -> Option<u32> {
     let build = host.build?.version.build;
     let base = base_release_for(build)?.build;
     (!host.runtime.may_accept(build, base)).then_some(base)
 }
 
-/// The fix where a host's runtime refuses its base.
-fn another_runtime(host: &HostKind) -> Option<String> {
-    let (base, build) = refused_base(host).zip(host.build)?;
-    let versions = ContainerRuntime::containerd_for(build.version.build, base);
-    Some(format!(
-        "move the node to {versions}, or keep its pods off it: its containerd refuses the bases \
-         that start there"
-    ))
+/// The build of a host's base if the host's runtime refuses its images in an index and alone: no
+/// image that is built for the host starts there.
+pub(super) fn refused_base(host: &HostKind) -> Option<u32> {
+    let base = refused_in_index(host)?;
+    let image = WindowsVersion::from_build(base);
+    let alone = choose_single(Some(image), host.build?, host.runtime);
+    let is_refused = alone.iter().all(|choice| choice.entry.is_none());
+    is_refused.then_some(base)
+}
+
+/// Returns true if a host's runtime refuses what a plan builds for the host: an index, as the image
+/// stays for others too, unless an archive holds it.
+fn refuses_rebuilt(host: &HostKind, image: &Image) -> bool {
+    let is_archive = || matches!(image.location(), Some(Location::Archive { .. }));
+    refused_in_index(host).is_some_and(|base| {
+        let is_in_index = match &image.content {
+            ImageContent::Index(_) => true,
+            ImageContent::Single(own) => {
+                own.version.is_none_or(|own| own.build != base) && !is_archive()
+            }
+            _ => false,
+        };
+        is_in_index || refused_base(host).is_some()
+    })
+}
+
+/// The fix by a build for a host, unless the host's runtime refuses that.
+fn by_build(host: &HostKind, build: String) -> String {
+    let Some((base, own)) = refused_in_index(host).zip(host.build) else {
+        return build;
+    };
+    if refused_base(host).is_none() {
+        return build + "; its containerd refuses it in an index, so give it a tag of its own";
+    }
+    let versions = ContainerRuntime::containerd_for(own.version.build, base);
+    format!(
+        "its containerd refuses the bases that start there: install {versions}, or keep its pods \
+         off it"
+    )
 }
 
 /// The fix where an index has no image for a host.
 fn build_too(host: &HostKind) -> String {
-    another_runtime(host).unwrap_or_else(|| "build the image for this host too".to_owned())
+    by_build(host, "build the image for this host too".to_owned())
 }
 
 /// Returns true if a host's runtime certainly accepts an image that is built for it.
@@ -592,8 +623,9 @@ fn filtered(host: &HostKind, finding: &Finding, by: &str) -> Finding {
     } else {
         "keep its pods off it"
     };
+    // Only an image without Windows has no version.
     let versions = host.build.zip(finding.image_build).map_or_else(
-        || "a containerd that accepts it".to_owned(),
+        || ContainerRuntime::FOR_UNVERSIONED.to_owned(),
         |(host, image)| ContainerRuntime::containerd_for(host.version.build, image.build),
     );
     Finding {
@@ -611,7 +643,7 @@ fn by_variant(
     isolation: Isolation,
 ) -> Finding {
     let variant = &variants[place];
-    if let Some(problem) = contradiction(variant, isolation) {
+    if let Some(problem) = contradiction(host, variant, isolation) {
         return Finding {
             variant: Some(place),
             ..problem
@@ -684,26 +716,23 @@ fn without_version(variant: &Variant, found: Finding) -> Finding {
 }
 
 /// Finding for an entry of an index whose manifest is missing or for another system.
-fn contradiction(variant: &Variant, isolation: Isolation) -> Option<Finding> {
+fn contradiction(host: &HostKind, variant: &Variant, isolation: Isolation) -> Option<Finding> {
     let entry = variant.platform();
     let (rule, reason, fix) = match &variant.content {
         EntryContent::Unread => return None,
         EntryContent::Missing => (
             Concern::MissingManifest,
             format!("the index lists an image for {entry} that does not exist (404)"),
-            "push the image again, with its index",
+            "push the image again, with its index".to_owned(),
         ),
         EntryContent::Unreadable(reason) => return Some(unreadable(reason, None, isolation)),
         EntryContent::Image { os, architecture } => {
             let is_same = |own: &str, stated: &str| own.is_empty() || own == stated;
             let (rule, fix) = if !is_same(os, &variant.os) {
-                (Concern::NotWindows, NEW_INDEX)
+                (Concern::NotWindows, NEW_INDEX.to_owned())
             } else if !is_same(architecture, &variant.architecture) {
                 // A right index would not have an image for this host either.
-                (
-                    Concern::ContradictingEntry,
-                    "build the image for this host too",
-                )
+                (Concern::ContradictingEntry, build_too(host))
             } else {
                 return None;
             };
@@ -722,7 +751,7 @@ fn contradiction(variant: &Variant, isolation: Isolation) -> Option<Finding> {
     };
     Some(Finding {
         outcome: VerdictOutcome::Incompatible,
-        fix: Some(fix.to_owned()),
+        fix: Some(fix),
         ..concern(rule, reason, isolation)
     })
 }
@@ -807,7 +836,7 @@ fn not_windows(found: &str, isolation: Isolation) -> Finding {
 /// Describes a fix. Patching requires a drain, so it is listed after the rebuild.
 fn in_words(fix: Fix, host: &HostKind) -> String {
     match (fix, host.build) {
-        (Fix::RebuildImage { .. }, _) => another_runtime(host).unwrap_or_else(|| fix.to_string()),
+        (Fix::RebuildImage { .. }, _) => by_build(host, fix.to_string()),
         (Fix::PatchHost { to, kb }, Some(host)) => {
             let rebuild = Fix::RebuildImage {
                 host,

@@ -405,21 +405,30 @@ impl<'a> FixResolver<'a> {
             advised.commands = mirror_command(mirrored, &own, self.flags);
         }
         if let (Some(tag), Some(workload)) = (for_all, about.workload) {
-            self.set_image(&mut advised, workload, text, &with_tag(&reference, tag));
+            let image = with_tag(&reference, tag);
+            if let Some(step) = self.set_image(&mut advised, workload, text, &image) {
+                advised.fix = Some(step);
+            }
         }
         advised
     }
 
-    /// Adds the step that gives a workload another image than `text`; without one, the fix names
-    /// the image.
-    fn set_image(&self, advised: &mut Finding, workload: usize, text: &str, image: &str) {
+    /// Adds the command that gives a workload another image than `text`, or returns the step by
+    /// hand; none for kinds with unknown fields, where the fix names the image.
+    fn set_image(
+        &self,
+        advised: &mut Finding,
+        workload: usize,
+        text: &str,
+        image: &str,
+    ) -> Option<String> {
         let workload = &self.rollout.workloads[workload];
         match image_step(workload, text, image, self.flags) {
-            ActionStep::Command(command) => advised.commands = vec![command],
-            ActionStep::Manual(step) if TemplateChange::of(workload).is_some() => {
-                advised.fix = Some(step);
+            ActionStep::Command(command) => {
+                advised.commands = vec![command];
+                None
             }
-            ActionStep::Manual(_) => {}
+            ActionStep::Manual(step) => TemplateChange::of(workload).map(|_| step),
         }
     }
 
@@ -446,15 +455,15 @@ impl<'a> FixResolver<'a> {
             return advised;
         };
         let image = format!("{repository}@{digest}");
-        advised.fix = Some(format!(
-            "{fix}; until then, name the image for these nodes by its digest: {image}"
-        ));
         let mut groups = about.placement.selection.groups.iter();
         let is_for_all = groups
             .all(|group| digest_on(&self.rollout.kinds[group.kind]).as_ref() == Some(&digest));
-        if let Some(workload) = about.workload.filter(|_| is_for_all) {
-            self.set_image(&mut advised, workload, text, &image);
-        }
+        let workload = about.workload.filter(|_| is_for_all);
+        let by_hand =
+            workload.and_then(|workload| self.set_image(&mut advised, workload, text, &image));
+        let step = by_hand
+            .unwrap_or_else(|| format!("name the image for these nodes by its digest: {image}"));
+        advised.fix = Some(format!("{fix}; until then, {step}"));
         advised
     }
 
@@ -485,13 +494,14 @@ impl<'a> FixResolver<'a> {
     }
 }
 
-/// The step by hand of actions, for the end of a sentence. The title of a patch has its steps.
+/// What follows the commands of actions, for the end of a sentence. The title of a patch has its
+/// steps.
 fn by_hand<'a>(actions: impl Iterator<Item = &'a PlanAction>) -> String {
     let actions = actions.filter(|action| !matches!(action, PlanAction::Patch { .. }));
-    let mut steps = actions.flat_map(|action| action.own_steps().by_hand());
+    let mut steps = actions.flat_map(|action| &action.own_steps().rest);
     match (steps.next(), steps.next()) {
         (None, _) => String::new(),
-        (Some(step), None) => format!("; {step}"),
-        (Some(_), Some(_)) => "; --plan lists what is done by hand".to_owned(),
+        (Some(ActionStep::Manual(step)), None) => format!("; {step}"),
+        (Some(_), _) => "; --plan lists all steps".to_owned(),
     }
 }

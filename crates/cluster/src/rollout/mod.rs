@@ -179,12 +179,7 @@ impl Rollout {
             ));
         }
         for (index, workload) in workloads.iter().enumerate() {
-            let template = &workload.template;
-            let selection = if template.contradicts_its_os() {
-                Rc::default()
-            } else {
-                selections.select(&template.scheduling)
-            };
+            let selection = selections.select(&workload.template);
             placements.push(Placement::for_workload(
                 index, workload, &places, &selection, usual, &mut judge,
             ));

@@ -9,6 +9,7 @@ use wincimg_windows::compat::{Isolation, VerdictOutcome};
 use super::Shared;
 use super::finding::{CompatibilityChecker, Finding};
 use crate::nodes::Node;
+use crate::pod::PodTemplate;
 use crate::scheduling::Scheduling;
 use crate::workloads::Workload;
 
@@ -165,8 +166,13 @@ impl<'a> Selections<'a> {
         Rc::new(self.collect(|_| true))
     }
 
-    /// The hosts where a pod can be scheduled.
-    pub(super) fn select(&mut self, scheduling: &Scheduling) -> Rc<HostSelection> {
+    /// The hosts where a pod can be scheduled: none if it selects those of another system than its
+    /// own, which refuse it.
+    pub(super) fn select(&mut self, template: &PodTemplate) -> Rc<HostSelection> {
+        if template.contradicts_its_os() {
+            return Rc::default();
+        }
+        let scheduling = &template.scheduling;
         if let Some(known) = self.known.get(scheduling) {
             return Rc::clone(known);
         }

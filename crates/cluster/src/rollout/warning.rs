@@ -15,7 +15,7 @@ use super::placement::{PlacedImage, Placement};
 use super::{Finding, Rollout, Shared};
 use crate::nodes::{Node, Taint, os_label};
 use crate::pod::PodTemplate;
-use crate::scheduling::System;
+use crate::scheduling::{Scheduling, System};
 use crate::workloads::Workload;
 
 /// A warning about a workload or an image, whatever the host.
@@ -208,56 +208,62 @@ fn explain_no_host(rollout: &Rollout, template: &PodTemplate) -> (String, String
     let scheduling = &template.scheduling;
     let hosts = &rollout.hosts;
     if let Some(name) = &scheduling.node_name {
-        let named = |nodes: &[Node]| nodes.iter().any(|node| node.name.as_ref() == Some(name));
-        let refusal = hosts
-            .iter()
-            .find(|host| scheduling.allows_node_name(host))
-            .map(|host| match scheduling.untolerated_taints(host).next() {
-                Some(taint) if scheduling.matches_node(host) => {
-                    format!(
-                        "it has the taint {} that the pod does not tolerate",
-                        in_words(taint)
-                    )
-                }
-                _ => "it does not meet the pod's node selector and affinity".to_owned(),
-            });
-        return match refusal {
-            Some(refusal) => (
-                format!("it names the node {name}, whose kubelet refuses it: {refusal}"),
-                "remove nodeName, or the fields of the pod that do not match this node".to_owned(),
-            ),
-            None => (
-                format!(
-                    "it names the node {name}, which {}",
-                    if named(&rollout.others) {
-                        "does not run Windows: its pods fail there"
-                    } else {
-                        "is not one of the Windows nodes"
-                    }
-                ),
-                "remove nodeName, or name one of the cluster's Windows nodes".to_owned(),
-            ),
-        };
+        return of_named_node(rollout, scheduling, name);
     }
-    if let Some(host) = hosts.iter().find(|host| scheduling.matches_node(host)) {
-        if let Some(class) = template.missing_class() {
-            return of_missing_class(class);
-        }
-        let taints: Vec<String> = host.taints.iter().map(in_words).collect();
-        let nodes = if scheduling.is_unconstrained() {
-            "the Windows nodes"
+    let Some(host) = hosts.iter().find(|host| scheduling.matches_node(host)) else {
+        return of_selector(hosts, scheduling);
+    };
+    if let Some(class) = template.missing_class() {
+        return of_missing_class(class);
+    }
+    let taints: Vec<String> = host.taints.iter().map(in_words).collect();
+    let nodes = if scheduling.is_unconstrained() {
+        "the Windows nodes"
+    } else {
+        "the nodes that its selector matches"
+    };
+    (
+        format!(
+            "{nodes}, such as {}, have taints that it does not tolerate: {}",
+            host.name.as_deref().unwrap_or_default(),
+            taints.join(", ")
+        ),
+        "add tolerations for them to the pod's spec".to_owned(),
+    )
+}
+
+/// Reason and fix for a workload that names a node.
+fn of_named_node(rollout: &Rollout, scheduling: &Scheduling, name: &str) -> (String, String) {
+    let mut hosts = rollout.hosts.iter();
+    let Some(host) = hosts.find(|host| scheduling.allows_node_name(host)) else {
+        let mut others = rollout.others.iter();
+        let what = if others.any(|node| node.name.as_deref() == Some(name)) {
+            "does not run Windows: its pods fail there"
         } else {
-            "the nodes that its selector matches"
+            "is not one of the Windows nodes"
         };
         return (
-            format!(
-                "{nodes}, such as {}, have taints that it does not tolerate: {}",
-                host.name.as_deref().unwrap_or_default(),
-                taints.join(", ")
-            ),
-            "add tolerations for them to the pod's spec".to_owned(),
+            format!("it names the node {name}, which {what}"),
+            "remove nodeName, or name one of the cluster's Windows nodes".to_owned(),
         );
-    }
+    };
+    let refusal = match scheduling.untolerated_taints(host).next() {
+        Some(taint) if scheduling.matches_node(host) => {
+            format!(
+                "it has the taint {} that the pod does not tolerate",
+                in_words(taint)
+            )
+        }
+        _ => "it does not meet the pod's node selector and affinity".to_owned(),
+    };
+    (
+        format!("it names the node {name}, whose kubelet refuses it: {refusal}"),
+        "remove nodeName, or the fields of the pod that do not match this node".to_owned(),
+    )
+}
+
+/// Reason and fix for a workload whose selector matches no host.
+fn of_selector(hosts: &[Node], scheduling: &Scheduling) -> (String, String) {
     let missing: Vec<String> = scheduling
         .selector
         .iter()
@@ -462,7 +468,6 @@ mod tests {
     use super::*;
     use crate::nodes::NodeList;
     use crate::rollout::{ImageContent, RolloutRequest};
-    use crate::scheduling::Scheduling;
 
     fn floats(reference: &str) -> bool {
         let image = Image {

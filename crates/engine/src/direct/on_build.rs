@@ -13,17 +13,22 @@ use super::error::needs_windows;
 /// Adds the instructions of the base to the plan, whose own settings take precedence.
 pub(super) fn apply_on_build(plan: &Plan) -> Result<Plan, Problem> {
     let mut whole = plan.clone();
-    // The last one counts.
-    for trigger in std::mem::take(&mut whole.base.on_build).iter().rev() {
+    let triggers = std::mem::take(&mut whole.base.on_build);
+    let mut failed = None;
+    // The last one counts; of those that fail, the first is named.
+    for trigger in triggers.iter().rev() {
         if add_trigger(&mut whole, trigger).is_none() {
-            return Err(needs_windows(format!(
-                "the direct engine cannot carry out an instruction of the base {}: ONBUILD {}",
-                plan.base.name,
-                Untrusted(trigger)
-            )));
+            failed = Some(trigger);
         }
     }
-    Ok(whole)
+    match failed {
+        None => Ok(whole),
+        Some(trigger) => Err(needs_windows(format!(
+            "the direct engine cannot carry out an instruction of the base {}: ONBUILD {}",
+            plan.base.name,
+            Untrusted(trigger)
+        ))),
+    }
 }
 
 /// Adds a supported instruction, as far as the plan says nothing else.
@@ -45,8 +50,11 @@ fn add_trigger(plan: &mut Plan, trigger: &str) -> Option<()> {
             }
         }
         "EXPOSE" => {
-            for port in words(text)? {
-                plan.ports.push(port_of(&port)?);
+            for port in words(text)?.iter().rev() {
+                let port = port_of(port)?;
+                if !plan.ports.contains(&port) {
+                    plan.ports.insert(0, port);
+                }
             }
         }
         "USER" => plan.user = plan.user.take().or(Some(single(text)?)),
@@ -193,6 +201,21 @@ mod tests {
         let whole = apply_on_build(&plan).unwrap();
         assert_eq!(whole.entrypoint.unwrap(), ["own.exe"]);
         assert_eq!(whole.cmd.unwrap(), ["second"], "set in the same build");
+    }
+
+    #[test]
+    fn a_port_is_added_once_in_the_order_of_the_instructions() {
+        let mut plan = plan(&["EXPOSE 443", "EXPOSE 80 53/udp 443"]);
+        plan.ports = vec!["8080/tcp".to_owned()];
+        let whole = apply_on_build(&plan).unwrap();
+        assert_eq!(whole.ports, ["80/tcp", "53/udp", "443/tcp", "8080/tcp"]);
+    }
+
+    #[test]
+    fn of_several_that_need_windows_the_first_is_named() {
+        let plan = plan(&["ENV A=b", "RUN first.exe", "CMD second.cmd"]);
+        let printed = apply_on_build(&plan).unwrap_err().to_string();
+        assert!(printed.contains("ONBUILD RUN first.exe"), "{printed}");
     }
 
     #[test]

@@ -13,11 +13,11 @@ use wincimg_oci::reference::{Reference, repository_of};
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::{Location, Source, StoreError};
 use wincimg_windows::compat::{
-    IndexEntry, Isolation, RuntimeChoice, VerdictOutcome, check, choose, choose_single,
+    ContainerRuntime, IndexEntry, Isolation, RuntimeChoice, VerdictOutcome, check, choose,
+    choose_single,
 };
 use wincimg_windows::version::WindowsVersion;
 
-use super::sync::HOST_PROCESS_RUNTIME;
 use super::{EntrySource, Fleet, FleetEntry};
 
 /// Number of images read at once.
@@ -104,11 +104,9 @@ pub async fn prepull(
         left_out: Vec::new(),
     };
     for nodes_of_build in BuildNodes::of_each(nodes, &[]) {
-        let build = nodes_of_build.build;
-        let is_own = |node: &&Node| node.build.is_some_and(|host| host.version.build == build);
         let mut own = Vec::new();
         for (entry, published) in &images {
-            let own_nodes = nodes.iter().filter(is_own);
+            let own_nodes = nodes_of_build.own(nodes);
             let own_nodes: Vec<&Node> = own_nodes.filter(|node| entry.matches(node)).collect();
             if own_nodes.is_empty() {
                 continue;
@@ -164,8 +162,8 @@ impl PublishedImage {
             return no_image_for(node);
         }
         NotPulled::Runtime(format!(
-            "contains no Windows and needs {HOST_PROCESS_RUNTIME}: older ones do not select it from \
-             an index"
+            "contains no Windows and needs {}: older ones do not select it from an index",
+            ContainerRuntime::FOR_UNVERSIONED
         ))
     }
 
@@ -293,7 +291,7 @@ async fn variant(
 
 #[cfg(test)]
 mod tests {
-    use wincimg_windows::compat::{ContainerRuntime, HostBuild};
+    use wincimg_windows::compat::HostBuild;
 
     use super::*;
 

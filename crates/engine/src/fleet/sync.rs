@@ -18,7 +18,7 @@ use wincimg_common::lock;
 use wincimg_common::progress::Reporter;
 use wincimg_inspect::bases::{BaseMatch, BaseRegistry, HOST_PROCESS};
 use wincimg_oci::reference::Reference;
-use wincimg_windows::compat::Architecture;
+use wincimg_windows::compat::{Architecture, ContainerRuntime};
 
 use super::report::{FleetReport, ImageReport, ReportedError};
 use super::tag_contents::{ImageInputs, RegistryReachability, TagContents};
@@ -34,9 +34,6 @@ use crate::notice::UPDATE_LOCK;
 use crate::plans::{BuildRequest, TargetHost};
 use crate::publication::{IndexMode, NamingOptions, PlannedTag, PlannedTagEntry, Publication};
 use crate::unserved::TargetIndex;
-
-/// The runtimes that run an image without Windows out of an index.
-pub(super) const HOST_PROCESS_RUNTIME: &str = "containerd 1.6.18 or newer";
 
 /// Number of images in work. Most of them wait a moment after publishing.
 const MAX_IMAGES: usize = 128;
@@ -401,13 +398,14 @@ fn warn_of_old_runtimes(entry: &FleetEntry, nodes: &[Node], reporter: &dyn Repor
     let Some(first) = names.first() else {
         return;
     };
-    let more = match names.len() {
-        1 => String::new(),
-        count => format!(" and {} more", count - 1),
+    let lack = match names.len() {
+        1 => format!("{first} does"),
+        count => format!("{first} and {} more do", count - 1),
     };
     reporter.warn(&format_args!(
-        "it contains no Windows and needs {HOST_PROCESS_RUNTIME}, not on {first}{more}; with \
-         containerd 1.6.0 to 1.6.17, pods there can name the tag {}-{HOST_PROCESS}",
+        "it contains no Windows and needs {}, which {lack} not have; with containerd 1.6.0 to \
+         1.6.17, pods there can name the tag {}-{HOST_PROCESS}",
+        ContainerRuntime::FOR_UNVERSIONED,
         entry.tag
     ));
 }

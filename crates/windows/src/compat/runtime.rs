@@ -95,8 +95,8 @@ impl Containerd {
         all.filter(move |(_, alike)| is_possible(*alike))
     }
 
-    /// `containerd 1.6.23 to 1.6.39 and 2.1.6 and newer`.
-    fn name(places: &[usize], conjunction: &str) -> String {
+    /// `1.6.23 to 1.6.39` and `2.1.6 and newer`.
+    fn spans(places: &[usize]) -> Vec<String> {
         let spans = places.chunk_by(|one, next| one + 1 == *next).map(|span| {
             let (_, [major, minor, patch], _) = Self::ALL[span[0]];
             let (newest, _, last) = Self::ALL[span[span.len() - 1]];
@@ -107,8 +107,7 @@ impl Containerd {
                 _ => format!("{major}.{minor}.{patch} to {last}"),
             }
         });
-        let spans: Vec<String> = spans.collect();
-        format!("containerd {}", spans.join(conjunction))
+        spans.collect()
     }
 
     fn matches(self) -> EntryFilter {
@@ -172,6 +171,9 @@ impl ContainerRuntime {
     /// A containerd of unknown version.
     pub const CONTAINERD: Self = Self::Containerd(Containerd::Unknown);
 
+    /// The runtimes of [`Self::runs_unversioned`].
+    pub const FOR_UNVERSIONED: &str = "containerd 1.6.18 or newer";
+
     /// Display name.
     pub fn name(self) -> &'static str {
         match self {
@@ -225,13 +227,17 @@ impl ContainerRuntime {
         }
     }
 
-    /// The versions of containerd with which a host pulls an image: `containerd 1.7.6 to 2.1.5 or
-    /// newer than 2.3.4`.
+    /// The versions of containerd with which a host pulls an image from an index: `containerd 1.7.6
+    /// to 2.1.5 or newer than 2.3.4`.
     pub fn containerd_for(host: u32, image: u32) -> String {
         let all = Containerd::ALL.into_iter().enumerate();
         let accepting = all.filter(|(_, (alike, ..))| alike.accepts(host, image));
         let places: Vec<usize> = accepting.map(|(place, _)| place).collect();
-        Containerd::name(&places, " or ")
+        let versions = match &Containerd::spans(&places)[..] {
+            [first @ .., last] if first.len() > 1 => format!("{}, or {last}", first.join(", ")),
+            spans => spans.join(" or "),
+        };
+        format!("containerd {versions}")
     }
 }
 
@@ -326,7 +332,7 @@ fn choices(
     let choices = choices.into_iter();
     let choices = choices.map(|(entry, by)| RuntimeChoice {
         entry,
-        by: Containerd::name(&by, " and "),
+        by: format!("containerd {}", Containerd::spans(&by).join(" and ")),
     });
     choices.collect()
 }
@@ -448,6 +454,9 @@ mod tests {
             let runtime = ContainerRuntime::from_node(runtime);
             assert_eq!(runtime.runs_unversioned(), is_run, "{runtime:?}");
         }
+        let oldest = ContainerRuntime::FOR_UNVERSIONED.replace("containerd ", "containerd://");
+        let oldest = ContainerRuntime::from_node(oldest.trim_end_matches(" or newer"));
+        assert_eq!(oldest, ContainerRuntime::Containerd(Containerd::V1_6_18));
     }
 
     #[test]
@@ -500,7 +509,11 @@ mod tests {
         assert!(!accepts("docker://20.10.9", 20348, 26200));
         assert_eq!(
             ContainerRuntime::containerd_for(26200, 20348),
-            "containerd 1.6.23 to 1.6.39 or 1.7.6 to 2.1.5 or newer than 2.3.4"
+            "containerd 1.6.23 to 1.6.39, 1.7.6 to 2.1.5, or newer than 2.3.4"
+        );
+        assert_eq!(
+            ContainerRuntime::containerd_for(22621, 20348),
+            "containerd 1.6.23 to 1.6.39 or 1.7.6 and newer"
         );
     }
 

@@ -67,6 +67,7 @@ fn commands_are_ready_to_type() {
     request.flags = CommandFlags {
         registry: vec!["--insecure-registry".to_owned(), "repo.example".to_owned()],
         kubectl: vec!["--context".to_owned(), "my cluster".to_owned()],
+        is_live: false,
     };
     let plan = plan(&request);
     let commands: Vec<&[String]> = plan.actions.iter().map(PlanAction::commands).collect();
@@ -310,6 +311,50 @@ fn an_image_that_is_never_pulled_is_loaded_before_it_is_used() {
 }
 
 #[test]
+fn a_finding_refers_to_the_plan_where_a_command_follows_a_step_by_hand() {
+    let landing = [("Deployment", vec![0], 0b1)];
+    let mut request = restricted(&["18363.900"], &["17763.1158"], &landing);
+    request.today = Some("2026-11-24".parse().unwrap());
+    request.workloads[0].template.containers[0].pull_policy = PullPolicy::Never;
+    let mut rollout = Rollout::new(&request);
+    rollout.advise(&request, &TagsByRepository::new());
+    let finding = rollout.checks().next().unwrap().finding;
+    assert_eq!(finding.commands.len(), 1, "{finding:?}");
+    let fix = finding.fix.as_deref().unwrap();
+    assert!(fix.ends_with("; --plan lists all steps"), "{fix}");
+}
+
+#[test]
+fn a_wrong_index_of_others_is_reported_whatever_its_workload_needs_until_then() {
+    let image = "mcr.microsoft.com/dotnet/aspnet:8.0";
+    let digest = format!("sha256:{}", "1".repeat(64));
+    let landing = [("Job", vec![0], 0b1)];
+    let mut request = restricted(&["20348.2402"], &["20348.2402"], &landing);
+    let manifest = serde_json::json!({"mediaType": "a", "digest": digest, "size": 1});
+    let entry = Variant {
+        os_version: None,
+        manifest: Some(serde_json::from_value(manifest).unwrap()),
+        ..single("20348.2402")
+    };
+    request.images[0] = Image {
+        reference: Some(image.to_owned()),
+        content: ImageContent::Index(vec![entry.with_image(single("20348.2402"))]),
+    };
+    image.clone_into(&mut request.workloads[0].template.containers[0].image);
+    request.nodes.windows[0].runtime = ContainerRuntime::from_node("containerd://1.6.17");
+    let mut rollout = Rollout::new(&request);
+    rollout.advise(&request, &TagsByRepository::new());
+    let finding = rollout.checks().next().unwrap().finding;
+    let fix = finding.fix.as_deref().unwrap();
+    let step = format!(
+        "; until then, recreate Job default/p0 with the image mcr.microsoft.com/dotnet/aspnet@{digest}"
+    );
+    assert!(fix.starts_with("report to the publisher"), "{fix}");
+    assert!(fix.ends_with(&step), "{fix}");
+    assert!(finding.commands.is_empty(), "{finding:?}");
+}
+
+#[test]
 fn what_starts_with_the_old_image_is_not_changed_by_hand() {
     let mut request = restricted(
         &["18363.900", "17763.1158"],
@@ -338,18 +383,23 @@ fn nothing_is_built_for_a_host_whose_containerd_refuses_its_base() {
         let fix = finding.fix.unwrap_or_default();
         (plan.actions.len(), fix, finding.commands.len())
     };
-    let another = "move the node to containerd 1.6.23 to 1.6.39 or 1.7.6 to 2.1.5 or newer than \
-                   2.3.4, or keep its pods off it";
-    for (image, rest) in [
-        (
-            "17763.5696",
-            ": its containerd refuses the bases that start there",
-        ),
-        ("20348.2402", ""),
+    for (image, does) in [
+        ("17763.5696", REFUSES_BASES),
+        ("20348.2402", "move the node to "),
     ] {
-        let fix = another.to_owned() + rest;
+        let fix = format!(
+            "{does}containerd 1.6.23 to 1.6.39, 1.7.6 to 2.1.5, or newer than 2.3.4, or keep its \
+             pods off it"
+        );
         assert_eq!(advised("containerd://2.1.6", image), (0, fix, 0));
     }
+    // Older ones take it alone, but a plan keeps the image for others.
+    let (actions, fix, commands) = advised("containerd://1.7.3", "17763.5696");
+    assert_eq!((actions, commands), (0, 0), "{fix}");
+    assert!(fix.starts_with("build the image again on a base"), "{fix}");
+    assert!(fix.ends_with(TAKES_ALONE), "{fix}");
+    let starts = advised("containerd://1.7.3", "20348.2402");
+    assert_eq!(starts, (0, String::new(), 0));
     for runtime in ["containerd://1.7.20", "containerd://2.4.0"] {
         let (actions, fix, commands) = advised(runtime, "17763.5696");
         assert_eq!(actions, 1, "{runtime}: {fix}");
@@ -365,5 +415,60 @@ fn nothing_is_built_for_a_host_whose_containerd_refuses_its_base() {
     let mut rollout = Rollout::new(&request);
     rollout.advise(&request, &tags);
     let fix = rollout.checks().next().unwrap().finding.fix.clone();
-    assert!(fix.unwrap().starts_with(another));
+    assert!(fix.unwrap().starts_with(REFUSES_BASES));
+}
+
+/// The begin of the fix where containerd refuses a host's base.
+const REFUSES_BASES: &str = "its containerd refuses the bases that start there: install ";
+/// The end of the fix where containerd refuses it in an index.
+const TAKES_ALONE: &str = "; its containerd refuses it in an index, so give it a tag of its own";
+
+#[test]
+fn what_stays_alone_is_built_for_a_host_that_refuses_its_base_in_an_index() {
+    let on = |runtime: &str, image: Image| {
+        let mut request = request(&["26200.7171"], &[]);
+        request.nodes.windows[0].runtime = ContainerRuntime::from_node(runtime);
+        request.images = vec![image];
+        request.plain = 1;
+        let mut rollout = Rollout::new(&request);
+        let plan = rollout.advise(&request, &TagsByRepository::new());
+        let finding = rollout.checks().next().unwrap().finding;
+        let fix = finding.fix.clone().unwrap_or_default();
+        (plan.actions.len(), plan.then.incompatible, fix)
+    };
+    let old = "containerd://1.7.3";
+    let archive = Image {
+        reference: Some("docker-archive:web.tar".to_owned()),
+        content: ImageContent::Single(single("17763.5696")),
+    };
+    for image in [Image::from_version(version("17763.5696")), archive] {
+        let (actions, left, fix) = on(old, image.clone());
+        assert_eq!((actions, left), (1, 0), "{fix}");
+        let (actions, left, fix) = on("containerd://2.1.6", image);
+        assert_eq!((actions, left), (0, 1), "{fix}");
+    }
+    for entries in [
+        [("17763.5696", "17763.5696")],
+        [("20348.2402", "20348.2402")],
+    ] {
+        let (actions, left, fix) = on(old, index(&entries));
+        assert_eq!((actions, left), (0, 1), "{fix}");
+    }
+    let (_, _, fix) = on(old, index(&[("17763.5696", "17763.5696")]));
+    assert_eq!(
+        fix,
+        "build the image for this host too".to_owned() + TAKES_ALONE
+    );
+    // A right index would not have an image for the host either.
+    let arm = Variant {
+        architecture: "arm64".to_owned(),
+        ..single("26100.1742")
+    };
+    let arm = Image {
+        reference: Some("repo.example/i0:1".to_owned()),
+        content: ImageContent::Index(vec![single("26100.1742").with_image(arm)]),
+    };
+    let (actions, _, fix) = on("containerd://2.1.6", arm);
+    assert_eq!(actions, 0);
+    assert!(fix.starts_with(REFUSES_BASES), "{fix}");
 }

@@ -5,6 +5,7 @@ use proptest::test_runner::FileFailurePersistence;
 
 use super::search::clusters;
 use super::*;
+use crate::pod::Container;
 
 /// Interruptions of a plan: the workload, its hosts, and the interval of actions.
 fn interrupted(plan: &ActionPlan) -> Vec<(usize, Vec<usize>, usize, Option<usize>)> {
@@ -114,6 +115,13 @@ fn rename(request: &mut RolloutRequest, image: usize, name: &str) {
     }
 }
 
+/// The containers of the workload that a step names.
+fn containers_of<'a>(state: &'a mut RolloutRequest, object: &str) -> &'a mut [Container] {
+    let mut workloads = state.workloads.iter_mut();
+    let own = workloads.find(|own| object.ends_with(&format!("/{}", own.id.name)));
+    &mut own.unwrap().template.containers
+}
+
 /// Applies an action's steps to a cluster: a new tag is set on its workloads, and a patched host is
 /// uncordoned.
 fn after(state: &RolloutRequest, action: &PlanAction) -> RolloutRequest {
@@ -124,9 +132,7 @@ fn after(state: &RolloutRequest, action: &PlanAction) -> RolloutRequest {
         match &words[..] {
             ["set", "the", "image", image, "in", "CloneSet", id] => {
                 let (old, _) = image.rsplit_once('-').unwrap();
-                let mut workloads = state.workloads.iter_mut();
-                let own = workloads.find(|own| id.ends_with(&format!("/{}", own.id.name)));
-                let containers = own.unwrap().template.containers.iter_mut();
+                let containers = containers_of(&mut state, id).iter_mut();
                 for container in containers.filter(|own| own.image == old) {
                     (*image).clone_into(&mut container.image);
                 }
@@ -138,9 +144,7 @@ fn after(state: &RolloutRequest, action: &PlanAction) -> RolloutRequest {
                 }
             }
             ["kubectl", "set", "image", object, changes @ .., _, _] => {
-                let mut workloads = state.workloads.iter_mut();
-                let reported = workloads.find(|own| object.ends_with(&format!("/{}", own.id.name)));
-                for container in &mut reported.unwrap().template.containers {
+                for container in containers_of(&mut state, object) {
                     let mut changes = changes.iter().filter_map(|change| change.split_once('='));
                     if let Some((_, image)) = changes.find(|(name, _)| *name == container.name) {
                         image.clone_into(&mut container.image);

@@ -141,60 +141,70 @@ fn owned(kind: &str, name: &str, owner: &str, labels: &str) -> String {
     )
 }
 
-#[test]
-fn what_another_object_owns_gets_no_command_but_the_name_of_its_owner() {
-    let hash = "pod-template-hash: 5d4f8";
-    let set = "kind: ReplicaSet, name: web-5d4f8";
-    for (object, owner, kind) in [
+/// Objects by kind, name, owner and labels, each with the owner of its template and the arguments of
+/// `kubectl get` for that.
+const OWNED: [(&str, &str, &str, &str, &str, &str); 6] = {
+    const HASH: &str = "pod-template-hash: 5d4f8";
+    const SET: &str = "kind: ReplicaSet, name: web-5d4f8";
+    const WEB: &str = "kind: Deployment, name: web";
+    [
         (
-            owned("Pod", "a", set, hash),
-            "Deployment shop/web",
-            "deployment web",
+            "Pod", "a", SET, HASH, "Deployment shop/web", "deployment web",
         ),
         (
-            owned(
-                "ReplicaSet",
-                "web-5d4f8",
-                "kind: Deployment, name: web",
-                hash,
-            ),
-            "Deployment shop/web",
-            "deployment web",
+            "ReplicaSet", "web-5d4f8", WEB, HASH, "Deployment shop/web", "deployment web",
         ),
         (
-            owned("Pod", "a", set, ""),
+            "Pod",
+            "a",
+            SET,
+            "",
             "ReplicaSet shop/web-5d4f8 or the object that owns it",
             "replicaset web-5d4f8",
         ),
         (
-            owned("Job", "seed-1", "kind: CronJob, name: seed", ""),
+            "Job",
+            "seed-1",
+            "kind: CronJob, name: seed",
+            "",
             "CronJob shop/seed",
             "cronjob seed",
         ),
         (
-            owned("Pod", "a", "kind: Job, name: seed-1", ""),
+            "Pod",
+            "a",
+            "kind: Job, name: seed-1",
+            "",
             "Job shop/seed-1 or the object that owns it",
             "job seed-1",
         ),
         (
-            owned("Pod", "a", "kind: DaemonSet, name: logs", ""),
+            "Pod",
+            "a",
+            "kind: DaemonSet, name: logs",
+            "",
             "DaemonSet shop/logs",
             "daemonset logs",
         ),
-    ] {
+    ]
+};
+
+#[test]
+fn what_another_object_owns_gets_no_command_but_the_name_of_its_owner() {
+    for (kind, name, owner, labels, template_owner, object) in OWNED {
         let mut request = request(&["17763.1158", "20348.1"], &["20348.1"]);
-        set_workloads(&mut request, &object);
+        set_workloads(&mut request, &owned(kind, name, owner, labels));
         request.flags.kubectl = vec!["--context".to_owned(), "test".to_owned()];
         let mut rollout = Rollout::new(&request);
         let plan = rollout.advise(&request, &TagsByRepository::new());
         let step = format!(
-            "change {owner}, which is not in the input: for a command, pass it to --workloads too: \
-             kubectl get {kind} --namespace shop --context test --output yaml"
+            "change {template_owner}, which is not in the input: for a command, pass it to \
+             --workloads too: kubectl get {object} --namespace shop --context test --output yaml"
         );
         assert_eq!(
             plan.actions[0].steps(),
             [ActionStep::Manual(step.clone())],
-            "{object}"
+            "{kind} of {owner}"
         );
         assert_eq!(plan.then.incompatible, 0);
         let finding = rollout.checks().next().unwrap().finding;
@@ -207,6 +217,30 @@ fn what_another_object_owns_gets_no_command_but_the_name_of_its_owner() {
         );
         assert!(finding.commands.is_empty(), "{finding:?}");
     }
+}
+
+#[test]
+fn an_owner_in_the_cluster_is_not_selected() {
+    let mut request = request(&["17763.1158", "20348.1"], &["20348.1"]);
+    let object = owned("Pod", "a", "kind: DaemonSet, name: logs", "");
+    set_workloads(&mut request, &object);
+    request.flags.is_live = true;
+    let step = "change DaemonSet shop/logs, which is not among the selected workloads: widen \
+                --workload-selector, or change it by hand";
+    let steps = plan(&request).actions[0].steps();
+    assert_eq!(steps, [ActionStep::Manual(step.to_owned())]);
+}
+
+#[test]
+fn what_another_object_owns_is_restarted_by_hand() {
+    let mut request = request(&["18363.900"], &["17763.1158"]);
+    let object = owned("Pod", "a", "kind: DaemonSet, name: logs", "");
+    set_workloads(&mut request, &object);
+    request.workloads[0].template.containers[0].pull_policy = PullPolicy::Always;
+    let steps = plan(&request).actions[0].steps();
+    let step = "restart DaemonSet shop/logs, which is not in the input: for a command, pass it to \
+                --workloads too: kubectl get daemonset logs --namespace shop --output yaml";
+    assert_eq!(steps[1..], [ActionStep::Manual(step.to_owned())]);
 }
 
 #[test]
