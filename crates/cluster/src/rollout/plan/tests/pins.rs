@@ -493,29 +493,52 @@ fn workloads_for_linux_that_a_windows_node_admits_are_one_warning() {
 }
 
 #[test]
-fn host_process_containers_need_a_containerd_that_runs_them() {
-    for (runtime, reason) in [
+fn host_process_containers_need_a_kubelet_and_a_containerd_that_run_them() {
+    let refused = "host process containers need Kubernetes 1.23 and containerd 1.6 or newer, and \
+                   the node runs an older one or Docker";
+    let gated = "on Kubernetes 1.22 host process containers need the feature gate \
+                 WindowsHostProcessContainers";
+    for (runtime, kubelet, expected) in [
         (
             "docker://20.10.7",
-            Some("host process containers need containerd, and the node runs Docker"),
+            None,
+            Some((VerdictOutcome::Incompatible, refused)),
         ),
         (
             "containerd://1.5.7",
-            Some(
-                "host process containers need containerd 1.6 or newer, and the node runs an older one",
-            ),
+            Some(30),
+            Some((VerdictOutcome::Incompatible, refused)),
         ),
-        ("containerd://1.6.0", None),
+        (
+            "containerd://1.6.0",
+            Some(21),
+            Some((VerdictOutcome::Incompatible, refused)),
+        ),
+        (
+            "containerd://1.6.0",
+            Some(22),
+            Some((VerdictOutcome::Unknown, gated)),
+        ),
+        ("containerd://1.6.0", Some(23), None),
+        ("containerd://1.6.0", None, None),
     ] {
-        let mut request = request(&["17763.1158"], &["17763.1158"]);
+        // Of two nodes that differ in their kubelet alone, the other one runs them.
+        let mut request = request(&["17763.1158"; 2], &["17763.1158"]);
         request.nodes.windows[0].runtime = ContainerRuntime::from_node(runtime);
-        let text = "kind: Pod\nmetadata: {name: p0}\nspec: {nodeName: n0, containers: [{image: \
+        request.nodes.windows[0].kubelet = kubelet;
+        request.nodes.windows[1].kubelet = Some(30);
+        let text = "kind: Pod\nmetadata: {name: p0}\nspec: {containers: [{image: \
                     'repo.example/i0:1', securityContext: {windowsOptions: {hostProcess: true}}}]}\n";
         set_workloads(&mut request, text);
         let rollout = Rollout::new(&request);
-        let finding = rollout.placements[0].findings().next().unwrap();
-        let refused = (finding.rule == "host-process-unsupported").then_some(&finding.reason[..]);
-        assert_eq!(refused, reason, "{runtime}");
+        let findings: Vec<_> = rollout.checks().filter(|it| it.host.is_some()).collect();
+        let seen = |finding: &Finding| {
+            (finding.rule == "host-process-unsupported")
+                .then(|| (finding.outcome, finding.reason.clone()))
+        };
+        let expected = expected.map(|(outcome, reason)| (outcome, reason.to_owned()));
+        assert_eq!(seen(findings[0].finding), expected, "{runtime} {kubelet:?}");
+        assert_eq!(seen(findings[1].finding), None, "{runtime} {kubelet:?}");
     }
 }
 
