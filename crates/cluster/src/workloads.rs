@@ -35,11 +35,14 @@ pub struct Workload {
     is_inactive: bool,
 }
 
-/// Kind, namespace and name of a workload.
+/// Kind with its API group, namespace and name of a workload.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
 pub struct WorkloadId {
     /// `Deployment`, `Pod`, …
     pub kind: String,
+    /// API group of a custom resource; empty for Kubernetes' own kinds, whatever their group.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub group: String,
     /// Namespace; `default` where absent.
     pub namespace: String,
     /// Its name.
@@ -47,9 +50,16 @@ pub struct WorkloadId {
 }
 
 impl fmt::Display for WorkloadId {
-    /// `Deployment shop/web`.
+    /// `Deployment shop/web`, `Job.batch.volcano.sh shop/train`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}/{}", self.kind, self.namespace, self.name)
+        let dot = if self.group.is_empty() { "" } else { "." };
+        let Self {
+            kind,
+            group,
+            namespace,
+            name,
+        } = self;
+        write!(f, "{kind}{dot}{group} {namespace}/{name}")
     }
 }
 
@@ -72,7 +82,7 @@ pub struct SkippedObject {
 }
 
 impl fmt::Display for SkippedObject {
-    /// `Certificate shop/web (deploy.yaml, line 3)`.
+    /// `Certificate.cert-manager.io shop/web (deploy.yaml, line 3)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -225,6 +235,7 @@ impl WorkloadList {
         };
         let id = WorkloadId {
             kind: kind.to_owned(),
+            group: group_of(api_version_of(&object)),
             namespace: name("/metadata/namespace", "default"),
             name: name_or_pattern(
                 name("/metadata/name", ""),
@@ -290,7 +301,8 @@ impl WorkloadList {
         let is_inactive = is_inactive(kind, &object);
         let has_manual_selector =
             object.pointer("/spec/manualSelector") == Some(&Value::Bool(true));
-        let (id, owners) = metadata.into_ids(kind);
+        let group = group_of(api_version_of(&object));
+        let (id, owners) = metadata.into_ids(kind, group);
         templates
             .into_iter()
             .map(|template| {
@@ -317,6 +329,17 @@ impl WorkloadList {
                 })
             })
             .collect()
+    }
+
+    /// Objects that run the pod template of another one, with those that are not in the input.
+    pub fn absent_templates(&self) -> impl Iterator<Item = (&WorkloadId, &WorkloadId)> {
+        let active = self
+            .references
+            .iter()
+            .filter(|(.., is_inactive)| !is_inactive);
+        active
+            .map(|(own, other, _)| (own, other))
+            .filter(move |(_, other)| self.workloads.iter().all(|it| it.id != **other))
     }
 
     /// Removes inactive workloads and returns their number, without those that another workload of
@@ -443,6 +466,7 @@ fn referenced(object: &Value, own: &WorkloadId, is_inactive: bool) -> Option<Wor
     let word = |key: &str| reference.get(key).and_then(Value::as_str);
     Some(WorkloadId {
         kind: word("kind").or(kind)?.to_owned(),
+        group: group_of(word("apiVersion").unwrap_or_default()),
         namespace: own.namespace.clone(),
         name: word("name")?.to_owned(),
     })
@@ -465,6 +489,13 @@ const MAKERS: [&str; 9] = [
     "CronJob", "DaemonSet", "Deployment", "Job", "Pod", "PodTemplate", "ReplicaSet",
     "ReplicationController", "StatefulSet",
 ];
+
+/// The group of an `apiVersion`, if it is not one of Kubernetes itself.
+fn group_of(api_version: &str) -> String {
+    let group = api_version.split_once('/').map(|(group, _version)| group);
+    let group = group.filter(|_| !is_of_kubernetes(api_version));
+    group.unwrap_or_default().to_owned()
+}
 
 fn api_version_of(object: &Value) -> &str {
     let version = object.get("apiVersion").and_then(Value::as_str);
@@ -557,7 +588,7 @@ struct Metadata {
 
 impl Metadata {
     /// The IDs of the object and of its controllers, as far as they are known, the nearest first.
-    fn into_ids(self, kind: &str) -> (WorkloadId, Vec<WorkloadId>) {
+    fn into_ids(self, kind: &str, group: String) -> (WorkloadId, Vec<WorkloadId>) {
         let namespace = match self.namespace {
             namespace if namespace.is_empty() => "default".to_owned(),
             namespace => namespace,
@@ -568,6 +599,7 @@ impl Metadata {
             .find(|owner| owner.controller)
             .map(|owner| WorkloadId {
                 kind: owner.kind,
+                group: group_of(&owner.api_version),
                 namespace: namespace.clone(),
                 name: owner.name,
             });
@@ -577,6 +609,7 @@ impl Metadata {
         let owners = owner.into_iter().chain(deployment).collect();
         let id = WorkloadId {
             kind: kind.to_owned(),
+            group,
             namespace,
             name: name_or_pattern(self.name, &self.generate_name),
         };
@@ -589,13 +622,16 @@ fn deployment_of(owner: &WorkloadId, hash: &str) -> Option<WorkloadId> {
     let name = owner.name.strip_suffix(hash)?.strip_suffix('-')?;
     (owner.kind == "ReplicaSet" && !name.is_empty()).then(|| WorkloadId {
         kind: "Deployment".to_owned(),
-        namespace: owner.namespace.clone(),
         name: name.to_owned(),
+        ..owner.clone()
     })
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct OwnerReference {
+    #[serde(default, deserialize_with = "null_is_default")]
+    api_version: String,
     kind: String,
     name: String,
     #[serde(default, deserialize_with = "null_is_default")]

@@ -35,6 +35,8 @@ impl TemplateChange {
     pub(super) fn of(workload: &Workload) -> Option<Self> {
         let id = &workload.id;
         let own = match id.kind.as_str() {
+            // Of a custom resource, kubectl would change the namesake of Kubernetes' own kind.
+            _ if !id.group.is_empty() => return None,
             _ if id.name.is_empty() || id.name.ends_with('*') => return None,
             "Deployment" | "DaemonSet" | "StatefulSet" | "CronJob" => Self::Patch,
             "Pod" | "Job" | "ReplicaSet" | "ReplicationController" => Self::MakeAgain,

@@ -97,7 +97,8 @@ fn pods_and_jobs_are_recreated() {
             format!(
                 "kubectl get pod p0 --namespace default --context 'my cluster' --output json | \
                  kubectl patch --local --filename - --type merge --patch \
-                 '{{\"spec\":{{{selector},\"nodeName\":null}}}}' --output json > pod-p0.json"
+                 '{{\"spec\":{{{selector},\"nodeName\":null,\
+                 \"ephemeralContainers\":null}}}}' --output json > pod-p0.json"
             ),
             "kubectl replace --force --filename pod-p0.json --context 'my cluster'".to_owned(),
         ]
@@ -109,6 +110,50 @@ fn pods_and_jobs_are_recreated() {
     );
     let job = commands("Job");
     assert!(job[0].ends_with(&of_job), "{}\n{of_job}", job[0]);
+}
+
+#[test]
+fn a_custom_resource_gets_no_command_for_its_namesake_of_kubernetes() {
+    let spec = "template: {spec: {os: {name: windows}, containers: [{name: c, image: \
+                'repo.example/i0:1'}]}}";
+    for (kind, group, spec) in [
+        ("Job", "batch.volcano.sh", format!("tasks: [{{{spec}}}]")),
+        ("StatefulSet", "apps.kruise.io", spec.to_owned()),
+        ("DaemonSet", "apps.kruise.io", spec.to_owned()),
+    ] {
+        let text = format!(
+            "apiVersion: {group}/v1beta1\nkind: {kind}\nmetadata: {{name: p0}}\nspec: {{{spec}}}\n"
+        );
+        let mut request = request(&["17763.1158", "20348.1"], &["20348.1"]);
+        request.today = Some("2026-11-24".parse().unwrap());
+        set_workloads(&mut request, &text);
+        let mut rollout = Rollout::new(&request);
+        let plan = rollout.advise(&request, &TagsByRepository::new());
+        let [PlanAction::Rebuild { .. }] = &plan.actions[..] else {
+            panic!("{plan:?}");
+        };
+        let steps = plan.actions[0].steps();
+        let by_hand =
+            format!("set the image repo.example/i0:1-20261124 in {kind}.{group} default/p0");
+        assert_eq!(
+            steps.last(),
+            Some(&ActionStep::Manual(by_hand)),
+            "{steps:?}"
+        );
+        let mut commands = rollout.checks().flat_map(|check| &check.finding.commands);
+        let of_kubectl = commands.find(|command| command.contains("kubectl"));
+        assert_eq!(of_kubectl, None);
+    }
+    let old = format!(
+        "apiVersion: extensions/v1beta1\nkind: Deployment\nmetadata: {{name: p0}}\nspec: {{{spec}}}\n"
+    );
+    let mut request = request(&["17763.1158", "20348.1"], &["20348.1"]);
+    set_workloads(&mut request, &old);
+    let commands = plan(&request).actions[0].commands().to_vec();
+    assert!(
+        commands[0].starts_with("kubectl patch deployment p0 "),
+        "{commands:?}"
+    );
 }
 
 #[test]
