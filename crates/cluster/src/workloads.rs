@@ -33,6 +33,35 @@ pub struct Workload {
     pub(crate) has_manual_selector: bool,
     /// True if it currently runs no pods.
     is_inactive: bool,
+    /// Live Jobs of a `CronJob`, which keep the template that they were made from.
+    pub(crate) jobs: Vec<LiveJob>,
+}
+
+/// A Job that a `CronJob` of the input made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LiveJob {
+    /// Its name, in the namespace of the `CronJob`.
+    pub(crate) name: String,
+    /// Images of its containers.
+    pub(crate) images: Vec<String>,
+    /// Nodes of its pods, as far as these are in the input.
+    pub(crate) nodes: Vec<String>,
+}
+
+impl Workload {
+    /// Returns true for a live pod without a controller.
+    pub(crate) fn is_bare_pod(&self) -> bool {
+        let is_pod = self.id.kind == "Pod" && self.id.group.is_empty();
+        is_pod && self.owns_template && !self.is_inactive
+    }
+
+    /// Returns true if kubectl drain deletes pods of it with `emptyDir` volumes; it leaves static
+    /// pods and those of daemon sets.
+    pub(crate) fn loses_empty_dir(&self) -> bool {
+        let is_static = self.id.kind == "Pod" && !self.owns_template;
+        let stays = is_static || self.id.kind == "DaemonSet" || self.is_inactive;
+        self.template.has_empty_dir && !stays
+    }
 }
 
 /// Kind with its API group, namespace and name of a workload.
@@ -326,6 +355,7 @@ impl WorkloadList {
                     owns_template: true,
                     has_manual_selector,
                     is_inactive,
+                    jobs: Vec::new(),
                 })
             })
             .collect()
@@ -360,6 +390,7 @@ impl WorkloadList {
     /// The workloads with their runtime classes applied. Those owned by another workload of the
     /// list are left out; those with an owner outside the list are merged under the owner.
     pub fn into_workloads(self) -> Vec<Workload> {
+        let mut jobs = live_jobs(&self.workloads);
         let known: HashSet<&WorkloadId> =
             self.workloads.iter().map(|workload| &workload.id).collect();
         let is_made_by_another: Vec<bool> = self
@@ -377,6 +408,7 @@ impl WorkloadList {
             if is_made {
                 continue;
             }
+            workload.jobs = jobs.remove(&workload.id).unwrap_or_default();
             let mut nodes = Vec::new();
             if let Some(owner) = std::mem::take(&mut workload.owners).pop() {
                 workload.owns_template = false;
@@ -409,6 +441,31 @@ impl WorkloadList {
         }
         kept
     }
+}
+
+/// The live Jobs by the `CronJob` that made them.
+fn live_jobs(workloads: &[Workload]) -> HashMap<WorkloadId, Vec<LiveJob>> {
+    let mut nodes: HashMap<&WorkloadId, Vec<String>> = HashMap::new();
+    let live = || workloads.iter().filter(|workload| !workload.is_inactive);
+    for pod in live().filter(|workload| workload.id.kind == "Pod") {
+        if let (Some(owner), Some(node)) = (pod.owners.first(), &pod.template.scheduling.node_name)
+        {
+            nodes.entry(owner).or_default().push(node.clone());
+        }
+    }
+    let mut jobs: HashMap<WorkloadId, Vec<LiveJob>> = HashMap::new();
+    let is_job = |id: &WorkloadId| id.kind == "Job" && id.group.is_empty();
+    for job in live().filter(|workload| is_job(&workload.id)) {
+        let owner = job.owners.first().filter(|owner| owner.kind == "CronJob");
+        let Some(owner) = owner else { continue };
+        let images = job.template.containers.iter().map(|it| it.image.clone());
+        jobs.entry(owner.clone()).or_default().push(LiveJob {
+            name: job.id.name.clone(),
+            images: images.collect(),
+            nodes: nodes.remove(&job.id).unwrap_or_default(),
+        });
+    }
+    jobs
 }
 
 /// Gives an item of a typed list the kind and version that it may omit.

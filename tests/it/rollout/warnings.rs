@@ -8,7 +8,7 @@ use wincimg_windows::shutdown::edits;
 
 use super::*;
 
-use crate::failure::line;
+use crate::failure::{Fails, line};
 
 #[test]
 fn support_that_ended_is_a_warning() {

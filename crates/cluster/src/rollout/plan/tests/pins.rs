@@ -157,6 +157,51 @@ fn a_custom_resource_gets_no_command_for_its_namesake_of_kubernetes() {
 }
 
 #[test]
+fn a_live_job_whose_pods_do_not_start_is_deleted_after_its_cron_job_is_changed() {
+    let spec = "{template: {spec: {os: {name: windows}, containers: [{name: c, image: \
+                'repo.example/i0:1'}]}}}";
+    let cron_job = format!(
+        "kind: CronJob\nmetadata: {{name: seed, namespace: shop}}\nspec: {{jobTemplate: {{spec: \
+         {spec}}}}}\n"
+    );
+    let job = format!(
+        "---\nkind: Job\nmetadata: {{name: seed-1, namespace: shop, ownerReferences: [{{apiVersion: \
+         batch/v1, kind: CronJob, name: seed, controller: true}}]}}\nspec: {spec}\n"
+    );
+    let pod = |node: &str| {
+        let pod = owned("Pod", "seed-1-x", "kind: Job, name: seed-1", "");
+        format!(
+            "---\n{}",
+            pod.replace("spec: {", &format!("spec: {{nodeName: {node}, "))
+        )
+    };
+    let delete = "kubectl delete job seed-1 --namespace shop --ignore-not-found";
+    let ended = job.clone() + "status: {completionTime: now}\n";
+    let other = job.replace("i0:1", "i1:1");
+    // n0 runs none of the pods.
+    let both = ["17763.1158", "20348.1"];
+    for (hosts, made, is_deleted) in [
+        (&both[..], job.clone() + &pod("n0"), true),
+        (&both[..], job.clone() + &pod("n1"), false),
+        (&both[..], job.clone(), false),
+        (&both[..], other + &pod("n0"), false),
+        (&both[..], ended, false),
+        (&both[..1], job.clone(), true),
+        (&both[..1], String::new(), false),
+    ] {
+        let mut request = request(hosts, &["20348.1", "20348.1"]);
+        request.today = Some("2026-11-24".parse().unwrap());
+        set_workloads(&mut request, &(cron_job.clone() + &made));
+        let steps = plan(&request).actions[0].steps();
+        let place = steps
+            .iter()
+            .position(|step| *step == ActionStep::Command(delete.to_owned()));
+        let expected = is_deleted.then(|| steps.len() - 1);
+        assert_eq!(place, expected, "{made} {steps:?}");
+    }
+}
+
+#[test]
 fn a_job_keeps_a_selector_that_is_the_users() {
     let mut request = request(&["17763.1158", "20348.1"], &["20348.1"]);
     let text = "kind: Job\nmetadata: {name: p0}\nspec: {manualSelector: true, selector: \
