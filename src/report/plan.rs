@@ -97,9 +97,11 @@ fn host_names(rollout: &Rollout, hosts: &[usize]) -> Vec<String> {
 
 /// Effect of the plan, after its effect on workloads that start today.
 pub(super) fn outcome(rollout: &Rollout, plan: &ActionPlan) -> String {
-    let mut spans: BTreeMap<(usize, Option<usize>), Vec<&Interruption>> = BTreeMap::new();
+    let mut spans: BTreeMap<_, Vec<&Interruption>> = BTreeMap::new();
     for interruption in &plan.interruptions {
-        let span = (interruption.from, interruption.until);
+        let span = (
+            interruption.from, interruption.until, interruption.loses_data,
+        );
         spans.entry(span).or_default().push(interruption);
     }
     let spans = spans.into_iter();
@@ -108,10 +110,11 @@ pub(super) fn outcome(rollout: &Rollout, plan: &ActionPlan) -> String {
     sentences.collect::<Vec<_>>().join(" ")
 }
 
-/// `Between 2 and 3, new pods of Deployment shop/web do not start on win-a (17763.973).`
+/// `Between 2 and 3, new pods of Deployment shop/web do not start on win-a (17763.973).`; or that 3
+/// deletes their data there.
 fn interruption_in_words(
     rollout: &Rollout,
-    (from, until): (usize, Option<usize>),
+    (from, until, loses_data): (usize, Option<usize>, bool),
     all: &[&Interruption],
 ) -> String {
     let workloads = all
@@ -119,6 +122,14 @@ fn interruption_in_words(
         .map(|it| rollout.workloads[it.workload].id.to_string());
     let hosts: BTreeSet<usize> = all.iter().flat_map(|it| &it.hosts).copied().collect();
     let hosts: Vec<usize> = hosts.into_iter().collect();
+    if loses_data {
+        return format!(
+            "Action {} deletes the emptyDir volumes of {} on {}.",
+            from + 1,
+            in_words(workloads),
+            hosts_in_words(rollout, &hosts)
+        );
+    }
     let when = match until {
         Some(until) => format!("Between {} and {}", from + 1, until + 1),
         None => format!("After {}", from + 1),
@@ -166,6 +177,7 @@ pub(super) fn as_json(rollout: &Rollout, plan: &ActionPlan) -> Value {
             "hosts": host_names(rollout, &interruption.hosts),
             "from": interruption.from,
             "until": interruption.until,
+            "loses_data": interruption.loses_data,
         })
     });
     let interruptions: Vec<Value> = interruptions.collect();

@@ -38,6 +38,8 @@ pub struct Node {
     pub build: Option<HostBuild>,
     /// Container runtime.
     pub runtime: ContainerRuntime,
+    /// Minor version of its kubelet, if known.
+    pub kubelet: Option<u32>,
     /// `amd64`, `arm64`, …
     pub architecture: String,
     /// Its labels.
@@ -124,11 +126,11 @@ struct NodeDocument {
     kind: Option<String>,
     #[serde(default, deserialize_with = "null_is_no_item")]
     items: Option<Vec<NodeObject>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_default")]
     metadata: Metadata,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_default")]
     spec: Spec,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_default")]
     status: Status,
 }
 
@@ -144,11 +146,11 @@ fn null_is_no_item<'de, D: Deserializer<'de>>(
 #[serde(expecting = "a node object")]
 pub(super) struct NodeObject {
     kind: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_default")]
     metadata: Metadata,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_default")]
     spec: Spec,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_default")]
     status: Status,
 }
 
@@ -176,7 +178,7 @@ struct Spec {
 #[derive(Debug, Clone, Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
 struct Status {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_default")]
     node_info: NodeInfo,
 }
 
@@ -193,6 +195,8 @@ struct NodeInfo {
     os_image: String,
     #[serde(default)]
     container_runtime_version: String,
+    #[serde(default)]
+    kubelet_version: String,
 }
 
 /// Reads lists of nodes, or single ones.
@@ -350,6 +354,7 @@ impl NodeObject {
         Node {
             build,
             runtime: ContainerRuntime::from_node(&info.container_runtime_version),
+            kubelet: minor_version(&info.kubelet_version),
             architecture: architecture.to_owned(),
             name: Some(self.metadata.name),
             labels: self.metadata.labels,
@@ -360,7 +365,24 @@ impl NodeObject {
     }
 }
 
+/// `21` of `v1.21.5`.
+fn minor_version(kubelet: &str) -> Option<u32> {
+    let minor = kubelet.strip_prefix("v1.")?.split('.').next()?;
+    minor.parse().ok()
+}
+
 impl Node {
+    /// Returns whether it runs host process containers, if known: Kubernetes 1.22 runs them with a
+    /// feature gate. A node of unknown version counts as a current one.
+    pub fn runs_host_process(&self) -> Option<bool> {
+        match self.kubelet {
+            _ if !self.runtime.runs_host_process() => Some(false),
+            Some(minor) if minor < 22 => Some(false),
+            Some(22) => None,
+            _ => Some(true),
+        }
+    }
+
     /// A Windows host given by its build alone: it admits every pod that does not contradict the
     /// build.
     pub fn from_build(build: HostBuild) -> Self {
@@ -374,6 +396,7 @@ impl Node {
             name: None,
             build: Some(build),
             runtime: ContainerRuntime::CONTAINERD,
+            kubelet: None,
             architecture: build.architecture.name().to_owned(),
             labels: labels
                 .into_iter()
@@ -429,6 +452,45 @@ mod tests {
             ]
         );
         assert_eq!(list.others.len(), 1);
+    }
+
+    #[test]
+    fn null_is_read_as_empty() {
+        for node in [
+            r#"{"kind":"Node","spec":null,"metadata":{"name":"w1"},"status":{"nodeInfo":{
+                "operatingSystem":"windows"}}}"#,
+            r#"{"items":[{"spec":null,"metadata":{"name":"w1"},"status":{"nodeInfo":{
+                "operatingSystem":"windows"}}}]}"#,
+        ] {
+            assert_eq!(read(node).unwrap().windows.len(), 1, "{node}");
+        }
+        for node in [
+            r#"{"kind":"Node","status":null}"#,
+            r#"{"kind":"Node","metadata":null,"status":{"nodeInfo":null}}"#,
+        ] {
+            assert_eq!(read(node).unwrap().others.len(), 1, "{node}");
+        }
+    }
+
+    #[test]
+    fn the_kubelet_decides_with_the_runtime_whether_host_process_containers_run() {
+        for (kubelet, runtime, runs) in [
+            ("v1.30.4", "containerd://1.7.22", Some(true)),
+            ("", "containerd://1.7.22", Some(true)),
+            ("v1.23.0-rc.1+k3s1", "containerd://1.6.0", Some(true)),
+            ("v1.22.17", "containerd://1.6.0", None),
+            ("v1.22.17", "docker://20.10.9", Some(false)),
+            ("v1.21.5", "containerd://1.6.30", Some(false)),
+            ("v1.30.4", "containerd://1.5.9", Some(false)),
+        ] {
+            let node = format!(
+                r#"{{"kind":"Node","metadata":{{"name":"w1"}},"status":{{"nodeInfo":{{
+                  "operatingSystem":"windows","kubeletVersion":"{kubelet}",
+                  "containerRuntimeVersion":"{runtime}"}}}}}}"#
+            );
+            let list = read(&node).unwrap();
+            assert_eq!(list.windows[0].runs_host_process(), runs, "{node}");
+        }
     }
 
     #[test]

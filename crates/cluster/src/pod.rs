@@ -37,6 +37,8 @@ pub struct PodTemplate {
     pub(crate) handler: Option<String>,
     /// True if that class is not in the input.
     pub(crate) class_is_missing: bool,
+    /// True if it has an `emptyDir` volume, whose data is lost with the pod.
+    pub(crate) has_empty_dir: bool,
     /// Termination grace period, if given.
     pub(crate) grace_seconds: Option<u64>,
 }
@@ -238,6 +240,9 @@ struct PodSpec {
     os: Option<Os>,
     #[serde(default, deserialize_with = "null_is_default")]
     security_context: SecurityContext,
+    /// Of any type: one kind of them matters.
+    #[serde(default)]
+    volumes: Value,
     #[serde(default, deserialize_with = "grace_seconds")]
     termination_grace_period_seconds: Option<u64>,
 }
@@ -323,6 +328,11 @@ fn is_latest(image: &str) -> bool {
     !name.contains('@') && name.split_once(':').is_none_or(|(_, tag)| tag == "latest")
 }
 
+fn has_empty_dir(volumes: &Value) -> bool {
+    let mut volumes = volumes.as_array().into_iter().flatten();
+    volumes.any(|volume| volume.get("emptyDir").is_some_and(Value::is_object))
+}
+
 impl From<PodObject> for PodTemplate {
     fn from(object: PodObject) -> Self {
         let spec = object.spec;
@@ -380,6 +390,7 @@ impl From<PodObject> for PodTemplate {
             runtime_class: spec.runtime_class_name.filter(|name| !name.is_empty()),
             handler: None,
             class_is_missing: false,
+            has_empty_dir: has_empty_dir(&spec.volumes),
             grace_seconds: spec.termination_grace_period_seconds,
         }
     }

@@ -33,13 +33,45 @@ pub struct Workload {
     pub(crate) has_manual_selector: bool,
     /// True if it currently runs no pods.
     is_inactive: bool,
+    /// Live Jobs of a `CronJob`, which keep the template that they were made from.
+    pub(crate) jobs: Vec<LiveJob>,
 }
 
-/// Kind, namespace and name of a workload.
+/// A Job that a `CronJob` of the input made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LiveJob {
+    /// Its name, in the namespace of the `CronJob`.
+    pub(crate) name: String,
+    /// Images of its containers.
+    pub(crate) images: Vec<String>,
+    /// Nodes of its pods, as far as these are in the input.
+    pub(crate) nodes: Vec<String>,
+}
+
+impl Workload {
+    /// Returns true for a live pod without a controller.
+    pub(crate) fn is_bare_pod(&self) -> bool {
+        let is_pod = self.id.kind == "Pod" && self.id.group.is_empty();
+        is_pod && self.owns_template && !self.is_inactive
+    }
+
+    /// Returns true if kubectl drain deletes pods of it with `emptyDir` volumes; it leaves static
+    /// pods and those of daemon sets.
+    pub(crate) fn loses_empty_dir(&self) -> bool {
+        let is_static = self.id.kind == "Pod" && !self.owns_template;
+        let stays = is_static || self.id.kind == "DaemonSet" || self.is_inactive;
+        self.template.has_empty_dir && !stays
+    }
+}
+
+/// Kind with its API group, namespace and name of a workload.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
 pub struct WorkloadId {
     /// `Deployment`, `Pod`, …
     pub kind: String,
+    /// API group of a custom resource; empty for Kubernetes' own kinds, whatever their group.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub group: String,
     /// Namespace; `default` where absent.
     pub namespace: String,
     /// Its name.
@@ -47,9 +79,16 @@ pub struct WorkloadId {
 }
 
 impl fmt::Display for WorkloadId {
-    /// `Deployment shop/web`.
+    /// `Deployment shop/web`, `Job.batch.volcano.sh shop/train`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}/{}", self.kind, self.namespace, self.name)
+        let dot = if self.group.is_empty() { "" } else { "." };
+        let Self {
+            kind,
+            group,
+            namespace,
+            name,
+        } = self;
+        write!(f, "{kind}{dot}{group} {namespace}/{name}")
     }
 }
 
@@ -72,7 +111,7 @@ pub struct SkippedObject {
 }
 
 impl fmt::Display for SkippedObject {
-    /// `Certificate shop/web (deploy.yaml, line 3)`.
+    /// `Certificate.cert-manager.io shop/web (deploy.yaml, line 3)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -225,6 +264,7 @@ impl WorkloadList {
         };
         let id = WorkloadId {
             kind: kind.to_owned(),
+            group: group_of(api_version_of(&object)),
             namespace: name("/metadata/namespace", "default"),
             name: name_or_pattern(
                 name("/metadata/name", ""),
@@ -290,7 +330,8 @@ impl WorkloadList {
         let is_inactive = is_inactive(kind, &object);
         let has_manual_selector =
             object.pointer("/spec/manualSelector") == Some(&Value::Bool(true));
-        let (id, owners) = metadata.into_ids(kind);
+        let group = group_of(api_version_of(&object));
+        let (id, owners) = metadata.into_ids(kind, group);
         templates
             .into_iter()
             .map(|template| {
@@ -308,9 +349,21 @@ impl WorkloadList {
                     owns_template: true,
                     has_manual_selector,
                     is_inactive,
+                    jobs: Vec::new(),
                 })
             })
             .collect()
+    }
+
+    /// Objects that run the pod template of another one, with those that are not in the input.
+    pub fn absent_templates(&self) -> impl Iterator<Item = (&WorkloadId, &WorkloadId)> {
+        let active = self
+            .references
+            .iter()
+            .filter(|(.., is_inactive)| !is_inactive);
+        active
+            .map(|(own, other, _)| (own, other))
+            .filter(move |(_, other)| self.workloads.iter().all(|it| it.id != **other))
     }
 
     /// Removes inactive workloads and returns their number, without those that another workload of
@@ -331,6 +384,7 @@ impl WorkloadList {
     /// The workloads with their runtime classes applied. Those owned by another workload of the
     /// list are left out; those with an owner outside the list are merged under the owner.
     pub fn into_workloads(self) -> Vec<Workload> {
+        let mut jobs = live_jobs(&self.workloads);
         let known: HashSet<&WorkloadId> =
             self.workloads.iter().map(|workload| &workload.id).collect();
         let is_made_by_another: Vec<bool> = self
@@ -348,6 +402,7 @@ impl WorkloadList {
             if is_made {
                 continue;
             }
+            workload.jobs = jobs.remove(&workload.id).unwrap_or_default();
             let mut nodes = Vec::new();
             if let Some(owner) = std::mem::take(&mut workload.owners).pop() {
                 workload.owns_template = false;
@@ -380,6 +435,31 @@ impl WorkloadList {
         }
         kept
     }
+}
+
+/// The live Jobs by the `CronJob` that made them.
+fn live_jobs(workloads: &[Workload]) -> HashMap<WorkloadId, Vec<LiveJob>> {
+    let mut nodes: HashMap<&WorkloadId, Vec<String>> = HashMap::new();
+    let live = || workloads.iter().filter(|workload| !workload.is_inactive);
+    for pod in live().filter(|workload| workload.id.kind == "Pod") {
+        if let (Some(owner), Some(node)) = (pod.owners.first(), &pod.template.scheduling.node_name)
+        {
+            nodes.entry(owner).or_default().push(node.clone());
+        }
+    }
+    let mut jobs: HashMap<WorkloadId, Vec<LiveJob>> = HashMap::new();
+    let is_job = |id: &WorkloadId| id.kind == "Job" && id.group.is_empty();
+    for job in live().filter(|workload| is_job(&workload.id)) {
+        let owner = job.owners.first().filter(|owner| owner.kind == "CronJob");
+        let Some(owner) = owner else { continue };
+        let images = job.template.containers.iter().map(|it| it.image.clone());
+        jobs.entry(owner.clone()).or_default().push(LiveJob {
+            name: job.id.name.clone(),
+            images: images.collect(),
+            nodes: nodes.remove(&job.id).unwrap_or_default(),
+        });
+    }
+    jobs
 }
 
 /// Gives an item of a typed list the kind and version that it may omit.
@@ -437,6 +517,7 @@ fn referenced(object: &Value, own: &WorkloadId, is_inactive: bool) -> Option<Wor
     let word = |key: &str| reference.get(key).and_then(Value::as_str);
     Some(WorkloadId {
         kind: word("kind").or(kind)?.to_owned(),
+        group: group_of(word("apiVersion").unwrap_or_default()),
         namespace: own.namespace.clone(),
         name: word("name")?.to_owned(),
     })
@@ -459,6 +540,13 @@ const MAKERS: [&str; 9] = [
     "CronJob", "DaemonSet", "Deployment", "Job", "Pod", "PodTemplate", "ReplicaSet",
     "ReplicationController", "StatefulSet",
 ];
+
+/// The group of an `apiVersion`, if it is not one of Kubernetes itself.
+fn group_of(api_version: &str) -> String {
+    let group = api_version.split_once('/').map(|(group, _version)| group);
+    let group = group.filter(|_| !is_of_kubernetes(api_version));
+    group.unwrap_or_default().to_owned()
+}
 
 fn api_version_of(object: &Value) -> &str {
     let version = object.get("apiVersion").and_then(Value::as_str);
@@ -570,7 +658,7 @@ struct Metadata {
 
 impl Metadata {
     /// The IDs of the object and of its controllers, as far as they are known, the nearest first.
-    fn into_ids(self, kind: &str) -> (WorkloadId, Vec<WorkloadId>) {
+    fn into_ids(self, kind: &str, group: String) -> (WorkloadId, Vec<WorkloadId>) {
         let namespace = match self.namespace {
             namespace if namespace.is_empty() => "default".to_owned(),
             namespace => namespace,
@@ -581,6 +669,7 @@ impl Metadata {
             .find(|owner| owner.controller)
             .map(|owner| WorkloadId {
                 kind: owner.kind,
+                group: group_of(&owner.api_version),
                 namespace: namespace.clone(),
                 name: owner.name,
             });
@@ -590,6 +679,7 @@ impl Metadata {
         let owners = owner.into_iter().chain(deployment).collect();
         let id = WorkloadId {
             kind: kind.to_owned(),
+            group,
             namespace,
             name: name_or_pattern(self.name, &self.generate_name),
         };
@@ -602,13 +692,16 @@ fn deployment_of(owner: &WorkloadId, hash: &str) -> Option<WorkloadId> {
     let name = owner.name.strip_suffix(hash)?.strip_suffix('-')?;
     (owner.kind == "ReplicaSet" && !name.is_empty()).then(|| WorkloadId {
         kind: "Deployment".to_owned(),
-        namespace: owner.namespace.clone(),
         name: name.to_owned(),
+        ..owner.clone()
     })
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct OwnerReference {
+    #[serde(default, deserialize_with = "null_is_default")]
+    api_version: String,
     kind: String,
     name: String,
     #[serde(default, deserialize_with = "null_is_default")]

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
+use wincimg_cluster::rollout::command_line;
 use wincimg_cluster::workloads::{WorkloadList, WorkloadsError};
 
 use crate::cli::command_context::Session;
@@ -68,12 +69,33 @@ pub(super) fn read(files: &[PathBuf], session: &Session) -> Result<WorkloadList,
         session.warn(warning);
     }
     if list.workloads.is_empty() && !files.is_empty() {
-        let names: Vec<String> = files.iter().map(|file| input::name(file)).collect();
-        return Err(
-            Failure::usage(anyhow!("found no workload in {}", names.join(", "))).hint(HINT),
-        );
+        return Err(no_workload(&list, files));
     }
     Ok(list)
+}
+
+fn no_workload(list: &WorkloadList, files: &[PathBuf]) -> Failure {
+    let names: Vec<String> = files.iter().map(|file| input::name(file)).collect();
+    let problem = format!("found no workload in {}", names.join(", "));
+    let Some((own, other)) = list.absent_templates().next() else {
+        return Failure::usage(anyhow!(problem)).hint(HINT);
+    };
+    Failure::usage(anyhow!(
+        "{problem}: {own} runs the pod template of {other}, which is not in the input"
+    ))
+    .hint(format!(
+        "pass it to --workloads too: {}",
+        command_line(&[
+            "kubectl",
+            "get",
+            &other.kind.to_ascii_lowercase(),
+            &other.name,
+            "--namespace",
+            &other.namespace,
+            "--output",
+            "yaml",
+        ])
+    ))
 }
 
 /// The first few names.

@@ -124,15 +124,16 @@ impl MakeBuilder {
                 .clone()
                 .all(|(key, value)| node.labels.get(key) == Some(value))
         };
-        let lacks = |node: &&Node| !node.runtime.runs_host_process();
+        let lacks = |node: &&Node| node.runs_host_process() == Some(false);
         let found = nodes.iter().filter(is_selected).find(lacks);
         let Some(name) = found.and_then(|node| node.name.as_deref()) else {
             return Ok(());
         };
-        let problem =
-            anyhow!("node {name} runs no HostProcess containers: they need containerd 1.6");
+        let problem = anyhow!(
+            "node {name} runs no HostProcess containers: they need Kubernetes 1.23 and containerd 1.6"
+        );
         Err(Failure::usage(problem).hint(
-            "move it to containerd 1.6 or newer, or select other nodes with --node-selector KEY=VALUE",
+            "move it to these or newer, or select other nodes with --node-selector KEY=VALUE",
         ))
     }
 

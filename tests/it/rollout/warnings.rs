@@ -8,7 +8,7 @@ use wincimg_windows::shutdown::edits;
 
 use super::*;
 
-use crate::failure::line;
+use crate::failure::{Fails, line};
 
 #[test]
 fn support_that_ended_is_a_warning() {
@@ -216,6 +216,20 @@ fn a_placeholder_in_the_name_of_an_image_is_named() {
 }
 
 #[test]
+fn a_rollout_without_its_template_names_what_is_missing() {
+    let text = "apiVersion: argoproj.io/v1alpha1\nkind: Rollout\nmetadata: {name: ro, namespace: \
+                shop}\nspec: {workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web}}\n";
+    let missing = ["Rollout.argoproj.io shop/ro", "Deployment shop/web"];
+    let failure = workloads_offline(text).fails(2, "usage", &missing);
+    assert!(
+        failure
+            .hint
+            .ends_with("kubectl get deployment web --namespace shop --output yaml"),
+        "{failure:#?}"
+    );
+}
+
+#[test]
 fn objects_of_unknown_kinds_are_listed_in_every_form() {
     let text = "apiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: '<web>'}\n---\n\
                 apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: {containers: \
@@ -230,8 +244,8 @@ fn objects_of_unknown_kinds_are_listed_in_every_form() {
     let report: Value = serde_json::from_str(&check("json")).unwrap();
     assert_eq!(
         report["skipped"],
-        json!([{"kind": "Certificate", "namespace": "default", "name": "<web>", "file": "stdin",
-            "line": 1}])
+        json!([{"kind": "Certificate", "group": "cert-manager.io", "namespace": "default",
+            "name": "<web>", "file": "stdin", "line": 1}])
     );
     assert_eq!(report["checks"][0]["rule"], "unknown-build");
     let sarif: Value = serde_json::from_str(&check("sarif")).unwrap();
@@ -241,12 +255,16 @@ fn objects_of_unknown_kinds_are_listed_in_every_form() {
         (&last["ruleId"], &last["level"]),
         (&json!("skipped"), &json!("note"))
     );
-    let skipped = line(&["Certificate default/<web>", "stdin", "line 1"]);
+    let skipped = line(&[
+        "Certificate.cert-manager.io default/<web>",
+        "stdin",
+        "line 1",
+    ]);
     assert!(skipped.eval(&check("text")));
     for format in ["markdown", "junit", "html"] {
         let report = check(format);
         assert!(
-            report.contains("Certificate default/") && report.contains("kipped"),
+            report.contains("Certificate.cert-manager.io default/") && report.contains("kipped"),
             "{report}"
         );
         assert!(

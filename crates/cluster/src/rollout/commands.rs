@@ -10,7 +10,7 @@ use super::image::Image;
 use super::plan::ActionStep;
 use crate::nodes::Node;
 use crate::pod::PullPolicy;
-use crate::workloads::Workload;
+use crate::workloads::{Workload, WorkloadId};
 
 /// Placeholder for the recipe: an image does not name its own.
 const RECIPE: &str = "RECIPE";
@@ -35,6 +35,8 @@ impl TemplateChange {
     pub(super) fn of(workload: &Workload) -> Option<Self> {
         let id = &workload.id;
         let own = match id.kind.as_str() {
+            // Of a custom resource, kubectl would change the namesake of Kubernetes' own kind.
+            _ if !id.group.is_empty() => return None,
             _ if id.name.is_empty() || id.name.ends_with('*') => return None,
             "Deployment" | "DaemonSet" | "StatefulSet" | "CronJob" => Self::Patch,
             "Pod" | "Job" | "ReplicaSet" | "ReplicationController" => Self::MakeAgain,
@@ -119,12 +121,50 @@ pub(super) fn mirror_command(
     vec![shell_command(&words)]
 }
 
+/// A host to drain.
+pub(super) struct DrainedHost<'a> {
+    /// The host.
+    pub(super) node: &'a Node,
+    /// Pods there without a controller, which drain refuses to delete.
+    pub(super) bare_pods: Vec<&'a WorkloadId>,
+    /// True if pods there may have `emptyDir` volumes, which drain deletes only if told to.
+    pub(super) has_empty_dir: bool,
+}
+
+impl DrainedHost<'_> {
+    /// The steps by hand before the drain.
+    fn moves(&self) -> impl Iterator<Item = ActionStep> {
+        let name = self.node.name.as_deref().unwrap_or_default();
+        let pods = self.bare_pods.iter();
+        pods.map(move |pod| {
+            ActionStep::Manual(format!(
+                "move pod {}/{} off {name}: it has no controller, and drain refuses it",
+                pod.namespace, pod.name
+            ))
+        })
+    }
+
+    fn drain(&self, has_empty_dir: bool, flags: &CommandFlags) -> ActionStep {
+        let name = self.node.name.as_deref().unwrap_or_default();
+        let mut words = vec!["drain", name, "--ignore-daemonsets"];
+        if has_empty_dir {
+            words.push("--delete-emptydir-data");
+        }
+        kubectl_step(&words, flags)
+    }
+}
+
+fn kubectl_step(words: &[&str], flags: &CommandFlags) -> ActionStep {
+    let cluster: Vec<&str> = flags.kubectl.iter().map(String::as_str).collect();
+    ActionStep::Command(shell_command(&[&["kubectl"], words, &cluster].concat()))
+}
+
 /// The steps that update hosts to a version, one node after the other. Each of a few nodes is
-/// listed; of many only the first.
+/// listed; of many only the first, after the pods to move off any of them.
 pub(super) fn patch_steps(
     to: WindowsVersion,
     kb: Option<Kb>,
-    hosts: &[&Node],
+    hosts: &[DrainedHost<'_>],
     flags: &CommandFlags,
 ) -> Vec<ActionStep> {
     const LISTED: usize = 3;
@@ -138,28 +178,24 @@ pub(super) fn patch_steps(
     let script = kb.map_or_else(|| format!("{to}.ps1"), |kb| format!("{kb}.ps1"));
     let write = format!("wincimg node hotfix script {what} --output {script}");
     let mut steps = vec![ActionStep::Command(write)];
-    let kubectl = |words: &[&str]| {
-        let cluster: Vec<&str> = flags.kubectl.iter().map(String::as_str).collect();
-        ActionStep::Command(shell_command(&[&["kubectl"], words, &cluster].concat()))
-    };
-    let names: Vec<(&str, bool)> = hosts
-        .iter()
-        .filter_map(|host| Some((host.name.as_deref()?, host.is_cordoned)))
-        .collect();
-    let listed = match names.len() {
-        0..=LISTED => &names[..],
-        _ => &names[..1],
-    };
-    for (name, is_cordoned) in listed {
-        steps.push(kubectl(&["drain", name, "--ignore-daemonsets"]));
+    let named = hosts.iter().filter(|host| host.node.name.is_some());
+    let named: Vec<&DrainedHost<'_>> = named.collect();
+    let listed = if named.len() > LISTED { 1 } else { named.len() };
+    let (listed, others) = named.split_at(listed);
+    steps.extend(others.iter().flat_map(|host| host.moves()));
+    let others_have_empty_dir = others.iter().any(|host| host.has_empty_dir);
+    for host in listed {
+        let name = host.node.name.as_deref().unwrap_or_default();
+        steps.extend(host.moves());
+        steps.push(host.drain(host.has_empty_dir || others_have_empty_dir, flags));
         let run = format!("run {script} on {name} as an administrator");
         steps.push(ActionStep::Manual(run));
-        if !is_cordoned {
-            steps.push(kubectl(&["uncordon", name]));
+        if !host.node.is_cordoned {
+            steps.push(kubectl_step(&["uncordon", name], flags));
         }
     }
-    match names.len() - listed.len() {
-        0 if names.is_empty() => steps.push(ActionStep::Manual(format!(
+    match others.len() {
+        0 if named.is_empty() => steps.push(ActionStep::Manual(format!(
             "drain each node, run {script} on it as an administrator, and uncordon it"
         ))),
         0 => {}

@@ -27,6 +27,8 @@ pub struct HostKind {
     pub runtime: ContainerRuntime,
     /// `amd64`, `arm64`, …
     pub architecture: String,
+    /// Whether it runs host process containers, if known.
+    pub(super) runs_host_process: Option<bool>,
 }
 
 /// Up to this number of host versions each is its own kind. Beyond it, versions that every image
@@ -108,6 +110,7 @@ impl HostKind {
             newest: host.build.map(|build| build.version),
             runtime: host.runtime,
             architecture: host.architecture.clone(),
+            runs_host_process: host.runs_host_process(),
         }
     }
 
@@ -240,12 +243,13 @@ impl<'a> CompatibilityChecker<'a> {
         let mut revisions: Vec<WindowsVersion> = images.iter().flat_map(Image::versions).collect();
         revisions.sort_unstable();
         let mut kinds: Vec<HostKind> = Vec::new();
-        let mut places: HashMap<(Windows, ContainerRuntime, &str), usize> = HashMap::new();
+        let mut places: HashMap<_, usize> = HashMap::new();
         let kind_of = hosts
             .iter()
             .map(|host| {
                 let windows = Windows::from_node(host, is_exact, &revisions);
-                let key = (windows, host.runtime, host.architecture.as_str());
+                let of_pods = (host.runtime, host.runs_host_process());
+                let key = (windows, of_pods, host.architecture.as_str());
                 let kind = *places.entry(key).or_insert_with(|| {
                     kinds.push(HostKind::of(host));
                     kinds.len() - 1
@@ -362,18 +366,10 @@ pub(super) fn of_missing_class(class: &str) -> (String, String) {
 
 /// Checks one image on one kind of host.
 pub(super) fn find(host: &HostKind, image: &Image, isolation: Isolation) -> Finding {
-    if isolation == Isolation::HostProcess && !host.runtime.runs_host_process() {
-        let (needed, found) = match host.runtime {
-            ContainerRuntime::Docker => ("containerd", "Docker"),
-            ContainerRuntime::Containerd(_) => ("containerd 1.6 or newer", "an older one"),
-        };
-        let reason = format!("host process containers need {needed}, and the node runs {found}");
-        return Finding {
-            fix: Some(format!(
-                "move the node to {needed}, or keep these pods off it"
-            )),
-            ..concern(Concern::HostProcessUnsupported, reason, isolation)
-        };
+    if isolation == Isolation::HostProcess
+        && let Some(refused) = without_host_process(host)
+    {
+        return refused;
     }
     match &image.content {
         ImageContent::Stated(version) => {
@@ -397,6 +393,35 @@ pub(super) fn find(host: &HostKind, image: &Image, isolation: Isolation) -> Find
         }
         ImageContent::Unreadable { reason, hint } => unreadable(reason, hint.as_deref(), isolation),
     }
+}
+
+/// The finding where a host does not certainly run host process containers. Its reason fits all
+/// such hosts, which reports list together.
+fn without_host_process(host: &HostKind) -> Option<Finding> {
+    let (outcome, reason) = match host.runs_host_process {
+        Some(true) => return None,
+        Some(false) => (
+            VerdictOutcome::Incompatible,
+            "host process containers need Kubernetes 1.23 and containerd 1.6 or newer, and the node \
+             runs an older one or Docker",
+        ),
+        None => (
+            VerdictOutcome::Unknown,
+            "on Kubernetes 1.22 host process containers need the feature gate \
+             WindowsHostProcessContainers",
+        ),
+    };
+    let fix =
+        "move the node to Kubernetes 1.23 and containerd 1.6 or newer, or keep these pods off it";
+    Some(Finding {
+        outcome,
+        fix: Some(fix.to_owned()),
+        ..concern(
+            Concern::HostProcessUnsupported,
+            reason.to_owned(),
+            Isolation::HostProcess,
+        )
+    })
 }
 
 fn unreadable(reason: &str, fix: Option<&str>, isolation: Isolation) -> Finding {

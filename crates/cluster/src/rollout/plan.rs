@@ -20,6 +20,7 @@ mod graph;
 mod host_class;
 mod order;
 mod pin;
+mod running;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -36,8 +37,8 @@ use wincimg_windows::update::{Kb, Updates};
 use wincimg_windows::version::WindowsVersion;
 
 use super::commands::{
-    CommandFlags, TemplateChange, adopt_steps, cordon_command, patch_steps, rebuild_command,
-    tag_command,
+    CommandFlags, DrainedHost, TemplateChange, adopt_steps, cordon_command, patch_steps,
+    rebuild_command, tag_command,
 };
 use super::finding::is_fixable;
 use super::image::{Image, ImageContent, Variant};
@@ -56,7 +57,8 @@ pub struct ActionPlan {
     pub actions: Vec<PlanAction>,
     /// For each action, the workloads whose nodes it changes.
     pub capacity: Vec<Vec<CapacityChange>>,
-    /// Workloads that start today but not at some point in between, in any order of the actions.
+    /// Workloads that start today but not at some point in between, in any order of the actions, and
+    /// those that lose data.
     pub interruptions: Vec<Interruption>,
     /// Counts after all actions; findings that no action fixes remain.
     pub then: CheckCounts,
@@ -64,7 +66,8 @@ pub struct ActionPlan {
     pub tally: OutcomeCounts,
 }
 
-/// A workload whose new pods do not start on some of the nodes where they do today.
+/// A workload whose new pods do not start on some of the nodes where they do today, or whose pods
+/// lose data there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interruption {
     /// Index into the workloads.
@@ -75,6 +78,8 @@ pub struct Interruption {
     pub from: usize,
     /// Index of the action that ends it, if any.
     pub until: Option<usize>,
+    /// True if the action deletes the data of `emptyDir` volumes, which kubectl drain does.
+    pub loses_data: bool,
 }
 
 /// An action.
@@ -159,11 +164,14 @@ impl ActionPlan {
         let mut after = request.clone();
         let mut actions = pinned(&pins, rollout, &mut after);
         actions.extend(rebuilds(&graph, &choice, &pins, &mut after));
-        actions.extend(patches(&graph, &choice, &mut after));
+        actions.extend(patches(&graph, &choice, &pins, &mut after));
         let mut actions = order::ordered(rollout, actions);
         for action in &mut actions {
             action.hold(rollout, &request.flags);
         }
+        let mut interruptions = order::interruptions(rollout, &actions);
+        running::defer_images(rollout, &mut actions, &interruptions, &request.flags);
+        interruptions.extend(running::lost_data(rollout, &actions));
         let then = if actions.is_empty() {
             (rollout.summary, rollout.count_outcomes())
         } else {
@@ -172,7 +180,7 @@ impl ActionPlan {
         };
         Self {
             capacity: capacity::changes(rollout, &actions),
-            interruptions: order::interruptions(rollout, &actions),
+            interruptions,
             actions,
             then: then.0,
             tally: then.1,
@@ -425,6 +433,8 @@ fn pinned(
         let hosts = placement.selection.hosts.iter();
         let hosts: Vec<usize> = hosts.map(|&(host, _)| host as usize).collect();
         let left = hosts.iter().copied();
+        let steps = pin.steps(workload, &after.flags).into_iter();
+        let steps = steps.chain(running::delete_jobs(rollout, index, &after.flags));
         actions.push(PlanAction::Pin {
             workload: index,
             of: hosts.len(),
@@ -432,7 +442,7 @@ fn pinned(
             hosts: left
                 .filter(|&host| pin.admits(&rollout.hosts[host]))
                 .collect(),
-            steps: ActionSteps::new(pin.steps(workload, &after.flags), usize::MAX),
+            steps: ActionSteps::new(steps, usize::MAX),
             way: TemplateChange::of(workload).unwrap_or(TemplateChange::ByHand),
             pin: pin.clone(),
         });
@@ -440,7 +450,12 @@ fn pinned(
     actions
 }
 
-fn patches(graph: &Graph<'_>, choice: &Choice, after: &mut RolloutRequest) -> Vec<PlanAction> {
+fn patches(
+    graph: &Graph<'_>,
+    choice: &Choice,
+    pins: &BTreeMap<usize, Pin>,
+    after: &mut RolloutRequest,
+) -> Vec<PlanAction> {
     let mut targets: BTreeMap<WindowsVersion, Vec<usize>> = BTreeMap::new();
     for (host, to) in graph.patched_hosts(choice) {
         set_version(&mut after.nodes.windows[host], to);
@@ -450,9 +465,9 @@ fn patches(graph: &Graph<'_>, choice: &Choice, after: &mut RolloutRequest) -> Ve
         let kb = Updates::global()
             .first_reaching(to)
             .and_then(|update| update.kb);
-        let nodes: Vec<&Node> = hosts
+        let nodes: Vec<DrainedHost<'_>> = hosts
             .iter()
-            .map(|&host| &graph.rollout.hosts[host])
+            .map(|&host| running::drained_host(graph.rollout, host, pins))
             .collect();
         let steps = patch_steps(to, kb, &nodes, &after.flags);
         // Several nodes are best drained one after the other.
@@ -513,7 +528,7 @@ fn rebuilds(
         let build = rebuild_command(image, &host_builds, others, tag, flags);
         let commands = copy.into_iter().chain([build]).map(ActionStep::Command);
         let needs_it = |user: usize| needs_rebuild(graph.rollout, user, place, pins, &patched);
-        let steps = commands.chain(adopted(image, tag, &users, needs_it, flags));
+        let steps = commands.chain(adopted(graph.rollout, image, tag, &users, needs_it, flags));
         actions.push(PlanAction::Rebuild {
             image: place,
             steps: ActionSteps::new(steps, usize::MAX),
@@ -530,6 +545,7 @@ fn rebuilds(
 /// The steps after which workloads run a rebuilt image. Those by hand are last, and only for
 /// workloads that need it.
 fn adopted(
+    rollout: &Rollout,
     image: &Image,
     tag: Option<&str>,
     users: &[(usize, &Workload)],
@@ -537,14 +553,15 @@ fn adopted(
     flags: &CommandFlags,
 ) -> Vec<ActionStep> {
     let from = image.reference.as_deref().unwrap_or_default();
-    let to = match (tag, image.location()) {
-        (Some(tag), Some(Location::Registry(reference))) => Some(with_tag(&reference, tag)),
-        _ => None,
-    };
+    let to = new_reference(image, tag);
     let mut commands = Vec::new();
     let mut by_hand: Vec<ActionStep> = Vec::new();
     for &(index, user) in users {
-        let steps = adopt_steps(user, from, to.as_deref(), flags);
+        let mut steps = adopt_steps(user, from, to.as_deref(), flags);
+        // A pod that waits for a reused tag gets it.
+        if to.is_some() {
+            steps.extend(running::delete_jobs(rollout, index, flags));
+        }
         let mut own = steps.iter();
         if own.all(|step| matches!(step, ActionStep::Command(_))) {
             commands.extend(steps);
@@ -558,6 +575,14 @@ fn adopted(
     }
     commands.extend(by_hand);
     commands
+}
+
+/// The reference of a rebuilt image with a new tag.
+fn new_reference(image: &Image, tag: Option<&str>) -> Option<String> {
+    match (tag, image.location()) {
+        (Some(tag), Some(Location::Registry(reference))) => Some(with_tag(&reference, tag)),
+        _ => None,
+    }
 }
 
 /// Returns true if a workload does not start everywhere without the rebuild of an image.

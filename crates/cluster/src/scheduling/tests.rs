@@ -14,6 +14,7 @@ fn node() -> Node {
         name: Some("akswin22000000".to_owned()),
         build: Some(HostBuild::new("20348.2402".parse().unwrap())),
         runtime: ContainerRuntime::CONTAINERD,
+        kubelet: None,
         architecture: "amd64".to_owned(),
         labels: labels
             .into_iter()

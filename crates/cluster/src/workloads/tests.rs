@@ -195,6 +195,36 @@ fn what_another_workload_made_is_left_out() {
 }
 
 #[test]
+fn a_kind_of_another_group_is_another_kind() {
+    let job = |api: &str| {
+        format!(
+            "---\napiVersion: {api}\nkind: Job\nmetadata: {{name: x}}\nspec: {{template: {{spec: \
+             {{containers: [{{image: j}}]}}}}}}\n"
+        )
+    };
+    let pod = |api: &str| {
+        made(
+            "x-1",
+            &format!("{{apiVersion: {api}, kind: Job, name: x, controller: true}}"),
+            "p",
+        )
+    };
+    let ids = |text: String| {
+        let workloads = read(&text).into_iter();
+        workloads.map(|it| it.id.to_string()).collect::<Vec<_>>()
+    };
+    let (own, other) = ("Job default/x", "Job.batch.volcano.sh default/x");
+    let volcano = "batch.volcano.sh/v1alpha1";
+    assert_eq!(ids(job("batch/v1") + &job(volcano)), [own, other]);
+    assert_eq!(ids(job("batch/v1") + &pod("batch/v1")), [own]);
+    assert_eq!(ids(job("batch/v1") + &pod(volcano)), [own, other]);
+    assert_eq!(ids(job(volcano) + &pod(volcano)), [other]);
+    // Kubernetes' own kinds had other groups.
+    let old = job("extensions/v1beta1");
+    assert_eq!(ids(old + &pod("batch/v1")), [own]);
+}
+
+#[test]
 fn pods_of_something_that_is_not_listed_count_as_it_once() {
     let owner = "{kind: ReplicaSet, name: web-5d, controller: true}";
     let text =
@@ -619,7 +649,7 @@ fn what_makes_no_pods_is_skipped_and_said_where_its_kind_is_unknown() {
         found(&format!("{certificate}{service}{list}---\n{DEPLOYMENT}")),
         (
             vec![vec!["repo/setup:1".to_owned(), "repo/web:1.4".to_owned()]],
-            vec!["Certificate default/web (app.yaml, line 1)".to_owned()]
+            vec!["Certificate.cert-manager.io default/web (app.yaml, line 1)".to_owned()]
         )
     );
 }

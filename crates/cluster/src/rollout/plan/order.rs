@@ -92,6 +92,7 @@ pub(super) fn interruptions(rollout: &Rollout, actions: &[PlanAction]) -> Vec<In
         hosts: hosts.into_iter().collect(),
         from,
         until,
+        loses_data: false,
     });
     all.collect()
 }

@@ -99,8 +99,8 @@ impl Pin {
     }
 
     /// The merge patch of the API object. For an object that is recreated it removes the fields
-    /// that the cluster added and accepts from no client: the node of a pod, and the labels by
-    /// which a job selects its pods, unless they are the user's.
+    /// that the cluster added and accepts in no new object: the node of a pod and its containers for
+    /// debugging, and the labels by which a job selects its pods, unless they are the user's.
     fn patch(&self, workload: &Workload) -> Value {
         let kind = workload.id.kind.as_str();
         let selector = match self {
@@ -121,7 +121,10 @@ impl Pin {
             _ => in_template(selector),
         };
         match kind {
-            "Pod" => spec["nodeName"] = Value::Null,
+            "Pod" => {
+                spec["nodeName"] = Value::Null;
+                spec["ephemeralContainers"] = Value::Null;
+            }
             "Job" if !workload.has_manual_selector => {
                 spec["selector"] = Value::Null;
                 spec["template"]["metadata"]["labels"] =

@@ -61,6 +61,103 @@ fn what_a_build_does_not_break_comes_first_and_is_not_interrupted() {
     );
 }
 
+/// The steps of the patch of n0, which shares an image with n1, beside these objects.
+fn patch_beside(objects: &str) -> (ActionPlan, Vec<String>) {
+    let mut request = request(&["17763.973", "17763.1158"], &["17763.973"]);
+    request.today = Some("2026-11-24".parse().unwrap());
+    let shared = "kind: Deployment\nmetadata: {name: web}\nspec: {template: {spec: {os: {name: \
+                  windows}, containers: [{name: c, image: 'repo.example/i0:1'}]}}}\n---\n";
+    set_workloads(&mut request, &format!("{shared}{objects}"));
+    let plan = plan(&request);
+    let mut actions = plan.actions.iter();
+    let patch = actions.find(|action| matches!(action, PlanAction::Patch { .. }));
+    let steps = patch.unwrap().steps().into_iter().map(|step| match step {
+        ActionStep::Command(text) | ActionStep::Manual(text) => text,
+    });
+    let steps = steps.collect();
+    (plan, steps)
+}
+
+#[test]
+fn a_drain_is_not_refused_and_its_losses_are_named() {
+    let spec = "os: {name: windows}, containers: [{name: c, image: 'repo.example/i0:1'}]";
+    let volumes = "volumes: [{name: v, emptyDir: {}}]";
+    let pod = |more: &str, spec: &str| {
+        format!("kind: Pod\nmetadata: {{name: bare, namespace: shop{more}}}\nspec: {{{spec}}}\n")
+    };
+    let on_n0 = format!("{spec}, nodeName: n0");
+    let owner =
+        |kind: &str| format!(", ownerReferences: [{{kind: {kind}, name: n0, controller: true}}]");
+    let made_by = |kind: &str| {
+        format!(
+            "kind: {kind}\nmetadata: {{name: cache}}\nspec: {{template: {{spec: {{{spec}, {volumes}}}}}}}\n"
+        )
+    };
+    let (moved, deleting) = (
+        "move pod shop/bare off n0: it has no controller, and drain refuses it",
+        "kubectl drain n0 --ignore-daemonsets --delete-emptydir-data",
+    );
+    for (objects, is_moved, is_lost) in [
+        (pod("", &on_n0), true, false),
+        (pod("", &format!("{on_n0}, {volumes}")), true, true),
+        (pod("", &format!("{spec}, nodeName: n1")), false, false),
+        (pod(&owner("ReplicaSet"), &on_n0), false, false),
+        (
+            pod(&owner("ReplicaSet"), &format!("{on_n0}, {volumes}")),
+            false,
+            true,
+        ),
+        (
+            pod(&owner("Node"), &format!("{on_n0}, {volumes}")),
+            false,
+            false,
+        ),
+        (made_by("Deployment"), false, true),
+        (made_by("DaemonSet"), false, false),
+    ] {
+        let (plan, steps) = patch_beside(&objects);
+        let place = |text: &str| steps.iter().position(|step| step == text);
+        let drain = if is_lost {
+            deleting
+        } else {
+            "kubectl drain n0 --ignore-daemonsets"
+        };
+        let drain = place(drain);
+        assert!(drain.is_some(), "{objects} {steps:?}");
+        let expected = drain.filter(|_| is_moved).map(|drain| drain - 1);
+        assert_eq!(place(moved), expected, "{objects} {steps:?}");
+        let lost = plan.interruptions.iter().filter(|it| it.loses_data);
+        let lost: Vec<_> = lost
+            .map(|it| (it.workload, it.hosts.clone(), it.from))
+            .collect();
+        let expected = is_lost.then(|| (1, vec![0], plan.actions.len() - 1));
+        assert_eq!(lost, expected.into_iter().collect::<Vec<_>>(), "{objects}");
+    }
+}
+
+#[test]
+fn a_running_pod_gets_its_image_after_the_patch_of_its_host() {
+    let pod = |node: &str| {
+        format!(
+            "kind: Pod\nmetadata: {{name: bare}}\nspec: {{nodeName: {node}, os: {{name: windows}}, \
+             containers: [{{name: c, image: 'repo.example/i0:1'}}]}}\n"
+        )
+    };
+    let image = "kubectl set image pod/bare c=repo.example/i0:1-20261124 --namespace default";
+    let (on_old, patch) = patch_beside(&pod("n0"));
+    assert_eq!(patch.last().map(String::as_str), Some(image), "{on_old:?}");
+    assert!(
+        !on_old.actions[0].commands().contains(&image.to_owned()),
+        "{on_old:?}"
+    );
+    let (on_new, patch) = patch_beside(&pod("n1"));
+    assert!(!patch.contains(&image.to_owned()), "{patch:?}");
+    assert!(
+        on_new.actions[0].commands().contains(&image.to_owned()),
+        "{on_new:?}"
+    );
+}
+
 #[test]
 fn what_a_patch_breaks_for_good_is_said() {
     let hosts = ["17763.973", "17763.1158"];

@@ -97,7 +97,8 @@ fn pods_and_jobs_are_recreated() {
             format!(
                 "kubectl get pod p0 --namespace default --context 'my cluster' --output json | \
                  kubectl patch --local --filename - --type merge --patch \
-                 '{{\"spec\":{{{selector},\"nodeName\":null}}}}' --output json > pod-p0.json"
+                 '{{\"spec\":{{{selector},\"nodeName\":null,\
+                 \"ephemeralContainers\":null}}}}' --output json > pod-p0.json"
             ),
             "kubectl replace --force --filename pod-p0.json --context 'my cluster'".to_owned(),
         ]
@@ -109,6 +110,95 @@ fn pods_and_jobs_are_recreated() {
     );
     let job = commands("Job");
     assert!(job[0].ends_with(&of_job), "{}\n{of_job}", job[0]);
+}
+
+#[test]
+fn a_custom_resource_gets_no_command_for_its_namesake_of_kubernetes() {
+    let spec = "template: {spec: {os: {name: windows}, containers: [{name: c, image: \
+                'repo.example/i0:1'}]}}";
+    for (kind, group, spec) in [
+        ("Job", "batch.volcano.sh", format!("tasks: [{{{spec}}}]")),
+        ("StatefulSet", "apps.kruise.io", spec.to_owned()),
+        ("DaemonSet", "apps.kruise.io", spec.to_owned()),
+    ] {
+        let text = format!(
+            "apiVersion: {group}/v1beta1\nkind: {kind}\nmetadata: {{name: p0}}\nspec: {{{spec}}}\n"
+        );
+        let mut request = request(&["17763.1158", "20348.1"], &["20348.1"]);
+        request.today = Some("2026-11-24".parse().unwrap());
+        set_workloads(&mut request, &text);
+        let mut rollout = Rollout::new(&request);
+        let plan = rollout.advise(&request, &TagsByRepository::new());
+        let [PlanAction::Rebuild { .. }] = &plan.actions[..] else {
+            panic!("{plan:?}");
+        };
+        let steps = plan.actions[0].steps();
+        let by_hand =
+            format!("set the image repo.example/i0:1-20261124 in {kind}.{group} default/p0");
+        assert_eq!(
+            steps.last(),
+            Some(&ActionStep::Manual(by_hand)),
+            "{steps:?}"
+        );
+        let mut commands = rollout.checks().flat_map(|check| &check.finding.commands);
+        let of_kubectl = commands.find(|command| command.contains("kubectl"));
+        assert_eq!(of_kubectl, None);
+    }
+    let old = format!(
+        "apiVersion: extensions/v1beta1\nkind: Deployment\nmetadata: {{name: p0}}\nspec: {{{spec}}}\n"
+    );
+    let mut request = request(&["17763.1158", "20348.1"], &["20348.1"]);
+    set_workloads(&mut request, &old);
+    let commands = plan(&request).actions[0].commands().to_vec();
+    assert!(
+        commands[0].starts_with("kubectl patch deployment p0 "),
+        "{commands:?}"
+    );
+}
+
+#[test]
+fn a_live_job_whose_pods_do_not_start_is_deleted_after_its_cron_job_is_changed() {
+    let spec = "{template: {spec: {os: {name: windows}, containers: [{name: c, image: \
+                'repo.example/i0:1'}]}}}";
+    let cron_job = format!(
+        "kind: CronJob\nmetadata: {{name: seed, namespace: shop}}\nspec: {{jobTemplate: {{spec: \
+         {spec}}}}}\n"
+    );
+    let job = format!(
+        "---\nkind: Job\nmetadata: {{name: seed-1, namespace: shop, ownerReferences: [{{apiVersion: \
+         batch/v1, kind: CronJob, name: seed, controller: true}}]}}\nspec: {spec}\n"
+    );
+    let pod = |node: &str| {
+        let pod = owned("Pod", "seed-1-x", "kind: Job, name: seed-1", "");
+        format!(
+            "---\n{}",
+            pod.replace("spec: {", &format!("spec: {{nodeName: {node}, "))
+        )
+    };
+    let delete = "kubectl delete job seed-1 --namespace shop --ignore-not-found";
+    let ended = job.clone() + "status: {completionTime: now}\n";
+    let other = job.replace("i0:1", "i1:1");
+    // n0 runs none of the pods.
+    let both = ["17763.1158", "20348.1"];
+    for (hosts, made, is_deleted) in [
+        (&both[..], job.clone() + &pod("n0"), true),
+        (&both[..], job.clone() + &pod("n1"), false),
+        (&both[..], job.clone(), false),
+        (&both[..], other + &pod("n0"), false),
+        (&both[..], ended, false),
+        (&both[..1], job.clone(), true),
+        (&both[..1], String::new(), false),
+    ] {
+        let mut request = request(hosts, &["20348.1", "20348.1"]);
+        request.today = Some("2026-11-24".parse().unwrap());
+        set_workloads(&mut request, &(cron_job.clone() + &made));
+        let steps = plan(&request).actions[0].steps();
+        let place = steps
+            .iter()
+            .position(|step| *step == ActionStep::Command(delete.to_owned()));
+        let expected = is_deleted.then(|| steps.len() - 1);
+        assert_eq!(place, expected, "{made} {steps:?}");
+    }
 }
 
 #[test]
@@ -527,29 +617,52 @@ fn workloads_for_linux_that_a_windows_node_admits_are_one_warning() {
 }
 
 #[test]
-fn host_process_containers_need_a_containerd_that_runs_them() {
-    for (runtime, reason) in [
+fn host_process_containers_need_a_kubelet_and_a_containerd_that_run_them() {
+    let refused = "host process containers need Kubernetes 1.23 and containerd 1.6 or newer, and \
+                   the node runs an older one or Docker";
+    let gated = "on Kubernetes 1.22 host process containers need the feature gate \
+                 WindowsHostProcessContainers";
+    for (runtime, kubelet, expected) in [
         (
             "docker://20.10.7",
-            Some("host process containers need containerd, and the node runs Docker"),
+            None,
+            Some((VerdictOutcome::Incompatible, refused)),
         ),
         (
             "containerd://1.5.7",
-            Some(
-                "host process containers need containerd 1.6 or newer, and the node runs an older one",
-            ),
+            Some(30),
+            Some((VerdictOutcome::Incompatible, refused)),
         ),
-        ("containerd://1.6.0", None),
+        (
+            "containerd://1.6.0",
+            Some(21),
+            Some((VerdictOutcome::Incompatible, refused)),
+        ),
+        (
+            "containerd://1.6.0",
+            Some(22),
+            Some((VerdictOutcome::Unknown, gated)),
+        ),
+        ("containerd://1.6.0", Some(23), None),
+        ("containerd://1.6.0", None, None),
     ] {
-        let mut request = request(&["17763.1158"], &["17763.1158"]);
+        // Of two nodes that differ in their kubelet alone, the other one runs them.
+        let mut request = request(&["17763.1158"; 2], &["17763.1158"]);
         request.nodes.windows[0].runtime = ContainerRuntime::from_node(runtime);
-        let text = "kind: Pod\nmetadata: {name: p0}\nspec: {nodeName: n0, containers: [{image: \
+        request.nodes.windows[0].kubelet = kubelet;
+        request.nodes.windows[1].kubelet = Some(30);
+        let text = "kind: Pod\nmetadata: {name: p0}\nspec: {containers: [{image: \
                     'repo.example/i0:1', securityContext: {windowsOptions: {hostProcess: true}}}]}\n";
         set_workloads(&mut request, text);
         let rollout = Rollout::new(&request);
-        let finding = rollout.placements[0].findings().next().unwrap();
-        let refused = (finding.rule == "host-process-unsupported").then_some(&finding.reason[..]);
-        assert_eq!(refused, reason, "{runtime}");
+        let findings: Vec<_> = rollout.checks().filter(|it| it.host.is_some()).collect();
+        let seen = |finding: &Finding| {
+            (finding.rule == "host-process-unsupported")
+                .then(|| (finding.outcome, finding.reason.clone()))
+        };
+        let expected = expected.map(|(outcome, reason)| (outcome, reason.to_owned()));
+        assert_eq!(seen(findings[0].finding), expected, "{runtime} {kubelet:?}");
+        assert_eq!(seen(findings[1].finding), None, "{runtime} {kubelet:?}");
     }
 }
 
