@@ -86,16 +86,22 @@ fn failing(rollout: &Rollout) -> BTreeSet<String> {
 /// and a new tag of an image that is built again has to be free. A repository that cannot be listed
 /// is left out.
 pub async fn fetch_tags(rollout: &Rollout, registry: &RegistryClient) -> TagsByRepository {
-    let references = failing(rollout);
-    let listed = stream::iter(references).map(async |text| {
-        let Location::Registry(reference) = parse_location(&text).ok()? else {
-            return None;
+    let mut repositories: BTreeMap<String, (Reference, Vec<String>)> = BTreeMap::new();
+    for text in failing(rollout) {
+        let Ok(Location::Registry(reference)) = parse_location(&text) else {
+            continue;
         };
+        let name = format!("{}/{}", reference.registry(), reference.repository());
+        let (_, texts) = repositories.entry(name).or_insert((reference, Vec::new()));
+        texts.push(text);
+    }
+    let listed = stream::iter(repositories.into_values()).map(async |(reference, texts)| {
         let tags = registry.repository(&reference).tags().await.ok()?;
-        Some((text, tags))
+        let texts = texts.into_iter();
+        Some(texts.map(move |text| (text, tags.clone())))
     });
     let listed = listed.buffered(PARALLEL).collect::<Vec<_>>().await;
-    listed.into_iter().flatten().collect()
+    listed.into_iter().flatten().flatten().collect()
 }
 
 /// The tag that differs in its Windows version alone and fits all of the hosts:
