@@ -147,12 +147,31 @@ fn outcome_at_last(rollout: &Rollout, plan: &ActionPlan) -> String {
     match (plan.actions.is_empty(), left) {
         (true, 0) => "Nothing to do.".to_owned(),
         (false, 0) if plan.tally.get(StartStatus::Unplaced) > 0 => {
-            format!("Then everything starts. {words}.")
+            format!("{} {words}.", promise(rollout, plan))
         }
-        (false, 0) => "Then everything starts.".to_owned(),
+        (false, 0) => promise(rollout, plan),
         (true, _) => "No planned action solves this.".to_owned(),
         (false, _) => format!("Then: {words}."),
     }
+}
+
+/// `Then everything starts.`, except for pods without a node and where it is reported to fail.
+fn promise(rollout: &Rollout, plan: &ActionPlan) -> String {
+    let is_short = |action: &PlanAction| match action {
+        PlanAction::Pin { shortage, .. } => shortage.is_some(),
+        PlanAction::Patch { .. } | PlanAction::Rebuild { .. } => false,
+    };
+    let mut text = "Then everything starts".to_owned();
+    if plan.actions.iter().any(is_short) {
+        text.push_str(" that finds a node");
+    }
+    if !plan.reported_broken.is_empty() {
+        let hosts = hosts_in_words(rollout, &plan.reported_broken);
+        text.push_str(" except on ");
+        text.push_str(&hosts);
+        text.push_str(", where such images are reported to fail");
+    }
+    text + "."
 }
 
 /// The plan as JSON.
@@ -191,6 +210,7 @@ fn action_as_json(rollout: &Rollout, action: &PlanAction) -> Value {
             pin,
             hosts,
             of,
+            shortage,
             steps: _,
             starts_on: _,
             way: _,
@@ -206,6 +226,7 @@ fn action_as_json(rollout: &Rollout, action: &PlanAction) -> Value {
                 Pin::Selector { .. } => Value::Null,
             },
             "of_hosts": of,
+            "shortage": shortage,
             "hosts": host_names(rollout, hosts),
         }),
         PlanAction::Patch {

@@ -245,7 +245,8 @@ fn merge_alike<'a>(rollout: &Rollout, cases: Vec<WorkloadGroup<'a>>) -> Vec<Work
 }
 
 /// Causes of a workload's status, in short: for each image and outcome the finding on most nodes,
-/// and the number of the other nodes.
+/// and the number of the other nodes. Nodes of one rule are listed apart where commands fix only some
+/// of them.
 pub(super) fn summarize(mut causes: Vec<Cause<'_>>, starts: StartStatus) -> Vec<Cause<'_>> {
     if starts.needs_action() {
         causes.retain(|cause| {
@@ -258,10 +259,15 @@ pub(super) fn summarize(mut causes: Vec<Cause<'_>>, starts: StartStatus) -> Vec<
     });
     let mut once: Vec<Cause<'_>> = Vec::new();
     for cause in causes {
+        let has_other_fix = |it: &Cause<'_>| {
+            let (known, own) = (&it.finding.commands, &cause.finding.commands);
+            it.finding.rule == cause.finding.rule && known.is_empty() != own.is_empty()
+        };
         let alike = |it: &&mut Cause<'_>| {
             it.image.is_some()
                 && it.image == cause.image
                 && it.finding.outcome == cause.finding.outcome
+                && !has_other_fix(it)
         };
         match once.iter_mut().find(alike) {
             Some(known) if known.finding.rule == cause.finding.rule => {

@@ -383,6 +383,16 @@ impl Node {
         }
     }
 
+    /// Returns true if new pods are scheduled there now: neither cordoned nor not ready.
+    pub(crate) fn takes_pods(&self) -> bool {
+        const NOT_READY: [&str; 2] = [
+            "node.kubernetes.io/not-ready",
+            "node.kubernetes.io/unreachable",
+        ];
+        let mut taints = self.taints.iter();
+        !self.is_cordoned && !taints.any(|taint| NOT_READY.contains(&taint.key.as_str()))
+    }
+
     /// A Windows host given by its build alone: it admits every pod that does not contradict the
     /// build.
     pub fn from_build(build: HostBuild) -> Self {

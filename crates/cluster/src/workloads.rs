@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use wincimg_common::diagnose::{Diagnose, Excerpt};
 
+use super::controller::{Controller, is_unready};
 use super::pod::{PodObject, PodTemplate, RuntimeClass};
 use super::pod_templates::{is_of_kubernetes, pod_templates};
 use super::scheduling::Toleration;
@@ -31,6 +32,8 @@ pub struct Workload {
     pub(crate) owns_template: bool,
     /// True for a Job whose selector and labels are the user's, not the cluster's.
     pub(crate) has_manual_selector: bool,
+    /// What its controller asks for beyond the template.
+    pub(crate) controller: Controller,
     /// True if it currently runs no pods.
     is_inactive: bool,
     /// Live Jobs of a `CronJob`, which keep the template that they were made from.
@@ -133,6 +136,8 @@ pub struct WorkloadList {
     /// Objects that decide whether another one runs pods: their own IDs, those of the others, and
     /// true if the others are inactive.
     references: Vec<(WorkloadId, WorkloadId, bool)>,
+    /// The pods of each `StatefulSet` that have not started.
+    unready_pods: HashMap<WorkloadId, Vec<String>>,
     /// Warnings.
     pub warnings: Vec<String>,
 }
@@ -330,8 +335,12 @@ impl WorkloadList {
         let is_inactive = is_inactive(kind, &object);
         let has_manual_selector =
             object.pointer("/spec/manualSelector") == Some(&Value::Bool(true));
+        let controller = Controller::of(kind, &object);
         let group = group_of(api_version_of(&object));
         let (id, owners) = metadata.into_ids(kind, group);
+        if kind == "Pod" {
+            self.note_unready(&id.name, &owners, &object);
+        }
         templates
             .into_iter()
             .map(|template| {
@@ -348,6 +357,7 @@ impl WorkloadList {
                     owners: owners.clone(),
                     owns_template: true,
                     has_manual_selector,
+                    controller: controller.clone(),
                     is_inactive,
                     jobs: Vec::new(),
                 })
@@ -364,6 +374,14 @@ impl WorkloadList {
         active
             .map(|(own, other, _)| (own, other))
             .filter(move |(_, other)| self.workloads.iter().all(|it| it.id != **other))
+    }
+
+    /// Records a pod of a `StatefulSet`, by its name if it has not started.
+    fn note_unready(&mut self, name: &str, owners: &[WorkloadId], pod: &Value) {
+        if let Some(set) = owners.iter().find(|owner| owner.kind == "StatefulSet") {
+            let pods = self.unready_pods.entry(set.clone()).or_default();
+            pods.extend(is_unready(pod).then(|| name.to_owned()));
+        }
     }
 
     /// Removes inactive workloads and returns their number, without those that another workload of
@@ -417,6 +435,9 @@ impl WorkloadList {
                 }
             }
             workload.template.apply(&self.runtime_classes);
+            if let Some(pods) = self.unready_pods.get(&workload.id) {
+                workload.controller.set_unready(pods);
+            }
             let same_name = places.entry(workload.id.clone()).or_default();
             let same = same_name
                 .iter()

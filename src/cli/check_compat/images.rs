@@ -323,13 +323,13 @@ pub(super) fn add_details(
     })
 }
 
-/// Tags of images from other publishers that do not start everywhere.
+/// Tags of images that do not start everywhere.
 pub(super) fn tags(
     rollout: &Rollout,
     connection: &RegistryArgs,
     session: &Session,
 ) -> Result<TagsByRepository, Failure> {
-    if !rollout.has_failing_third_party_images() {
+    if !rollout.has_failing_images() {
         return Ok(TagsByRepository::default());
     }
     let registry = connection.connect(progress::display(session))?;

@@ -466,6 +466,50 @@ fn a_cordoned_node_is_said_to_be_one_and_counts() {
     assert_eq!(report["checks"][0]["rule"], "no-host-selected");
 }
 
+/// The text of `check-compat --plan` for a Deployment on nodes.
+fn plan_of_web(nodes: &[Value]) -> String {
+    let web = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
+        "spec": {"template": {"spec": pod_spec()}},
+    });
+    let (mut command, _folder) = check_objects(nodes, &[web]);
+    let output = command.args(["--plan", "--own", "docker.io/shop"]).output();
+    String::from_utf8(output.unwrap().stdout).unwrap()
+}
+
+#[test]
+fn a_plan_does_not_promise_that_pods_find_a_node() {
+    let mut cordoned = what_if::node("win-b", "14393.1");
+    cordoned["spec"] = json!({"unschedulable": true});
+    let text = plan_of_web(&[what_if::node("win-a", "17763.973"), cordoned]);
+    for words in [
+        "(leaves 1 of 2 nodes; no new pods go there while cordoned or not ready)",
+        "Then everything starts that finds a node.",
+    ] {
+        assert!(text.contains(words), "{text}");
+    }
+}
+
+#[test]
+fn a_plan_does_not_promise_what_is_reported_to_fail() {
+    let mut nodes = [
+        what_if::node("win-11", "26200.7019"),
+        what_if::node("win-25", "26100.1742"),
+    ];
+    for node in &mut nodes {
+        node["status"]["nodeInfo"]["containerRuntimeVersion"] = json!("containerd://2.2.0");
+    }
+    let text = plan_of_web(&nodes);
+    for words in [
+        "fix: move the node to containerd",
+        "fix: build the image again",
+        "Then everything starts except on win-11 (26200.7019), where such images are reported to \
+         fail.",
+    ] {
+        assert!(text.contains(words), "{text}");
+    }
+}
+
 #[test]
 fn a_pod_that_names_its_node_is_judged_by_the_kubelet_there() {
     let nodes = [

@@ -257,3 +257,25 @@ fn everything_starts_once_the_printed_commands_are_typed() {
     assert_eq!(report["plan"]["actions"], json!([]));
     assert_eq!(report["summary"]["warning"], 0, "{report}");
 }
+
+#[test]
+fn a_new_tag_is_not_one_that_the_registry_has() {
+    let world = PlanSetup::start();
+    let target = world.target.host();
+    for tag in ["1.4", "1.4-20240601"] {
+        let name = format!("--registry {target} --name web --tag {tag}");
+        world.build("17763.973", &name);
+    }
+    let web = format!("{target}/web:1.4");
+    let build = ("node.kubernetes.io/windows-build", "10.0.20348");
+    world.write(
+        "workloads.json",
+        &[workload("Deployment", "web", &web, build)],
+    );
+    world.write("nodes.json", &[node("win-c", "20348.2402")]);
+    let check = format!("{} --on 2024-06-01", world.check());
+    let output = world.run(&check).code(1).get_output().stdout.clone();
+    let report: Value = serde_json::from_slice(&output).unwrap();
+    let rebuild = &report["plan"]["actions"][0];
+    assert_eq!(rebuild["new_tag"], "1.4-20240601-2", "{report}");
+}

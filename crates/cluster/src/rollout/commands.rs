@@ -8,6 +8,7 @@ use wincimg_windows::version::WindowsVersion;
 use super::finding::Finding;
 use super::image::Image;
 use super::plan::ActionStep;
+use crate::controller::UpdateHold;
 use crate::nodes::Node;
 use crate::pod::PullPolicy;
 use crate::workloads::{Workload, WorkloadId};
@@ -274,11 +275,13 @@ pub(super) fn tag_command(image: &Image, tag: &str, flags: &CommandFlags) -> Opt
     Some(shell_command(&words))
 }
 
-/// The steps after which a workload runs a rebuilt image: one with another name, or its own.
+/// The steps after which a workload runs a rebuilt image: one with another name, or its own. `update`
+/// has those after which a changed template reaches its pods.
 pub(super) fn adopt_steps(
     workload: &Workload,
     from: &str,
     to: Option<&str>,
+    update: Vec<ActionStep>,
     flags: &CommandFlags,
 ) -> Vec<ActionStep> {
     let mut containers = workload.template.containers.iter();
@@ -291,11 +294,73 @@ pub(super) fn adopt_steps(
             workload.id
         ))
     });
-    let change = match to {
-        Some(to) => Some(image_step(workload, from, to, flags)),
-        None => restart_step(workload, flags),
+    let set_image = to.map(|to| image_step(workload, from, to, flags));
+    // A paused Deployment refuses a restart, and pods that are deleted need none.
+    let restart = restart_step(workload, flags)
+        .filter(|_| to.is_none() && !workload.controller.updates_on_delete());
+    let steps = load.into_iter().chain(set_image);
+    steps.chain(update).chain(restart).collect()
+}
+
+/// The steps after which the pods of a workload have its changed template. `is_failing` is true if
+/// some of them may not start now.
+pub(super) fn update_steps(
+    workload: &Workload,
+    is_failing: bool,
+    flags: &CommandFlags,
+) -> Vec<ActionStep> {
+    if TemplateChange::of(workload) != Some(TemplateChange::Patch) {
+        return Vec::new();
+    }
+    let holds = workload.controller.update_holds.iter();
+    let holds = holds.filter(|hold| match hold {
+        UpdateHold::UnreadyPods(Some(pods)) => is_failing && !pods.is_empty(),
+        UpdateHold::UnreadyPods(None) => is_failing,
+        UpdateHold::Paused | UpdateHold::OnDelete(_) | UpdateHold::Partition(_) => true,
+    });
+    holds
+        .map(|hold| update_step(workload, hold, flags))
+        .collect()
+}
+
+/// The step that removes a hold. What its owner has set on purpose is changed by hand.
+fn update_step(workload: &Workload, hold: &UpdateHold, flags: &CommandFlags) -> ActionStep {
+    let id = &workload.id;
+    let object = format!("{}/{}", id.kind.to_ascii_lowercase(), id.name);
+    let kubectl = |words: &[&str]| {
+        let mut all = [&["kubectl"], words].concat();
+        all.extend(["--namespace", &id.namespace]);
+        all.extend(flags.kubectl.iter().map(String::as_str));
+        shell_command(&all)
     };
-    load.into_iter().chain(change).collect()
+    match hold {
+        UpdateHold::Paused => ActionStep::Manual(format!(
+            "resume {id}, which is paused and rolls out no change: {}",
+            kubectl(&["rollout", "resume", &object])
+        )),
+        UpdateHold::OnDelete(Some(selector)) => {
+            ActionStep::Command(kubectl(&["delete", "pods", "--selector", selector]))
+        }
+        UpdateHold::OnDelete(None) => ActionStep::Manual(format!(
+            "delete the pods of {id}, which are replaced only then (OnDelete)"
+        )),
+        UpdateHold::Partition(partition) => {
+            let patch = r#"{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}"#;
+            let patch = kubectl(&["patch", &object, "--type", "merge", "--patch", patch]);
+            ActionStep::Manual(format!(
+                "set the partition of {id} from {partition} to 0, because pods below it keep the \
+                 old template: {patch}"
+            ))
+        }
+        UpdateHold::UnreadyPods(None) => ActionStep::Manual(format!(
+            "delete the pods of {id} that do not start: its controller waits for them \
+             (OrderedReady)"
+        )),
+        UpdateHold::UnreadyPods(Some(pods)) => {
+            let pods: Vec<&str> = pods.iter().map(String::as_str).collect();
+            ActionStep::Command(kubectl(&[&["delete", "pods"], &pods[..]].concat()))
+        }
+    }
 }
 
 /// The step that restarts a workload's pods; none for a kind that does not recreate them.

@@ -20,7 +20,7 @@ pub(super) const MOST_ACTIONS: usize = 8;
 impl Rollout {
     /// Creates the plan, and adds to every finding the actions that fix it.
     pub fn advise(&mut self, request: &RolloutRequest, tags: &TagsByRepository) -> ActionPlan {
-        let plan = ActionPlan::new(request, self);
+        let plan = ActionPlan::new(request, self, tags);
         let advisor = FixResolver::new(&plan, self, &request.flags, tags);
         let advice: Vec<Vec<Shared>> = advisor.all();
         let notices: Vec<Option<Finding>> = self
@@ -71,7 +71,7 @@ struct FixResolver<'a> {
     plan: &'a ActionPlan,
     rollout: &'a Rollout,
     flags: &'a CommandFlags,
-    /// Tags of third-party repositories.
+    /// Tags of repositories.
     tags: &'a TagsByRepository,
     effects: Effects<'a>,
     /// Numbers of hosts in each group of a selection, by the action that patches them.

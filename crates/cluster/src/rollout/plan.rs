@@ -32,19 +32,19 @@ use graph::{Choice, Graph, GraphCache};
 use jiff::civil::Date;
 pub use pin::Pin;
 use wincimg_oci::store::Location;
-use wincimg_windows::compat::{VerdictOutcome, generation};
+use wincimg_windows::compat::{CompatRule, VerdictOutcome, generation};
 use wincimg_windows::update::{Kb, Updates};
 use wincimg_windows::version::WindowsVersion;
 
 use super::commands::{
     CommandFlags, DrainedHost, TemplateChange, adopt_steps, cordon_command, patch_steps,
-    rebuild_command, tag_command,
+    rebuild_command, tag_command, update_steps,
 };
 use super::finding::is_fixable;
 use super::image::{Image, ImageContent, Variant};
 use super::placement::HostKindGroup;
 use super::simulate::set_version;
-use super::tags::with_tag;
+use super::tags::{TagsByRepository, with_suffix, with_tag};
 use super::{CheckCounts, Finding, OutcomeCounts, Rollout, RolloutRequest};
 use crate::nodes::Node;
 use crate::pod::PullPolicy;
@@ -64,6 +64,8 @@ pub struct ActionPlan {
     pub then: CheckCounts,
     /// Outcomes of the workloads after all actions.
     pub tally: OutcomeCounts,
+    /// Indexes of the hosts that select images then which are reported to fail there.
+    pub reported_broken: Vec<usize>,
 }
 
 /// A workload whose new pods do not start on some of the nodes where they do today, or whose pods
@@ -99,6 +101,8 @@ pub enum PlanAction {
         of: usize,
         /// Number of the hosts before on which it starts.
         starts_on: usize,
+        /// Why its pods may find no node there now, if they may not.
+        shortage: Option<String>,
         /// Steps.
         steps: ActionSteps,
     },
@@ -152,7 +156,7 @@ pub enum ActionStep {
 
 impl ActionPlan {
     /// Plans for a request and the answers to it.
-    pub fn new(request: &RolloutRequest, rollout: &Rollout) -> Self {
+    pub fn new(request: &RolloutRequest, rollout: &Rollout, tags: &TagsByRepository) -> Self {
         if rollout.summary.incompatible == 0 {
             return Self {
                 then: rollout.summary,
@@ -163,7 +167,7 @@ impl ActionPlan {
         let (pins, graph, choice) = choose(request, rollout);
         let mut after = request.clone();
         let mut actions = pinned(&pins, rollout, &mut after);
-        actions.extend(rebuilds(&graph, &choice, &pins, &mut after));
+        actions.extend(rebuilds(&graph, &choice, &pins, &mut after, tags));
         actions.extend(patches(&graph, &choice, &pins, &mut after));
         let mut actions = order::ordered(rollout, actions);
         for action in &mut actions {
@@ -172,20 +176,32 @@ impl ActionPlan {
         let mut interruptions = order::interruptions(rollout, &actions);
         running::defer_images(rollout, &mut actions, &interruptions, &request.flags);
         interruptions.extend(running::lost_data(rollout, &actions));
-        let then = if actions.is_empty() {
-            (rollout.summary, rollout.count_outcomes())
-        } else {
-            let after = Rollout::new(&after);
-            (after.summary, after.count_outcomes())
-        };
+        let after = (!actions.is_empty()).then(|| Rollout::new(&after));
+        let then = after.as_ref().unwrap_or(rollout);
         Self {
             capacity: capacity::changes(rollout, &actions),
             interruptions,
             actions,
-            then: then.0,
-            tally: then.1,
+            then: then.summary,
+            tally: then.count_outcomes(),
+            reported_broken: reported_broken(then).into_iter().collect(),
         }
     }
+}
+
+/// The hosts that select images which are reported to fail there.
+fn reported_broken(rollout: &Rollout) -> BTreeSet<usize> {
+    let mut hosts = BTreeSet::new();
+    for placement in &rollout.placements {
+        for (place, group) in placement.selection.groups.iter().enumerate() {
+            let mut images = placement.images.iter();
+            let rule = CompatRule::HostReportedBroken.name();
+            if images.any(|placed| placed.findings[place].rule == rule) {
+                hosts.extend(group.hosts.iter().map(|host| *host as usize));
+            }
+        }
+    }
+    hosts
 }
 
 impl ActionSteps {
@@ -285,14 +301,15 @@ impl PlanAction {
 }
 
 impl PlanAction {
-    /// ` (leaves 3 of 5 nodes)`, and the nodes that are lost, if any; empty where it moves to nodes
-    /// outside the check.
+    /// ` (leaves 3 of 5 nodes)`, with the nodes that are lost and why the rest may not do, if so; empty
+    /// where it moves to nodes outside the check.
     fn nodes_left(&self) -> String {
         match self {
             Self::Pin {
                 hosts,
                 of,
                 starts_on,
+                shortage,
                 ..
             } if !hosts.is_empty() => {
                 let left = hosts.len();
@@ -300,7 +317,9 @@ impl PlanAction {
                     0 => String::new(),
                     _ => format!("; it starts on {starts_on} now"),
                 };
-                format!(" (leaves {left} of {of} nodes{lost})")
+                let shortage = shortage.iter().map(|shortage| format!("; {shortage}"));
+                let shortage: String = shortage.collect();
+                format!(" (leaves {left} of {of} nodes{lost}{shortage})")
             }
             _ => String::new(),
         }
@@ -433,15 +452,22 @@ fn pinned(
         let hosts = placement.selection.hosts.iter();
         let hosts: Vec<usize> = hosts.map(|&(host, _)| host as usize).collect();
         let left = hosts.iter().copied();
-        let steps = pin.steps(workload, &after.flags).into_iter();
+        let left: Vec<usize> = left
+            .filter(|&host| pin.admits(&rollout.hosts[host]))
+            .collect();
+        // The controller of a DaemonSet itself deletes the pods on nodes that it leaves.
+        let update = match workload.id.kind.as_str() {
+            "DaemonSet" => Vec::new(),
+            _ => update_steps(workload, true, &after.flags),
+        };
+        let steps = pin.steps(workload, &after.flags).into_iter().chain(update);
         let steps = steps.chain(running::delete_jobs(rollout, index, &after.flags));
         actions.push(PlanAction::Pin {
             workload: index,
             of: hosts.len(),
             starts_on: pin::starting_hosts(placement).count(),
-            hosts: left
-                .filter(|&host| pin.admits(&rollout.hosts[host]))
-                .collect(),
+            shortage: capacity::shortage(workload, &left, rollout),
+            hosts: left,
             steps: ActionSteps::new(steps, usize::MAX),
             way: TemplateChange::of(workload).unwrap_or(TemplateChange::ByHand),
             pin: pin.clone(),
@@ -479,11 +505,80 @@ fn patches(
             hosts,
         }
     });
-    actions.collect()
+    let mut actions: Vec<PlanAction> = actions.collect();
+    delete_after_patches(&mut actions, graph, choice, pins, &after.flags);
+    actions
 }
 
-/// The new tag of an image of which nodes keep their copy.
-fn new_tag(image: &Image, users: &[(usize, &Workload)], today: Option<Date>) -> Option<String> {
+/// Adds to the last patch of their nodes that pods are deleted which get a rebuilt image only then.
+fn delete_after_patches(
+    patches: &mut [PlanAction],
+    graph: &Graph<'_>,
+    choice: &Choice,
+    pins: &BTreeMap<usize, Pin>,
+    flags: &CommandFlags,
+) {
+    let rollout = graph.rollout;
+    let images = choice.rebuilt.iter().map(|image| &rollout.images[*image]);
+    let users = images.flat_map(|image| workloads_of_image(rollout, image, pins));
+    let users: BTreeMap<usize, &Workload> = users.collect();
+    let patched = graph.patched_hosts(choice);
+    for (index, user) in users {
+        if !is_deleted_after_patch(rollout, index, pins, &patched) {
+            continue;
+        }
+        let nodes = nodes_of(rollout, index, pins);
+        let last = patches.iter_mut().rev().find_map(|action| match action {
+            PlanAction::Patch { hosts, steps, .. }
+                if hosts.iter().any(|host| nodes.contains(host)) =>
+            {
+                Some(steps)
+            }
+            _ => None,
+        });
+        if let Some(steps) = last {
+            steps.rest.extend(update_steps(user, false, flags));
+        }
+    }
+}
+
+/// Returns true if the pods of a workload are deleted after its hosts are patched, not before: of a
+/// `DaemonSet` with `OnDelete`, whose new pods would be on the same hosts, where the new image may
+/// not start yet. A drain leaves them, too.
+fn is_deleted_after_patch(
+    rollout: &Rollout,
+    workload: usize,
+    pins: &BTreeMap<usize, Pin>,
+    patched: &BTreeMap<usize, WindowsVersion>,
+) -> bool {
+    let own = &rollout.workloads[workload];
+    let mut nodes = nodes_of(rollout, workload, pins).into_iter();
+    own.id.kind == "DaemonSet"
+        && own.controller.updates_on_delete()
+        && nodes.any(|host| patched.contains_key(&host))
+}
+
+/// The hosts where the pods of a workload can be scheduled after pinning.
+fn nodes_of(rollout: &Rollout, workload: usize, pins: &BTreeMap<usize, Pin>) -> BTreeSet<usize> {
+    let pin = pins.get(&workload);
+    let mut placements = rollout.placements.iter();
+    let placement = placements.find(|placement| placement.workload == Some(workload));
+    let hosts = placement.into_iter().flat_map(|it| &it.selection.hosts);
+    let hosts = hosts.map(|&(host, _)| host as usize);
+    hosts
+        .filter(|host| pin.is_none_or(|pin| pin.admits(&rollout.hosts[*host])))
+        .collect()
+}
+
+/// The new tag of an image of which nodes keep their copy: not one of these that exist, nor one that
+/// the plan gives to another image.
+fn new_tag(
+    image: &Image,
+    users: &[(usize, &Workload)],
+    today: Option<Date>,
+    existing: &[String],
+    given: &BTreeSet<String>,
+) -> Option<String> {
     let Some(Location::Registry(reference)) = image.location() else {
         return None;
     };
@@ -498,9 +593,11 @@ fn new_tag(image: &Image, users: &[(usize, &Workload)], today: Option<Date>) -> 
     if !users.iter().any(keeps_copy) {
         return None;
     }
-    let tag = reference.tag().map(|tag| format!("{tag}-"));
-    let day = today?.strftime("%Y%m%d");
-    Some(format!("{}{day}", tag.unwrap_or_default()))
+    let day = today?.strftime("%Y%m%d").to_string();
+    let again = (2_u32..).map(|number| format!("{day}-{number}"));
+    let suffixes = [day.clone()].into_iter().chain(again);
+    let mut tags = suffixes.map(|suffix| with_suffix(reference.tag(), &suffix));
+    tags.find(|tag| !existing.contains(tag) && !given.contains(&with_tag(&reference, tag)))
 }
 
 fn rebuilds(
@@ -508,8 +605,10 @@ fn rebuilds(
     choice: &Choice,
     pins: &BTreeMap<usize, Pin>,
     after: &mut RolloutRequest,
+    tags: &TagsByRepository,
 ) -> Vec<PlanAction> {
     let mut actions = Vec::new();
+    let mut given = BTreeSet::new();
     let patched = graph.patched_hosts(choice);
     for &place in &choice.rebuilt {
         let image = &graph.rollout.images[place];
@@ -517,8 +616,12 @@ fn rebuilds(
         let builds = with_own_builds(builds_for(hosts), image, &graph.rollout.hosts);
         let host_builds: Vec<WindowsVersion> = builds.iter().map(|(host, _)| *host).collect();
         let users = workloads_of_image(graph.rollout, image, pins);
-        let new_tag = new_tag(image, &users, after.today);
+        let existing = image.reference.as_ref().and_then(|own| tags.get(own));
+        let existing = existing.map(Vec::as_slice).unwrap_or_default();
+        let new_tag = new_tag(image, &users, after.today, existing, &given);
         let tag = new_tag.as_deref();
+        let to = new_name(image, tag);
+        given.extend(to.clone());
         let flags = &after.flags;
         // A new tag has no entries, except for those that it gets from the old one.
         let others = existing_entries_flag(image, &builds);
@@ -528,7 +631,20 @@ fn rebuilds(
         let build = rebuild_command(image, &host_builds, others, tag, flags);
         let commands = copy.into_iter().chain([build]).map(ActionStep::Command);
         let needs_it = |user: usize| needs_rebuild(graph.rollout, user, place, pins, &patched);
-        let steps = commands.chain(adopted(graph.rollout, image, tag, &users, needs_it, flags));
+        let update = |user: usize| {
+            if is_deleted_after_patch(graph.rollout, user, pins, &patched) {
+                return Vec::new();
+            }
+            let is_failing = fails_somewhere(graph.rollout, user);
+            let mut steps = update_steps(&graph.rollout.workloads[user], is_failing, flags);
+            // A pod that waits for a reused tag gets it.
+            if to.is_some() {
+                steps.extend(running::delete_jobs(graph.rollout, user, flags));
+            }
+            steps
+        };
+        let adopted = adopted(image, to.as_deref(), &users, (needs_it, update), flags);
+        let steps = commands.chain(adopted);
         actions.push(PlanAction::Rebuild {
             image: place,
             steps: ActionSteps::new(steps, usize::MAX),
@@ -542,26 +658,28 @@ fn rebuilds(
     actions
 }
 
+/// The name of an image with a new tag.
+fn new_name(image: &Image, tag: Option<&str>) -> Option<String> {
+    match (tag, image.location()) {
+        (Some(tag), Some(Location::Registry(reference))) => Some(with_tag(&reference, tag)),
+        _ => None,
+    }
+}
+
 /// The steps after which workloads run a rebuilt image. Those by hand are last, and only for
-/// workloads that need it.
+/// workloads that need it. `update` has the steps after which a changed template reaches the pods.
 fn adopted(
-    rollout: &Rollout,
     image: &Image,
-    tag: Option<&str>,
+    to: Option<&str>,
     users: &[(usize, &Workload)],
-    needs_it: impl Fn(usize) -> bool,
+    (needs_it, update): (impl Fn(usize) -> bool, impl Fn(usize) -> Vec<ActionStep>),
     flags: &CommandFlags,
 ) -> Vec<ActionStep> {
     let from = image.reference.as_deref().unwrap_or_default();
-    let to = new_reference(image, tag);
     let mut commands = Vec::new();
     let mut by_hand: Vec<ActionStep> = Vec::new();
     for &(index, user) in users {
-        let mut steps = adopt_steps(user, from, to.as_deref(), flags);
-        // A pod that waits for a reused tag gets it.
-        if to.is_some() {
-            steps.extend(running::delete_jobs(rollout, index, flags));
-        }
+        let steps = adopt_steps(user, from, to, update(index), flags);
         let mut own = steps.iter();
         if own.all(|step| matches!(step, ActionStep::Command(_))) {
             commands.extend(steps);
@@ -577,12 +695,14 @@ fn adopted(
     commands
 }
 
-/// The reference of a rebuilt image with a new tag.
-fn new_reference(image: &Image, tag: Option<&str>) -> Option<String> {
-    match (tag, image.location()) {
-        (Some(tag), Some(Location::Registry(reference))) => Some(with_tag(&reference, tag)),
-        _ => None,
-    }
+/// Returns true if a workload does not start on some host where its pods can be scheduled.
+fn fails_somewhere(rollout: &Rollout, workload: usize) -> bool {
+    let mut placements = rollout.placements.iter();
+    let placement = placements.find(|placement| placement.workload == Some(workload));
+    placement.is_some_and(|placement| {
+        let mut findings = placement.findings();
+        findings.any(|finding| finding.outcome == VerdictOutcome::Incompatible)
+    })
 }
 
 /// Returns true if a workload does not start everywhere without the rebuild of an image.

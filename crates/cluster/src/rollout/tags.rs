@@ -1,10 +1,10 @@
-//! Third-party images, for which the fix is another tag instead of a rebuild.
+//! Tags of images: another one is the fix for a third-party image, and a rebuild needs a free one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::{StreamExt, stream};
 use wincimg_inspect::bases::{BaseMatch, Fit, parse_location};
-use wincimg_oci::reference::{Reference, parse_reference};
+use wincimg_oci::reference::Reference;
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::Location;
 use wincimg_windows::compat::{HostBuild, VerdictOutcome};
@@ -12,7 +12,7 @@ use wincimg_windows::release;
 use wincimg_windows::update::{Update, Updates};
 use wincimg_windows::version::WindowsVersion;
 
-use super::Rollout;
+use super::{Image, Rollout};
 
 /// Public registries.
 const PUBLIC: [&str; 9] = [
@@ -56,8 +56,8 @@ pub(super) fn mirrored_base(reference: &Reference) -> Option<(String, &'static s
 }
 
 impl Rollout {
-    /// Returns true if a third-party image does not start on some host.
-    pub fn has_failing_third_party_images(&self) -> bool {
+    /// Returns true if an image of a registry does not start on some host.
+    pub fn has_failing_images(&self) -> bool {
         !failing(self).is_empty()
     }
 }
@@ -66,25 +66,42 @@ fn failing(rollout: &Rollout) -> BTreeSet<String> {
     let placed = rollout.placements.iter().flat_map(|it| &it.images);
     let failing = placed.filter(|placed| {
         let mut findings = placed.findings.iter();
-        rollout.is_of_others(placed.image)
-            && findings.any(|finding| finding.outcome == VerdictOutcome::Incompatible)
+        findings.any(|finding| finding.outcome == VerdictOutcome::Incompatible)
     });
+    // A registry that was not asked for the image, which a file describes, is not asked for tags.
+    let is_of_registry = |image: &Image| {
+        let mut variants = image.variants().iter();
+        variants.any(|variant| variant.manifest.is_some())
+            && matches!(image.location(), Some(Location::Registry(_)))
+    };
     failing
+        .filter(|placed| {
+            rollout.is_of_others(placed.image) || is_of_registry(&rollout.images[placed.image])
+        })
         .filter_map(|placed| rollout.images[placed.image].reference.clone())
         .collect()
 }
 
-/// Lists the tags of third-party images that do not start on some host. A repository that cannot be
-/// listed is left out.
+/// Lists the tags of images that do not start on some host: another tag of a third-party image may,
+/// and a new tag of an image that is built again has to be free. A repository that cannot be listed
+/// is left out.
 pub async fn fetch_tags(rollout: &Rollout, registry: &RegistryClient) -> TagsByRepository {
-    let references = failing(rollout);
-    let listed = stream::iter(references).map(async |text| {
-        let reference = parse_reference(&text).ok()?;
+    let mut repositories: BTreeMap<String, (Reference, Vec<String>)> = BTreeMap::new();
+    for text in failing(rollout) {
+        let Ok(Location::Registry(reference)) = parse_location(&text) else {
+            continue;
+        };
+        let name = format!("{}/{}", reference.registry(), reference.repository());
+        let (_, texts) = repositories.entry(name).or_insert((reference, Vec::new()));
+        texts.push(text);
+    }
+    let listed = stream::iter(repositories.into_values()).map(async |(reference, texts)| {
         let tags = registry.repository(&reference).tags().await.ok()?;
-        Some((text, tags))
+        let texts = texts.into_iter();
+        Some(texts.map(move |text| (text, tags.clone())))
     });
     let listed = listed.buffered(PARALLEL).collect::<Vec<_>>().await;
-    listed.into_iter().flatten().collect()
+    listed.into_iter().flatten().flatten().collect()
 }
 
 /// The tag that differs in its Windows version alone and fits all of the hosts:
@@ -132,6 +149,16 @@ fn split_tag(tag: &str) -> Option<(Vec<Option<&str>>, WindowsVersion)> {
 /// The reference with another tag.
 pub(super) fn with_tag(reference: &Reference, tag: &str) -> String {
     format!("{}/{}:{tag}", reference.registry(), reference.repository())
+}
+
+/// A tag with a suffix; a long one is cut, so that the result is a valid tag.
+pub(super) fn with_suffix(tag: Option<&str>, suffix: &str) -> String {
+    const MOST: usize = 128;
+    let Some(tag) = tag else {
+        return suffix.to_owned();
+    };
+    let kept: String = tag.chars().take(MOST - 1 - suffix.len()).collect();
+    format!("{kept}-{suffix}")
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use wincimg_windows::compat::VerdictOutcome;
 use super::PlanAction;
 use super::effects::Effects;
 use crate::rollout::{Placement, Rollout};
+use crate::workloads::Workload;
 
 /// Nodes of a workload before and after an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +53,23 @@ pub(super) fn changes(rollout: &Rollout, actions: &[PlanAction]) -> Vec<Vec<Capa
         }
     }
     changes
+}
+
+/// Why the pods of a workload may find no node on the hosts that a pin leaves, if they may not. Pods
+/// of a `DaemonSet` are also scheduled on nodes that take no others.
+pub(super) fn shortage(workload: &Workload, hosts: &[usize], rollout: &Rollout) -> Option<String> {
+    if hosts.is_empty() || workload.id.kind == "DaemonSet" {
+        return None;
+    }
+    let nodes = hosts.iter().map(|host| &rollout.hosts[*host]);
+    let remaining = nodes.filter(|node| node.takes_pods()).count();
+    match workload.controller.nodes_needed {
+        _ if remaining == 0 => Some("no new pods go there while cordoned or not ready".to_owned()),
+        Some(needed) if needed > remaining => Some(format!(
+            "{needed} replicas need {needed} nodes; {remaining} remain"
+        )),
+        _ => None,
+    }
 }
 
 /// Hosts of one kind, all patched by one action or by none.

@@ -5,12 +5,12 @@ mod effects;
 mod order;
 mod pins;
 mod search;
+mod updates;
 
 use wincimg_windows::compat::{ContainerRuntime, HostBuild};
 
 use super::*;
 use crate::nodes::NodeList;
-use crate::rollout::TagsByRepository;
 use crate::rollout::fix::MOST_ACTIONS;
 use crate::rollout::{CommandFlags, StartStatus};
 use crate::workloads::WorkloadList;
@@ -50,7 +50,7 @@ fn single(text: &str) -> Variant {
 }
 
 fn plan(request: &RolloutRequest) -> ActionPlan {
-    ActionPlan::new(request, &Rollout::new(request))
+    ActionPlan::new(request, &Rollout::new(request), &TagsByRepository::new())
 }
 
 /// The plan in short form: `patch n0,n1 to 17763.1158`, `build i0 for 17763.973 20348.1`, `pin p0
