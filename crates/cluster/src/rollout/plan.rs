@@ -522,9 +522,9 @@ fn delete_after_patches(
     let images = choice.rebuilt.iter().map(|image| &rollout.images[*image]);
     let users = images.flat_map(|image| workloads_of_image(rollout, image, pins));
     let users: BTreeMap<usize, &Workload> = users.collect();
-    let patched = graph.patched_hosts(choice);
+    let updated = graph.patched_hosts(choice);
     for (index, user) in users {
-        if !is_deleted_after_patch(rollout, index, pins, &patched) {
+        if !is_deleted_after_patch(rollout, index, pins, &updated) {
             continue;
         }
         let nodes = nodes_of(rollout, index, pins);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use wincimg_windows::compat::VerdictOutcome;
 
-use super::{ActionSteps, Interruption, Pin, PlanAction, adopt_steps, new_reference};
+use super::{ActionSteps, Interruption, Pin, PlanAction, adopt_steps, new_name};
 use crate::rollout::commands::{CommandFlags, DrainedHost, shell_command};
 use crate::rollout::{ActionStep, Rollout};
 
@@ -147,8 +147,11 @@ pub(super) fn defer_images(
         };
         let image = &rollout.images[*image];
         let name = image.reference.as_deref().unwrap_or_default();
-        let new = new_reference(image, new_tag.as_deref());
-        let deferred = take(steps, &adopt_steps(own, name, new.as_deref(), flags));
+        let new = new_name(image, new_tag.as_deref());
+        let deferred = take(
+            steps,
+            &adopt_steps(own, name, new.as_deref(), Vec::new(), flags),
+        );
         if let PlanAction::Patch { steps, .. } = &mut actions[until] {
             steps.rest.extend(deferred);
         }
