@@ -899,7 +899,7 @@ fn a_custom_resource_may_have_fields_of_other_types() {
         found(&format!("{resource}---\n{DEPLOYMENT}")),
         (
             vec![vec!["repo/setup:1".to_owned(), "repo/web:1.4".to_owned()]],
-            vec!["App default/a (app.yaml, line 1)".to_owned()]
+            vec!["App.example.com default/a (app.yaml, line 1)".to_owned()]
         )
     );
 }
