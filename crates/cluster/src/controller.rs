@@ -129,7 +129,7 @@ fn separates(term: &Value, labels: &Map<String, Value>) -> bool {
     };
     term.get("topologyKey").and_then(Value::as_str) == Some("kubernetes.io/hostname")
         // Those name other namespaces.
-        && term.get("namespaces").is_none()
+        && ["namespaces", "namespaceSelector"].iter().all(|key| term.get(key).is_none())
         && own.all(|(key, value)| labels.get(key) == Some(value))
         && expressions.all(is_met)
 }

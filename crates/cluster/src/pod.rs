@@ -328,9 +328,14 @@ fn is_latest(image: &str) -> bool {
     !name.contains('@') && name.split_once(':').is_none_or(|(_, tag)| tag == "latest")
 }
 
+/// Returns true for pods with an `emptyDir`, which a volume without a source is, too.
 fn has_empty_dir(volumes: &Value) -> bool {
-    let mut volumes = volumes.as_array().into_iter().flatten();
-    volumes.any(|volume| volume.get("emptyDir").is_some_and(Value::is_object))
+    let volumes = volumes.as_array().into_iter().flatten();
+    let mut volumes = volumes.filter_map(Value::as_object);
+    volumes.any(|volume| {
+        let mut sources = volume.keys().filter(|key| *key != "name");
+        sources.all(|key| key == "emptyDir")
+    })
 }
 
 impl From<PodObject> for PodTemplate {

@@ -61,8 +61,7 @@ pub(super) fn absent_owner(workload: &Workload, flags: &CommandFlags) -> String 
     };
     if flags.is_live {
         return format!(
-            "{id}{owner}, which is not among the selected workloads: widen --workload-selector, or \
-             change it by hand"
+            "{id}{owner}, which is not among the workloads that were read: change it by hand"
         );
     }
     let kind = id.kind.to_ascii_lowercase();

@@ -68,9 +68,7 @@ impl<'a> Evaluation<'a> {
         }
         let begun = &self.stages.all[index];
         let mut state = match &begun.base {
-            StageBaseImage::Stage(below) => {
-                Rc::unwrap_or_clone(self.evaluate_stage(*below)?).fork()
-            }
+            StageBaseImage::Stage(below) => self.evaluate_stage(*below)?.fork(),
             StageBaseImage::Image(name) => {
                 let Some(base) = self.inputs.bases.get(name) else {
                     let problem = format!("unknown image {name:?}");

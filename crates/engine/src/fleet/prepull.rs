@@ -188,12 +188,15 @@ impl PublishedImage {
 impl PublishedVariant {
     /// Checks that a node runs it; otherwise, returns the reason.
     fn check(&self, node: &Node) -> Result<(), NotPulled> {
-        let runtime = node.runtime;
         let Some(version) = self.version else {
-            let name = runtime.name();
-            let lacks = format!("needs HostProcess containers, which this {name} lacks");
-            let is_run = runtime.runs_host_process().then_some(());
-            return is_run.ok_or(NotPulled::Runtime(lacks));
+            let name = node.runtime.name();
+            let lacks = if node.runtime.runs_host_process() {
+                "needs HostProcess containers, which require Kubernetes 1.23".to_owned()
+            } else {
+                format!("needs HostProcess containers, which this {name} lacks")
+            };
+            let is_run = node.runs_host_process() != Some(false);
+            return is_run.then_some(()).ok_or(NotPulled::Runtime(lacks));
         };
         match check(node.build, Some(version), Isolation::Process).outcome {
             VerdictOutcome::Incompatible => {

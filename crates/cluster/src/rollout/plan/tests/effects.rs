@@ -418,7 +418,7 @@ fn nothing_is_built_for_a_host_whose_containerd_refuses_its_base() {
     assert!(fix.unwrap().starts_with(REFUSES_BASES));
 }
 
-/// The begin of the fix where containerd refuses a host's base.
+/// The beginning of the fix where containerd refuses a host's base.
 const REFUSES_BASES: &str = "its containerd refuses the bases that start there: install ";
 /// The end of the fix where containerd refuses it in an index.
 const TAKES_ALONE: &str = "; its containerd refuses it in an index, so give it a tag of its own";

@@ -310,13 +310,13 @@ fn what_another_object_owns_gets_no_command_but_the_name_of_its_owner() {
 }
 
 #[test]
-fn an_owner_in_the_cluster_is_not_selected() {
+fn an_owner_that_the_cluster_was_not_asked_for_is_changed_by_hand() {
     let mut request = request(&["17763.1158", "20348.1"], &["20348.1"]);
     let object = owned("Pod", "a", "kind: DaemonSet, name: logs", "");
     set_workloads(&mut request, &object);
     request.flags.is_live = true;
-    let step = "change DaemonSet shop/logs, which is not among the selected workloads: widen \
-                --workload-selector, or change it by hand";
+    let step = "change DaemonSet shop/logs, which is not among the workloads that were read: \
+                change it by hand";
     let steps = plan(&request).actions[0].steps();
     assert_eq!(steps, [ActionStep::Manual(step.to_owned())]);
 }
