@@ -114,7 +114,7 @@ fn a_patch_lists_every_step_of_its_nodes() {
     assert_eq!(many.len(), 5);
     assert_eq!(
         many[4],
-        "repeat the last three steps for each of the other 8 nodes"
+        "repeat the last 3 steps for each of the other 8 nodes"
     );
 }
 

@@ -28,27 +28,20 @@ fn steps_for(hosts: &[&str], image: &str, text: &str) -> Vec<Vec<String>> {
     plan.actions.iter().map(steps).collect()
 }
 
-const DELETE: &str = "$ kubectl delete pods --selector app=web --namespace shop";
+const DELETE: &str = "delete the pods of StatefulSet shop/p0 one after the other: they are \
+                      replaced only then (OnDelete)";
 const ON_DELETE: &str = ", updateStrategy: {type: OnDelete}";
 
 #[test]
-fn pods_that_are_replaced_once_deleted_are_deleted_after_the_change() {
+fn pods_that_are_replaced_once_deleted_are_deleted_one_by_one_after_the_change() {
     let set = workload("StatefulSet", ON_DELETE);
-    // A rebuild, and a pin.
-    for hosts in [&["18363.900"][..], &["18363.900", "17763.1158"]] {
-        let steps = steps_for(hosts, "17763.1158", &set);
-        assert_eq!(steps.len(), 1, "{steps:?}");
-        assert_eq!(steps[0].last().map(String::as_str), Some(DELETE));
-    }
-    let expressions = set.replace(
-        "{matchLabels: {app: web}}",
-        "{matchExpressions: [{key: app, operator: Exists}]}",
-    );
-    let steps = steps_for(&["18363.900"], "17763.1158", &expressions);
-    assert_eq!(
-        steps[0].last().map(String::as_str),
-        Some("delete the pods of StatefulSet shop/p0, which are replaced only then (OnDelete)")
-    );
+    let steps = steps_for(&["18363.900"], "17763.1158", &set);
+    assert_eq!(steps[0].last().map(String::as_str), Some(DELETE));
+    // A pin spares those that start where they are.
+    let steps = steps_for(&["18363.900", "17763.1158"], "17763.1158", &set);
+    let failing = "delete the pods of StatefulSet shop/p0 that do not start, if any: they are \
+                   replaced only then (OnDelete)";
+    assert_eq!(steps[0].last().map(String::as_str), Some(failing));
     // A rolling update needs nothing.
     let rolling = steps_for(&["18363.900"], "17763.1158", &workload("DaemonSet", ""));
     let last = rolling[0].last().unwrap();
@@ -65,16 +58,37 @@ fn an_image_that_is_always_pulled_needs_no_restart_of_deleted_pods() {
 }
 
 #[test]
-fn the_pods_of_a_daemon_set_are_deleted_after_their_nodes_are_patched() {
+fn the_pods_of_a_daemon_set_are_deleted_after_their_node_is_patched() {
     let set = workload("DaemonSet", ON_DELETE);
-    let steps = steps_for(&["17763.973", "17763.1158"], "17763.973", &set);
+    let hosts = ["17763.973", "17763.973", "17763.1158"];
+    let steps = steps_for(&hosts, "17763.973", &set);
     assert_eq!(steps.len(), 2, "{steps:?}");
-    assert!(!steps[0].contains(&DELETE.to_owned()), "{steps:?}");
-    let patch = &steps[1][steps[1].len() - 2..];
-    assert_eq!(patch, ["$ kubectl uncordon n0", DELETE]);
+    let now = "delete the pods of DaemonSet shop/p0 one after the other, except on the nodes that \
+               are patched later: they are replaced only then (OnDelete)";
+    assert_eq!(steps[0].last().map(String::as_str), Some(now));
+    let on = |node: &str| {
+        let delete = "delete the pod of DaemonSet shop/p0 on";
+        format!("{delete} {node}: it is replaced only then (OnDelete)")
+    };
+    let uncordon = |node: &str| format!("$ kubectl uncordon {node}");
+    assert_eq!(steps[1][3..5], [uncordon("n0"), on("n0")]);
+    assert_eq!(steps[1][7..], [uncordon("n1"), on("n1")]);
+    // One of many nodes stands for all.
+    let hosts = [&["17763.973"; 5][..], &["17763.1158"]].concat();
+    let steps = steps_for(&hosts, "17763.973", &set);
+    let repeat = "repeat the last 4 steps for each of the other 4 nodes".to_owned();
+    assert_eq!(steps[1][4..], [on("n0"), repeat]);
+    // Its running pods keep the old image until then.
+    let mut request = request(&["17763.973", "17763.1158"], &["17763.973"]);
+    let rolling = workload("DaemonSet", "");
+    for (text, count) in [(&set, 0), (&rolling, 1)] {
+        set_workloads(&mut request, text);
+        assert_eq!(plan(&request).interruptions.len(), count, "{text}");
+    }
     // Without a patch, after the image is set.
     let steps = steps_for(&["18363.900"], "17763.1158", &set);
-    assert_eq!(steps[0].last().map(String::as_str), Some(DELETE));
+    let all = DELETE.replace("StatefulSet", "DaemonSet");
+    assert_eq!(steps[0].last(), Some(&all));
     // The controller itself leaves nodes.
     let steps = steps_for(&["20348.1", "17763.1158"], "17763.1158", &set);
     assert_eq!((steps.len(), steps[0].len()), (1, 1), "{steps:?}");
@@ -82,33 +96,22 @@ fn the_pods_of_a_daemon_set_are_deleted_after_their_nodes_are_patched() {
 
 #[test]
 fn a_partition_and_pods_that_do_not_start_hold_up_a_stateful_set() {
-    let hosts = ["20348.1", "17763.1158"];
-    let steps = |fields: &str, pods: &str| {
-        let text = workload("StatefulSet", fields) + pods;
-        let steps = steps_for(&hosts, "17763.1158", &text);
+    let steps = |fields: &str| {
+        let text = workload("StatefulSet", fields);
+        let steps = steps_for(&["20348.1", "17763.1158"], "17763.1158", &text);
         steps[0][1..].to_vec()
     };
-    let by_hand = "delete the pods of StatefulSet shop/p0 that do not start: its controller waits \
-                   for them (OrderedReady)";
-    assert_eq!(steps("", ""), [by_hand]);
+    let by_hand = "delete the pods of StatefulSet shop/p0 that do not start, if any: its \
+                   controller waits for them (OrderedReady)";
+    assert_eq!(steps(""), [by_hand]);
     let partition = ", updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 2}}";
     let to_0 = "set the partition of StatefulSet shop/p0 from 2 to 0, because pods below it keep \
                 the old template: kubectl patch statefulset/p0 --type merge --patch \
                 '{\"spec\":{\"updateStrategy\":{\"rollingUpdate\":{\"partition\":0}}}}' \
                 --namespace shop";
-    assert_eq!(steps(partition, ""), [to_0, by_hand]);
+    assert_eq!(steps(partition), [to_0, by_hand]);
     let parallel = ", podManagementPolicy: Parallel";
-    assert_eq!(steps(parallel, ""), [""; 0]);
-    let pod = |phase: &str| {
-        format!(
-            "---\nkind: Pod\nmetadata: {{name: p0-0, namespace: shop, ownerReferences: [{{kind: \
-             StatefulSet, name: p0, controller: true}}]}}\nspec: {{containers: [{{image: \
-             'repo.example/i0:1'}}]}}\nstatus: {{phase: {phase}}}\n"
-        )
-    };
-    let delete = "$ kubectl delete pods p0-0 --namespace shop";
-    assert_eq!(steps("", &pod("Pending")), [delete]);
-    assert_eq!(steps("", &pod("Running")), [""; 0]);
+    assert_eq!(steps(parallel), [""; 0]);
 }
 
 #[test]
