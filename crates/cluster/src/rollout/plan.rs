@@ -301,7 +301,7 @@ impl PlanAction {
 }
 
 impl PlanAction {
-    /// ` (leaves 3 of 5 nodes)`, with the nodes that are lost and why the rest may not do, if so; empty
+    /// ` (keeps 3 of 5 nodes)`, with the nodes that are lost and why the rest may not do, if so; empty
     /// where it moves to nodes outside the check.
     fn nodes_left(&self) -> String {
         match self {
@@ -319,7 +319,7 @@ impl PlanAction {
                 };
                 let shortage = shortage.iter().map(|shortage| format!("; {shortage}"));
                 let shortage: String = shortage.collect();
-                format!(" (leaves {left} of {of} nodes{lost}{shortage})")
+                format!(" (keeps {left} of {of} nodes{lost}{shortage})")
             }
             _ => String::new(),
         }

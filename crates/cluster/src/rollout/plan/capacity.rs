@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
-use wincimg_windows::compat::VerdictOutcome;
 
 use super::PlanAction;
 use super::effects::Effects;
-use crate::rollout::{Placement, Rollout};
+use crate::rollout::{Placement, Rollout, host_names};
 use crate::workloads::Workload;
 
 /// Nodes of a workload before and after an action.
@@ -64,7 +63,10 @@ pub(super) fn shortage(workload: &Workload, hosts: &[usize], rollout: &Rollout) 
     let nodes = hosts.iter().map(|host| &rollout.hosts[*host]);
     let remaining = nodes.filter(|node| node.takes_pods()).count();
     match workload.controller.nodes_needed {
-        _ if remaining == 0 => Some("no new pods go there while cordoned or not ready".to_owned()),
+        _ if remaining == 0 => Some(format!(
+            "no new pods go to {} while cordoned or not ready",
+            host_names(rollout, hosts)
+        )),
         Some(needed) if needed > remaining => Some(format!(
             "{needed} replicas need {needed} nodes; {remaining} remain"
         )),
@@ -146,13 +148,8 @@ impl<'a> WorkloadNodes<'a> {
                 let rebuild = self.effects.rebuilds.get(&placed.image);
                 let is_rebuilt = rebuild.is_some_and(|rebuild| is_done(*rebuild));
                 let finding = &placed.findings[part.group];
-                let outcome = self
-                    .effects
-                    .outcome(placed.image, kind, finding, is_rebuilt, patch);
-                matches!(
-                    outcome,
-                    VerdictOutcome::Compatible | VerdictOutcome::Warning
-                )
+                self.effects
+                    .starts(placed.image, kind, finding, is_rebuilt, patch)
             });
             if starts {
                 counts.starts += hosts;

@@ -472,3 +472,20 @@ fn what_stays_alone_is_built_for_a_host_that_refuses_its_base_in_an_index() {
     assert_eq!(actions, 0);
     assert!(fix.starts_with(REFUSES_BASES), "{fix}");
 }
+
+#[test]
+fn a_fix_names_the_nodes_to_drain() {
+    let hosts = ["17763.973", "17763.973", "17763.1158"];
+    for (hosts, words) in [
+        (&hosts[..], "drain n0, n1 one by one and update them to "),
+        (&hosts[1..], "drain n0 and update it to "),
+    ] {
+        let request = request(hosts, &["17763.973"]);
+        let mut rollout = Rollout::new(&request);
+        rollout.advise(&request, &TagsByRepository::new());
+        let mut checks = rollout.checks().map(|check| check.finding);
+        let failing = checks.find(|finding| finding.outcome == VerdictOutcome::Incompatible);
+        let fix = failing.unwrap().fix.as_deref().unwrap();
+        assert!(fix.contains(words), "{fix}");
+    }
+}

@@ -112,6 +112,17 @@ fn a_partition_and_pods_that_do_not_start_hold_up_a_stateful_set() {
     assert_eq!(steps(partition), [to_0, by_hand]);
     let parallel = ", podManagementPolicy: Parallel";
     assert_eq!(steps(parallel), [""; 0]);
+    // A finding has the command after its fix.
+    let mut request = request(&["20348.1", "17763.1158"], &["17763.1158"]);
+    set_workloads(&mut request, &workload("StatefulSet", ""));
+    let mut rollout = Rollout::new(&request);
+    rollout.advise(&request, &TagsByRepository::new());
+    let mut fixes = rollout
+        .checks()
+        .filter_map(|check| check.finding.fix.as_deref());
+    let fix = fixes.next().unwrap();
+    let expected = format!("; after the command, {by_hand}");
+    assert!(fix.ends_with(&expected), "{fix}");
 }
 
 #[test]
@@ -141,7 +152,7 @@ fn a_pin_says_if_its_nodes_do_not_take_all_pods() {
         let taint = r#"{"key": "node.kubernetes.io/unreachable", "effect": "NoSchedule"}"#;
         node.taints.push(serde_json::from_str(taint).unwrap());
     };
-    let full = "(leaves 2 of 3 nodes; no new pods go there while cordoned or not ready)";
+    let full = "(keeps 2 of 3 nodes; no new pods go to n1, n2 while cordoned or not ready)";
     for change in [
         &(|node: &mut Node| node.is_cordoned = true) as &dyn Fn(&mut Node),
         &unreachable,
@@ -150,7 +161,7 @@ fn a_pin_says_if_its_nodes_do_not_take_all_pods() {
         assert!(title.ends_with(full), "{title}");
     }
     let open = title("", &|_| {});
-    assert!(open.ends_with("(leaves 2 of 3 nodes)"), "{open}");
+    assert!(open.ends_with("(keeps 2 of 3 nodes)"), "{open}");
     let mut request = request(&hosts, &["17763.1158"]);
     let apart = "affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: \
                  [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: \
@@ -160,7 +171,7 @@ fn a_pin_says_if_its_nodes_do_not_take_all_pods() {
     let plan = plan(&request);
     let title = plan.actions[0].title(&Rollout::new(&request));
     assert!(
-        title.ends_with("(leaves 2 of 3 nodes; 3 replicas need 3 nodes; 2 remain)"),
+        title.ends_with("(keeps 2 of 3 nodes; 3 replicas need 3 nodes; 2 remain)"),
         "{title}"
     );
 }
@@ -223,6 +234,8 @@ fn what_is_reported_to_fail_after_a_plan_is_not_promised() {
     let planned = plan(&request);
     assert_eq!(planned.then.incompatible, 0, "{planned:?}");
     assert_eq!(planned.reported_broken, [0]);
+    let after = planned.capacity[0][0].after;
+    assert_eq!(after, NodeCounts { starts: 1, of: 2 });
     // Images of 20348 are not reported to fail there.
     request.nodes.windows[0].runtime = ContainerRuntime::from_node("containerd://2.4.0");
     request.nodes.windows.pop();
