@@ -7,7 +7,7 @@ use wincimg_oci::reference::parse_reference;
 use wincimg_windows::compat::{Concern, HostBuild, VerdictOutcome};
 
 use super::commands::{CommandFlags, TemplateChange, image_step, inspect_command, mirror_command};
-use super::finding::{NEW_INDEX, is_fixable, own_variant, refused_base};
+use super::finding::{ITS_CONTAINERD, NEW_INDEX, is_fixable, own_variant, refused_base};
 use super::image::Image;
 use super::placement::{HostSelection, PlacedImage};
 use super::plan::{ActionPlan, ActionStep, ActionSteps, Effects, Pin, PlanAction};
@@ -300,7 +300,17 @@ impl<'a> FixResolver<'a> {
             }
             VerdictOutcome::Incompatible | VerdictOutcome::Unknown => &nothing,
         };
-        Rc::new(self.advised(finding, about, minimal_fix))
+        let mut advised = self.advised(finding, about, minimal_fix);
+        if let Some(fix) = &mut advised.fix
+            && fix.contains(ITS_CONTAINERD)
+        {
+            let hosts = self.rollout.kind_of.iter().enumerate();
+            let hosts = hosts.filter(|(_, own)| self.rollout.kinds[**own] == *about.kind);
+            let hosts: Vec<usize> = hosts.map(|(host, _)| host).collect();
+            let names = host_names(self.rollout, &hosts);
+            *fix = fix.replace(ITS_CONTAINERD, &format!("containerd of {names}"));
+        }
+        Rc::new(advised)
     }
 
     fn advised(&self, finding: &Finding, about: &FindingContext<'_>, minimal_fix: &Fix) -> Finding {

@@ -419,9 +419,9 @@ fn nothing_is_built_for_a_host_whose_containerd_refuses_its_base() {
 }
 
 /// The begin of the fix where containerd refuses a host's base.
-const REFUSES_BASES: &str = "its containerd refuses the bases that start there: install ";
+const REFUSES_BASES: &str = "containerd of n0 refuses the bases that start there: install ";
 /// The end of the fix where containerd refuses it in an index.
-const TAKES_ALONE: &str = "; its containerd refuses it in an index, so give it a tag of its own";
+const TAKES_ALONE: &str = "; containerd of n0 refuses it in an index, so give it a tag of its own";
 
 #[test]
 fn what_stays_alone_is_built_for_a_host_that_refuses_its_base_in_an_index() {
