@@ -165,7 +165,7 @@ pub(super) fn is_fixable(finding: &Finding, image: &Image, host: &HostKind) -> b
 }
 
 /// The build of a host's base if the host's runtime refuses its images in an index.
-fn refused_in_index(host: &HostKind) -> Option<u32> {
+pub(super) fn refused_in_index(host: &HostKind) -> Option<u32> {
     let build = host.build?.version.build;
     let base = base_release_for(build)?.build;
     (!host.runtime.may_accept(build, base)).then_some(base)

@@ -7,7 +7,9 @@ use wincimg_oci::reference::parse_reference;
 use wincimg_windows::compat::{Concern, HostBuild, VerdictOutcome};
 
 use super::commands::{CommandFlags, TemplateChange, image_step, inspect_command, mirror_command};
-use super::finding::{ITS_CONTAINERD, NEW_INDEX, is_fixable, own_variant, refused_base};
+use super::finding::{
+    ITS_CONTAINERD, NEW_INDEX, is_fixable, own_variant, refused_base, refused_in_index,
+};
 use super::image::Image;
 use super::placement::{HostSelection, PlacedImage};
 use super::plan::{ActionPlan, ActionStep, ActionSteps, Effects, Pin, PlanAction};
@@ -304,13 +306,20 @@ impl<'a> FixResolver<'a> {
         if let Some(fix) = &mut advised.fix
             && fix.contains(ITS_CONTAINERD)
         {
-            let hosts = self.rollout.kind_of.iter().enumerate();
-            let hosts = hosts.filter(|(_, own)| self.rollout.kinds[**own] == *about.kind);
-            let hosts: Vec<usize> = hosts.map(|(host, _)| host).collect();
-            let names = host_names(self.rollout, &hosts);
+            let names = host_names(self.rollout, &self.refusing_hosts(about.kind));
             *fix = fix.replace(ITS_CONTAINERD, &format!("containerd of {names}"));
         }
         Rc::new(advised)
+    }
+
+    /// The hosts that refuse a base like those of a kind, with which they may share findings.
+    fn refusing_hosts(&self, kind: &HostKind) -> Vec<usize> {
+        let refused = |kind: &HostKind| (kind.build, refused_in_index(kind), refused_base(kind));
+        let (kinds, own) = (self.rollout.kinds.iter(), refused(kind));
+        let alike: Vec<bool> = kinds.map(|kind| refused(kind) == own).collect();
+        let hosts = self.rollout.kind_of.iter().enumerate();
+        let hosts = hosts.filter(|(_, kind)| alike[**kind]);
+        hosts.map(|(host, _)| host).collect()
     }
 
     fn advised(&self, finding: &Finding, about: &FindingContext<'_>, minimal_fix: &Fix) -> Finding {

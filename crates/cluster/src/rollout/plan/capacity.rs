@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::PlanAction;
 use super::effects::Effects;
+use super::running::keeps_image;
 use crate::rollout::{Placement, Rollout, host_names};
 use crate::workloads::Workload;
 
@@ -87,6 +88,8 @@ struct WorkloadNodes<'a> {
     placement: &'a Placement,
     effects: &'a Effects<'a>,
     pin: Option<usize>,
+    /// True if its pods get a rebuilt image only with the patch of their node.
+    keeps_image: bool,
     parts: Vec<Part>,
     /// Actions that affect the workload, in order.
     actions: BTreeSet<usize>,
@@ -129,6 +132,7 @@ impl<'a> WorkloadNodes<'a> {
             placement,
             effects,
             pin,
+            keeps_image: keeps_image(&rollout.workloads[workload]),
             parts,
             actions: own,
         }
@@ -146,7 +150,8 @@ impl<'a> WorkloadNodes<'a> {
             let kind = self.placement.selection.groups[part.group].kind;
             let starts = self.placement.images.iter().all(|placed| {
                 let rebuild = self.effects.rebuilds.get(&placed.image);
-                let is_rebuilt = rebuild.is_some_and(|rebuild| is_done(*rebuild));
+                let is_rebuilt = rebuild.is_some_and(|rebuild| is_done(*rebuild))
+                    && (!self.keeps_image || part.patch.is_none_or(is_done));
                 let finding = &placed.findings[part.group];
                 self.effects
                     .starts(placed.image, kind, finding, is_rebuilt, patch)

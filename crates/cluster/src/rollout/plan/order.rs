@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use wincimg_windows::compat::VerdictOutcome;
 
 use super::effects::Effects;
+use super::running::keeps_image;
 use super::{Interruption, PlanAction};
 use crate::rollout::{Placement, Rollout};
 use crate::workloads::Workload;
@@ -93,8 +94,7 @@ pub(super) fn interruptions(rollout: &Rollout, actions: &[PlanAction]) -> Vec<In
             continue;
         };
         let own = &rollout.workloads[workload];
-        let is_spared =
-            heeds_cordon(own) || own.id.kind == "Pod" || own.controller.updates_on_delete();
+        let is_spared = heeds_cordon(own) || keeps_image(own);
         let mut intervals = interrupted_intervals(&effects, &place);
         intervals.retain(|(_, until)| until.is_none() || !is_spared);
         for (from, until) in intervals {

@@ -64,6 +64,13 @@ pub(super) fn waits_for_patch(
     own.template.scheduling.node_name.is_some() && hosts.any(|node| is_bound_to(own, node))
 }
 
+/// Returns true if the running pods of a workload keep the old image until their node is patched, if
+/// it is.
+pub(super) fn keeps_image(own: &Workload) -> bool {
+    let is_bound = own.id.kind == "Pod" && own.template.scheduling.node_name.is_some();
+    is_bound || own.id.kind == "DaemonSet" && own.controller.updates_on_delete()
+}
+
 /// Returns true for a pod on this node, with or without a manifest there.
 fn is_bound_to(own: &Workload, node: &Node) -> bool {
     let is_pod = own.id.kind == "Pod" && own.id.group.is_empty();
@@ -100,10 +107,7 @@ pub(super) fn drained_host<'a>(
             }
             let recreated = own.is_bare_pod().then(|| recreate_step(&own.id, &images));
             drained.before.extend(recreated);
-        } else if own.id.kind == "DaemonSet"
-            && own.controller.updates_on_delete()
-            && !rebuilt_images(rollout, own, rebuilds).is_empty()
-        {
+        } else if keeps_image(own) && !rebuilt_images(rollout, own, rebuilds).is_empty() {
             drained.on_delete.push(&own.id);
         }
     }

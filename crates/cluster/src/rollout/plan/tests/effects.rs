@@ -418,6 +418,21 @@ fn nothing_is_built_for_a_host_whose_containerd_refuses_its_base() {
     assert!(fix.unwrap().starts_with(REFUSES_BASES));
 }
 
+#[test]
+fn a_fix_names_all_nodes_whose_containerd_refuses_their_base() {
+    let hosts = ["26200.7171", "26200.7171", "20348.2402"];
+    let mut request = request(&hosts, &["17763.5696"]);
+    for (node, version) in request.nodes.windows.iter_mut().zip(["2.1.6", "2.2.0"]) {
+        node.runtime = ContainerRuntime::from_node(&format!("containerd://{version}"));
+    }
+    let mut rollout = Rollout::new(&request);
+    rollout.advise(&request, &TagsByRepository::new());
+    for check in rollout.checks().take(2) {
+        let fix = check.finding.fix.as_deref().unwrap();
+        assert!(fix.starts_with("containerd of n0, n1 refuses "), "{fix}");
+    }
+}
+
 /// The begin of the fix where containerd refuses a host's base.
 const REFUSES_BASES: &str = "containerd of n0 refuses the bases that start there: install ";
 /// The end of the fix where containerd refuses it in an index.

@@ -212,6 +212,11 @@ fn a_running_pod_gets_its_image_with_the_patch_of_its_host() {
     let is_there = before.contains(&ActionStep::Manual(manifest.to_owned()));
     assert!(!is_there, "{before:?}");
     assert!(of_manifest.interruptions.is_empty(), "{of_manifest:?}");
+    let mut changes = of_manifest.capacity[0].iter();
+    assert!(
+        changes.all(|change| change.workload != 1),
+        "{of_manifest:?}"
+    );
 }
 
 #[test]
