@@ -110,8 +110,8 @@ pub(super) fn outcome(rollout: &Rollout, plan: &ActionPlan) -> String {
     sentences.collect::<Vec<_>>().join(" ")
 }
 
-/// `Between 2 and 3, new pods of Deployment shop/web do not start on win-a (17763.973).`; or that 3
-/// deletes their data there.
+/// `Between 2 and 3, new pods of DaemonSet shop/logs do not start on win-a (17763.973).`; or that 3
+/// stops them or deletes their data there.
 fn interruption_in_words(
     rollout: &Rollout,
     (from, until, loses_data): (usize, Option<usize>, bool),
@@ -131,6 +131,14 @@ fn interruption_in_words(
         );
     }
     let when = match until {
+        Some(until) if until == from => {
+            return format!(
+                "Action {} stops {} on {} until the uncordon.",
+                from + 1,
+                in_words(workloads),
+                hosts_in_words(rollout, &hosts)
+            );
+        }
         Some(until) => format!("Between {} and {}", from + 1, until + 1),
         None => format!("After {}", from + 1),
     };

@@ -17,14 +17,12 @@ pub(crate) struct Controller {
 pub(crate) enum UpdateHold {
     /// A paused Deployment rolls out nothing before it is resumed.
     Paused,
-    /// `OnDelete`: a pod is replaced once it is deleted. Selector of the pods, unless it has
-    /// expressions.
-    OnDelete(Option<String>),
+    /// `OnDelete`: a pod is replaced once it is deleted.
+    OnDelete,
     /// The pods of a `StatefulSet` below this ordinal keep the old template, also when recreated.
     Partition(u64),
     /// `OrderedReady`: the controller of a `StatefulSet` waits for every pod that does not start.
-    /// The names of these pods, if its pods are in the input.
-    UnreadyPods(Option<Vec<String>>),
+    UnreadyPods,
 }
 
 impl Controller {
@@ -38,17 +36,7 @@ impl Controller {
 
     /// Returns true if pods are replaced only once they are deleted.
     pub(crate) fn updates_on_delete(&self) -> bool {
-        let mut holds = self.update_holds.iter();
-        holds.any(|hold| matches!(hold, UpdateHold::OnDelete(_)))
-    }
-
-    /// Sets the names of the pods that have not started, where the controller waits for them.
-    pub(crate) fn set_unready(&mut self, pods: &[String]) {
-        for hold in &mut self.update_holds {
-            if let UpdateHold::UnreadyPods(names) = hold {
-                *names = Some(pods.to_vec());
-            }
-        }
+        self.update_holds.contains(&UpdateHold::OnDelete)
     }
 }
 
@@ -59,15 +47,13 @@ fn update_holds(kind: &str, object: &Value) -> Vec<UpdateHold> {
         "Deployment" if object.pointer("/spec/paused") == Some(&Value::Bool(true)) => {
             vec![UpdateHold::Paused]
         }
-        "DaemonSet" | "StatefulSet" if is_on_delete => {
-            vec![UpdateHold::OnDelete(pod_selector(object))]
-        }
+        "DaemonSet" | "StatefulSet" if is_on_delete => vec![UpdateHold::OnDelete],
         "StatefulSet" => {
             let partition = object.pointer("/spec/updateStrategy/rollingUpdate/partition");
             let partition = partition.and_then(Value::as_u64);
             let partition = partition.filter(|partition| *partition > 0);
             let is_ordered = text("/spec/podManagementPolicy") != Some("Parallel");
-            let unready = is_ordered.then_some(UpdateHold::UnreadyPods(None));
+            let unready = is_ordered.then_some(UpdateHold::UnreadyPods);
             partition
                 .map(UpdateHold::Partition)
                 .into_iter()
@@ -75,20 +61,6 @@ fn update_holds(kind: &str, object: &Value) -> Vec<UpdateHold> {
                 .collect()
         }
         _ => Vec::new(),
-    }
-}
-
-/// Returns true if a pod has not started: pending, or not ready.
-pub(crate) fn is_unready(pod: &Value) -> bool {
-    let is_unready = |condition: &Value| {
-        let is = |key: &str, value: &str| condition.get(key).and_then(Value::as_str) == Some(value);
-        is("type", "Ready") && is("status", "False")
-    };
-    let conditions = pod.pointer("/status/conditions").and_then(Value::as_array);
-    match pod.pointer("/status/phase").and_then(Value::as_str) {
-        Some("Pending") => true,
-        Some("Running") => conditions.is_some_and(|all| all.iter().any(is_unready)),
-        _ => false,
     }
 }
 
@@ -134,19 +106,6 @@ fn separates(term: &Value, labels: &Map<String, Value>) -> bool {
         && expressions.all(is_met)
 }
 
-/// The labels by which a controller selects its pods, as kubectl takes them.
-fn pod_selector(object: &Value) -> Option<String> {
-    let selector = object.pointer("/spec/selector")?;
-    let expressions = selector.get("matchExpressions").and_then(Value::as_array);
-    if expressions.is_some_and(|all| !all.is_empty()) {
-        return None;
-    }
-    let labels = selector.get("matchLabels")?.as_object()?.iter();
-    let labels = labels.map(|(key, value)| Some(format!("{key}={}", value.as_str()?)));
-    let labels: Vec<String> = labels.collect::<Option<_>>()?;
-    (!labels.is_empty()).then(|| labels.join(","))
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -155,15 +114,8 @@ mod tests {
 
     #[test]
     fn a_template_is_held_by_what_its_object_says() {
-        let selector = json!({"matchLabels": {"app": "web"}});
-        let on_delete = json!({"updateStrategy": {"type": "OnDelete"}, "selector": selector});
-        let deleted = || UpdateHold::OnDelete(Some("app=web".to_owned()));
-        let expressions = json!({"updateStrategy": {"type": "OnDelete"}, "selector": {
-            "matchLabels": {"app": "web"},
-            "matchExpressions": [{"key": "canary", "operator": "DoesNotExist"}],
-        }});
+        let on_delete = json!({"updateStrategy": {"type": "OnDelete"}});
         let partition = json!({"updateStrategy": {"rollingUpdate": {"partition": 2}}});
-        let unready = || UpdateHold::UnreadyPods(None);
         for (kind, spec, expected) in [
             ("Deployment", json!({}), vec![]),
             (
@@ -172,11 +124,10 @@ mod tests {
                 vec![UpdateHold::Paused],
             ),
             ("Deployment", json!({"paused": false}), vec![]),
-            ("DaemonSet", json!({"selector": selector}), vec![]),
-            ("DaemonSet", on_delete.clone(), vec![deleted()]),
-            ("DaemonSet", expressions, vec![UpdateHold::OnDelete(None)]),
-            ("StatefulSet", on_delete, vec![deleted()]),
-            ("StatefulSet", json!({}), vec![unready()]),
+            ("DaemonSet", json!({}), vec![]),
+            ("DaemonSet", on_delete.clone(), vec![UpdateHold::OnDelete]),
+            ("StatefulSet", on_delete, vec![UpdateHold::OnDelete]),
+            ("StatefulSet", json!({}), vec![UpdateHold::UnreadyPods]),
             (
                 "StatefulSet",
                 json!({"podManagementPolicy": "Parallel"}),
@@ -185,37 +136,11 @@ mod tests {
             (
                 "StatefulSet",
                 partition,
-                vec![UpdateHold::Partition(2), unready()],
+                vec![UpdateHold::Partition(2), UpdateHold::UnreadyPods],
             ),
         ] {
             let object = json!({ "spec": spec });
             assert_eq!(update_holds(kind, &object), expected, "{kind} {object}");
-        }
-    }
-
-    #[test]
-    fn a_pod_is_unready_that_is_pending_or_says_so() {
-        let ready = |status: &str| json!([{"type": "Ready", "status": status}]);
-        for (status, expected) in [
-            (json!({"phase": "Pending"}), true),
-            (json!({"phase": "Running"}), false),
-            (
-                json!({"phase": "Running", "conditions": ready("True")}),
-                false,
-            ),
-            (
-                json!({"phase": "Running", "conditions": ready("False")}),
-                true,
-            ),
-            // Its controller replaces it by itself.
-            (
-                json!({"phase": "Failed", "conditions": ready("False")}),
-                false,
-            ),
-            (json!({}), false),
-        ] {
-            let pod = json!({ "status": status });
-            assert_eq!(is_unready(&pod), expected, "{pod}");
         }
     }
 

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use wincimg_common::diagnose::{Diagnose, Excerpt};
 
-use super::controller::{Controller, is_unready};
+use super::controller::Controller;
 use super::pod::{PodObject, PodTemplate, RuntimeClass};
 use super::pod_templates::{is_of_kubernetes, pod_templates};
 use super::scheduling::Toleration;
@@ -136,8 +136,6 @@ pub struct WorkloadList {
     /// Objects that decide whether another one runs pods: their own IDs, those of the others, and
     /// true if the others are inactive.
     references: Vec<(WorkloadId, WorkloadId, bool)>,
-    /// The pods of each `StatefulSet` that have not started.
-    unready_pods: HashMap<WorkloadId, Vec<String>>,
     /// Warnings.
     pub warnings: Vec<String>,
 }
@@ -338,9 +336,6 @@ impl WorkloadList {
         let controller = Controller::of(kind, &object);
         let group = group_of(api_version_of(&object));
         let (id, owners) = metadata.into_ids(kind, group);
-        if kind == "Pod" {
-            self.note_unready(&id.name, &owners, &object);
-        }
         templates
             .into_iter()
             .map(|template| {
@@ -374,14 +369,6 @@ impl WorkloadList {
         active
             .map(|(own, other, _)| (own, other))
             .filter(move |(_, other)| self.workloads.iter().all(|it| it.id != **other))
-    }
-
-    /// Records a pod of a `StatefulSet`, by its name if it has not started.
-    fn note_unready(&mut self, name: &str, owners: &[WorkloadId], pod: &Value) {
-        if let Some(set) = owners.iter().find(|owner| owner.kind == "StatefulSet") {
-            let pods = self.unready_pods.entry(set.clone()).or_default();
-            pods.extend(is_unready(pod).then(|| name.to_owned()));
-        }
     }
 
     /// Removes inactive workloads and returns their number, without those that another workload of
@@ -435,9 +422,6 @@ impl WorkloadList {
                 }
             }
             workload.template.apply(&self.runtime_classes);
-            if let Some(pods) = self.unready_pods.get(&workload.id) {
-                workload.controller.set_unready(pods);
-            }
             let same_name = places.entry(workload.id.clone()).or_default();
             let same = same_name
                 .iter()

@@ -483,7 +483,7 @@ fn a_plan_does_not_promise_that_pods_find_a_node() {
     cordoned["spec"] = json!({"unschedulable": true});
     let text = plan_of_web(&[what_if::node("win-a", "17763.973"), cordoned]);
     for words in [
-        "(leaves 1 of 2 nodes; no new pods go there while cordoned or not ready)",
+        "(keeps 1 of 2 nodes; no new pods go to win-b while cordoned or not ready)",
         "Then everything starts that finds a node.",
     ] {
         assert!(text.contains(words), "{text}");

@@ -17,6 +17,8 @@ use crate::workloads::{Workload, WorkloadId};
 const RECIPE: &str = "RECIPE";
 /// Placeholder for a tag.
 const TAG: &str = "TAG";
+/// The pods of a workload that keep a changed template from starting.
+pub(super) const THAT_FAIL: &str = "that do not start, if any";
 
 /// How the pod template of a workload is changed. That follows from who owns it: a command for
 /// another object than the owner is undone, or refused.
@@ -125,32 +127,60 @@ pub(super) fn mirror_command(
 pub(super) struct DrainedHost<'a> {
     /// The host.
     pub(super) node: &'a Node,
-    /// Pods there without a controller, which drain refuses to delete.
-    pub(super) bare_pods: Vec<&'a WorkloadId>,
+    /// Steps by hand before the drain.
+    pub(super) before: Vec<ActionStep>,
+    /// Steps by hand between the drain and the update.
+    pub(super) drained: Vec<ActionStep>,
+    /// The `OnDelete` workloads whose pods there get a rebuilt image with the update.
+    pub(super) on_delete: Vec<&'a WorkloadId>,
     /// True if pods there may have `emptyDir` volumes, which drain deletes only if told to.
     pub(super) has_empty_dir: bool,
 }
 
 impl DrainedHost<'_> {
-    /// The steps by hand before the drain.
-    fn moves(&self) -> impl Iterator<Item = ActionStep> {
-        let name = self.node.name.as_deref().unwrap_or_default();
-        let pods = self.bare_pods.iter();
-        pods.map(move |pod| {
-            ActionStep::Manual(format!(
-                "move pod {}/{} off {name}: it has no controller, and drain refuses it",
-                pod.namespace, pod.name
-            ))
-        })
+    /// Returns true if it has steps that no other host has.
+    fn is_special(&self) -> bool {
+        !self.before.is_empty() || !self.drained.is_empty()
     }
 
-    fn drain(&self, has_empty_dir: bool, flags: &CommandFlags) -> ActionStep {
-        let name = self.node.name.as_deref().unwrap_or_default();
-        let mut words = vec!["drain", name, "--ignore-daemonsets"];
-        if has_empty_dir {
-            words.push("--delete-emptydir-data");
+    /// An example of both.
+    fn or(self, other: Self) -> Self {
+        let (mut own, other) = if self.node.is_cordoned {
+            (other, self)
+        } else {
+            (self, other)
+        };
+        own.has_empty_dir |= other.has_empty_dir;
+        for id in other.on_delete {
+            if !own.on_delete.contains(&id) {
+                own.on_delete.push(id);
+            }
         }
-        kubectl_step(&words, flags)
+        own
+    }
+
+    /// The steps that update it with a script.
+    fn steps(&self, script: &str, flags: &CommandFlags) -> Vec<ActionStep> {
+        let name = self.node.name.as_deref().unwrap_or_default();
+        let mut steps = self.before.clone();
+        let mut drain = vec!["drain", name, "--ignore-daemonsets"];
+        if self.has_empty_dir {
+            drain.push("--delete-emptydir-data");
+        }
+        steps.push(kubectl_step(&drain, flags));
+        steps.extend(self.drained.iter().cloned());
+        let run = format!("run {script} on {name} as an administrator");
+        steps.push(ActionStep::Manual(run));
+        if !self.node.is_cordoned {
+            steps.push(kubectl_step(&["uncordon", name], flags));
+        }
+        let deleted = self.on_delete.iter().map(|id| {
+            ActionStep::Manual(format!(
+                "delete the pod of {id} on {name}: it is replaced only then (OnDelete)"
+            ))
+        });
+        steps.extend(deleted);
+        steps
     }
 }
 
@@ -160,11 +190,11 @@ fn kubectl_step(words: &[&str], flags: &CommandFlags) -> ActionStep {
 }
 
 /// The steps that update hosts to a version, one node after the other. Each of a few nodes is
-/// listed; of many only the first, after the pods to move off any of them.
+/// listed; of many with the same steps only one.
 pub(super) fn patch_steps(
     to: WindowsVersion,
     kb: Option<Kb>,
-    hosts: &[DrainedHost<'_>],
+    mut hosts: Vec<DrainedHost<'_>>,
     flags: &CommandFlags,
 ) -> Vec<ActionStep> {
     const LISTED: usize = 3;
@@ -178,30 +208,29 @@ pub(super) fn patch_steps(
     let script = kb.map_or_else(|| format!("{to}.ps1"), |kb| format!("{kb}.ps1"));
     let write = format!("wincimg node hotfix script {what} --output {script}");
     let mut steps = vec![ActionStep::Command(write)];
-    let named = hosts.iter().filter(|host| host.node.name.is_some());
-    let named: Vec<&DrainedHost<'_>> = named.collect();
-    let listed = if named.len() > LISTED { 1 } else { named.len() };
-    let (listed, others) = named.split_at(listed);
-    steps.extend(others.iter().flat_map(|host| host.moves()));
-    let others_have_empty_dir = others.iter().any(|host| host.has_empty_dir);
-    for host in listed {
-        let name = host.node.name.as_deref().unwrap_or_default();
-        steps.extend(host.moves());
-        steps.push(host.drain(host.has_empty_dir || others_have_empty_dir, flags));
-        let run = format!("run {script} on {name} as an administrator");
-        steps.push(ActionStep::Manual(run));
-        if !host.node.is_cordoned {
-            steps.push(kubectl_step(&["uncordon", name], flags));
-        }
-    }
-    match others.len() {
-        0 if named.is_empty() => steps.push(ActionStep::Manual(format!(
+    hosts.retain(|host| host.node.name.is_some());
+    if hosts.is_empty() {
+        steps.push(ActionStep::Manual(format!(
             "drain each node, run {script} on it as an administrator, and uncordon it"
-        ))),
-        0 => {}
-        others => steps.push(ActionStep::Manual(format!(
-            "repeat the last three steps for each of the other {others} nodes"
-        ))),
+        )));
+        return steps;
+    }
+    let alike = hosts.iter().filter(|host| !host.is_special()).count();
+    let (listed, alike): (Vec<_>, Vec<_>) = hosts
+        .into_iter()
+        .partition(|host| alike <= LISTED || host.is_special());
+    for host in &listed {
+        steps.extend(host.steps(&script, flags));
+    }
+    let others = alike.len().saturating_sub(1);
+    if let Some(example) = alike.into_iter().reduce(DrainedHost::or) {
+        let own = example.steps(&script, flags);
+        let repeat = format!(
+            "repeat the last {} steps for each of the other {others} nodes",
+            own.len()
+        );
+        steps.extend(own);
+        steps.push(ActionStep::Manual(repeat));
     }
     steps
 }
@@ -302,28 +331,31 @@ pub(super) fn adopt_steps(
 }
 
 /// The steps after which the pods of a workload have its changed template. `is_failing` is true if
-/// some of them may not start now.
+/// some of them may not start now; `deleted` says which are deleted, where they are replaced only
+/// then.
 pub(super) fn update_steps(
     workload: &Workload,
     is_failing: bool,
+    deleted: &str,
     flags: &CommandFlags,
 ) -> Vec<ActionStep> {
     if TemplateChange::of(workload) != Some(TemplateChange::Patch) {
         return Vec::new();
     }
     let holds = workload.controller.update_holds.iter();
-    let holds = holds.filter(|hold| match hold {
-        UpdateHold::UnreadyPods(Some(pods)) => is_failing && !pods.is_empty(),
-        UpdateHold::UnreadyPods(None) => is_failing,
-        UpdateHold::Paused | UpdateHold::OnDelete(_) | UpdateHold::Partition(_) => true,
-    });
-    holds
-        .map(|hold| update_step(workload, hold, flags))
-        .collect()
+    let holds = holds.filter(|hold| is_failing || **hold != UpdateHold::UnreadyPods);
+    let steps = holds.map(|hold| update_step(workload, hold, deleted, flags));
+    steps.map(ActionStep::Manual).collect()
 }
 
-/// The step that removes a hold. What its owner has set on purpose is changed by hand.
-fn update_step(workload: &Workload, hold: &UpdateHold, flags: &CommandFlags) -> ActionStep {
+/// The step by hand that removes a hold: its owner has set it on purpose, and knows which pods can
+/// be spared.
+fn update_step(
+    workload: &Workload,
+    hold: &UpdateHold,
+    deleted: &str,
+    flags: &CommandFlags,
+) -> String {
     let id = &workload.id;
     let object = format!("{}/{}", id.kind.to_ascii_lowercase(), id.name);
     let kubectl = |words: &[&str]| {
@@ -333,32 +365,24 @@ fn update_step(workload: &Workload, hold: &UpdateHold, flags: &CommandFlags) -> 
         shell_command(&all)
     };
     match hold {
-        UpdateHold::Paused => ActionStep::Manual(format!(
+        UpdateHold::Paused => format!(
             "resume {id}, which is paused and rolls out no change: {}",
             kubectl(&["rollout", "resume", &object])
-        )),
-        UpdateHold::OnDelete(Some(selector)) => {
-            ActionStep::Command(kubectl(&["delete", "pods", "--selector", selector]))
+        ),
+        UpdateHold::OnDelete => {
+            format!("delete the pods of {id} {deleted}: they are replaced only then (OnDelete)")
         }
-        UpdateHold::OnDelete(None) => ActionStep::Manual(format!(
-            "delete the pods of {id}, which are replaced only then (OnDelete)"
-        )),
         UpdateHold::Partition(partition) => {
             let patch = r#"{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}"#;
             let patch = kubectl(&["patch", &object, "--type", "merge", "--patch", patch]);
-            ActionStep::Manual(format!(
+            format!(
                 "set the partition of {id} from {partition} to 0, because pods below it keep the \
                  old template: {patch}"
-            ))
+            )
         }
-        UpdateHold::UnreadyPods(None) => ActionStep::Manual(format!(
-            "delete the pods of {id} that do not start: its controller waits for them \
-             (OrderedReady)"
-        )),
-        UpdateHold::UnreadyPods(Some(pods)) => {
-            let pods: Vec<&str> = pods.iter().map(String::as_str).collect();
-            ActionStep::Command(kubectl(&[&["delete", "pods"], &pods[..]].concat()))
-        }
+        UpdateHold::UnreadyPods => format!(
+            "delete the pods of {id} {THAT_FAIL}: its controller waits for them (OrderedReady)"
+        ),
     }
 }
 

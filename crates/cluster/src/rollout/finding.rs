@@ -165,7 +165,7 @@ pub(super) fn is_fixable(finding: &Finding, image: &Image, host: &HostKind) -> b
 }
 
 /// The build of a host's base if the host's runtime refuses its images in an index.
-fn refused_in_index(host: &HostKind) -> Option<u32> {
+pub(super) fn refused_in_index(host: &HostKind) -> Option<u32> {
     let build = host.build?.version.build;
     let base = base_release_for(build)?.build;
     (!host.runtime.may_accept(build, base)).then_some(base)
@@ -197,17 +197,21 @@ fn refuses_rebuilt(host: &HostKind, image: &Image) -> bool {
     })
 }
 
+/// The runtime of a host in a fix, until the host has a name.
+pub(super) const ITS_CONTAINERD: &str = "its containerd";
+
 /// The fix by a build for a host, unless the host's runtime refuses that.
 fn by_build(host: &HostKind, build: String) -> String {
     let Some((base, own)) = refused_in_index(host).zip(host.build) else {
         return build;
     };
     if refused_base(host).is_none() {
-        return build + "; its containerd refuses it in an index, so give it a tag of its own";
+        let alone = "refuses it in an index, so give it a tag of its own";
+        return format!("{build}; {ITS_CONTAINERD} {alone}");
     }
     let versions = ContainerRuntime::containerd_for(own.version.build, base);
     format!(
-        "its containerd refuses the bases that start there: install {versions}, or keep its pods \
+        "{ITS_CONTAINERD} refuses the bases that start there: install {versions}, or keep its pods \
          off it"
     )
 }

@@ -7,12 +7,14 @@ use wincimg_oci::reference::parse_reference;
 use wincimg_windows::compat::{Concern, HostBuild, VerdictOutcome};
 
 use super::commands::{CommandFlags, TemplateChange, image_step, inspect_command, mirror_command};
-use super::finding::{NEW_INDEX, is_fixable, own_variant, refused_base};
+use super::finding::{
+    ITS_CONTAINERD, NEW_INDEX, is_fixable, own_variant, refused_base, refused_in_index,
+};
 use super::image::Image;
 use super::placement::{HostSelection, PlacedImage};
 use super::plan::{ActionPlan, ActionStep, ActionSteps, Effects, Pin, PlanAction};
 use super::tags::{TagsByRepository, find_matching_tag, mirrored_base, with_tag};
-use super::{Finding, HostKind, Placement, Rollout, RolloutRequest, Shared};
+use super::{Finding, HostKind, Placement, Rollout, RolloutRequest, Shared, host_names};
 
 /// Maximum of actions that a finding lists; with more, it refers to the plan.
 pub(super) const MOST_ACTIONS: usize = 8;
@@ -300,7 +302,24 @@ impl<'a> FixResolver<'a> {
             }
             VerdictOutcome::Incompatible | VerdictOutcome::Unknown => &nothing,
         };
-        Rc::new(self.advised(finding, about, minimal_fix))
+        let mut advised = self.advised(finding, about, minimal_fix);
+        if let Some(fix) = &mut advised.fix
+            && fix.contains(ITS_CONTAINERD)
+        {
+            let names = host_names(self.rollout, &self.refusing_hosts(about.kind));
+            *fix = fix.replace(ITS_CONTAINERD, &format!("containerd of {names}"));
+        }
+        Rc::new(advised)
+    }
+
+    /// The hosts that refuse a base like those of a kind, with which they may share findings.
+    fn refusing_hosts(&self, kind: &HostKind) -> Vec<usize> {
+        let refused = |kind: &HostKind| (kind.build, refused_in_index(kind), refused_base(kind));
+        let (kinds, own) = (self.rollout.kinds.iter(), refused(kind));
+        let alike: Vec<bool> = kinds.map(|kind| refused(kind) == own).collect();
+        let hosts = self.rollout.kind_of.iter().enumerate();
+        let hosts = hosts.filter(|(_, kind)| alike[**kind]);
+        hosts.map(|(host, _)| host).collect()
     }
 
     fn advised(&self, finding: &Finding, about: &FindingContext<'_>, minimal_fix: &Fix) -> Finding {
@@ -368,12 +387,16 @@ impl<'a> FixResolver<'a> {
             }
             PlanAction::Rebuild { .. } | PlanAction::Pin { .. } => self.titles[place].clone(),
             PlanAction::Patch { hosts, .. } => {
-                let name = match hosts[..] {
-                    [host] => self.rollout.hosts[host].name.as_deref(),
-                    _ => None,
-                };
                 let words = action.to_string();
-                words.replacen("the node", name.unwrap_or("the node"), 1)
+                let mut all = hosts.iter().map(|host| &self.rollout.hosts[*host]);
+                if !all.all(|host| host.name.is_some()) {
+                    return words;
+                }
+                let nodes = match hosts.len() {
+                    1 => "the node",
+                    _ => "the nodes",
+                };
+                words.replacen(nodes, &host_names(self.rollout, hosts), 1)
             }
         }
     }
@@ -498,10 +521,15 @@ impl<'a> FixResolver<'a> {
 /// steps.
 fn by_hand<'a>(actions: impl Iterator<Item = &'a PlanAction>) -> String {
     let actions = actions.filter(|action| !matches!(action, PlanAction::Patch { .. }));
-    let mut steps = actions.flat_map(|action| &action.own_steps().rest);
+    let mut steps = actions.flat_map(|action| {
+        let ActionSteps { commands, rest } = action.own_steps();
+        rest.iter().map(move |step| (commands.len(), step))
+    });
     match (steps.next(), steps.next()) {
         (None, _) => String::new(),
-        (Some(ActionStep::Manual(step)), None) => format!("; {step}"),
+        (Some((0, ActionStep::Manual(step))), None) => format!("; {step}"),
+        (Some((1, ActionStep::Manual(step))), None) => format!("; after the command, {step}"),
+        (Some((_, ActionStep::Manual(step))), None) => format!("; after the commands, {step}"),
         (Some(_), _) => "; --plan lists all steps".to_owned(),
     }
 }

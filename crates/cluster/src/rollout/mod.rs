@@ -345,5 +345,17 @@ pub fn host_label(host: &Node) -> String {
     }
 }
 
+/// Names of a few hosts, and the number of the others.
+fn host_names(rollout: &Rollout, hosts: &[usize]) -> String {
+    const NAMED: usize = 5;
+    let name = |host: &Node| host.name.clone().unwrap_or_else(|| host_label(host));
+    let named = hosts.iter().take(NAMED);
+    let mut names: Vec<String> = named.map(|&host| name(&rollout.hosts[host])).collect();
+    if hosts.len() > NAMED {
+        names.push(format!("{} more", hosts.len() - NAMED));
+    }
+    names.join(", ")
+}
+
 /// A shared finding.
 type Shared = Rc<Finding>;

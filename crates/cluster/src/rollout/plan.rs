@@ -37,7 +37,7 @@ use wincimg_windows::update::{Kb, Updates};
 use wincimg_windows::version::WindowsVersion;
 
 use super::commands::{
-    CommandFlags, DrainedHost, TemplateChange, adopt_steps, cordon_command, patch_steps,
+    CommandFlags, DrainedHost, THAT_FAIL, TemplateChange, adopt_steps, cordon_command, patch_steps,
     rebuild_command, tag_command, update_steps,
 };
 use super::finding::is_fixable;
@@ -69,7 +69,7 @@ pub struct ActionPlan {
 }
 
 /// A workload whose new pods do not start on some of the nodes where they do today, or whose pods
-/// lose data there.
+/// there are deleted or lose data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interruption {
     /// Index into the workloads.
@@ -78,7 +78,7 @@ pub struct Interruption {
     pub hosts: Vec<usize>,
     /// Index of the action that starts the interruption.
     pub from: usize,
-    /// Index of the action that ends it, if any.
+    /// Index of the action that ends it, if any; that which starts it, if it deletes pods or data.
     pub until: Option<usize>,
     /// True if the action deletes the data of `emptyDir` volumes, which kubectl drain does.
     pub loses_data: bool,
@@ -168,14 +168,14 @@ impl ActionPlan {
         let mut after = request.clone();
         let mut actions = pinned(&pins, rollout, &mut after);
         actions.extend(rebuilds(&graph, &choice, &pins, &mut after, tags));
-        actions.extend(patches(&graph, &choice, &pins, &mut after));
+        let patches = patches(&graph, &choice, &pins, &actions, &mut after);
+        actions.extend(patches);
         let mut actions = order::ordered(rollout, actions);
         for action in &mut actions {
             action.hold(rollout, &request.flags);
         }
         let mut interruptions = order::interruptions(rollout, &actions);
-        running::defer_images(rollout, &mut actions, &interruptions, &request.flags);
-        interruptions.extend(running::lost_data(rollout, &actions));
+        interruptions.extend(running::ended_by_drains(rollout, &actions));
         let after = (!actions.is_empty()).then(|| Rollout::new(&after));
         let then = after.as_ref().unwrap_or(rollout);
         Self {
@@ -301,7 +301,7 @@ impl PlanAction {
 }
 
 impl PlanAction {
-    /// ` (leaves 3 of 5 nodes)`, with the nodes that are lost and why the rest may not do, if so; empty
+    /// ` (keeps 3 of 5 nodes)`, with the nodes that are lost and why the rest may not do, if so; empty
     /// where it moves to nodes outside the check.
     fn nodes_left(&self) -> String {
         match self {
@@ -319,7 +319,7 @@ impl PlanAction {
                 };
                 let shortage = shortage.iter().map(|shortage| format!("; {shortage}"));
                 let shortage: String = shortage.collect();
-                format!(" (leaves {left} of {of} nodes{lost}{shortage})")
+                format!(" (keeps {left} of {of} nodes{lost}{shortage})")
             }
             _ => String::new(),
         }
@@ -458,7 +458,7 @@ fn pinned(
         // The controller of a DaemonSet itself deletes the pods on nodes that it leaves.
         let update = match workload.id.kind.as_str() {
             "DaemonSet" => Vec::new(),
-            _ => update_steps(workload, true, &after.flags),
+            _ => update_steps(workload, true, THAT_FAIL, &after.flags),
         };
         let steps = pin.steps(workload, &after.flags).into_iter().chain(update);
         let steps = steps.chain(running::delete_jobs(rollout, index, &after.flags));
@@ -480,6 +480,7 @@ fn patches(
     graph: &Graph<'_>,
     choice: &Choice,
     pins: &BTreeMap<usize, Pin>,
+    rebuilds: &[PlanAction],
     after: &mut RolloutRequest,
 ) -> Vec<PlanAction> {
     let mut targets: BTreeMap<WindowsVersion, Vec<usize>> = BTreeMap::new();
@@ -491,11 +492,12 @@ fn patches(
         let kb = Updates::global()
             .first_reaching(to)
             .and_then(|update| update.kb);
+        let flags = &after.flags;
         let nodes: Vec<DrainedHost<'_>> = hosts
             .iter()
-            .map(|&host| running::drained_host(graph.rollout, host, pins))
+            .map(|&host| running::drained_host(graph.rollout, host, pins, rebuilds, flags))
             .collect();
-        let steps = patch_steps(to, kb, &nodes, &after.flags);
+        let steps = patch_steps(to, kb, nodes, flags);
         // Several nodes are best drained one after the other.
         let most = if hosts.len() == 1 { usize::MAX } else { 1 };
         PlanAction::Patch {
@@ -505,57 +507,29 @@ fn patches(
             hosts,
         }
     });
-    let mut actions: Vec<PlanAction> = actions.collect();
-    delete_after_patches(&mut actions, graph, choice, pins, &after.flags);
-    actions
+    actions.collect()
 }
 
-/// Adds to the last patch of their nodes that pods are deleted which get a rebuilt image only then.
-fn delete_after_patches(
-    patches: &mut [PlanAction],
-    graph: &Graph<'_>,
-    choice: &Choice,
-    pins: &BTreeMap<usize, Pin>,
-    flags: &CommandFlags,
-) {
-    let rollout = graph.rollout;
-    let images = choice.rebuilt.iter().map(|image| &rollout.images[*image]);
-    let users = images.flat_map(|image| workloads_of_image(rollout, image, pins));
-    let users: BTreeMap<usize, &Workload> = users.collect();
-    let updated = graph.patched_hosts(choice);
-    for (index, user) in users {
-        if !is_deleted_after_patch(rollout, index, pins, &updated) {
-            continue;
-        }
-        let nodes = nodes_of(rollout, index, pins);
-        let last = patches.iter_mut().rev().find_map(|action| match action {
-            PlanAction::Patch { hosts, steps, .. }
-                if hosts.iter().any(|host| nodes.contains(host)) =>
-            {
-                Some(steps)
-            }
-            _ => None,
-        });
-        if let Some(steps) = last {
-            steps.rest.extend(update_steps(user, false, flags));
-        }
-    }
-}
-
-/// Returns true if the pods of a workload are deleted after its hosts are patched, not before: of a
-/// `DaemonSet` with `OnDelete`, whose new pods would be on the same hosts, where the new image may
-/// not start yet. A drain leaves them, too.
-fn is_deleted_after_patch(
+/// The pods of a workload that are deleted once its image is rebuilt, where they are replaced only
+/// then. Those of a `DaemonSet` on nodes that are patched wait for that: a drain leaves them, and
+/// the new image may not start there before.
+fn deleted_at_once(
     rollout: &Rollout,
     workload: usize,
     pins: &BTreeMap<usize, Pin>,
     patched: &BTreeMap<usize, WindowsVersion>,
-) -> bool {
-    let own = &rollout.workloads[workload];
-    let mut nodes = nodes_of(rollout, workload, pins).into_iter();
-    own.id.kind == "DaemonSet"
-        && own.controller.updates_on_delete()
-        && nodes.any(|host| patched.contains_key(&host))
+) -> Option<&'static str> {
+    const ONE_BY_ONE: &str = "one after the other";
+    if rollout.workloads[workload].id.kind != "DaemonSet" {
+        return Some(ONE_BY_ONE);
+    }
+    let nodes = nodes_of(rollout, workload, pins);
+    let waiting = nodes.iter().filter(|host| patched.contains_key(*host));
+    match waiting.count() {
+        0 => Some(ONE_BY_ONE),
+        waiting if waiting == nodes.len() => None,
+        _ => Some("one after the other, except on the nodes that are patched later"),
+    }
 }
 
 /// The hosts where the pods of a workload can be scheduled after pinning.
@@ -615,7 +589,7 @@ fn rebuilds(
         let hosts: BTreeSet<_> = graph.hosts_of(place, choice).collect();
         let builds = with_own_builds(builds_for(hosts), image, &graph.rollout.hosts);
         let host_builds: Vec<WindowsVersion> = builds.iter().map(|(host, _)| *host).collect();
-        let users = workloads_of_image(graph.rollout, image, pins);
+        let mut users = workloads_of_image(graph.rollout, image, pins);
         let existing = image.reference.as_ref().and_then(|own| tags.get(own));
         let existing = existing.map(Vec::as_slice).unwrap_or_default();
         let new_tag = new_tag(image, &users, after.today, existing, &given);
@@ -632,17 +606,19 @@ fn rebuilds(
         let commands = copy.into_iter().chain([build]).map(ActionStep::Command);
         let needs_it = |user: usize| needs_rebuild(graph.rollout, user, place, pins, &patched);
         let update = |user: usize| {
-            if is_deleted_after_patch(graph.rollout, user, pins, &patched) {
+            let Some(deleted) = deleted_at_once(graph.rollout, user, pins, &patched) else {
                 return Vec::new();
-            }
+            };
+            let own = &graph.rollout.workloads[user];
             let is_failing = fails_somewhere(graph.rollout, user);
-            let mut steps = update_steps(&graph.rollout.workloads[user], is_failing, flags);
+            let mut steps = update_steps(own, is_failing, deleted, flags);
             // A pod that waits for a reused tag gets it.
             if to.is_some() {
                 steps.extend(running::delete_jobs(graph.rollout, user, flags));
             }
             steps
         };
+        users.retain(|(user, _)| !running::waits_for_patch(graph.rollout, *user, &patched));
         let adopted = adopted(image, to.as_deref(), &users, (needs_it, update), flags);
         let steps = commands.chain(adopted);
         actions.push(PlanAction::Rebuild {

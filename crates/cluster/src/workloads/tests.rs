@@ -909,32 +909,3 @@ fn an_object_of_a_cluster_is_no_template_of_helm() {
     let text = "kind: Pod\nmetadata: {name: p, uid: abc}\nspec: {containers: [{image: '{{ .Values.a }}'}]}\n";
     assert_eq!(found(text).0, [["{{ .Values.a }}"]]);
 }
-
-#[test]
-fn a_stateful_set_knows_which_of_its_pods_have_not_started() {
-    use crate::controller::UpdateHold;
-
-    let set = "kind: StatefulSet\nmetadata: {name: db}\nspec: {template: {spec: {containers: \
-               [{image: d}]}}}\n";
-    let owner = "{kind: StatefulSet, name: db, controller: true}";
-    let pod =
-        |name: &str, phase: &str| made(name, owner, "d") + &format!("status: {{phase: {phase}}}\n");
-    let pods = |text: &str| {
-        let mut list = WorkloadList::default();
-        list.read(text, "app.yaml").unwrap();
-        list.remove_inactive();
-        let workloads = list.into_workloads();
-        assert_eq!(workloads.len(), 1, "{workloads:?}");
-        match &workloads[0].controller.update_holds[..] {
-            [UpdateHold::UnreadyPods(pods)] => pods.clone(),
-            holds => panic!("{holds:?}"),
-        }
-    };
-    assert_eq!(pods(set), None, "no pod is in the input");
-    let (ready, pending) = (pod("db-0", "Running"), pod("db-1", "Pending"));
-    assert_eq!(pods(&format!("{set}{ready}")), Some(vec![]));
-    assert_eq!(
-        pods(&format!("{set}{ready}{pending}")),
-        Some(vec!["db-1".to_owned()])
-    );
-}

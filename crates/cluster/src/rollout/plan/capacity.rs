@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
-use wincimg_windows::compat::VerdictOutcome;
 
 use super::PlanAction;
 use super::effects::Effects;
-use crate::rollout::{Placement, Rollout};
+use super::running::keeps_image;
+use crate::rollout::{Placement, Rollout, host_names};
 use crate::workloads::Workload;
 
 /// Nodes of a workload before and after an action.
@@ -64,7 +64,10 @@ pub(super) fn shortage(workload: &Workload, hosts: &[usize], rollout: &Rollout) 
     let nodes = hosts.iter().map(|host| &rollout.hosts[*host]);
     let remaining = nodes.filter(|node| node.takes_pods()).count();
     match workload.controller.nodes_needed {
-        _ if remaining == 0 => Some("no new pods go there while cordoned or not ready".to_owned()),
+        _ if remaining == 0 => Some(format!(
+            "no new pods go to {} while cordoned or not ready",
+            host_names(rollout, hosts)
+        )),
         Some(needed) if needed > remaining => Some(format!(
             "{needed} replicas need {needed} nodes; {remaining} remain"
         )),
@@ -85,6 +88,8 @@ struct WorkloadNodes<'a> {
     placement: &'a Placement,
     effects: &'a Effects<'a>,
     pin: Option<usize>,
+    /// True if its pods get a rebuilt image only with the patch of their node.
+    keeps_image: bool,
     parts: Vec<Part>,
     /// Actions that affect the workload, in order.
     actions: BTreeSet<usize>,
@@ -127,6 +132,7 @@ impl<'a> WorkloadNodes<'a> {
             placement,
             effects,
             pin,
+            keeps_image: keeps_image(&rollout.workloads[workload]),
             parts,
             actions: own,
         }
@@ -144,15 +150,11 @@ impl<'a> WorkloadNodes<'a> {
             let kind = self.placement.selection.groups[part.group].kind;
             let starts = self.placement.images.iter().all(|placed| {
                 let rebuild = self.effects.rebuilds.get(&placed.image);
-                let is_rebuilt = rebuild.is_some_and(|rebuild| is_done(*rebuild));
+                let is_rebuilt = rebuild.is_some_and(|rebuild| is_done(*rebuild))
+                    && (!self.keeps_image || part.patch.is_none_or(is_done));
                 let finding = &placed.findings[part.group];
-                let outcome = self
-                    .effects
-                    .outcome(placed.image, kind, finding, is_rebuilt, patch);
-                matches!(
-                    outcome,
-                    VerdictOutcome::Compatible | VerdictOutcome::Warning
-                )
+                self.effects
+                    .starts(placed.image, kind, finding, is_rebuilt, patch)
             });
             if starts {
                 counts.starts += hosts;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use wincimg_windows::compat::VerdictOutcome;
+use wincimg_windows::compat::{CompatRule, VerdictOutcome};
 
 use super::PlanAction;
 use crate::rollout::finding::find;
@@ -56,6 +56,29 @@ impl<'a> Effects<'a> {
         is_rebuilt: bool,
         patch: Option<usize>,
     ) -> VerdictOutcome {
+        self.verdict(image, kind, finding, is_rebuilt, patch).0
+    }
+
+    /// Returns true if an image is expected to start then, and not reported to fail.
+    pub(super) fn starts(
+        &self,
+        image: usize,
+        kind: usize,
+        finding: &Finding,
+        is_rebuilt: bool,
+        patch: Option<usize>,
+    ) -> bool {
+        is_expected_to_start(self.verdict(image, kind, finding, is_rebuilt, patch))
+    }
+
+    fn verdict(
+        &self,
+        image: usize,
+        kind: usize,
+        finding: &Finding,
+        is_rebuilt: bool,
+        patch: Option<usize>,
+    ) -> (VerdictOutcome, &'static str) {
         let rebuild = self.rebuilds.get(&image).filter(|_| is_rebuilt);
         let becomes = rebuild.and_then(|rebuild| match &self.actions[*rebuild] {
             PlanAction::Rebuild { becomes, .. } => Some(becomes),
@@ -66,13 +89,23 @@ impl<'a> Effects<'a> {
             _ => None,
         });
         if finding.is_of_handler() || becomes.is_none() && to.is_none() {
-            return finding.outcome;
+            return (finding.outcome, finding.rule);
         }
         let mut kind = self.rollout.kinds[kind].clone();
         if let (Some(build), Some(to)) = (&mut kind.build, to) {
             build.version = to;
         }
         let image = becomes.unwrap_or(&self.rollout.images[image]);
-        find(&kind, image, finding.isolation).outcome
+        let found = find(&kind, image, finding.isolation);
+        (found.outcome, found.rule)
     }
+}
+
+/// Returns true if an outcome by a rule is that an image starts, and not that it is reported to
+/// fail.
+pub(super) fn is_expected_to_start((outcome, rule): (VerdictOutcome, &str)) -> bool {
+    matches!(
+        outcome,
+        VerdictOutcome::Compatible | VerdictOutcome::Warning
+    ) && rule != CompatRule::HostReportedBroken.name()
 }

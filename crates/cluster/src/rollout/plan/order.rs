@@ -7,15 +7,17 @@
 //! both are on the new side, new pods do not start there. The image is first, for its roll-out
 //! stops no pod before its successor starts, while a host is drained before it is patched. From the
 //! first of them until its patch the host is cordoned, so that new pods go to other hosts, or wait
-//! for one.
+//! for one. Only those of a `DaemonSet` do not heed that.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use wincimg_windows::compat::VerdictOutcome;
 
 use super::effects::Effects;
+use super::running::keeps_image;
 use super::{Interruption, PlanAction};
 use crate::rollout::{Placement, Rollout};
+use crate::workloads::Workload;
 
 /// Hosts of one kind, patched by at most one action, where the pods of a workload start today and
 /// can be scheduled throughout.
@@ -38,9 +40,13 @@ pub(super) fn ordered(rollout: &Rollout, actions: Vec<PlanAction>) -> Vec<PlanAc
         if interrupted_intervals(&effects, &place).is_empty() {
             continue;
         }
+        let own = place.placement.workload.map(|own| &rollout.workloads[own]);
         for rebuild in place.actions.iter().filter(|action| **action != patch) {
             before.entry(patch).or_default().insert(*rebuild);
-            held.entry(*rebuild).or_default().extend(&place.hosts);
+            let hosts = held.entry(*rebuild).or_default();
+            if own.is_none_or(heeds_cordon) {
+                hosts.extend(&place.hosts);
+            }
         }
     }
     let mut order: Vec<usize> = Vec::with_capacity(actions.len());
@@ -73,7 +79,13 @@ pub(super) fn ordered(rollout: &Rollout, actions: Vec<PlanAction>) -> Vec<PlanAc
     in_order.collect()
 }
 
-/// Workloads that do not start between some of the actions, though they do today.
+/// Returns true if new pods of a workload do not go to a cordoned host.
+fn heeds_cordon(workload: &Workload) -> bool {
+    workload.id.kind != "DaemonSet" && workload.template.scheduling.node_name.is_none()
+}
+
+/// Workloads that do not start between some of the actions, though they do today. Until a patch,
+/// that is those that do not heed the cordon of its hosts and whose new image does not wait for it.
 pub(super) fn interruptions(rollout: &Rollout, actions: &[PlanAction]) -> Vec<Interruption> {
     let effects = Effects::of(actions, rollout);
     let mut all: BTreeMap<(usize, usize, Option<usize>), BTreeSet<usize>> = BTreeMap::new();
@@ -81,7 +93,11 @@ pub(super) fn interruptions(rollout: &Rollout, actions: &[PlanAction]) -> Vec<In
         let Some(workload) = place.placement.workload else {
             continue;
         };
-        for (from, until) in interrupted_intervals(&effects, &place) {
+        let own = &rollout.workloads[workload];
+        let is_spared = heeds_cordon(own) || keeps_image(own);
+        let mut intervals = interrupted_intervals(&effects, &place);
+        intervals.retain(|(_, until)| until.is_none() || !is_spared);
+        for (from, until) in intervals {
             let hosts = all.entry((from, workload, until)).or_default();
             hosts.extend(&place.hosts);
         }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde_json::{Value, json};
-use wincimg_windows::compat::{CompatRule, VerdictOutcome};
+use wincimg_windows::compat::VerdictOutcome;
 
+use super::effects::is_expected_to_start;
 use crate::nodes::{BUILD_LABEL, Node, os_label};
 use crate::rollout::commands::{
     CommandFlags, TemplateChange, absent_owner, shell_command, shell_quote,
@@ -170,10 +171,7 @@ fn starts_in(placement: &Placement, group: usize) -> bool {
     let mut images = placement.images.iter();
     images.all(|placed| {
         let finding = &placed.findings[group];
-        matches!(
-            finding.outcome,
-            VerdictOutcome::Compatible | VerdictOutcome::Warning
-        ) && finding.rule != CompatRule::HostReportedBroken.name()
+        is_expected_to_start((finding.outcome, finding.rule))
     })
 }
 

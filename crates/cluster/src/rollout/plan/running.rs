@@ -4,10 +4,13 @@
 use std::collections::{BTreeMap, HashMap};
 
 use wincimg_windows::compat::VerdictOutcome;
+use wincimg_windows::version::WindowsVersion;
 
-use super::{ActionSteps, Interruption, Pin, PlanAction, adopt_steps, new_name};
+use super::{Interruption, Pin, PlanAction, adopt_steps, new_name};
+use crate::nodes::Node;
 use crate::rollout::commands::{CommandFlags, DrainedHost, shell_command};
 use crate::rollout::{ActionStep, Rollout};
+use crate::workloads::{Workload, WorkloadId};
 
 /// The steps that delete the live Jobs of a `CronJob` whose pods do not start. They keep its old
 /// template, and may block the next run, which makes another Job.
@@ -49,46 +52,122 @@ pub(super) fn delete_jobs(
     steps.collect()
 }
 
-/// A host with what its drain would be refused for.
+/// Returns true if a pod gets a rebuilt image only with the patch of its node: there, the kubelet
+/// restarts it in place, and the new image may not start before.
+pub(super) fn waits_for_patch(
+    rollout: &Rollout,
+    workload: usize,
+    patched: &BTreeMap<usize, WindowsVersion>,
+) -> bool {
+    let own = &rollout.workloads[workload];
+    let mut hosts = patched.keys().map(|host| &rollout.hosts[*host]);
+    own.template.scheduling.node_name.is_some() && hosts.any(|node| is_bound_to(own, node))
+}
+
+/// Returns true if the running pods of a workload keep the old image until their node is patched, if
+/// it is.
+pub(super) fn keeps_image(own: &Workload) -> bool {
+    let is_bound = own.id.kind == "Pod" && own.template.scheduling.node_name.is_some();
+    is_bound || own.id.kind == "DaemonSet" && own.controller.updates_on_delete()
+}
+
+/// Returns true for a pod on this node, with or without a manifest there.
+fn is_bound_to(own: &Workload, node: &Node) -> bool {
+    let is_pod = own.id.kind == "Pod" && own.id.group.is_empty();
+    is_pod && node.name.is_some() && own.template.scheduling.node_name == node.name
+}
+
+/// A host with the steps of its pods that no controller moves to the new state.
 pub(super) fn drained_host<'a>(
     rollout: &'a Rollout,
     host: usize,
     pins: &BTreeMap<usize, Pin>,
+    rebuilds: &[PlanAction],
+    flags: &CommandFlags,
 ) -> DrainedHost<'a> {
     let node = &rollout.hosts[host];
-    let workloads = rollout.workloads.iter().filter(|own| {
-        own.is_bare_pod() && node.name.is_some() && own.template.scheduling.node_name == node.name
-    });
-    DrainedHost {
+    let mut drained = DrainedHost {
         node,
-        bare_pods: workloads.map(|own| &own.id).collect(),
-        has_empty_dir: with_empty_dir(rollout, host, |workload| pins.get(&workload))
-            .next()
-            .is_some(),
+        before: Vec::new(),
+        drained: Vec::new(),
+        on_delete: Vec::new(),
+        has_empty_dir: false,
+    };
+    for (workload, _) in landed(rollout, host, |own| pins.get(&own)) {
+        let own = &rollout.workloads[workload];
+        drained.has_empty_dir |= own.loses_empty_dir();
+        if is_bound_to(own, node) {
+            let mut images = Vec::new();
+            for (from, to) in rebuilt_images(rollout, own, rebuilds) {
+                let steps = adopt_steps(own, from, to.as_deref(), Vec::new(), flags);
+                let steps = steps.into_iter();
+                let by_hand = steps.filter(|step| matches!(step, ActionStep::Manual(_)));
+                drained.drained.extend(by_hand);
+                images.extend(to);
+            }
+            let recreated = own.is_bare_pod().then(|| recreate_step(&own.id, &images));
+            drained.before.extend(recreated);
+        } else if keeps_image(own) && !rebuilt_images(rollout, own, rebuilds).is_empty() {
+            drained.on_delete.push(&own.id);
+        }
     }
+    drained
 }
 
-/// The workloads whose pods may have `emptyDir` volumes on a host when it is drained.
-fn with_empty_dir<'a>(
+/// The step for a pod that drain refuses.
+fn recreate_step(id: &WorkloadId, images: &[String]) -> ActionStep {
+    let with = match images {
+        [] => String::new(),
+        [image] => format!(" with the image {image}"),
+        images => format!(" with the images {}", images.join(", ")),
+    };
+    ActionStep::Manual(format!(
+        "delete {id}, which drain refuses (it has no controller); create it again after the \
+         uncordon{with}"
+    ))
+}
+
+/// The images of a workload that are rebuilt, each with its new name if it gets one.
+fn rebuilt_images<'a>(
+    rollout: &'a Rollout,
+    own: &Workload,
+    rebuilds: &[PlanAction],
+) -> Vec<(&'a str, Option<String>)> {
+    let images = rebuilds.iter().filter_map(|action| {
+        let PlanAction::Rebuild { image, new_tag, .. } = action else {
+            return None;
+        };
+        let image = &rollout.images[*image];
+        let name = image.reference.as_deref()?;
+        let mut containers = own.template.containers.iter();
+        let is_own = containers.any(|container| container.image == name);
+        is_own.then(|| (name, new_name(image, new_tag.as_deref())))
+    });
+    images.collect()
+}
+
+/// The workloads whose pods may be on a host when it is drained, each with true if they start there
+/// today.
+fn landed<'a>(
     rollout: &'a Rollout,
     host: usize,
     pin_of: impl Fn(usize) -> Option<&'a Pin>,
-) -> impl Iterator<Item = usize> {
-    let placements = rollout.placements.iter().filter(move |placement| {
+) -> impl Iterator<Item = (usize, bool)> {
+    rollout.placements.iter().filter_map(move |placement| {
+        let workload = placement.workload?;
         let hosts = &placement.selection.hosts;
-        placement.workload.is_some_and(|workload| {
-            rollout.workloads[workload].loses_empty_dir()
-                && hosts
-                    .binary_search_by_key(&host, |&(own, _)| own as usize)
-                    .is_ok()
-                && pin_of(workload).is_none_or(|pin| pin.admits(&rollout.hosts[host]))
-        })
-    });
-    placements.filter_map(|placement| placement.workload)
+        let place = hosts.binary_search_by_key(&host, |&(own, _)| own as usize);
+        let group = hosts[place.ok()?].1 as usize;
+        let stays = pin_of(workload).is_none_or(|pin| pin.admits(&rollout.hosts[host]));
+        let mut images = placement.images.iter();
+        let starts =
+            images.all(|placed| placed.findings[group].outcome != VerdictOutcome::Incompatible);
+        stays.then_some((workload, starts))
+    })
 }
 
-/// The `emptyDir` volumes that the drains of patches delete.
-pub(super) fn lost_data(rollout: &Rollout, actions: &[PlanAction]) -> Vec<Interruption> {
+/// What the drains of patches end: `emptyDir` volumes, and pods without a controller.
+pub(super) fn ended_by_drains(rollout: &Rollout, actions: &[PlanAction]) -> Vec<Interruption> {
     let pins = actions.iter().filter_map(|action| match action {
         PlanAction::Pin { workload, pin, .. } => Some((*workload, pin)),
         _ => None,
@@ -99,74 +178,27 @@ pub(super) fn lost_data(rollout: &Rollout, actions: &[PlanAction]) -> Vec<Interr
         let PlanAction::Patch { hosts, .. } = action else {
             continue;
         };
-        let mut lost: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        let mut ended: BTreeMap<(bool, usize), Vec<usize>> = BTreeMap::new();
         for &host in hosts {
-            for workload in with_empty_dir(rollout, host, |own| pins.get(&own).copied()) {
-                lost.entry(workload).or_default().push(host);
+            let landed = landed(rollout, host, |own| pins.get(&own).copied());
+            for (workload, _) in landed.filter(|(_, starts)| *starts) {
+                let own = &rollout.workloads[workload];
+                let is_stopped = own.is_bare_pod() && is_bound_to(own, &rollout.hosts[host]);
+                for (loses_data, is_ended) in [(false, is_stopped), (true, own.loses_empty_dir())] {
+                    if is_ended {
+                        ended.entry((loses_data, workload)).or_default().push(host);
+                    }
+                }
             }
         }
-        all.extend(lost.into_iter().map(|(workload, hosts)| Interruption {
+        let ended = ended.into_iter();
+        all.extend(ended.map(|((loses_data, workload), hosts)| Interruption {
             workload,
             hosts,
             from: place,
             until: Some(place),
-            loses_data: true,
+            loses_data,
         }));
     }
     all
-}
-
-/// Gives a pod that runs on a host its new image after the patch of the host: the kubelet restarts
-/// the container in place, where the image does not start before.
-pub(super) fn defer_images(
-    rollout: &Rollout,
-    actions: &mut [PlanAction],
-    interruptions: &[Interruption],
-    flags: &CommandFlags,
-) {
-    for Interruption {
-        workload,
-        from,
-        until,
-        ..
-    } in interruptions
-    {
-        let own = &rollout.workloads[*workload];
-        if !own.is_bare_pod() || own.template.scheduling.node_name.is_none() {
-            continue;
-        }
-        let Some(until) = *until else { continue };
-        let PlanAction::Rebuild {
-            image,
-            new_tag,
-            steps,
-            ..
-        } = &mut actions[*from]
-        else {
-            continue;
-        };
-        let image = &rollout.images[*image];
-        let name = image.reference.as_deref().unwrap_or_default();
-        let new = new_name(image, new_tag.as_deref());
-        let deferred = take(
-            steps,
-            &adopt_steps(own, name, new.as_deref(), Vec::new(), flags),
-        );
-        if let PlanAction::Patch { steps, .. } = &mut actions[until] {
-            steps.rest.extend(deferred);
-        }
-    }
-}
-
-/// Removes some of the steps, and returns those that were there.
-fn take(steps: &mut ActionSteps, some: &[ActionStep]) -> Vec<ActionStep> {
-    let is_own = |step: &ActionStep| some.contains(step);
-    let commands = std::mem::take(&mut steps.commands).into_iter();
-    let (mut taken, commands): (Vec<_>, Vec<_>) =
-        commands.map(ActionStep::Command).partition(is_own);
-    let rest = std::mem::take(&mut steps.rest).into_iter();
-    let (of_rest, rest): (Vec<_>, Vec<_>) = rest.partition(is_own);
-    taken.extend(of_rest);
-    *steps = ActionSteps::new(commands.into_iter().chain(rest), usize::MAX);
-    taken
 }

@@ -47,7 +47,7 @@ fn a_pin_that_loses_nodes_says_so() {
     let plan = plan(&request);
     let title = plan.actions[0].title(&Rollout::new(&request));
     assert!(
-        title.ends_with("(leaves 2 of 4 nodes; it starts on 3 now)"),
+        title.ends_with("(keeps 2 of 4 nodes; it starts on 3 now)"),
         "{title}"
     );
     let counts = |starts, of| NodeCounts { starts, of };
@@ -114,7 +114,7 @@ fn a_patch_lists_every_step_of_its_nodes() {
     assert_eq!(many.len(), 5);
     assert_eq!(
         many[4],
-        "repeat the last three steps for each of the other 8 nodes"
+        "repeat the last 3 steps for each of the other 8 nodes"
     );
 }
 

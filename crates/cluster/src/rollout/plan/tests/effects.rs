@@ -418,10 +418,25 @@ fn nothing_is_built_for_a_host_whose_containerd_refuses_its_base() {
     assert!(fix.unwrap().starts_with(REFUSES_BASES));
 }
 
+#[test]
+fn a_fix_names_all_nodes_whose_containerd_refuses_their_base() {
+    let hosts = ["26200.7171", "26200.7171", "20348.2402"];
+    let mut request = request(&hosts, &["17763.5696"]);
+    for (node, version) in request.nodes.windows.iter_mut().zip(["2.1.6", "2.2.0"]) {
+        node.runtime = ContainerRuntime::from_node(&format!("containerd://{version}"));
+    }
+    let mut rollout = Rollout::new(&request);
+    rollout.advise(&request, &TagsByRepository::new());
+    for check in rollout.checks().take(2) {
+        let fix = check.finding.fix.as_deref().unwrap();
+        assert!(fix.starts_with("containerd of n0, n1 refuses "), "{fix}");
+    }
+}
+
 /// The beginning of the fix where containerd refuses a host's base.
-const REFUSES_BASES: &str = "its containerd refuses the bases that start there: install ";
+const REFUSES_BASES: &str = "containerd of n0 refuses the bases that start there: install ";
 /// The end of the fix where containerd refuses it in an index.
-const TAKES_ALONE: &str = "; its containerd refuses it in an index, so give it a tag of its own";
+const TAKES_ALONE: &str = "; containerd of n0 refuses it in an index, so give it a tag of its own";
 
 #[test]
 fn what_stays_alone_is_built_for_a_host_that_refuses_its_base_in_an_index() {
@@ -471,4 +486,21 @@ fn what_stays_alone_is_built_for_a_host_that_refuses_its_base_in_an_index() {
     let (actions, _, fix) = on("containerd://2.1.6", arm);
     assert_eq!(actions, 0);
     assert!(fix.starts_with(REFUSES_BASES), "{fix}");
+}
+
+#[test]
+fn a_fix_names_the_nodes_to_drain() {
+    let hosts = ["17763.973", "17763.973", "17763.1158"];
+    for (hosts, words) in [
+        (&hosts[..], "drain n0, n1 one by one and update them to "),
+        (&hosts[1..], "drain n0 and update it to "),
+    ] {
+        let request = request(hosts, &["17763.973"]);
+        let mut rollout = Rollout::new(&request);
+        rollout.advise(&request, &TagsByRepository::new());
+        let mut checks = rollout.checks().map(|check| check.finding);
+        let failing = checks.find(|finding| finding.outcome == VerdictOutcome::Incompatible);
+        let fix = failing.unwrap().fix.as_deref().unwrap();
+        assert!(fix.contains(words), "{fix}");
+    }
 }

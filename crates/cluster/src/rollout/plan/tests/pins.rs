@@ -58,7 +58,7 @@ fn a_workload_stays_on_all_builds_where_it_starts() {
     assert_eq!(
         plan.actions[0].title(&rollout),
         "keep Deployment default/p0 on nodes whose label node.kubernetes.io/windows-build is \
-         10.0.20348 or 10.0.26100 (leaves 3 of 6 nodes)"
+         10.0.20348 or 10.0.26100 (keeps 3 of 6 nodes)"
     );
     // A merge replaces the list, so each term of the patch repeats the existing affinity.
     assert!(plan.actions[0].commands()[0].contains(
@@ -85,7 +85,7 @@ fn pods_and_jobs_are_recreated() {
             fix.as_deref(),
             Some(
                 "delete it and recreate it on nodes with the label \
-                 node.kubernetes.io/windows-build=10.0.20348 (leaves 1 of 2 nodes)"
+                 node.kubernetes.io/windows-build=10.0.20348 (keeps 1 of 2 nodes)"
             )
         );
         plan.actions[0].commands().to_vec()
@@ -302,7 +302,7 @@ fn what_another_object_owns_gets_no_command_but_the_name_of_its_owner() {
             finding.fix,
             Some(format!(
                 "keep its pods on nodes with the label node.kubernetes.io/windows-build=10.0.20348 \
-                 (leaves 1 of 2 nodes); {step}"
+                 (keeps 1 of 2 nodes); {step}"
             ))
         );
         assert!(finding.commands.is_empty(), "{finding:?}");

@@ -28,27 +28,20 @@ fn steps_for(hosts: &[&str], image: &str, text: &str) -> Vec<Vec<String>> {
     plan.actions.iter().map(steps).collect()
 }
 
-const DELETE: &str = "$ kubectl delete pods --selector app=web --namespace shop";
+const DELETE: &str = "delete the pods of StatefulSet shop/p0 one after the other: they are \
+                      replaced only then (OnDelete)";
 const ON_DELETE: &str = ", updateStrategy: {type: OnDelete}";
 
 #[test]
-fn pods_that_are_replaced_once_deleted_are_deleted_after_the_change() {
+fn pods_that_are_replaced_once_deleted_are_deleted_one_by_one_after_the_change() {
     let set = workload("StatefulSet", ON_DELETE);
-    // A rebuild, and a pin.
-    for hosts in [&["18363.900"][..], &["18363.900", "17763.1158"]] {
-        let steps = steps_for(hosts, "17763.1158", &set);
-        assert_eq!(steps.len(), 1, "{steps:?}");
-        assert_eq!(steps[0].last().map(String::as_str), Some(DELETE));
-    }
-    let expressions = set.replace(
-        "{matchLabels: {app: web}}",
-        "{matchExpressions: [{key: app, operator: Exists}]}",
-    );
-    let steps = steps_for(&["18363.900"], "17763.1158", &expressions);
-    assert_eq!(
-        steps[0].last().map(String::as_str),
-        Some("delete the pods of StatefulSet shop/p0, which are replaced only then (OnDelete)")
-    );
+    let steps = steps_for(&["18363.900"], "17763.1158", &set);
+    assert_eq!(steps[0].last().map(String::as_str), Some(DELETE));
+    // A pin spares those that start where they are.
+    let steps = steps_for(&["18363.900", "17763.1158"], "17763.1158", &set);
+    let failing = "delete the pods of StatefulSet shop/p0 that do not start, if any: they are \
+                   replaced only then (OnDelete)";
+    assert_eq!(steps[0].last().map(String::as_str), Some(failing));
     // A rolling update needs nothing.
     let rolling = steps_for(&["18363.900"], "17763.1158", &workload("DaemonSet", ""));
     let last = rolling[0].last().unwrap();
@@ -65,16 +58,37 @@ fn an_image_that_is_always_pulled_needs_no_restart_of_deleted_pods() {
 }
 
 #[test]
-fn the_pods_of_a_daemon_set_are_deleted_after_their_nodes_are_patched() {
+fn the_pods_of_a_daemon_set_are_deleted_after_their_node_is_patched() {
     let set = workload("DaemonSet", ON_DELETE);
-    let steps = steps_for(&["17763.973", "17763.1158"], "17763.973", &set);
+    let hosts = ["17763.973", "17763.973", "17763.1158"];
+    let steps = steps_for(&hosts, "17763.973", &set);
     assert_eq!(steps.len(), 2, "{steps:?}");
-    assert!(!steps[0].contains(&DELETE.to_owned()), "{steps:?}");
-    let patch = &steps[1][steps[1].len() - 2..];
-    assert_eq!(patch, ["$ kubectl uncordon n0", DELETE]);
+    let now = "delete the pods of DaemonSet shop/p0 one after the other, except on the nodes that \
+               are patched later: they are replaced only then (OnDelete)";
+    assert_eq!(steps[0].last().map(String::as_str), Some(now));
+    let on = |node: &str| {
+        let delete = "delete the pod of DaemonSet shop/p0 on";
+        format!("{delete} {node}: it is replaced only then (OnDelete)")
+    };
+    let uncordon = |node: &str| format!("$ kubectl uncordon {node}");
+    assert_eq!(steps[1][3..5], [uncordon("n0"), on("n0")]);
+    assert_eq!(steps[1][7..], [uncordon("n1"), on("n1")]);
+    // One of many nodes stands for all.
+    let hosts = [&["17763.973"; 5][..], &["17763.1158"]].concat();
+    let steps = steps_for(&hosts, "17763.973", &set);
+    let repeat = "repeat the last 4 steps for each of the other 4 nodes".to_owned();
+    assert_eq!(steps[1][4..], [on("n0"), repeat]);
+    // Its running pods keep the old image until then.
+    let mut request = request(&["17763.973", "17763.1158"], &["17763.973"]);
+    let rolling = workload("DaemonSet", "");
+    for (text, count) in [(&set, 0), (&rolling, 1)] {
+        set_workloads(&mut request, text);
+        assert_eq!(plan(&request).interruptions.len(), count, "{text}");
+    }
     // Without a patch, after the image is set.
     let steps = steps_for(&["18363.900"], "17763.1158", &set);
-    assert_eq!(steps[0].last().map(String::as_str), Some(DELETE));
+    let all = DELETE.replace("StatefulSet", "DaemonSet");
+    assert_eq!(steps[0].last(), Some(&all));
     // The controller itself leaves nodes.
     let steps = steps_for(&["20348.1", "17763.1158"], "17763.1158", &set);
     assert_eq!((steps.len(), steps[0].len()), (1, 1), "{steps:?}");
@@ -82,33 +96,33 @@ fn the_pods_of_a_daemon_set_are_deleted_after_their_nodes_are_patched() {
 
 #[test]
 fn a_partition_and_pods_that_do_not_start_hold_up_a_stateful_set() {
-    let hosts = ["20348.1", "17763.1158"];
-    let steps = |fields: &str, pods: &str| {
-        let text = workload("StatefulSet", fields) + pods;
-        let steps = steps_for(&hosts, "17763.1158", &text);
+    let steps = |fields: &str| {
+        let text = workload("StatefulSet", fields);
+        let steps = steps_for(&["20348.1", "17763.1158"], "17763.1158", &text);
         steps[0][1..].to_vec()
     };
-    let by_hand = "delete the pods of StatefulSet shop/p0 that do not start: its controller waits \
-                   for them (OrderedReady)";
-    assert_eq!(steps("", ""), [by_hand]);
+    let by_hand = "delete the pods of StatefulSet shop/p0 that do not start, if any: its \
+                   controller waits for them (OrderedReady)";
+    assert_eq!(steps(""), [by_hand]);
     let partition = ", updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 2}}";
     let to_0 = "set the partition of StatefulSet shop/p0 from 2 to 0, because pods below it keep \
                 the old template: kubectl patch statefulset/p0 --type merge --patch \
                 '{\"spec\":{\"updateStrategy\":{\"rollingUpdate\":{\"partition\":0}}}}' \
                 --namespace shop";
-    assert_eq!(steps(partition, ""), [to_0, by_hand]);
+    assert_eq!(steps(partition), [to_0, by_hand]);
     let parallel = ", podManagementPolicy: Parallel";
-    assert_eq!(steps(parallel, ""), [""; 0]);
-    let pod = |phase: &str| {
-        format!(
-            "---\nkind: Pod\nmetadata: {{name: p0-0, namespace: shop, ownerReferences: [{{kind: \
-             StatefulSet, name: p0, controller: true}}]}}\nspec: {{containers: [{{image: \
-             'repo.example/i0:1'}}]}}\nstatus: {{phase: {phase}}}\n"
-        )
-    };
-    let delete = "$ kubectl delete pods p0-0 --namespace shop";
-    assert_eq!(steps("", &pod("Pending")), [delete]);
-    assert_eq!(steps("", &pod("Running")), [""; 0]);
+    assert_eq!(steps(parallel), [""; 0]);
+    // A finding has the command after its fix.
+    let mut request = request(&["20348.1", "17763.1158"], &["17763.1158"]);
+    set_workloads(&mut request, &workload("StatefulSet", ""));
+    let mut rollout = Rollout::new(&request);
+    rollout.advise(&request, &TagsByRepository::new());
+    let mut fixes = rollout
+        .checks()
+        .filter_map(|check| check.finding.fix.as_deref());
+    let fix = fixes.next().unwrap();
+    let expected = format!("; after the command, {by_hand}");
+    assert!(fix.ends_with(&expected), "{fix}");
 }
 
 #[test]
@@ -138,7 +152,7 @@ fn a_pin_says_if_its_nodes_do_not_take_all_pods() {
         let taint = r#"{"key": "node.kubernetes.io/unreachable", "effect": "NoSchedule"}"#;
         node.taints.push(serde_json::from_str(taint).unwrap());
     };
-    let full = "(leaves 2 of 3 nodes; no new pods go there while cordoned or not ready)";
+    let full = "(keeps 2 of 3 nodes; no new pods go to n1, n2 while cordoned or not ready)";
     for change in [
         &(|node: &mut Node| node.is_cordoned = true) as &dyn Fn(&mut Node),
         &unreachable,
@@ -147,7 +161,7 @@ fn a_pin_says_if_its_nodes_do_not_take_all_pods() {
         assert!(title.ends_with(full), "{title}");
     }
     let open = title("", &|_| {});
-    assert!(open.ends_with("(leaves 2 of 3 nodes)"), "{open}");
+    assert!(open.ends_with("(keeps 2 of 3 nodes)"), "{open}");
     let mut request = request(&hosts, &["17763.1158"]);
     let apart = "affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: \
                  [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: \
@@ -157,7 +171,7 @@ fn a_pin_says_if_its_nodes_do_not_take_all_pods() {
     let plan = plan(&request);
     let title = plan.actions[0].title(&Rollout::new(&request));
     assert!(
-        title.ends_with("(leaves 2 of 3 nodes; 3 replicas need 3 nodes; 2 remain)"),
+        title.ends_with("(keeps 2 of 3 nodes; 3 replicas need 3 nodes; 2 remain)"),
         "{title}"
     );
 }
@@ -220,6 +234,8 @@ fn what_is_reported_to_fail_after_a_plan_is_not_promised() {
     let planned = plan(&request);
     assert_eq!(planned.then.incompatible, 0, "{planned:?}");
     assert_eq!(planned.reported_broken, [0]);
+    let after = planned.capacity[0][0].after;
+    assert_eq!(after, NodeCounts { starts: 1, of: 2 });
     // Images of 20348 are not reported to fail there.
     request.nodes.windows[0].runtime = ContainerRuntime::from_node("containerd://2.4.0");
     request.nodes.windows.pop();
