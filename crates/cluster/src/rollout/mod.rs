@@ -349,8 +349,8 @@ pub fn host_label(host: &Node) -> String {
 fn host_names(rollout: &Rollout, hosts: &[usize]) -> String {
     const NAMED: usize = 5;
     let name = |host: &Node| host.name.clone().unwrap_or_else(|| host_label(host));
-    let named = hosts.iter().take(NAMED);
-    let mut names: Vec<String> = named.map(|&host| name(&rollout.hosts[host])).collect();
+    let first = hosts.iter().take(NAMED);
+    let mut names: Vec<String> = first.map(|&host| name(&rollout.hosts[host])).collect();
     if hosts.len() > NAMED {
         names.push(format!("{} more", hosts.len() - NAMED));
     }

@@ -68,7 +68,10 @@ impl<'a> Evaluation<'a> {
         }
         let begun = &self.stages.all[index];
         let mut state = match &begun.base {
-            StageBaseImage::Stage(below) => self.evaluate_stage(*below)?.fork(),
+            StageBaseImage::Stage(below) => {
+                let below = self.evaluate_stage(*below)?;
+                StageState::clone(&below).fork()
+            }
             StageBaseImage::Image(name) => {
                 let Some(base) = self.inputs.bases.get(name) else {
                     let problem = format!("unknown image {name:?}");

@@ -117,13 +117,13 @@ impl StageState {
     }
 
     /// New stage based on this one.
-    pub(crate) fn fork(&self) -> Self {
+    pub(crate) fn fork(self) -> Self {
         Self {
             args: Vec::new(),
             arg_places: Places::default(),
             has_cmd: false,
             place: None,
-            ..self.clone()
+            ..self
         }
     }
 
