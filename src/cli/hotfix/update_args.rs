@@ -209,10 +209,11 @@ impl RevisionGap {
     /// Error if no single update matches, with the command for the next one.
     pub(super) fn failure(&self, command: &str) -> Failure {
         let shown = |update: &Update| {
-            let kb = update
-                .kb
-                .map_or_else(|| "the release".to_owned(), |kb| kb.to_string());
-            format!("{kb} ({}, {})", update.version(), update.date)
+            let (version, date) = (update.version(), update.date);
+            match update.kb {
+                Some(kb) => format!("{kb} ({version}, {date})"),
+                None => format!("{version} of {date}"),
+            }
         };
         let version = self.version;
         let place = match (&self.before, &self.after) {

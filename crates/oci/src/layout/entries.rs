@@ -110,7 +110,8 @@ pub(crate) fn find_tag<'a>(index: &'a Index, tag: &str) -> Option<&'a Digest> {
 }
 
 /// Adds an entry under a tag and removes the previous entry of that tag, and an untagged entry with
-/// the same content.
+/// the same content. Entries that are added at once have the same order each time: by tag, then those
+/// without one.
 pub(crate) fn put_entry(index: &mut Index, mut entry: Descriptor, tag: Option<&str>) {
     if let Some(tag) = tag {
         entry
@@ -122,11 +123,51 @@ pub(crate) fn put_entry(index: &mut Index, mut entry: Descriptor, tag: Option<&s
         let untagged = !old.annotations.contains_key(REF_NAME);
         (same_tag && !untagged) || (untagged && old.digest == entry.digest)
     };
-    let place = index
-        .manifests
-        .iter()
-        .position(replaces)
-        .unwrap_or(index.manifests.len());
+    let key = |entry: &Descriptor| {
+        let tag = entry.annotations.get(REF_NAME).cloned();
+        (tag.is_none(), tag, entry.digest.to_string())
+    };
+    let own = key(&entry);
+    let places = [
+        index.manifests.iter().position(replaces),
+        index.manifests.iter().position(|old| key(old) > own),
+    ];
+    let place = places.into_iter().flatten().next();
+    let place = place.unwrap_or(index.manifests.len());
     index.manifests.retain(|old| !replaces(old));
     index.manifests.insert(place, entry);
+}
+
+#[cfg(test)]
+mod tests {
+    use wincimg_common::digest::sha256;
+
+    use super::*;
+    use crate::document::{ManifestFormat, media_type};
+
+    #[test]
+    fn entries_have_one_order_whichever_was_first() {
+        let entries = [
+            Some("10.0.17763.973"),
+            Some("10.0.20348.1"),
+            Some("latest"),
+            None,
+        ];
+        let order = |first: [usize; 4]| {
+            let mut index = Index::new(ManifestFormat::Oci, Vec::new());
+            for place in first {
+                let tag = entries[place];
+                let digest = sha256(tag.unwrap_or_default().as_bytes());
+                let entry = Descriptor::new(media_type::OCI_MANIFEST, digest, 1);
+                put_entry(&mut index, entry, tag);
+            }
+            let tags = index.manifests.iter();
+            let tags = tags.map(|entry| entry.annotations.get(REF_NAME).cloned());
+            tags.collect::<Vec<_>>()
+        };
+        let expected = entries.map(|tag| tag.map(str::to_owned));
+        for first in [[0, 1, 2, 3], [3, 2, 1, 0], [1, 3, 0, 2], [2, 0, 3, 1]] {
+            assert_eq!(order(first), expected, "{first:?}");
+        }
+    }
 }
