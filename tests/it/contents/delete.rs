@@ -32,7 +32,7 @@ fn a_tag_of_a_layout_is_deleted_and_the_others_stay() {
     run(&mut images.command(&["tag", "oci:one:latest", "2"]));
     let (code, errors) = images.code(&["delete", "oci:one", "--yes"]);
     assert_eq!(code, Some(1), "{errors}");
-    assert_contains!(errors, "tagged latest, 2");
+    assert_contains!(errors, "tagged 2, latest");
     run(&mut images.command(&["delete", "oci:one:2", "--yes"]));
     let digest = images.text(&["digest", "oci:one:latest"]);
     assert_eq!(deleted["digest"], digest.trim());

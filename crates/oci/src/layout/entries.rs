@@ -111,7 +111,7 @@ pub(crate) fn find_tag<'a>(index: &'a Index, tag: &str) -> Option<&'a Digest> {
 
 /// Adds an entry under a tag and removes the previous entry of that tag, and an untagged entry with
 /// the same content. Entries that are added at once have the same order each time: by tag, then those
-/// without one.
+/// without one by what they are.
 pub(crate) fn put_entry(index: &mut Index, mut entry: Descriptor, tag: Option<&str>) {
     if let Some(tag) = tag {
         entry
@@ -125,7 +125,9 @@ pub(crate) fn put_entry(index: &mut Index, mut entry: Descriptor, tag: Option<&s
     };
     let key = |entry: &Descriptor| {
         let tag = entry.annotations.get(REF_NAME).cloned();
-        (tag.is_none(), tag, entry.digest.to_string())
+        let artifact_type = entry.artifact_type().map(str::to_owned);
+        let digest = entry.digest.to_string();
+        (tag.is_none(), tag, artifact_type, digest)
     };
     let own = key(&entry);
     let places = [
