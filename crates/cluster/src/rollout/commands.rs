@@ -67,13 +67,10 @@ pub(super) fn absent_owner(workload: &Workload, flags: &CommandFlags) -> String 
         );
     }
     let kind = id.kind.to_ascii_lowercase();
-    let mut words = vec!["kubectl", "get", &kind, &id.name];
-    words.extend(["--namespace", &id.namespace]);
-    words.extend(flags.kubectl.iter().map(String::as_str));
-    words.extend(["--output", "yaml"]);
+    let get = kubectl_command(&["get", &kind, &id.name], id, flags);
     format!(
-        "{id}{owner}, which is not in the input: for a command, pass it to --workloads too: {}",
-        shell_command(&words)
+        "{id}{owner}, which is not in the input: for a command, pass it to --workloads too: {get} \
+         --output yaml"
     )
 }
 
@@ -182,6 +179,13 @@ impl DrainedHost<'_> {
         steps.extend(deleted);
         steps
     }
+}
+
+/// The kubectl command for an object of the namespace of a workload.
+pub(super) fn kubectl_command(words: &[&str], id: &WorkloadId, flags: &CommandFlags) -> String {
+    let mut all = [&["kubectl"], words, &["--namespace", &id.namespace]].concat();
+    all.extend(flags.kubectl.iter().map(String::as_str));
+    shell_command(&all)
 }
 
 fn kubectl_step(words: &[&str], flags: &CommandFlags) -> ActionStep {
@@ -358,12 +362,7 @@ fn update_step(
 ) -> String {
     let id = &workload.id;
     let object = format!("{}/{}", id.kind.to_ascii_lowercase(), id.name);
-    let kubectl = |words: &[&str]| {
-        let mut all = [&["kubectl"], words].concat();
-        all.extend(["--namespace", &id.namespace]);
-        all.extend(flags.kubectl.iter().map(String::as_str));
-        shell_command(&all)
-    };
+    let kubectl = |words: &[&str]| kubectl_command(words, id, flags);
     match hold {
         UpdateHold::Paused => format!(
             "resume {id}, which is paused and rolls out no change: {}",
@@ -397,10 +396,8 @@ fn restart_step(workload: &Workload, flags: &CommandFlags) -> Option<ActionStep>
         return Some(ActionStep::Manual(format!("restart {owner}")));
     }
     let object = format!("{}/{}", id.kind.to_ascii_lowercase(), id.name);
-    let mut words = vec!["kubectl", "rollout", "restart", &object];
-    words.extend(["--namespace", &id.namespace]);
-    words.extend(flags.kubectl.iter().map(String::as_str));
-    Some(ActionStep::Command(shell_command(&words)))
+    let restart = kubectl_command(&["rollout", "restart", &object], id, flags);
+    Some(ActionStep::Command(restart))
 }
 
 /// The step that sets the image of a workload's containers.
@@ -432,11 +429,9 @@ pub(super) fn image_step(
         .filter(|container| container.image == from)
         .map(|container| format!("{}={to}", container.name))
         .collect();
-    let mut words = vec!["kubectl", "set", "image", &object];
+    let mut words = vec!["set", "image", &object];
     words.extend(images.iter().map(String::as_str));
-    words.extend(["--namespace", &id.namespace]);
-    words.extend(flags.kubectl.iter().map(String::as_str));
-    ActionStep::Command(shell_command(&words))
+    ActionStep::Command(kubectl_command(&words, id, flags))
 }
 
 /// Joins words to a command line, quoted for a shell.

@@ -270,9 +270,9 @@ impl<'a> FixResolver<'a> {
                 outcomes.extend(images.iter().map(|placed| {
                     let finding = &placed.findings[at];
                     let is_rebuilt = self.is_rebuilt(placed.image, actions);
-                    let after = self
+                    let (after, _) = self
                         .effects
-                        .outcome(placed.image, group.kind, finding, is_rebuilt, patch);
+                        .verdict(placed.image, group.kind, finding, is_rebuilt, patch);
                     (count, finding.outcome, after)
                 }));
             }

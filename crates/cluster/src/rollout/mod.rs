@@ -345,6 +345,14 @@ pub fn host_label(host: &Node) -> String {
     }
 }
 
+impl Rollout {
+    /// Where the pods of a workload can be scheduled, if it is placed.
+    fn placement_of(&self, workload: usize) -> Option<&Placement> {
+        let mut placements = self.placements.iter();
+        placements.find(|placement| placement.workload == Some(workload))
+    }
+}
+
 /// Names of a few hosts, and the number of the others.
 fn host_names(rollout: &Rollout, hosts: &[usize]) -> String {
     const NAMED: usize = 5;

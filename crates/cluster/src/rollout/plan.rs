@@ -445,8 +445,7 @@ fn pinned(
             continue;
         };
         pin.apply(own);
-        let mut placements = rollout.placements.iter();
-        let Some(placement) = placements.find(|placement| placement.workload == Some(index)) else {
+        let Some(placement) = rollout.placement_of(index) else {
             continue;
         };
         let hosts = placement.selection.hosts.iter();
@@ -535,8 +534,7 @@ fn deleted_at_once(
 /// The hosts where the pods of a workload can be scheduled after pinning.
 fn nodes_of(rollout: &Rollout, workload: usize, pins: &BTreeMap<usize, Pin>) -> BTreeSet<usize> {
     let pin = pins.get(&workload);
-    let mut placements = rollout.placements.iter();
-    let placement = placements.find(|placement| placement.workload == Some(workload));
+    let placement = rollout.placement_of(workload);
     let hosts = placement.into_iter().flat_map(|it| &it.selection.hosts);
     let hosts = hosts.map(|&(host, _)| host as usize);
     hosts
@@ -673,9 +671,7 @@ fn adopted(
 
 /// Returns true if a workload does not start on some host where its pods can be scheduled.
 fn fails_somewhere(rollout: &Rollout, workload: usize) -> bool {
-    let mut placements = rollout.placements.iter();
-    let placement = placements.find(|placement| placement.workload == Some(workload));
-    placement.is_some_and(|placement| {
+    rollout.placement_of(workload).is_some_and(|placement| {
         let mut findings = placement.findings();
         findings.any(|finding| finding.outcome == VerdictOutcome::Incompatible)
     })
@@ -689,8 +685,7 @@ fn needs_rebuild(
     pins: &BTreeMap<usize, Pin>,
     patched: &BTreeMap<usize, WindowsVersion>,
 ) -> bool {
-    let mut placements = rollout.placements.iter();
-    let Some(placement) = placements.find(|placement| placement.workload == Some(workload)) else {
+    let Some(placement) = rollout.placement_of(workload) else {
         return false;
     };
     let pin = pins.get(&workload);

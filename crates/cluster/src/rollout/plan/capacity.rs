@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::PlanAction;
-use super::effects::Effects;
+use super::effects::{Effects, is_expected_to_start};
 use super::running::keeps_image;
 use crate::rollout::{Placement, Rollout, host_names};
 use crate::workloads::Workload;
@@ -153,8 +153,10 @@ impl<'a> WorkloadNodes<'a> {
                 let is_rebuilt = rebuild.is_some_and(|rebuild| is_done(*rebuild))
                     && (!self.keeps_image || part.patch.is_none_or(is_done));
                 let finding = &placed.findings[part.group];
-                self.effects
-                    .starts(placed.image, kind, finding, is_rebuilt, patch)
+                let effects = self.effects;
+                is_expected_to_start(
+                    effects.verdict(placed.image, kind, finding, is_rebuilt, patch),
+                )
             });
             if starts {
                 counts.starts += hosts;

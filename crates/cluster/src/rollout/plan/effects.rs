@@ -47,31 +47,8 @@ impl<'a> Effects<'a> {
     }
 
     /// Outcome of an image on a kind of host after the image is rebuilt or the host patched by an
-    /// action.
-    pub(in crate::rollout) fn outcome(
-        &self,
-        image: usize,
-        kind: usize,
-        finding: &Finding,
-        is_rebuilt: bool,
-        patch: Option<usize>,
-    ) -> VerdictOutcome {
-        self.verdict(image, kind, finding, is_rebuilt, patch).0
-    }
-
-    /// Returns true if an image is expected to start then, and not reported to fail.
-    pub(super) fn starts(
-        &self,
-        image: usize,
-        kind: usize,
-        finding: &Finding,
-        is_rebuilt: bool,
-        patch: Option<usize>,
-    ) -> bool {
-        is_expected_to_start(self.verdict(image, kind, finding, is_rebuilt, patch))
-    }
-
-    fn verdict(
+    /// action, and its rule.
+    pub(in crate::rollout) fn verdict(
         &self,
         image: usize,
         kind: usize,

@@ -125,7 +125,7 @@ fn interrupted_intervals(
             let rebuild = effects.rebuilds.get(&placed.image);
             let is_rebuilt = rebuild.is_some_and(|rebuild| *rebuild <= last);
             let finding = &placed.findings[place.group];
-            let after = effects.outcome(placed.image, kind, finding, is_rebuilt, patch);
+            let (after, _) = effects.verdict(placed.image, kind, finding, is_rebuilt, patch);
             after != VerdictOutcome::Incompatible
         })
     };

@@ -8,7 +8,7 @@ use wincimg_windows::version::WindowsVersion;
 
 use super::{Interruption, Pin, PlanAction, adopt_steps, new_name};
 use crate::nodes::Node;
-use crate::rollout::commands::{CommandFlags, DrainedHost, shell_command};
+use crate::rollout::commands::{CommandFlags, DrainedHost, kubectl_command};
 use crate::rollout::{ActionStep, Rollout};
 use crate::workloads::{Workload, WorkloadId};
 
@@ -20,8 +20,7 @@ pub(super) fn delete_jobs(
     flags: &CommandFlags,
 ) -> Vec<ActionStep> {
     let own = &rollout.workloads[workload];
-    let mut placements = rollout.placements.iter();
-    let Some(placement) = placements.find(|placement| placement.workload == Some(workload)) else {
+    let Some(placement) = rollout.placement_of(workload) else {
         return Vec::new();
     };
     let fails = |group: u32| {
@@ -44,10 +43,8 @@ pub(super) fn delete_jobs(
         job.images.iter().eq(images) && fails_there
     });
     let steps = jobs.map(|job| {
-        let mut words = vec!["kubectl", "delete", "job", &job.name];
-        words.extend(["--namespace", &own.id.namespace, "--ignore-not-found"]);
-        words.extend(flags.kubectl.iter().map(String::as_str));
-        ActionStep::Command(shell_command(&words))
+        let delete = kubectl_command(&["delete", "job", &job.name], &own.id, flags);
+        ActionStep::Command(format!("{delete} --ignore-not-found"))
     });
     steps.collect()
 }
