@@ -52,9 +52,8 @@ fn add_trigger(plan: &mut Plan, trigger: &str) -> Option<()> {
         "EXPOSE" => {
             for port in words(text)?.iter().rev() {
                 let port = port_of(port)?;
-                if !plan.ports.contains(&port) {
-                    plan.ports.insert(0, port);
-                }
+                plan.ports.retain(|own| *own != port);
+                plan.ports.insert(0, port);
             }
         }
         "USER" => plan.user = plan.user.take().or(Some(single(text)?)),
@@ -189,8 +188,7 @@ mod tests {
         assert!(!whole.env.contains_key("Path"), "the plan's own counts");
         assert_eq!(whole.labels["team"], "web servers");
         assert_eq!(whole.labels["org.opencontainers.image.title"], "pause");
-        let container = whole.container();
-        assert!(container.exposed_ports.keys().eq(["53/udp", "80/tcp"]));
+        assert_eq!(whole.ports, ["80/tcp", "53/udp"]);
         assert_eq!(whole.user.as_deref(), Some("ContainerUser"));
         assert_eq!(whole.working_dir.unwrap().to_string(), r"C:\app");
         assert_eq!(whole.entrypoint.unwrap(), [r"C:\app\run.exe", "--serve"]);
@@ -208,7 +206,7 @@ mod tests {
         let mut plan = plan(&["EXPOSE 443", "EXPOSE 80 53/udp 443"]);
         plan.ports = vec!["8080/tcp".to_owned()];
         let whole = apply_on_build(&plan).unwrap();
-        assert_eq!(whole.ports, ["80/tcp", "53/udp", "443/tcp", "8080/tcp"]);
+        assert_eq!(whole.ports, ["443/tcp", "80/tcp", "53/udp", "8080/tcp"]);
     }
 
     #[test]
