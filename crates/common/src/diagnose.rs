@@ -272,11 +272,7 @@ pub fn closest_match<'a>(typed: &str, known: impl Iterator<Item = &'a str>) -> O
 
 /// Line and column of a byte offset in a text, both counted from 1.
 pub fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
-    let mut end = offset.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    let before = &text[..end];
+    let before = &text[..text.floor_char_boundary(offset)];
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
     let line = before.matches('\n').count() + 1;
     let column = before[line_start..].chars().count() + 1;

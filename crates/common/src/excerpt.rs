@@ -67,7 +67,7 @@ impl Excerpt {
     pub fn from_span(text: &str, span: Range<usize>) -> Self {
         let (number, _) = line_and_column(text, span.start);
         let (start, line) = nth_line(text, number);
-        let inside = |offset: usize| floor(line, offset.saturating_sub(start));
+        let inside = |offset: usize| line.floor_char_boundary(offset.saturating_sub(start));
         let mut word = inside(span.start)..inside(span.end);
         if word.is_empty() {
             word = word_at(line, word.start);
@@ -107,11 +107,10 @@ impl Excerpt {
     /// Marks a line of a file that may contain secrets: shows only its punctuation and known words.
     pub fn redacted(text: &str, line: usize, column: usize, known: &[&str]) -> Self {
         let (_, found) = nth_line(text, line);
-        let offset = column.saturating_sub(1).min(found.len());
-        let word = word_at(found, floor(found, offset));
+        let word = word_at(found, found.floor_char_boundary(column.saturating_sub(1)));
         let hidden = hide_words(found, known);
         let before = hide_words(&found[..word.start], known);
-        Self::from_line_at(line, &hidden, before.len())
+        Self::at(&hidden, before.len()).numbered(line)
     }
 
     /// Marks a span of a command-line argument.
@@ -125,18 +124,7 @@ impl Excerpt {
     /// Marks the text of a whole line.
     pub fn from_line(number: usize, line: &str) -> Self {
         let start = line.len() - line.trim_start().len();
-        Self {
-            number: Some(number),
-            ..Self::from_span(line, start..line.trim_end().len())
-        }
-    }
-
-    /// Marks the word at a byte offset of a single line.
-    pub(crate) fn from_line_at(number: usize, line: &str, offset: usize) -> Self {
-        Self {
-            number: Some(number),
-            ..Self::at(line, offset)
-        }
+        Self::from_span(line, start..line.trim_end().len()).numbered(number)
     }
 
     /// Marks the first quoted word or flag of a message that occurs in the line, else the whole
@@ -151,10 +139,7 @@ impl Excerpt {
             .filter(|word| !word.is_empty())
             .filter_map(|word| Some((line.find(word)?, word.len())));
         match places.next() {
-            Some((start, length)) => Self {
-                number: Some(number),
-                ..Self::from_span(line, start..start + length)
-            },
+            Some((start, length)) => Self::from_span(line, start..start + length).numbered(number),
             None => Self::from_line(number, line),
         }
     }
@@ -181,10 +166,13 @@ impl Excerpt {
             Some(last) if end > start => word_at(line, end - last.len_utf8()).end,
             _ => end.max(start),
         };
-        Self {
-            number: Some(number),
-            ..Self::from_span(line, start..end)
-        }
+        Self::from_span(line, start..end).numbered(number)
+    }
+
+    /// Sets the number of its line.
+    fn numbered(self, number: usize) -> Self {
+        let number = Some(number);
+        Self { number, ..self }
     }
 
     /// Renders the lines, optionally in colour.
@@ -228,23 +216,14 @@ fn nth_line(text: &str, number: usize) -> (usize, &str) {
 }
 
 /// Returns the offset where a JSON parser stopped, or the end of the value before it.
-pub(crate) fn json_offset(line: &str, offset: usize) -> usize {
-    let offset = floor(line, offset);
+fn json_offset(line: &str, offset: usize) -> usize {
+    let offset = line.floor_char_boundary(offset);
     let is_behind = line[offset..].starts_with([',', ']', '}']);
     let before = line[..offset].chars().next_back();
     match before.filter(|c| is_behind && (c.is_alphanumeric() || *c == '"')) {
         Some(last) => offset - last.len_utf8(),
         None => offset,
     }
-}
-
-/// Returns the character boundary at or before an offset.
-fn floor(line: &str, offset: usize) -> usize {
-    let mut offset = offset.min(line.len());
-    while !line.is_char_boundary(offset) {
-        offset -= 1;
-    }
-    offset
 }
 
 /// Returns the word at a byte of a line: a quoted text, or letters and characters that join them.

@@ -30,17 +30,8 @@ pub struct CertificateError {
 
 impl Certificate {
     /// Parses a certificate in DER without trailing data.
-    pub fn parse(der: impl Into<Vec<u8>>) -> Result<Self, CertificateError> {
-        let der = der.into();
-        let read = der::read(&der).map_err(|part| CertificateError { part })?;
-        Ok(Self {
-            subject: read.subject,
-            is_self_issued: read.is_self_issued,
-            not_before: read.not_before,
-            not_after: read.not_after,
-            signs_others: read.signs_others,
-            der,
-        })
+    pub fn parse(der: impl AsRef<[u8]>) -> Result<Self, CertificateError> {
+        der::read(der.as_ref()).map_err(|part| CertificateError { part })
     }
 
     /// Parses the certificates of a PKCS #7 signed-data message in DER; `None` if the bytes are

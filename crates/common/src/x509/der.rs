@@ -2,6 +2,8 @@
 
 use jiff::civil::{Date, DateTime, Time};
 
+use super::Certificate;
+
 const BOOLEAN: u8 = 0x01;
 const INTEGER: u8 = 0x02;
 const BIT_STRING: u8 = 0x03;
@@ -37,15 +39,6 @@ const ATTRIBUTES: [(&[u8], &str); 8] = [
     ),
     (&[0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x09, 0x01], "E"),
 ];
-
-/// The parsed value.
-pub(super) struct DerElement {
-    pub(super) subject: String,
-    pub(super) is_self_issued: bool,
-    pub(super) not_before: DateTime,
-    pub(super) not_after: DateTime,
-    pub(super) signs_others: bool,
-}
 
 /// The remaining elements of a sequence.
 #[derive(Clone, Copy)]
@@ -119,7 +112,7 @@ pub(super) fn in_message(der: &[u8]) -> Option<Vec<&[u8]>> {
 }
 
 /// Parses a certificate; the error is the name of the invalid part.
-pub(super) fn read(der: &[u8]) -> Result<DerElement, &'static str> {
+pub(super) fn read(der: &[u8]) -> Result<Certificate, &'static str> {
     let mut file = Elements(der);
     let mut certificate = Elements(file.expect(SEQUENCE).ok_or("outer structure")?);
     if !file.is_empty() {
@@ -157,7 +150,8 @@ pub(super) fn read(der: &[u8]) -> Result<DerElement, &'static str> {
     if !signed.is_empty() {
         return Err("extensions");
     }
-    Ok(DerElement {
+    Ok(Certificate {
+        der: der.to_vec(),
         subject: name(subject).ok_or("subject")?,
         is_self_issued: issuer == subject,
         not_before,
