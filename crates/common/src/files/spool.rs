@@ -40,24 +40,15 @@ impl Spool {
         })
     }
 
-    #[cfg(not(windows))]
     fn named(folder: &Path) -> io::Result<Self> {
-        let (file, named) =
-            tempfile::NamedTempFile::with_prefix_in("wincimg-", folder)?.into_parts();
-        Ok(Self {
-            file,
-            path: named.to_path_buf(),
-            _named: Some(named),
-        })
-    }
-
-    #[cfg(windows)]
-    fn named(folder: &Path) -> io::Result<Self> {
-        use std::os::windows::fs::OpenOptionsExt;
-        const TEMPORARY_AND_DELETE_ON_CLOSE: u32 = 0x0400_0100;
         let mut builder = tempfile::Builder::new();
         builder.prefix("wincimg-");
+        #[cfg(not(windows))]
+        let named = builder.tempfile_in(folder)?;
+        #[cfg(windows)]
         let named = builder.make_in(folder, |path| {
+            use std::os::windows::fs::OpenOptionsExt;
+            const TEMPORARY_AND_DELETE_ON_CLOSE: u32 = 0x0400_0100;
             File::options()
                 .read(true)
                 .write(true)
@@ -75,16 +66,14 @@ impl Spool {
 
     /// Wraps another program's open file. On Linux it can be reopened after it is unlinked.
     pub(super) fn from_file(file: File, path: &Path) -> Self {
+        let path = path.to_owned();
         #[cfg(target_os = "linux")]
         let path = Some(super::atomic_file::path_of(&file))
             .filter(|open| open.is_file())
-            .unwrap_or_else(|| path.to_owned());
+            .unwrap_or(path);
         Self {
             file,
-            #[cfg(target_os = "linux")]
             path,
-            #[cfg(not(target_os = "linux"))]
-            path: path.to_owned(),
             _named: None,
         }
     }
