@@ -9,7 +9,7 @@ use super::format::{
     BIN_HEADER, DATA_IN_PLACE, PAGE, SEGMENT, VALUE_HEADER, base, encode_name, seal, utf16_len,
     value_flags,
 };
-use super::reader::{HiveReader, Node};
+use super::reader::{Fields, HiveReader};
 use super::record::Record;
 use super::{FileTime, Hive, HiveReadError, WriteError};
 use crate::RegistryData;
@@ -103,13 +103,17 @@ pub fn set_value(
 }
 
 /// Finds a key by its path.
-fn find<'h>(reader: &mut HiveReader<'h>, root: u32, key: &str) -> Result<Node<'h>, SetValueError> {
-    let mut node = reader.node(root)?;
+fn find<'h>(
+    reader: &mut HiveReader<'h>,
+    root: u32,
+    key: &str,
+) -> Result<Fields<'h>, SetValueError> {
+    let mut node = reader.record(root, *b"nk")?;
     for name in key.split('\\') {
         let mut found = None;
         for offset in reader.subkeys(&node)? {
-            let below = reader.node(offset)?;
-            if eq_ignore_case(&below.name()?, name) {
+            let below = reader.record(offset, *b"nk")?;
+            if eq_ignore_case(&below.key_name()?, name) {
                 found = Some(below);
             }
         }

@@ -31,7 +31,10 @@ impl<'h> Hive<'h> {
             .get(..PAGE)
             .filter(|header| header.starts_with(b"regf"))
             .ok_or(HiveReadError::NotAHive)?;
-        let block = Fields::new(header, 0);
+        let block = Fields {
+            bytes: header,
+            offset: 0,
+        };
         let (expected, found) = (checksum(header), block.u32(base::CHECKSUM)?);
         // A fuzzer does not find checksums and hashes, here and in the logs.
         if expected != found && !cfg!(fuzzing) {
@@ -71,22 +74,6 @@ impl<'h> Hive<'h> {
     }
 }
 
-/// A key node, and where it is.
-pub(super) struct Node<'h> {
-    fields: Fields<'h>,
-    pub(super) offset: u32,
-}
-
-impl Node<'_> {
-    pub(super) fn name(&self) -> Result<String, HiveReadError> {
-        let flags = self.fields.u16(2)?;
-        let name = self
-            .fields
-            .bytes(KEY_HEADER, usize::from(self.fields.u16(72)?))?;
-        Ok(decode_name(name, flags & key_flags::ASCII_NAME != 0))
-    }
-}
-
 pub(super) struct HiveReader<'h> {
     cells: Cells<'h>,
     /// Descriptors, the only cells with several references.
@@ -104,33 +91,28 @@ impl<'h> HiveReader<'h> {
         }
     }
 
-    pub(super) fn node(&mut self, offset: u32) -> Result<Node<'h>, HiveReadError> {
-        let fields = self.record(offset, *b"nk")?;
-        Ok(Node { fields, offset })
-    }
-
     /// The cells of a key's values, with their names.
     pub(super) fn value_cells(
         &mut self,
-        node: &Node<'h>,
+        node: &Fields<'h>,
     ) -> Result<Vec<(u32, String)>, HiveReadError> {
-        let count = node.fields.u32(36)? as usize;
-        if count == 0 {
-            return Ok(Vec::new());
-        }
-        let offset = node.fields.u32(40)?;
-        let list = Fields::new(self.cells.take(offset)?, offset);
-        let cells = list.words(0, count, 1)?.map(|cell| {
-            let record = self.record(cell, *b"vk")?;
-            let name = record.bytes(VALUE_HEADER, usize::from(record.u16(2)?))?;
-            let is_ascii = record.u16(16)? & value_flags::ASCII_NAME != 0;
-            Ok((cell, decode_name(name, is_ascii)))
-        });
-        cells.collect()
+        let cells = self.value_list(node)?;
+        cells
+            .map(|cell| Ok((cell, self.record(cell, *b"vk")?.value_name()?)))
+            .collect()
     }
 
-    fn record(&mut self, offset: u32, signature: [u8; 2]) -> Result<Fields<'h>, HiveReadError> {
-        let fields = Fields::new(self.cells.take(offset)?, offset);
+    fn cell(&mut self, offset: u32) -> Result<Fields<'h>, HiveReadError> {
+        let bytes = self.cells.take(offset)?;
+        Ok(Fields { bytes, offset })
+    }
+
+    pub(super) fn record(
+        &mut self,
+        offset: u32,
+        signature: [u8; 2],
+    ) -> Result<Fields<'h>, HiveReadError> {
+        let fields = self.cell(offset)?;
         if fields.bytes.starts_with(&signature) {
             Ok(fields)
         } else {
@@ -144,7 +126,7 @@ impl<'h> HiveReader<'h> {
             return Err(node.damaged("a key nested deeper than Windows allows"));
         }
         let mut key = self.key_alone(&node)?;
-        let subkeys = self.subkey_cells(&node)?;
+        let subkeys = self.subkeys(&node)?;
         key.subkeys.reserve_exact(subkeys.len());
         for subkey in subkeys {
             key.subkeys.push(self.key(subkey, depth + 1)?);
@@ -155,12 +137,9 @@ impl<'h> HiveReader<'h> {
     /// The key without its subkeys.
     fn key_alone(&mut self, node: &Fields<'h>) -> Result<Key<'h>, HiveReadError> {
         let flags = node.u16(2)?;
-        let name = node.bytes(KEY_HEADER, usize::from(node.u16(72)?))?;
-        let [_, layer, ..] = *node.bytes(12, 4)? else {
-            return Err(node.cut());
-        };
+        let [_, layer, ..] = node.array::<4>(12)?;
         Ok(Key {
-            name: decode_name(name, flags & key_flags::ASCII_NAME != 0),
+            name: node.key_name()?,
             layer: LayerSemantics::from_byte(layer),
             flags,
             timestamp: FileTime(u64::from(node.u32(4)?) | u64::from(node.u32(8)?) << 32),
@@ -176,7 +155,7 @@ impl<'h> HiveReader<'h> {
         if offset == NOWHERE || length == 0 {
             return Ok(None);
         }
-        let class = Fields::new(self.cells.take(offset)?, offset);
+        let class = self.cell(offset)?;
         Ok(Some(utf16_lossy(class.bytes(0, length)?)))
     }
 
@@ -191,23 +170,33 @@ impl<'h> HiveReader<'h> {
     }
 
     fn values(&mut self, node: &Fields<'h>, flags: u16) -> Result<Vec<Value<'h>>, HiveReadError> {
-        let count = node.u32(36)? as usize;
         // In such a key the count is an old handle of a process.
-        if count == 0 || flags & key_flags::PREDEFINED_HANDLE != 0 {
+        if flags & key_flags::PREDEFINED_HANDLE != 0 {
             return Ok(Vec::new());
         }
-        let offset = node.u32(40)?;
-        let list = Fields::new(self.cells.take(offset)?, offset);
-        list.words(0, count, 1)?
-            .map(|cell| self.value(cell))
-            .collect()
+        let cells = self.value_list(node)?;
+        cells.map(|cell| self.value(cell)).collect()
+    }
+
+    fn value_list(
+        &mut self,
+        node: &Fields<'h>,
+    ) -> Result<impl Iterator<Item = u32> + use<'h>, HiveReadError> {
+        let count = node.u32(36)? as usize;
+        let list = match count {
+            0 => Fields {
+                bytes: &[],
+                offset: NOWHERE,
+            },
+            _ => self.cell(node.u32(40)?)?,
+        };
+        list.words(0, count, 1)
     }
 
     fn value(&mut self, offset: u32) -> Result<Value<'h>, HiveReadError> {
         let record = self.record(offset, *b"vk")?;
-        let flags = record.u16(16)?;
-        let name = record.bytes(VALUE_HEADER, usize::from(record.u16(2)?))?;
-        let content = if flags & value_flags::TOMBSTONE != 0 {
+        let name = record.value_name()?;
+        let content = if record.u16(16)? & value_flags::TOMBSTONE != 0 {
             ValueContent::Tombstone
         } else {
             ValueContent::Data {
@@ -215,10 +204,7 @@ impl<'h> HiveReader<'h> {
                 bytes: self.data(&record)?,
             }
         };
-        Ok(Value {
-            name: decode_name(name, flags & value_flags::ASCII_NAME != 0),
-            content,
-        })
+        Ok(Value { name, content })
     }
 
     fn data(&mut self, record: &Fields<'h>) -> Result<Cow<'h, [u8]>, HiveReadError> {
@@ -236,7 +222,7 @@ impl<'h> HiveReader<'h> {
         if length > SEGMENT && self.big_data {
             return self.segments(place, length).map(Cow::Owned);
         }
-        let cell = Fields::new(self.cells.take(place)?, place);
+        let cell = self.cell(place)?;
         cell.bytes(0, length).map(Cow::Borrowed)
     }
 
@@ -246,32 +232,26 @@ impl<'h> HiveReader<'h> {
         if count != length.div_ceil(SEGMENT) {
             return Err(big.damaged("a big value with the wrong number of segments"));
         }
-        let list = Fields::new(self.cells.take(place)?, place);
+        let list = self.cell(place)?;
         let mut data = Vec::new();
         for place in list.words(0, count, 1)? {
-            let segment = Fields::new(self.cells.take(place)?, place);
+            let segment = self.cell(place)?;
             data.extend_from_slice(segment.bytes(0, SEGMENT.min(length - data.len()))?);
         }
         Ok(data)
     }
 
     /// The offsets of the keys below.
-    pub(super) fn subkeys(&mut self, node: &Node<'h>) -> Result<Vec<u32>, HiveReadError> {
-        self.subkey_cells(&node.fields)
-    }
-
-    fn subkey_cells(&mut self, node: &Fields<'h>) -> Result<Vec<u32>, HiveReadError> {
+    pub(super) fn subkeys(&mut self, node: &Fields<'h>) -> Result<Vec<u32>, HiveReadError> {
         let count = node.u32(20)? as usize;
         if count == 0 {
             return Ok(Vec::new());
         }
-        let offset = node.u32(28)?;
-        let list = Fields::new(self.cells.take(offset)?, offset);
+        let list = self.cell(node.u32(28)?)?;
         let mut subkeys = Vec::new();
         if list.bytes.starts_with(b"ri") {
             for offset in list.words(4, usize::from(list.u16(2)?), 1)? {
-                let leaf = Fields::new(self.cells.take(offset)?, offset);
-                subkeys.extend(leaf.leaf_entries()?);
+                subkeys.extend(self.cell(offset)?.leaf_entries()?);
             }
         } else {
             subkeys.extend(list.leaf_entries()?);
@@ -285,14 +265,22 @@ impl<'h> HiveReader<'h> {
 }
 
 /// The content of a cell, with its offset for error messages.
-struct Fields<'h> {
+pub(super) struct Fields<'h> {
     bytes: &'h [u8],
-    offset: u32,
+    pub(super) offset: u32,
 }
 
 impl<'h> Fields<'h> {
-    fn new(bytes: &'h [u8], offset: u32) -> Self {
-        Self { bytes, offset }
+    /// The name of a key node.
+    pub(super) fn key_name(&self) -> Result<String, HiveReadError> {
+        let name = self.bytes(KEY_HEADER, usize::from(self.u16(72)?))?;
+        Ok(decode_name(name, self.u16(2)? & key_flags::ASCII_NAME != 0))
+    }
+
+    fn value_name(&self) -> Result<String, HiveReadError> {
+        let name = self.bytes(VALUE_HEADER, usize::from(self.u16(2)?))?;
+        let is_ascii = self.u16(16)? & value_flags::ASCII_NAME != 0;
+        Ok(decode_name(name, is_ascii))
     }
 
     fn damaged(&self, problem: &'static str) -> HiveReadError {
