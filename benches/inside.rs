@@ -25,7 +25,7 @@ use sha2::{Digest, Sha256};
 use wincimg_inspect::base::{BaseFacts, Extent, LayerPosition, assemble, collect_layer};
 use wincimg_oci::document::sha256;
 use wincimg_registry::hive::{FileTime, empty_hive, unfitted_hives};
-use wincimg_registry::security::{directory_descriptor, file_descriptor};
+use wincimg_registry::security::{DIRECTORY_SDDL, FILE_SDDL, layer_descriptor};
 use wincimg_registry::{BaseKeys, KeyPath, RegistryData, RegistryEdit};
 
 /// Compressed size of the layer.
@@ -111,10 +111,10 @@ struct Base<W: Write> {
 impl<W: Write> Base<W> {
     fn entry(&mut self, path: &str, bytes: Option<&[u8]>) {
         let (attributes, descriptor, kind) = match bytes {
-            Some(_) => ("32", file_descriptor(), tar::EntryType::Regular),
-            None => ("16", directory_descriptor(), tar::EntryType::Directory),
+            Some(_) => ("32", FILE_SDDL, tar::EntryType::Regular),
+            None => ("16", DIRECTORY_SDDL, tar::EntryType::Directory),
         };
-        let security = STANDARD.encode(descriptor);
+        let security = STANDARD.encode(layer_descriptor(descriptor));
         let records = [
             ("LIBARCHIVE.creationtime", "1600000000".as_bytes()),
             ("MSWINDOWS.fileattr", attributes.as_bytes()),

@@ -4,14 +4,16 @@ use std::sync::{Arc, LazyLock};
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use wincimg_registry::security;
-use wincimg_registry::security::{DescriptorLayout, SecurityDescriptor, UnreadableDescriptor};
+use wincimg_registry::security::{
+    DIRECTORY_SDDL, DescriptorLayout, FILE_SDDL, SecurityDescriptor, UnreadableDescriptor,
+    layer_descriptor,
+};
 
 pub(super) static DIRECTORY: LazyLock<Security> =
-    LazyLock::new(|| Security::from(security::directory_descriptor()));
+    LazyLock::new(|| Security::from(layer_descriptor(DIRECTORY_SDDL).as_slice()));
 
 pub(super) static FILE: LazyLock<Security> =
-    LazyLock::new(|| Security::from(security::file_descriptor()));
+    LazyLock::new(|| Security::from(layer_descriptor(FILE_SDDL).as_slice()));
 
 /// The security descriptor of an entry; many entries share one.
 #[derive(Debug, Clone, PartialEq, Eq)]

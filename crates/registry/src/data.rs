@@ -222,12 +222,7 @@ fn terminated(text: &str) -> Vec<u8> {
 
 /// Decodes strictly: half a code unit or half a surrogate pair is not text.
 fn from_utf16(bytes: &[u8]) -> Option<String> {
-    let (units, []) = bytes.as_chunks::<2>() else {
-        return None;
-    };
-    char::decode_utf16(units.iter().map(|&unit| u16::from_le_bytes(unit)))
-        .collect::<Result<_, _>>()
-        .ok()
+    crate::text::from_utf16(bytes, u16::from_le_bytes).ok()
 }
 
 impl fmt::Display for RegistryData {

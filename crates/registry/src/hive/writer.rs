@@ -5,7 +5,7 @@ use super::delta::Delta;
 use super::descriptors::{self, Position};
 use super::format::{
     ACCESSED, DATA_IN_PLACE, KEY_HEADER, LEAF_ENTRIES, NOWHERE, PAGE, SEGMENT, SEGMENT_CELL,
-    VALUE_HEADER, base, encode_name, key_flags, seal, utf16_len, value_flags,
+    VALUE_HEADER, base, encode_name, key_flags, put, seal, utf16_len, value_flags,
 };
 use super::record::Record;
 use super::shared_descriptors::SharedDescriptors;
@@ -19,24 +19,22 @@ pub(super) fn write_hive(
     tree: &DeltaKey,
     timestamp: FileTime,
 ) -> Result<Vec<u8>, WriteError> {
-    let (root_key, bins) = contents(hive, tree, timestamp)?;
-    let mut file = base_block(MINOR_OF_DELTAS, base::LAYERED_KEYS, root_key, bins.len());
-    let name: Vec<u8> = format!(r"Hives\{}", hive.file())
-        .encode_utf16()
-        .flat_map(u16::to_le_bytes)
-        .take(base::FILE_NAME_SIZE - 2)
-        .collect();
-    file[base::FILE_NAME..base::FILE_NAME + name.len()].copy_from_slice(&name);
-    Ok(assemble_file(file, &bins))
+    let contents = contents(hive, tree, timestamp)?;
+    let name = format!(r"Hives\{}", hive.file());
+    Ok(assemble_file(
+        &contents,
+        MINOR_OF_DELTAS,
+        base::LAYERED_KEYS,
+        &name,
+    ))
 }
 
 /// A hive with a root alone, for an image that contains no Windows.
 pub fn empty_hive(timestamp: FileTime) -> Result<Vec<u8>, WriteError> {
     let hive = Delta::Edited(Root::System);
     let tree = DeltaKey::new("ROOT", Semantics::Merge);
-    let (root_key, bins) = contents(hive, &tree, timestamp)?;
-    let file = base_block(MINOR_OF_WHOLE_HIVES, 0, root_key, bins.len());
-    Ok(assemble_file(file, &bins))
+    let contents = contents(hive, &tree, timestamp)?;
+    Ok(assemble_file(&contents, MINOR_OF_WHOLE_HIVES, 0, ""))
 }
 
 /// The root key's cell and the bins.
@@ -52,22 +50,20 @@ fn contents(
         timestamp,
     };
     let descriptors = &mut writer.descriptors;
-    let place = match &tree.below {
+    let (descriptor, passed_on) = match &tree.below {
         BaseKeyState::Key(security) => {
             let descriptor = descriptors.intern_bytes(security);
-            KeyPlacement {
-                parent: NOWHERE,
-                position,
-                descriptor,
-                passed_on: descriptor,
-            }
+            (descriptor, descriptor)
         }
-        BaseKeyState::Unknown | BaseKeyState::Nothing => KeyPlacement {
-            parent: NOWHERE,
-            position,
-            descriptor: descriptors.intern(own),
-            passed_on: descriptors.intern(passed_on),
-        },
+        BaseKeyState::Unknown | BaseKeyState::Nothing => {
+            (descriptors.intern(own), descriptors.intern(passed_on))
+        }
+    };
+    let place = KeyPlacement {
+        parent: NOWHERE,
+        position,
+        descriptor,
+        passed_on,
     };
     let root_key = writer.key(tree, &place)?;
     writer.descriptors.link(&mut writer.cells);
@@ -302,11 +298,11 @@ impl ValueChange {
 const MINOR_OF_DELTAS: u32 = 6;
 const MINOR_OF_WHOLE_HIVES: u32 = 5;
 
-fn base_block(minor: u32, flags: u32, root_key: u32, bins: usize) -> Vec<u8> {
-    let mut block = vec![0; PAGE];
-    let mut put = |at: usize, bytes: &[u8]| block[at..at + bytes.len()].copy_from_slice(bytes);
-    put(0, b"regf");
-    let [a, b, c, d, ..] = bins.to_le_bytes();
+/// A file with these contents; its base block repeats its name.
+fn assemble_file((root_key, bins): &(u32, Vec<u8>), minor: u32, flags: u32, name: &str) -> Vec<u8> {
+    let mut file = vec![0; PAGE];
+    file[..4].copy_from_slice(b"regf");
+    let [a, b, c, d, ..] = bins.len().to_le_bytes();
     for (at, number) in [
         (base::PRIMARY_SEQUENCE, 1),
         (base::SECONDARY_SEQUENCE, 1),
@@ -314,19 +310,17 @@ fn base_block(minor: u32, flags: u32, root_key: u32, bins: usize) -> Vec<u8> {
         (base::MINOR, minor),
         (base::FILE_TYPE, 0),
         (base::FILE_FORMAT, 1),
-        (base::ROOT, root_key),
+        (base::ROOT, *root_key),
         (base::BINS_SIZE, u32::from_le_bytes([a, b, c, d])),
         (base::CLUSTERING, 1),
         (base::FLAGS, flags),
     ] {
-        put(at, &number.to_le_bytes());
+        put(&mut file, at, number);
     }
-    block
-}
-
-/// Completes the base block and appends the bins.
-fn assemble_file(mut block: Vec<u8>, bins: &[u8]) -> Vec<u8> {
-    seal(&mut block);
-    block.extend_from_slice(bins);
-    block
+    let name = name.encode_utf16().flat_map(u16::to_le_bytes);
+    let field = &mut file[base::FILE_NAME..][..base::FILE_NAME_SIZE - 2];
+    field.iter_mut().zip(name).for_each(|(to, byte)| *to = byte);
+    seal(&mut file);
+    file.extend_from_slice(bins);
+    file
 }

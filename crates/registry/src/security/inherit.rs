@@ -73,9 +73,7 @@ impl SecurityDescriptor {
             dacl: Some(list(granted)),
         }
     }
-}
 
-impl SecurityDescriptor {
     /// Entries of the DACL that a child with this owner and group inherits.
     #[must_use]
     pub fn inherited_entries(&self, child: ChildKind, owner: &Sid, group: &Sid) -> Vec<Ace> {

@@ -126,23 +126,9 @@ pub const DIRECTORY_SDDL: &str = "O:BAG:SYD:(A;OICI;FA;;;BA)(A;OICI;FA;;;SY)(A;;
 /// The descriptor that a file of a layer gets, in SDDL.
 pub const FILE_SDDL: &str = "O:BAG:SYD:(A;;FA;;;BA)(A;;FA;;;SY)(A;;0x1200a9;;;BU)";
 
-/// The bytes of [`DIRECTORY_SDDL`], as `MSWINDOWS.rawsd` holds them before base64.
-pub fn directory_descriptor() -> &'static [u8] {
-    static BYTES: std::sync::LazyLock<Vec<u8>> =
-        std::sync::LazyLock::new(|| layer_descriptor(DIRECTORY_SDDL));
-    &BYTES
-}
-
-/// The bytes of [`FILE_SDDL`], as `MSWINDOWS.rawsd` holds them before base64.
-pub fn file_descriptor() -> &'static [u8] {
-    static BYTES: std::sync::LazyLock<Vec<u8>> =
-        std::sync::LazyLock::new(|| layer_descriptor(FILE_SDDL));
-    &BYTES
-}
-
-/// The texts are constants of this module, validated by its tests; an invalid one would yield no
-/// bytes.
-fn layer_descriptor(sddl: &str) -> Vec<u8> {
+/// The bytes of [`DIRECTORY_SDDL`] or [`FILE_SDDL`], as `MSWINDOWS.rawsd` holds them before base64. The
+/// texts are validated by the tests of this module; an invalid one would yield no bytes.
+pub fn layer_descriptor(sddl: &str) -> Vec<u8> {
     sddl.parse::<SecurityDescriptor>()
         .map(|descriptor| descriptor.to_bytes(DescriptorLayout::OwnerFirst))
         .unwrap_or_default()

@@ -42,6 +42,13 @@ pub(super) const ALIASES: [(&str, u64, &[u32]); 23] = [
     ("WD", 1, &[0]),
 ];
 
+/// Flags of the DACL; the bits for the SACL are the next ones up.
+pub(super) const LIST_FLAGS: [(&str, u16); 3] = [
+    ("P", control::DACL_PROTECTED),
+    ("AR", control::DACL_INHERIT_REQUIRED),
+    ("AI", control::DACL_AUTO_INHERITED),
+];
+
 pub(super) const KINDS: [(&str, u8); 4] = [("A", 0), ("D", 1), ("AU", 2), ("ML", 0x11)];
 
 pub(super) const FLAGS: [(&str, u8); 7] = [
@@ -162,27 +169,12 @@ impl SecurityDescriptor {
 }
 
 fn list_flags(text: &str, system: bool) -> Result<u16, SddlError> {
-    let mut bits = 0;
-    let mut rest = text;
-    while !rest.is_empty() {
-        let (flag, after) = ["P", "AI", "AR"]
-            .into_iter()
-            .find_map(|flag| Some((flag, rest.strip_prefix(flag)?)))
-            .ok_or_else(|| {
-                SddlError::Invalid(format!(
-                    "invalid flags {text:?} of an access list: expected P, AI and AR"
-                ))
-            })?;
-        let bit = match flag {
-            "P" => control::DACL_PROTECTED,
-            "AI" => control::DACL_AUTO_INHERITED,
-            _ => control::DACL_INHERIT_REQUIRED,
-        };
-        // The bits for the system list are the next ones up.
-        bits |= bit << u16::from(system);
-        rest = after;
-    }
-    Ok(bits)
+    let bits = pairs(text, &LIST_FLAGS).ok_or_else(|| {
+        SddlError::Invalid(format!(
+            "invalid flags {text:?} of an access list: expected P, AI and AR"
+        ))
+    })?;
+    Ok(bits << u16::from(system))
 }
 
 fn read_entries(mut text: &str) -> Result<Vec<Ace>, SddlError> {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::sddl::{ALIASES, FLAGS, KINDS, RIGHTS};
+use super::sddl::{ALIASES, FLAGS, KINDS, LIST_FLAGS, RIGHTS};
 use super::{Ace, Acl, SecurityDescriptor, Sid, control};
 
 /// Rights with more bits than this are written as a number, as Windows mostly does.
@@ -25,12 +25,7 @@ impl fmt::Display for SecurityDescriptor {
                 continue;
             }
             f.write_str(tag)?;
-            let flags = [
-                ("P", control::DACL_PROTECTED),
-                ("AR", control::DACL_INHERIT_REQUIRED),
-                ("AI", control::DACL_AUTO_INHERITED),
-            ];
-            for (name, bit) in flags {
+            for (name, bit) in LIST_FLAGS {
                 if self.control & bit << shift != 0 {
                     f.write_str(name)?;
                 }
