@@ -252,22 +252,14 @@ impl KeyPath {
     }
 }
 
-#[derive(Clone, Copy)]
-enum TopKey {
-    LocalMachine,
-    Users,
-    CurrentUser,
-    ClassesRoot,
-    CurrentConfig,
-}
-
-fn top_key(name: &str) -> Option<TopKey> {
+/// The short name of a topmost key.
+fn top_key(name: &str) -> Option<&'static str> {
     Some(match name.to_ascii_uppercase().as_str() {
-        "HKLM" | "HKEY_LOCAL_MACHINE" => TopKey::LocalMachine,
-        "HKU" | "HKEY_USERS" => TopKey::Users,
-        "HKCU" | "HKEY_CURRENT_USER" => TopKey::CurrentUser,
-        "HKCR" | "HKEY_CLASSES_ROOT" => TopKey::ClassesRoot,
-        "HKCC" | "HKEY_CURRENT_CONFIG" => TopKey::CurrentConfig,
+        "HKLM" | "HKEY_LOCAL_MACHINE" => "HKLM",
+        "HKU" | "HKEY_USERS" => "HKU",
+        "HKCU" | "HKEY_CURRENT_USER" => "HKCU",
+        "HKCR" | "HKEY_CLASSES_ROOT" => "HKCR",
+        "HKCC" | "HKEY_CURRENT_CONFIG" => "HKCC",
         _ => return None,
     })
 }
@@ -276,41 +268,41 @@ type Refusal = (&'static str, &'static str);
 
 /// The hive of the first two names; otherwise the reason why it cannot be changed, `None` for an
 /// unknown one.
-fn hive_root(top: TopKey, second: &str) -> Result<Root, Option<Refusal>> {
+fn hive_root(top: &str, second: &str) -> Result<Root, Option<Refusal>> {
     let second = second.to_ascii_uppercase();
     let refusal = match (top, second.as_str()) {
-        (TopKey::LocalMachine, "SYSTEM") => return Ok(Root::System),
-        (TopKey::LocalMachine, "SOFTWARE") => return Ok(Root::Software),
-        (TopKey::Users, ".DEFAULT") => return Ok(Root::DefaultUser),
-        (TopKey::LocalMachine, "HARDWARE") => (
+        ("HKLM", "SYSTEM") => return Ok(Root::System),
+        ("HKLM", "SOFTWARE") => return Ok(Root::Software),
+        ("HKU", ".DEFAULT") => return Ok(Root::DefaultUser),
+        ("HKLM", "HARDWARE") => (
             "Windows creates it in memory at every start",
             "set it in the container's entry point",
         ),
-        (TopKey::LocalMachine, "SAM" | "SECURITY") => (
+        ("HKLM", "SAM" | "SECURITY") => (
             "it contains accounts and secrets that Windows manages itself",
             "use net user or secedit in a RUN line on a Windows builder",
         ),
-        (TopKey::LocalMachine, name) if name.starts_with("BCD") => (
+        ("HKLM", name) if name.starts_with("BCD") => (
             "a container does not boot from its image",
             "change the host's boot configuration with bcdedit",
         ),
-        (TopKey::CurrentUser, _) => (
+        ("HKCU", _) => (
             "the user is known only when a process runs",
             r"use HKU\.DEFAULT for the system account, or reg add in a RUN line for a container user",
         ),
-        (TopKey::ClassesRoot, _) => (
+        ("HKCR", _) => (
             "it is a view of two other keys",
             r"use HKLM\SOFTWARE\Classes, which has the settings for all users",
         ),
-        (TopKey::CurrentConfig, _) => (
+        ("HKCC", _) => (
             "it is a link to another key",
             r"use HKLM\SYSTEM\CurrentControlSet\Hardware Profiles\0001",
         ),
-        (TopKey::Users, "S-1-5-18") => (
+        ("HKU", "S-1-5-18") => (
             "it is another name of the system account's settings",
             r"use HKU\.DEFAULT",
         ),
-        (TopKey::Users, name) if name.starts_with("S-1-") => (
+        ("HKU", name) if name.starts_with("S-1-") => (
             "a user's hive is a file in the user's profile, not a hive of the image",
             r"use HKU\.DEFAULT for the system account, or reg add in a RUN line for a container user",
         ),

@@ -1,6 +1,6 @@
 //! Export of edits to a registration file.
 
-use super::export::{write_data, write_quoted};
+use super::export::{push_line, write_value};
 use crate::{KeyMode, RegistryEdit};
 
 /// Writes edits as a registration file of version 5.00. `None` if one of them cannot be expressed:
@@ -13,51 +13,32 @@ pub fn from_edits<'a>(edits: impl IntoIterator<Item = &'a RegistryEdit>) -> Opti
             return None;
         }
         match edit {
-            RegistryEdit::DeleteKey { .. } => push_key(&mut out, &format!("-{key}")),
+            RegistryEdit::DeleteKey { .. } => push_line(&mut out, &["\r\n[-", &key, "]"]),
             RegistryEdit::SetSecurity { .. } => return None,
             RegistryEdit::CreateKey { mode, .. } => {
                 match mode {
                     KeyMode::Merge => {}
-                    KeyMode::Replace => push_key(&mut out, &format!("-{key}")),
+                    KeyMode::Replace => push_line(&mut out, &["\r\n[-", &key, "]"]),
                     KeyMode::ReplaceValues => return None,
                 }
-                push_key(&mut out, &key);
+                push_line(&mut out, &["\r\n[", &key, "]"]);
+            }
+            RegistryEdit::DeleteValue { name, .. } | RegistryEdit::SetValue { name, .. }
+                if name.contains(char::is_control) =>
+            {
+                return None;
             }
             RegistryEdit::DeleteValue { name, .. } => {
-                push_key(&mut out, &key);
-                push_name(&mut out, name)?;
-                out.push_str("-\r\n");
+                push_line(&mut out, &["\r\n[", &key, "]"]);
+                write_value(&mut out, name, None);
             }
             RegistryEdit::SetValue { name, data, .. } => {
-                push_key(&mut out, &key);
-                let start = out.len();
-                push_name(&mut out, name)?;
-                let column = out[start..].encode_utf16().count();
-                write_data(&mut out, data, column);
-                out.push_str("\r\n");
+                push_line(&mut out, &["\r\n[", &key, "]"]);
+                write_value(&mut out, name, Some(data));
             }
         }
     }
     Some(out)
-}
-
-fn push_key(out: &mut String, key: &str) {
-    out.push_str("\r\n[");
-    out.push_str(key);
-    out.push_str("]\r\n");
-}
-
-fn push_name(out: &mut String, name: &str) -> Option<()> {
-    if name.contains(char::is_control) {
-        return None;
-    }
-    if name.is_empty() {
-        out.push('@');
-    } else {
-        write_quoted(out, name);
-    }
-    out.push('=');
-    Some(())
 }
 
 #[cfg(test)]

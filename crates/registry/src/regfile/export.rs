@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use crate::hive::{Key, Semantics, Value};
+use crate::hive::{Key, Semantics};
 use crate::{DataType, RegistryData, TypedData};
 
 /// Maximum line length of `regedit` before it breaks a list of bytes.
@@ -44,7 +44,7 @@ fn write_key(out: &mut String, path: &mut String, key: &Key<'_>, within_new: boo
         push_line(out, &["; hides all values that the layers below have here"]);
     }
     for value in &key.values {
-        write_value(out, value);
+        write_value(out, &value.name, value.data().as_ref());
     }
     let length = path.len();
     for subkey in &key.subkeys {
@@ -59,28 +59,29 @@ fn write_key(out: &mut String, path: &mut String, key: &Key<'_>, within_new: boo
     }
 }
 
-fn push_line(out: &mut String, parts: &[&str]) {
+pub(super) fn push_line(out: &mut String, parts: &[&str]) {
     out.extend(parts.iter().copied());
     out.push_str("\r\n");
 }
 
-fn write_value(out: &mut String, value: &Value<'_>) {
+/// Writes a value; without data, its deletion.
+pub(super) fn write_value(out: &mut String, name: &str, data: Option<&RegistryData>) {
     let start = out.len();
-    if value.name.is_empty() {
+    if name.is_empty() {
         out.push('@');
     } else {
-        write_quoted(out, &value.name);
+        write_quoted(out, name);
     }
     out.push('=');
     let column = out[start..].encode_utf16().count();
-    match value.data() {
+    match data {
         None => out.push('-'),
-        Some(data) => write_data(out, &data, column),
+        Some(data) => write_data(out, data, column),
     }
     out.push_str("\r\n");
 }
 
-pub(super) fn write_data(out: &mut String, data: &RegistryData, column: usize) {
+fn write_data(out: &mut String, data: &RegistryData, column: usize) {
     match (data.kind(), data.typed()) {
         (DataType::SZ, TypedData::Text(text)) if !text.contains(char::is_control) => {
             write_quoted(out, &text);
@@ -93,7 +94,7 @@ pub(super) fn write_data(out: &mut String, data: &RegistryData, column: usize) {
     }
 }
 
-pub(super) fn write_quoted(out: &mut String, text: &str) {
+fn write_quoted(out: &mut String, text: &str) {
     out.push('"');
     for c in text.chars() {
         match c {

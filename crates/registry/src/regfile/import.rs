@@ -23,7 +23,8 @@ pub struct RegFile {
 /// Reads a registration file of either version.
 pub fn import(bytes: &[u8]) -> Result<RegFile, RegFileError> {
     let text = decode(bytes)?;
-    let mut lines = Lines::new(&text);
+    let lines = (1..).zip(text.lines());
+    let mut lines = lines.map(|(number, text)| LineCursor::new(number, text));
     let header = lines.next().unwrap_or_else(|| LineCursor::new(1, ""));
     let narrow = match header.rest().trim_end() {
         NARROW_HEADER => true,
@@ -46,27 +47,6 @@ pub fn import(bytes: &[u8]) -> Result<RegFile, RegFileError> {
     })
 }
 
-struct Lines<'t> {
-    lines: std::iter::Enumerate<std::str::Lines<'t>>,
-}
-
-impl<'t> Lines<'t> {
-    fn new(text: &'t str) -> Self {
-        Self {
-            lines: text.lines().enumerate(),
-        }
-    }
-}
-
-impl<'t> Iterator for Lines<'t> {
-    type Item = LineCursor<'t>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let (index, text) = self.lines.next()?;
-        Some(LineCursor::new(index + 1, text))
-    }
-}
-
 /// Key of the values that follow.
 enum Section {
     /// No key yet.
@@ -77,15 +57,15 @@ enum Section {
     Deleted,
 }
 
-struct Parser<'t> {
-    lines: Lines<'t>,
+struct Parser<I> {
+    lines: I,
     narrow: bool,
     section: Section,
     edits: Vec<RegistryEdit>,
     links: BTreeSet<Link>,
 }
 
-impl<'t> Parser<'t> {
+impl<'t, I: Iterator<Item = LineCursor<'t>>> Parser<I> {
     fn line(&mut self, mut line: LineCursor<'t>) -> Result<(), RegFileError> {
         line.skip_blanks();
         match line.rest().chars().next() {
