@@ -1,34 +1,20 @@
 //! Buffer of a blob before its upload: a small one in memory, a large one in an unnamed temporary
 //! file.
 
-use std::fs::File;
 use std::io::{self, Write};
+use std::mem;
 use std::path::PathBuf;
 
-use bytes::Bytes;
-use wincimg_common::files::Spool;
+use wincimg_common::files::{BufferedBlob, Spool};
 
 /// A writer that buffers a blob.
 #[derive(Debug)]
 pub struct BlobBuffer {
     limit: usize,
     folder: PathBuf,
-    store: Store,
-}
-
-/// Content of a finished [`BlobBuffer`].
-#[derive(Debug)]
-pub enum BufferedBlob {
-    /// A small blob in memory.
-    Memory(Bytes),
-    /// A large blob in a file that is deleted on drop.
-    Disk(Spool),
-}
-
-#[derive(Debug)]
-enum Store {
-    Memory(Vec<u8>),
-    Disk(Spool),
+    /// The bytes, unless they have moved to a file.
+    memory: Vec<u8>,
+    spool: Option<Spool>,
 }
 
 impl BlobBuffer {
@@ -37,58 +23,40 @@ impl BlobBuffer {
         Self {
             limit,
             folder: folder.into(),
-            store: Store::Memory(Vec::new()),
+            memory: Vec::new(),
+            spool: None,
         }
     }
 
     /// Finishes the blob.
     pub fn finish(self) -> BufferedBlob {
-        match self.store {
-            Store::Memory(bytes) => BufferedBlob::Memory(bytes.into()),
-            Store::Disk(spool) => BufferedBlob::Disk(spool),
+        match self.spool {
+            Some(spool) => BufferedBlob::Disk(spool),
+            None => BufferedBlob::Memory(self.memory.into()),
         }
     }
 
     /// The file, if it has moved to one.
     pub fn spool(&self) -> Option<&Spool> {
-        match &self.store {
-            Store::Memory(_) => None,
-            Store::Disk(spool) => Some(spool),
-        }
-    }
-
-    fn file_after(&mut self, more: usize) -> io::Result<Option<&File>> {
-        if let Store::Memory(bytes) = &self.store
-            && bytes.len() + more > self.limit
-        {
-            let spool = Spool::in_folder(&self.folder)?;
-            spool.file().write_all(bytes)?;
-            self.store = Store::Disk(spool);
-        }
-        Ok(match &self.store {
-            Store::Memory(_) => None,
-            Store::Disk(spool) => Some(spool.file()),
-        })
+        self.spool.as_ref()
     }
 }
 
 impl Write for BlobBuffer {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        let written = match self.file_after(buffer.len())? {
-            Some(mut file) => file.write(buffer)?,
-            None => buffer.len(),
-        };
-        if let Store::Memory(bytes) = &mut self.store {
-            bytes.extend_from_slice(buffer);
+        if self.spool.is_none() && self.memory.len() + buffer.len() > self.limit {
+            let spool = Spool::in_folder(&self.folder)?;
+            spool.file().write_all(&mem::take(&mut self.memory))?;
+            self.spool = Some(spool);
         }
-        Ok(written)
+        match &self.spool {
+            Some(spool) => spool.file().write(buffer),
+            None => self.memory.write(buffer),
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match &self.store {
-            Store::Memory(_) => Ok(()),
-            Store::Disk(spool) => spool.file().flush(),
-        }
+        self.spool.as_ref().map_or(Ok(()), |it| it.file().flush())
     }
 }
 

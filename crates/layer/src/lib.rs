@@ -57,7 +57,7 @@ mod tar_stream;
 mod test_numbers;
 
 pub use added_hives::{HiveFolder, recompress};
-pub use blob_buffer::{BlobBuffer, BufferedBlob};
+pub use blob_buffer::BlobBuffer;
 pub use compress::Compression;
 pub use content::{ContentSource, EntryContent, Layer, LinkTo, Symlink};
 pub use descriptor::Security;
@@ -72,6 +72,7 @@ pub use path::{LayerPath, PathError, Whiteout};
 pub use pipeline::{WriteOptions, WrittenLayer};
 pub use sorted::SortedLayer;
 pub use split::LayerPart;
+pub use wincimg_common::files::BufferedBlob;
 
 pub use crate::archive::tar::{
     Limits, TarEntry as LayerEntry, TarEntryKind, TarReadError, TarReader as LayerReader,

@@ -11,5 +11,5 @@ mod upper;
 mod write;
 
 pub use read::DockerArchive;
-pub use upper::{SavedBytes, UpperLayer, UpperLayers};
+pub use upper::{UpperLayer, UpperLayers};
 pub use write::ArchiveWriter;

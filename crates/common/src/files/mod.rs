@@ -4,6 +4,7 @@
 pub const LARGEST_TEXT: u64 = 16 * 1024 * 1024;
 
 mod atomic_file;
+mod buffered_blob;
 mod file_cache;
 mod open;
 mod pieces;
@@ -16,6 +17,7 @@ mod window;
 pub use atomic_file::{
     AtomicFile, create_folder, is_draft, lock_file, lock_folder, sync_folder, write,
 };
+pub use buffered_blob::BufferedBlob;
 pub use file_cache::{CacheFileUse, FileCache};
 pub use open::{LimitedReader, open, open_stream, open_with_metadata, read, read_text};
 pub use pieces::PieceReader;

@@ -1,6 +1,6 @@
 //! Reads a docker-archive in place: one scan of the tar records the position of each member.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -11,7 +11,7 @@ use bytes::Bytes;
 use wincimg_common::diagnose::Problem;
 use wincimg_common::files;
 
-use super::format::{SavedImage, blob_member};
+use super::format::{Members, SavedImage, blob_member, normalised};
 use crate::document::{
     Descriptor, Digest, Document, DocumentError, Hasher, ImageConfig, Index, MAX_DOCUMENT,
     Manifest, ManifestFormat, Verbatim,
@@ -27,7 +27,7 @@ pub struct DockerArchive(Arc<Contents>);
 #[derive(Debug)]
 struct Contents {
     path: PathBuf,
-    members: Members,
+    members: Members<FilePlace>,
     index: Index,
     /// Blobs of an older archive, whose members are not named by digest.
     blobs: HashMap<Digest, Blob>,
@@ -108,7 +108,7 @@ impl DockerArchive {
 
 impl Contents {
     fn read(path: PathBuf) -> Result<Self, Problem> {
-        let members = Members::scan(&path)?;
+        let members = scan(&path)?;
         let mut contents = Self {
             path,
             members,
@@ -238,7 +238,7 @@ impl Contents {
 
     fn range(&self, member: &str) -> Result<FileRange, Problem> {
         match self.members.get(member) {
-            Some((start, len)) => Ok(FileRange::new(&self.path, start, len)),
+            Some(&(start, len)) => Ok(FileRange::new(&self.path, start, len)),
             None => Err(ARCHIVE.unusable(&self.path, format!("lacks {member}"))),
         }
     }
@@ -260,66 +260,44 @@ impl Contents {
 const GZIP: [u8; 2] = [0x1F, 0x8B];
 const ZSTD: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
 
-/// Offset and length of each file of the tar, by path.
-#[derive(Debug, Default)]
-struct Members {
-    files: BTreeMap<String, (u64, u64)>,
-    /// Older archives store a layer that two images share once, and link to it.
-    links: BTreeMap<String, String>,
-}
+/// Offset and length of a file of the tar.
+type FilePlace = (u64, u64);
 
-impl Members {
-    fn scan(path: &Path) -> Result<Self, Problem> {
-        let unreadable = ARCHIVE.unreadable(path);
-        let mut file = files::open(path).map_err(&unreadable)?;
-        let len = file.metadata().map_err(&unreadable)?.len();
-        refuse_compressed(path, &mut file)?;
-        file.rewind().map_err(&unreadable)?;
-        // The rest of the message is an entry's name or field: arbitrary bytes if the file is not a
-        // tar.
-        let broken = |error: io::Error| {
-            let error = error.to_string();
-            let problem = error.split(": ").next().unwrap_or_default();
-            let problem = problem.split(" when getting ").next().unwrap_or_default();
-            let reason = format!("it cannot be read as a tar: {}", problem.escape_debug());
-            ARCHIVE.invalid(path, reason)
-        };
-        let mut members = Self::default();
-        let mut archive = tar::Archive::new(Headers::new(file));
-        for entry in archive.entries_with_seek().map_err(broken)? {
-            let entry = entry.map_err(broken)?;
-            let kind = entry.header().entry_type();
-            let name = normalised(&String::from_utf8_lossy(&entry.path_bytes()));
-            if kind.is_file() || kind.is_contiguous() {
-                let (start, size) = (entry.raw_file_position(), entry.size());
-                let end = start.saturating_add(size);
-                if end > len {
-                    let problem =
-                        format!("is truncated: entry {name} ends at byte {end}, the file at {len}");
-                    return Err(ARCHIVE.unusable(path, problem));
-                }
-                members.files.insert(name, (start, size));
-            } else if let Some(target) = entry.link_name_bytes()
-                && (kind.is_symlink() || kind.is_hard_link())
-            {
-                let target = link_target(&name, &target, kind.is_symlink());
-                members.links.insert(name, target);
+fn scan(path: &Path) -> Result<Members<FilePlace>, Problem> {
+    let unreadable = ARCHIVE.unreadable(path);
+    let mut file = files::open(path).map_err(&unreadable)?;
+    let len = file.metadata().map_err(&unreadable)?.len();
+    refuse_compressed(path, &mut file)?;
+    file.rewind().map_err(&unreadable)?;
+    // The rest of the message is an entry's name or field: arbitrary bytes if the file is not a
+    // tar.
+    let broken = |error: io::Error| {
+        let error = error.to_string();
+        let problem = error.split(": ").next().unwrap_or_default();
+        let problem = problem.split(" when getting ").next().unwrap_or_default();
+        let reason = format!("it cannot be read as a tar: {}", problem.escape_debug());
+        ARCHIVE.invalid(path, reason)
+    };
+    let mut members = Members::new();
+    let mut archive = tar::Archive::new(Headers::new(file));
+    for entry in archive.entries_with_seek().map_err(broken)? {
+        let entry = entry.map_err(broken)?;
+        let kind = entry.header().entry_type();
+        let name = normalised(&String::from_utf8_lossy(&entry.path_bytes()));
+        if kind.is_file() || kind.is_contiguous() {
+            let (start, size) = (entry.raw_file_position(), entry.size());
+            let end = start.saturating_add(size);
+            if end > len {
+                let problem =
+                    format!("is truncated: entry {name} ends at byte {end}, the file at {len}");
+                return Err(ARCHIVE.unusable(path, problem));
             }
+            members.files.insert(name, (start, size));
+        } else {
+            members.add_link(&name, &entry);
         }
-        Ok(members)
     }
-
-    /// Returns start and length of a file; follows a limited number of links.
-    fn get(&self, path: &str) -> Option<(u64, u64)> {
-        let mut path = normalised(path);
-        for _ in 0..8 {
-            if let Some(&range) = self.files.get(&path) {
-                return Some(range);
-            }
-            path.clone_from(self.links.get(&path)?);
-        }
-        None
-    }
+    Ok(members)
 }
 
 /// The tar's headers, limited to a size between two seeks: the tar library reads long names and PAX
@@ -354,32 +332,6 @@ impl Seek for Headers {
         self.left = LARGEST_HEADERS;
         self.file.seek(to)
     }
-}
-
-/// The path that a link of that name refers to.
-pub(super) fn link_target(name: &str, target: &[u8], is_symlink: bool) -> String {
-    let target = String::from_utf8_lossy(target);
-    match name.rsplit_once('/') {
-        Some((dir, _)) if is_symlink && !target.starts_with('/') => {
-            normalised(&format!("{dir}/{target}"))
-        }
-        _ => normalised(&target),
-    }
-}
-
-/// A path without empty, `.` and `..` parts.
-pub(super) fn normalised(path: &str) -> String {
-    let mut parts = Vec::new();
-    for part in path.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => {
-                parts.pop();
-            }
-            part => parts.push(part),
-        }
-    }
-    parts.join("/")
 }
 
 fn refuse_compressed(path: &Path, file: &mut File) -> Result<(), Problem> {

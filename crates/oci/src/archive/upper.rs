@@ -1,26 +1,22 @@
 //! Reads the upper layers of an image from a docker-archive while it is received. The archive
 //! begins with the known base, gigabytes that are skipped.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fmt;
-use std::io::{self, Cursor, Read};
+use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use wincimg_common::diagnose::Problem;
-use wincimg_common::files::{self, Spool};
+use wincimg_common::files::{BufferedBlob, Spool};
 
-use super::format::{SavedImage, blob_member};
-use super::read::{link_target, normalised};
+use super::format::{Members, SavedImage, blob_member, normalised};
 use crate::document::{Digest, Hasher, Image, ImageConfig, MAX_DOCUMENT, Verbatim};
 use crate::local::ARCHIVE;
 
 /// Larger files are on disk.
 const IN_MEMORY: u64 = 256 * 1024;
-
-/// Number of links to follow.
-const MAX_LINKS: usize = 8;
 
 /// An image's configuration, and its layers above another image.
 #[derive(Debug)]
@@ -37,26 +33,7 @@ pub struct UpperLayer {
     /// Digest of its tar.
     pub diff_id: Digest,
     /// Its bytes, not verified; none if the image below has the same layer.
-    pub bytes: Option<Arc<SavedBytes>>,
-}
-
-/// Bytes of a file in an archive.
-#[derive(Debug)]
-pub enum SavedBytes {
-    /// A small file.
-    Memory(Bytes),
-    /// A large one.
-    Disk(Spool),
-}
-
-impl SavedBytes {
-    /// Opens a reader of the bytes.
-    pub fn open(&self) -> io::Result<Box<dyn Read + Send>> {
-        Ok(match self {
-            Self::Memory(bytes) => Box::new(Cursor::new(bytes.clone())),
-            Self::Disk(spool) => Box::new(files::open(spool.path())?),
-        })
-    }
+    pub bytes: Option<Arc<BufferedBlob>>,
 }
 
 impl UpperLayers {
@@ -84,7 +61,7 @@ impl UpperLayers {
         }
         let upper = members.iter().zip(diff_ids).skip(known.len());
         let layers = upper.map(|(member, diff_id)| {
-            let bytes = archive.get(member).cloned();
+            let bytes = archive.members.get(member).cloned();
             if bytes.is_none() && !known.contains(diff_id) {
                 return Err(archive.lacks(member));
             }
@@ -101,16 +78,14 @@ impl UpperLayers {
 /// The files of an archive, without those of known layers.
 struct Archive {
     path: PathBuf,
-    files: HashMap<String, Arc<SavedBytes>>,
-    links: HashMap<String, String>,
+    members: Members<Arc<BufferedBlob>>,
 }
 
 impl Archive {
     fn read(name: &str, input: impl Read, below: &Image) -> Result<Self, Problem> {
         let mut archive = Self {
             path: name.into(),
-            files: HashMap::new(),
-            links: HashMap::new(),
+            members: Members::new(),
         };
         let blobs = below.manifest().layers.iter().map(|layer| &layer.digest);
         let known: HashSet<&Digest> = blobs.chain(&below.config().rootfs.diff_ids).collect();
@@ -121,16 +96,14 @@ impl Archive {
             let mut entry = entry.map_err(&unreadable)?;
             let kind = entry.header().entry_type();
             let name = normalised(&String::from_utf8_lossy(&entry.path_bytes()));
-            if let Some(target) = entry.link_name_bytes()
-                && (kind.is_symlink() || kind.is_hard_link())
-            {
-                let target = link_target(&name, &target, kind.is_symlink());
-                archive.links.insert(name, target);
-            } else if (kind.is_file() || kind.is_contiguous()) && !skipped.contains(&name) {
+            if archive.members.add_link(&name, &entry) {
+                continue;
+            }
+            if (kind.is_file() || kind.is_contiguous()) && !skipped.contains(&name) {
                 let bytes = if entry.size() <= IN_MEMORY {
                     let mut bytes = Vec::new();
                     entry.read_to_end(&mut bytes).map_err(&unreadable)?;
-                    SavedBytes::Memory(bytes.into())
+                    BufferedBlob::Memory(bytes.into())
                 } else {
                     let folder = std::env::temp_dir();
                     let unwritable = ARCHIVE.unwritable(&folder);
@@ -142,35 +115,18 @@ impl Archive {
                     if known.contains(&hasher.finish()) {
                         continue;
                     }
-                    SavedBytes::Disk(spool)
+                    BufferedBlob::Disk(spool)
                 };
-                archive.files.insert(name, Arc::new(bytes));
+                archive.members.files.insert(name, Arc::new(bytes));
             }
         }
         Ok(archive)
     }
 
-    /// The file of that name, or that it links to.
-    fn get(&self, name: &str) -> Option<&Arc<SavedBytes>> {
-        let mut name = normalised(name);
-        for _ in 0..MAX_LINKS {
-            if let Some(found) = self.files.get(&name) {
-                return Some(found);
-            }
-            name.clone_from(self.links.get(&name)?);
-        }
-        None
-    }
-
     fn document(&self, name: &str) -> Result<Bytes, Problem> {
-        match self.get(name).map(AsRef::as_ref) {
-            Some(SavedBytes::Memory(bytes)) => Ok(bytes.clone()),
-            Some(SavedBytes::Disk(spool)) => {
-                let read = files::read(spool.path(), MAX_DOCUMENT);
-                Ok(read.map_err(ARCHIVE.unreadable(&self.path))?.into())
-            }
-            None => Err(self.lacks(name)),
-        }
+        let file = self.members.get(name).ok_or_else(|| self.lacks(name))?;
+        let bytes = file.bytes(MAX_DOCUMENT);
+        bytes.map_err(ARCHIVE.unreadable(&self.path))
     }
 
     fn lacks(&self, name: &str) -> Problem {
@@ -184,6 +140,8 @@ impl Archive {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use serde_json::json;
 
     use super::*;

@@ -11,8 +11,7 @@ use bytes::Bytes;
 use serde_json::json;
 use tokio::io::AsyncReadExt;
 use wincimg_common::diagnose::Problem;
-use wincimg_common::files;
-use wincimg_common::files::Spool;
+use wincimg_common::files::{self, BufferedBlob, Spool};
 use wincimg_common::lock;
 use wincimg_common::progress::Task;
 
@@ -48,15 +47,8 @@ impl Eq for ArchiveWriter {}
 struct PendingArchive {
     path: PathBuf,
     /// Keyed by name in the archive.
-    blobs: Mutex<BTreeMap<String, Arc<PendingBlob>>>,
+    blobs: Mutex<BTreeMap<String, Arc<BufferedBlob>>>,
     images: Mutex<Vec<(Document, Option<String>)>>,
-}
-
-/// A blob to be packed.
-#[derive(Debug)]
-enum PendingBlob {
-    Memory(Bytes),
-    Disk(Spool),
 }
 
 impl ArchiveWriter {
@@ -96,7 +88,7 @@ impl ArchiveWriter {
             let mut reader = reader.take(IN_MEMORY + 1);
             reader.read_to_end(&mut bytes).await.map_err(unreadable)?;
             task.advance(bytes.len() as u64);
-            PendingBlob::Memory(bytes.into())
+            BufferedBlob::Memory(bytes.into())
         } else {
             let path = &self.0.path;
             let spool = Spool::in_folder(&spool_folder(path));
@@ -106,7 +98,7 @@ impl ArchiveWriter {
             let mut file = tokio::fs::File::from_std(file);
             let written = stream::write_blob(source, blob, &mut file, path, task).await;
             written.map_err(|error| ARCHIVE.blob(error))?;
-            PendingBlob::Disk(spool)
+            BufferedBlob::Disk(spool)
         };
         self.hold(&blob.digest, held);
         Ok(())
@@ -115,14 +107,14 @@ impl ArchiveWriter {
     /// Adds a manifest or an index.
     pub fn put_document(&self, document: &Document) {
         let bytes = document.bytes().clone();
-        self.hold(document.digest(), PendingBlob::Memory(bytes));
+        self.hold(document.digest(), BufferedBlob::Memory(bytes));
     }
 
-    fn hold(&self, digest: &Digest, held: PendingBlob) {
+    fn hold(&self, digest: &Digest, held: BufferedBlob) {
         self.blobs().insert(blob_member(digest), Arc::new(held));
     }
 
-    fn blobs(&self) -> MutexGuard<'_, BTreeMap<String, Arc<PendingBlob>>> {
+    fn blobs(&self) -> MutexGuard<'_, BTreeMap<String, Arc<BufferedBlob>>> {
         lock(&self.0.blobs)
     }
 
@@ -286,14 +278,8 @@ impl ArchiveWriter {
         digest: &Digest,
     ) -> Result<Verbatim<T>, Problem> {
         let held = self.blobs().get(&blob_member(digest)).cloned();
-        let bytes = match held.as_deref() {
-            Some(PendingBlob::Memory(bytes)) => bytes.clone(),
-            Some(PendingBlob::Disk(spool)) => {
-                let read = files::read(spool.path(), MAX_DOCUMENT);
-                read.map_err(ARCHIVE.unwritable(&self.0.path))?.into()
-            }
-            None => Bytes::new(),
-        };
+        let bytes = held.map_or_else(|| Ok(Bytes::new()), |held| held.bytes(MAX_DOCUMENT));
+        let bytes = bytes.map_err(ARCHIVE.unwritable(&self.0.path))?;
         Verbatim::verify(bytes, digest).map_err(|source| self.unusable(digest.as_ref(), source))
     }
 
@@ -341,12 +327,12 @@ fn file_header(size: u64) -> tar::Header {
     header
 }
 
-fn append<W: Write>(tar: &mut tar::Builder<W>, name: &str, held: &PendingBlob) -> io::Result<()> {
+fn append<W: Write>(tar: &mut tar::Builder<W>, name: &str, held: &BufferedBlob) -> io::Result<()> {
     match held {
-        PendingBlob::Memory(bytes) => {
+        BufferedBlob::Memory(bytes) => {
             tar.append_data(&mut file_header(bytes.len() as u64), name, &bytes[..])
         }
-        PendingBlob::Disk(spool) => {
+        BufferedBlob::Disk(spool) => {
             let file = files::open(spool.path())?;
             let size = file.metadata()?.len();
             tar.append_data(&mut file_header(size), name, file)
