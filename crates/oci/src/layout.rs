@@ -86,14 +86,14 @@ impl Layout {
     /// Opens an existing layout.
     pub async fn open(root: impl Into<PathBuf>) -> Result<Self, LayoutError> {
         let layout = Self::new(root.into());
-        layout.clone().blocking(|layout| layout.check()).await?;
+        layout.blocking(Self::check).await?;
         Ok(layout)
     }
 
     /// Opens a layout, or creates an empty one. Refuses a directory with other content.
     pub async fn create(root: impl Into<PathBuf>) -> Result<Self, LayoutError> {
         let layout = Self::new(root.into());
-        layout.clone().blocking(|layout| layout.make()).await?;
+        layout.blocking(Self::make).await?;
         Ok(layout)
     }
 
@@ -117,7 +117,7 @@ impl Layout {
 
     /// Reads the layout's `index.json`.
     pub async fn index(&self) -> Result<Index, LayoutError> {
-        self.clone().blocking(|layout| layout.read_index()).await
+        self.blocking(Self::read_index).await
     }
 
     /// Returns the image or index with this tag or digest; without one, the only image, or the index
@@ -179,8 +179,7 @@ impl Layout {
     /// Reads a small blob whole. The digest is checked by the parser.
     pub async fn read(&self, digest: &Digest) -> Result<Bytes, LayoutError> {
         let digest = digest.clone();
-        self.clone()
-            .blocking(move |layout| layout.read_small(&digest))
+        self.blocking(move |layout| layout.read_small(&digest))
             .await
     }
 
@@ -196,12 +195,11 @@ impl Layout {
     /// Returns the path of a blob and creates its directory; the caller writes the verified blob.
     pub(super) async fn place_for(&self, blob: &Descriptor) -> Result<PathBuf, LayoutError> {
         let dir = self.blob_dir(&blob.digest);
-        self.clone()
-            .blocking(move |_| {
-                files::create_folder(&dir).map_err(|error| StreamError::write(&dir, error))?;
-                Ok(())
-            })
-            .await?;
+        self.blocking(move |_| {
+            files::create_folder(&dir).map_err(|error| StreamError::write(&dir, error))?;
+            Ok(())
+        })
+        .await?;
         Ok(self.blob_path(&blob.digest))
     }
 
@@ -213,14 +211,11 @@ impl Layout {
     /// Returns true if the blob exists and matches its digest.
     pub async fn has_blob(&self, blob: &Descriptor) -> Result<bool, LayoutError> {
         let blob = blob.clone();
-        self.clone()
-            .blocking(move |layout| {
-                Ok(stream::contains_blob(
-                    &layout.blob_path(&blob.digest),
-                    &blob,
-                )?)
-            })
-            .await
+        self.blocking(move |layout| {
+            let path = layout.blob_path(&blob.digest);
+            Ok(stream::contains_blob(&path, &blob)?)
+        })
+        .await
     }
 
     /// Stores a blob.
@@ -230,13 +225,9 @@ impl Layout {
         source: &dyn BlobSource,
         task: &dyn Task,
     ) -> Result<(), LayoutError> {
-        let dir = self.blob_dir(&blob.digest);
         let path = self.blob_path(&blob.digest);
-        let mut draft = stream::draft_in(&dir)?;
-        let file = draft.file().try_clone();
-        let file = file.map_err(|e| StreamError::write(&path, e))?;
-        let mut file = tokio::fs::File::from_std(file);
-        stream::write_blob(source, blob, &mut file, &path, task).await?;
+        let mut draft = stream::draft_in(&self.blob_dir(&blob.digest))?;
+        stream::write_blob(source, blob, draft.file(), &path, task).await?;
         Ok(stream::persist(draft, &path)?)
     }
 
@@ -244,27 +235,25 @@ impl Layout {
     pub async fn put_document(&self, document: &Document) -> Result<(), LayoutError> {
         let descriptor = document.descriptor();
         let bytes = document.bytes().clone();
-        self.clone()
-            .blocking(move |layout| {
-                let path = layout.blob_path(&descriptor.digest);
-                if stream::contains_blob(&path, &descriptor)? {
-                    return Ok(());
-                }
-                Ok(stream::write_atomically(&path, &bytes)?)
-            })
-            .await
+        self.blocking(move |layout| {
+            let path = layout.blob_path(&descriptor.digest);
+            if stream::contains_blob(&path, &descriptor)? {
+                return Ok(());
+            }
+            Ok(stream::write_atomically(&path, &bytes)?)
+        })
+        .await
     }
 
     /// Lists a stored manifest or index, with or without a tag. The tag's previous entry is
     /// removed.
     pub async fn tag(&self, descriptor: Descriptor, tag: Option<&str>) -> Result<(), LayoutError> {
         let tag = tag.map(str::to_owned);
-        self.clone()
-            .blocking(move |layout| {
-                let _lock = layout.lock()?;
-                layout.put(descriptor, tag.as_deref())
-            })
-            .await
+        self.blocking(move |layout| {
+            let _lock = layout.lock()?;
+            layout.put(descriptor, tag.as_deref())
+        })
+        .await
     }
 
     /// Tags like [`Layout::tag`], if the tag still refers to `seen`; otherwise changes nothing and
@@ -276,16 +265,15 @@ impl Layout {
         seen: Option<&Digest>,
     ) -> Result<bool, LayoutError> {
         let (tag, seen) = (tag.to_owned(), seen.cloned());
-        self.clone()
-            .blocking(move |layout| {
-                let _lock = layout.lock()?;
-                if find_tag(&*layout.read_index_verbatim()?, &tag) != seen.as_ref() {
-                    return Ok(false);
-                }
-                layout.put(descriptor, Some(&tag))?;
-                Ok(true)
-            })
-            .await
+        self.blocking(move |layout| {
+            let _lock = layout.lock()?;
+            if find_tag(&*layout.read_index_verbatim()?, &tag) != seen.as_ref() {
+                return Ok(false);
+            }
+            layout.put(descriptor, Some(&tag))?;
+            Ok(true)
+        })
+        .await
     }
 
     /// Lists an artifact whose content is stored, and stores the empty configuration.
@@ -295,16 +283,15 @@ impl Layout {
         self.put_document(&manifest).await?;
         let entry = artifact.entry();
         let is_empty = artifact.manifest().config.digest == empty;
-        self.clone()
-            .blocking(move |layout| {
-                let path = layout.blob_path(&empty);
-                if is_empty && !path.is_file() {
-                    stream::write_atomically(&path, EMPTY)?;
-                }
-                let _lock = layout.lock()?;
-                layout.put(entry, None)
-            })
-            .await
+        self.blocking(move |layout| {
+            let path = layout.blob_path(&empty);
+            if is_empty && !path.is_file() {
+                stream::write_atomically(&path, EMPTY)?;
+            }
+            let _lock = layout.lock()?;
+            layout.put(entry, None)
+        })
+        .await
     }
 
     /// Returns the artifacts attached to a manifest that the layout lists.
@@ -346,18 +333,16 @@ impl Layout {
         tag: Option<String>,
     ) -> Result<(), LayoutError> {
         let digest = digest.clone();
-        self.clone()
-            .blocking(move |layout| {
-                let _lock = layout.lock()?;
-                layout.edit_index(|index| {
-                    index.manifests.retain(|entry| {
-                        let is_tag =
-                            tag.is_none() || entry.annotations.get(REF_NAME) == tag.as_ref();
-                        entry.digest != digest || !is_tag
-                    });
-                })
+        self.blocking(move |layout| {
+            let _lock = layout.lock()?;
+            layout.edit_index(|index| {
+                index.manifests.retain(|entry| {
+                    let is_tag = tag.is_none() || entry.annotations.get(REF_NAME) == tag.as_ref();
+                    entry.digest != digest || !is_tag
+                });
             })
-            .await
+        })
+        .await
     }
 
     /// Returns true if the directory is a layout.
@@ -384,13 +369,13 @@ impl Layout {
 
     /// Runs file operations on a thread of their own, so that transfers continue.
     async fn blocking<T: Send + 'static>(
-        self,
-        work: impl FnOnce(Self) -> Result<T, LayoutError> + Send + 'static,
+        &self,
+        work: impl FnOnce(&Self) -> Result<T, LayoutError> + Send + 'static,
     ) -> Result<T, LayoutError> {
-        let path = self.root.clone();
-        match tokio::task::spawn_blocking(move || work(self)).await {
+        let layout = self.clone();
+        match tokio::task::spawn_blocking(move || work(&layout)).await {
             Ok(result) => result,
-            Err(error) => Err(LAYOUT.unreadable(&path)(io::Error::other(error)).into()),
+            Err(error) => Err(LAYOUT.unreadable(&self.root)(io::Error::other(error)).into()),
         }
     }
 

@@ -22,26 +22,13 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// A reference by tag.
-    pub fn with_tag(registry: String, repository: String, tag: String) -> Self {
+    /// A reference by tag, or by tag and digest, of which the digest decides.
+    pub fn new(registry: &str, repository: &str, tag: &str, digest: Option<&str>) -> Self {
         Self {
-            registry,
-            repository,
-            tag: Some(tag),
-            digest: None,
-        }
-    }
-
-    /// A reference by tag and digest, of which the digest decides.
-    pub fn with_tag_and_digest(
-        registry: String,
-        repository: String,
-        tag: String,
-        digest: String,
-    ) -> Self {
-        Self {
-            digest: Some(digest),
-            ..Self::with_tag(registry, repository, tag)
+            registry: registry.to_owned(),
+            repository: repository.to_owned(),
+            tag: Some(tag.to_owned()),
+            digest: digest.map(str::to_owned),
         }
     }
 
@@ -114,12 +101,7 @@ pub fn repository_of(reference: &Reference) -> String {
 
 /// A reference by tag and digest.
 pub fn with_digest(host: &str, repository: &str, tag: &str, digest: &Digest) -> Reference {
-    Reference::with_tag_and_digest(
-        host.to_owned(),
-        repository.to_owned(),
-        tag.to_owned(),
-        digest.to_string(),
-    )
+    Reference::new(host, repository, tag, Some(digest.as_ref()))
 }
 
 /// Returns true if the text is a valid repository name, without host and tag.

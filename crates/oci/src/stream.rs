@@ -292,10 +292,12 @@ impl AsyncRead for VerifyingReader {
 pub(super) async fn write_blob(
     source: &dyn BlobSource,
     blob: &Descriptor,
-    file: &mut File,
+    file: &std::fs::File,
     path: &Path,
     task: &dyn Task,
 ) -> Result<(), StreamError> {
+    let file = file.try_clone();
+    let mut file = File::from_std(file.map_err(|e| StreamError::write(path, e))?);
     let mut hasher = hasher_of(&blob.digest)?;
     let mut at = 0;
     let length_error = |found| StreamError::Length {
@@ -401,8 +403,8 @@ mod tests {
         source: &dyn BlobSource,
         blob: &Descriptor,
     ) -> Result<(), StreamError> {
-        let mut file = File::options().write(true).open(path).await.unwrap();
-        write_blob(source, blob, &mut file, path, &Silent).await
+        let file = std::fs::File::options().write(true).open(path).unwrap();
+        write_blob(source, blob, &file, path, &Silent).await
     }
 
     #[cfg(target_os = "linux")]

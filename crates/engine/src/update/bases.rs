@@ -207,12 +207,8 @@ impl Bases<'_> {
             "{problem}, so it is looked for in {}; to use that base, add {add}",
             self.base_registry
         ));
-        let tag = reference.tag().unwrap_or("latest").to_owned();
-        Ok(Reference::with_tag(
-            MICROSOFT.to_owned(),
-            path.to_owned(),
-            tag,
-        ))
+        let tag = reference.tag().unwrap_or("latest");
+        Ok(Reference::new(MICROSOFT, path, tag, None))
     }
 
     /// The base of the image's version whose layers the image begins with: the named one, or else

@@ -45,16 +45,10 @@ impl BaseRegistry {
         let (tag, digest) = (reference.tag(), reference.digest());
         if reference.registry() == MICROSOFT {
             let here = self.join(reference.repository())?;
-            let (host, path) = (here.registry().to_owned(), here.repository().to_owned());
+            let (host, path) = (here.registry(), here.repository());
             reference = match (tag, digest) {
-                (tag, Some(digest)) => Reference::with_tag_and_digest(
-                    host,
-                    path,
-                    tag.unwrap_or("latest").to_owned(),
-                    digest.to_owned(),
-                ),
-                (Some(tag), None) => Reference::with_tag(host, path, tag.to_owned()),
                 (None, None) => here,
+                (tag, digest) => Reference::new(host, path, tag.unwrap_or("latest"), digest),
             };
         }
         let tag = reference.tag().filter(|_| reference.digest().is_none());

@@ -93,10 +93,7 @@ impl ArchiveWriter {
             let path = &self.0.path;
             let spool = Spool::in_folder(&spool_folder(path));
             let spool = spool.map_err(ARCHIVE.unwritable(path))?;
-            let file = spool.file().try_clone();
-            let file = file.map_err(ARCHIVE.unwritable(path))?;
-            let mut file = tokio::fs::File::from_std(file);
-            let written = stream::write_blob(source, blob, &mut file, path, task).await;
+            let written = stream::write_blob(source, blob, spool.file(), path, task).await;
             written.map_err(|error| ARCHIVE.blob(error))?;
             BufferedBlob::Disk(spool)
         };

@@ -23,18 +23,12 @@ const PULSE: Duration = Duration::from_millis(5);
 const LONGEST_WORDS: usize = 200;
 
 /// Credential returned by a helper.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Deserialize)]
 pub(super) struct HelperCredential {
-    pub(super) user: String,
-    pub(super) secret: Secret,
-}
-
-#[derive(Deserialize)]
-struct HelperResponse {
     #[serde(rename = "Username", default)]
-    user: String,
+    pub(super) user: String,
     #[serde(rename = "Secret")]
-    secret: Secret,
+    pub(super) secret: Secret,
 }
 
 /// Gets the credential for a server from `docker-credential-NAME`, if it has one. Kills the helper
@@ -48,12 +42,9 @@ pub(super) fn get(
         return Ok(None);
     };
     // The parser's own message would quote the response, which may contain a secret.
-    let answer: HelperResponse = serde_json::from_slice(&output)
-        .map_err(|_| "its answer is not JSON with Username and Secret".to_owned())?;
-    Ok(Some(HelperCredential {
-        user: answer.user,
-        secret: answer.secret,
-    }))
+    serde_json::from_slice(&output)
+        .map(Some)
+        .map_err(|_| "its answer is not JSON with Username and Secret".to_owned())
 }
 
 /// Stores a password with a helper.
