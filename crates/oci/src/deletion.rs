@@ -3,7 +3,7 @@
 use std::fmt;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
-use wincimg_common::diagnose::Diagnose;
+use wincimg_common::diagnose::{Blame, Diagnose, Problem};
 
 use crate::document::{Digest, Document, media_type};
 use crate::remote::RegistryError;
@@ -27,13 +27,6 @@ pub enum DeletionError {
         place: String,
         /// Its answer.
         source: Box<RegistryError>,
-    },
-    /// An archive is one file.
-    #[error("cannot delete an image of {place}: an archive is a file")]
-    #[diagnose(code = "usage/location", blame = Request)]
-    Archive {
-        /// The archive.
-        place: String,
     },
 }
 
@@ -126,8 +119,10 @@ impl Deletion {
     }
 
     fn refused(&self) -> DeletionError {
-        let place = self.place.to_string();
-        DeletionError::Archive { place }
+        let place = &self.place;
+        let problem = format!("cannot delete an image of {place}: an archive is a file");
+        let problem = Problem::new("usage/location", problem).blame(Blame::Request);
+        StoreError::from(problem).into()
     }
 }
 

@@ -27,7 +27,7 @@ use super::document::ManifestFormat;
 use super::prefix::{PrefixError, RegistryPrefix};
 use super::reference::Reference;
 use super::remote::{RegistryClient, Repository};
-use super::store::{Sink, Source};
+use super::store::{Sink, Source, StoreError};
 
 /// Images copied at once; blobs have their own limit.
 const IMAGES: usize = 4;
@@ -343,9 +343,11 @@ impl Mirror<'_> {
 }
 
 fn find_defect(found: &CompanionReport) -> Option<CopyError> {
-    let defect = found.defect.clone()?;
-    let image = found.image.clone();
-    Some(CopyError::Defect { image, defect })
+    let defect = found.defect.as_ref()?;
+    let problem = format!("{} is mirrored, but {defect}", found.image);
+    let problem = Problem::new("image/layer", problem)
+        .hint("build the image again, or push it again from where it was made");
+    Some(StoreError::from(problem).into())
 }
 
 /// Returns the name to pull the image by; its digest may have changed.

@@ -27,16 +27,4 @@ pub enum CopyError {
         /// The available platforms.
         available: String,
     },
-    /// The image was copied, but nothing can unpack it.
-    #[error("{image} is mirrored, but {defect}")]
-    #[diagnose(
-        code = "image/layer",
-        hint = "build the image again, or push it again from where it was made"
-    )]
-    Defect {
-        /// Digest of its manifest.
-        image: String,
-        /// The reason.
-        defect: String,
-    },
 }

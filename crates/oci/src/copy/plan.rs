@@ -274,11 +274,7 @@ impl Planner<'_> {
             return Err(CopyError::NoPlatform {
                 image: format!("{} ({})", self.source, index.digest()),
                 wanted: self.options.platforms.to_string(),
-                available: if available.is_empty() {
-                    "none".to_owned()
-                } else {
-                    available.join(", ")
-                },
+                available: available.join(", "),
             });
         }
         let about_included = |entry: &Descriptor| {

@@ -28,9 +28,22 @@ pub(crate) enum Selection<'a> {
 pub(crate) fn select<'a>(index: &'a Index, which: Option<&str>) -> Selection<'a> {
     let entries = &index.manifests;
     let found = match which {
-        Some(which) => [Match::Digest, Match::Name, Match::Reference, Match::Tag]
-            .into_iter()
-            .find_map(|how| entries.iter().find(|entry| how.accepts(entry, which))),
+        Some(which) => {
+            let reference = parse_reference(which).ok();
+            let is_reference =
+                |name: &str| reference.is_some() && parse_reference(name).ok() == reference;
+            let is_tag = |name: &str| {
+                let tagged = name.rsplit_once(':');
+                tagged.is_some_and(|(repository, tag)| tag == which && !repository.is_empty())
+            };
+            let named =
+                |is_it: &dyn Fn(&str) -> bool| entries.iter().find(|entry| names(entry).any(is_it));
+            let by_digest = entries.iter().find(|entry| entry.digest.as_ref() == which);
+            by_digest
+                .or_else(|| named(&|name| name == which))
+                .or_else(|| named(&is_reference))
+                .or_else(|| named(&is_tag))
+        }
         // Attached artifacts are listed too.
         None => images(index).next(),
     };
@@ -53,33 +66,6 @@ pub(crate) fn select<'a>(index: &'a Index, which: Option<&str>) -> Selection<'a>
 pub(crate) fn images(index: &Index) -> impl Iterator<Item = &Descriptor> {
     let entries = index.manifests.iter();
     entries.filter(|entry| entry.artifact_type().is_none())
-}
-
-/// Ways to match an entry, strictest first.
-#[derive(Clone, Copy)]
-enum Match {
-    Digest,
-    Name,
-    Reference,
-    Tag,
-}
-
-impl Match {
-    fn accepts(self, entry: &Descriptor, which: &str) -> bool {
-        let mut names = names(entry);
-        match self {
-            Self::Digest => entry.digest.as_ref() == which,
-            Self::Name => names.any(|name| name == which),
-            Self::Reference => {
-                let wanted = parse_reference(which).ok();
-                wanted.is_some() && names.any(|name| parse_reference(name).ok() == wanted)
-            }
-            Self::Tag => names.any(|name| {
-                name.rsplit_once(':')
-                    .is_some_and(|(repository, tag)| tag == which && !repository.is_empty())
-            }),
-        }
-    }
 }
 
 fn names(entry: &Descriptor) -> impl Iterator<Item = &str> {
