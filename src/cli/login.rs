@@ -11,7 +11,7 @@ use wincimg_common::progress::Silent;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_oci::prefix::{PrefixError, RegistryPrefix};
 use wincimg_oci::remote::{
-    AuthScheme as HowTo, CredentialStore, Password, RegistryError, erase, store,
+    AuthScheme as HowTo, CredentialStore, RegistryError, Secret, erase, store,
 };
 
 use super::command_context::Session;
@@ -135,7 +135,7 @@ impl Login {
         Ok(CommandOutcome::Yes)
     }
 
-    fn credential(&self) -> Result<(String, Password), Failure> {
+    fn credential(&self) -> Result<(String, Secret), Failure> {
         let user = match &self.user {
             Some(user) => user.clone(),
             None => self
@@ -155,7 +155,7 @@ impl Login {
         if password.is_empty() {
             return Err(Failure::usage(anyhow!("the password is empty")));
         }
-        Ok((user, password.into()))
+        Ok((user, Secret::new(password)))
     }
 
     fn check_terminal(&self) -> Result<(), Failure> {

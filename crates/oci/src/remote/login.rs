@@ -24,16 +24,6 @@ use super::helper;
 use super::ping::Ping;
 use super::secret::Secret;
 
-/// A password to be stored; hidden from Debug.
-#[derive(Debug, Clone)]
-pub struct Password(Secret);
-
-impl From<String> for Password {
-    fn from(text: String) -> Self {
-        Self(Secret::new(text))
-    }
-}
-
 /// Location of a stored credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CredentialStore {
@@ -63,9 +53,9 @@ impl RegistryClient {
         &self,
         host: &str,
         user: &str,
-        password: &Password,
+        password: &Secret,
     ) -> Result<Ping, RegistryError> {
-        let typed = Credentials::from_input(user.to_owned(), password.0.clone());
+        let typed = Credentials::from_input(user.to_owned(), password.clone());
         // Not set yet: this is the client's first use of the host.
         let _ = self.0.host(host).credentials.set(typed);
         self.ping(host).await
@@ -77,7 +67,7 @@ impl RegistryClient {
 pub fn store(
     host: &str,
     user: &str,
-    password: &Password,
+    password: &Secret,
     file: Option<&Path>,
     progress: &dyn Progress,
 ) -> Result<CredentialStore, RegistryError> {
@@ -86,13 +76,13 @@ pub fn store(
     let helper = config.helper();
     let entry = match &helper {
         Some(name) => {
-            helper::store(name, server, user, &password.0, &CancellationToken::new())
+            helper::store(name, server, user, password, &CancellationToken::new())
                 .map_err(|reason| config.helper_failed(name, reason))?;
             // Docker's tools expect an empty entry.
             json!({})
         }
         None => {
-            let pair = format!("{user}:{}", password.0.expose_secret());
+            let pair = format!("{user}:{}", password.expose_secret());
             json!({ "auth": BASE64_STANDARD.encode(pair) })
         }
     };
@@ -278,7 +268,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("config.json");
         fs::write(&file, before).unwrap();
-        let password = Password::from("open sesame".to_owned());
+        let password = Secret::new("open sesame".to_owned());
         store(host, "bob", &password, Some(&file), &Silent).unwrap();
         let after = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
         (after, folder)
@@ -326,7 +316,7 @@ mod tests {
         let file = folder.path().join("config.json");
         for text in ["{", "[]", "\"x\""] {
             fs::write(&file, text).unwrap();
-            let password = Password::from("x".to_owned());
+            let password = Secret::new("x".to_owned());
             assert!(store("repo.lan", "bob", &password, Some(&file), &Silent).is_err());
             assert_eq!(fs::read_to_string(&file).unwrap(), text);
         }
@@ -345,7 +335,7 @@ mod tests {
             for number in 0..20 {
                 let file = &file;
                 scope.spawn(move || {
-                    let password = Password::from("x".to_owned());
+                    let password = Secret::new("x".to_owned());
                     store(
                         &format!("repo{number}.lan"),
                         "bob",
@@ -367,7 +357,7 @@ mod tests {
         use std::os::unix::fs::{PermissionsExt, symlink};
 
         let folder = tempfile::tempdir().unwrap();
-        let password = Password::from("x".to_owned());
+        let password = Secret::new("x".to_owned());
         let new = folder.path().join("home/.docker/config.json");
         store("repo.lan", "bob", &password, Some(&new), &Silent).unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;

@@ -7,10 +7,11 @@ use serde::Deserialize;
 /// A secret text, hidden from Debug.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
-pub(super) struct Secret(String);
+pub struct Secret(String);
 
 impl Secret {
-    pub(super) fn new(text: String) -> Self {
+    /// Hides a text.
+    pub fn new(text: String) -> Self {
         Self(text)
     }
 
