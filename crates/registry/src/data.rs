@@ -26,12 +26,6 @@ impl DataType {
     pub const LINK: Self = Self(6);
     /// A list of strings.
     pub const MULTI_SZ: Self = Self(7);
-    /// A device driver's resources.
-    pub const RESOURCE_LIST: Self = Self(8);
-    /// A device's resources.
-    pub const FULL_RESOURCE_DESCRIPTOR: Self = Self(9);
-    /// A device driver's possible resources.
-    pub const RESOURCE_REQUIREMENTS_LIST: Self = Self(10);
     /// A 64-bit number.
     pub const QWORD: Self = Self(11);
 

@@ -5,7 +5,7 @@
 //! of the file.
 
 use super::HiveReadError;
-use super::format::{BIN_HEADER, PAGE};
+use super::format::{BIN_HEADER, PAGE, number};
 
 /// The unused cells.
 pub(super) struct Cells<'h> {
@@ -50,10 +50,9 @@ impl<'h> Cells<'h> {
     /// Records the cells of the bin at an offset; returns the offset of the next one.
     fn walk_bin(&mut self, start: usize) -> Result<usize, HiveReadError> {
         let header: [u8; BIN_HEADER] = self.array(start)?;
-        let number = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|i| header[at + i])) as usize;
-        let size = number(8);
+        let size = number(&header, 8) as usize;
         let fits = size >= PAGE && size.is_multiple_of(PAGE) && size <= self.bins.len() - start;
-        if !header.starts_with(b"hbin") || number(4) != start || !fits {
+        if !header.starts_with(b"hbin") || number(&header, 4) as usize != start || !fits {
             return Err(damaged(start, "a missing bin header"));
         }
         let end = start + size;

@@ -2,7 +2,7 @@
 //! many as one large cell needs, and its rest becomes a free cell.
 
 use super::WriteError;
-use super::format::{BIN_HEADER, PAGE};
+use super::format::{BIN_HEADER, PAGE, put};
 
 /// Maximum size of a hive: the top bit of an offset means memory, not the file.
 const MAX_BINS: usize = 0x7FFF_F000;
@@ -31,7 +31,7 @@ impl CellWriter {
         }
         let offset = self.used;
         self.used += size;
-        self.put(offset, in_reach(size)?.wrapping_neg());
+        put(&mut self.bytes, offset, in_reach(size)?.wrapping_neg());
         in_reach(offset)
     }
 
@@ -43,7 +43,7 @@ impl CellWriter {
 
     /// Writes a number into the content of a cell.
     pub(super) fn set(&mut self, cell: u32, at: usize, number: u32) {
-        self.put(cell as usize + 4 + at, number);
+        put(&mut self.bytes, cell as usize + 4 + at, number);
     }
 
     /// Returns the bins.
@@ -58,8 +58,8 @@ impl CellWriter {
         in_reach(start + size)?;
         self.bytes.resize(start + size, 0);
         self.bytes[start..start + 4].copy_from_slice(b"hbin");
-        self.put(start + 4, in_reach(start)?);
-        self.put(start + 8, in_reach(size)?);
+        put(&mut self.bytes, start + 4, in_reach(start)?);
+        put(&mut self.bytes, start + 8, in_reach(size)?);
         self.used = start + BIN_HEADER;
         Ok(())
     }
@@ -67,14 +67,10 @@ impl CellWriter {
     fn close_bin(&mut self) -> Result<(), WriteError> {
         let free = self.bytes.len() - self.used;
         if free > 0 {
-            self.put(self.used, in_reach(free)?);
+            put(&mut self.bytes, self.used, in_reach(free)?);
             self.used = self.bytes.len();
         }
         Ok(())
-    }
-
-    fn put(&mut self, at: usize, number: u32) {
-        self.bytes[at..at + 4].copy_from_slice(&number.to_le_bytes());
     }
 }
 

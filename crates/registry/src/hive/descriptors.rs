@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use super::builtin_descriptors::{
-    CONTROL_SET, SAM_ROOT, SECURITY_ROOT, SOFTWARE_ROOT, SYSTEM, SYSTEM_ROOT,
+    CONTROL_SET, CONTROL_SETS, SAM_ROOT, SECURITY_ROOT, SOFTWARE_ROOT, SYSTEM, SYSTEM_ROOT,
 };
 use super::delta::Delta;
 use crate::Root;
@@ -79,12 +79,21 @@ impl Position {
 
 fn system() -> Result<KnownHive, SddlError> {
     let mut tree = KnownKey::default();
-    for (sddl, paths) in SYSTEM {
-        for path in paths {
-            let known = path.split('\\').fold(&mut tree, |known, name| {
-                known.below.entry(FoldedName::new(name)).or_default()
-            });
-            known.own = Some(descriptor(sddl)?);
+    let mut add = |path: &str, sddl| -> Result<(), SddlError> {
+        let known = path.split('\\').fold(&mut tree, |known, name| {
+            known.below.entry(FoldedName::new(name)).or_default()
+        });
+        known.own = Some(descriptor(sddl)?);
+        Ok(())
+    };
+    for path in CONTROL_SETS {
+        add(path, CONTROL_SET)?;
+    }
+    let mut sddl = "";
+    for line in SYSTEM.lines() {
+        match line.strip_prefix("  ") {
+            Some(path) => add(path, sddl)?,
+            None => sddl = line,
         }
     }
     Ok(KnownHive {

@@ -79,6 +79,11 @@ pub(super) fn checksum(base_block: &[u8]) -> u32 {
     }
 }
 
+/// Reads a number of a file or a cell.
+pub(super) fn number(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([0, 1, 2, 3].map(|i| bytes[at + i]))
+}
+
 /// Writes a number into a file or a cell.
 pub(super) fn put(bytes: &mut [u8], at: usize, number: u32) {
     bytes[at..at + 4].copy_from_slice(&number.to_le_bytes());

@@ -5,7 +5,7 @@
 //! hive, and a bitmap (`DIRT`) with their places. Since Windows 8.1 it has an entry (`HvLE`) for each
 //! change, with hashes, and the hive itself is written later.
 
-use super::format::{PAGE, base, checksum};
+use super::format::{PAGE, base, checksum, number};
 use super::marvin;
 
 /// The unit of logs: their base block, their entries and an old log's pages.
@@ -35,10 +35,7 @@ impl<'f> BaseBlock<'f> {
     }
 
     pub(super) fn number(self, at: usize) -> u32 {
-        self.0[at..]
-            .first_chunk()
-            .copied()
-            .map_or(0, u32::from_le_bytes)
+        number(self.0, at)
     }
 
     pub(super) fn is_sealed(self) -> bool {

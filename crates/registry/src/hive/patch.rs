@@ -6,8 +6,8 @@
 use super::bins::Cells;
 use super::cells::{CellWriter, in_reach};
 use super::format::{
-    BIN_HEADER, DATA_IN_PLACE, PAGE, SEGMENT, VALUE_HEADER, base, encode_name, seal, utf16_len,
-    value_flags,
+    BIN_HEADER, DATA_IN_PLACE, PAGE, SEGMENT, VALUE_HEADER, base, encode_name, number, put, seal,
+    utf16_len, value_flags,
 };
 use super::reader::{Fields, HiveReader};
 use super::record::Record;
@@ -52,16 +52,14 @@ pub fn set_value(
     if data.bytes().len() > SEGMENT {
         return Err(SetValueError::TooLong);
     }
-    let header = &file[..PAGE];
-    let number = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|i| header[at + i]));
-    let size = number(base::BINS_SIZE) as usize;
+    let size = number(file, base::BINS_SIZE) as usize;
     let mut patch = Patch {
         bytes: file[..PAGE + size].to_vec(),
         added: CellWriter::default(),
         start: size,
     };
     let mut reader = HiveReader::new(Cells::new(&file[PAGE..PAGE + size])?);
-    let node = find(&mut reader, number(base::ROOT), key)?;
+    let node = find(&mut reader, number(file, base::ROOT), key)?;
     let known = reader.value_cells(&node)?;
     let found = known.iter().find(|it| eq_ignore_case(&it.1, name));
     let (place, inline) = patch.data(data.bytes())?;
@@ -152,12 +150,11 @@ impl Patch {
     }
 
     fn number(&self, cell: u32, field: usize) -> u32 {
-        let at = Self::at(cell, field);
-        u32::from_le_bytes([0, 1, 2, 3].map(|i| self.bytes[at + i]))
+        number(&self.bytes, Self::at(cell, field))
     }
 
     fn put(&mut self, cell: u32, field: usize, number: u32) {
-        self.put_bytes(cell, field, &number.to_le_bytes());
+        put(&mut self.bytes, Self::at(cell, field), number);
     }
 
     fn put_bytes(&mut self, cell: u32, field: usize, bytes: &[u8]) {
@@ -174,9 +171,8 @@ impl Patch {
     /// Frees a cell: its size becomes positive.
     fn free(&mut self, cell: u32) {
         let at = PAGE + cell as usize;
-        let size = [0, 1, 2, 3].map(|i| self.bytes[at + i]);
-        let size = i32::from_le_bytes(size).unsigned_abs();
-        self.bytes[at..at + 4].copy_from_slice(&size.to_le_bytes());
+        let size = number(&self.bytes, at).cast_signed().unsigned_abs();
+        put(&mut self.bytes, at, size);
     }
 
     /// Frees the data of a value, unless it is in several cells.
@@ -193,16 +189,13 @@ impl Patch {
         // A bin's header has its offset in the hive.
         let mut bin = 0;
         while bin < added.len() {
-            let size = [8, 9, 10, 11].map(|i| added[bin + i]);
-            let at = bin + BIN_OFFSET;
-            added[at..at + 4].copy_from_slice(&in_reach(start + bin)?.to_le_bytes());
-            bin += (u32::from_le_bytes(size) as usize).max(BIN_HEADER);
+            put(&mut added, bin + BIN_OFFSET, in_reach(start + bin)?);
+            bin += (number(&added, bin + 8) as usize).max(BIN_HEADER);
         }
         let size = in_reach(start + added.len())?;
         bytes.append(&mut added);
-        let mut put = |at: usize, new: &[u8]| bytes[at..at + new.len()].copy_from_slice(new);
-        put(base::BINS_SIZE, &size.to_le_bytes());
-        put(base::TIMESTAMP, &time.0.to_le_bytes());
+        put(&mut bytes, base::BINS_SIZE, size);
+        bytes[base::TIMESTAMP..][..8].copy_from_slice(&time.0.to_le_bytes());
         seal(&mut bytes);
         Ok(bytes)
     }
