@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, BufReader, Read};
 
 use bzip2::read::MultiBzDecoder;
-use flate2::read::MultiGzDecoder;
+use flate2::bufread::MultiGzDecoder;
 use lzma_rust2::XzReader;
 
 use super::tar::{BLOCK, is_header};

@@ -86,13 +86,7 @@ impl Archive {
         let mut entries = Vec::with_capacity(members.len());
         for (path, size) in members {
             sum.add(&path, size)?;
-            entries.push(ArchiveEntry {
-                path,
-                kind: ArchiveEntryKind::File,
-                size,
-                is_by_code_page: false,
-                problem: None,
-            });
+            entries.push(ArchiveEntry::new(path, ArchiveEntryKind::File, size));
         }
         Ok(Self {
             name,

@@ -87,6 +87,18 @@ struct ArchiveEntry {
     problem: Option<String>,
 }
 
+impl ArchiveEntry {
+    fn new(path: impl Into<String>, kind: ArchiveEntryKind, size: u64) -> Self {
+        Self {
+            path: path.into(),
+            kind,
+            size,
+            is_by_code_page: false,
+            problem: None,
+        }
+    }
+}
+
 #[derive(Debug)]
 enum ArchiveEntryKind {
     Folder,

@@ -82,11 +82,8 @@ pub(super) fn list(archive: &str, window: FileWindow) -> Result<Vec<ArchiveEntry
             ArchiveEntryKind::File
         };
         entries.push(ArchiveEntry {
-            path: file.name().to_owned(),
-            kind,
-            size: file.size(),
-            is_by_code_page: false,
             problem,
+            ..ArchiveEntry::new(file.name(), kind, file.size())
         });
     }
     Ok(entries)

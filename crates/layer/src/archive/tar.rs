@@ -4,10 +4,9 @@
 //! `tar` crate only decodes the headers here: its archive reader loads whole extension headers of
 //! any stated size.
 
-use std::io::{self, BufReader, Cursor, Read};
+use std::io::{self, Cursor, Read};
 
 use ::tar::{EntryType, Header, PaxExtensions};
-use flate2::bufread::MultiGzDecoder;
 
 use super::format::StreamCompression;
 
@@ -318,8 +317,7 @@ impl<'a> TarReader<'a> {
         if block.iter().all(|byte| *byte == 0) {
             return Ok(None);
         }
-        let sum = checksum(block);
-        if header.cksum().is_ok_and(|stated| stated == sum) {
+        if is_header(block) {
             Ok(Some(header))
         } else {
             Err(TarReadError::Malformed("a header's checksum is wrong"))
@@ -392,12 +390,7 @@ pub fn decompress<'a>(mut source: impl Read + Send + 'a) -> io::Result<Box<dyn R
     let mut magic = Vec::new();
     (&mut source).take(4).read_to_end(&mut magic)?;
     let compression = detect_compression(&magic);
-    let whole = BufReader::with_capacity(64 << 10, Cursor::new(magic).chain(source));
-    Ok(match compression {
-        StreamCompression::Gzip => Box::new(BufReader::new(MultiGzDecoder::new(whole))),
-        StreamCompression::Zstd => Box::new(BufReader::new(zstd::Decoder::with_buffer(whole)?)),
-        _ => Box::new(whole),
-    })
+    compression.decoder(Cursor::new(magic).chain(source))
 }
 
 /// Compression of a layer with these first four bytes: gzip, zstd or none.

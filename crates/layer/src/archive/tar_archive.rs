@@ -83,11 +83,8 @@ pub(super) fn list(
             problem = Some("its name is not in UTF-8".to_owned());
         }
         entries.push(ArchiveEntry {
-            path: found.path,
-            kind,
-            size: found.size,
-            is_by_code_page: false,
             problem,
+            ..ArchiveEntry::new(found.path, kind, found.size)
         });
     }
     resolve_hard_links(&mut entries, hard_links);

@@ -1,5 +1,6 @@
 use std::io::Write;
 
+use flate2::bufread::MultiGzDecoder;
 use proptest::prelude::*;
 use wincimg_windows::path::fold;
 
