@@ -29,7 +29,9 @@ impl Cmd<'_, '_> {
                 name: variable,
                 value,
             };
-            code = cmd.node(&turn.in_node(body)?)?;
+            let mut body = body.clone();
+            turn.replace_in(&mut body)?;
+            code = cmd.node(&body)?;
             Ok(())
         };
         if *kind == LoopKind::Numbers {

@@ -2,7 +2,7 @@
 
 use super::super::error::ScriptError;
 use super::super::traced_text::TracedText;
-use super::parse::{CmdNode, LoopKind, Redirect, RedirectTarget, SimpleCommand, Test};
+use super::parse::{CmdNode, LoopKind, Redirect, RedirectTarget, Test};
 
 /// Variable of a loop and its value in one turn.
 #[derive(Clone, Copy)]
@@ -13,120 +13,83 @@ pub(super) struct LoopVariable<'a> {
 
 impl LoopVariable<'_> {
     /// Replaces the variable in a command.
-    pub(super) fn in_node(self, node: &CmdNode) -> Result<CmdNode, ScriptError> {
-        Ok(match node {
-            CmdNode::Sequence(nodes) => CmdNode::Sequence(self.in_nodes(nodes)?),
-            CmdNode::And(nodes) => CmdNode::And(self.in_nodes(nodes)?),
-            CmdNode::Or(nodes) => CmdNode::Or(self.in_nodes(nodes)?),
-            CmdNode::Pipe(nodes) => CmdNode::Pipe(self.in_nodes(nodes)?),
+    pub(super) fn replace_in(self, node: &mut CmdNode) -> Result<(), ScriptError> {
+        match node {
+            CmdNode::Sequence(nodes)
+            | CmdNode::And(nodes)
+            | CmdNode::Or(nodes)
+            | CmdNode::Pipe(nodes) => nodes.iter_mut().try_for_each(|node| self.replace_in(node)),
             CmdNode::Block(inside, redirects) => {
-                CmdNode::Block(self.in_box(inside)?, self.in_redirects(redirects)?)
+                self.replace_in(inside)?;
+                self.in_redirects(redirects)
             }
             CmdNode::If {
-                not,
-                ignore_case,
                 test,
                 then,
                 otherwise,
-            } => CmdNode::If {
-                not: *not,
-                ignore_case: *ignore_case,
-                test: self.in_test(test)?,
-                then: self.in_box(then)?,
-                otherwise: match otherwise {
-                    Some(node) => Some(self.in_box(node)?),
-                    None => None,
-                },
-            },
+                ..
+            } => {
+                match test {
+                    Test::Exist(text) | Test::Defined(text) | Test::ErrorLevel(text) => {
+                        self.in_text(text)?;
+                    }
+                    Test::Compare { left, right, .. } => {
+                        self.in_text(left)?;
+                        self.in_text(right)?;
+                    }
+                }
+                self.replace_in(then)?;
+                otherwise
+                    .as_mut()
+                    .map_or(Ok(()), |node| self.replace_in(node))
+            }
             CmdNode::For {
                 kind,
                 variable,
                 items,
                 body,
-                at,
-            } => CmdNode::For {
-                kind: self.in_kind(kind)?,
-                variable: *variable,
-                items: items
-                    .iter()
-                    .map(|item| self.in_text(item))
-                    .collect::<Result<_, _>>()?,
-                body: if *variable == self.name {
-                    body.clone()
-                } else {
-                    self.in_box(body)?
-                },
-                at: *at,
-            },
-            CmdNode::Simple(simple) => CmdNode::Simple(SimpleCommand {
-                text: self.in_text(&simple.text)?,
-                redirects: self.in_redirects(&simple.redirects)?,
-                ends_in_spaces: simple.ends_in_spaces,
-            }),
-            CmdNode::Nothing => CmdNode::Nothing,
-        })
+                ..
+            } => {
+                if let LoopKind::Tree(Some(folder)) = kind {
+                    self.in_text(folder)?;
+                }
+                items.iter_mut().try_for_each(|item| self.in_text(item))?;
+                // The inner loop has a variable of the same name.
+                if *variable == self.name {
+                    return Ok(());
+                }
+                self.replace_in(body)
+            }
+            CmdNode::Simple(simple) => {
+                self.in_text(&mut simple.text)?;
+                self.in_redirects(&mut simple.redirects)
+            }
+            CmdNode::Nothing => Ok(()),
+        }
     }
 
-    fn in_box(self, node: &CmdNode) -> Result<Box<CmdNode>, ScriptError> {
-        self.in_node(node).map(Box::new)
-    }
-
-    fn in_nodes(self, nodes: &[CmdNode]) -> Result<Vec<CmdNode>, ScriptError> {
-        nodes.iter().map(|node| self.in_node(node)).collect()
-    }
-
-    fn in_kind(self, kind: &LoopKind) -> Result<LoopKind, ScriptError> {
-        Ok(match kind {
-            LoopKind::Tree(Some(folder)) => LoopKind::Tree(Some(self.in_text(folder)?)),
-            other => other.clone(),
-        })
-    }
-
-    fn in_test(self, test: &Test) -> Result<Test, ScriptError> {
-        Ok(match test {
-            Test::Exist(path) => Test::Exist(self.in_text(path)?),
-            Test::Defined(name) => Test::Defined(self.in_text(name)?),
-            Test::ErrorLevel(number) => Test::ErrorLevel(self.in_text(number)?),
-            Test::Compare {
-                left,
-                operator,
-                right,
-            } => Test::Compare {
-                left: self.in_text(left)?,
-                operator: operator.clone(),
-                right: self.in_text(right)?,
-            },
-        })
-    }
-
-    fn in_redirects(self, redirects: &[Redirect]) -> Result<Vec<Redirect>, ScriptError> {
-        let replaced = redirects.iter().map(|redirect| {
-            let to = match &redirect.to {
-                RedirectTarget::File { name, append } => RedirectTarget::File {
-                    name: self.in_text(name)?,
-                    append: *append,
-                },
-                other => other.clone(),
-            };
-            let stream = redirect.stream;
-            Ok(Redirect { stream, to })
-        });
-        replaced.collect()
+    fn in_redirects(self, redirects: &mut [Redirect]) -> Result<(), ScriptError> {
+        for redirect in redirects {
+            if let RedirectTarget::File { name, .. } = &mut redirect.to {
+                self.in_text(name)?;
+            }
+        }
+        Ok(())
     }
 
     /// Replaces `%i` in a text; other forms, such as `%~ni`, are not supported.
-    fn in_text(self, text: &TracedText) -> Result<TracedText, ScriptError> {
-        let mut out = TracedText::default();
-        let mut characters = text.characters().peekable();
+    fn in_text(self, text: &mut TracedText) -> Result<(), ScriptError> {
+        let source = std::mem::take(text);
+        let mut characters = source.characters().peekable();
         while let Some((c, at)) = characters.next() {
             if c != '%' {
-                out.push(c, at);
+                text.push(c, at);
                 continue;
             }
             match characters.peek() {
                 Some((next, _)) if *next == self.name => {
                     characters.next();
-                    out.append(&TracedText::from_one(self.value, at));
+                    text.append(&TracedText::from_one(self.value, at));
                 }
                 Some(('~', _)) => {
                     return Err(ScriptError::unclear(
@@ -134,9 +97,9 @@ impl LoopVariable<'_> {
                     )
                     .at_position(at));
                 }
-                _ => out.push(c, at),
+                _ => text.push(c, at),
             }
         }
-        Ok(out)
+        Ok(())
     }
 }
