@@ -61,6 +61,23 @@ impl TracedText {
         self.part(start..self.text.len())
     }
 
+    /// The text without these characters at its start.
+    pub(super) fn trim_start(&self, trimmed: &[char]) -> Self {
+        let kept = self.text.trim_start_matches(trimmed);
+        self.from(self.text.len() - kept.len())
+    }
+
+    /// The first word without its quotes, which keep it together, and the text after it.
+    pub(super) fn split_word(&self, ends: impl Fn(char) -> bool) -> (String, Self) {
+        let mut quoted = false;
+        let end = self.text.find(|c: char| {
+            quoted ^= c == '"';
+            !quoted && ends(c)
+        });
+        let end = end.unwrap_or(self.text.len());
+        (self.text[..end].replace('"', ""), self.from(end))
+    }
+
     /// Removes the last character.
     pub(super) fn pop(&mut self) {
         self.text.pop();
@@ -70,6 +87,12 @@ impl TracedText {
     /// Characters with their offsets.
     pub(super) fn characters(&self) -> impl Iterator<Item = (char, usize)> + '_ {
         self.text.char_indices().map(|(at, c)| (c, self.at[at]))
+    }
+
+    /// The arguments without their positions.
+    pub(super) fn words(&self) -> Vec<String> {
+        let arguments = self.arguments().into_iter();
+        arguments.map(|argument| argument.text).collect()
     }
 
     /// Splits the text into arguments as the C runtime does, without a program name.

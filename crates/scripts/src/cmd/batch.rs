@@ -82,7 +82,7 @@ impl BatchFile {
     }
 
     fn new(path: ImagePath, name: &str, rest: &str) -> Self {
-        let all = rest.trim_start_matches(is_delimiter).trim_end();
+        let all = rest.trim_start_matches(parse::is_delimiter).trim_end();
         Self {
             path,
             called: name.to_owned(),
@@ -108,7 +108,7 @@ impl BatchFile {
         machine: &mut Process<'_>,
         lines: &[String],
     ) -> Result<BatchEnd, ScriptError> {
-        let mut cmd = Cmd::of_batch(machine);
+        let mut cmd = Cmd::new(machine, true);
         let mut code = 0;
         let mut failed = None;
         let mut at = 0;
@@ -154,7 +154,7 @@ impl BatchFile {
         let mut text = String::new();
         loop {
             let Some(line) = lines.get(*at) else {
-                return Err(ScriptError::unclear("unclosed ("));
+                return Err(ScriptError::unclear(UNCLOSED));
             };
             *at += 1;
             if text.is_empty() && line.trim_start().starts_with(':') {
@@ -358,8 +358,4 @@ fn parts(path: &ImagePath, modifiers: &str) -> Result<String, ScriptError> {
 fn unquoted(text: &str) -> &str {
     let text = text.strip_prefix('"').unwrap_or(text);
     text.strip_suffix('"').unwrap_or(text)
-}
-
-fn is_delimiter(c: char) -> bool {
-    " \t,;=".contains(c)
 }

@@ -7,6 +7,7 @@ use super::super::tools;
 use super::super::traced_text::TracedText;
 use super::Cmd;
 use super::batch::BatchFile;
+use super::parse::is_delimiter;
 
 /// Commands with paths, in which `/` begins a switch.
 const TAKES_PATHS: [&str; 12] = [
@@ -113,7 +114,7 @@ pub(super) fn split(text: &str) -> Vec<String> {
     let mut quoted = false;
     for c in text.chars() {
         quoted ^= c == '"';
-        if !quoted && " \t,;=".contains(c) {
+        if !quoted && is_delimiter(c) {
             words.push(String::new());
         } else if let Some(word) = words.last_mut() {
             word.push(c);
@@ -121,18 +122,6 @@ pub(super) fn split(text: &str) -> Vec<String> {
     }
     words.retain(|word| !word.is_empty());
     words
-}
-
-/// Error for a program that `start` or `call` runs.
-fn other_program(name: &str, rest: &TracedText) -> ScriptError {
-    let program = split(rest.as_str())
-        .into_iter()
-        .find(|word| !word.starts_with('/') && word != "\"\"")
-        .unwrap_or_default();
-    ScriptError::windows(format!(
-        "{name} runs {:?}, which requires Windows",
-        program.replace('"', "")
-    ))
 }
 
 impl Cmd<'_, '_> {
@@ -344,9 +333,7 @@ impl Cmd<'_, '_> {
 
     /// `call` of a batch file or a command.
     fn call(&mut self, rest: &TracedText) -> Result<i32, ScriptError> {
-        let text = rest.as_str();
-        let start = text.len() - text.trim_start_matches([' ', '\t', ',', ';', '=']).len();
-        let line = rest.from(start);
+        let line = rest.trim_start(&[' ', '\t', ',', ';', '=']);
         if line.as_str().starts_with(':') {
             return Err(ScriptError::unclear("jumps to labels are not supported"));
         }
@@ -393,7 +380,12 @@ impl Cmd<'_, '_> {
             )
         });
         if !runs_here || !plain {
-            return Err(other_program("start", rest));
+            let is_program = |word: &&String| !word.starts_with('/') && *word != "\"\"";
+            let program = words.iter().find(is_program).map_or("", String::as_str);
+            return Err(ScriptError::windows(format!(
+                "start runs {:?}, which requires Windows",
+                program.replace('"', "")
+            )));
         }
         if !waits {
             let why = "it does not wait for the program, and the build may end before it";

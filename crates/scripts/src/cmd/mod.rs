@@ -34,7 +34,7 @@ pub(super) fn run(machine: &mut Process<'_>, text: &TracedText) -> Result<i32, S
             return Err(ScriptError::unclear("cmd reads only one line of it"));
         }
         let node = parse::parse(&line)?;
-        let mut cmd = Cmd::new(machine);
+        let mut cmd = Cmd::new(machine, false);
         let code = cmd.node(&node)?;
         Ok(cmd.exit.unwrap_or(code))
     })
@@ -42,8 +42,7 @@ pub(super) fn run(machine: &mut Process<'_>, text: &TracedText) -> Result<i32, S
 
 /// Removes the first and the last quote if the text begins with one.
 fn unquoted(text: &TracedText) -> TracedText {
-    let start = text.as_str().len() - text.as_str().trim_start_matches([' ', '\t']).len();
-    let text = text.from(start);
+    let text = text.trim_start(&[' ', '\t']);
     if !text.as_str().starts_with('"') {
         return text;
     }
@@ -104,21 +103,18 @@ fn not_found(machine: &mut Process<'_>, name: &str) -> Result<i32, ScriptError> 
 }
 
 impl<'m, 'a> Cmd<'m, 'a> {
-    fn new(machine: &'m mut Process<'a>) -> Self {
+    fn new(machine: &'m mut Process<'a>, is_batch: bool) -> Self {
         Self {
             machine,
             output: None,
             appends_to: None,
             exit: None,
             has_unhandled_failure: false,
-            batch: BatchState::default(),
+            batch: BatchState {
+                is_active: is_batch,
+                ..BatchState::default()
+            },
         }
-    }
-
-    fn of_batch(machine: &'m mut Process<'a>) -> Self {
-        let mut cmd = Self::new(machine);
-        cmd.batch.is_active = true;
-        cmd
     }
 }
 
@@ -237,9 +233,7 @@ impl Cmd<'_, '_> {
         let words = |node: &CmdNode| match node {
             CmdNode::Simple(simple) => {
                 let (name, rest) = command_name(&simple.text);
-                let words = rest.arguments();
-                let words = words.iter().map(|word| word.as_str().to_owned());
-                Some((tools::program_name(&name), words.collect::<Vec<_>>()))
+                Some((tools::program_name(&name), rest.words()))
             }
             _ => None,
         };
@@ -391,12 +385,7 @@ impl Cmd<'_, '_> {
 
 /// Splits a command into its name and the rest.
 fn command_name(text: &TracedText) -> (String, TracedText) {
-    let line = text.as_str();
-    let start = line.len()
-        - line
-            .trim_start_matches([' ', '\t', ',', ';', '=', '@'])
-            .len();
-    let text = text.from(start);
+    let text = text.trim_start(&[' ', '\t', ',', ';', '=', '@']);
     let line = text.as_str();
     let letters = line
         .find(|c: char| !c.is_ascii_alphabetic())
@@ -418,14 +407,7 @@ fn command_name(text: &TracedText) -> (String, TracedText) {
     if ends_a_builtin && !is_path && quoting::is_built_in(word) {
         return (word.to_owned(), text.from(letters));
     }
-    let mut quoted = false;
-    let end = line
-        .find(|c: char| {
-            quoted ^= c == '"';
-            !quoted && " \t,;=".contains(c)
-        })
-        .unwrap_or(line.len());
-    (line[..end].replace('"', ""), text.from(end))
+    text.split_word(parse::is_delimiter)
 }
 
 /// Returns true if a command only prints.

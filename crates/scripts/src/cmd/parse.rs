@@ -116,7 +116,7 @@ struct Parser {
     depth: usize,
 }
 
-fn is_delimiter(c: char) -> bool {
+pub(super) fn is_delimiter(c: char) -> bool {
     matches!(c, ' ' | '\t' | ',' | ';' | '=')
 }
 

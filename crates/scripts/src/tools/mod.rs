@@ -37,18 +37,8 @@ pub(super) fn command_line(
     machine: &mut Process<'_>,
     line: &TracedText,
 ) -> Result<i32, ScriptError> {
-    let start = line.as_str().len() - line.as_str().trim_start_matches([' ', '\t']).len();
-    let line = line.from(start);
-    let mut quoted = false;
-    let end = line
-        .as_str()
-        .find(|c: char| {
-            quoted ^= c == '"';
-            !quoted && matches!(c, ' ' | '\t')
-        })
-        .unwrap_or(line.as_str().len());
-    let name = line.as_str()[..end].replace('"', "");
-    let rest = line.from(end);
+    let line = line.trim_start(&[' ', '\t']);
+    let (name, rest) = line.split_word(|c| matches!(c, ' ' | '\t'));
     let at = line.origin(0);
     if name.is_empty() {
         return Err(ScriptError::unclear("missing command"));
@@ -64,25 +54,13 @@ pub(super) fn command_line(
                 let path = format!(r"{SYSTEM}\WindowsPowerShell\v1.0\powershell.exe");
                 check_program_exists(machine, &name, &path)?;
             }
-            let arguments = rest.arguments();
-            let words: Vec<String> = arguments
-                .iter()
-                .map(|word| word.as_str().to_owned())
-                .collect();
-            if shell == "pwsh" && prints_version(&words) {
+            if shell == "pwsh" && prints_version(&rest.words()) {
                 return machine.skip(line.as_str().to_owned());
             }
-            powershell::run(machine, &arguments, shell == "pwsh")
+            powershell::run(machine, &rest.arguments(), shell == "pwsh")
         }
         _ if cmd::is_batch(&shell) => cmd::run_batch(machine, &name, rest.as_str()),
-        _ => {
-            let words: Vec<String> = rest
-                .arguments()
-                .iter()
-                .map(|word| word.as_str().to_owned())
-                .collect();
-            tool(machine, &name, &words)
-        }
+        _ => tool(machine, &name, &rest.words()),
     }
     .map_err(|error| error.in_command(&name, at))
 }
