@@ -9,7 +9,7 @@ mod version;
 
 use std::collections::BTreeSet;
 
-use wincimg_registry::{RegistryData, RegistryEdit, TypedData};
+use wincimg_registry::{RegistryData, TypedData};
 use wincimg_windows::path::ImagePath;
 
 use self::command_line::{InstallCommand, InstallOptions, is_id};
@@ -22,6 +22,7 @@ use super::image::{
 };
 use super::powershell;
 use super::process::{PathState, Process, child, last_name, parent};
+use super::tools;
 use super::variables::MACHINE;
 
 /// Chocolatey's folder.
@@ -196,7 +197,7 @@ fn unpack(
             machine.apply(ImageAction::MakeFolder(folder.clone()))?;
             let feed = feed.trim_end_matches('/');
             let url = format!("{feed}/package/{}/{version}", request.id);
-            super::tools::download(machine, &url, &archive.to_string(), true)?;
+            tools::download(machine, &url, &archive.to_string(), true)?;
         }
     }
     machine.apply(ImageAction::Unpack(UnpackAction {
@@ -423,9 +424,6 @@ pub(super) fn add_to_path(machine: &mut Process<'_>, folder: &str) -> Result<(),
     if after.len() > LONGEST_PATH {
         return Err(ScriptError::unclear("PATH would be too long for Windows"));
     }
-    machine.edit(RegistryEdit::SetValue {
-        key,
-        name: "Path".to_owned(),
-        data: RegistryData::expand_sz(after),
-    })
+    let data = RegistryData::expand_sz(after);
+    tools::set_machine_variable(machine, "Path", Some(data))
 }

@@ -4,15 +4,14 @@
 //! only once Windows has created the profile.
 
 use wincimg_common::digest::Algorithm;
-use wincimg_registry::{RegistryData, RegistryEdit};
+use wincimg_registry::RegistryData;
 
 use super::super::chocolatey::{ROOT, add_to_path};
 use super::super::error::ScriptError;
 use super::super::image::{ImageAction, OverwriteMode, UnpackAction, UnpackFormat};
-use super::super::process::{Process, is_within, last_name, parent};
+use super::super::process::{is_within, last_name, parent};
 use super::super::tools;
 use super::super::traced_text::TracedText;
-use super::super::variables::MACHINE;
 use super::ast::CommandAst;
 use super::eval::Shell;
 use super::parameters::{BoundParameters, ParameterSet};
@@ -345,15 +344,11 @@ impl Shell<'_, '_> {
         let name = given.required("variablename")?;
         let value = given.text("variablevalue")?.unwrap_or_default();
         self.note_scope(&given, "variabletype", &name)?;
-        let key = Process::parse_key(MACHINE)?;
-        let edit = if value.is_empty() {
-            RegistryEdit::DeleteValue { key, name }
-        } else {
-            self.machine.variables.set(&name, Some(value.clone()));
-            let data = RegistryData::sz(&value);
-            RegistryEdit::SetValue { key, name, data }
-        };
-        self.machine.edit(edit)?;
+        let data = (!value.is_empty()).then(|| RegistryData::sz(&value));
+        if data.is_some() {
+            self.machine.variables.set(&name, Some(value));
+        }
+        tools::set_machine_variable(self.machine, &name, data)?;
         Ok(PsValue::Null)
     }
 

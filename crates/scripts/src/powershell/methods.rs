@@ -1,12 +1,12 @@
 //! Supported members and methods.
 
-use wincimg_registry::{RegistryData, RegistryEdit};
+use wincimg_registry::RegistryData;
 
 use super::super::error::ScriptError;
 use super::super::image::{Deferred, ImageAction, Lookup};
-use super::super::process::{PathState, Process, parent};
+use super::super::process::{PathState, parent};
 use super::super::tools;
-use super::super::variables::{MACHINE, machine_variable};
+use super::super::variables::machine_variable;
 use super::eval::Shell;
 use super::operators;
 use super::value::{PsValue, limited_text};
@@ -246,37 +246,30 @@ impl Shell<'_, '_> {
         target: &PsValue,
     ) -> Result<PsValue, ScriptError> {
         let name = variable.text()?;
-        match target.text()?.to_lowercase().as_str() {
-            "machine" | "2" => {}
-            "process" | "0" => {
-                let value = Some(value.text()?).filter(|value| !value.is_empty());
-                self.machine.variables.set(&name, value);
-                return Ok(PsValue::Null);
-            }
-            "user" | "1" => {
-                let value = value.text()?;
-                if value.is_empty() {
+        let target = target.text()?.to_lowercase();
+        let text = || {
+            value
+                .text()
+                .map(|text| Some(text).filter(|text| !text.is_empty()))
+        };
+        let data = || text().map(|text| text.map(|text| RegistryData::sz(&text)));
+        match target.as_str() {
+            "machine" | "2" => tools::set_machine_variable(self.machine, &name, data()?)?,
+            "process" | "0" => self.machine.variables.set(&name, text()?),
+            "user" | "1" => match data()? {
+                Some(data) => tools::set_user_variable(self.machine, &name, data)?,
+                None => {
                     return Err(ScriptError::unclear(
                         "removing a user variable is not supported",
                     ));
                 }
-                tools::set_user_variable(self.machine, &name, RegistryData::sz(&value))?;
-                return Ok(PsValue::Null);
-            }
+            },
             other => {
                 return Err(ScriptError::fails(format!(
                     "{other:?} is not a valid target"
                 )));
             }
         }
-        let key = Process::parse_key(MACHINE)?;
-        let value = value.text()?;
-        self.machine.edit(if value.is_empty() {
-            RegistryEdit::DeleteValue { key, name }
-        } else {
-            let data = RegistryData::sz(&value);
-            RegistryEdit::SetValue { key, name, data }
-        })?;
         Ok(PsValue::Null)
     }
 

@@ -32,6 +32,24 @@ const SYSTEM: &str = r"C:\Windows\System32";
 /// Maximum length of a value of `setx`, which truncates the rest.
 const SETX_LIMIT: usize = 1024;
 
+/// Runs a program with its arguments and returns its exit code.
+type Tool = fn(&mut Process<'_>, &[String]) -> Result<i32, ScriptError>;
+
+/// The supported programs of Windows.
+const TOOLS: [(&str, Tool); 11] = [
+    ("curl", curl::run),
+    ("tar", archives::tar),
+    ("setx", setx),
+    ("reg", reg::run),
+    ("icacls", icacls::run),
+    ("xcopy", copy::xcopy),
+    ("robocopy", copy::robocopy),
+    ("certutil", certutil::run),
+    ("certoc", certutil::certoc),
+    ("msiexec", msiexec::run),
+    ("sc", services::sc),
+];
+
 /// Runs a command line: the name of a program and the rest as written.
 pub(super) fn command_line(
     machine: &mut Process<'_>,
@@ -110,35 +128,10 @@ pub(super) fn tool(
     let program = program_name(name);
     let is_elsewhere = is_elsewhere(machine, name, &program);
     let of_system = format!(r"{SYSTEM}\{program}.exe");
-    let known = matches!(
-        program.as_str(),
-        "curl"
-            | "tar"
-            | "setx"
-            | "reg"
-            | "icacls"
-            | "xcopy"
-            | "robocopy"
-            | "certutil"
-            | "certoc"
-            | "sc"
-            | "msiexec"
-    );
-    if known && !is_elsewhere {
+    let tool = TOOLS.iter().find(|(known, _)| *known == program);
+    if let Some((_, run)) = tool.filter(|_| !is_elsewhere) {
         check_program_exists(machine, name, &of_system)?;
-        return match program.as_str() {
-            "curl" => curl::run(machine, words),
-            "tar" => archives::tar(machine, words),
-            "setx" => setx(machine, words),
-            "reg" => reg::run(machine, words),
-            "icacls" => icacls::run(machine, words),
-            "xcopy" => copy::xcopy(machine, words),
-            "robocopy" => copy::robocopy(machine, words),
-            "certutil" => certutil::run(machine, words),
-            "certoc" => certutil::certoc(machine, words),
-            "msiexec" => msiexec::run(machine, words),
-            _ => services::sc(machine, words),
-        };
+        return run(machine, words);
     }
     match program.as_str() {
         "appcmd" => appcmd(machine, name, words),
@@ -391,12 +384,22 @@ fn setx(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError>
         set_user_variable(machine, name, data)?;
         return Ok(0);
     }
-    machine.edit(RegistryEdit::SetValue {
-        key: Process::parse_key(MACHINE)?,
-        name: (*name).clone(),
-        data,
-    })?;
+    set_machine_variable(machine, name, Some(data))?;
     Ok(0)
+}
+
+/// Sets a variable of the machine, or deletes it.
+pub(super) fn set_machine_variable(
+    machine: &mut Process<'_>,
+    name: &str,
+    data: Option<RegistryData>,
+) -> Result<(), ScriptError> {
+    let key = Process::parse_key(MACHINE)?;
+    let name = name.to_owned();
+    machine.edit(match data {
+        Some(data) => RegistryEdit::SetValue { key, name, data },
+        None => RegistryEdit::DeleteValue { key, name },
+    })
 }
 
 /// Sets a variable in the user's hive, a file of the profile that Windows creates at the user's
