@@ -209,7 +209,7 @@ impl Shell<'_, '_> {
 fn parameters(
     given: &BoundParameters,
 ) -> Result<Vec<(String, cmdlets::ParameterValue)>, ScriptError> {
-    let entries = given.entries().iter();
+    let entries = given.entries.iter();
     entries
         .map(|(name, value)| Ok(((*name).to_owned(), parameter_value(value)?)))
         .collect()

@@ -18,18 +18,19 @@ const COMMON: ParameterSet = ParameterSet(
 );
 
 impl ParameterSet {
-    /// The parameters that take values, or the switches, with their aliases.
-    fn entries(&self, are_switches: bool) -> impl Iterator<Item = &'static str> + Clone {
+    /// The parameters with their aliases, and whether they are switches.
+    fn entries(&self) -> impl Iterator<Item = (&'static str, bool)> {
         let words = self.0.split_ascii_whitespace();
-        words.filter_map(move |word| match word.strip_suffix('?') {
-            Some(switch) => are_switches.then_some(switch),
-            None => (!are_switches).then_some(word.trim_matches(['[', ']'])),
+        words.map(|word| match word.strip_suffix('?') {
+            Some(switch) => (switch, true),
+            None => (word.trim_matches(['[', ']']), false),
         })
     }
 
     /// The names of the parameters that take values.
     pub(super) fn values(&self) -> impl Iterator<Item = &'static str> {
-        self.entries(false).map(own_name)
+        let values = self.entries().filter(|(_, is_switch)| !is_switch);
+        values.map(|(entry, _)| own_name(entry))
     }
 
     /// The parameters whose names can be left out, in order.
@@ -40,11 +41,15 @@ impl ParameterSet {
 
     /// Parameters that a name, alias or prefix matches, and whether they are switches.
     fn matches(&self, name: &str) -> BTreeSet<(&'static str, bool)> {
-        let of_kind = |is_switch| {
-            let names = matching_names(self.entries(is_switch), name);
-            names.into_iter().map(move |own| (own, is_switch))
-        };
-        [false, true].into_iter().flat_map(of_kind).collect()
+        let is_exact = |entry: &str| entry.split('=').any(|known| known == name);
+        match self.entries().find(|(entry, _)| is_exact(entry)) {
+            Some((entry, is_switch)) => BTreeSet::from([(own_name(entry), is_switch)]),
+            None => self
+                .entries()
+                .map(|(entry, is_switch)| (own_name(entry), is_switch))
+                .filter(|(own, _)| own.starts_with(name))
+                .collect(),
+        }
     }
 }
 
@@ -55,7 +60,7 @@ fn own_name(entry: &'static str) -> &'static str {
 /// Parameters that a command line binds.
 #[derive(Debug, Clone, Default)]
 pub(super) struct BoundParameters {
-    entries: Vec<(&'static str, PsValue)>,
+    pub(super) entries: Vec<(&'static str, PsValue)>,
 }
 
 impl BoundParameters {
@@ -89,25 +94,32 @@ impl BoundParameters {
         matches!(self.value(name), Some(PsValue::Bool(true)))
     }
 
-    pub(super) fn entries(&self) -> &[(&'static str, PsValue)] {
-        &self.entries
+    /// Adds a parameter by its own name, as it is written; common ones are ignored.
+    fn add(&mut self, own: &'static str, written: &str, value: PsValue) -> Result<(), ScriptError> {
+        if COMMON.entries().any(|(entry, _)| own_name(entry) == own) {
+            return Ok(());
+        }
+        if self.value(own).is_some() {
+            let why = format!("-{written} is given more than once");
+            return Err(ScriptError::fails(why));
+        }
+        self.entries.push((own, value));
+        Ok(())
     }
-}
 
-/// Parameters that a name, alias or prefix matches.
-fn matching_names(
-    known: impl Iterator<Item = &'static str> + Clone,
-    name: &str,
-) -> Vec<&'static str> {
-    let exact = known
-        .clone()
-        .find(|entry| entry.split('=').any(|known| known == name));
-    match exact {
-        Some(entry) => vec![own_name(entry)],
-        None => known
-            .map(own_name)
-            .filter(|own| own.starts_with(name))
-            .collect(),
+    /// Adds values without a name to the parameters with a position that have none.
+    fn add_positional(
+        &mut self,
+        takes: &ParameterSet,
+        values: Vec<PsValue>,
+    ) -> Result<(), ScriptError> {
+        let mut free: Vec<&str> = takes.positions().collect();
+        free.retain(|name| self.value(name).is_none());
+        if values.len() > free.len() {
+            return Err(ScriptError::unclear("more arguments than supported"));
+        }
+        self.entries.extend(free.into_iter().zip(values));
+        Ok(())
     }
 }
 
@@ -204,49 +216,12 @@ impl CommandAst {
     }
 }
 
-impl BoundParameters {
-    /// Adds a parameter by its own name, as it is written; common ones are ignored.
-    fn add(&mut self, own: &'static str, written: &str, value: PsValue) -> Result<(), ScriptError> {
-        let mut common = COMMON.entries(false).chain(COMMON.entries(true));
-        if common.any(|entry| own_name(entry) == own) {
-            return Ok(());
-        }
-        if self.value(own).is_some() {
-            let why = format!("-{written} is given more than once");
-            return Err(ScriptError::fails(why));
-        }
-        self.entries.push((own, value));
-        Ok(())
-    }
-
-    /// Adds values without a name to the parameters with a position that have none.
-    fn add_positional(
-        &mut self,
-        takes: &ParameterSet,
-        values: Vec<PsValue>,
-    ) -> Result<(), ScriptError> {
-        let mut free: Vec<&str> = takes.positions().collect();
-        free.retain(|name| self.value(name).is_none());
-        if values.len() > free.len() {
-            return Err(ScriptError::unclear("more arguments than supported"));
-        }
-        self.entries.extend(free.into_iter().zip(values));
-        Ok(())
-    }
-}
-
 /// Resolves a name to one parameter, and whether it is a switch; common parameters come last.
 fn resolve_name(takes: &ParameterSet, name: &str) -> Result<(&'static str, bool), ScriptError> {
     let mut found = takes.matches(name);
     if found.is_empty() {
         found = COMMON.matches(name);
     }
-    if found.len() > 1 {
-        found.retain(|(own, _)| *own == name);
-    }
-    match found.len() {
-        1 => found.pop_first(),
-        _ => None,
-    }
-    .ok_or_else(|| ScriptError::option(&format!("-{name}")))
+    let first = found.pop_first().filter(|_| found.is_empty());
+    first.ok_or_else(|| ScriptError::option(&format!("-{name}")))
 }
