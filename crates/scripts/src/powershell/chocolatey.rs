@@ -62,32 +62,15 @@ const PARAMETERS: ParameterSet = ParameterSet("[parameters=params]");
 
 const WIDTH: ParameterSet = ParameterSet("[compare]");
 
-/// Returns true for a supported function of Chocolatey.
-pub(super) fn is_function(name: &str) -> bool {
-    matches!(
-        name,
-        "install-chocolateypackage"
-            | "install-chocolateyinstallpackage"
-            | "install-chocolateyzippackage"
-            | "get-chocolateyunzip"
-            | "get-chocolateywebfile"
-            | "start-chocolateyprocessasadmin"
-            | "install-binfile"
-            | "install-chocolateypath"
-            | "install-chocolateyenvironmentvariable"
-            | "install-chocolateyshortcut"
-            | "install-chocolateydesktoplink"
-            | "install-chocolateyfileassociation"
-            | "install-chocolateyexplorermenuitem"
-            | "install-chocolateypinnedtaskbaritem"
-            | "get-packageparameters"
-            | "get-toolslocation"
-            | "get-osarchitecturewidth"
-            | "get-processorbits"
-            | "update-sessionenvironment"
-            | "refreshenv"
-    )
-}
+/// Supported functions.
+pub(super) const FUNCTIONS: &str = "
+    install-chocolateypackage install-chocolateyinstallpackage install-chocolateyzippackage
+    get-chocolateyunzip get-chocolateywebfile start-chocolateyprocessasadmin install-binfile
+    install-chocolateypath install-chocolateyenvironmentvariable install-chocolateyshortcut
+    install-chocolateydesktoplink install-chocolateyfileassociation
+    install-chocolateyexplorermenuitem install-chocolateypinnedtaskbaritem get-packageparameters
+    get-toolslocation get-osarchitecturewidth get-processorbits update-sessionenvironment refreshenv
+";
 
 /// A file to download, or of the image.
 struct PackageFile {

@@ -5,6 +5,7 @@ use super::super::image::ImageAction;
 use super::super::tools;
 use super::ast::CommandAst;
 use super::eval::Shell;
+use super::has_word;
 use super::parameters::ParameterSet;
 use super::value::PsValue;
 
@@ -29,9 +30,8 @@ const VERBS: &str = "
 /// such as `redis-server`, are programs.
 pub(super) fn is_cmdlet(name: &str) -> bool {
     let is_word = |word: &str| !word.is_empty() && word.chars().all(char::is_alphanumeric);
-    name.split_once('-').is_some_and(|(verb, noun)| {
-        VERBS.split_whitespace().any(|own| own == verb) && is_word(noun)
-    })
+    name.split_once('-')
+        .is_some_and(|(verb, noun)| has_word(VERBS, verb) && is_word(noun))
 }
 
 impl Shell<'_, '_> {
@@ -92,10 +92,10 @@ impl Shell<'_, '_> {
         if let Some(error) = needs_windows(name) {
             return Err(error);
         }
-        if super::iis::is_cmdlet(name) {
-            return self.iis_cmdlet(name, command, input.as_ref());
+        if let Some(takes) = super::iis::parameters_of(name) {
+            return self.iis_cmdlet(name, takes, command, input.as_ref());
         }
-        if super::output_cmdlets::is_output_only(name) {
+        if has_word(super::output_cmdlets::OUTPUT_ONLY, name) {
             return self.skip_output_cmdlet(name, command);
         }
         match name {
@@ -260,44 +260,37 @@ impl Shell<'_, '_> {
     }
 }
 
+/// Cmdlets that change the features of Windows.
+const FEATURES: &str = "
+    install-windowsfeature add-windowsfeature enable-windowsoptionalfeature
+    disable-windowsoptionalfeature uninstall-windowsfeature remove-windowsfeature
+    add-windowscapability
+";
+
+/// Cmdlets of package managers.
+const PACKAGES: &str = "
+    install-module install-package install-packageprovider install-script save-module update-help
+    register-psrepository set-psrepository
+";
+
+/// Cmdlets on other state of a running Windows.
+const RUNNING: &str = "
+    set-timezone new-localuser add-localgroupmember new-localgroup new-selfsignedcertificate
+    set-acl new-psdrive install-pfxcertificate import-pfxcertificate get-authenticodesignature
+    new-eventlog stop-process
+";
+
 /// Error for a cmdlet that requires Windows.
 fn needs_windows(name: &str) -> Option<ScriptError> {
     Some(match name {
-        "invoke-expression" => {
-            ScriptError::windows("it runs a script that is known only at run time")
-        }
-        "install-windowsfeature"
-        | "add-windowsfeature"
-        | "enable-windowsoptionalfeature"
-        | "disable-windowsoptionalfeature"
-        | "uninstall-windowsfeature"
-        | "remove-windowsfeature"
-        | "add-windowscapability" => tools::feature(),
-        "install-module"
-        | "install-package"
-        | "install-packageprovider"
-        | "install-script"
-        | "save-module"
-        | "update-help"
-        | "register-psrepository"
-        | "set-psrepository" => ScriptError::windows("it runs a package manager"),
         "start-service" | "stop-service" | "restart-service" => {
             ScriptError::windows("it starts or stops a service")
         }
         "start-bitstransfer" => ScriptError::windows("it downloads through a Windows service")
             .help("download with Invoke-WebRequest -OutFile"),
-        "set-timezone"
-        | "new-localuser"
-        | "add-localgroupmember"
-        | "new-localgroup"
-        | "new-selfsignedcertificate"
-        | "set-acl"
-        | "new-psdrive"
-        | "install-pfxcertificate"
-        | "import-pfxcertificate"
-        | "get-authenticodesignature"
-        | "new-eventlog"
-        | "stop-process" => ScriptError::windows("it works only on Windows"),
+        _ if has_word(FEATURES, name) => tools::feature(),
+        _ if has_word(PACKAGES, name) => ScriptError::windows("it runs a package manager"),
+        _ if has_word(RUNNING, name) => ScriptError::windows("it works only on Windows"),
         _ => return None,
     })
 }

@@ -7,8 +7,10 @@ use super::super::process::is_nul;
 use super::super::tools;
 use super::super::traced_text::TracedText;
 use super::ast::{Argument, CommandAst, Element, Expression, Pipeline, Redirect};
+use super::chocolatey::FUNCTIONS;
 use super::cmdlets::is_cmdlet;
 use super::eval::{ErrorAction, PipelineKind, Shell};
+use super::has_word;
 use super::script_file::is_script;
 use super::value::PsValue;
 
@@ -93,7 +95,7 @@ impl Shell<'_, '_> {
         } else if let Some(function) = self.functions.get(&lower).cloned() {
             check_not_piped(input.as_ref(), "a function")?;
             self.call_function(&function, command)?
-        } else if self.machine.is_in_package && super::chocolatey::is_function(&cmdlet) {
+        } else if self.machine.is_in_package && has_word(FUNCTIONS, &cmdlet) {
             let result = self.chocolatey_function(&cmdlet, command);
             self.cmdlet_result(name, command, result)?
         } else if is_cmdlet(&cmdlet) {

@@ -4,6 +4,7 @@ use wincimg_windows::quoting::powershell::is_single_quote;
 
 use super::super::error::ScriptError;
 use super::ast::Expression;
+use super::has_word;
 use super::parse::{CHAIN, Parser, is_name, is_quote};
 use super::words::from_part;
 
@@ -50,21 +51,20 @@ impl Parser<'_> {
             .take_while(char::is_ascii_alphabetic)
             .collect::<String>()
             .to_ascii_lowercase();
-        let is_word = |known: &str| known.split_whitespace().any(|known| known == word);
         let mut signs = rest.chars();
         let (first, second) = (signs.next(), signs.next());
         let sign = |known: &str| {
             first.filter(|c| known.contains(*c) && second != Some('=') && second != Some(*c))
         };
         let (found, length) = match level {
-            0 if is_word(LOGICAL) => (word.clone(), word.len() + 1),
-            1 if is_word(COMPARISONS) => (word.clone(), word.len() + 1),
+            0 if has_word(LOGICAL, &word) => (word.clone(), word.len() + 1),
+            1 if has_word(COMPARISONS, &word) => (word.clone(), word.len() + 1),
             2 => {
                 let c = sign("+-").filter(|c| *c != '-' || word.is_empty())?;
                 (c.to_string(), 1)
             }
             3 => (sign("*/%")?.to_string(), 1),
-            4 if is_word("f") => (word.clone(), 2),
+            4 if word == "f" => (word.clone(), 2),
             5 if rest.starts_with("..") => ("..".to_owned(), 2),
             _ => return None,
         };

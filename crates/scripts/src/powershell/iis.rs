@@ -6,84 +6,79 @@ use super::super::error::ScriptError;
 use super::super::image::{IisCommand, ImageAction};
 use super::ast::{Argument, CommandAst, Expression};
 use super::eval::Shell;
+use super::has_word;
 use super::parameters::{BoundParameters, ParameterSet};
 use super::value::PsValue;
 
-const SITE: ParameterSet = ParameterSet(
-    "[name] port ipaddress hostheader physicalpath applicationpool id sslflags force? ssl?",
-);
-
-const NAME: ParameterSet = ParameterSet("[name] force? confirm? passthru?");
-
-const UNDER_SITE: ParameterSet =
-    ParameterSet("[name] site application physicalpath applicationpool force?");
-
-const BINDING: ParameterSet = ParameterSet(
-    "[name] protocol port ipaddress hostheader bindinginformation sslflags propertyname value \
-     force?",
-);
-
-const IIS_SITE: ParameterSet =
-    ParameterSet("[name] [physicalpath] [bindinginformation] protocol force? passthru?");
-
-const COMMIT: ParameterSet = ParameterSet("[commit] confirm?");
-
-const CONFIGURATION: ParameterSet = ParameterSet(
-    "[filter] [pspath] name value location metadata atelement atindex atname clr force?",
-);
-
-const HANDLER: ParameterSet = ParameterSet(
-    "[name] path verb type modules scriptprocessor resourcetype requiredaccess precondition \
-     image pspath location force?",
-);
+/// Cmdlets, and the parameters that they take.
+static CMDLETS: [(&str, ParameterSet); 8] = [
+    (
+        "new-website",
+        ParameterSet(
+            "[name] port ipaddress hostheader physicalpath applicationpool id sslflags force? ssl?",
+        ),
+    ),
+    (
+        "remove-website new-webapppool remove-webapppool remove-iissite start-website stop-website \
+         start-webapppool stop-webapppool restart-webapppool start-iissite stop-iissite",
+        ParameterSet("[name] force? confirm? passthru?"),
+    ),
+    (
+        "new-webapplication new-webvirtualdirectory remove-webapplication \
+         remove-webvirtualdirectory",
+        ParameterSet("[name] site application physicalpath applicationpool force?"),
+    ),
+    (
+        "new-webbinding remove-webbinding set-webbinding",
+        ParameterSet(
+            "[name] protocol port ipaddress hostheader bindinginformation sslflags propertyname \
+             value force?",
+        ),
+    ),
+    (
+        "new-iissite",
+        ParameterSet("[name] [physicalpath] [bindinginformation] protocol force? passthru?"),
+    ),
+    (
+        "start-iiscommitdelay stop-iiscommitdelay reset-iisservermanager",
+        ParameterSet("[commit] confirm?"),
+    ),
+    (
+        "set-webconfigurationproperty add-webconfigurationproperty \
+         remove-webconfigurationproperty clear-webconfigurationproperty set-webconfiguration \
+         add-webconfiguration clear-webconfiguration",
+        ParameterSet(
+            "[filter] [pspath] name value location metadata atelement atindex atname clr force?",
+        ),
+    ),
+    (
+        "new-webhandler remove-webhandler new-webglobalmodule enable-webglobalmodule \
+         disable-webglobalmodule",
+        ParameterSet(
+            "[name] path verb type modules scriptprocessor resourcetype requiredaccess \
+             precondition image pspath location force?",
+        ),
+    ),
+];
 
 const ITEM: ParameterSet =
     ParameterSet("[path] name itemtype=type value bindings physicalpath applicationpool id force?");
 
-fn takes(name: &str) -> Option<&'static ParameterSet> {
-    Some(match name {
-        "new-website" => &SITE,
-        "remove-website" | "new-webapppool" | "remove-webapppool" | "remove-iissite"
-        | "start-website" | "stop-website" | "start-webapppool" | "stop-webapppool"
-        | "restart-webapppool" | "start-iissite" | "stop-iissite" => &NAME,
-        "new-webapplication"
-        | "new-webvirtualdirectory"
-        | "remove-webapplication"
-        | "remove-webvirtualdirectory" => &UNDER_SITE,
-        "new-webbinding" | "remove-webbinding" | "set-webbinding" => &BINDING,
-        "new-iissite" => &IIS_SITE,
-        "start-iiscommitdelay" | "stop-iiscommitdelay" | "reset-iisservermanager" => &COMMIT,
-        "set-webconfigurationproperty"
-        | "add-webconfigurationproperty"
-        | "remove-webconfigurationproperty"
-        | "clear-webconfigurationproperty"
-        | "set-webconfiguration"
-        | "add-webconfiguration"
-        | "clear-webconfiguration" => &CONFIGURATION,
-        "new-webhandler"
-        | "remove-webhandler"
-        | "new-webglobalmodule"
-        | "enable-webglobalmodule"
-        | "disable-webglobalmodule" => &HANDLER,
-        _ => return None,
-    })
-}
-
-/// Returns true for a supported cmdlet of IIS.
-pub(super) fn is_cmdlet(name: &str) -> bool {
-    takes(name).is_some()
+/// The parameters of a supported cmdlet of IIS.
+pub(super) fn parameters_of(name: &str) -> Option<&'static ParameterSet> {
+    let mut cmdlets = CMDLETS.iter();
+    let found = cmdlets.find(|(names, _)| has_word(names, name));
+    found.map(|(_, takes)| takes)
 }
 
 impl Shell<'_, '_> {
     pub(super) fn iis_cmdlet(
         &mut self,
         name: &str,
+        takes: &ParameterSet,
         command: &CommandAst,
         input: Option<&PsValue>,
     ) -> Result<PsValue, ScriptError> {
-        let Some(takes) = takes(name) else {
-            return Err(ScriptError::unclear("unsupported cmdlet"));
-        };
         if input.is_some() {
             return Err(ScriptError::unclear("unsupported pipeline input"));
         }

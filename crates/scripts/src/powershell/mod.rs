@@ -43,6 +43,11 @@ use super::traced_text::TracedText;
 /// The variable of a process's execution policy, which its own processes inherit.
 const POLICY: &str = "PSExecutionPolicyPreference";
 
+/// Returns true if a list of words has this one.
+fn has_word(words: &str, word: &str) -> bool {
+    words.split_ascii_whitespace().any(|own| own == word)
+}
+
 /// Runs PowerShell with its arguments and returns its exit code.
 pub(super) fn run(
     machine: &mut Process<'_>,

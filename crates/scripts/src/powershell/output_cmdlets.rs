@@ -14,43 +14,13 @@ const SPLIT: ParameterSet =
     ParameterSet("[path] literalpath leaf? parent? resolve? qualifier? noqualifier?");
 
 /// Cmdlets that query a running Windows. They are skipped if their output is not used.
-const OUTPUT_ONLY: [&str; 30] = [
-    "get-date",
-    "get-host",
-    "get-process",
-    "get-service",
-    "get-command",
-    "get-module",
-    "get-windowsfeature",
-    "get-windowsoptionalfeature",
-    "get-wmiobject",
-    "get-ciminstance",
-    "get-computerinfo",
-    "get-netadapter",
-    "get-netipaddress",
-    "get-netipconfiguration",
-    "get-hotfix",
-    "get-culture",
-    "get-timezone",
-    "get-packageprovider",
-    "get-package",
-    "get-executionpolicy",
-    "get-alias",
-    "get-psdrive",
-    "get-volume",
-    "get-localuser",
-    "get-random",
-    "get-printer",
-    "get-acl",
-    "test-netconnection",
-    "resolve-dnsname",
-    "select-string",
-];
-
-/// Returns true for a cmdlet without effect except its output.
-pub(super) fn is_output_only(name: &str) -> bool {
-    OUTPUT_ONLY.contains(&name)
-}
+pub(super) const OUTPUT_ONLY: &str = "
+    get-date get-host get-process get-service get-command get-module get-windowsfeature
+    get-windowsoptionalfeature get-wmiobject get-ciminstance get-computerinfo get-netadapter
+    get-netipaddress get-netipconfiguration get-hotfix get-culture get-timezone
+    get-packageprovider get-package get-executionpolicy get-alias get-psdrive get-volume
+    get-localuser get-random get-printer get-acl test-netconnection resolve-dnsname select-string
+";
 
 impl Shell<'_, '_> {
     /// Skips a cmdlet without effect; its output cannot be used.

@@ -6,6 +6,7 @@ use super::super::process::Process;
 use super::super::variables::unknown_variable;
 use super::ast::{Element, Expression, Statement};
 use super::eval::Shell;
+use super::has_word;
 use super::value::PsValue;
 
 impl Shell<'_, '_> {
@@ -178,29 +179,12 @@ fn without_scope(name: &str) -> &str {
         .unwrap_or(name)
 }
 
-/// Returns true for an automatic variable of PowerShell.
+/// Automatic variables of PowerShell, beside those that begin with `ps`.
+const AUTOMATIC: &str = "
+    args error host input matches myinvocation ofs pid profile shellid $ ^ iswindows islinux
+    executioncontext stacktrace this outputencoding
+";
+
 fn is_automatic(name: &str) -> bool {
-    name.contains(':')
-        || name.starts_with("ps")
-        || matches!(
-            name,
-            "args"
-                | "error"
-                | "host"
-                | "input"
-                | "matches"
-                | "myinvocation"
-                | "ofs"
-                | "pid"
-                | "profile"
-                | "shellid"
-                | "$"
-                | "^"
-                | "iswindows"
-                | "islinux"
-                | "executioncontext"
-                | "stacktrace"
-                | "this"
-                | "outputencoding"
-        )
+    name.contains(':') || name.starts_with("ps") || has_word(AUTOMATIC, name)
 }
