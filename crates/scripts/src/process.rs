@@ -5,7 +5,7 @@ use wincimg_registry::{KeyPath, KeyPathError, RegistryEdit};
 use wincimg_windows::path::ImagePath;
 
 use super::error::ScriptError;
-use super::image::{Deferred, EntryKind, ImageAction, ImageState, InstallerProgram, Lookup};
+use super::image::{Deferred, EntryKind, ImageAction, ImageState, Lookup};
 use super::variables::{Variables, changed_variable, same};
 use super::wildcards::name_matches;
 pub(super) use super::wildcards::{Wildcards, is_everything, is_like};
@@ -98,11 +98,15 @@ impl<'a> Process<'a> {
         code
     }
 
+    /// The error of a command that failed; if it has none, one that says why.
+    pub(super) fn take_error(&mut self, why: String) -> ScriptError {
+        let error = self.error.take();
+        error.unwrap_or_else(|| ScriptError::fails(why))
+    }
+
     /// Records that a command ends with an exit code, with the command's own error if there is one.
     pub(super) fn set_exit_code(&mut self, code: i32, command: &str, at: usize) {
-        let error = self.error.take();
-        let error =
-            error.unwrap_or_else(|| ScriptError::fails(format!("it ends with exit code {code}")));
+        let error = self.take_error(format!("it ends with exit code {code}"));
         self.error = Some(error.in_command(command, at));
     }
 
@@ -211,11 +215,6 @@ impl<'a> Process<'a> {
             Some((_, value)) => value.clone(),
             None => self.variables.recorded(name, &*self.image),
         }
-    }
-
-    /// Recognises an installer among the programs of the image.
-    pub(super) fn setup_program(&self, path: &ImagePath) -> Lookup<InstallerProgram> {
-        self.image.setup_program(path)
     }
 
     /// Looks up a path.
@@ -382,6 +381,23 @@ impl<'a> Process<'a> {
             Lookup::Present(EntryKind::File(())) | Lookup::Absent => Ok(false),
             Lookup::Unknown => Err(ScriptError::unknown(format!(
                 "it fails unless the base has the folder {parent}"
+            ))),
+        }
+    }
+
+    /// Checks that the parent folder exists, or creates it.
+    pub(super) fn ensure_parent(
+        &mut self,
+        path: &ImagePath,
+        creates: bool,
+    ) -> Result<(), ScriptError> {
+        if self.check_parent_exists(path)? {
+            return Ok(());
+        }
+        match parent(path) {
+            Some(folder) if creates => self.apply(ImageAction::MakeFolder(folder)),
+            _ => Err(ScriptError::fails(format!(
+                "the folder of {path} does not exist"
             ))),
         }
     }

@@ -59,12 +59,8 @@ pub fn run_line(
     };
     match code.map_err(|error| error.at_position(0))? {
         0 => Ok(()),
-        code => {
-            let error = machine.error.take();
-            let error = error.unwrap_or_else(|| {
-                ScriptError::fails(format!("the line ends with exit code {code}"))
-            });
-            Err(error.at_position(0))
-        }
+        code => Err(machine
+            .take_error(format!("the line ends with exit code {code}"))
+            .at_position(0)),
     }
 }

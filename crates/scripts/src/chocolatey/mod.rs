@@ -352,10 +352,7 @@ fn run_script(
     })?;
     match code {
         0 => Ok(()),
-        code => Err(machine
-            .error
-            .take()
-            .unwrap_or_else(|| ScriptError::fails(format!("{script} ends with exit code {code}")))),
+        code => Err(machine.take_error(format!("{script} ends with exit code {code}"))),
     }
 }
 

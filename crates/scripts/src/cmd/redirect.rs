@@ -4,7 +4,7 @@ use wincimg_windows::path::ImagePath;
 
 use super::super::error::ScriptError;
 use super::super::image::ImageAction;
-use super::super::process::{PathState, is_nul, parent};
+use super::super::process::{PathState, is_nul};
 use super::super::traced_text::TracedText;
 use super::Cmd;
 use super::parse::{Redirect, RedirectTarget};
@@ -67,11 +67,7 @@ impl Cmd<'_, '_> {
 
     fn write(&mut self, name: &str, append: bool, content: Vec<u8>) -> Result<(), ScriptError> {
         let path = self.machine.path(name)?;
-        if parent(&path).is_some() && !self.machine.check_parent_exists(&path)? {
-            return Err(ScriptError::fails(format!(
-                "the folder of {path} does not exist"
-            )));
-        }
+        self.machine.ensure_parent(&path, false)?;
         if self.machine.path_state(&path)? == PathState::Folder {
             return Err(ScriptError::fails(format!("{path} is a folder")));
         }

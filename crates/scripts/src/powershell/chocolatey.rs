@@ -11,7 +11,6 @@ use super::super::error::ScriptError;
 use super::super::image::{ImageAction, OverwriteMode, UnpackAction, UnpackFormat};
 use super::super::process::{is_within, last_name, parent};
 use super::super::tools;
-use super::super::traced_text::TracedText;
 use super::ast::CommandAst;
 use super::eval::Shell;
 use super::parameters::{BoundParameters, ParameterSet};
@@ -227,7 +226,8 @@ impl Shell<'_, '_> {
             }
             _ => format!("\"{file}\" {arguments} {more}"),
         };
-        self.run_line(&line, command)
+        self.run_program(&line, command)?;
+        Ok(PsValue::Null)
     }
 
     /// Writes the `.ignore` file that keeps Chocolatey from making a shim of an installer.
@@ -243,23 +243,14 @@ impl Shell<'_, '_> {
         })
     }
 
-    fn run_line(&mut self, line: &str, command: &CommandAst) -> Result<PsValue, ScriptError> {
-        let at = self.position(command.at);
-        let code = tools::command_line(self.machine, &TracedText::from_one(line, at))?;
-        if code == 0 {
-            return Ok(PsValue::Null);
-        }
-        let error = self.machine.error.take();
-        Err(error.unwrap_or_else(|| ScriptError::fails(format!("exit code {code}"))))
-    }
-
     fn start_as_administrator(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
         let given = self.bind_parameters(command, &PROCESS)?;
         let Some(program) = text(&given, "exetorun")? else {
             return Err(ScriptError::unclear("a script as text is not supported"));
         };
         let statements = given.texts("statements")?.join(" ");
-        self.run_line(&format!("\"{program}\" {statements}"), command)
+        self.run_program(&format!("\"{program}\" {statements}"), command)?;
+        Ok(PsValue::Null)
     }
 
     /// Unpacks an archive with 7-Zip.

@@ -87,11 +87,7 @@ impl Shell<'_, '_> {
             ))
             .help("put the part that reads the file in parentheses"));
         }
-        if !self.machine.check_parent_exists(&path)? {
-            return Err(ScriptError::fails(format!(
-                "the folder of {path} does not exist"
-            )));
-        }
+        self.machine.ensure_parent(&path, false)?;
         let now = if appends {
             self.machine.path_state(&path)?
         } else {

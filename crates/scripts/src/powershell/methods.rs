@@ -4,7 +4,7 @@ use wincimg_registry::RegistryData;
 
 use super::super::error::ScriptError;
 use super::super::image::{Deferred, ImageAction, Lookup};
-use super::super::process::{PathState, parent};
+use super::super::process::PathState;
 use super::super::tools;
 use super::super::variables::machine_variable;
 use super::eval::Shell;
@@ -226,11 +226,7 @@ impl Shell<'_, '_> {
             },
             ("io.file", "writealltext", [text]) => {
                 let path = path(self)?;
-                if parent(&path).is_some() && !self.machine.check_parent_exists(&path)? {
-                    return Err(ScriptError::fails(format!(
-                        "the folder of {path} does not exist"
-                    )));
-                }
+                self.machine.ensure_parent(&path, false)?;
                 let content = text.text()?.into_bytes();
                 self.machine.apply(ImageAction::Write { path, content })?;
                 Ok(PsValue::Null)

@@ -4,7 +4,7 @@ use wincimg_registry::{KeyMode, RegistryData, RegistryEdit};
 
 use super::super::error::ScriptError;
 use super::super::image::{Deferred, EntryKind, ImageAction, Lookup};
-use super::super::process::{PathState, parent};
+use super::super::process::PathState;
 use super::super::tools::{is_present, make_link};
 use super::ast::CommandAst;
 use super::drive::Drive;
@@ -72,11 +72,7 @@ impl Shell<'_, '_> {
         };
         match make_link(self.machine, &link, &target, to_folder)? {
             0 => Ok(PsValue::Null),
-            _ => Err(self
-                .machine
-                .error
-                .take()
-                .unwrap_or_else(|| ScriptError::fails("it fails"))),
+            _ => Err(self.machine.take_error("it fails".to_owned())),
         }
     }
 
@@ -154,16 +150,7 @@ impl Shell<'_, '_> {
             PathState::Deferred => return self.apply(ImageAction::Unclear(path)),
             PathState::File | PathState::Absent => {}
         }
-        if !self.machine.check_parent_exists(&path)? {
-            match parent(&path) {
-                Some(folder) if forced => self.apply(ImageAction::MakeFolder(folder))?,
-                _ => {
-                    return Err(ScriptError::fails(format!(
-                        "the folder of {path} does not exist"
-                    )));
-                }
-            }
-        }
+        self.machine.ensure_parent(&path, forced)?;
         self.apply(ImageAction::Write {
             path,
             content: text.into_bytes(),

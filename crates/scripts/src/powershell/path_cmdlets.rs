@@ -98,11 +98,7 @@ impl Shell<'_, '_> {
         };
         let file = self.with_home(file)?;
         let path = self.machine.path(&file)?;
-        if !self.machine.check_parent_exists(&path)? {
-            return Err(ScriptError::fails(format!(
-                "the folder of {path} does not exist"
-            )));
-        }
+        self.machine.ensure_parent(&path, false)?;
         let url = if url.contains("://") {
             url
         } else {

@@ -80,16 +80,22 @@ impl Shell<'_, '_> {
         // It joins the arguments with spaces, and quotes none.
         let arguments = given.texts("argumentlist")?.join(" ");
         let line = format!("\"{program}\" {arguments}");
-        let at = self.position(command.at);
-        let code = tools::command_line(self.machine, &TracedText::from_one(&line, at))?;
-        if code != 0 {
-            // The exit code is that of the process, which nothing reads here.
-            let why = self.machine.error.take();
-            let why = why.unwrap_or_else(|| ScriptError::fails(format!("exit code {code}")));
-            return Err(why);
-        }
+        self.run_program(&line, command)?;
         self.unawaited = u32::from(!given.has("wait"));
         Ok(PsValue::Process)
+    }
+
+    /// Runs a command line. Its failure is an error, as nothing reads its exit code.
+    pub(super) fn run_program(
+        &mut self,
+        line: &str,
+        command: &CommandAst,
+    ) -> Result<(), ScriptError> {
+        let at = self.position(command.at);
+        match tools::command_line(self.machine, &TracedText::from_one(line, at))? {
+            0 => Ok(()),
+            code => Err(self.machine.take_error(format!("exit code {code}"))),
+        }
     }
 
     /// Returns true if the script waits for a process after a command.

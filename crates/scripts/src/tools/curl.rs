@@ -2,7 +2,7 @@
 
 use super::super::error::ScriptError;
 use super::super::image::{ImageAction, Lookup};
-use super::super::process::{PathState, Process, parent};
+use super::super::process::{PathState, Process};
 use super::options::{self, Argument, OptionSpec};
 
 const KNOWN: OptionSpec = OptionSpec {
@@ -53,16 +53,7 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32, Sc
             )));
         }
         let path = machine.path(&file)?;
-        if !machine.check_parent_exists(&path)? {
-            match parent(&path) {
-                Some(folder) if makes_folders => machine.apply(ImageAction::MakeFolder(folder))?,
-                _ => {
-                    return Err(ScriptError::fails(format!(
-                        "the folder of {path} does not exist"
-                    )));
-                }
-            }
-        }
+        machine.ensure_parent(&path, makes_folders)?;
         download(machine, url, &file, follows)?;
     }
     Ok(0)

@@ -163,7 +163,7 @@ fn other_program(
     let with_extension = format!("{name}.exe");
     let paths = [name, &with_extension].map(|name| machine.path(name).ok());
     for path in paths.into_iter().flatten() {
-        match machine.setup_program(&path) {
+        match machine.image.setup_program(&path) {
             Lookup::Present(found) if found.is_bundle => {
                 return msiexec::bundle(machine, path, words);
             }
@@ -190,7 +190,9 @@ pub(super) fn may_be_installer(machine: &Process<'_>, name: &str) -> bool {
     let is_named = name.contains(['\\', '/']);
     let of_system = machine.path(&format!(r"{SYSTEM}\{name}"));
     let is_hidden = || !is_named && of_system.is_ok_and(|it| machine.entry(&it) != Lookup::Absent);
-    let found = machine.path(name).map(|path| machine.setup_program(&path));
+    let found = machine
+        .path(name)
+        .map(|path| machine.image.setup_program(&path));
     match found {
         Ok(Lookup::Present(_) | Lookup::Deferred(Deferred)) => !is_hidden(),
         Ok(Lookup::Unknown) => is_named,
