@@ -150,18 +150,18 @@ pub(super) enum Expression {
     Cast(String, Box<Expression>),
     Unary(String, Box<Expression>),
     Binary(String, Box<Expression>, Box<Expression>),
-    Member {
-        of: Box<Expression>,
-        name: String,
-        is_static: bool,
-    },
-    Call {
-        of: Box<Expression>,
-        name: String,
-        is_static: bool,
-        arguments: Vec<Expression>,
-    },
+    Member(MemberAst),
+    /// Call of a method with its arguments.
+    Call(MemberAst, Vec<Expression>),
     Index(Box<Expression>, Box<Expression>),
+}
+
+/// Member of a value, or of a type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct MemberAst {
+    pub(super) of: Box<Expression>,
+    pub(super) name: String,
+    pub(super) is_static: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -333,23 +333,14 @@ impl Shell<'_, '_> {
                 super::operators::unary(operator, value)
             }
             Expression::Binary(operator, left, right) => self.binary(operator, left, right),
-            Expression::Member {
-                of,
-                name,
-                is_static,
-            } => {
-                let of = self.expression(of)?;
-                super::methods::member(of, name, *is_static)
+            Expression::Member(member) => {
+                let of = self.expression(&member.of)?;
+                super::methods::member(of, &member.name, member.is_static)
             }
-            Expression::Call {
-                of,
-                name,
-                is_static,
-                arguments,
-            } => {
-                let of = self.expression(of)?;
+            Expression::Call(method, arguments) => {
+                let of = self.expression(&method.of)?;
                 let arguments = self.expressions(arguments)?;
-                let value = self.call(of, name, *is_static, &arguments)?;
+                let value = self.call(of, &method.name, method.is_static, &arguments)?;
                 self.is_ok = true;
                 Ok(value)
             }

@@ -3,7 +3,7 @@
 use wincimg_windows::quoting::powershell::is_single_quote;
 
 use super::super::error::ScriptError;
-use super::ast::Expression;
+use super::ast::{Expression, MemberAst};
 use super::has_word;
 use super::parse::{CHAIN, Parser, is_name, is_quote};
 use super::words::from_part;
@@ -44,13 +44,7 @@ impl Parser<'_> {
 
     fn operator(&mut self, level: usize) -> Option<String> {
         let rest = self.rest();
-        let word: String = rest
-            .strip_prefix('-')
-            .unwrap_or_default()
-            .chars()
-            .take_while(char::is_ascii_alphabetic)
-            .collect::<String>()
-            .to_ascii_lowercase();
+        let word = self.dash_word();
         let mut signs = rest.chars();
         let (first, second) = (signs.next(), signs.next());
         let sign = |known: &str| {
@@ -110,14 +104,7 @@ impl Parser<'_> {
 
     fn unary(&mut self) -> Result<Expression, ScriptError> {
         self.skip_blanks()?;
-        let word: String = self
-            .rest()
-            .strip_prefix('-')
-            .unwrap_or_default()
-            .chars()
-            .take_while(char::is_ascii_alphabetic)
-            .collect::<String>()
-            .to_ascii_lowercase();
+        let word = self.dash_word();
         let operator = match (self.peek(), word.as_str()) {
             (Some('!'), _) => ("not", 1),
             (Some('-'), "not" | "bnot") => ("not", word.len() + 1),
@@ -178,23 +165,15 @@ impl Parser<'_> {
                 if name.is_empty() {
                     return Err(self.error("unsupported member name"));
                 }
-                let name = name.to_lowercase();
-                let of = Box::new(value);
-                value = if self.peek() == Some('(') {
-                    self.next();
-                    let arguments = self.call_arguments()?;
-                    Expression::Call {
-                        of,
-                        name,
-                        is_static,
-                        arguments,
-                    }
+                let member = MemberAst {
+                    of: Box::new(value),
+                    name: name.to_lowercase(),
+                    is_static,
+                };
+                value = if self.eat("(") {
+                    Expression::Call(member, self.call_arguments()?)
                 } else {
-                    Expression::Member {
-                        of,
-                        name,
-                        is_static,
-                    }
+                    Expression::Member(member)
                 };
             } else if self.peek() == Some('[') && !matches!(value, Expression::Type(_)) {
                 self.next();
@@ -203,9 +182,7 @@ impl Parser<'_> {
                 let index = self.expression()?;
                 self.state.is_argument = is_argument;
                 self.skip_lines()?;
-                if !self.eat("]") {
-                    return Err(self.expected("a ]"));
-                }
+                self.require("]")?;
                 value = Expression::Index(Box::new(value), Box::new(index));
             } else {
                 return Ok(value);
@@ -240,9 +217,7 @@ impl Parser<'_> {
                 self.skip_lines()?;
                 let statement = self.deeper(Self::statement)?;
                 self.skip_lines()?;
-                if !self.eat(")") {
-                    return Err(self.expected("a )"));
-                }
+                self.require(")")?;
                 Ok(Expression::Group(Box::new(statement)))
             }
             '$' => self.variable()?.map_or_else(
@@ -328,9 +303,7 @@ impl Parser<'_> {
                 _ => return Err(self.expected("a name")),
             };
             self.skip_lines()?;
-            if !self.eat("=") {
-                return Err(self.expected("a ="));
-            }
+            self.require("=")?;
             self.skip_lines()?;
             entries.push((key, self.deeper(Self::statement)?));
         }

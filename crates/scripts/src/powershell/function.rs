@@ -17,9 +17,7 @@ impl Parser<'_> {
         self.skip_lines()?;
         let (mut parameters, mut body) = self.parameters()?;
         self.skip_lines()?;
-        if !self.eat("{") {
-            return Err(self.expected("a {"));
-        }
+        self.require("{")?;
         self.skip_lines()?;
         if self.keyword() == "param" {
             self.at += "param".len();
@@ -93,9 +91,7 @@ impl Parser<'_> {
         }
         self.at += "param".len();
         self.skip_lines()?;
-        if !self.eat("(") {
-            return Err(self.expected("a ("));
-        }
+        self.require("(")?;
         let mut parameters = Vec::new();
         loop {
             self.skip_lines()?;
@@ -175,9 +171,7 @@ impl Parser<'_> {
             }
             self.at += length + 1;
         }
-        if !self.eat("]") {
-            return Err(self.expected("a ]"));
-        }
+        self.require("]")?;
         Ok(if is_list { format!("{name}[]") } else { name })
     }
 }

@@ -71,6 +71,21 @@ impl Parser<'_> {
         }
     }
 
+    /// Skips a sign that has to be here.
+    pub(super) fn require(&mut self, sign: &str) -> Result<(), ScriptError> {
+        if self.eat(sign) {
+            return Ok(());
+        }
+        Err(self.expected(&format!("a {sign}")))
+    }
+
+    /// The word after a dash at this position, in lower case; empty if there is none.
+    pub(super) fn dash_word(&self) -> String {
+        let rest = self.rest().strip_prefix('-').unwrap_or_default();
+        let word = rest.chars().take_while(char::is_ascii_alphabetic);
+        word.collect::<String>().to_ascii_lowercase()
+    }
+
     /// Parses one level deeper, up to the limit.
     pub(super) fn deeper<T>(
         &mut self,
@@ -163,9 +178,7 @@ impl Parser<'_> {
     /// `{ … }`
     pub(super) fn block(&mut self) -> Result<Vec<Statement>, ScriptError> {
         self.skip_lines()?;
-        if !self.eat("{") {
-            return Err(self.expected("a {"));
-        }
+        self.require("{")?;
         let statements = self.statements(Some('}'))?;
         self.next();
         Ok(statements)
@@ -261,15 +274,11 @@ impl Parser<'_> {
     /// Parses the `( … )` of a condition or loop.
     fn test(&mut self) -> Result<Statement, ScriptError> {
         self.skip_lines()?;
-        if !self.eat("(") {
-            return Err(self.expected("a ("));
-        }
+        self.require("(")?;
         self.skip_lines()?;
         let test = self.deeper(Self::statement)?;
         self.skip_lines()?;
-        if !self.eat(")") {
-            return Err(self.expected("a )"));
-        }
+        self.require(")")?;
         Ok(test)
     }
 
@@ -396,9 +405,7 @@ impl Parser<'_> {
         self.skip_lines()?;
         let items = self.deeper(Self::statement)?;
         self.skip_lines()?;
-        if !self.eat(")") {
-            return Err(self.expected("a )"));
-        }
+        self.require(")")?;
         Ok(Statement::ForEach {
             variable,
             items: Box::new(items),

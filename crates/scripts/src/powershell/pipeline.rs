@@ -66,12 +66,8 @@ impl Parser<'_> {
             '$' | '(' | '[' | '!' | ',' | '{' => true,
             '@' => matches!(second, Some('(' | '{' | '"' | '\'')),
             '-' => {
-                let word = self.rest()[1..]
-                    .chars()
-                    .take_while(char::is_ascii_alphabetic)
-                    .collect::<String>();
                 second.is_some_and(|c| c.is_ascii_digit() || c == '(' || c == '$')
-                    || matches!(word.to_ascii_lowercase().as_str(), "not" | "join" | "split")
+                    || matches!(self.dash_word().as_str(), "not" | "join" | "split")
             }
             '+' => second.is_some_and(|c| c == '+' || c.is_ascii_digit()),
             c if c.is_ascii_digit() => self

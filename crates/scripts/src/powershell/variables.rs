@@ -53,28 +53,15 @@ impl Shell<'_, '_> {
                 }
                 _ => Err(ScriptError::unclear("unsupported assignment")),
             },
-            Expression::Member {
-                of,
-                name,
-                is_static: true,
-            } => {
-                let is_idle = matches!(of.as_ref(), Expression::Type(of) if of == "net.servicepointmanager")
-                    && matches!(
-                        name.as_str(),
-                        "securityprotocol"
-                            | "expect100continue"
-                            | "servercertificatevalidationcallback"
-                            | "checkcertificaterevocationlist"
-                            | "defaultconnectionlimit"
-                    );
-                if is_idle {
-                    // Network settings of the process do not change the image.
-                    Ok(())
-                } else {
-                    Err(ScriptError::unclear(format!(
-                        "setting {name} is not supported"
-                    )))
+            Expression::Member(member) if member.is_static => {
+                let is_network = matches!(member.of.as_ref(), Expression::Type(of) if of == "net.servicepointmanager");
+                if is_network && has_word(NETWORK, &member.name) {
+                    return Ok(());
                 }
+                Err(ScriptError::unclear(format!(
+                    "setting {} is not supported",
+                    member.name
+                )))
             }
             _ => Err(ScriptError::unclear("unsupported assignment")),
         }
@@ -178,6 +165,12 @@ fn without_scope(name: &str) -> &str {
         .find_map(|scope| name.strip_prefix(scope))
         .unwrap_or(name)
 }
+
+/// Network settings of the process, which do not change the image.
+const NETWORK: &str = "
+    securityprotocol expect100continue servercertificatevalidationcallback
+    checkcertificaterevocationlist defaultconnectionlimit
+";
 
 /// Automatic variables of PowerShell, beside those that begin with `ps`.
 const AUTOMATIC: &str = "
