@@ -9,7 +9,7 @@ use super::super::traced_text::TracedText;
 use super::ast::{Argument, CommandAst, Element, Expression, Pipeline, Redirect};
 use super::chocolatey::FUNCTIONS;
 use super::cmdlets::is_cmdlet;
-use super::eval::{ErrorAction, PipelineKind, Shell};
+use super::eval::{ErrorAction, Shell};
 use super::has_word;
 use super::script_file::is_script;
 use super::value::PsValue;
@@ -26,10 +26,7 @@ impl Shell<'_, '_> {
         let mut input: Option<PsValue> = None;
         let mut all_ok = true;
         let mut skipped = None;
-        self.pipeline = match pipeline.elements.as_slice() {
-            [_] => PipelineKind::One,
-            _ => PipelineKind::Several,
-        };
+        self.is_piped = pipeline.elements.len() > 1;
         for element in &pipeline.elements {
             input = Some(match element {
                 Element::Expression(expression) => {
@@ -204,7 +201,7 @@ impl Shell<'_, '_> {
         // It leaves out empty arguments.
         words.retain(|word| !word.is_empty());
         words.insert(0, name.to_owned());
-        if tools::program_name(name) == "msiexec" && self.pipeline == PipelineKind::One {
+        if tools::program_name(name) == "msiexec" && !self.is_piped {
             let why = "PowerShell does not wait for it, and the build may end before it";
             let help = "use Start-Process msiexec -Wait -ArgumentList …";
             return Err(ScriptError::refused(why).help(help));

@@ -46,8 +46,9 @@ pub(super) struct Shell<'m, 'a> {
     pub(super) scripts: usize,
     /// Number of programs of `Start-Process -PassThru` that nothing has waited for.
     pub(super) unawaited: u32,
-    /// The current pipeline.
-    pub(super) pipeline: PipelineKind,
+    /// True if the current pipeline has several commands. PowerShell waits for a program with
+    /// windows only in such a one.
+    pub(super) is_piped: bool,
     /// Files that the current pipelines read.
     pub(super) read_files: Vec<ImagePath>,
 }
@@ -61,15 +62,6 @@ pub(super) struct LeftOut {
     pub(super) program: Option<String>,
     /// True where a failure would fail the build.
     pub(super) is_success_assumed: bool,
-}
-
-/// Number of commands in a pipeline. PowerShell waits for a program with windows only in one of
-/// several.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum PipelineKind {
-    #[default]
-    One,
-    Several,
 }
 
 /// Handling of a cmdlet's failure.
@@ -103,7 +95,7 @@ impl<'m, 'a> Shell<'m, 'a> {
             functions: BTreeMap::new(),
             calls: 0,
             depth: 0,
-            pipeline: PipelineKind::default(),
+            is_piped: false,
             read_files: Vec::new(),
             scripts: 0,
             unawaited: 0,

@@ -8,11 +8,11 @@ use super::super::image::{Deferred, ImageAction, Lookup};
 use super::super::process::{
     GlobMatches, PathState, Paths, Wildcards, child, is_like, is_same, is_within, last_name, parent,
 };
-use super::super::tools::is_present;
 use super::ast::CommandAst;
 use super::drive::{Drive, path_of};
 use super::eval::{ErrorAction, Shell};
 use super::parameters::{BoundParameters, ParameterSet};
+use super::registry;
 use super::value::PsValue;
 
 const REMOVE: ParameterSet =
@@ -162,18 +162,10 @@ impl Shell<'_, '_> {
         given: &BoundParameters,
         on_error: ErrorAction,
     ) -> Result<(), ScriptError> {
-        let key = super::registry::key(path)?;
-        match is_present(&self.machine.image.key(&key)) {
-            Some(true) => {}
-            Some(false) => {
-                let error = ScriptError::fails(format!("{key} not found"));
-                return self.handle_error(on_error, error);
-            }
-            None => {
-                return Err(ScriptError::unknown(format!(
-                    "it fails unless the base has {key}"
-                )));
-            }
+        let key = registry::key(path)?;
+        let found = registry::check_key_exists(self.machine, &key);
+        if found.is_err() {
+            return self.handle_result(on_error, found);
         }
         if !given.has("recurse") {
             return Err(ScriptError::unclear(
@@ -423,11 +415,6 @@ impl Shell<'_, '_> {
         itself: bool,
     ) -> Result<PsValue, ScriptError> {
         let given = self.bind_parameters(command, &LIST)?;
-        let later = || {
-            PsValue::Opaque(ScriptError::later(
-                "the listing is known only after a download",
-            ))
-        };
         let source = path_of(&given)?.unwrap_or_else(|| ".".to_owned());
         let Drive::File(source) = self.drive(&source)? else {
             return Ok(PsValue::opaque("the listing is used"));
@@ -449,7 +436,7 @@ impl Shell<'_, '_> {
         };
         match (self.machine.path_state(&path)?, filter) {
             (PathState::Absent, _) => Err(ScriptError::fails(format!("{path} not found"))),
-            (PathState::Deferred, _) => Ok(later()),
+            (PathState::Deferred, _) => Ok(listed_later()),
             (PathState::Folder, Some(filter)) if !itself => {
                 self.matching_items(&path, &filter, Wildcards::Cmd, &given)
             }
@@ -496,11 +483,7 @@ impl Shell<'_, '_> {
             let (all, matching) = match (matches("*"), matches(&pattern)) {
                 (Ok(GlobMatches::Paths(all)), Ok(GlobMatches::Paths(matching))) => (all, matching),
                 (Err(error), _) | (_, Err(error)) => return Ok(PsValue::Opaque(error)),
-                _ => {
-                    return Ok(PsValue::Opaque(ScriptError::later(
-                        "the listing is known only after a download",
-                    )));
-                }
+                _ => return Ok(listed_later()),
             };
             for path in matching {
                 let name = last_name(&path);
@@ -531,9 +514,7 @@ impl Shell<'_, '_> {
             Err(error) => return Ok(PsValue::Opaque(error)),
         };
         let GlobMatches::Paths(paths) = fitting else {
-            return Ok(PsValue::Opaque(ScriptError::later(
-                "the listing is known only after a download",
-            )));
+            return Ok(listed_later());
         };
         // Windows lists folders before files.
         let (mut folders, mut others) = (Vec::new(), Vec::new());
@@ -550,6 +531,13 @@ impl Shell<'_, '_> {
         folders.extend(others);
         Ok(PsValue::from_items(folders))
     }
+}
+
+/// A listing that depends on a download.
+fn listed_later() -> PsValue {
+    PsValue::Opaque(ScriptError::later(
+        "the listing is known only after a download",
+    ))
 }
 
 /// Returns true for a folder of Windows that has hidden files or folders.

@@ -7,22 +7,12 @@ use super::methods::entry;
 use super::patterns;
 use super::value::{PsValue, integer, limited_text};
 
-pub(super) fn unary(operator: &str, value: PsValue) -> Result<PsValue, ScriptError> {
+pub(super) fn unary(operator: &str, mut value: PsValue) -> Result<PsValue, ScriptError> {
+    if let ("not", PsValue::Matches { if_equal, .. }) = (operator, &mut value) {
+        *if_equal = !*if_equal;
+        return Ok(value);
+    }
     match (operator, value) {
-        (
-            "not",
-            PsValue::Matches {
-                path,
-                algorithm,
-                digest,
-                if_equal,
-            },
-        ) => Ok(PsValue::Matches {
-            path,
-            algorithm,
-            digest,
-            if_equal: !if_equal,
-        }),
         ("not", value) => Ok(PsValue::Bool(!value.to_bool()?)),
         ("-", PsValue::Number(number)) => Ok(PsValue::Number(-number)),
         ("join", value) => limited_text(value.texts()?.concat()),

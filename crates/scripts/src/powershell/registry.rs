@@ -45,7 +45,7 @@ pub(super) fn check_parent_exists(machine: &Process<'_>, key: &KeyPath) -> Resul
     check_key_exists(machine, &parent)
 }
 
-fn check_key_exists(machine: &Process<'_>, key: &KeyPath) -> Result<(), ScriptError> {
+pub(super) fn check_key_exists(machine: &Process<'_>, key: &KeyPath) -> Result<(), ScriptError> {
     match is_present(&machine.image.key(key)) {
         Some(true) => Ok(()),
         Some(false) => Err(ScriptError::fails(format!("{key} not found"))),
