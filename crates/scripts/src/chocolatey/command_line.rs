@@ -5,6 +5,12 @@ use super::super::image::{Deferred, Lookup};
 use super::super::process::Process;
 use super::nuspec;
 
+/// Options that do not change what is installed.
+const IDLE: [&str; 14] = [
+    "r", "limitoutput", "noprogress", "nocolor", "acceptlicense", "d", "debug", "v", "verbose",
+    "pre", "prerelease", "f", "force", "failonunfound",
+];
+
 /// A package to install, with its version if one is given.
 pub(super) type RequestedPackage = (String, Option<String>);
 
@@ -90,22 +96,8 @@ impl InstallCommand {
             "allowemptychecksums" => options.allows_empty_checksums = true,
             "i" | "ignoredependencies" => options.ignores_dependencies = true,
             "timeout" | "executiontimeout" => drop(value()?),
-            "r"
-            | "limitoutput"
-            | "noprogress"
-            | "nocolor"
-            | "acceptlicense"
-            | "d"
-            | "debug"
-            | "v"
-            | "verbose"
-            | "pre"
-            | "prerelease"
-            | "f"
-            | "force"
-            | "allowemptychecksumssecure"
-            | "allowemptychecksumsecure"
-            | "failonunfound" => {}
+            "allowemptychecksumssecure" | "allowemptychecksumsecure" => {}
+            name if IDLE.contains(&name) => {}
             "s" | "source" => {
                 let why = "the feed of the build is that of --choco-feed";
                 return Err(ScriptError::refused(why).help("remove the option"));

@@ -54,7 +54,7 @@ pub(super) fn tar(machine: &mut Process<'_>, words: &[String]) -> Result<i32, Sc
         ));
     }
     let into = machine.path(&folder)?;
-    if !is_folder(machine, &into)? {
+    if let PathState::Absent | PathState::File = machine.path_state(&into)? {
         return Ok(machine.fail(1, format!("folder {into} not found")));
     }
     unpack(machine, &archive, UnpackFormat::Any, &folder, strip, only)
@@ -78,16 +78,6 @@ fn with_dashes(words: &[String]) -> Vec<String> {
     }
     out.extend(values.cloned());
     out
-}
-
-fn is_folder(
-    machine: &Process<'_>,
-    path: &wincimg_windows::path::ImagePath,
-) -> Result<bool, ScriptError> {
-    Ok(matches!(
-        machine.path_state(path)?,
-        PathState::Folder | PathState::Deferred
-    ))
 }
 
 fn unpack(

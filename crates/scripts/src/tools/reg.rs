@@ -59,6 +59,14 @@ impl Options {
         }
         Ok(options)
     }
+
+    /// Returns whether the image has the value, or the key, if that is known.
+    fn is_present(&self, machine: &Process<'_>, key: &KeyPath) -> Option<bool> {
+        match &self.value {
+            Some(name) => is_present(&machine.image.value(key, name)),
+            None => is_present(&machine.image.key(key)),
+        }
+    }
 }
 
 fn key(text: &str) -> Result<KeyPath, ScriptError> {
@@ -151,11 +159,7 @@ fn delete(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptErro
         return Err(ScriptError::fails("without /f it asks for confirmation"));
     }
     let key = key(&options.key)?;
-    let seen = match &options.value {
-        Some(name) => is_present(&machine.image.value(&key, name)),
-        None => is_present(&machine.image.key(&key)),
-    };
-    match seen {
+    match options.is_present(machine, &key) {
         Some(true) => {}
         Some(false) => return Ok(machine.fail(1, format!("nothing to delete in {key}"))),
         None => {
@@ -205,11 +209,7 @@ fn import(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptErro
 fn query(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
     let options = Options::read(words)?;
     let key = key(&options.key)?;
-    let seen = match &options.value {
-        Some(name) => is_present(&machine.image.value(&key, name)),
-        None => is_present(&machine.image.key(&key)),
-    };
-    match seen {
+    match options.is_present(machine, &key) {
         Some(found) => Ok(i32::from(!found)),
         None => Err(ScriptError::unknown(format!(
             "it fails unless the base has {key}"
