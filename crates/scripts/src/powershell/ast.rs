@@ -3,41 +3,15 @@
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Statement {
     Pipeline(Pipeline),
-    /// `$x = …`, `$x += …`
-    Assign {
-        to: Expression,
-        operator: char,
-        value: Box<Statement>,
-        at: usize,
-    },
+    Assign(Assignment),
     If {
         clauses: Vec<(Statement, Vec<Statement>)>,
         otherwise: Vec<Statement>,
         at: usize,
     },
-    ForEach {
-        variable: String,
-        items: Box<Statement>,
-        body: Vec<Statement>,
-        at: usize,
-    },
-    /// `while`, `do … while` and `do … until`
-    Loop {
-        test: Box<Statement>,
-        /// True for `while`, false for `until`.
-        continues_if: bool,
-        /// True if the body runs before the test.
-        tests_last: bool,
-        body: Vec<Statement>,
-        at: usize,
-    },
-    Try {
-        body: Vec<Statement>,
-        /// Block for any error; `None` if every block is for specific errors.
-        catch: Option<Vec<Statement>>,
-        has_typed_catch: bool,
-        finally: Vec<Statement>,
-    },
+    ForEach(ForEach),
+    Loop(Loop),
+    Try(Try),
     Function {
         name: String,
         parameters: Vec<(String, Option<Expression>)>,
@@ -55,6 +29,44 @@ pub(super) enum Statement {
         code: Option<Expression>,
         at: usize,
     },
+}
+
+/// `$x = …`, `$x += …`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Assignment {
+    pub(super) to: Expression,
+    pub(super) operator: char,
+    pub(super) value: Box<Statement>,
+    pub(super) at: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ForEach {
+    pub(super) variable: String,
+    pub(super) items: Box<Statement>,
+    pub(super) body: Vec<Statement>,
+    pub(super) at: usize,
+}
+
+/// `while`, `do … while` and `do … until`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Loop {
+    pub(super) test: Box<Statement>,
+    /// True for `while`, false for `until`.
+    pub(super) continues_if: bool,
+    /// True if the body runs before the test.
+    pub(super) tests_last: bool,
+    pub(super) body: Vec<Statement>,
+    pub(super) at: usize,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Try {
+    pub(super) body: Vec<Statement>,
+    /// Block for any error; `None` if every block is for specific errors.
+    pub(super) catch: Option<Vec<Statement>>,
+    pub(super) has_typed_catch: bool,
+    pub(super) finally: Vec<Statement>,
 }
 
 /// Parameter of a script file.

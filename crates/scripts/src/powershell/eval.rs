@@ -138,15 +138,10 @@ impl Shell<'_, '_> {
             Statement::Pipeline(pipeline) => self
                 .pipeline(pipeline)
                 .map_err(|error| error.at_position(place(&pipeline.at))),
-            Statement::Assign {
-                to,
-                operator,
-                value,
-                at,
-            } => self
-                .assign(to, *operator, value)
+            Statement::Assign(assignment) => self
+                .assign(assignment)
                 .map(|()| PsValue::Null)
-                .map_err(|error| error.at_position(place(at))),
+                .map_err(|error| error.at_position(place(&assignment.at))),
             Statement::If {
                 clauses,
                 otherwise,
@@ -154,27 +149,11 @@ impl Shell<'_, '_> {
             } => self
                 .condition(clauses, otherwise)
                 .map_err(|error| error.in_command("if", place(at))),
-            Statement::ForEach {
-                variable,
-                items,
-                body,
-                at,
-            } => self.for_each(variable, items, body, place(at)),
-            Statement::Loop {
-                test,
-                continues_if,
-                tests_last,
-                body,
-                at,
-            } => self
-                .run_loop(test, *continues_if, *tests_last, body)
-                .map_err(|error| error.in_command("while", place(at))),
-            Statement::Try {
-                body,
-                catch,
-                has_typed_catch,
-                finally,
-            } => self.run_try(body, catch.as_deref(), *has_typed_catch, finally),
+            Statement::ForEach(each) => self.for_each(each),
+            Statement::Loop(it) => self
+                .run_loop(it)
+                .map_err(|error| error.in_command("while", place(&it.at))),
+            Statement::Try(it) => self.run_try(it),
             Statement::Function {
                 name,
                 parameters,

@@ -8,7 +8,7 @@ use super::super::error::{ScriptError, ScriptErrorKind};
 use super::super::image::{ImageAction, Lookup};
 use super::super::process::Process;
 use super::super::traced_text::TracedText;
-use super::ast::{Argument, CommandAst, ControlFlow, Expression, Statement};
+use super::ast::{Argument, CommandAst, ControlFlow, Expression, ForEach, Loop, Statement, Try};
 use super::eval::{Shell, only_prints};
 use super::script_file::{file_variables, locate};
 use super::value::PsValue;
@@ -69,22 +69,17 @@ impl Shell<'_, '_> {
         Ok(value)
     }
 
-    pub(super) fn for_each(
-        &mut self,
-        variable: &str,
-        items: &Statement,
-        body: &[Statement],
-        place: usize,
-    ) -> Result<PsValue, ScriptError> {
-        let items = self.statement(items)?;
+    pub(super) fn for_each(&mut self, each: &ForEach) -> Result<PsValue, ScriptError> {
+        let place = self.position(each.at);
+        let items = self.statement(&each.items)?;
         items
             .check_known()
             .map_err(|error| error.in_command("foreach", place))?;
         let mut out = Vec::new();
         for item in items.items() {
             self.machine.step()?;
-            self.put_variable(variable, item)?;
-            out.extend(self.block(body)?.items());
+            self.put_variable(&each.variable, item)?;
+            out.extend(self.block(&each.body)?.items());
             if self.ends_loop() {
                 break;
             }
@@ -127,13 +122,8 @@ impl Shell<'_, '_> {
         }
     }
 
-    pub(super) fn run_loop(
-        &mut self,
-        test: &Statement,
-        continues_if: bool,
-        tests_last: bool,
-        body: &[Statement],
-    ) -> Result<PsValue, ScriptError> {
+    pub(super) fn run_loop(&mut self, it: &Loop) -> Result<PsValue, ScriptError> {
+        let (test, continues_if) = (&it.test, it.continues_if);
         if self.waits_for_module_cache(test, continues_if)? {
             return Ok(PsValue::Null);
         }
@@ -141,12 +131,12 @@ impl Shell<'_, '_> {
         let mut is_first = true;
         loop {
             self.machine.step()?;
-            if !(tests_last && is_first) && self.statement(test)?.to_bool()? != continues_if {
+            if !(it.tests_last && is_first) && self.statement(test)?.to_bool()? != continues_if {
                 return Ok(PsValue::from_items(out));
             }
             is_first = false;
             let before = (self.machine.changes, self.variables.clone());
-            out.extend(self.block(body)?.items());
+            out.extend(self.block(&it.body)?.items());
             if self.ends_loop() {
                 return Ok(PsValue::from_items(out));
             }
@@ -186,25 +176,20 @@ impl Shell<'_, '_> {
         Ok(true)
     }
 
-    pub(super) fn run_try(
-        &mut self,
-        body: &[Statement],
-        catch: Option<&[Statement]>,
-        has_typed_catch: bool,
-        finally: &[Statement],
-    ) -> Result<PsValue, ScriptError> {
+    pub(super) fn run_try(&mut self, it: &Try) -> Result<PsValue, ScriptError> {
+        let catch = it.catch.as_deref();
         let outer = self.machine.skipped.take();
         let before = self.machine.changes;
-        let tried = self.block(body);
+        let tried = self.block(&it.body);
         if let (Some(what), Some(catch)) = (&self.machine.skipped, catch)
             && !self.always_fails(catch)
-            && !(only_prints(catch) && body.len() == 1 && self.machine.changes == before)
+            && !(only_prints(catch) && it.body.len() == 1 && self.machine.changes == before)
         {
             return Err(Process::depends_on(what));
         }
         self.machine.skipped = self.machine.skipped.take().or(outer);
         let done = match (tried, catch) {
-            (Err(error), Some(_)) if has_typed_catch && error.kind == ScriptErrorKind::Fails => {
+            (Err(error), Some(_)) if it.has_typed_catch && error.kind == ScriptErrorKind::Fails => {
                 return Err(ScriptError::unclear(
                     "catch for specific errors is not supported",
                 ));
@@ -228,7 +213,7 @@ impl Shell<'_, '_> {
         }
         // It runs after exit, too, and `$?` is that of its last command.
         let kept = (self.flow.take(), self.exit.take());
-        let mut out = self.block(finally)?.items();
+        let mut out = self.block(&it.finally)?.items();
         self.flow = self.flow.or(kept.0);
         self.exit = self.exit.or(kept.1);
         let mut all = done?.items();

@@ -1,7 +1,7 @@
 //! Parser of functions and parameters.
 
 use super::super::error::ScriptError;
-use super::ast::{Element, Expression, Pipeline, ScriptParameter, Statement};
+use super::ast::{Assignment, Element, Expression, Pipeline, ScriptParameter, Statement};
 use super::parse::{Parser, is_name};
 
 /// Parameters of a function, with their defaults.
@@ -57,7 +57,7 @@ impl Parser<'_> {
             self.skip_lines()?;
             if is_text {
                 let variable = Expression::Variable(name.clone());
-                types.push(Statement::Assign {
+                types.push(Statement::Assign(Assignment {
                     to: Expression::Cast("string".to_owned(), Box::new(variable.clone())),
                     operator: '=',
                     value: Box::new(Statement::Pipeline(Pipeline {
@@ -65,7 +65,7 @@ impl Parser<'_> {
                         at,
                     })),
                     at,
-                });
+                }));
             }
             parameters.push((name, value));
             self.eat(",");

@@ -5,7 +5,9 @@ use wincimg_windows::quoting::powershell::{is_double_quote, is_single_quote};
 use super::super::cursor::Cursor;
 pub(super) use super::super::cursor::ends_word;
 use super::super::error::ScriptError;
-use super::ast::{ControlFlow, Element, ScriptParameter, Statement};
+use super::ast::{
+    Assignment, ControlFlow, Element, ForEach, Loop, ScriptParameter, Statement, Try,
+};
 
 /// Maximum depth of nested brackets, blocks and scripts.
 const DEPTH: usize = 20;
@@ -159,9 +161,9 @@ impl Parser<'_> {
             let is_block = matches!(
                 statement,
                 Statement::If { .. }
-                    | Statement::ForEach { .. }
-                    | Statement::Loop { .. }
-                    | Statement::Try { .. }
+                    | Statement::ForEach(_)
+                    | Statement::Loop(_)
+                    | Statement::Try(_)
                     | Statement::Function { .. }
             );
             statements.push(statement);
@@ -226,12 +228,12 @@ impl Parser<'_> {
         self.at += 1 + usize::from(operator != '=');
         self.skip_lines()?;
         let value = self.deeper(Self::statement)?;
-        Ok(Statement::Assign {
+        Ok(Statement::Assign(Assignment {
             to: to.clone(),
             operator,
             value: Box::new(value),
             at,
-        })
+        }))
     }
 
     /// Parses a statement after its keyword.
@@ -296,13 +298,13 @@ impl Parser<'_> {
         } else {
             (self.test()?, self.block()?, true)
         };
-        Ok(Statement::Loop {
+        Ok(Statement::Loop(Loop {
             test: Box::new(test),
             continues_if,
             tests_last,
             body,
             at,
-        })
+        }))
     }
 
     fn flow(&mut self, keyword: &str) -> Result<Statement, ScriptError> {
@@ -324,10 +326,10 @@ impl Parser<'_> {
     }
 
     fn attempt(&mut self) -> Result<Statement, ScriptError> {
-        let body = self.block()?;
-        let mut catch = None;
-        let mut has_typed_catch = false;
-        let mut finally = Vec::new();
+        let mut it = Try {
+            body: self.block()?,
+            ..Try::default()
+        };
         loop {
             let after = self.at;
             self.skip_lines()?;
@@ -336,26 +338,21 @@ impl Parser<'_> {
                     self.at += "catch".len();
                     self.skip_lines()?;
                     while self.peek() == Some('[') {
-                        has_typed_catch = true;
+                        it.has_typed_catch = true;
                         self.primary()?;
                         self.skip_lines()?;
                         self.eat(",");
                         self.skip_lines()?;
                     }
-                    catch = Some(self.block()?);
+                    it.catch = Some(self.block()?);
                 }
                 "finally" => {
                     self.at += "finally".len();
-                    finally = self.block()?;
+                    it.finally = self.block()?;
                 }
                 _ => {
                     self.at = after;
-                    return Ok(Statement::Try {
-                        body,
-                        catch,
-                        has_typed_catch,
-                        finally,
-                    });
+                    return Ok(Statement::Try(it));
                 }
             }
         }
@@ -406,11 +403,11 @@ impl Parser<'_> {
         let items = self.deeper(Self::statement)?;
         self.skip_lines()?;
         self.require(")")?;
-        Ok(Statement::ForEach {
+        Ok(Statement::ForEach(ForEach {
             variable,
             items: Box::new(items),
             body: self.block()?,
             at,
-        })
+        }))
     }
 }

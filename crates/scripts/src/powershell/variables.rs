@@ -4,7 +4,7 @@ use super::super::error::ScriptError;
 use super::super::image::{Deferred, Lookup};
 use super::super::process::Process;
 use super::super::variables::unknown_variable;
-use super::ast::{Element, Expression, Statement};
+use super::ast::{Assignment, Element, Expression, Statement};
 use super::eval::Shell;
 use super::has_word;
 use super::value::PsValue;
@@ -14,7 +14,7 @@ impl Shell<'_, '_> {
     pub(super) fn value_of(&mut self, statement: &Statement) -> Result<PsValue, ScriptError> {
         let value = self.statement(statement)?;
         match statement {
-            Statement::Assign { to, .. } => match to {
+            Statement::Assign(assignment) => match &assignment.to {
                 Expression::Variable(name) => Ok(self.variable(name)),
                 Expression::Cast(_, inner) => self.expression(inner),
                 _ => Ok(value),
@@ -23,18 +23,14 @@ impl Shell<'_, '_> {
         }
     }
 
-    pub(super) fn assign(
-        &mut self,
-        to: &Expression,
-        operator: char,
-        statement: &Statement,
-    ) -> Result<(), ScriptError> {
-        let mut value = self.value_of(statement)?;
-        if matches!(statement, Statement::Pipeline(pipeline) if matches!(pipeline.elements.as_slice(), [Element::Expression(_)]))
+    pub(super) fn assign(&mut self, assignment: &Assignment) -> Result<(), ScriptError> {
+        let operator = assignment.operator;
+        let mut value = self.value_of(&assignment.value)?;
+        if matches!(assignment.value.as_ref(), Statement::Pipeline(pipeline) if matches!(pipeline.elements.as_slice(), [Element::Expression(_)]))
         {
             self.is_ok = true;
         }
-        match to {
+        match &assignment.to {
             Expression::Variable(name) => {
                 if operator != '=' {
                     let before = self.variable(name);
