@@ -4,20 +4,14 @@ use super::super::error::ScriptError;
 use super::super::process::{GlobMatches, PathState, Paths, Wildcards, last_name};
 use super::super::traced_text::TracedText;
 use super::Cmd;
-use super::parse::{CmdNode, LoopKind};
+use super::parse::{ForLoop, LoopKind};
 use super::replace::LoopVariable;
 
 /// Maximum number of turns of a loop over numbers.
 const LONGEST_LOOP: usize = 1000;
 
 impl Cmd<'_, '_> {
-    pub(super) fn for_loop(
-        &mut self,
-        kind: &LoopKind,
-        variable: char,
-        items: &[TracedText],
-        body: &CmdNode,
-    ) -> Result<i32, ScriptError> {
+    pub(super) fn for_loop(&mut self, each: &ForLoop) -> Result<i32, ScriptError> {
         let mut code = 0;
         let mut run = |cmd: &mut Self, value: &str| {
             if code != 0 {
@@ -26,16 +20,16 @@ impl Cmd<'_, '_> {
                 ));
             }
             let turn = LoopVariable {
-                name: variable,
+                name: each.variable,
                 value,
             };
-            let mut body = body.clone();
+            let mut body = each.body.clone();
             turn.replace_in(&mut body)?;
             code = cmd.node(&body)?;
             Ok(())
         };
-        if *kind == LoopKind::Numbers {
-            for number in numbers(items)? {
+        if each.kind == LoopKind::Numbers {
+            for number in numbers(&each.items)? {
                 run(self, &number.to_string())?;
                 if self.exit.is_some() {
                     break;
@@ -43,8 +37,8 @@ impl Cmd<'_, '_> {
             }
             return Ok(code);
         }
-        for item in items {
-            let values = match kind {
+        for item in &each.items {
+            let values = match &each.kind {
                 LoopKind::Tree(folder) => self.files_below(folder.as_ref(), item.as_str())?,
                 LoopKind::Folders => self.values(item.as_str(), PathState::Folder)?,
                 LoopKind::Items | LoopKind::Numbers => {

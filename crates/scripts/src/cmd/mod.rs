@@ -159,15 +159,9 @@ impl Cmd<'_, '_> {
                     self.node(then)
                 }
             }
-            CmdNode::For {
-                kind,
-                variable,
-                items,
-                body,
-                at,
-            } => self
-                .for_loop(kind, *variable, items, body)
-                .map_err(|error| error.in_command("for", *at)),
+            CmdNode::For(each) => self
+                .for_loop(each)
+                .map_err(|error| error.in_command("for", each.at)),
             CmdNode::Simple(simple) => self.simple(simple),
         }
     }
@@ -449,7 +443,7 @@ fn position(node: &CmdNode) -> usize {
         | CmdNode::Pipe(nodes) => nodes.first().map_or(0, position),
         CmdNode::Block(inside, _) => position(inside),
         CmdNode::If { then, .. } => position(then),
-        CmdNode::For { at, .. } => *at,
+        CmdNode::For(each) => each.at,
         CmdNode::Simple(simple) => simple.text.origin(0),
         CmdNode::Nothing => 0,
     }

@@ -26,18 +26,21 @@ pub(super) enum CmdNode {
         then: Box<CmdNode>,
         otherwise: Option<Box<CmdNode>>,
     },
-    /// `for %i in ( … ) do`
-    For {
-        kind: LoopKind,
-        variable: char,
-        items: Vec<TracedText>,
-        body: Box<CmdNode>,
-        at: usize,
-    },
+    For(ForLoop),
     /// Any other command.
     Simple(SimpleCommand),
     /// `rem` or an empty command.
     Nothing,
+}
+
+/// `for %i in ( … ) do`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ForLoop {
+    pub(super) kind: LoopKind,
+    pub(super) variable: char,
+    pub(super) items: Vec<TracedText>,
+    pub(super) body: Box<CmdNode>,
+    pub(super) at: usize,
 }
 
 /// What a `for` loop runs over.
@@ -422,13 +425,13 @@ impl Parser {
         } else {
             self.sequence(in_block)?
         };
-        Ok(CmdNode::For {
+        Ok(CmdNode::For(ForLoop {
             kind,
             variable,
             items,
             body: Box::new(body),
             at,
-        })
+        }))
     }
 
     /// The switch of a loop.

@@ -43,22 +43,18 @@ impl LoopVariable<'_> {
                     .as_mut()
                     .map_or(Ok(()), |node| self.replace_in(node))
             }
-            CmdNode::For {
-                kind,
-                variable,
-                items,
-                body,
-                ..
-            } => {
-                if let LoopKind::Tree(Some(folder)) = kind {
+            CmdNode::For(each) => {
+                if let LoopKind::Tree(Some(folder)) = &mut each.kind {
                     self.in_text(folder)?;
                 }
-                items.iter_mut().try_for_each(|item| self.in_text(item))?;
+                for item in &mut each.items {
+                    self.in_text(item)?;
+                }
                 // The inner loop has a variable of the same name.
-                if *variable == self.name {
+                if each.variable == self.name {
                     return Ok(());
                 }
-                self.replace_in(body)
+                self.replace_in(&mut each.body)
             }
             CmdNode::Simple(simple) => {
                 self.in_text(&mut simple.text)?;
