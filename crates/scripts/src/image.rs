@@ -223,6 +223,20 @@ pub struct UnpackAction {
     pub existing: OverwriteMode,
 }
 
+impl UnpackAction {
+    /// Unpacks all of an archive; existing files are replaced.
+    pub(super) fn new(archive: ImagePath, format: UnpackFormat, into: ImagePath) -> Self {
+        Self {
+            archive,
+            format,
+            into,
+            strip: 0,
+            only: Vec::new(),
+            existing: OverwriteMode::Replaced,
+        }
+    }
+}
+
 /// Format of an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnpackFormat {

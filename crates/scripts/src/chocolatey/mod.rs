@@ -17,8 +17,7 @@ use self::nuspec::Nuspec;
 use self::version::{Version, VersionRange};
 use super::error::ScriptError;
 use super::image::{
-    Deferred, EntryKind, ImageAction, Lookup, OverwriteMode, PackageFeed, UnpackAction,
-    UnpackFormat,
+    Deferred, EntryKind, ImageAction, Lookup, PackageFeed, UnpackAction, UnpackFormat,
 };
 use super::powershell;
 use super::process::{PathState, Process, child, last_name, parent};
@@ -200,14 +199,8 @@ fn unpack(
             tools::download(machine, &url, &archive.to_string(), true)?;
         }
     }
-    machine.apply(ImageAction::Unpack(UnpackAction {
-        archive,
-        format: UnpackFormat::Zip,
-        into: folder.clone(),
-        strip: 0,
-        only: Vec::new(),
-        existing: OverwriteMode::Replaced,
-    }))?;
+    let unpack = UnpackAction::new(archive, UnpackFormat::Zip, folder.clone());
+    machine.apply(ImageAction::Unpack(unpack))?;
     for name in ENVELOPE {
         let path = child(folder, name)?;
         if let Lookup::Present(_) = machine.entry(&path) {

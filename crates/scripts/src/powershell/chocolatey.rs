@@ -8,7 +8,7 @@ use wincimg_registry::RegistryData;
 
 use super::super::chocolatey::{ROOT, add_to_path};
 use super::super::error::ScriptError;
-use super::super::image::{ImageAction, OverwriteMode, UnpackAction, UnpackFormat};
+use super::super::image::{ImageAction, UnpackAction, UnpackFormat};
 use super::super::process::{is_within, last_name, parent};
 use super::super::tools;
 use super::ast::CommandAst;
@@ -261,21 +261,14 @@ impl Shell<'_, '_> {
         if !self.machine.has_file(&archive)? {
             return Err(ScriptError::fails(format!("{archive} not found")));
         }
-        let only = match text(given, "specificfolder")? {
-            Some(folder) if folder.contains(['*', '?']) => {
+        let mut unpack = UnpackAction::new(archive, UnpackFormat::SevenZip, into);
+        if let Some(folder) = text(given, "specificfolder")? {
+            if folder.contains(['*', '?']) {
                 return Err(ScriptError::option("-SpecificFolder"));
             }
-            Some(folder) => vec![folder.replace('\\', "/")],
-            None => Vec::new(),
-        };
-        self.apply(ImageAction::Unpack(UnpackAction {
-            archive,
-            format: UnpackFormat::SevenZip,
-            into,
-            strip: 0,
-            only,
-            existing: OverwriteMode::Replaced,
-        }))?;
+            unpack.only.push(folder.replace('\\', "/"));
+        }
+        self.apply(ImageAction::Unpack(unpack))?;
         Ok(PsValue::Text(destination))
     }
 

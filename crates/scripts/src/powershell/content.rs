@@ -30,7 +30,11 @@ enum Encoding {
     Utf16,
 }
 
-fn encoding(name: &str, is_core: bool) -> Result<Encoding, ScriptError> {
+/// The encoding that a cmdlet names. PowerShell 7 has one default, Windows PowerShell several.
+fn encoding(name: Option<&str>, is_core: bool, old: Encoding) -> Result<Encoding, ScriptError> {
+    let Some(name) = name else {
+        return Ok(if is_core { Encoding::Utf8 } else { old });
+    };
     Ok(match name.to_lowercase().as_str() {
         "ascii" | "default" | "oem" | "string" => Encoding::Ascii,
         "utf8" | "utf8nobom" if is_core => Encoding::Utf8,
@@ -143,11 +147,7 @@ impl Shell<'_, '_> {
             (None, None) => return Err(ScriptError::unclear("no content given")),
         };
         let name = given.text("encoding")?;
-        let encoding = match name {
-            Some(name) => encoding(&name, self.is_core)?,
-            None if self.is_core => Encoding::Utf8,
-            None => Encoding::Ascii,
-        };
+        let encoding = encoding(name.as_deref(), self.is_core, Encoding::Ascii)?;
         if appends && encoding != Encoding::Ascii && !self.is_core {
             return Err(ScriptError::unclear(
                 "appending with an encoding is not supported",
@@ -189,11 +189,7 @@ impl Shell<'_, '_> {
         appends: bool,
         name: Option<&str>,
     ) -> Result<(), ScriptError> {
-        let encoding = match name {
-            Some(name) => encoding(name, self.is_core)?,
-            None if self.is_core => Encoding::Utf8,
-            None => Encoding::Utf16,
-        };
+        let encoding = encoding(name, self.is_core, Encoding::Utf16)?;
         let text = lines(value, true)?;
         if !self.is_core && text.lines().any(|line| line.chars().count() > WIDTH) {
             return Err(ScriptError::unclear(
@@ -211,38 +207,30 @@ impl Shell<'_, '_> {
         };
         let path = self.machine.path(&file)?;
         self.read_files.push(path.clone());
-        match self.machine.path_state(&path)? {
+        let content = match self.machine.path_state(&path)? {
             PathState::Absent | PathState::Folder => {
                 return Err(ScriptError::fails(format!("file {path} not found")));
             }
-            PathState::Deferred => {
-                return Ok(PsValue::Opaque(ScriptError::later(format!(
-                    "the content of {path} is used"
-                ))));
-            }
-            PathState::File => {}
-        }
-        let content = match self.machine.image.content(&path) {
-            Lookup::Present(content) => content,
-            Lookup::Deferred(Deferred) => {
-                return Ok(PsValue::Opaque(ScriptError::later(format!(
-                    "the content of {path} is used"
-                ))));
-            }
-            Lookup::Absent | Lookup::Unknown => {
-                return Ok(PsValue::Opaque(ScriptError::unknown(format!(
-                    "the content of {path} is unknown"
-                ))));
-            }
+            PathState::Deferred => Lookup::Deferred(Deferred),
+            PathState::File => self.machine.image.content(&path),
         };
-        let text = match String::from_utf8(content) {
-            Ok(text) if text.is_ascii() => text,
-            _ => {
+        let content = match content {
+            Lookup::Present(content) if content.is_ascii() => content,
+            Lookup::Present(_) => {
                 return Ok(PsValue::opaque(format!("{path} is not plain text")));
             }
+            Lookup::Deferred(Deferred) => {
+                let error = ScriptError::later(format!("the content of {path} is used"));
+                return Ok(PsValue::Opaque(error));
+            }
+            Lookup::Absent | Lookup::Unknown => {
+                let error = ScriptError::unknown(format!("the content of {path} is unknown"));
+                return Ok(PsValue::Opaque(error));
+            }
         };
+        let text = String::from_utf8_lossy(&content);
         if given.has("raw") {
-            return Ok(PsValue::Text(text));
+            return Ok(PsValue::text_value(text));
         }
         Ok(PsValue::from_items(
             text.lines().map(PsValue::text_value).collect(),

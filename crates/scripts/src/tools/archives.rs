@@ -57,7 +57,10 @@ pub(super) fn tar(machine: &mut Process<'_>, words: &[String]) -> Result<i32, Sc
     if let PathState::Absent | PathState::File = machine.path_state(&into)? {
         return Ok(machine.fail(1, format!("folder {into} not found")));
     }
-    unpack(machine, &archive, UnpackFormat::Any, &folder, strip, only)
+    let archive = machine.path(&archive)?;
+    let mut action = UnpackAction::new(archive, UnpackFormat::Any, into);
+    (action.strip, action.only) = (strip, only);
+    unpack(machine, action)
 }
 
 /// `tar xzf a.tgz` is `tar -xz -f a.tgz`: letters before everything else, their values in order.
@@ -80,27 +83,11 @@ fn with_dashes(words: &[String]) -> Vec<String> {
     out
 }
 
-fn unpack(
-    machine: &mut Process<'_>,
-    archive: &str,
-    format: UnpackFormat,
-    folder: &str,
-    strip: usize,
-    only: Vec<String>,
-) -> Result<i32, ScriptError> {
-    let archive = machine.path(archive)?;
-    if !machine.has_file(&archive)? {
-        return Ok(machine.fail(1, format!("file {archive} not found")));
+fn unpack(machine: &mut Process<'_>, action: UnpackAction) -> Result<i32, ScriptError> {
+    if !machine.has_file(&action.archive)? {
+        return Ok(machine.fail(1, format!("file {} not found", action.archive)));
     }
-    let into = machine.path(folder)?;
-    machine.apply(ImageAction::Unpack(UnpackAction {
-        archive,
-        format,
-        into,
-        strip,
-        only,
-        existing: OverwriteMode::Replaced,
-    }))?;
+    machine.apply(ImageAction::Unpack(action))?;
     Ok(0)
 }
 
@@ -122,20 +109,16 @@ pub(super) fn seven_zip(machine: &mut Process<'_>, words: &[String]) -> Result<i
     let ["x", archive] = operands.as_slice() else {
         return Err(ScriptError::unclear("only 7z x FILE is supported"));
     };
-    let is_new = machine.path_state(&machine.path(&folder)?)? == PathState::Absent;
+    let into = machine.path(&folder)?;
+    let is_new = machine.path_state(&into)? == PathState::Absent;
     if !answers && !is_new {
         return Err(ScriptError::unclear(
             "without -y it may ask for confirmation",
         ));
     }
-    unpack(
-        machine,
-        archive,
-        UnpackFormat::SevenZip,
-        &folder,
-        0,
-        Vec::new(),
-    )
+    let archive = machine.path(archive)?;
+    let action = UnpackAction::new(archive, UnpackFormat::SevenZip, into);
+    unpack(machine, action)
 }
 
 /// Unpacks a zip file as .NET does: existing files are an error unless overwritten.
@@ -150,16 +133,9 @@ pub(in super::super) fn unpack_zip(
         return Err(ScriptError::fails(format!("{archive} not found")));
     }
     let into = machine.path(folder)?;
-    machine.apply(ImageAction::Unpack(UnpackAction {
-        archive,
-        format: UnpackFormat::Zip,
-        into,
-        strip: 0,
-        only: Vec::new(),
-        existing: if overwrites {
-            OverwriteMode::Replaced
-        } else {
-            OverwriteMode::Error
-        },
-    }))
+    let mut action = UnpackAction::new(archive, UnpackFormat::Zip, into);
+    if !overwrites {
+        action.existing = OverwriteMode::Error;
+    }
+    machine.apply(ImageAction::Unpack(action))
 }
