@@ -1,5 +1,7 @@
 //! Position in a PowerShell script that is read.
 
+use wincimg_windows::quoting::powershell::{is_double_quote, is_single_quote};
+
 /// A script that is read from its start, with what its reader remembers.
 pub(super) struct Cursor<'a, S> {
     pub(super) text: &'a str,
@@ -7,6 +9,11 @@ pub(super) struct Cursor<'a, S> {
     /// Depth of nested brackets, blocks and scripts.
     pub(super) depth: usize,
     pub(super) state: S,
+}
+
+/// Returns true for a quote of either kind.
+pub(super) fn is_quote(c: char) -> bool {
+    is_double_quote(c) || is_single_quote(c)
 }
 
 /// Returns true for a character that ends a word of a command.
@@ -50,6 +57,18 @@ impl<'a, S> Cursor<'a, S> {
             self.at += text.len();
         }
         found
+    }
+
+    /// Reads `$name` or `$scope:name` and returns the name in lower case.
+    pub(super) fn variable_name(&mut self, is_name: fn(char) -> bool) -> String {
+        self.next();
+        let mut name = self.take_while(is_name).to_lowercase();
+        if self.peek() == Some(':') && self.second().is_some_and(is_name) {
+            self.next();
+            name.push(':');
+            name.push_str(&self.take_while(is_name).to_lowercase());
+        }
+        name
     }
 
     pub(super) fn take_while(&mut self, keep: impl Fn(char) -> bool) -> &'a str {

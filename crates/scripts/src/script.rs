@@ -14,7 +14,7 @@ mod word;
 
 pub use command::{is_cmdlet, is_command_option};
 
-use super::cursor::{Cursor, ends_word};
+use super::cursor::{Cursor, ends_word, is_quote};
 
 /// Token, independent of its spelling.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,9 +1,7 @@
 //! Parser of statements.
 
-use wincimg_windows::quoting::powershell::{is_double_quote, is_single_quote};
-
 use super::super::cursor::Cursor;
-pub(super) use super::super::cursor::ends_word;
+pub(super) use super::super::cursor::{ends_word, is_quote};
 use super::super::error::ScriptError;
 use super::ast::{
     Assignment, ControlFlow, Element, ForEach, Loop, ScriptParameter, Statement, Try,
@@ -55,10 +53,6 @@ pub(super) fn follows_dot(c: char) -> bool {
 
 pub(super) fn is_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
-}
-
-pub(super) fn is_quote(c: char) -> bool {
-    is_double_quote(c) || is_single_quote(c)
 }
 
 impl Parser<'_> {

@@ -124,16 +124,7 @@ impl Parser<'_> {
                 self.at += 2;
                 Ok(Some(StringPart::Variable(c.to_string())))
             }
-            Some(c) if is_name(c) => {
-                self.next();
-                let mut name = self.take_while(is_name).to_lowercase();
-                if self.peek() == Some(':') && self.second().is_some_and(is_name) {
-                    self.next();
-                    name.push(':');
-                    name.push_str(&self.take_while(is_name).to_lowercase());
-                }
-                Ok(Some(StringPart::Variable(name)))
-            }
+            Some(c) if is_name(c) => Ok(Some(StringPart::Variable(self.variable_name(is_name)))),
             _ => Ok(None),
         }
     }

@@ -1,8 +1,6 @@
 //! Expressions: operands, members and operators.
 
-use wincimg_windows::quoting::powershell::{is_double_quote, is_single_quote};
-
-use super::{DEPTH, OutputUse, ScriptToken, TextPart, Tokenizer, ends_word, is_name};
+use super::{DEPTH, OutputUse, ScriptToken, TextPart, Tokenizer, ends_word, is_name, is_quote};
 
 impl Tokenizer<'_> {
     /// Reads members, calls and indexes directly after an operand.
@@ -28,7 +26,7 @@ impl Tokenizer<'_> {
 
     pub(super) fn member(&mut self, sign: &str, out: &mut Vec<ScriptToken>) {
         match self.peek() {
-            Some(c) if is_double_quote(c) || is_single_quote(c) => {
+            Some(c) if is_quote(c) => {
                 out.push(ScriptToken::Sign(sign.to_owned()));
                 let name = self.string();
                 out.push(ScriptToken::Value(name));
@@ -137,7 +135,7 @@ impl Tokenizer<'_> {
                     self.next();
                     continue;
                 }
-                Some(c) if is_double_quote(c) || is_single_quote(c) => {
+                Some(c) if is_quote(c) => {
                     let key = self.string();
                     inside.push(ScriptToken::Value(key));
                 }
@@ -264,7 +262,7 @@ impl Tokenizer<'_> {
 
     /// Reads a string, number or operand that begins with this character.
     fn value(&mut self, c: char, out: &mut Vec<ScriptToken>) {
-        if is_double_quote(c) || is_single_quote(c) {
+        if is_quote(c) {
             let string = self.string();
             out.push(ScriptToken::Value(string));
             self.members(out);

@@ -1,10 +1,8 @@
 //! Statements: commands with their arguments, keywords and expressions.
 
-use wincimg_windows::quoting::powershell::{is_double_quote, is_single_quote};
-
 use super::command::stray_tokens;
 use super::word::collapse_whitespace;
-use super::{DEPTH, OutputUse, ScriptToken, TextPart, Tokenizer, ends_word};
+use super::{DEPTH, OutputUse, ScriptToken, TextPart, Tokenizer, ends_word, is_quote};
 
 /// Keywords that begin a statement.
 const KEYWORDS: [&str; 28] = [
@@ -116,8 +114,7 @@ impl Tokenizer<'_> {
             _ => {
                 let at = self.at;
                 self.expression(out);
-                let is_string = self.text[at..]
-                    .starts_with(|c| is_single_quote(c) || is_double_quote(c))
+                let is_string = self.text[at..].starts_with(is_quote)
                     && matches!(&out[start..], [ScriptToken::Value(_)]);
                 if is_string
                     && used == OutputUse::Unused
@@ -154,7 +151,7 @@ impl Tokenizer<'_> {
                 _ => word.contains(|c: char| c.is_alphabetic()) && !word.contains(".."),
             };
         }
-        !is_single_quote(c) && !is_double_quote(c) && !"$@[({!,<>=#".contains(c)
+        !is_quote(c) && !"$@[({!,<>=#".contains(c)
     }
 
     pub(super) fn keyword(&mut self, name: String, out: &mut Vec<ScriptToken>) {

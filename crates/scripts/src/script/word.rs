@@ -2,7 +2,7 @@
 
 use wincimg_windows::quoting::powershell::{is_double_quote, is_single_quote};
 
-use super::{OutputUse, ScriptToken, TextPart, Tokenizer, Value, ends_word, is_name};
+use super::{OutputUse, ScriptToken, TextPart, Tokenizer, Value, ends_word, is_name, is_quote};
 
 impl Tokenizer<'_> {
     /// Reads an argument; several tokens for a member of a variable.
@@ -10,7 +10,7 @@ impl Tokenizer<'_> {
         let Some(c) = self.peek() else {
             return Vec::new();
         };
-        if is_double_quote(c) || is_single_quote(c) {
+        if is_quote(c) {
             let mut out = vec![ScriptToken::Value(self.string())];
             self.members(&mut out);
             return out;
@@ -57,7 +57,7 @@ impl Tokenizer<'_> {
                 self.next();
                 let mut value = vec![TextPart::Text(format!("{name}:"))];
                 match self.peek() {
-                    Some(c) if is_double_quote(c) || is_single_quote(c) => {
+                    Some(c) if is_quote(c) => {
                         append(&mut value, self.string());
                     }
                     Some(c) if !ends_word(c) => append(&mut value, self.word()),
@@ -74,7 +74,7 @@ impl Tokenizer<'_> {
         let mut value = Vec::new();
         let mut text = String::new();
         while let Some(c) = self.peek() {
-            if is_double_quote(c) || is_single_quote(c) {
+            if is_quote(c) {
                 push_text(&mut value, &mut text);
                 append(&mut value, self.string());
             } else if c == '`' {
@@ -100,7 +100,7 @@ impl Tokenizer<'_> {
     /// Parses a string, from its opening quote.
     pub(super) fn string(&mut self) -> Value {
         let literal = self.next().is_some_and(is_single_quote);
-        let is_quote = if literal {
+        let closes = if literal {
             is_single_quote
         } else {
             is_double_quote
@@ -112,9 +112,9 @@ impl Tokenizer<'_> {
                 self.state.is_broken = true;
                 break;
             };
-            if is_quote(c) {
+            if closes(c) {
                 self.next();
-                if !self.peek().is_some_and(is_quote) {
+                if !self.peek().is_some_and(closes) {
                     break;
                 }
                 self.next();
@@ -160,16 +160,7 @@ impl Tokenizer<'_> {
                 value.push(TextPart::Variable(self.rest()[1..2].to_owned()));
                 self.at += 2;
             }
-            Some(c) if is_name(c) => {
-                self.next();
-                let mut name = self.take_while(is_name).to_lowercase();
-                if self.peek() == Some(':') && self.second().is_some_and(is_name) {
-                    self.next();
-                    name.push(':');
-                    name.push_str(&self.take_while(is_name).to_lowercase());
-                }
-                value.push(TextPart::Variable(name));
-            }
+            Some(c) if is_name(c) => value.push(TextPart::Variable(self.variable_name(is_name))),
             _ => return false,
         }
         true
