@@ -18,19 +18,8 @@ pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32, 
         let why = format!("how xcopy reads the / in {word} is unknown");
         return Err(ScriptError::unclear(why).help("write \\ instead of /"));
     }
-    let (switches, operands) = switches(words);
-    if let Some(other) = switches
-        .iter()
-        .find(|switch| !XCOPY_IDLE.contains(&switch.as_str()))
-    {
-        return Err(ScriptError::option(other));
-    }
+    let (switches, [from, to]) = read(words, |switch| XCOPY_IDLE.contains(&switch))?;
     let has = |name: &str| switches.iter().any(|switch| switch == name);
-    let [from, to] = operands.as_slice() else {
-        return Err(ScriptError::unclear(
-            "expected one source and one destination",
-        ));
-    };
     let is_deep = has("/e") || has("/s");
     let target = machine.path(to)?;
     let is_folder = match machine.path_state(&target)? {
@@ -79,20 +68,11 @@ const ROBOCOPY_IDLE: [&str; 18] = [
 ];
 
 pub(super) fn robocopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
-    let (switches, operands) = switches(words);
-    let is_idle = |switch: &str| {
+    let (switches, [from, to]) = read(words, |switch| {
         let name = switch.split(':').next().unwrap_or_default();
         ROBOCOPY_IDLE.contains(&name)
             || matches!(switch, "/e" | "/copy:dat" | "/dcopy:dat" | "/dcopy:da")
-    };
-    if let Some(other) = switches.iter().find(|switch| !is_idle(switch)) {
-        return Err(ScriptError::option(other));
-    }
-    let [from, to] = operands.as_slice() else {
-        return Err(ScriptError::unclear(
-            "expected one source and one destination",
-        ));
-    };
+    })?;
     let (from, to) = (machine.path(from)?, machine.path(to)?);
     match machine.path_state(&from)? {
         PathState::Absent | PathState::File => {
@@ -174,18 +154,26 @@ fn compare(
     Ok(())
 }
 
-fn switches(words: &[String]) -> (Vec<String>, Vec<String>) {
+/// Reads the switches in lower case, and the source and the destination.
+fn read(
+    words: &[String],
+    is_known: impl Fn(&str) -> bool,
+) -> Result<(Vec<String>, [&str; 2]), ScriptError> {
     let (switches, operands): (Vec<&String>, Vec<&String>) =
         words.iter().partition(|word| word.starts_with('/'));
-    let mut found = Vec::new();
-    for switch in switches {
-        found.extend(
-            switch[1..]
-                .split('/')
-                .map(|name| format!("/{}", name.to_ascii_lowercase())),
-        );
+    let names = switches.iter().flat_map(|word| word[1..].split('/'));
+    let switches: Vec<String> = names
+        .map(|name| format!("/{}", name.to_ascii_lowercase()))
+        .collect();
+    if let Some(other) = switches.iter().find(|switch| !is_known(switch)) {
+        return Err(ScriptError::option(other));
     }
-    (found, operands.into_iter().cloned().collect())
+    match operands.as_slice() {
+        [from, to] => Ok((switches, [from.as_str(), to.as_str()])),
+        _ => Err(ScriptError::unclear(
+            "expected one source and one destination",
+        )),
+    }
 }
 
 /// Copies a folder with all in it. Without `with_empty`, folders without files stay behind: a tree
