@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// Result of a command, a cmdlet or a part of one.
+pub(super) type Result<T, E = ScriptError> = std::result::Result<T, E>;
+
 /// Reason that a RUN line cannot be interpreted, and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScriptError {

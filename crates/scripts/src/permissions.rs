@@ -8,7 +8,7 @@
 use wincimg_windows::access::{AccessChange, AccessEdit, DescriptorEdit};
 use wincimg_windows::path::ImagePath;
 
-use super::error::ScriptError;
+use super::error::{Result, ScriptError};
 use super::image::{Deferred, EntryKind, ImageAction, Lookup};
 use super::process::{Process, parent};
 
@@ -23,7 +23,7 @@ const ADMINISTRATOR_FOLDERS: [&str; 4] = [
 const HELP: &str = "put USER ContainerAdministrator before the line and restore the user after it";
 
 /// Refuses an action that the user may not do, or for which that is unknown.
-pub(super) fn check(machine: &Process<'_>, action: &ImageAction) -> Result<(), ScriptError> {
+pub(super) fn check(machine: &Process<'_>, action: &ImageAction) -> Result<()> {
     match action {
         ImageAction::MakeFolder(path) => match machine.entry(path) {
             Lookup::Present(_) => Ok(()),
@@ -63,7 +63,7 @@ pub(super) fn check(machine: &Process<'_>, action: &ImageAction) -> Result<(), S
 }
 
 /// Checks a write to a path that may exist.
-fn may_write(machine: &Process<'_>, path: &ImagePath) -> Result<(), ScriptError> {
+fn may_write(machine: &Process<'_>, path: &ImagePath) -> Result<()> {
     match machine.entry(path) {
         Lookup::Absent | Lookup::Deferred(Deferred) => may_make(machine, path),
         Lookup::Present(EntryKind::Folder) if !is_guarded(path) => Ok(()),
@@ -71,7 +71,7 @@ fn may_write(machine: &Process<'_>, path: &ImagePath) -> Result<(), ScriptError>
     }
 }
 
-fn may_make(machine: &Process<'_>, path: &ImagePath) -> Result<(), ScriptError> {
+fn may_make(machine: &Process<'_>, path: &ImagePath) -> Result<()> {
     if machine.variables.is_profile_folder(path) || is_in_profile(machine, path) {
         return Ok(());
     }
@@ -90,7 +90,7 @@ fn may_make(machine: &Process<'_>, path: &ImagePath) -> Result<(), ScriptError> 
 }
 
 /// Checks a change or removal of an existing path.
-fn may_change(machine: &Process<'_>, path: &ImagePath) -> Result<(), ScriptError> {
+fn may_change(machine: &Process<'_>, path: &ImagePath) -> Result<()> {
     if is_in_profile(machine, path) || machine.image.is_own(path) {
         return Ok(());
     }

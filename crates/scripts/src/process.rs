@@ -4,7 +4,7 @@
 use wincimg_registry::{KeyPath, KeyPathError, RegistryEdit};
 use wincimg_windows::path::ImagePath;
 
-use super::error::ScriptError;
+use super::error::{Result, ScriptError};
 use super::image::{Deferred, EntryKind, ImageAction, ImageState, Lookup};
 use super::variables::{Variables, changed_variable, same};
 use super::wildcards::name_matches;
@@ -111,7 +111,7 @@ impl<'a> Process<'a> {
     }
 
     /// Counts a command against the limit.
-    pub(super) fn step(&mut self) -> Result<(), ScriptError> {
+    pub(super) fn step(&mut self) -> Result<()> {
         self.steps += 1;
         if self.steps > STEPS {
             return Err(ScriptError::unclear("it runs too many commands"));
@@ -120,10 +120,7 @@ impl<'a> Process<'a> {
     }
 
     /// Runs a nested shell: its variables and working folder end with it.
-    pub(super) fn nested<T>(
-        &mut self,
-        run: impl FnOnce(&mut Self) -> Result<T, ScriptError>,
-    ) -> Result<T, ScriptError> {
+    pub(super) fn nested<T>(&mut self, run: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let kept = (
             self.variables.clone(),
             self.folder.clone(),
@@ -135,10 +132,7 @@ impl<'a> Process<'a> {
     }
 
     /// Runs a script or shell one level deeper, up to the limit.
-    pub(super) fn deeper<T>(
-        &mut self,
-        run: impl FnOnce(&mut Self) -> Result<T, ScriptError>,
-    ) -> Result<T, ScriptError> {
+    pub(super) fn deeper<T>(&mut self, run: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.depth == DEPTH {
             return Err(ScriptError::unclear("shells are nested too deeply"));
         }
@@ -155,7 +149,7 @@ impl<'a> Process<'a> {
     }
 
     /// Ends all but the first `count` scopes. A working folder that changed since is refused.
-    pub(super) fn end_scopes(&mut self, count: usize) -> Result<(), ScriptError> {
+    pub(super) fn end_scopes(&mut self, count: usize) -> Result<()> {
         while self.scopes.len() > count
             && let Some((variables, folder)) = self.scopes.pop()
         {
@@ -170,7 +164,7 @@ impl<'a> Process<'a> {
         Ok(())
     }
 
-    pub(super) fn apply(&mut self, action: ImageAction) -> Result<(), ScriptError> {
+    pub(super) fn apply(&mut self, action: ImageAction) -> Result<()> {
         if !self.variables.is_administrator() {
             super::permissions::check(self, &action)?;
         }
@@ -189,7 +183,7 @@ impl<'a> Process<'a> {
     }
 
     /// Leaves out a command without effect, and returns the exit code of its success.
-    pub(super) fn skip(&mut self, what: String) -> Result<i32, ScriptError> {
+    pub(super) fn skip(&mut self, what: String) -> Result<i32> {
         self.skipped = Some(what.clone());
         self.image.apply(ImageAction::Skip(what))?;
         Ok(0)
@@ -202,7 +196,7 @@ impl<'a> Process<'a> {
         ))
     }
 
-    pub(super) fn edit(&mut self, edit: RegistryEdit) -> Result<(), ScriptError> {
+    pub(super) fn edit(&mut self, edit: RegistryEdit) -> Result<()> {
         self.apply(ImageAction::Registry(edit))
     }
 
@@ -243,7 +237,7 @@ impl<'a> Process<'a> {
     }
 
     /// State of a path; an error if it is unknown.
-    pub(super) fn path_state(&self, path: &ImagePath) -> Result<PathState, ScriptError> {
+    pub(super) fn path_state(&self, path: &ImagePath) -> Result<PathState> {
         match self.entry(path) {
             Lookup::Present(EntryKind::Folder) => Ok(PathState::Folder),
             Lookup::Present(EntryKind::File(())) => Ok(PathState::File),
@@ -256,7 +250,7 @@ impl<'a> Process<'a> {
     }
 
     /// Returns true if a file exists now or after a download.
-    pub(super) fn has_file(&self, path: &ImagePath) -> Result<bool, ScriptError> {
+    pub(super) fn has_file(&self, path: &ImagePath) -> Result<bool> {
         Ok(matches!(
             self.path_state(path)?,
             PathState::File | PathState::Deferred
@@ -264,12 +258,12 @@ impl<'a> Process<'a> {
     }
 
     /// Resolves a path without wildcards.
-    pub(super) fn path(&self, text: &str) -> Result<ImagePath, ScriptError> {
+    pub(super) fn path(&self, text: &str) -> Result<ImagePath> {
         resolve(text, &self.folder)
     }
 
     /// Resolves a path with or without wildcards.
-    pub(super) fn paths(&self, text: &str, wildcards: Wildcards) -> Result<Paths, ScriptError> {
+    pub(super) fn paths(&self, text: &str, wildcards: Wildcards) -> Result<Paths> {
         let is_wild = |c: char| match wildcards {
             Wildcards::Cmd => matches!(c, '*' | '?'),
             Wildcards::PowerShell => matches!(c, '*' | '?' | '[' | ']'),
@@ -305,7 +299,7 @@ impl<'a> Process<'a> {
         folder: &ImagePath,
         pattern: &str,
         wildcards: Wildcards,
-    ) -> Result<GlobMatches, ScriptError> {
+    ) -> Result<GlobMatches> {
         let mut names = pattern.split(['\\', '/']).filter(|name| !name.is_empty());
         let mut found = match self.glob_folder(folder, names.next().unwrap_or("*"), wildcards)? {
             GlobMatches::Paths(paths) => paths,
@@ -338,7 +332,7 @@ impl<'a> Process<'a> {
         folder: &ImagePath,
         pattern: &str,
         wildcards: Wildcards,
-    ) -> Result<GlobMatches, ScriptError> {
+    ) -> Result<GlobMatches> {
         let names = match self.image.names(folder) {
             Lookup::Present(names) => names,
             Lookup::Absent if wildcards == Wildcards::PowerShell => {
@@ -372,7 +366,7 @@ impl<'a> Process<'a> {
     }
 
     /// Returns true if the parent folder exists.
-    pub(super) fn check_parent_exists(&self, path: &ImagePath) -> Result<bool, ScriptError> {
+    pub(super) fn check_parent_exists(&self, path: &ImagePath) -> Result<bool> {
         let Some(parent) = parent(path) else {
             return Ok(true);
         };
@@ -386,11 +380,7 @@ impl<'a> Process<'a> {
     }
 
     /// Checks that the parent folder exists, or creates it.
-    pub(super) fn ensure_parent(
-        &mut self,
-        path: &ImagePath,
-        creates: bool,
-    ) -> Result<(), ScriptError> {
+    pub(super) fn ensure_parent(&mut self, path: &ImagePath, creates: bool) -> Result<()> {
         if self.check_parent_exists(path)? {
             return Ok(());
         }
@@ -402,7 +392,7 @@ impl<'a> Process<'a> {
         }
     }
 
-    pub(super) fn parse_key(text: &str) -> Result<KeyPath, ScriptError> {
+    pub(super) fn parse_key(text: &str) -> Result<KeyPath> {
         text.parse().map_err(|error| {
             ScriptError::unclear(match error {
                 // The alternative is that of a recipe, such as a RUN line.
@@ -425,7 +415,7 @@ pub(super) fn last_name(path: &ImagePath) -> &str {
 }
 
 /// Path of a name in a folder.
-pub(super) fn child(folder: &ImagePath, name: &str) -> Result<ImagePath, ScriptError> {
+pub(super) fn child(folder: &ImagePath, name: &str) -> Result<ImagePath> {
     folder
         .join(name)
         .map_err(|error| ScriptError::unclear(error.to_string()))
@@ -448,7 +438,7 @@ pub(super) fn is_nul(text: &str) -> bool {
 }
 
 /// Resolves a path against a folder as Windows does.
-pub(super) fn resolve(text: &str, folder: &ImagePath) -> Result<ImagePath, ScriptError> {
+pub(super) fn resolve(text: &str, folder: &ImagePath) -> Result<ImagePath> {
     let is_separator = |c: char| matches!(c, '\\' | '/');
     let unsupported = |why: &str| ScriptError::unclear(format!("the path {text:?} {why}"));
     let trimmed = text.trim_end_matches(' ');

@@ -2,7 +2,7 @@
 
 use wincimg_common::wildcards;
 
-use super::error::ScriptError;
+use super::error::{Result, ScriptError};
 
 /// Dialect of wildcards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,11 +30,7 @@ enum Sign {
 }
 
 /// Returns true if a name matches a pattern; an error if its short name may match instead.
-pub(super) fn name_matches(
-    name: &str,
-    pattern: &str,
-    wildcards: Wildcards,
-) -> Result<bool, ScriptError> {
+pub(super) fn name_matches(name: &str, pattern: &str, wildcards: Wildcards) -> Result<bool> {
     if wildcards == Wildcards::PowerShell {
         return Ok(is_like(name, pattern));
     }

@@ -1,6 +1,6 @@
 //! The command line of `choco install`.
 
-use super::super::error::ScriptError;
+use super::super::error::{Result, ScriptError};
 use super::super::image::{Deferred, Lookup};
 use super::super::process::Process;
 use super::nuspec;
@@ -37,7 +37,7 @@ pub(super) struct InstallOptions {
 }
 
 impl InstallCommand {
-    pub(super) fn read(machine: &Process<'_>, words: &[String]) -> Result<Self, ScriptError> {
+    pub(super) fn read(machine: &Process<'_>, words: &[String]) -> Result<Self> {
         let mut command = Self::default();
         let mut names = Vec::new();
         let mut words = words.iter();
@@ -82,8 +82,8 @@ impl InstallCommand {
         &mut self,
         name: &str,
         word: &str,
-        value: &mut dyn FnMut() -> Result<String, ScriptError>,
-    ) -> Result<(), ScriptError> {
+        value: &mut dyn FnMut() -> Result<String>,
+    ) -> Result<()> {
         let options = &mut self.options;
         match name.to_ascii_lowercase().replace('-', "").as_str() {
             "y" | "yes" | "confirm" => self.is_confirmed = true,
@@ -118,7 +118,7 @@ pub(super) fn is_id(name: &str) -> bool {
 }
 
 /// The packages of a `packages.config` in the image.
-fn listed(machine: &Process<'_>, name: &str) -> Result<Vec<RequestedPackage>, ScriptError> {
+fn listed(machine: &Process<'_>, name: &str) -> Result<Vec<RequestedPackage>> {
     let path = machine.path(name)?;
     let bytes = match machine.image.content(&path) {
         Lookup::Present(bytes) => bytes,

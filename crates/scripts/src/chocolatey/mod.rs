@@ -15,7 +15,7 @@ use wincimg_windows::path::ImagePath;
 use self::command_line::{InstallCommand, InstallOptions, is_id};
 use self::nuspec::Nuspec;
 use self::version::{Version, VersionRange};
-use super::error::ScriptError;
+use super::error::{Result, ScriptError};
 use super::image::{
     Deferred, EntryKind, ImageAction, Lookup, PackageFeed, UnpackAction, UnpackFormat,
 };
@@ -43,7 +43,7 @@ const LONGEST_PATH: usize = 2047;
 const ENVELOPE: [&str; 3] = ["_rels", "package", "[Content_Types].xml"];
 
 /// Runs `choco`.
-pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
+pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
     if machine.image.feed() == PackageFeed::None {
         let why = "packages are installed only from a feed that the build names";
         return Err(ScriptError::windows(why).help(
@@ -67,7 +67,7 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32, Sc
     }
 }
 
-fn install(machine: &mut Process<'_>, words: &[String]) -> Result<(), ScriptError> {
+fn install(machine: &mut Process<'_>, words: &[String]) -> Result<()> {
     let command = InstallCommand::read(machine, words)?;
     for (id, version) in &command.packages {
         let Some(version) = version else {
@@ -118,7 +118,7 @@ fn install_package(
     machine: &mut Process<'_>,
     request: &PackageRequest<'_>,
     options: &InstallOptions,
-) -> Result<(), ScriptError> {
+) -> Result<()> {
     let folder = machine.path(&format!(r"{ROOT}\lib\{}", request.id))?;
     if machine.path_state(&folder)? != PathState::Absent {
         return check_installed(machine, request, &folder);
@@ -152,7 +152,7 @@ fn check_installed(
     machine: &mut Process<'_>,
     request: &PackageRequest<'_>,
     folder: &ImagePath,
-) -> Result<(), ScriptError> {
+) -> Result<()> {
     let nuspec = nuspec_of(machine, folder)?;
     let version = Version::parse(&nuspec.version);
     if version.is_some_and(|version| request.range.contains(&version)) {
@@ -171,7 +171,7 @@ fn unpack(
     machine: &mut Process<'_>,
     request: &PackageRequest<'_>,
     folder: &ImagePath,
-) -> Result<(), ScriptError> {
+) -> Result<()> {
     let archive = child(folder, &format!("{}.nupkg", request.id))?;
     let missing = || {
         let why = format!("the feed has no {}", request.described());
@@ -228,7 +228,7 @@ fn best_file(files: &[String], request: &PackageRequest<'_>) -> Option<String> {
     accepted.max().map(|(_, file)| file.clone())
 }
 
-fn nuspec_of(machine: &Process<'_>, folder: &ImagePath) -> Result<Nuspec, ScriptError> {
+fn nuspec_of(machine: &Process<'_>, folder: &ImagePath) -> Result<Nuspec> {
     let names = names_in(machine, folder)?;
     let mut found = names
         .iter()
@@ -254,7 +254,7 @@ fn later(folder: &ImagePath) -> ScriptError {
     ))
 }
 
-fn names_in(machine: &Process<'_>, folder: &ImagePath) -> Result<Vec<String>, ScriptError> {
+fn names_in(machine: &Process<'_>, folder: &ImagePath) -> Result<Vec<String>> {
     match machine.image.names(folder) {
         Lookup::Present(mut names) => {
             names.sort();
@@ -269,12 +269,7 @@ fn names_in(machine: &Process<'_>, folder: &ImagePath) -> Result<Vec<String>, Sc
     }
 }
 
-fn install_dependency(
-    machine: &mut Process<'_>,
-    by: &str,
-    id: &str,
-    range: &str,
-) -> Result<(), ScriptError> {
+fn install_dependency(machine: &mut Process<'_>, by: &str, id: &str, range: &str) -> Result<()> {
     // Chocolatey itself runs the scripts.
     if id.eq_ignore_ascii_case("chocolatey") {
         return Ok(());
@@ -299,7 +294,7 @@ fn run_script(
     nuspec: &Nuspec,
     folder: &ImagePath,
     options: &InstallOptions,
-) -> Result<(), ScriptError> {
+) -> Result<()> {
     let files = files_in(machine, folder)?;
     let is_script = |file: &&ImagePath| last_name(file).eq_ignore_ascii_case(SCRIPT);
     let mut scripts = files.iter().filter(is_script);
@@ -350,7 +345,7 @@ fn run_script(
 }
 
 /// All files of a package.
-fn files_in(machine: &Process<'_>, folder: &ImagePath) -> Result<Vec<ImagePath>, ScriptError> {
+fn files_in(machine: &Process<'_>, folder: &ImagePath) -> Result<Vec<ImagePath>> {
     let mut files = Vec::new();
     let mut folders = vec![folder.clone()];
     while let Some(folder) = folders.pop() {
@@ -385,7 +380,7 @@ fn program_folders(files: &[ImagePath]) -> BTreeSet<ImagePath> {
 }
 
 /// Adds a folder to the machine's `PATH`.
-pub(super) fn add_to_path(machine: &mut Process<'_>, folder: &str) -> Result<(), ScriptError> {
+pub(super) fn add_to_path(machine: &mut Process<'_>, folder: &str) -> Result<()> {
     if folder.contains(';') {
         let why = format!("{folder:?} is not one folder");
         return Err(ScriptError::unclear(why));

@@ -6,7 +6,7 @@
 
 use wincimg_windows::path::ImagePath;
 
-use super::super::error::ScriptError;
+use super::super::error::{Result, ScriptError};
 use super::super::image::{Deferred, EntryKind, Lookup};
 use super::super::process::{Process, last_name, parent};
 use super::super::traced_text::TracedText;
@@ -48,11 +48,7 @@ pub(in super::super) fn is_batch(name: &str) -> bool {
 impl BatchFile {
     /// The batch file that a command names, if it is one: with its extension, or without, in the
     /// folder that the name gives or the working folder. What PATH has is unknown here.
-    pub(super) fn find(
-        machine: &Process<'_>,
-        name: &str,
-        rest: &str,
-    ) -> Result<Option<Self>, ScriptError> {
+    pub(super) fn find(machine: &Process<'_>, name: &str, rest: &str) -> Result<Option<Self>> {
         let names = if is_batch(name) {
             vec![name.to_owned()]
         } else {
@@ -92,7 +88,7 @@ impl BatchFile {
     }
 
     /// Runs it in the process of the caller, which sees its variables and working folder.
-    pub(super) fn run(&self, machine: &mut Process<'_>) -> Result<BatchEnd, ScriptError> {
+    pub(super) fn run(&self, machine: &mut Process<'_>) -> Result<BatchEnd> {
         let lines = self.lines(machine)?;
         machine.deeper(|machine| {
             let scopes = machine.scopes.len();
@@ -103,11 +99,7 @@ impl BatchFile {
         })
     }
 
-    fn run_lines(
-        &self,
-        machine: &mut Process<'_>,
-        lines: &[String],
-    ) -> Result<BatchEnd, ScriptError> {
+    fn run_lines(&self, machine: &mut Process<'_>, lines: &[String]) -> Result<BatchEnd> {
         let mut cmd = Cmd::new(machine, true);
         let mut code = 0;
         let mut failed = None;
@@ -150,7 +142,7 @@ impl BatchFile {
         lines: &[String],
         at: &mut usize,
         has_failed: bool,
-    ) -> Result<Option<parse::CmdNode>, ScriptError> {
+    ) -> Result<Option<parse::CmdNode>> {
         let mut text = String::new();
         loop {
             let Some(line) = lines.get(*at) else {
@@ -185,7 +177,7 @@ impl BatchFile {
         }
     }
 
-    fn lines(&self, machine: &Process<'_>) -> Result<Vec<String>, ScriptError> {
+    fn lines(&self, machine: &Process<'_>) -> Result<Vec<String>> {
         let path = &self.path;
         let bytes = match machine.image.content(path) {
             Lookup::Present(bytes) => bytes,
@@ -214,12 +206,7 @@ impl BatchFile {
     }
 
     /// Expands a line as cmd does in a batch file: unknown names expand to nothing.
-    fn expand(
-        &self,
-        machine: &Process<'_>,
-        line: &str,
-        has_failed: bool,
-    ) -> Result<String, ScriptError> {
+    fn expand(&self, machine: &Process<'_>, line: &str, has_failed: bool) -> Result<String> {
         let mut out = String::new();
         let mut rest = line;
         while let Some((before, after)) = rest.split_once('%') {
@@ -275,7 +262,7 @@ impl BatchFile {
         &self,
         machine: &Process<'_>,
         text: &'t str,
-    ) -> Result<Option<(String, &'t str)>, ScriptError> {
+    ) -> Result<Option<(String, &'t str)>> {
         let (modifiers, after) = match text.strip_prefix('~') {
             None => (None, text),
             Some(inside) => {
@@ -320,7 +307,7 @@ impl BatchFile {
 }
 
 /// Parts of a path: `f` for all, `d` for the drive, `p` for the folder, `n` and `x` for the name.
-fn parts(path: &ImagePath, modifiers: &str) -> Result<String, ScriptError> {
+fn parts(path: &ImagePath, modifiers: &str) -> Result<String> {
     let mut out = String::new();
     let above = parent(path).unwrap_or_else(ImagePath::drive);
     let name = last_name(path);

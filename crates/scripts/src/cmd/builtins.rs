@@ -1,6 +1,6 @@
 //! Built-in commands of cmd, except those on files.
 
-use super::super::error::ScriptError;
+use super::super::error::{Result, ScriptError};
 use super::super::image::{Deferred, EntryKind, ImageAction, Lookup};
 use super::super::process::{PathState, is_nul, is_same};
 use super::super::tools;
@@ -49,7 +49,7 @@ impl Words {
     }
 
     /// Refuses paths with `/` of a command that takes these for switches.
-    fn check_slashes(&self, name: &str) -> Result<(), ScriptError> {
+    fn check_slashes(&self, name: &str) -> Result<()> {
         let Some(word) = &self.slash else {
             return Ok(());
         };
@@ -69,7 +69,7 @@ impl Words {
     }
 
     /// Refuses switches other than these.
-    pub(super) fn allow_only(&self, known: &[&str]) -> Result<(), ScriptError> {
+    pub(super) fn allow_only(&self, known: &[&str]) -> Result<()> {
         match self
             .switches
             .iter()
@@ -125,7 +125,7 @@ pub(super) fn split(text: &str) -> Vec<String> {
 }
 
 impl Cmd<'_, '_> {
-    pub(super) fn builtin(&mut self, name: &str, rest: &TracedText) -> Result<i32, ScriptError> {
+    pub(super) fn builtin(&mut self, name: &str, rest: &TracedText) -> Result<i32> {
         if rest.as_str().trim() == "/?" {
             return Err(ScriptError::option("/?"));
         }
@@ -186,7 +186,7 @@ impl Cmd<'_, '_> {
         }
     }
 
-    fn begin_scope(&mut self, words: &Words) -> Result<i32, ScriptError> {
+    fn begin_scope(&mut self, words: &Words) -> Result<i32> {
         words.allow_only(&[])?;
         match words.operands.as_slice() {
             [] => {}
@@ -197,7 +197,7 @@ impl Cmd<'_, '_> {
         Ok(0)
     }
 
-    fn echo(&mut self, rest: &str) -> Result<i32, ScriptError> {
+    fn echo(&mut self, rest: &str) -> Result<i32> {
         let mut characters = rest.chars();
         let (divider, text) = (characters.next(), characters.as_str());
         match divider {
@@ -222,7 +222,7 @@ impl Cmd<'_, '_> {
         Ok(0)
     }
 
-    fn print_file(&mut self, rest: &str) -> Result<i32, ScriptError> {
+    fn print_file(&mut self, rest: &str) -> Result<i32> {
         let words = Words::parse(rest);
         words.check_slashes("type")?;
         words.allow_only(&[])?;
@@ -267,7 +267,7 @@ impl Cmd<'_, '_> {
         Ok(i32::from(words.operands.is_empty()))
     }
 
-    fn set(&mut self, rest: &str) -> Result<i32, ScriptError> {
+    fn set(&mut self, rest: &str) -> Result<i32> {
         let text = rest.trim_start();
         if text.is_empty() {
             self.check_output_discarded()?;
@@ -294,7 +294,7 @@ impl Cmd<'_, '_> {
         Ok(0)
     }
 
-    fn exit_command(&mut self, rest: &str) -> Result<i32, ScriptError> {
+    fn exit_command(&mut self, rest: &str) -> Result<i32> {
         let words = Words::parse(rest);
         words.allow_only(&["/b"])?;
         let code = match words.operands.as_slice() {
@@ -315,7 +315,7 @@ impl Cmd<'_, '_> {
     }
 
     /// `goto :eof`, which ends a batch file.
-    fn go_to(&mut self, words: &Words) -> Result<i32, ScriptError> {
+    fn go_to(&mut self, words: &Words) -> Result<i32> {
         let is_end =
             matches!(words.operands.as_slice(), [label] if label.eq_ignore_ascii_case(":eof"));
         if !self.batch.is_active || !is_end {
@@ -332,7 +332,7 @@ impl Cmd<'_, '_> {
     }
 
     /// `call` of a batch file or a command.
-    fn call(&mut self, rest: &TracedText) -> Result<i32, ScriptError> {
+    fn call(&mut self, rest: &TracedText) -> Result<i32> {
         let line = rest.trim_start(&[' ', '\t', ',', ';', '=']);
         if line.as_str().starts_with(':') {
             return Err(ScriptError::unclear("jumps to labels are not supported"));
@@ -360,7 +360,7 @@ impl Cmd<'_, '_> {
     }
 
     /// `start /wait` of a command of cmd, which a new cmd runs; programs are other processes.
-    fn start(&mut self, rest: &TracedText) -> Result<i32, ScriptError> {
+    fn start(&mut self, rest: &TracedText) -> Result<i32> {
         let words = split(rest.as_str());
         let is_option = |word: &&String| word.starts_with('/') || word.starts_with('"');
         let count = words.iter().take_while(is_option).count();
@@ -401,7 +401,7 @@ impl Cmd<'_, '_> {
     }
 
     /// `mklink` and `mklink /d`: symbolic links.
-    fn make_link(&mut self, words: &Words) -> Result<i32, ScriptError> {
+    fn make_link(&mut self, words: &Words) -> Result<i32> {
         if words.has("/j") {
             return Err(ScriptError::unclear("junctions are not supported")
                 .help("use a symbolic link: mklink /d"));
@@ -413,7 +413,7 @@ impl Cmd<'_, '_> {
         tools::make_link(self.machine, link, target, words.has("/d"))
     }
 
-    fn change_folder(&mut self, rest: &str) -> Result<i32, ScriptError> {
+    fn change_folder(&mut self, rest: &str) -> Result<i32> {
         let mut text = rest.trim();
         if let Some((switch, after)) = text.split_at_checked(2)
             && switch.eq_ignore_ascii_case("/d")
@@ -443,7 +443,7 @@ impl Cmd<'_, '_> {
         }
     }
 
-    fn make_folders(&mut self, words: &Words) -> Result<i32, ScriptError> {
+    fn make_folders(&mut self, words: &Words) -> Result<i32> {
         words.allow_only(&[])?;
         let mut code = i32::from(words.operands.is_empty());
         for operand in &words.operands {

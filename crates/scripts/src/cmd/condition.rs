@@ -1,13 +1,13 @@
 //! Conditions of `if`.
 
-use super::super::error::ScriptError;
+use super::super::error::{Result, ScriptError};
 use super::super::image::{Deferred, Lookup};
 use super::super::process::{GlobMatches, PathState, Paths, Wildcards, is_everything, is_nul};
 use super::Cmd;
 use super::parse::Test;
 
 impl Cmd<'_, '_> {
-    pub(super) fn test(&mut self, test: &Test, ignore_case: bool) -> Result<bool, ScriptError> {
+    pub(super) fn test(&mut self, test: &Test, ignore_case: bool) -> Result<bool> {
         match test {
             Test::Exist(path) => self
                 .exists(path.as_str())
@@ -38,7 +38,7 @@ impl Cmd<'_, '_> {
         }
     }
 
-    fn exists(&self, path: &str) -> Result<bool, ScriptError> {
+    fn exists(&self, path: &str) -> Result<bool> {
         let bare = path.replace('"', "");
         if is_nul(&bare) {
             return Err(ScriptError::unclear("tests for devices are not supported"));
@@ -74,12 +74,7 @@ impl Cmd<'_, '_> {
     }
 }
 
-fn compare(
-    left: &str,
-    operator: &str,
-    right: &str,
-    ignore_case: bool,
-) -> Result<bool, ScriptError> {
+fn compare(left: &str, operator: &str, right: &str, ignore_case: bool) -> Result<bool> {
     let order = match (number(left), number(right)) {
         (Some(left), Some(right)) if operator != "==" => left.cmp(&right),
         _ if ignore_case => left.to_lowercase().cmp(&right.to_lowercase()),

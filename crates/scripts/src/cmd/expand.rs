@@ -2,14 +2,14 @@
 
 use wincimg_windows::quoting::cmd::LIMIT;
 
-use super::super::error::ScriptError;
+use super::super::error::{Result, ScriptError};
 use super::super::image::{Deferred, Lookup};
 use super::super::process::Process;
 use super::super::traced_text::TracedText;
 use super::super::variables::unknown_variable;
 
 /// Expands the variables of a line as the command line does: unknown names stay.
-pub(super) fn expand(machine: &Process<'_>, line: &TracedText) -> Result<TracedText, ScriptError> {
+pub(super) fn expand(machine: &Process<'_>, line: &TracedText) -> Result<TracedText> {
     let text = line.as_str();
     let mut out = TracedText::default();
     let mut from = 0;
@@ -40,7 +40,7 @@ pub(super) fn expand(machine: &Process<'_>, line: &TracedText) -> Result<TracedT
 }
 
 /// Value of the text between two percent signs, if the variable exists.
-pub(super) fn value(machine: &Process<'_>, inside: &str) -> Result<Option<String>, ScriptError> {
+pub(super) fn value(machine: &Process<'_>, inside: &str) -> Result<Option<String>> {
     let (name, modifier) = match inside.split_once(':') {
         Some((name, modifier)) if !modifier.is_empty() => (name, Some(modifier)),
         _ => (inside, None),

@@ -2,7 +2,7 @@
 
 use wincimg_windows::path::ImagePath;
 
-use super::super::error::ScriptError;
+use super::super::error::{Result, ScriptError};
 use super::super::image::{Deferred, EntryKind, ImageAction, Lookup};
 use super::super::process::{
     GlobMatches, PathState, Paths, Wildcards, child, is_everything, is_nul, is_same, is_within,
@@ -12,7 +12,7 @@ use super::Cmd;
 use super::builtins::Words;
 
 impl Cmd<'_, '_> {
-    pub(super) fn remove_folders(&mut self, words: &Words) -> Result<i32, ScriptError> {
+    pub(super) fn remove_folders(&mut self, words: &Words) -> Result<i32> {
         words.allow_only(&["/s", "/q"])?;
         if words.has("/s") && !words.has("/q") {
             return Err(ScriptError::unclear("without /q it asks for confirmation"));
@@ -56,7 +56,7 @@ impl Cmd<'_, '_> {
         Ok(code)
     }
 
-    pub(super) fn delete(&mut self, words: &Words) -> Result<i32, ScriptError> {
+    pub(super) fn delete(&mut self, words: &Words) -> Result<i32> {
         words.allow_only(&["/f", "/q", "/s"])?;
         if words.operands.is_empty() {
             return Ok(1);
@@ -114,7 +114,7 @@ impl Cmd<'_, '_> {
     }
 
     /// Files that an operand matches.
-    fn files(&self, operand: &str) -> Result<GlobMatches, ScriptError> {
+    fn files(&self, operand: &str) -> Result<GlobMatches> {
         let (folder, pattern) = match self.machine.paths(operand, Wildcards::Cmd)? {
             Paths::One(path) => match self.machine.path_state(&path)? {
                 PathState::File => return Ok(GlobMatches::Paths(vec![path])),
@@ -138,7 +138,7 @@ impl Cmd<'_, '_> {
         }
     }
 
-    pub(super) fn copy(&mut self, words: &Words) -> Result<i32, ScriptError> {
+    pub(super) fn copy(&mut self, words: &Words) -> Result<i32> {
         words.allow_only(&["/y", "/b", "/v", "/z"])?;
         let (from, to) = match words.operands.as_slice() {
             [from] => (from, "."),
@@ -210,7 +210,7 @@ impl Cmd<'_, '_> {
     }
 
     /// Copies `NUL`, which creates or empties a file.
-    fn copy_nothing(&mut self, to: &str) -> Result<i32, ScriptError> {
+    fn copy_nothing(&mut self, to: &str) -> Result<i32> {
         let path = self.machine.path(to)?;
         self.machine.apply(match self.machine.path_state(&path)? {
             PathState::Folder => {
@@ -225,12 +225,7 @@ impl Cmd<'_, '_> {
         Ok(0)
     }
 
-    fn transfer(
-        &mut self,
-        from: ImagePath,
-        to: ImagePath,
-        is_copy: bool,
-    ) -> Result<(), ScriptError> {
+    fn transfer(&mut self, from: ImagePath, to: ImagePath, is_copy: bool) -> Result<()> {
         match self.machine.path_state(&to)? {
             PathState::Folder => Err(ScriptError::fails(format!("{to} is a folder"))),
             _ if is_copy => self.machine.apply(ImageAction::Copy { from, to }),
@@ -238,7 +233,7 @@ impl Cmd<'_, '_> {
         }
     }
 
-    pub(super) fn move_files(&mut self, words: &Words) -> Result<i32, ScriptError> {
+    pub(super) fn move_files(&mut self, words: &Words) -> Result<i32> {
         words.allow_only(&["/y"])?;
         let [from, to] = words.operands.as_slice() else {
             return Err(ScriptError::unclear(
@@ -291,7 +286,7 @@ impl Cmd<'_, '_> {
         Ok(0)
     }
 
-    fn moved_later(&mut self, from: ImagePath, to: ImagePath) -> Result<i32, ScriptError> {
+    fn moved_later(&mut self, from: ImagePath, to: ImagePath) -> Result<i32> {
         self.machine.apply(ImageAction::Unclear(from))?;
         self.machine.apply(ImageAction::Unclear(to))?;
         Ok(0)
@@ -302,7 +297,7 @@ impl Cmd<'_, '_> {
         from: ImagePath,
         target: ImagePath,
         at_target: PathState,
-    ) -> Result<i32, ScriptError> {
+    ) -> Result<i32> {
         let to = match at_target {
             PathState::Folder => child(&target, last_name(&from))?,
             PathState::Deferred => return self.moved_later(from, target),
@@ -328,7 +323,7 @@ impl Cmd<'_, '_> {
         }
     }
 
-    pub(super) fn rename(&mut self, words: &Words) -> Result<i32, ScriptError> {
+    pub(super) fn rename(&mut self, words: &Words) -> Result<i32> {
         words.allow_only(&[])?;
         let [from, name] = words.operands.as_slice() else {
             return Ok(1);
@@ -358,7 +353,7 @@ impl Cmd<'_, '_> {
     }
 
     /// `dir`: its exit code says whether it finds something.
-    pub(super) fn list(&self, words: &Words) -> Result<i32, ScriptError> {
+    pub(super) fn list(&self, words: &Words) -> Result<i32> {
         let mut wanted = None;
         for switch in &words.switches {
             let Some(attributes) = switch.strip_prefix("/a") else {
@@ -388,12 +383,7 @@ impl Cmd<'_, '_> {
     }
 
     /// Returns true if `dir` lists something.
-    fn has_listed(
-        &self,
-        operand: &str,
-        wanted: Option<PathState>,
-        words: &Words,
-    ) -> Result<bool, ScriptError> {
+    fn has_listed(&self, operand: &str, wanted: Option<PathState>, words: &Words) -> Result<bool> {
         let is_here = |path: &ImagePath| is_same(path, &self.machine.folder);
         let (folder, pattern) = match self.machine.paths(operand, Wildcards::Cmd)? {
             Paths::Pattern { folder, pattern } => (folder, pattern),
@@ -436,7 +426,7 @@ impl Cmd<'_, '_> {
         pattern: &str,
         wanted: Option<PathState>,
         is_deep: bool,
-    ) -> Result<bool, ScriptError> {
+    ) -> Result<bool> {
         let mut pending = vec![folder];
         while let Some(folder) = pending.pop() {
             for path in match self.machine.glob(&folder, pattern, Wildcards::Cmd)? {

@@ -1,6 +1,6 @@
 //! Loops.
 
-use super::super::error::ScriptError;
+use super::super::error::{Result, ScriptError};
 use super::super::process::{GlobMatches, PathState, Paths, Wildcards, last_name};
 use super::super::traced_text::TracedText;
 use super::Cmd;
@@ -11,7 +11,7 @@ use super::replace::LoopVariable;
 const LONGEST_LOOP: usize = 1000;
 
 impl Cmd<'_, '_> {
-    pub(super) fn for_loop(&mut self, each: &ForLoop) -> Result<i32, ScriptError> {
+    pub(super) fn for_loop(&mut self, each: &ForLoop) -> Result<i32> {
         let mut code = 0;
         let mut run = |cmd: &mut Self, value: &str| {
             if code != 0 {
@@ -56,11 +56,7 @@ impl Cmd<'_, '_> {
     }
 
     /// Files in a folder and below it that match a pattern, each folder before those in it.
-    fn files_below(
-        &self,
-        folder: Option<&TracedText>,
-        pattern: &str,
-    ) -> Result<Vec<String>, ScriptError> {
+    fn files_below(&self, folder: Option<&TracedText>, pattern: &str) -> Result<Vec<String>> {
         let unsupported = || ScriptError::unclear("this form of for /r is not supported");
         if !pattern.contains(['*', '?']) || pattern.contains(['"', '\\', '/', ':']) {
             return Err(unsupported());
@@ -98,7 +94,7 @@ impl Cmd<'_, '_> {
     }
 
     /// Expands an item of a loop's list: wildcards match files, or folders with `/d`.
-    fn values(&self, item: &str, wanted: PathState) -> Result<Vec<String>, ScriptError> {
+    fn values(&self, item: &str, wanted: PathState) -> Result<Vec<String>> {
         if !item.contains(['*', '?']) {
             return Ok(vec![item.to_owned()]);
         }
@@ -130,7 +126,7 @@ impl Cmd<'_, '_> {
 }
 
 /// Numbers of `for /l %i in (start,step,end)`.
-fn numbers(items: &[TracedText]) -> Result<Vec<i32>, ScriptError> {
+fn numbers(items: &[TracedText]) -> Result<Vec<i32>> {
     let all: Option<Vec<i32>> = items
         .iter()
         .map(|item| item.as_str().parse().ok())

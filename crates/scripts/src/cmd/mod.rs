@@ -20,14 +20,14 @@ use parse::{CmdNode, Redirect, RedirectTarget, SimpleCommand, Test};
 use wincimg_windows::path::ImagePath;
 use wincimg_windows::quoting::cmd as quoting;
 
-use super::error::ScriptError;
+use super::error::{Result, ScriptError};
 use super::image::{ImageAction, Lookup};
 use super::process::{Process, is_nul};
 use super::tools;
 use super::traced_text::TracedText;
 
 /// Runs the text after `/C` and returns its exit code.
-pub(super) fn run(machine: &mut Process<'_>, text: &TracedText) -> Result<i32, ScriptError> {
+pub(super) fn run(machine: &mut Process<'_>, text: &TracedText) -> Result<i32> {
     machine.nested(|machine| {
         let line = expand::expand(machine, &unquoted(text))?;
         if line.as_str().contains('\n') {
@@ -83,11 +83,7 @@ struct Cmd<'m, 'a> {
 }
 
 /// Runs a batch file as a program, with the text after its name, and returns its exit code.
-pub(super) fn run_batch(
-    machine: &mut Process<'_>,
-    name: &str,
-    rest: &str,
-) -> Result<i32, ScriptError> {
+pub(super) fn run_batch(machine: &mut Process<'_>, name: &str, rest: &str) -> Result<i32> {
     match BatchFile::find(machine, name, rest)? {
         Some(file) => machine.nested(|machine| Ok(file.run(machine)?.code)),
         None => not_found(machine, name),
@@ -95,7 +91,7 @@ pub(super) fn run_batch(
 }
 
 /// Error for a batch file that is not where its name says. A name without a folder may be in PATH.
-fn not_found(machine: &mut Process<'_>, name: &str) -> Result<i32, ScriptError> {
+fn not_found(machine: &mut Process<'_>, name: &str) -> Result<i32> {
     if name.contains(['\\', '/', ':']) {
         return Ok(machine.fail(1, format!("the image has no {name}")));
     }
@@ -119,7 +115,7 @@ impl<'m, 'a> Cmd<'m, 'a> {
 }
 
 impl Cmd<'_, '_> {
-    fn node(&mut self, node: &CmdNode) -> Result<i32, ScriptError> {
+    fn node(&mut self, node: &CmdNode) -> Result<i32> {
         if self.exit.is_some() {
             return Ok(0);
         }
@@ -167,7 +163,7 @@ impl Cmd<'_, '_> {
     }
 
     /// Runs commands separated by `||`, up to the first that succeeds.
-    fn alternatives(&mut self, nodes: &[CmdNode]) -> Result<i32, ScriptError> {
+    fn alternatives(&mut self, nodes: &[CmdNode]) -> Result<i32> {
         let outer = self.machine.skipped.take();
         let mut code = 0;
         for (index, node) in nodes.iter().enumerate() {
@@ -188,7 +184,7 @@ impl Cmd<'_, '_> {
     }
 
     /// Runs commands separated by `&`, whether or not they fail.
-    fn sequence(&mut self, nodes: &[CmdNode]) -> Result<i32, ScriptError> {
+    fn sequence(&mut self, nodes: &[CmdNode]) -> Result<i32> {
         let mut code = 0;
         let mut failed = None;
         for (index, node) in nodes.iter().enumerate() {
@@ -222,7 +218,7 @@ impl Cmd<'_, '_> {
     }
 
     /// Runs a pipe that searches a printed digest, the only supported one.
-    fn pipe(&mut self, nodes: &[CmdNode]) -> Result<i32, ScriptError> {
+    fn pipe(&mut self, nodes: &[CmdNode]) -> Result<i32> {
         let at = nodes.first().map_or(0, position);
         let words = |node: &CmdNode| match node {
             CmdNode::Simple(simple) => {
@@ -264,7 +260,7 @@ impl Cmd<'_, '_> {
         Ok(0)
     }
 
-    fn simple(&mut self, simple: &SimpleCommand) -> Result<i32, ScriptError> {
+    fn simple(&mut self, simple: &SimpleCommand) -> Result<i32> {
         let at = simple.text.origin(0);
         let (name, rest) = command_name(&simple.text);
         let writes = simple.redirects.iter().any(
@@ -292,12 +288,7 @@ impl Cmd<'_, '_> {
         Ok(code)
     }
 
-    fn command(
-        &mut self,
-        name: &str,
-        rest: &TracedText,
-        whole: &TracedText,
-    ) -> Result<i32, ScriptError> {
+    fn command(&mut self, name: &str, rest: &TracedText, whole: &TracedText) -> Result<i32> {
         if name.is_empty() {
             return Ok(0);
         }
@@ -323,7 +314,7 @@ impl Cmd<'_, '_> {
     }
 
     /// Runs a batch file in this process.
-    fn batch(&mut self, file: &BatchFile) -> Result<i32, ScriptError> {
+    fn batch(&mut self, file: &BatchFile) -> Result<i32> {
         self.check_output_discarded()?;
         let end = file.run(self.machine)?;
         if end.ends_cmd {
@@ -333,7 +324,7 @@ impl Cmd<'_, '_> {
         Ok(end.code)
     }
 
-    fn check_not_shadowed(&self, name: &str) -> Result<(), ScriptError> {
+    fn check_not_shadowed(&self, name: &str) -> Result<()> {
         if name.contains(['\\', '/', ':']) || self.machine.folder.components().is_empty() {
             return Ok(());
         }
@@ -354,7 +345,7 @@ impl Cmd<'_, '_> {
     }
 
     /// Refuses a command with unknown output if that is redirected to a file.
-    fn check_output_discarded(&self) -> Result<(), ScriptError> {
+    fn check_output_discarded(&self) -> Result<()> {
         match self.output {
             None => Ok(()),
             Some(_) => Err(ScriptError::windows(
@@ -363,7 +354,7 @@ impl Cmd<'_, '_> {
         }
     }
 
-    fn write_output(&mut self, text: &str) -> Result<(), ScriptError> {
+    fn write_output(&mut self, text: &str) -> Result<()> {
         let Some(output) = &mut self.output else {
             return Ok(());
         };

@@ -1,6 +1,6 @@
 //! Parser of cmd: commands, operators, blocks, redirections.
 
-use super::super::error::ScriptError;
+use super::super::error::{Result, ScriptError};
 use super::super::traced_text::TracedText;
 
 /// Maximum depth of nested blocks.
@@ -91,7 +91,7 @@ pub(super) enum RedirectTarget {
     Input,
 }
 
-pub(super) fn parse(line: &TracedText) -> Result<CmdNode, ScriptError> {
+pub(super) fn parse(line: &TracedText) -> Result<CmdNode> {
     let mut parser = Parser {
         characters: line.characters().collect(),
         at: 0,
@@ -156,7 +156,7 @@ impl Parser {
     }
 
     /// Parses commands separated by `&` or line ends, the operators of lowest precedence.
-    fn sequence(&mut self, in_block: bool) -> Result<CmdNode, ScriptError> {
+    fn sequence(&mut self, in_block: bool) -> Result<CmdNode> {
         let mut nodes = Vec::new();
         loop {
             self.skip(|c| is_delimiter(c) || c == '\r' || (in_block && c == '\n'));
@@ -176,7 +176,7 @@ impl Parser {
         Ok(one_or(nodes, CmdNode::Sequence))
     }
 
-    fn or(&mut self, in_block: bool) -> Result<CmdNode, ScriptError> {
+    fn or(&mut self, in_block: bool) -> Result<CmdNode> {
         let mut nodes = vec![self.and(in_block)?];
         while self.peek() == Some('|') && self.ahead(1) == Some('|') {
             self.at += 2;
@@ -185,7 +185,7 @@ impl Parser {
         Ok(one_or(nodes, CmdNode::Or))
     }
 
-    fn and(&mut self, in_block: bool) -> Result<CmdNode, ScriptError> {
+    fn and(&mut self, in_block: bool) -> Result<CmdNode> {
         let mut nodes = vec![self.pipe(in_block)?];
         while self.peek() == Some('&') && self.ahead(1) == Some('&') {
             self.at += 2;
@@ -194,7 +194,7 @@ impl Parser {
         Ok(one_or(nodes, CmdNode::And))
     }
 
-    fn pipe(&mut self, in_block: bool) -> Result<CmdNode, ScriptError> {
+    fn pipe(&mut self, in_block: bool) -> Result<CmdNode> {
         let mut nodes = vec![self.command(in_block)?];
         while self.peek() == Some('|') && self.ahead(1) != Some('|') {
             self.at += 1;
@@ -203,7 +203,7 @@ impl Parser {
         Ok(one_or(nodes, CmdNode::Pipe))
     }
 
-    fn command(&mut self, in_block: bool) -> Result<CmdNode, ScriptError> {
+    fn command(&mut self, in_block: bool) -> Result<CmdNode> {
         if self.depth == DEPTH {
             return Err(self.error("blocks are nested too deeply"));
         }
@@ -213,7 +213,7 @@ impl Parser {
         node
     }
 
-    fn command_of(&mut self, in_block: bool) -> Result<CmdNode, ScriptError> {
+    fn command_of(&mut self, in_block: bool) -> Result<CmdNode> {
         self.skip(|c| is_delimiter(c) || c == '@');
         match self.peek() {
             Some('(') => {
@@ -238,7 +238,7 @@ impl Parser {
         }
     }
 
-    fn block_end(&mut self, inside: CmdNode) -> Result<CmdNode, ScriptError> {
+    fn block_end(&mut self, inside: CmdNode) -> Result<CmdNode> {
         let mut redirects = Vec::new();
         loop {
             self.skip(|c| matches!(c, ' ' | '\t'));
@@ -301,7 +301,7 @@ impl Parser {
         word
     }
 
-    fn condition(&mut self, in_block: bool) -> Result<CmdNode, ScriptError> {
+    fn condition(&mut self, in_block: bool) -> Result<CmdNode> {
         self.eat_keyword("if");
         let mut ignore_case = false;
         let mut not = false;
@@ -349,7 +349,7 @@ impl Parser {
         })
     }
 
-    fn test(&mut self) -> Result<Test, ScriptError> {
+    fn test(&mut self) -> Result<Test> {
         let is_end = |c: char| is_delimiter(c);
         if self.eat_keyword("exist") {
             return Ok(Test::Exist(self.word(is_end)));
@@ -385,7 +385,7 @@ impl Parser {
         })
     }
 
-    fn for_loop(&mut self, in_block: bool) -> Result<CmdNode, ScriptError> {
+    fn for_loop(&mut self, in_block: bool) -> Result<CmdNode> {
         let at = self.origin();
         self.eat_keyword("for");
         let kind = self.loop_kind()?;
@@ -435,7 +435,7 @@ impl Parser {
     }
 
     /// The switch of a loop.
-    fn loop_kind(&mut self) -> Result<LoopKind, ScriptError> {
+    fn loop_kind(&mut self) -> Result<LoopKind> {
         if self.peek() != Some('/') {
             return Ok(LoopKind::Items);
         }
@@ -454,7 +454,7 @@ impl Parser {
         }
     }
 
-    fn simple(&mut self, in_block: bool) -> Result<SimpleCommand, ScriptError> {
+    fn simple(&mut self, in_block: bool) -> Result<SimpleCommand> {
         let mut text = TracedText::default();
         let mut redirects = Vec::new();
         let mut quoted = false;
@@ -501,7 +501,7 @@ impl Parser {
         })
     }
 
-    fn redirect(&mut self, stream: Option<u32>) -> Result<Redirect, ScriptError> {
+    fn redirect(&mut self, stream: Option<u32>) -> Result<Redirect> {
         let Some((sign, _)) = self.next() else {
             return Err(self.error("unsupported redirection"));
         };

@@ -2,7 +2,7 @@
 
 use wincimg_windows::path::ImagePath;
 
-use super::super::error::ScriptError;
+use super::super::error::{Result, ScriptError};
 use super::super::image::ImageAction;
 use super::super::process::{PathState, is_nul};
 use super::super::traced_text::TracedText;
@@ -19,8 +19,8 @@ impl Cmd<'_, '_> {
     pub(super) fn redirected(
         &mut self,
         redirects: &[Redirect],
-        run: impl FnOnce(&mut Self) -> Result<i32, ScriptError>,
-    ) -> Result<i32, ScriptError> {
+        run: impl FnOnce(&mut Self) -> Result<i32>,
+    ) -> Result<i32> {
         let Some((destination, at)) = destination(redirects)? else {
             return run(self);
         };
@@ -54,7 +54,7 @@ impl Cmd<'_, '_> {
 
     /// Opens the target of a redirection before the command runs: cmd empties an existing file.
     /// Returns the file if output is appended to it.
-    fn open(&mut self, name: &str, append: bool) -> Result<Option<ImagePath>, ScriptError> {
+    fn open(&mut self, name: &str, append: bool) -> Result<Option<ImagePath>> {
         let path = self.machine.path(name)?;
         if append {
             return Ok(Some(path));
@@ -65,7 +65,7 @@ impl Cmd<'_, '_> {
         Ok(None)
     }
 
-    fn write(&mut self, name: &str, append: bool, content: Vec<u8>) -> Result<(), ScriptError> {
+    fn write(&mut self, name: &str, append: bool, content: Vec<u8>) -> Result<()> {
         let path = self.machine.path(name)?;
         self.machine.ensure_parent(&path, false)?;
         if self.machine.path_state(&path)? == PathState::Folder {
@@ -80,7 +80,7 @@ impl Cmd<'_, '_> {
 }
 
 /// Destination of standard output and its position; redirected errors are ignored.
-fn destination(redirects: &[Redirect]) -> Result<Option<(Destination, usize)>, ScriptError> {
+fn destination(redirects: &[Redirect]) -> Result<Option<(Destination, usize)>> {
     let mut found = None;
     for redirect in redirects {
         match (&redirect.to, redirect.stream) {

@@ -1,6 +1,6 @@
 //! Replacement of a loop's variable.
 
-use super::super::error::ScriptError;
+use super::super::error::{Result, ScriptError};
 use super::super::traced_text::TracedText;
 use super::parse::{CmdNode, LoopKind, Redirect, RedirectTarget, Test};
 
@@ -13,7 +13,7 @@ pub(super) struct LoopVariable<'a> {
 
 impl LoopVariable<'_> {
     /// Replaces the variable in a command.
-    pub(super) fn replace_in(self, node: &mut CmdNode) -> Result<(), ScriptError> {
+    pub(super) fn replace_in(self, node: &mut CmdNode) -> Result<()> {
         match node {
             CmdNode::Sequence(nodes)
             | CmdNode::And(nodes)
@@ -64,7 +64,7 @@ impl LoopVariable<'_> {
         }
     }
 
-    fn in_redirects(self, redirects: &mut [Redirect]) -> Result<(), ScriptError> {
+    fn in_redirects(self, redirects: &mut [Redirect]) -> Result<()> {
         for redirect in redirects {
             if let RedirectTarget::File { name, .. } = &mut redirect.to {
                 self.in_text(name)?;
@@ -74,7 +74,7 @@ impl LoopVariable<'_> {
     }
 
     /// Replaces `%i` in a text; other forms, such as `%~ni`, are not supported.
-    fn in_text(self, text: &mut TracedText) -> Result<(), ScriptError> {
+    fn in_text(self, text: &mut TracedText) -> Result<()> {
         let source = std::mem::take(text);
         let mut characters = source.characters().peekable();
         while let Some((c, at)) = characters.next() {

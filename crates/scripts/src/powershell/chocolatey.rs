@@ -7,7 +7,7 @@ use wincimg_common::digest::Algorithm;
 use wincimg_registry::RegistryData;
 
 use super::super::chocolatey::{ROOT, add_to_path};
-use super::super::error::ScriptError;
+use super::super::error::{Result, ScriptError};
 use super::super::image::{ImageAction, UnpackAction, UnpackFormat};
 use super::super::process::{is_within, last_name, parent};
 use super::super::tools;
@@ -82,7 +82,7 @@ impl Shell<'_, '_> {
         &mut self,
         name: &str,
         command: &CommandAst,
-    ) -> Result<PsValue, ScriptError> {
+    ) -> Result<PsValue> {
         match name {
             "install-chocolateypackage" => {
                 let given = self.bind_parameters(command, &PACKAGE)?;
@@ -119,11 +119,7 @@ impl Shell<'_, '_> {
     }
 
     /// Runs a function other than those that take the files of a package.
-    fn chocolatey_setting(
-        &mut self,
-        name: &str,
-        command: &CommandAst,
-    ) -> Result<PsValue, ScriptError> {
+    fn chocolatey_setting(&mut self, name: &str, command: &CommandAst) -> Result<PsValue> {
         match name {
             "start-chocolateyprocessasadmin" => self.start_as_administrator(command),
             "install-binfile" => self.install_bin_file(command),
@@ -157,7 +153,7 @@ impl Shell<'_, '_> {
     }
 
     /// The file of a package in the folder of downloads.
-    fn cached_file(&mut self, given: &BoundParameters, kind: &str) -> Result<String, ScriptError> {
+    fn cached_file(&mut self, given: &BoundParameters, kind: &str) -> Result<String> {
         let source = package_file(given)?;
         let kind = kind.to_ascii_lowercase();
         let folder = ["temp", "chocolateypackagename", "chocolateypackageversion"]
@@ -176,7 +172,7 @@ impl Shell<'_, '_> {
     }
 
     /// Downloads a file, and returns its path.
-    fn fetch(&mut self, source: &PackageFile, file: &str) -> Result<String, ScriptError> {
+    fn fetch(&mut self, source: &PackageFile, file: &str) -> Result<String> {
         let place = &source.place;
         let file = if place.contains("://") { file } else { place };
         let path = self.machine.path(file)?;
@@ -211,7 +207,7 @@ impl Shell<'_, '_> {
         file: &str,
         kind: &str,
         command: &CommandAst,
-    ) -> Result<PsValue, ScriptError> {
+    ) -> Result<PsValue> {
         let more = self.variable("env:chocolateyinstallarguments").text()?;
         let mut arguments = given.texts("silentargs")?.join(" ");
         if self.variable("env:chocolateyinstalloverride") != PsValue::Null {
@@ -231,7 +227,7 @@ impl Shell<'_, '_> {
     }
 
     /// Writes the `.ignore` file that keeps Chocolatey from making a shim of an installer.
-    fn hide_installer(&mut self, file: &str) -> Result<(), ScriptError> {
+    fn hide_installer(&mut self, file: &str) -> Result<()> {
         let file = self.machine.path(file)?;
         if !is_within(&file, &self.machine.path(ROOT)?) {
             return Ok(());
@@ -243,7 +239,7 @@ impl Shell<'_, '_> {
         })
     }
 
-    fn start_as_administrator(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+    fn start_as_administrator(&mut self, command: &CommandAst) -> Result<PsValue> {
         let given = self.bind_parameters(command, &PROCESS)?;
         let Some(program) = text(&given, "exetorun")? else {
             return Err(ScriptError::unclear("a script as text is not supported"));
@@ -254,7 +250,7 @@ impl Shell<'_, '_> {
     }
 
     /// Unpacks an archive with 7-Zip.
-    fn unzip(&mut self, given: &BoundParameters, file: &str) -> Result<PsValue, ScriptError> {
+    fn unzip(&mut self, given: &BoundParameters, file: &str) -> Result<PsValue> {
         let archive = self.machine.path(file)?;
         let destination = given.required("destination")?;
         let into = self.machine.path(&destination)?;
@@ -273,7 +269,7 @@ impl Shell<'_, '_> {
     }
 
     /// Makes a program callable by its name.
-    fn install_bin_file(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+    fn install_bin_file(&mut self, command: &CommandAst) -> Result<PsValue> {
         let given = self.bind_parameters(command, &BIN_FILE)?;
         let name = given.required("name")?;
         let path = self.machine.path(&given.required("path")?)?;
@@ -306,7 +302,7 @@ impl Shell<'_, '_> {
         Ok(PsValue::Null)
     }
 
-    fn set_environment(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+    fn set_environment(&mut self, command: &CommandAst) -> Result<PsValue> {
         let given = self.bind_parameters(command, &VARIABLE)?;
         let name = given.required("variablename")?;
         let value = given.text("variablevalue")?.unwrap_or_default();
@@ -325,7 +321,7 @@ impl Shell<'_, '_> {
         given: &BoundParameters,
         parameter: &'static str,
         name: &str,
-    ) -> Result<(), ScriptError> {
+    ) -> Result<()> {
         let scope = text(given, parameter)?.unwrap_or_else(|| "user".to_owned());
         match scope.to_ascii_lowercase().as_str() {
             "machine" => Ok(()),
@@ -337,7 +333,7 @@ impl Shell<'_, '_> {
     }
 
     /// Reads `/Name:Value /Switch` of the command line.
-    fn package_parameters(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+    fn package_parameters(&mut self, command: &CommandAst) -> Result<PsValue> {
         let given = self.bind_parameters(command, &PARAMETERS)?;
         let written = match text(&given, "parameters")? {
             Some(written) => written,
@@ -379,12 +375,12 @@ fn split_parameters(text: &str) -> Vec<&str> {
 }
 
 /// A parameter that is not empty.
-fn text(given: &BoundParameters, name: &str) -> Result<Option<String>, ScriptError> {
+fn text(given: &BoundParameters, name: &str) -> Result<Option<String>> {
     Ok(given.text(name)?.filter(|text| !text.is_empty()))
 }
 
 /// The file of a function that takes only local ones.
-fn local_file(given: &BoundParameters) -> Result<String, ScriptError> {
+fn local_file(given: &BoundParameters) -> Result<String> {
     let file = match text(given, "file64")? {
         Some(file) => Some(file),
         None => text(given, "file")?,
@@ -393,7 +389,7 @@ fn local_file(given: &BoundParameters) -> Result<String, ScriptError> {
 }
 
 /// The file for 64-bit Windows, with its checksum.
-fn package_file(given: &BoundParameters) -> Result<PackageFile, ScriptError> {
+fn package_file(given: &BoundParameters) -> Result<PackageFile> {
     let either = |one, other| match text(given, one)? {
         Some(place) => Ok(Some(place)),
         None => text(given, other),

@@ -1,6 +1,6 @@
 //! Supported cmdlets and their aliases.
 
-use super::super::error::ScriptError;
+use super::super::error::{Result, ScriptError};
 use super::super::image::ImageAction;
 use super::super::tools;
 use super::ast::CommandAst;
@@ -85,7 +85,7 @@ impl Shell<'_, '_> {
         name: &str,
         command: &CommandAst,
         input: Option<PsValue>,
-    ) -> Result<PsValue, ScriptError> {
+    ) -> Result<PsValue> {
         if name == "invoke-expression" {
             return self.run_time_script(command, input.as_ref());
         }
@@ -144,7 +144,7 @@ impl Shell<'_, '_> {
         name: &str,
         command: &CommandAst,
         input: Option<PsValue>,
-    ) -> Result<PsValue, ScriptError> {
+    ) -> Result<PsValue> {
         match name {
             "write-output" => {
                 let given = self.bind_parameters(command, &MESSAGE)?;
@@ -180,7 +180,7 @@ impl Shell<'_, '_> {
         }
     }
 
-    fn add_type(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+    fn add_type(&mut self, command: &CommandAst) -> Result<PsValue> {
         let takes = ParameterSet("assemblyname");
         let given = self.bind_parameters(command, &takes)?;
         for name in given.texts("assemblyname")? {
@@ -190,7 +190,7 @@ impl Shell<'_, '_> {
     }
 
     /// `Import-Module` of a script of the image, or of a module whose cmdlets are supported.
-    fn import_module_cmdlet(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+    fn import_module_cmdlet(&mut self, command: &CommandAst) -> Result<PsValue> {
         let takes = ParameterSet("[name] force? disablenamechecking? skipeditioncheck?");
         let given = self.bind_parameters(command, &takes)?;
         let module = given.required("name")?;
@@ -209,7 +209,7 @@ impl Shell<'_, '_> {
     }
 
     /// `New-TimeSpan` of one unit.
-    fn time_span(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+    fn time_span(&mut self, command: &CommandAst) -> Result<PsValue> {
         let takes = ParameterSet("days hours minutes seconds");
         let given = self.bind_parameters(command, &takes)?;
         let units = takes.values().filter_map(|unit| {
@@ -222,7 +222,7 @@ impl Shell<'_, '_> {
         }
     }
 
-    fn new_object(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+    fn new_object(&mut self, command: &CommandAst) -> Result<PsValue> {
         let takes = ParameterSet("[typename]");
         let given = self.bind_parameters(command, &takes)?;
         let name = given.required("typename")?.to_lowercase();
@@ -234,11 +234,7 @@ impl Shell<'_, '_> {
         }
     }
 
-    fn foreach_object(
-        &mut self,
-        command: &CommandAst,
-        input: Option<PsValue>,
-    ) -> Result<PsValue, ScriptError> {
+    fn foreach_object(&mut self, command: &CommandAst, input: Option<PsValue>) -> Result<PsValue> {
         let takes = ParameterSet("[process]");
         let statements = self.bind_block(command, &takes)?;
         let input = input.unwrap_or(PsValue::Null);
@@ -255,7 +251,7 @@ impl Shell<'_, '_> {
         Ok(PsValue::from_items(out))
     }
 
-    pub(super) fn apply(&mut self, action: ImageAction) -> Result<(), ScriptError> {
+    pub(super) fn apply(&mut self, action: ImageAction) -> Result<()> {
         self.machine.apply(action)
     }
 }

@@ -2,7 +2,7 @@
 
 use wincimg_windows::quoting::powershell::native_command_line;
 
-use super::super::error::{ScriptError, ScriptErrorKind};
+use super::super::error::{Result, ScriptError, ScriptErrorKind};
 use super::super::process::is_nul;
 use super::super::tools;
 use super::super::traced_text::TracedText;
@@ -15,14 +15,14 @@ use super::script_file::is_script;
 use super::value::PsValue;
 
 impl Shell<'_, '_> {
-    pub(super) fn pipeline(&mut self, pipeline: &Pipeline) -> Result<PsValue, ScriptError> {
+    pub(super) fn pipeline(&mut self, pipeline: &Pipeline) -> Result<PsValue> {
         let outer = self.read_files.len();
         let result = self.elements(pipeline);
         self.read_files.truncate(outer);
         result
     }
 
-    fn elements(&mut self, pipeline: &Pipeline) -> Result<PsValue, ScriptError> {
+    fn elements(&mut self, pipeline: &Pipeline) -> Result<PsValue> {
         let mut input: Option<PsValue> = None;
         let mut all_ok = true;
         let mut skipped = None;
@@ -48,11 +48,7 @@ impl Shell<'_, '_> {
         Ok(input.unwrap_or(PsValue::Null))
     }
 
-    fn command(
-        &mut self,
-        command: &CommandAst,
-        input: Option<PsValue>,
-    ) -> Result<PsValue, ScriptError> {
+    fn command(&mut self, command: &CommandAst, input: Option<PsValue>) -> Result<PsValue> {
         self.machine.step()?;
         let at = self.position(command.at);
         let name = self
@@ -78,7 +74,7 @@ impl Shell<'_, '_> {
         name: &str,
         command: &CommandAst,
         input: Option<PsValue>,
-    ) -> Result<PsValue, ScriptError> {
+    ) -> Result<PsValue> {
         let lower = name.to_lowercase();
         let cmdlet = self.alias(&lower);
         self.is_ok = true;
@@ -114,8 +110,8 @@ impl Shell<'_, '_> {
         &mut self,
         name: &str,
         command: &CommandAst,
-        result: Result<PsValue, ScriptError>,
-    ) -> Result<PsValue, ScriptError> {
+        result: Result<PsValue>,
+    ) -> Result<PsValue> {
         let at = self.position(command.at);
         match result {
             Err(error) if error.kind == ScriptErrorKind::Fails => {
@@ -132,11 +128,7 @@ impl Shell<'_, '_> {
     }
 
     /// Records an error, or returns it if it ends the script.
-    pub(super) fn handle_error(
-        &mut self,
-        action: ErrorAction,
-        error: ScriptError,
-    ) -> Result<(), ScriptError> {
+    pub(super) fn handle_error(&mut self, action: ErrorAction, error: ScriptError) -> Result<()> {
         match action {
             ErrorAction::Stop => Err(error),
             ErrorAction::Continue => {
@@ -148,11 +140,7 @@ impl Shell<'_, '_> {
     }
 
     /// Handles a failure of a command; other errors are returned.
-    pub(super) fn handle_result(
-        &mut self,
-        action: ErrorAction,
-        done: Result<(), ScriptError>,
-    ) -> Result<(), ScriptError> {
+    pub(super) fn handle_result(&mut self, action: ErrorAction, done: Result<()>) -> Result<()> {
         match done {
             Err(error) if error.kind == ScriptErrorKind::Fails => self.handle_error(action, error),
             done => done,
@@ -166,10 +154,7 @@ impl Shell<'_, '_> {
         }
     }
 
-    pub(super) fn error_action(
-        &mut self,
-        command: &CommandAst,
-    ) -> Result<ErrorAction, ScriptError> {
+    pub(super) fn error_action(&mut self, command: &CommandAst) -> Result<ErrorAction> {
         let mut arguments = command.arguments.iter().peekable();
         while let Some(argument) = arguments.next() {
             let Argument::Parameter { name, value, .. } = argument else {
@@ -193,7 +178,7 @@ impl Shell<'_, '_> {
     }
 
     /// Runs a program with the command line that PowerShell builds.
-    fn native(&mut self, name: &str, command: &CommandAst) -> Result<PsValue, ScriptError> {
+    fn native(&mut self, name: &str, command: &CommandAst) -> Result<PsValue> {
         if super::super::cmd::is_batch(name) {
             check_has_folder(name)?;
         }
@@ -225,7 +210,7 @@ impl Shell<'_, '_> {
     }
 
     /// Arguments of a program.
-    fn words(&mut self, command: &CommandAst) -> Result<Vec<String>, ScriptError> {
+    fn words(&mut self, command: &CommandAst) -> Result<Vec<String>> {
         let mut words = Vec::new();
         for argument in &command.arguments {
             match argument {
@@ -263,7 +248,7 @@ impl Shell<'_, '_> {
     }
 
     /// Applies the redirections of a command to its output.
-    fn redirected(&mut self, command: &CommandAst, value: PsValue) -> Result<PsValue, ScriptError> {
+    fn redirected(&mut self, command: &CommandAst, value: PsValue) -> Result<PsValue> {
         let mut value = value;
         for redirect in &command.redirects {
             let Redirect::File {
@@ -298,7 +283,7 @@ impl Shell<'_, '_> {
 }
 
 /// Refuses a script of the working folder that is named without the folder.
-pub(super) fn check_has_folder(name: &str) -> Result<(), ScriptError> {
+pub(super) fn check_has_folder(name: &str) -> Result<()> {
     if name.contains(['\\', '/']) {
         return Ok(());
     }
@@ -307,7 +292,7 @@ pub(super) fn check_has_folder(name: &str) -> Result<(), ScriptError> {
     )))
 }
 
-fn check_not_piped(input: Option<&PsValue>, to: &str) -> Result<(), ScriptError> {
+fn check_not_piped(input: Option<&PsValue>, to: &str) -> Result<()> {
     match input {
         None => Ok(()),
         Some(_) => Err(ScriptError::unclear(format!(

@@ -1,6 +1,6 @@
 //! Cmdlets that write and read text, with their default encodings.
 
-use super::super::error::ScriptError;
+use super::super::error::{Result, ScriptError};
 use super::super::image::{Deferred, EntryKind, ImageAction, Lookup};
 use super::super::process::{PathState, is_same};
 use super::ast::CommandAst;
@@ -31,7 +31,7 @@ enum Encoding {
 }
 
 /// The encoding that a cmdlet names. PowerShell 7 has one default, Windows PowerShell several.
-fn encoding(name: Option<&str>, is_core: bool, old: Encoding) -> Result<Encoding, ScriptError> {
+fn encoding(name: Option<&str>, is_core: bool, old: Encoding) -> Result<Encoding> {
     let Some(name) = name else {
         return Ok(if is_core { Encoding::Utf8 } else { old });
     };
@@ -50,7 +50,7 @@ fn encoding(name: Option<&str>, is_core: bool, old: Encoding) -> Result<Encoding
 }
 
 impl Encoding {
-    fn bytes(self, text: &str, is_start: bool) -> Result<Vec<u8>, ScriptError> {
+    fn bytes(self, text: &str, is_start: bool) -> Result<Vec<u8>> {
         let mark: &[u8] = match self {
             Self::Utf8WithMark => &[0xef, 0xbb, 0xbf],
             Self::Utf16 => &[0xff, 0xfe],
@@ -77,7 +77,7 @@ impl Shell<'_, '_> {
         text: &str,
         encoding: Encoding,
         appends: bool,
-    ) -> Result<(), ScriptError> {
+    ) -> Result<()> {
         let Drive::File(file) = self.drive(file)? else {
             return Err(ScriptError::unclear("it does not write to a file"));
         };
@@ -133,7 +133,7 @@ impl Shell<'_, '_> {
         command: &CommandAst,
         input: Option<PsValue>,
         appends: bool,
-    ) -> Result<PsValue, ScriptError> {
+    ) -> Result<PsValue> {
         let given = self.bind_parameters(command, &CONTENT)?;
         let file = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no file given"))?;
         let value = match (given.value("value"), input) {
@@ -162,7 +162,7 @@ impl Shell<'_, '_> {
         &mut self,
         command: &CommandAst,
         input: Option<PsValue>,
-    ) -> Result<PsValue, ScriptError> {
+    ) -> Result<PsValue> {
         let given = self.bind_parameters(command, &OUT_FILE)?;
         let file = match given.text("filepath")? {
             Some(file) => file,
@@ -188,7 +188,7 @@ impl Shell<'_, '_> {
         value: &PsValue,
         appends: bool,
         name: Option<&str>,
-    ) -> Result<(), ScriptError> {
+    ) -> Result<()> {
         let encoding = encoding(name, self.is_core, Encoding::Utf16)?;
         let text = lines(value, true)?;
         if !self.is_core && text.lines().any(|line| line.chars().count() > WIDTH) {
@@ -199,7 +199,7 @@ impl Shell<'_, '_> {
         self.write_text(file, &text, encoding, appends)
     }
 
-    pub(super) fn get_content(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+    pub(super) fn get_content(&mut self, command: &CommandAst) -> Result<PsValue> {
         let given = self.bind_parameters(command, &GET)?;
         let file = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no file given"))?;
         let Drive::File(file) = self.drive(&file)? else {
@@ -239,7 +239,7 @@ impl Shell<'_, '_> {
 }
 
 /// Formats a value as lines.
-fn lines(value: &PsValue, ends: bool) -> Result<String, ScriptError> {
+fn lines(value: &PsValue, ends: bool) -> Result<String> {
     let items = match value {
         PsValue::List(items) => items.clone(),
         PsValue::Null => Vec::new(),

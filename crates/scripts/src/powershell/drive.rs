@@ -1,6 +1,6 @@
 //! Paths of cmdlets and their drives.
 
-use super::super::error::ScriptError;
+use super::super::error::{Result, ScriptError};
 use super::eval::Shell;
 use super::parameters::BoundParameters;
 use super::value::PsValue;
@@ -15,7 +15,7 @@ pub(super) enum Drive {
 
 impl Shell<'_, '_> {
     /// Finds the drive of a path.
-    pub(super) fn drive(&self, path: &str) -> Result<Drive, ScriptError> {
+    pub(super) fn drive(&self, path: &str) -> Result<Drive> {
         match drive_of(path)? {
             Drive::File(path) => self.with_home(path).map(Drive::File),
             other => Ok(other),
@@ -23,7 +23,7 @@ impl Shell<'_, '_> {
     }
 
     /// Replaces `~` at the beginning of a cmdlet's path, quoted or not, by the home folder.
-    pub(super) fn with_home(&self, path: String) -> Result<String, ScriptError> {
+    pub(super) fn with_home(&self, path: String) -> Result<String> {
         let Some(rest) = path
             .strip_prefix('~')
             .filter(|rest| rest.is_empty() || rest.starts_with(['\\', '/']))
@@ -40,7 +40,7 @@ impl Shell<'_, '_> {
     }
 }
 
-fn drive_of(path: &str) -> Result<Drive, ScriptError> {
+fn drive_of(path: &str) -> Result<Drive> {
     let lower = path.to_lowercase();
     let after = |prefix: &str| path[prefix.len()..].to_owned();
     for prefix in ["registry::", "microsoft.powershell.core\\registry::"] {
@@ -68,7 +68,7 @@ fn drive_of(path: &str) -> Result<Drive, ScriptError> {
 }
 
 /// Value of `-Path` or `-LiteralPath`.
-pub(super) fn path_of(given: &BoundParameters) -> Result<Option<String>, ScriptError> {
+pub(super) fn path_of(given: &BoundParameters) -> Result<Option<String>> {
     let value = given.value("path").or(given.value("literalpath"));
     match value.map(PsValue::texts).transpose()?.as_deref() {
         None => Ok(None),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use wincimg_windows::path::ImagePath;
 
-use super::super::error::ScriptError;
+use super::super::error::{Result, ScriptError};
 use super::super::image::ImageAction;
 use super::super::process::Process;
 use super::super::traced_text::TracedText;
@@ -105,7 +105,7 @@ impl<'m, 'a> Shell<'m, 'a> {
 
 impl Shell<'_, '_> {
     /// Runs statements and returns their output.
-    pub(super) fn block(&mut self, statements: &[Statement]) -> Result<PsValue, ScriptError> {
+    pub(super) fn block(&mut self, statements: &[Statement]) -> Result<PsValue> {
         let mut out = Vec::new();
         for statement in statements {
             if self.exit.is_some() || self.flow.is_some() {
@@ -120,7 +120,7 @@ impl Shell<'_, '_> {
         self.script.origin(at)
     }
 
-    pub(super) fn statement(&mut self, statement: &Statement) -> Result<PsValue, ScriptError> {
+    pub(super) fn statement(&mut self, statement: &Statement) -> Result<PsValue> {
         let was_running = self.unawaited > 0;
         let value = self.run_statement(statement)?;
         if was_running && self.unawaited > 0 {
@@ -130,7 +130,7 @@ impl Shell<'_, '_> {
         Ok(value)
     }
 
-    fn run_statement(&mut self, statement: &Statement) -> Result<PsValue, ScriptError> {
+    fn run_statement(&mut self, statement: &Statement) -> Result<PsValue> {
         self.machine.step()?;
         let script = Arc::clone(&self.script);
         let place = |at: &usize| script.origin(*at);
@@ -179,7 +179,7 @@ impl Shell<'_, '_> {
         &mut self,
         clauses: &[(Statement, Vec<Statement>)],
         otherwise: &[Statement],
-    ) -> Result<PsValue, ScriptError> {
+    ) -> Result<PsValue> {
         for (test, body) in clauses {
             let fails = |statements| self.always_fails(statements) || exits_with_last(statements);
             let is_check = clauses.len() == 1 && (fails(body) || fails(otherwise));
@@ -246,7 +246,7 @@ impl Shell<'_, '_> {
         })
     }
 
-    pub(super) fn expression(&mut self, expression: &Expression) -> Result<PsValue, ScriptError> {
+    pub(super) fn expression(&mut self, expression: &Expression) -> Result<PsValue> {
         if self.depth == DEPTH {
             return Err(ScriptError::unclear("expressions are nested too deeply"));
         }
@@ -268,7 +268,7 @@ impl Shell<'_, '_> {
         !self.variables.contains_key(name)
     }
 
-    fn expression_of(&mut self, expression: &Expression) -> Result<PsValue, ScriptError> {
+    fn expression_of(&mut self, expression: &Expression) -> Result<PsValue> {
         match expression {
             Expression::Text(text) => Ok(PsValue::Text(text.clone())),
             // A word in canonical form of a number is a number.
@@ -323,11 +323,11 @@ impl Shell<'_, '_> {
         }
     }
 
-    fn expressions(&mut self, items: &[Expression]) -> Result<Vec<PsValue>, ScriptError> {
+    fn expressions(&mut self, items: &[Expression]) -> Result<Vec<PsValue>> {
         items.iter().map(|item| self.expression(item)).collect()
     }
 
-    fn table(&mut self, entries: &[(Expression, Statement)]) -> Result<PsValue, ScriptError> {
+    fn table(&mut self, entries: &[(Expression, Statement)]) -> Result<PsValue> {
         let mut table: Vec<(String, PsValue)> = Vec::new();
         for (key, value) in entries {
             let key = self.expression(key)?.text()?.to_lowercase();
@@ -340,12 +340,7 @@ impl Shell<'_, '_> {
         Ok(PsValue::Table(table))
     }
 
-    fn binary(
-        &mut self,
-        operator: &str,
-        left: &Expression,
-        right: &Expression,
-    ) -> Result<PsValue, ScriptError> {
+    fn binary(&mut self, operator: &str, left: &Expression, right: &Expression) -> Result<PsValue> {
         let left = self.expression(left)?;
         // The right side is evaluated only if the left one does not decide.
         match operator {
@@ -372,7 +367,7 @@ impl Shell<'_, '_> {
         super::operators::binary(operator, left, right)
     }
 
-    fn filled(&mut self, pieces: &[StringPart]) -> Result<PsValue, ScriptError> {
+    fn filled(&mut self, pieces: &[StringPart]) -> Result<PsValue> {
         let mut out = String::new();
         for piece in pieces {
             let value = match piece {

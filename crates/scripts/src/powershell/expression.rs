@@ -2,7 +2,7 @@
 
 use wincimg_windows::quoting::powershell::is_single_quote;
 
-use super::super::error::ScriptError;
+use super::super::error::Result;
 use super::ast::{Expression, MemberAst};
 use super::has_word;
 use super::parse::{CHAIN, Parser, is_name, is_quote};
@@ -18,12 +18,12 @@ const COMPARISONS: &str = "
 const LOGICAL: &str = "and or xor";
 
 impl Parser<'_> {
-    pub(super) fn expression(&mut self) -> Result<Expression, ScriptError> {
+    pub(super) fn expression(&mut self) -> Result<Expression> {
         self.deeper(|parser| parser.binary(0))
     }
 
     /// Parses binary operators of a precedence level, lowest first.
-    fn binary(&mut self, level: usize) -> Result<Expression, ScriptError> {
+    fn binary(&mut self, level: usize) -> Result<Expression> {
         if level == 6 {
             return self.list();
         }
@@ -66,7 +66,7 @@ impl Parser<'_> {
         Some(found)
     }
 
-    fn list(&mut self) -> Result<Expression, ScriptError> {
+    fn list(&mut self) -> Result<Expression> {
         if self.peek() == Some(',') {
             self.next();
             self.skip_lines()?;
@@ -81,8 +81,8 @@ impl Parser<'_> {
     /// Parses comma-separated elements; a single one stays as it is.
     pub(super) fn comma_separated(
         &mut self,
-        item: fn(&mut Self) -> Result<Expression, ScriptError>,
-    ) -> Result<Expression, ScriptError> {
+        item: fn(&mut Self) -> Result<Expression>,
+    ) -> Result<Expression> {
         let mut items = vec![item(self)?];
         loop {
             let before = self.at;
@@ -102,7 +102,7 @@ impl Parser<'_> {
         })
     }
 
-    fn unary(&mut self) -> Result<Expression, ScriptError> {
+    fn unary(&mut self) -> Result<Expression> {
         self.skip_blanks()?;
         let word = self.dash_word();
         let operator = match (self.peek(), word.as_str()) {
@@ -119,7 +119,7 @@ impl Parser<'_> {
         Ok(Expression::Unary(operator.0.to_owned(), Box::new(operand)))
     }
 
-    fn postfix(&mut self) -> Result<Expression, ScriptError> {
+    fn postfix(&mut self) -> Result<Expression> {
         let value = self.primary()?;
         if let Expression::Type(name) = &value
             && !self.rest().starts_with("::")
@@ -141,12 +141,12 @@ impl Parser<'_> {
     }
 
     /// Parses a value with its members.
-    pub(super) fn primary(&mut self) -> Result<Expression, ScriptError> {
+    pub(super) fn primary(&mut self) -> Result<Expression> {
         let value = self.value()?;
         self.members(value)
     }
 
-    pub(super) fn members(&mut self, mut value: Expression) -> Result<Expression, ScriptError> {
+    pub(super) fn members(&mut self, mut value: Expression) -> Result<Expression> {
         for _ in 0..CHAIN {
             let is_static = self.rest().starts_with("::");
             let is_member = is_static
@@ -191,7 +191,7 @@ impl Parser<'_> {
         Err(self.error("too many consecutive members"))
     }
 
-    fn call_arguments(&mut self) -> Result<Vec<Expression>, ScriptError> {
+    fn call_arguments(&mut self) -> Result<Vec<Expression>> {
         let is_argument = std::mem::replace(&mut self.state.is_argument, true);
         let mut arguments = Vec::new();
         self.skip_lines()?;
@@ -207,7 +207,7 @@ impl Parser<'_> {
         Ok(arguments)
     }
 
-    fn value(&mut self) -> Result<Expression, ScriptError> {
+    fn value(&mut self) -> Result<Expression> {
         let Some(c) = self.peek() else {
             return Err(self.expected("a value"));
         };
@@ -233,7 +233,7 @@ impl Parser<'_> {
         }
     }
 
-    fn number(&mut self) -> Result<Expression, ScriptError> {
+    fn number(&mut self) -> Result<Expression> {
         let digits = if self.rest().starts_with("0x") {
             self.at += 2;
             let digits = self.take_while(|c| c.is_ascii_hexdigit());
@@ -250,7 +250,7 @@ impl Parser<'_> {
         }
     }
 
-    fn type_name(&mut self) -> Result<Expression, ScriptError> {
+    fn type_name(&mut self) -> Result<Expression> {
         let Some(end) = self.rest().find(']') else {
             return Err(self.error("unclosed ["));
         };
@@ -270,7 +270,7 @@ impl Parser<'_> {
         Ok(Expression::Type(name))
     }
 
-    fn at_sign(&mut self) -> Result<Expression, ScriptError> {
+    fn at_sign(&mut self) -> Result<Expression> {
         match self.second() {
             Some('(') => {
                 self.at += 2;
@@ -287,7 +287,7 @@ impl Parser<'_> {
         }
     }
 
-    fn table(&mut self) -> Result<Expression, ScriptError> {
+    fn table(&mut self) -> Result<Expression> {
         let mut entries = Vec::new();
         loop {
             self.skip_lines()?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use wincimg_windows::path::ImagePath;
 
-use super::super::error::{ScriptError, ScriptErrorKind};
+use super::super::error::{Result, ScriptError, ScriptErrorKind};
 use super::super::image::{ImageAction, Lookup};
 use super::super::process::Process;
 use super::super::traced_text::TracedText;
@@ -63,13 +63,13 @@ impl Shell<'_, '_> {
         &mut self,
         flow: ControlFlow,
         value: Option<&Statement>,
-    ) -> Result<PsValue, ScriptError> {
+    ) -> Result<PsValue> {
         let value = value.map_or(Ok(PsValue::Null), |value| self.statement(value))?;
         self.flow = Some(flow);
         Ok(value)
     }
 
-    pub(super) fn for_each(&mut self, each: &ForEach) -> Result<PsValue, ScriptError> {
+    pub(super) fn for_each(&mut self, each: &ForEach) -> Result<PsValue> {
         let place = self.position(each.at);
         let items = self.statement(&each.items)?;
         items
@@ -87,7 +87,7 @@ impl Shell<'_, '_> {
         Ok(PsValue::from_items(out))
     }
 
-    pub(super) fn exit(&mut self, code: Option<&Expression>) -> Result<PsValue, ScriptError> {
+    pub(super) fn exit(&mut self, code: Option<&Expression>) -> Result<PsValue> {
         let code = match code {
             None if self.is_ok => 0,
             None => {
@@ -109,10 +109,7 @@ impl Shell<'_, '_> {
     }
 
     /// Runs a block for one item of a pipeline; `return` ends only this item.
-    pub(super) fn run_item_block(
-        &mut self,
-        statements: &[Statement],
-    ) -> Result<PsValue, ScriptError> {
+    pub(super) fn run_item_block(&mut self, statements: &[Statement]) -> Result<PsValue> {
         let value = self.block(statements)?;
         match self.flow.take() {
             None | Some(ControlFlow::Return) => Ok(value),
@@ -122,7 +119,7 @@ impl Shell<'_, '_> {
         }
     }
 
-    pub(super) fn run_loop(&mut self, it: &Loop) -> Result<PsValue, ScriptError> {
+    pub(super) fn run_loop(&mut self, it: &Loop) -> Result<PsValue> {
         let (test, continues_if) = (&it.test, it.continues_if);
         if self.waits_for_module_cache(test, continues_if)? {
             return Ok(PsValue::Null);
@@ -152,11 +149,7 @@ impl Shell<'_, '_> {
 
     /// Skips a loop that ends when PowerShell has written its cache of modules, which makes its first
     /// start faster. What depends on the file later is unclear.
-    fn waits_for_module_cache(
-        &mut self,
-        test: &Statement,
-        continues_if: bool,
-    ) -> Result<bool, ScriptError> {
+    fn waits_for_module_cache(&mut self, test: &Statement, continues_if: bool) -> Result<bool> {
         let Lookup::Present(path) = self.machine.variable("PSModuleAnalysisCachePath") else {
             return Ok(false);
         };
@@ -176,7 +169,7 @@ impl Shell<'_, '_> {
         Ok(true)
     }
 
-    pub(super) fn run_try(&mut self, it: &Try) -> Result<PsValue, ScriptError> {
+    pub(super) fn run_try(&mut self, it: &Try) -> Result<PsValue> {
         let catch = it.catch.as_deref();
         let outer = self.machine.skipped.take();
         let before = self.machine.changes;
@@ -222,7 +215,7 @@ impl Shell<'_, '_> {
     }
 
     /// An argument of a function, whose parameters may have no type.
-    fn function_argument(&mut self, argument: &Expression) -> Result<PsValue, ScriptError> {
+    fn function_argument(&mut self, argument: &Expression) -> Result<PsValue> {
         let value = self.expression(argument)?;
         if let Expression::Word(_) = argument {
             value.check_literal()?;
@@ -235,7 +228,7 @@ impl Shell<'_, '_> {
         &mut self,
         function: &Function,
         command: &CommandAst,
-    ) -> Result<PsValue, ScriptError> {
+    ) -> Result<PsValue> {
         if self.calls == CALLS {
             return Err(ScriptError::unclear("function calls are nested too deeply"));
         }
@@ -262,7 +255,7 @@ impl Shell<'_, '_> {
         &mut self,
         function: &Function,
         command: &CommandAst,
-    ) -> Result<Vec<(String, PsValue)>, ScriptError> {
+    ) -> Result<Vec<(String, PsValue)>> {
         let mut given: Vec<(String, PsValue)> = Vec::new();
         let mut positional = Vec::new();
         let mut arguments = command.arguments.iter().peekable();
@@ -311,7 +304,7 @@ impl Shell<'_, '_> {
     }
 
     /// Runs the body of a function, which another script may define.
-    fn function_body(&mut self, function: &Function) -> Result<PsValue, ScriptError> {
+    fn function_body(&mut self, function: &Function) -> Result<PsValue> {
         if Arc::ptr_eq(&self.script, &function.script) {
             return self.block(&function.body);
         }

@@ -1,6 +1,6 @@
 //! Parser of functions and parameters.
 
-use super::super::error::ScriptError;
+use super::super::error::Result;
 use super::ast::{Assignment, Element, Expression, Pipeline, ScriptParameter, Statement};
 use super::parse::{Parser, is_name};
 
@@ -8,7 +8,7 @@ use super::parse::{Parser, is_name};
 type Parameters = Vec<(String, Option<Expression>)>;
 
 impl Parser<'_> {
-    pub(super) fn function(&mut self) -> Result<Statement, ScriptError> {
+    pub(super) fn function(&mut self) -> Result<Statement> {
         self.skip_lines()?;
         let name = self.take_while(|c| is_name(c) || c == '-').to_lowercase();
         if name.is_empty() {
@@ -35,7 +35,7 @@ impl Parser<'_> {
 
     /// Parses `($a, [string] $b = 1)`, if present: the parameters, and the assignments that give
     /// them their types.
-    fn parameters(&mut self) -> Result<(Parameters, Vec<Statement>), ScriptError> {
+    fn parameters(&mut self) -> Result<(Parameters, Vec<Statement>)> {
         let mut parameters = Vec::new();
         let mut types = Vec::new();
         if !self.eat("(") {
@@ -73,9 +73,7 @@ impl Parser<'_> {
     }
 
     /// `[CmdletBinding()] param( … )` at the beginning of a script.
-    pub(super) fn script_parameters(
-        &mut self,
-    ) -> Result<Option<Vec<ScriptParameter>>, ScriptError> {
+    pub(super) fn script_parameters(&mut self) -> Result<Option<Vec<ScriptParameter>>> {
         self.skip_lines()?;
         let start = self.at;
         if self.peek() == Some('[') {
@@ -106,7 +104,7 @@ impl Parser<'_> {
         }
     }
 
-    fn script_parameter(&mut self) -> Result<ScriptParameter, ScriptError> {
+    fn script_parameter(&mut self) -> Result<ScriptParameter> {
         let mut kind = None;
         while self.peek() == Some('[') {
             let name = self.attribute()?;
@@ -132,7 +130,7 @@ impl Parser<'_> {
     }
 
     /// Parses the `= 1` of a parameter, if present.
-    fn default_value(&mut self) -> Result<Option<Expression>, ScriptError> {
+    fn default_value(&mut self) -> Result<Option<Expression>> {
         self.skip_lines()?;
         if !self.eat("=") {
             return Ok(None);
@@ -146,7 +144,7 @@ impl Parser<'_> {
 
     /// The name of `[name]` or `[name( … )]`. Of the arguments, only a position and that a
     /// parameter is mandatory are understood.
-    fn attribute(&mut self) -> Result<String, ScriptError> {
+    fn attribute(&mut self) -> Result<String> {
         self.next();
         let name = self.take_while(|c| is_name(c) || c == '.').to_lowercase();
         let is_list = self.eat("[]");

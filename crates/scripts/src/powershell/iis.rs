@@ -2,7 +2,7 @@
 
 use wincimg_iis::cmdlets;
 
-use super::super::error::ScriptError;
+use super::super::error::{Result, ScriptError};
 use super::super::image::{IisCommand, ImageAction};
 use super::ast::{Argument, CommandAst, Expression};
 use super::eval::Shell;
@@ -78,7 +78,7 @@ impl Shell<'_, '_> {
         takes: &ParameterSet,
         command: &CommandAst,
         input: Option<&PsValue>,
-    ) -> Result<PsValue, ScriptError> {
+    ) -> Result<PsValue> {
         if input.is_some() {
             return Err(ScriptError::unclear("unsupported pipeline input"));
         }
@@ -91,7 +91,7 @@ impl Shell<'_, '_> {
         name: &str,
         command: &CommandAst,
         parameters: Vec<(String, cmdlets::ParameterValue)>,
-    ) -> Result<PsValue, ScriptError> {
+    ) -> Result<PsValue> {
         let on_error = self.error_action(command)?;
         let done = self.apply(ImageAction::Iis(IisCommand::Cmdlet {
             name: name.to_owned(),
@@ -107,7 +107,7 @@ impl Shell<'_, '_> {
     }
 
     /// Returns true if the path of `New-Item` is on `IIS:`.
-    pub(super) fn is_new_on_iis(&mut self, command: &CommandAst) -> Result<bool, ScriptError> {
+    pub(super) fn is_new_on_iis(&mut self, command: &CommandAst) -> Result<bool> {
         let mut arguments = command.arguments.iter();
         let mut path = None;
         while let Some(argument) = arguments.next() {
@@ -151,7 +151,7 @@ impl Shell<'_, '_> {
     }
 
     /// `New-Item IIS:\AppPools\x`
-    pub(super) fn new_on_iis(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+    pub(super) fn new_on_iis(&mut self, command: &CommandAst) -> Result<PsValue> {
         let given = self.bind_parameters(command, &ITEM)?;
         let mut parameters = parameters(&given)?;
         let name = given.text("name")?;
@@ -168,11 +168,7 @@ impl Shell<'_, '_> {
     }
 
     /// `Remove-Item IIS:\AppPools\x -Recurse`
-    pub(super) fn iis_removal(
-        &mut self,
-        path: &str,
-        given: &BoundParameters,
-    ) -> Result<(), ScriptError> {
+    pub(super) fn iis_removal(&mut self, path: &str, given: &BoundParameters) -> Result<()> {
         let recurses = cmdlets::ParameterValue::Bool(given.has("recurse"));
         self.apply(ImageAction::Iis(IisCommand::Cmdlet {
             name: "remove-item".to_owned(),
@@ -192,7 +188,7 @@ impl Shell<'_, '_> {
         command: &CommandAst,
         path: &str,
         given: &BoundParameters,
-    ) -> Result<PsValue, ScriptError> {
+    ) -> Result<PsValue> {
         let mut parameters = parameters(given)?;
         parameters.retain(|(name, _)| matches!(name.as_str(), "name" | "value"));
         let path = cmdlets::ParameterValue::Text(path.to_owned());
@@ -201,9 +197,7 @@ impl Shell<'_, '_> {
     }
 }
 
-fn parameters(
-    given: &BoundParameters,
-) -> Result<Vec<(String, cmdlets::ParameterValue)>, ScriptError> {
+fn parameters(given: &BoundParameters) -> Result<Vec<(String, cmdlets::ParameterValue)>> {
     let entries = given.entries.iter();
     entries
         .map(|(name, value)| Ok(((*name).to_owned(), parameter_value(value)?)))
@@ -211,7 +205,7 @@ fn parameters(
 }
 
 /// Converts a value to a parameter value.
-fn parameter_value(value: &PsValue) -> Result<cmdlets::ParameterValue, ScriptError> {
+fn parameter_value(value: &PsValue) -> Result<cmdlets::ParameterValue> {
     Ok(match value {
         PsValue::Number(number) => cmdlets::ParameterValue::Number(*number),
         PsValue::Bool(value) => cmdlets::ParameterValue::Bool(*value),
@@ -224,7 +218,7 @@ fn parameter_value(value: &PsValue) -> Result<cmdlets::ParameterValue, ScriptErr
         PsValue::Table(entries) => {
             let entries = entries.iter();
             let entries = entries.map(|(name, value)| Ok((name.clone(), parameter_value(value)?)));
-            cmdlets::ParameterValue::Table(entries.collect::<Result<_, ScriptError>>()?)
+            cmdlets::ParameterValue::Table(entries.collect::<Result<_>>()?)
         }
         value => cmdlets::ParameterValue::Text(value.text()?),
     })

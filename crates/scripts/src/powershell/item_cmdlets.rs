@@ -3,7 +3,7 @@
 use wincimg_registry::RegistryEdit;
 use wincimg_windows::path::ImagePath;
 
-use super::super::error::ScriptError;
+use super::super::error::{Result, ScriptError};
 use super::super::image::{Deferred, ImageAction, Lookup};
 use super::super::process::{
     GlobMatches, PathState, Paths, Wildcards, child, is_like, is_same, is_within, last_name, parent,
@@ -46,10 +46,7 @@ struct TransferMode {
 
 impl Shell<'_, '_> {
     /// Paths given by name, position or pipeline, and whether they may have wildcards.
-    fn sources(
-        given: &BoundParameters,
-        input: Option<PsValue>,
-    ) -> Result<(Vec<String>, bool), ScriptError> {
+    fn sources(given: &BoundParameters, input: Option<PsValue>) -> Result<(Vec<String>, bool)> {
         if let Some(value) = given.value("literalpath") {
             return Ok((value.texts()?, false));
         }
@@ -62,7 +59,7 @@ impl Shell<'_, '_> {
         }
     }
 
-    fn resolved(&self, source: &str, wild: bool) -> Result<GlobMatches, ScriptError> {
+    fn resolved(&self, source: &str, wild: bool) -> Result<GlobMatches> {
         if !wild {
             return self
                 .machine
@@ -85,7 +82,7 @@ impl Shell<'_, '_> {
         &mut self,
         command: &CommandAst,
         input: Option<PsValue>,
-    ) -> Result<PsValue, ScriptError> {
+    ) -> Result<PsValue> {
         let on_error = self.error_action(command)?;
         let given = self.bind_parameters(command, &REMOVE)?;
         let (sources, wild) = Self::sources(&given, input)?;
@@ -109,7 +106,7 @@ impl Shell<'_, '_> {
         wild: bool,
         given: &BoundParameters,
         on_error: ErrorAction,
-    ) -> Result<(), ScriptError> {
+    ) -> Result<()> {
         let is_wild = Self::is_wild(source, wild);
         let paths = match self.resolved(source, wild)? {
             GlobMatches::Paths(paths) => paths,
@@ -133,7 +130,7 @@ impl Shell<'_, '_> {
         Ok(())
     }
 
-    fn remove_folder(&mut self, path: ImagePath, recurses: bool) -> Result<(), ScriptError> {
+    fn remove_folder(&mut self, path: ImagePath, recurses: bool) -> Result<()> {
         if is_within(&self.machine.folder, &path) {
             return Err(ScriptError::unclear("it deletes the working folder"));
         }
@@ -161,7 +158,7 @@ impl Shell<'_, '_> {
         path: &str,
         given: &BoundParameters,
         on_error: ErrorAction,
-    ) -> Result<(), ScriptError> {
+    ) -> Result<()> {
         let key = registry::key(path)?;
         let found = registry::check_key_exists(self.machine, &key);
         if found.is_err() {
@@ -175,7 +172,7 @@ impl Shell<'_, '_> {
         self.machine.edit(RegistryEdit::DeleteKey { key })
     }
 
-    fn folder_of(&self, source: &str) -> Result<ImagePath, ScriptError> {
+    fn folder_of(&self, source: &str) -> Result<ImagePath> {
         match self.machine.paths(source, Wildcards::PowerShell)? {
             Paths::One(path) => Ok(path),
             Paths::Pattern { folder, .. } => Ok(folder),
@@ -187,7 +184,7 @@ impl Shell<'_, '_> {
         command: &CommandAst,
         input: Option<PsValue>,
         is_move: bool,
-    ) -> Result<PsValue, ScriptError> {
+    ) -> Result<PsValue> {
         let on_error = self.error_action(command)?;
         let given = self.bind_parameters(command, &TRANSFER)?;
         if given.has("passthru") {
@@ -249,12 +246,7 @@ impl Shell<'_, '_> {
         Ok(PsValue::Null)
     }
 
-    fn transfer(
-        &mut self,
-        from: ImagePath,
-        to: &Destination,
-        mode: TransferMode,
-    ) -> Result<(), ScriptError> {
+    fn transfer(&mut self, from: ImagePath, to: &Destination, mode: TransferMode) -> Result<()> {
         let Some(to) = self.target(&from, to, mode)? else {
             return self.unclear(from, to.path.clone(), mode.is_move);
         };
@@ -312,7 +304,7 @@ impl Shell<'_, '_> {
         from: &ImagePath,
         to: &Destination,
         mode: TransferMode,
-    ) -> Result<Option<ImagePath>, ScriptError> {
+    ) -> Result<Option<ImagePath>> {
         let source = self.machine.path_state(from)?;
         let target = &to.path;
         match self.machine.path_state(target)? {
@@ -336,12 +328,7 @@ impl Shell<'_, '_> {
         }
     }
 
-    fn unclear(
-        &mut self,
-        from: ImagePath,
-        to: ImagePath,
-        is_move: bool,
-    ) -> Result<(), ScriptError> {
+    fn unclear(&mut self, from: ImagePath, to: ImagePath, is_move: bool) -> Result<()> {
         if is_move {
             self.apply(ImageAction::Unclear(from))?;
         }
@@ -352,7 +339,7 @@ impl Shell<'_, '_> {
         &mut self,
         command: &CommandAst,
         input: Option<PsValue>,
-    ) -> Result<PsValue, ScriptError> {
+    ) -> Result<PsValue> {
         let given = self.bind_parameters(command, &RENAME)?;
         let source = match (path_of(&given)?, input) {
             (Some(path), _) => path,
@@ -409,11 +396,7 @@ impl Shell<'_, '_> {
         Ok(PsValue::Null)
     }
 
-    pub(super) fn get_items(
-        &mut self,
-        command: &CommandAst,
-        itself: bool,
-    ) -> Result<PsValue, ScriptError> {
+    pub(super) fn get_items(&mut self, command: &CommandAst, itself: bool) -> Result<PsValue> {
         let given = self.bind_parameters(command, &LIST)?;
         let source = path_of(&given)?.unwrap_or_else(|| ".".to_owned());
         let Drive::File(source) = self.drive(&source)? else {
@@ -450,11 +433,7 @@ impl Shell<'_, '_> {
 
     /// `-Recurse` for files: a list with folders would change while its items are deleted or
     /// moved.
-    fn items_below(
-        &mut self,
-        source: &str,
-        given: &BoundParameters,
-    ) -> Result<PsValue, ScriptError> {
+    fn items_below(&mut self, source: &str, given: &BoundParameters) -> Result<PsValue> {
         let included = given.texts("include")?;
         if !given.has("recurse") || !given.has("file") || given.has("directory") {
             return Err(ScriptError::unclear(
@@ -508,7 +487,7 @@ impl Shell<'_, '_> {
         pattern: &str,
         wildcards: Wildcards,
         given: &BoundParameters,
-    ) -> Result<PsValue, ScriptError> {
+    ) -> Result<PsValue> {
         let fitting = match self.machine.glob(folder, pattern, wildcards) {
             Ok(fitting) => fitting,
             Err(error) => return Ok(PsValue::Opaque(error)),

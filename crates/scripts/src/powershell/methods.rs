@@ -2,7 +2,7 @@
 
 use wincimg_registry::RegistryData;
 
-use super::super::error::ScriptError;
+use super::super::error::{Result, ScriptError};
 use super::super::image::{Deferred, ImageAction, Lookup};
 use super::super::process::PathState;
 use super::super::tools;
@@ -15,7 +15,7 @@ fn unclear(name: &str) -> ScriptError {
     ScriptError::unclear(format!("unsupported {name}"))
 }
 
-pub(super) fn member(of: PsValue, name: &str, is_static: bool) -> Result<PsValue, ScriptError> {
+pub(super) fn member(of: PsValue, name: &str, is_static: bool) -> Result<PsValue> {
     match (&of, name) {
         // The id of a process is only to wait for.
         (PsValue::Opaque(_), _) | (PsValue::Process, "id") => Ok(of),
@@ -55,7 +55,7 @@ pub(super) fn entry<'a>(entries: &'a [(String, PsValue)], name: &str) -> Option<
 }
 
 /// A key of a hashtable, else a property of every hashtable, else nothing.
-fn table_member(entries: &[(String, PsValue)], name: &str) -> Result<PsValue, ScriptError> {
+fn table_member(entries: &[(String, PsValue)], name: &str) -> Result<PsValue> {
     match (entry(entries, name), name) {
         (Some(value), _) => Ok(value.clone()),
         (None, "count") => Ok(PsValue::Number(
@@ -81,7 +81,7 @@ impl Shell<'_, '_> {
         name: &str,
         is_static: bool,
         arguments: &[PsValue],
-    ) -> Result<PsValue, ScriptError> {
+    ) -> Result<PsValue> {
         match (of, name) {
             (PsValue::Type(of), name) if is_static => self.static_call(&of, name, arguments),
             (PsValue::WebClient, "downloadfile") => {
@@ -124,17 +124,12 @@ impl Shell<'_, '_> {
     }
 
     /// Resolves a path as .NET does: against the folder of the process, which `cd` does not change.
-    fn process_path(&self, text: &str) -> Result<String, ScriptError> {
+    fn process_path(&self, text: &str) -> Result<String> {
         let path = super::super::process::resolve(text, &self.process_folder)?;
         Ok(path.to_string())
     }
 
-    fn static_call(
-        &mut self,
-        of: &str,
-        name: &str,
-        arguments: &[PsValue],
-    ) -> Result<PsValue, ScriptError> {
+    fn static_call(&mut self, of: &str, name: &str, arguments: &[PsValue]) -> Result<PsValue> {
         match (of, name, arguments) {
             ("environment", _, _) => self.environment_call(name, arguments),
             ("io.file" | "io.directory", _, _) => self.file_call(of, name, arguments),
@@ -174,11 +169,7 @@ impl Shell<'_, '_> {
         }
     }
 
-    fn environment_call(
-        &mut self,
-        name: &str,
-        arguments: &[PsValue],
-    ) -> Result<PsValue, ScriptError> {
+    fn environment_call(&mut self, name: &str, arguments: &[PsValue]) -> Result<PsValue> {
         match (name, arguments) {
             ("setenvironmentvariable", [variable, value]) => {
                 let value = (*value != PsValue::Null)
@@ -201,12 +192,7 @@ impl Shell<'_, '_> {
         }
     }
 
-    fn file_call(
-        &mut self,
-        of: &str,
-        name: &str,
-        arguments: &[PsValue],
-    ) -> Result<PsValue, ScriptError> {
+    fn file_call(&mut self, of: &str, name: &str, arguments: &[PsValue]) -> Result<PsValue> {
         let [file, rest @ ..] = arguments else {
             return Err(unclear(&format!("[{of}]::{name}")));
         };
@@ -240,7 +226,7 @@ impl Shell<'_, '_> {
         variable: &PsValue,
         value: &PsValue,
         target: &PsValue,
-    ) -> Result<PsValue, ScriptError> {
+    ) -> Result<PsValue> {
         let name = variable.text()?;
         let target = target.text()?.to_lowercase();
         let text = || {
@@ -269,7 +255,7 @@ impl Shell<'_, '_> {
         Ok(PsValue::Null)
     }
 
-    fn machine_variable(&mut self, name: &str, target: &str) -> Result<PsValue, ScriptError> {
+    fn machine_variable(&mut self, name: &str, target: &str) -> Result<PsValue> {
         match target.to_lowercase().as_str() {
             "process" => Ok(self.variable(&format!("env:{name}"))),
             "machine" => Ok(match machine_variable(name, &*self.machine.image) {
@@ -292,7 +278,7 @@ impl Shell<'_, '_> {
 }
 
 /// Joins parts of a path; an absolute one replaces those before it.
-fn combined_path(parts: &[PsValue]) -> Result<PsValue, ScriptError> {
+fn combined_path(parts: &[PsValue]) -> Result<PsValue> {
     let mut path = String::new();
     for part in parts {
         let part = part.text()?;
@@ -313,7 +299,7 @@ fn combined_path(parts: &[PsValue]) -> Result<PsValue, ScriptError> {
 }
 
 /// A time span of whole units.
-pub(super) fn time_span(unit: &str, value: &PsValue) -> Result<PsValue, ScriptError> {
+pub(super) fn time_span(unit: &str, value: &PsValue) -> Result<PsValue> {
     let seconds = match unit {
         "days" => 86_400,
         "hours" => 3_600,
@@ -335,14 +321,14 @@ pub(super) fn time_span(unit: &str, value: &PsValue) -> Result<PsValue, ScriptEr
     }))
 }
 
-fn first(arguments: &[PsValue]) -> Result<PsValue, ScriptError> {
+fn first(arguments: &[PsValue]) -> Result<PsValue> {
     match arguments {
         [one] => Ok(one.clone()),
         _ => Err(ScriptError::unclear("unsupported call")),
     }
 }
 
-fn static_member(of: &str, name: &str) -> Result<PsValue, ScriptError> {
+fn static_member(of: &str, name: &str) -> Result<PsValue> {
     match (of, name) {
         ("environmentvariabletarget", "machine" | "user" | "process") => {
             Ok(PsValue::Text(name.to_owned()))
@@ -356,7 +342,7 @@ fn static_member(of: &str, name: &str) -> Result<PsValue, ScriptError> {
     }
 }
 
-fn text_method(text: &str, name: &str, arguments: &[PsValue]) -> Result<PsValue, ScriptError> {
+fn text_method(text: &str, name: &str, arguments: &[PsValue]) -> Result<PsValue> {
     let words: Vec<String> = arguments
         .iter()
         .map(PsValue::text)
@@ -392,7 +378,7 @@ fn text_method(text: &str, name: &str, arguments: &[PsValue]) -> Result<PsValue,
     }
 }
 
-fn substring(text: &str, start: &str, length: Option<&str>) -> Result<PsValue, ScriptError> {
+fn substring(text: &str, start: &str, length: Option<&str>) -> Result<PsValue> {
     let wrong = || ScriptError::fails("substring out of range");
     let characters: Vec<char> = text.chars().collect();
     let start: usize = start.parse().map_err(|_| wrong())?;

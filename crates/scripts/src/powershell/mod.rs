@@ -36,7 +36,7 @@ use std::sync::Arc;
 
 use eval::Shell;
 
-use super::error::{ScriptError, ScriptErrorKind};
+use super::error::{Result, ScriptError, ScriptErrorKind};
 use super::process::Process;
 use super::traced_text::TracedText;
 
@@ -53,18 +53,14 @@ pub(super) fn run(
     machine: &mut Process<'_>,
     arguments: &[TracedText],
     is_core: bool,
-) -> Result<i32, ScriptError> {
+) -> Result<i32> {
     let before = machine.variables.clone();
     let code = run_process(machine, arguments, is_core);
     machine.variables = before;
     code
 }
 
-fn run_process(
-    machine: &mut Process<'_>,
-    arguments: &[TracedText],
-    is_core: bool,
-) -> Result<i32, ScriptError> {
+fn run_process(machine: &mut Process<'_>, arguments: &[TracedText], is_core: bool) -> Result<i32> {
     let mut at = 0;
     while let Some(argument) = arguments.get(at) {
         let rest = arguments.get(at + 1..).unwrap_or_default();
@@ -117,7 +113,7 @@ enum ProcessOption {
 
 impl ProcessOption {
     /// Reads an argument; `None` if it begins the command.
-    fn parse(argument: &str) -> Result<Option<Self>, ScriptError> {
+    fn parse(argument: &str) -> Result<Option<Self>> {
         let lower = argument.to_ascii_lowercase();
         // What cannot be an option begins the command: a path that starts with a slash.
         let is_path = |name: &&str| name.contains(['.', '/', '\\', ' ', ';']);
@@ -149,11 +145,7 @@ impl ProcessOption {
     }
 }
 
-fn run_script(
-    machine: &mut Process<'_>,
-    script: &TracedText,
-    is_core: bool,
-) -> Result<i32, ScriptError> {
+fn run_script(machine: &mut Process<'_>, script: &TracedText, is_core: bool) -> Result<i32> {
     let located = |mut error: ScriptError| {
         if error.at != usize::MAX {
             error.at = script.origin(error.at);
@@ -174,7 +166,7 @@ fn run_script(
 }
 
 /// The exit code of a script that an error ends.
-fn ended(machine: &mut Process<'_>, error: ScriptError, is_core: bool) -> Result<i32, ScriptError> {
+fn ended(machine: &mut Process<'_>, error: ScriptError, is_core: bool) -> Result<i32> {
     if error.kind != ScriptErrorKind::Fails {
         return Err(error);
     }
@@ -184,16 +176,12 @@ fn ended(machine: &mut Process<'_>, error: ScriptError, is_core: bool) -> Result
 }
 
 /// Runs a script file of Windows PowerShell without arguments, and returns its exit code.
-pub(super) fn run_script_file(machine: &mut Process<'_>, name: &str) -> Result<i32, ScriptError> {
+pub(super) fn run_script_file(machine: &mut Process<'_>, name: &str) -> Result<i32> {
     script_file::run(machine, name, &[], false)
 }
 
 /// Runs a script file: its name, and its arguments.
-fn run_file(
-    machine: &mut Process<'_>,
-    words: &[TracedText],
-    is_core: bool,
-) -> Result<i32, ScriptError> {
+fn run_file(machine: &mut Process<'_>, words: &[TracedText], is_core: bool) -> Result<i32> {
     let Some((name, arguments)) = words.split_first() else {
         return Err(ScriptError::unclear("-File has no script"));
     };

@@ -2,7 +2,7 @@
 
 use wincimg_registry::{KeyMode, RegistryData, RegistryEdit};
 
-use super::super::error::ScriptError;
+use super::super::error::{Result, ScriptError};
 use super::super::image::{Deferred, EntryKind, ImageAction, Lookup};
 use super::super::process::PathState;
 use super::super::tools::{is_present, make_link};
@@ -15,7 +15,7 @@ use super::value::PsValue;
 const NEW: ParameterSet = ParameterSet("[path] name itemtype=type value=target force? confirm=cf?");
 
 impl Shell<'_, '_> {
-    pub(super) fn new_directory(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+    pub(super) fn new_directory(&mut self, command: &CommandAst) -> Result<PsValue> {
         let given = self.bind_parameters(command, &NEW)?;
         if given.value("itemtype").is_some() || given.value("value").is_some() {
             return Err(ScriptError::unclear("mkdir supports only paths and -Force"));
@@ -23,7 +23,7 @@ impl Shell<'_, '_> {
         self.make_all(command, &given, true)
     }
 
-    pub(super) fn new_item(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+    pub(super) fn new_item(&mut self, command: &CommandAst) -> Result<PsValue> {
         let given = self.bind_parameters(command, &NEW)?;
         let kind = given.text("itemtype")?.map(|kind| kind.to_lowercase());
         match kind.as_deref() {
@@ -40,7 +40,7 @@ impl Shell<'_, '_> {
     }
 
     /// A symbolic link. Its kind is that of the target, which has to exist.
-    fn new_link(&mut self, given: &BoundParameters) -> Result<PsValue, ScriptError> {
+    fn new_link(&mut self, given: &BoundParameters) -> Result<PsValue> {
         let target = given.required("value")?;
         let link = match given.text("name")? {
             None => given.required("path")?,
@@ -81,7 +81,7 @@ impl Shell<'_, '_> {
         command: &CommandAst,
         given: &BoundParameters,
         is_folder: bool,
-    ) -> Result<PsValue, ScriptError> {
+    ) -> Result<PsValue> {
         let on_error = self.error_action(command)?;
         let name = given.text("name")?;
         let mut paths = given.texts("path")?;
@@ -121,7 +121,7 @@ impl Shell<'_, '_> {
         Ok(PsValue::from_items(made))
     }
 
-    fn make_folder(&mut self, path: &str, forced: bool) -> Result<(), ScriptError> {
+    fn make_folder(&mut self, path: &str, forced: bool) -> Result<()> {
         let path = self.machine.path(path)?;
         match self.machine.entry(&path) {
             Lookup::Present(EntryKind::Folder) if forced => Ok(()),
@@ -135,7 +135,7 @@ impl Shell<'_, '_> {
         }
     }
 
-    fn make_file(&mut self, path: &str, given: &BoundParameters) -> Result<(), ScriptError> {
+    fn make_file(&mut self, path: &str, given: &BoundParameters) -> Result<()> {
         let path = self.machine.path(path)?;
         let text = given.text("value")?.unwrap_or_default();
         if !text.is_ascii() {
@@ -157,7 +157,7 @@ impl Shell<'_, '_> {
         })
     }
 
-    fn make_key(&mut self, path: &str, given: &BoundParameters) -> Result<(), ScriptError> {
+    fn make_key(&mut self, path: &str, given: &BoundParameters) -> Result<()> {
         let key = super::registry::key(path)?;
         let forced = given.has("force");
         let mode = match (is_present(&self.machine.image.key(&key)), forced) {

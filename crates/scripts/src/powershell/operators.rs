@@ -1,13 +1,13 @@
 //! Operators of PowerShell.
 
-use super::super::error::ScriptError;
+use super::super::error::{Result, ScriptError};
 use super::super::process::is_like;
 use super::super::tools;
 use super::methods::entry;
 use super::patterns;
 use super::value::{PsValue, integer, limited_text};
 
-pub(super) fn unary(operator: &str, mut value: PsValue) -> Result<PsValue, ScriptError> {
+pub(super) fn unary(operator: &str, mut value: PsValue) -> Result<PsValue> {
     if let ("not", PsValue::Matches { if_equal, .. }) = (operator, &mut value) {
         *if_equal = !*if_equal;
         return Ok(value);
@@ -28,11 +28,7 @@ pub(super) fn unary(operator: &str, mut value: PsValue) -> Result<PsValue, Scrip
     }
 }
 
-pub(super) fn binary(
-    operator: &str,
-    left: PsValue,
-    right: PsValue,
-) -> Result<PsValue, ScriptError> {
+pub(super) fn binary(operator: &str, left: PsValue, right: PsValue) -> Result<PsValue> {
     let operator = match operator {
         "ieq" => "eq",
         "ine" => "ne",
@@ -100,7 +96,7 @@ pub(super) fn binary(
 }
 
 /// Runs `-like`.
-fn matches_wildcards(left: &PsValue, right: &PsValue) -> Result<bool, ScriptError> {
+fn matches_wildcards(left: &PsValue, right: &PsValue) -> Result<bool> {
     if matches!(left, PsValue::List(_)) {
         return Err(ScriptError::unclear("-like on a list is not supported"));
     }
@@ -114,7 +110,7 @@ fn matches_wildcards(left: &PsValue, right: &PsValue) -> Result<bool, ScriptErro
 }
 
 /// Runs `-match`, or `-notmatch` if no match is wanted; of a list, it returns the items.
-fn matching(left: PsValue, pattern: &str, wanted: bool) -> Result<PsValue, ScriptError> {
+fn matching(left: PsValue, pattern: &str, wanted: bool) -> Result<PsValue> {
     let found = |text: &str| patterns::is_match(text, pattern).map(|it| it == wanted);
     let PsValue::List(items) = left else {
         return Ok(PsValue::Bool(found(&left.text()?)?));
@@ -132,7 +128,7 @@ fn same(one: &str, other: &str) -> bool {
     one.to_lowercase() == other.to_lowercase()
 }
 
-fn add(left: PsValue, right: PsValue) -> Result<PsValue, ScriptError> {
+fn add(left: PsValue, right: PsValue) -> Result<PsValue> {
     left.check_known()?;
     right.check_known()?;
     match left {
@@ -176,7 +172,7 @@ fn add(left: PsValue, right: PsValue) -> Result<PsValue, ScriptError> {
     }
 }
 
-fn arithmetic(operator: &str, left: &PsValue, right: &PsValue) -> Result<PsValue, ScriptError> {
+fn arithmetic(operator: &str, left: &PsValue, right: &PsValue) -> Result<PsValue> {
     left.check_known()?;
     right.check_known()?;
     let unclear = || ScriptError::unclear(format!("{operator} is not supported here"));
@@ -193,7 +189,7 @@ fn arithmetic(operator: &str, left: &PsValue, right: &PsValue) -> Result<PsValue
     result.map(PsValue::Number).ok_or_else(unclear)
 }
 
-fn equal(operator: &str, left: PsValue, right: PsValue) -> Result<PsValue, ScriptError> {
+fn equal(operator: &str, left: PsValue, right: PsValue) -> Result<PsValue> {
     let wanted = operator.ends_with("eq");
     let (digest, text) = match (left, right) {
         (PsValue::Digest(path, algorithm), other) | (other, PsValue::Digest(path, algorithm)) => {
@@ -243,7 +239,7 @@ fn equal(operator: &str, left: PsValue, right: PsValue) -> Result<PsValue, Scrip
     })
 }
 
-fn order(operator: &str, left: &PsValue, right: &PsValue) -> Result<PsValue, ScriptError> {
+fn order(operator: &str, left: &PsValue, right: &PsValue) -> Result<PsValue> {
     left.check_known()?;
     right.check_known()?;
     let (PsValue::Number(left), Some(right)) = (left, right.number()) else {
@@ -260,7 +256,7 @@ fn order(operator: &str, left: &PsValue, right: &PsValue) -> Result<PsValue, Scr
 }
 
 /// `'{0}-{1}' -f $a, $b`
-pub(super) fn format(left: &PsValue, right: &PsValue) -> Result<PsValue, ScriptError> {
+pub(super) fn format(left: &PsValue, right: &PsValue) -> Result<PsValue> {
     let template = left.text()?;
     let values = match right {
         PsValue::List(items) => items.clone(),
@@ -297,7 +293,7 @@ pub(super) fn format(left: &PsValue, right: &PsValue) -> Result<PsValue, ScriptE
     limited_text(out)
 }
 
-fn replace(left: &PsValue, right: &PsValue, ignores_case: bool) -> Result<PsValue, ScriptError> {
+fn replace(left: &PsValue, right: &PsValue, ignores_case: bool) -> Result<PsValue> {
     let words = right.texts()?;
     let (pattern, by) = match words.as_slice() {
         [pattern] => (pattern.as_str(), ""),
@@ -316,7 +312,7 @@ fn replace(left: &PsValue, right: &PsValue, ignores_case: bool) -> Result<PsValu
     Ok(PsValue::from_items(replaced.collect::<Result<_, _>>()?))
 }
 
-fn range(left: &PsValue, right: &PsValue) -> Result<PsValue, ScriptError> {
+fn range(left: &PsValue, right: &PsValue) -> Result<PsValue> {
     match (left.number(), right.number()) {
         (Some(from), Some(to)) if from <= to && to - from <= 1000 => {
             Ok(PsValue::List((from..=to).map(PsValue::Number).collect()))
@@ -325,7 +321,7 @@ fn range(left: &PsValue, right: &PsValue) -> Result<PsValue, ScriptError> {
     }
 }
 
-pub(super) fn index(of: PsValue, index: &PsValue) -> Result<PsValue, ScriptError> {
+pub(super) fn index(of: PsValue, index: &PsValue) -> Result<PsValue> {
     of.check_known()?;
     match of {
         PsValue::Table(entries) => {
@@ -359,7 +355,7 @@ pub(super) fn index(of: PsValue, index: &PsValue) -> Result<PsValue, ScriptError
 }
 
 /// Converts a value to a type; `None` if the type is not supported.
-fn conversion(to: &str, value: PsValue) -> Result<Option<PsValue>, ScriptError> {
+fn conversion(to: &str, value: PsValue) -> Result<Option<PsValue>> {
     let value = match (to, value) {
         ("void", _) => PsValue::Null,
         // A digest can only be compared, and the comparison is what its type would be.
@@ -403,12 +399,12 @@ fn unsupported(kind: &str) -> ScriptError {
     ScriptError::unclear(format!("unsupported type [{kind}]"))
 }
 
-pub(super) fn cast(to: &str, value: PsValue) -> Result<PsValue, ScriptError> {
+pub(super) fn cast(to: &str, value: PsValue) -> Result<PsValue> {
     conversion(to, value)?.ok_or_else(|| unsupported(to))
 }
 
 /// The value of a variable with a type. Only its use is an error if the type is not supported.
-pub(super) fn typed(kind: &str, value: PsValue) -> Result<PsValue, ScriptError> {
+pub(super) fn typed(kind: &str, value: PsValue) -> Result<PsValue> {
     let value = conversion(kind, value)?;
     Ok(value.unwrap_or_else(|| PsValue::Opaque(unsupported(kind))))
 }

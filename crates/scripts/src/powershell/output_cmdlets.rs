@@ -1,6 +1,6 @@
 //! Cmdlets that filter a pipeline, and cmdlets that only print.
 
-use super::super::error::ScriptError;
+use super::super::error::{Result, ScriptError};
 use super::super::process::{last_name, parent};
 use super::ast::CommandAst;
 use super::drive::{Drive, path_of};
@@ -28,7 +28,7 @@ impl Shell<'_, '_> {
         &mut self,
         name: &str,
         command: &CommandAst,
-    ) -> Result<PsValue, ScriptError> {
+    ) -> Result<PsValue> {
         // A provider that is named may be installed.
         if name == "get-packageprovider" && !command.arguments.is_empty() {
             return Err(ScriptError::windows("it may install a package provider"));
@@ -62,7 +62,7 @@ impl Shell<'_, '_> {
         &mut self,
         command: &CommandAst,
         input: Option<PsValue>,
-    ) -> Result<PsValue, ScriptError> {
+    ) -> Result<PsValue> {
         let given = self.bind_parameters(command, &PICK)?;
         let input = input.unwrap_or(PsValue::Null);
         if let Err(error) = input.check_known() {
@@ -109,7 +109,7 @@ impl Shell<'_, '_> {
         &mut self,
         command: &CommandAst,
         input: Option<PsValue>,
-    ) -> Result<PsValue, ScriptError> {
+    ) -> Result<PsValue> {
         let takes = ParameterSet("[filterscript]");
         let statements = self.bind_block(command, &takes)?;
         let input = input.unwrap_or(PsValue::Null);
@@ -131,7 +131,7 @@ impl Shell<'_, '_> {
         &mut self,
         command: &CommandAst,
         input: Option<PsValue>,
-    ) -> Result<PsValue, ScriptError> {
+    ) -> Result<PsValue> {
         let given = self.bind_parameters(command, &SPLIT)?;
         let text = match (path_of(&given)?, input) {
             (Some(path), _) => path,
@@ -156,7 +156,7 @@ impl Shell<'_, '_> {
     }
 
     /// `Resolve-Path` and `Convert-Path`, without wildcards
-    pub(super) fn resolve_path(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+    pub(super) fn resolve_path(&mut self, command: &CommandAst) -> Result<PsValue> {
         let takes = ParameterSet("[path] literalpath");
         let given = self.bind_parameters(command, &takes)?;
         let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no path given"))?;
@@ -175,10 +175,7 @@ impl Shell<'_, '_> {
         }
     }
 
-    pub(super) fn set_variable_cmdlet(
-        &mut self,
-        command: &CommandAst,
-    ) -> Result<PsValue, ScriptError> {
+    pub(super) fn set_variable_cmdlet(&mut self, command: &CommandAst) -> Result<PsValue> {
         let takes = ParameterSet("[name] [value] option scope force?");
         let given = self.bind_parameters(command, &takes)?;
         if given.value("scope").is_some() && self.calls > 0 {

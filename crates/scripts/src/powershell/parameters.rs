@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::super::error::ScriptError;
+use super::super::error::{Result, ScriptError};
 use super::ast::{Argument, CommandAst, Expression, Statement};
 use super::eval::Shell;
 use super::value::PsValue;
@@ -72,7 +72,7 @@ impl BoundParameters {
     }
 
     /// The text of a parameter that takes one: a list is none.
-    pub(super) fn text(&self, name: &str) -> Result<Option<String>, ScriptError> {
+    pub(super) fn text(&self, name: &str) -> Result<Option<String>> {
         match self.value(name) {
             Some(PsValue::List(_)) => Err(ScriptError::unclear(format!(
                 "a list is given for -{name}, which takes one value"
@@ -81,12 +81,12 @@ impl BoundParameters {
         }
     }
 
-    pub(super) fn required(&self, name: &str) -> Result<String, ScriptError> {
+    pub(super) fn required(&self, name: &str) -> Result<String> {
         self.text(name)?
             .ok_or_else(|| ScriptError::unclear(format!("-{name} is required")))
     }
 
-    pub(super) fn texts(&self, name: &str) -> Result<Vec<String>, ScriptError> {
+    pub(super) fn texts(&self, name: &str) -> Result<Vec<String>> {
         self.value(name).map_or(Ok(Vec::new()), PsValue::texts)
     }
 
@@ -95,7 +95,7 @@ impl BoundParameters {
     }
 
     /// Adds a parameter by its own name, as it is written; common ones are ignored.
-    fn add(&mut self, own: &'static str, written: &str, value: PsValue) -> Result<(), ScriptError> {
+    fn add(&mut self, own: &'static str, written: &str, value: PsValue) -> Result<()> {
         if COMMON.entries().any(|(entry, _)| own_name(entry) == own) {
             return Ok(());
         }
@@ -108,11 +108,7 @@ impl BoundParameters {
     }
 
     /// Adds values without a name to the parameters with a position that have none.
-    fn add_positional(
-        &mut self,
-        takes: &ParameterSet,
-        values: Vec<PsValue>,
-    ) -> Result<(), ScriptError> {
+    fn add_positional(&mut self, takes: &ParameterSet, values: Vec<PsValue>) -> Result<()> {
         let mut free: Vec<&str> = takes.positions().collect();
         free.retain(|name| self.value(name).is_none());
         if values.len() > free.len() {
@@ -129,7 +125,7 @@ impl Shell<'_, '_> {
         &mut self,
         command: &CommandAst,
         takes: &ParameterSet,
-    ) -> Result<BoundParameters, ScriptError> {
+    ) -> Result<BoundParameters> {
         let mut given = BoundParameters::default();
         let mut positional = Vec::new();
         // After `--`, everything is a value.
@@ -183,7 +179,7 @@ impl Shell<'_, '_> {
         &mut self,
         command: &CommandAst,
         takes: &ParameterSet,
-    ) -> Result<Vec<Statement>, ScriptError> {
+    ) -> Result<Vec<Statement>> {
         let given = self.bind_parameters(command, takes)?;
         match takes.values().next().and_then(|name| given.value(name)) {
             Some(PsValue::Block(statements)) => Ok(statements.clone()),
@@ -195,7 +191,7 @@ impl Shell<'_, '_> {
 impl CommandAst {
     /// Refuses an argument that is a bare word such as `0x10` or `007`, where it matters that it is a
     /// number and keeps its text.
-    pub(super) fn check_number(&self, value: &PsValue) -> Result<(), ScriptError> {
+    pub(super) fn check_number(&self, value: &PsValue) -> Result<()> {
         let PsValue::Text(text) = value else {
             return Ok(());
         };
@@ -217,7 +213,7 @@ impl CommandAst {
 }
 
 /// Resolves a name to one parameter, and whether it is a switch; common parameters come last.
-fn resolve_name(takes: &ParameterSet, name: &str) -> Result<(&'static str, bool), ScriptError> {
+fn resolve_name(takes: &ParameterSet, name: &str) -> Result<(&'static str, bool)> {
     let mut found = takes.matches(name);
     if found.is_empty() {
         found = COMMON.matches(name);

@@ -2,7 +2,7 @@
 
 use super::super::cursor::Cursor;
 pub(super) use super::super::cursor::{ends_word, is_quote};
-use super::super::error::ScriptError;
+use super::super::error::{Result, ScriptError};
 use super::ast::{
     Assignment, ControlFlow, Element, ForEach, Loop, ScriptParameter, Statement, Try,
 };
@@ -25,14 +25,12 @@ const KEYWORDS: [&str; 15] = [
     "switch", "trap", "until", "using", "workflow",
 ];
 
-pub(super) fn parse(script: &str) -> Result<Vec<Statement>, ScriptError> {
+pub(super) fn parse(script: &str) -> Result<Vec<Statement>> {
     Parser::new(script, 0).statements(None)
 }
 
 /// Parses a script file: its parameters, if it declares some, and its statements.
-pub(super) fn parse_file(
-    script: &str,
-) -> Result<(Option<Vec<ScriptParameter>>, Vec<Statement>), ScriptError> {
+pub(super) fn parse_file(script: &str) -> Result<(Option<Vec<ScriptParameter>>, Vec<Statement>)> {
     let mut parser = Parser::new(script, 0);
     let parameters = parser.script_parameters()?;
     Ok((parameters, parser.statements(None)?))
@@ -68,7 +66,7 @@ impl Parser<'_> {
     }
 
     /// Skips a sign that has to be here.
-    pub(super) fn require(&mut self, sign: &str) -> Result<(), ScriptError> {
+    pub(super) fn require(&mut self, sign: &str) -> Result<()> {
         if self.eat(sign) {
             return Ok(());
         }
@@ -83,10 +81,7 @@ impl Parser<'_> {
     }
 
     /// Parses one level deeper, up to the limit.
-    pub(super) fn deeper<T>(
-        &mut self,
-        read: impl FnOnce(&mut Self) -> Result<T, ScriptError>,
-    ) -> Result<T, ScriptError> {
+    pub(super) fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.depth == DEPTH {
             return Err(self.error("brackets are nested too deeply"));
         }
@@ -97,7 +92,7 @@ impl Parser<'_> {
     }
 
     /// Skips white space and comments, but not line ends.
-    pub(super) fn skip_blanks(&mut self) -> Result<(), ScriptError> {
+    pub(super) fn skip_blanks(&mut self) -> Result<()> {
         loop {
             match self.peek() {
                 Some('\n') | None => return Ok(()),
@@ -123,7 +118,7 @@ impl Parser<'_> {
     }
 
     /// Skips white space, comments and line ends.
-    pub(super) fn skip_lines(&mut self) -> Result<(), ScriptError> {
+    pub(super) fn skip_lines(&mut self) -> Result<()> {
         loop {
             self.skip_blanks()?;
             if self.peek() != Some('\n') {
@@ -134,10 +129,7 @@ impl Parser<'_> {
     }
 
     /// Parses statements up to a closing bracket, which is not consumed, or the end.
-    pub(super) fn statements(
-        &mut self,
-        close: Option<char>,
-    ) -> Result<Vec<Statement>, ScriptError> {
+    pub(super) fn statements(&mut self, close: Option<char>) -> Result<Vec<Statement>> {
         let mut statements = Vec::new();
         loop {
             self.skip_lines()?;
@@ -172,7 +164,7 @@ impl Parser<'_> {
     }
 
     /// `{ … }`
-    pub(super) fn block(&mut self) -> Result<Vec<Statement>, ScriptError> {
+    pub(super) fn block(&mut self) -> Result<Vec<Statement>> {
         self.skip_lines()?;
         self.require("{")?;
         let statements = self.statements(Some('}'))?;
@@ -190,14 +182,14 @@ impl Parser<'_> {
         word.to_ascii_lowercase()
     }
 
-    pub(super) fn statement(&mut self) -> Result<Statement, ScriptError> {
+    pub(super) fn statement(&mut self) -> Result<Statement> {
         let is_argument = std::mem::replace(&mut self.state.is_argument, false);
         let statement = self.statement_here();
         self.state.is_argument = is_argument;
         statement
     }
 
-    fn statement_here(&mut self) -> Result<Statement, ScriptError> {
+    fn statement_here(&mut self) -> Result<Statement> {
         let at = self.at;
         let keyword = self.keyword();
         if KEYWORDS.contains(&keyword.as_str()) {
@@ -231,7 +223,7 @@ impl Parser<'_> {
     }
 
     /// Parses a statement after its keyword.
-    fn keyword_statement(&mut self, keyword: &str, at: usize) -> Result<Statement, ScriptError> {
+    fn keyword_statement(&mut self, keyword: &str, at: usize) -> Result<Statement> {
         match keyword {
             "if" => self.condition(at),
             "foreach" => self.for_loop(at),
@@ -268,7 +260,7 @@ impl Parser<'_> {
     }
 
     /// Parses the `( … )` of a condition or loop.
-    fn test(&mut self) -> Result<Statement, ScriptError> {
+    fn test(&mut self) -> Result<Statement> {
         self.skip_lines()?;
         self.require("(")?;
         self.skip_lines()?;
@@ -279,7 +271,7 @@ impl Parser<'_> {
     }
 
     /// Parses `while ( … ) { … }` and `do { … } while ( … )` after the first keyword.
-    fn loop_statement(&mut self, tests_last: bool, at: usize) -> Result<Statement, ScriptError> {
+    fn loop_statement(&mut self, tests_last: bool, at: usize) -> Result<Statement> {
         let (test, body, continues_if) = if tests_last {
             let body = self.block()?;
             self.skip_lines()?;
@@ -301,7 +293,7 @@ impl Parser<'_> {
         }))
     }
 
-    fn flow(&mut self, keyword: &str) -> Result<Statement, ScriptError> {
+    fn flow(&mut self, keyword: &str) -> Result<Statement> {
         self.skip_blanks()?;
         let value = if self.ends_statement() {
             None
@@ -319,7 +311,7 @@ impl Parser<'_> {
         Ok(Statement::Flow { flow, value })
     }
 
-    fn attempt(&mut self) -> Result<Statement, ScriptError> {
+    fn attempt(&mut self) -> Result<Statement> {
         let mut it = Try {
             body: self.block()?,
             ..Try::default()
@@ -352,7 +344,7 @@ impl Parser<'_> {
         }
     }
 
-    fn condition(&mut self, at: usize) -> Result<Statement, ScriptError> {
+    fn condition(&mut self, at: usize) -> Result<Statement> {
         let mut clauses = Vec::new();
         let mut otherwise = Vec::new();
         loop {
@@ -380,7 +372,7 @@ impl Parser<'_> {
         })
     }
 
-    fn for_loop(&mut self, at: usize) -> Result<Statement, ScriptError> {
+    fn for_loop(&mut self, at: usize) -> Result<Statement> {
         self.skip_lines()?;
         self.eat("(");
         self.skip_lines()?;

@@ -1,6 +1,6 @@
 //! Cmdlets that read files and paths: downloads, archives, tests.
 
-use super::super::error::ScriptError;
+use super::super::error::{Result, ScriptError};
 use super::super::image::{Deferred, EntryKind, Lookup};
 use super::super::process::{GlobMatches, PathState, Paths, Wildcards};
 use super::super::tools;
@@ -31,7 +31,7 @@ const CERTIFICATE: ParameterSet = ParameterSet("[filepath] certstorelocation");
 
 impl Shell<'_, '_> {
     /// `Unblock-File`: a file of an image has no mark of its origin.
-    pub(super) fn unblock_file(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+    pub(super) fn unblock_file(&mut self, command: &CommandAst) -> Result<PsValue> {
         let given = self.bind_parameters(command, &LOCATION)?;
         let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no file given"))?;
         let path = self.with_home(path)?;
@@ -45,11 +45,7 @@ impl Shell<'_, '_> {
         }
     }
 
-    pub(super) fn set_location(
-        &mut self,
-        command: &CommandAst,
-        pushes: bool,
-    ) -> Result<PsValue, ScriptError> {
+    pub(super) fn set_location(&mut self, command: &CommandAst, pushes: bool) -> Result<PsValue> {
         let given = self.bind_parameters(command, &LOCATION)?;
         let Some(path) = path_of(&given)? else {
             return Err(ScriptError::unclear("no folder given"));
@@ -76,7 +72,7 @@ impl Shell<'_, '_> {
         Ok(PsValue::Null)
     }
 
-    pub(super) fn pop_location(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+    pub(super) fn pop_location(&mut self, command: &CommandAst) -> Result<PsValue> {
         self.bind_parameters(command, &NOTHING)?;
         if let Some(folder) = self.machine.stack.pop() {
             self.machine.folder = folder;
@@ -84,7 +80,7 @@ impl Shell<'_, '_> {
         Ok(PsValue::Null)
     }
 
-    pub(super) fn web_request(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+    pub(super) fn web_request(&mut self, command: &CommandAst) -> Result<PsValue> {
         let given = self.bind_parameters(command, &WEB)?;
         let url = given.required("uri")?;
         if given
@@ -112,7 +108,7 @@ impl Shell<'_, '_> {
         })
     }
 
-    pub(super) fn expand_archive(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+    pub(super) fn expand_archive(&mut self, command: &CommandAst) -> Result<PsValue> {
         let given = self.bind_parameters(command, &ARCHIVE)?;
         let archive = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no archive given"))?;
         let mut archive = self.with_home(archive)?;
@@ -142,7 +138,7 @@ impl Shell<'_, '_> {
     }
 
     /// The one path that a pattern matches.
-    fn only_match(&self, pattern: &str) -> Result<String, ScriptError> {
+    fn only_match(&self, pattern: &str) -> Result<String> {
         let Paths::Pattern { folder, pattern } =
             self.machine.paths(pattern, Wildcards::PowerShell)?
         else {
@@ -165,7 +161,7 @@ impl Shell<'_, '_> {
         }
     }
 
-    pub(super) fn file_hash(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+    pub(super) fn file_hash(&mut self, command: &CommandAst) -> Result<PsValue> {
         let given = self.bind_parameters(command, &HASH)?;
         let file = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no file given"))?;
         let algorithm = given
@@ -176,7 +172,7 @@ impl Shell<'_, '_> {
         Ok(PsValue::FileHash(path, algorithm))
     }
 
-    pub(super) fn test_path(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+    pub(super) fn test_path(&mut self, command: &CommandAst) -> Result<PsValue> {
         let given = self.bind_parameters(command, &TEST)?;
         let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no path given"))?;
         let kind = given.text("pathtype")?.map(|kind| kind.to_lowercase());
@@ -221,7 +217,7 @@ impl Shell<'_, '_> {
         Ok(PsValue::Bool(found))
     }
 
-    pub(super) fn join_path(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+    pub(super) fn join_path(&mut self, command: &CommandAst) -> Result<PsValue> {
         let given = self.bind_parameters(command, &JOIN)?;
         let path = given.required("path")?;
         if path.is_empty() {
@@ -243,10 +239,7 @@ impl Shell<'_, '_> {
         Ok(PsValue::Text(joined.replace('/', r"\")))
     }
 
-    pub(super) fn import_certificate(
-        &mut self,
-        command: &CommandAst,
-    ) -> Result<PsValue, ScriptError> {
+    pub(super) fn import_certificate(&mut self, command: &CommandAst) -> Result<PsValue> {
         let given = self.bind_parameters(command, &CERTIFICATE)?;
         let location = given
             .required("certstorelocation")?

@@ -2,14 +2,14 @@
 
 use regex::{Captures, Regex, RegexBuilder};
 
-use super::super::error::ScriptError;
+use super::super::error::{Result, ScriptError};
 use super::value::PsValue;
 
 /// Maximum size of a compiled pattern.
 const SIZE: usize = 1 << 18;
 
 /// Compiles a pattern, which ignores case unless `is_exact`.
-pub(super) fn regex(pattern: &str, is_exact: bool) -> Result<Regex, ScriptError> {
+pub(super) fn regex(pattern: &str, is_exact: bool) -> Result<Regex> {
     let unsupported = || ScriptError::unclear(format!("unsupported pattern {pattern:?}"));
     // These have another meaning in .NET.
     let differs = [
@@ -26,7 +26,7 @@ pub(super) fn regex(pattern: &str, is_exact: bool) -> Result<Regex, ScriptError>
 }
 
 /// Checks that a text can be matched: one line of ASCII.
-fn plain(text: &str) -> Result<&str, ScriptError> {
+fn plain(text: &str) -> Result<&str> {
     if !text.is_ascii() || text.contains('\n') {
         return Err(ScriptError::unclear(
             "matching several lines or non-ASCII text is not supported",
@@ -40,7 +40,7 @@ pub(super) fn groups(
     text: &str,
     pattern: &str,
     is_exact: bool,
-) -> Result<Option<Vec<(String, PsValue)>>, ScriptError> {
+) -> Result<Option<Vec<(String, PsValue)>>> {
     let regex = regex(pattern, is_exact)?;
     let found = regex.captures(plain(text)?);
     Ok(found.map(|captures| {
@@ -53,16 +53,11 @@ pub(super) fn groups(
     }))
 }
 
-pub(super) fn is_match(text: &str, pattern: &str) -> Result<bool, ScriptError> {
+pub(super) fn is_match(text: &str, pattern: &str) -> Result<bool> {
     Ok(regex(pattern, false)?.is_match(plain(text)?))
 }
 
-pub(super) fn replace(
-    text: &str,
-    pattern: &str,
-    by: &str,
-    is_exact: bool,
-) -> Result<String, ScriptError> {
+pub(super) fn replace(text: &str, pattern: &str, by: &str, is_exact: bool) -> Result<String> {
     let regex = regex(pattern, is_exact)?;
     let text = plain(text)?;
     let (mut out, mut copied, mut at) = (String::new(), 0, 0);
@@ -81,7 +76,7 @@ pub(super) fn replace(
 }
 
 /// Splits a text into at most `limit` parts; 0 is no limit.
-pub(super) fn split(text: &str, pattern: &str, limit: i64) -> Result<Vec<PsValue>, ScriptError> {
+pub(super) fn split(text: &str, pattern: &str, limit: i64) -> Result<Vec<PsValue>> {
     let regex = regex(pattern, false)?;
     // .NET also returns groups, and empty strings around matches of an empty pattern.
     if regex.captures_len() > 1 || regex.is_match("") {
@@ -98,7 +93,7 @@ pub(super) fn split(text: &str, pattern: &str, limit: i64) -> Result<Vec<PsValue
 
 /// Appends a replacement with its groups: `$1`, and `$$` for a dollar sign. A number without a group
 /// stays as it is.
-fn expand(by: &str, groups: &Captures<'_>, out: &mut String) -> Result<(), ScriptError> {
+fn expand(by: &str, groups: &Captures<'_>, out: &mut String) -> Result<()> {
     let mut rest = by;
     while let Some((before, after)) = rest.split_once('$') {
         out.push_str(before);

@@ -1,11 +1,11 @@
 //! Parser of pipelines and commands.
 
-use super::super::error::ScriptError;
+use super::super::error::Result;
 use super::ast::{Argument, CommandAst, Element, Expression, Pipeline, Redirect};
 use super::parse::{Parser, ends_word, follows_dot, is_name, is_quote};
 
 impl Parser<'_> {
-    pub(super) fn pipeline(&mut self) -> Result<Pipeline, ScriptError> {
+    pub(super) fn pipeline(&mut self) -> Result<Pipeline> {
         let at = self.at;
         let mut elements = vec![self.element(true)?];
         loop {
@@ -21,7 +21,7 @@ impl Parser<'_> {
         }
     }
 
-    fn element(&mut self, is_first: bool) -> Result<Element, ScriptError> {
+    fn element(&mut self, is_first: bool) -> Result<Element> {
         let at = self.at;
         match self.peek() {
             Some('&') if self.second() != Some('&') => {
@@ -79,7 +79,7 @@ impl Parser<'_> {
         }
     }
 
-    fn command(&mut self, at: usize) -> Result<CommandAst, ScriptError> {
+    fn command(&mut self, at: usize) -> Result<CommandAst> {
         let name = match self.peek() {
             Some('(') => self.primary()?,
             Some('{') => self.block().map(Expression::Block)?,
@@ -127,7 +127,7 @@ impl Parser<'_> {
         }
     }
 
-    fn parameter(&mut self) -> Result<Argument, ScriptError> {
+    fn parameter(&mut self) -> Result<Argument> {
         let start = self.at;
         self.next();
         let name = self.take_while(|c| !ends_word(c) && !".[:\"'".contains(c) && c != '=');
@@ -149,7 +149,7 @@ impl Parser<'_> {
         })
     }
 
-    fn redirections(&mut self) -> Result<Vec<Redirect>, ScriptError> {
+    fn redirections(&mut self) -> Result<Vec<Redirect>> {
         let mut redirects = Vec::new();
         loop {
             self.skip_blanks()?;

@@ -2,7 +2,7 @@
 
 use wincimg_registry::{RegistryData, RegistryEdit};
 
-use super::super::error::ScriptError;
+use super::super::error::{Result, ScriptError};
 use super::super::image::{Deferred, ImageAction, Lookup, PackageFeed};
 use super::super::process::Process;
 use super::super::tools;
@@ -26,7 +26,7 @@ impl Shell<'_, '_> {
         &mut self,
         command: &CommandAst,
         input: Option<&PsValue>,
-    ) -> Result<PsValue, ScriptError> {
+    ) -> Result<PsValue> {
         let piped = match input {
             Some(PsValue::Opaque(error)) => error.why.as_str(),
             _ => "",
@@ -53,7 +53,7 @@ impl Shell<'_, '_> {
     }
 
     /// Runs `Start-Process msiexec -Wait` or an installer; other programs require Windows.
-    pub(super) fn start_process(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+    pub(super) fn start_process(&mut self, command: &CommandAst) -> Result<PsValue> {
         const HELP: &str = "unpack the vendor's zip or install its .msi (msiexec /i FILE /qn) instead, \
             or let Windows run the line: --docker-host tcp://HOST:2375";
         let Ok(given) = self.bind_parameters(command, &START) else {
@@ -86,11 +86,7 @@ impl Shell<'_, '_> {
     }
 
     /// Runs a command line. Its failure is an error, as nothing reads its exit code.
-    pub(super) fn run_program(
-        &mut self,
-        line: &str,
-        command: &CommandAst,
-    ) -> Result<(), ScriptError> {
+    pub(super) fn run_program(&mut self, line: &str, command: &CommandAst) -> Result<()> {
         let at = self.position(command.at);
         match tools::command_line(self.machine, &TracedText::from_one(line, at))? {
             0 => Ok(()),
@@ -110,7 +106,7 @@ impl Shell<'_, '_> {
         &mut self,
         command: &CommandAst,
         input: Option<&PsValue>,
-    ) -> Result<PsValue, ScriptError> {
+    ) -> Result<PsValue> {
         let given = self.bind_parameters(command, &WAIT);
         let given = given.map_err(|_| ScriptError::windows("it works only on Windows"))?;
         let named = given.value("id").or(given.value("inputobject"));
@@ -122,10 +118,7 @@ impl Shell<'_, '_> {
     }
 
     /// `Set-ExecutionPolicy`: of the process, or a value of the machine's registry.
-    pub(super) fn set_execution_policy(
-        &mut self,
-        command: &CommandAst,
-    ) -> Result<PsValue, ScriptError> {
+    pub(super) fn set_execution_policy(&mut self, command: &CommandAst) -> Result<PsValue> {
         const KEY: &str = r"HKLM\SOFTWARE\Microsoft\PowerShell\1\ShellIds\Microsoft.PowerShell";
         const NAMES: [&str; 5] = [
             "Restricted", "AllSigned", "RemoteSigned", "Unrestricted", "Bypass",

@@ -4,7 +4,7 @@ use wincimg_registry::{DataType, KeyPath, RegistryData, RegistryEdit, TypedData}
 use wincimg_windows::service::StartType;
 use wincimg_windows::variables::filled_in;
 
-use super::super::error::ScriptError;
+use super::super::error::{Result, ScriptError};
 use super::super::image::{Deferred, ImageAction, Lookup};
 use super::super::process::Process;
 use super::super::tools::{is_present, services};
@@ -23,7 +23,7 @@ const SERVICE: ParameterSet =
     ParameterSet("[name] [binarypathname] displayname description startuptype dependson");
 
 /// Parses a PowerShell path of a key: `HKLM:\SOFTWARE\x`, with either slash.
-pub(super) fn key(path: &str) -> Result<KeyPath, ScriptError> {
+pub(super) fn key(path: &str) -> Result<KeyPath> {
     if path.contains(['*', '?']) {
         return Err(ScriptError::unclear(
             "wildcards in a key path are not supported",
@@ -36,7 +36,7 @@ pub(super) fn key(path: &str) -> Result<KeyPath, ScriptError> {
 }
 
 /// Checks that the parent key exists, which creating a key without `-Force` requires.
-pub(super) fn check_parent_exists(machine: &Process<'_>, key: &KeyPath) -> Result<(), ScriptError> {
+pub(super) fn check_parent_exists(machine: &Process<'_>, key: &KeyPath) -> Result<()> {
     let mut parent = key.clone();
     parent.pop();
     if parent.components().is_empty() {
@@ -45,7 +45,7 @@ pub(super) fn check_parent_exists(machine: &Process<'_>, key: &KeyPath) -> Resul
     check_key_exists(machine, &parent)
 }
 
-pub(super) fn check_key_exists(machine: &Process<'_>, key: &KeyPath) -> Result<(), ScriptError> {
+pub(super) fn check_key_exists(machine: &Process<'_>, key: &KeyPath) -> Result<()> {
     match is_present(&machine.image.key(key)) {
         Some(true) => Ok(()),
         Some(false) => Err(ScriptError::fails(format!("{key} not found"))),
@@ -56,11 +56,7 @@ pub(super) fn check_key_exists(machine: &Process<'_>, key: &KeyPath) -> Result<(
 }
 
 impl Shell<'_, '_> {
-    pub(super) fn set_property(
-        &mut self,
-        command: &CommandAst,
-        is_new: bool,
-    ) -> Result<PsValue, ScriptError> {
+    pub(super) fn set_property(&mut self, command: &CommandAst, is_new: bool) -> Result<PsValue> {
         let given = self.bind_parameters(command, &PROPERTY)?;
         let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no key given"))?;
         let key = match self.drive(&path)? {
@@ -112,7 +108,7 @@ impl Shell<'_, '_> {
         Ok(PsValue::Null)
     }
 
-    pub(super) fn remove_property(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+    pub(super) fn remove_property(&mut self, command: &CommandAst) -> Result<PsValue> {
         let given = self.bind_parameters(command, &NAMED)?;
         let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no key given"))?;
         let Drive::Registry(path) = self.drive(&path)? else {
@@ -135,7 +131,7 @@ impl Shell<'_, '_> {
         Ok(PsValue::Null)
     }
 
-    pub(super) fn get_property(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+    pub(super) fn get_property(&mut self, command: &CommandAst) -> Result<PsValue> {
         let given = self.bind_parameters(command, &NAMED)?;
         let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no key given"))?;
         let (Drive::Registry(path), Some(name)) = (self.drive(&path)?, given.text("name")?) else {
@@ -167,7 +163,7 @@ impl Shell<'_, '_> {
     }
 
     /// `Get-ItemPropertyValue`: the value itself.
-    pub(super) fn property_value(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+    pub(super) fn property_value(&mut self, command: &CommandAst) -> Result<PsValue> {
         Ok(match self.get_property(command)? {
             PsValue::Object(entries) => match entries.into_iter().next() {
                 Some((_, value)) => value,
@@ -177,11 +173,7 @@ impl Shell<'_, '_> {
         })
     }
 
-    pub(super) fn service(
-        &mut self,
-        command: &CommandAst,
-        is_new: bool,
-    ) -> Result<PsValue, ScriptError> {
+    pub(super) fn service(&mut self, command: &CommandAst, is_new: bool) -> Result<PsValue> {
         let given = self.bind_parameters(command, &SERVICE)?;
         let mut service = services::empty(&given.required("name")?, is_new)?;
         let text = |name| {
@@ -219,11 +211,7 @@ impl Shell<'_, '_> {
 }
 
 /// Data of a value: of the given type, of its current type, or of the type that it looks like.
-fn data(
-    kind: Option<&str>,
-    existing: Option<DataType>,
-    value: &PsValue,
-) -> Result<RegistryData, ScriptError> {
+fn data(kind: Option<&str>, existing: Option<DataType>, value: &PsValue) -> Result<RegistryData> {
     let is_rounded = matches!(value, PsValue::Text(text) if text.trim().parse::<f64>().is_ok());
     let wrong = || {
         if is_rounded {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use wincimg_windows::path::ImagePath;
 
-use super::super::error::ScriptError;
+use super::super::error::{Result, ScriptError};
 use super::super::image::{Deferred, Lookup};
 use super::super::process::{Process, last_name};
 use super::super::traced_text::TracedText;
@@ -61,7 +61,7 @@ pub(super) fn run(
     name: &str,
     arguments: &[TracedText],
     is_core: bool,
-) -> Result<i32, ScriptError> {
+) -> Result<i32> {
     let given = arguments.iter().map(|word| literal_argument(word.as_str()));
     let given = given.collect::<Result<Vec<_>, _>>()?;
     let file = ScriptFile::read(machine, name, is_core)?;
@@ -87,7 +87,7 @@ fn unsupported_arguments() -> ScriptError {
 }
 
 /// An argument after `-File`, which is text: PowerShell does not evaluate it.
-fn literal_argument(word: &str) -> Result<ScriptArgument, ScriptError> {
+fn literal_argument(word: &str) -> Result<ScriptArgument> {
     let is_name = |name: &str| name.starts_with(char::is_alphabetic);
     match word.strip_prefix('-').filter(|name| is_name(name)) {
         Some(name) if name.contains([':', '=', '"']) => Err(unsupported_arguments()),
@@ -97,7 +97,7 @@ fn literal_argument(word: &str) -> Result<ScriptArgument, ScriptError> {
 }
 
 impl ScriptFile {
-    fn read(machine: &Process<'_>, name: &str, is_core: bool) -> Result<Self, ScriptError> {
+    fn read(machine: &Process<'_>, name: &str, is_core: bool) -> Result<Self> {
         if !is_script(name) {
             return Err(ScriptError::unclear(format!(
                 "{name:?} is not a script file: expected a name that ends with .ps1"
@@ -106,7 +106,7 @@ impl ScriptFile {
         Self::read_any(machine, name, is_core)
     }
 
-    fn read_any(machine: &Process<'_>, name: &str, is_core: bool) -> Result<Self, ScriptError> {
+    fn read_any(machine: &Process<'_>, name: &str, is_core: bool) -> Result<Self> {
         let path = machine.path(name)?;
         let bytes = match machine.image.content(&path) {
             Lookup::Present(bytes) => bytes,
@@ -160,7 +160,7 @@ impl ScriptFile {
         shell: &mut Shell<'_, '_>,
         given: Vec<ScriptArgument>,
         mode: ArgumentMode,
-    ) -> Result<(), ScriptError> {
+    ) -> Result<()> {
         let Some(parameters) = &self.parameters else {
             return if given.is_empty() {
                 Ok(())
@@ -200,7 +200,7 @@ impl ScriptFile {
     }
 
     /// Refuses a `break` that ends a loop of the caller.
-    fn check_end(&self, flow: Option<ControlFlow>) -> Result<(), ScriptError> {
+    fn check_end(&self, flow: Option<ControlFlow>) -> Result<()> {
         match flow {
             None | Some(ControlFlow::Return) => Ok(()),
             Some(_) => Err(ScriptError::unclear(format!(
@@ -251,7 +251,7 @@ pub(super) fn locate(path: &ImagePath, text: &TracedText, mut error: ScriptError
 fn named_arguments(
     parameters: &[ScriptParameter],
     given: Vec<ScriptArgument>,
-) -> Result<(BTreeMap<&str, PsValue>, Vec<PsValue>), ScriptError> {
+) -> Result<(BTreeMap<&str, PsValue>, Vec<PsValue>)> {
     let mut named = BTreeMap::new();
     let mut positional = Vec::new();
     let mut given = given.into_iter().peekable();
@@ -292,7 +292,7 @@ impl ScriptParameter {
     }
 
     /// A value converted to the parameter's type.
-    fn converted(&self, value: PsValue) -> Result<PsValue, ScriptError> {
+    fn converted(&self, value: PsValue) -> Result<PsValue> {
         match (self.kind.as_deref(), value) {
             (None, value)
             | (Some("string"), value @ PsValue::Opaque(_))
@@ -315,7 +315,7 @@ impl ScriptParameter {
     }
 
     /// The value of a parameter that is not given and has no default.
-    fn empty_value(&self) -> Result<PsValue, ScriptError> {
+    fn empty_value(&self) -> Result<PsValue> {
         match self.kind.as_deref() {
             Some("switch") => Ok(PsValue::Bool(false)),
             // A mandatory one asks for its value.
@@ -348,11 +348,7 @@ fn decoded(bytes: &[u8], is_core: bool) -> Result<String, &'static str> {
 
 impl Shell<'_, '_> {
     /// Runs a script file by its name, in a scope of its own unless it is dotted.
-    pub(super) fn script_file(
-        &mut self,
-        name: &str,
-        command: &CommandAst,
-    ) -> Result<PsValue, ScriptError> {
+    pub(super) fn script_file(&mut self, name: &str, command: &CommandAst) -> Result<PsValue> {
         check_has_folder(name)?;
         let given = self.script_arguments(command)?;
         if self.scripts == DEPTH {
@@ -409,10 +405,7 @@ impl Shell<'_, '_> {
         Ok(value)
     }
 
-    fn script_arguments(
-        &mut self,
-        command: &CommandAst,
-    ) -> Result<Vec<ScriptArgument>, ScriptError> {
+    fn script_arguments(&mut self, command: &CommandAst) -> Result<Vec<ScriptArgument>> {
         let arguments = command.arguments.iter().map(|argument| match argument {
             Argument::Value(value) => Ok(ScriptArgument::Value(self.expression(value)?)),
             Argument::Parameter { name, value, .. } => {
@@ -436,7 +429,7 @@ impl Shell<'_, '_> {
 
     /// Imports a module that only defines functions. They see the variables of `RUN`, which are global,
     /// but would not see those of a script file.
-    pub(super) fn import_module(&mut self, name: &str) -> Result<PsValue, ScriptError> {
+    pub(super) fn import_module(&mut self, name: &str) -> Result<PsValue> {
         let file = ScriptFile::read_any(self.machine, name, self.is_core)?;
         if self.file.is_some() {
             return Err(ScriptError::unclear(format!(
@@ -477,7 +470,7 @@ impl Shell<'_, '_> {
         &mut self,
         file: &ScriptFile,
         mut variables: BTreeMap<String, PsValue>,
-    ) -> Result<(), ScriptError> {
+    ) -> Result<()> {
         for name in file.variables().into_keys() {
             match self.variables.get(&name) {
                 Some(own) => variables.insert(name, own.clone()),

@@ -3,7 +3,7 @@
 use wincimg_common::digest::Algorithm;
 use wincimg_windows::path::ImagePath;
 
-use super::super::error::ScriptError;
+use super::super::error::{Result, ScriptError};
 use super::ast::Statement;
 
 /// Maximum length of a string.
@@ -13,7 +13,7 @@ const TEXT: usize = 1 << 18;
 const SIZE: usize = 1000;
 
 /// Creates a string value within the limit.
-pub(super) fn limited_text(text: String) -> Result<PsValue, ScriptError> {
+pub(super) fn limited_text(text: String) -> Result<PsValue> {
     if text.len() > TEXT {
         return Err(ScriptError::unclear("string too long"));
     }
@@ -76,7 +76,7 @@ impl PsValue {
 
     /// Refuses a text such as `007` or `1kb`, which an argument keeps beside the number that it is:
     /// which of them counts depends on its use.
-    pub(super) fn check_literal(&self) -> Result<(), ScriptError> {
+    pub(super) fn check_literal(&self) -> Result<()> {
         match self {
             Self::Text(text) if is_inexact_number(text) => Err(ScriptError::unclear(format!(
                 "whether {text} is a number or a text is unclear"
@@ -86,7 +86,7 @@ impl PsValue {
     }
 
     /// Converts the value to a string.
-    pub(super) fn text(&self) -> Result<String, ScriptError> {
+    pub(super) fn text(&self) -> Result<String> {
         match self {
             Self::Null => Ok(String::new()),
             Self::Text(text) | Self::TimeSpan(text) => Ok(text.clone()),
@@ -116,7 +116,7 @@ impl PsValue {
     }
 
     /// Converts a list or value to strings.
-    pub(super) fn texts(&self) -> Result<Vec<String>, ScriptError> {
+    pub(super) fn texts(&self) -> Result<Vec<String>> {
         match self {
             Self::List(items) => items.iter().map(Self::text).collect(),
             Self::Null => Ok(Vec::new()),
@@ -124,7 +124,7 @@ impl PsValue {
         }
     }
 
-    pub(super) fn piped_paths(&self) -> Result<Vec<String>, ScriptError> {
+    pub(super) fn piped_paths(&self) -> Result<Vec<String>> {
         match self {
             Self::List(items) => {
                 let paths: Vec<Vec<String>> = items
@@ -156,7 +156,7 @@ impl PsValue {
     }
 
     /// Converts the value to a boolean; a comparison of digests has none.
-    pub(super) fn to_bool(&self) -> Result<bool, ScriptError> {
+    pub(super) fn to_bool(&self) -> Result<bool> {
         Ok(match self {
             Self::Null => false,
             Self::Text(text) => !text.is_empty(),
@@ -206,14 +206,14 @@ impl PsValue {
     }
 
     /// Refuses a value above the limit.
-    pub(super) fn check_size(self) -> Result<Self, ScriptError> {
+    pub(super) fn check_size(self) -> Result<Self> {
         if self.size() > SIZE {
             return Err(ScriptError::unclear("list too long"));
         }
         Ok(self)
     }
 
-    pub(super) fn check_known(&self) -> Result<(), ScriptError> {
+    pub(super) fn check_known(&self) -> Result<()> {
         match self {
             Self::Opaque(error) => Err(error.clone()),
             Self::List(items) => items.iter().try_for_each(Self::check_known),
@@ -223,7 +223,7 @@ impl PsValue {
 }
 
 /// The integer that PowerShell converts a text to, or `None` if it does not.
-pub(super) fn integer(text: &str) -> Result<Option<i64>, ScriptError> {
+pub(super) fn integer(text: &str) -> Result<Option<i64>> {
     let trimmed = text.trim();
     let hexadecimal = trimmed.strip_prefix("0x").or(trimmed.strip_prefix("0X"));
     let number = match hexadecimal {

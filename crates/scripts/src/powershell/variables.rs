@@ -1,6 +1,6 @@
 //! Variables and assignments.
 
-use super::super::error::ScriptError;
+use super::super::error::{Result, ScriptError};
 use super::super::image::{Deferred, Lookup};
 use super::super::process::Process;
 use super::super::variables::unknown_variable;
@@ -11,7 +11,7 @@ use super::value::PsValue;
 
 impl Shell<'_, '_> {
     /// The output of a statement; in an expression, an assignment has the assigned value.
-    pub(super) fn value_of(&mut self, statement: &Statement) -> Result<PsValue, ScriptError> {
+    pub(super) fn value_of(&mut self, statement: &Statement) -> Result<PsValue> {
         let value = self.statement(statement)?;
         match statement {
             Statement::Assign(assignment) => match &assignment.to {
@@ -23,7 +23,7 @@ impl Shell<'_, '_> {
         }
     }
 
-    pub(super) fn assign(&mut self, assignment: &Assignment) -> Result<(), ScriptError> {
+    pub(super) fn assign(&mut self, assignment: &Assignment) -> Result<()> {
         let operator = assignment.operator;
         let mut value = self.value_of(&assignment.value)?;
         if matches!(assignment.value.as_ref(), Statement::Pipeline(pipeline) if matches!(pipeline.elements.as_slice(), [Element::Expression(_)]))
@@ -63,7 +63,7 @@ impl Shell<'_, '_> {
         }
     }
 
-    pub(super) fn set_variable(&mut self, name: &str, value: PsValue) -> Result<(), ScriptError> {
+    pub(super) fn set_variable(&mut self, name: &str, value: PsValue) -> Result<()> {
         if let Some(variable) = name.strip_prefix("env:") {
             let value = match value {
                 PsValue::Null => None,
@@ -97,7 +97,7 @@ impl Shell<'_, '_> {
     }
 
     /// Sets a variable of the current scope, whose type converts the value.
-    pub(super) fn put_variable(&mut self, name: &str, value: PsValue) -> Result<(), ScriptError> {
+    pub(super) fn put_variable(&mut self, name: &str, value: PsValue) -> Result<()> {
         let value = match self.types.get(name) {
             Some(kind) => super::operators::typed(kind, value)?,
             None => value,

@@ -2,12 +2,12 @@
 
 use wincimg_windows::quoting::powershell::{is_double_quote, is_single_quote};
 
-use super::super::error::ScriptError;
+use super::super::error::Result;
 use super::ast::{Expression, StringPart};
 use super::parse::{Parser, ends_word, is_name, is_quote};
 
 impl Parser<'_> {
-    pub(super) fn here_string(&mut self, is_literal: bool) -> Result<Expression, ScriptError> {
+    pub(super) fn here_string(&mut self, is_literal: bool) -> Result<Expression> {
         self.at += 2;
         self.take_while(|c| c.is_whitespace() && c != '\n');
         if self.next() != Some('\n') {
@@ -27,7 +27,7 @@ impl Parser<'_> {
     }
 
     /// Parses a string, from its opening quote.
-    pub(super) fn string(&mut self) -> Result<Expression, ScriptError> {
+    pub(super) fn string(&mut self) -> Result<Expression> {
         let start = self.at;
         let is_literal = self.next().is_some_and(is_single_quote);
         let closes = if is_literal {
@@ -69,11 +69,7 @@ impl Parser<'_> {
     }
 
     /// Parses a variable in a string, or a literal dollar sign.
-    fn dollar(
-        &mut self,
-        pieces: &mut Vec<StringPart>,
-        text: &mut String,
-    ) -> Result<(), ScriptError> {
+    fn dollar(&mut self, pieces: &mut Vec<StringPart>, text: &mut String) -> Result<()> {
         match self.variable()? {
             Some(piece) => {
                 push(pieces, text);
@@ -104,7 +100,7 @@ impl Parser<'_> {
     }
 
     /// Parses `$name`, `${name}` or `$(script)`, if present.
-    pub(super) fn variable(&mut self) -> Result<Option<StringPart>, ScriptError> {
+    pub(super) fn variable(&mut self) -> Result<Option<StringPart>> {
         match self.second() {
             Some('(') => {
                 self.at += 2;
@@ -130,7 +126,7 @@ impl Parser<'_> {
     }
 
     /// Parses an argument of a command.
-    pub(super) fn argument(&mut self) -> Result<Expression, ScriptError> {
+    pub(super) fn argument(&mut self) -> Result<Expression> {
         let Some(c) = self.peek() else {
             return Err(self.expected("an argument"));
         };
@@ -175,7 +171,7 @@ impl Parser<'_> {
     }
 
     /// Parses a bare word, with its quoted parts and variables.
-    pub(super) fn word(&mut self) -> Result<Expression, ScriptError> {
+    pub(super) fn word(&mut self) -> Result<Expression> {
         let mut pieces = Vec::new();
         let mut text = String::new();
         let mut is_bare = true;

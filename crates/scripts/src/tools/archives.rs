@@ -1,6 +1,6 @@
 //! `tar` and `7z`: unpacking.
 
-use super::super::error::ScriptError;
+use super::super::error::{Result, ScriptError};
 use super::super::image::{ImageAction, OverwriteMode, UnpackAction, UnpackFormat};
 use super::super::process::{PathState, Process};
 use super::options::{self, Argument, OptionSpec};
@@ -14,7 +14,7 @@ const TAR: OptionSpec = OptionSpec {
     words_with_value: &["file", "directory", "cd", "strip-components", "strip"],
 };
 
-pub(super) fn tar(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
+pub(super) fn tar(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
     let words = with_dashes(words);
     let mut extracts = false;
     let mut archive = None;
@@ -83,7 +83,7 @@ fn with_dashes(words: &[String]) -> Vec<String> {
     out
 }
 
-fn unpack(machine: &mut Process<'_>, action: UnpackAction) -> Result<i32, ScriptError> {
+fn unpack(machine: &mut Process<'_>, action: UnpackAction) -> Result<i32> {
     if !machine.has_file(&action.archive)? {
         return Ok(machine.fail(1, format!("file {} not found", action.archive)));
     }
@@ -91,7 +91,7 @@ fn unpack(machine: &mut Process<'_>, action: UnpackAction) -> Result<i32, Script
     Ok(0)
 }
 
-pub(super) fn seven_zip(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
+pub(super) fn seven_zip(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
     let mut folder = ".".to_owned();
     let mut operands = Vec::new();
     let mut answers = false;
@@ -127,7 +127,7 @@ pub(in super::super) fn unpack_zip(
     archive: &str,
     folder: &str,
     overwrites: bool,
-) -> Result<(), ScriptError> {
+) -> Result<()> {
     let archive = machine.path(archive)?;
     if !machine.has_file(&archive)? {
         return Err(ScriptError::fails(format!("{archive} not found")));

@@ -1,11 +1,11 @@
 //! `certutil`, and `certoc` of Nano Server: certificates in the machine's stores, and digests.
 
-use super::super::error::ScriptError;
+use super::super::error::{Result, ScriptError};
 use super::super::image::ImageAction;
 use super::super::process::Process;
 use super::hashes;
 
-pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
+pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
     let is = |word: &str, name: &str| {
         word.strip_prefix(['-', '/'])
             .is_some_and(|word| word.eq_ignore_ascii_case(name))
@@ -37,7 +37,7 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32, Sc
 }
 
 /// Runs `certoc -addstore STORE FILE`.
-pub(super) fn certoc(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
+pub(super) fn certoc(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
     match words {
         [option, store, file] if option.eq_ignore_ascii_case("-addstore") => {
             add(machine, store, file)
@@ -49,11 +49,7 @@ pub(super) fn certoc(machine: &mut Process<'_>, words: &[String]) -> Result<i32,
 }
 
 /// Adds a certificate to a store of the machine.
-pub(in super::super) fn add(
-    machine: &mut Process<'_>,
-    store: &str,
-    file: &str,
-) -> Result<i32, ScriptError> {
+pub(in super::super) fn add(machine: &mut Process<'_>, store: &str, file: &str) -> Result<i32> {
     let store = match store.to_ascii_lowercase().as_str() {
         "root" => "ROOT",
         "ca" => "CA",

@@ -2,7 +2,7 @@
 
 use wincimg_windows::path::ImagePath;
 
-use super::super::error::ScriptError;
+use super::super::error::{Result, ScriptError};
 use super::super::image::{Deferred, ImageAction, Lookup};
 use super::super::process::{
     GlobMatches, PathState, Paths, Process, Wildcards, child, is_within, last_name,
@@ -13,7 +13,7 @@ const XCOPY_IDLE: [&str; 12] = [
     "/e", "/s", "/i", "/y", "/q", "/c", "/h", "/k", "/r", "/f", "/v", "/j",
 ];
 
-pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
+pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
     if let Some(word) = words.iter().find(|word| word.find('/') > Some(0)) {
         let why = format!("how xcopy reads the / in {word} is unknown");
         return Err(ScriptError::unclear(why).help("write \\ instead of /"));
@@ -67,7 +67,7 @@ const ROBOCOPY_IDLE: [&str; 18] = [
     "/w", "/tee", "/ts", "/fp", "/eta",
 ];
 
-pub(super) fn robocopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
+pub(super) fn robocopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
     let (switches, [from, to]) = read(words, |switch| {
         let name = switch.split(':').next().unwrap_or_default();
         ROBOCOPY_IDLE.contains(&name)
@@ -118,7 +118,7 @@ fn compare(
     to: &ImagePath,
     is_deep: bool,
     seen: &mut Comparison,
-) -> Result<(), ScriptError> {
+) -> Result<()> {
     machine.step()?;
     let names = |folder: &ImagePath| match machine.image.names(folder) {
         Lookup::Present(names) => Ok(Some(names)),
@@ -155,10 +155,7 @@ fn compare(
 }
 
 /// Reads the switches in lower case, and the source and the destination.
-fn read(
-    words: &[String],
-    is_known: impl Fn(&str) -> bool,
-) -> Result<(Vec<String>, [&str; 2]), ScriptError> {
+fn read(words: &[String], is_known: impl Fn(&str) -> bool) -> Result<(Vec<String>, [&str; 2])> {
     let (switches, operands): (Vec<&String>, Vec<&String>) =
         words.iter().partition(|word| word.starts_with('/'));
     let names = switches.iter().flat_map(|word| word[1..].split('/'));
@@ -183,7 +180,7 @@ fn tree_to(
     from: ImagePath,
     to: ImagePath,
     with_empty: bool,
-) -> Result<i32, ScriptError> {
+) -> Result<i32> {
     let mut pending = vec![from.clone()];
     while let Some(folder) = pending.pop().filter(|_| !with_empty) {
         machine.step()?;
@@ -217,7 +214,7 @@ fn tree_to(
     copy_to(machine, from, to)
 }
 
-fn copy_to(machine: &mut Process<'_>, from: ImagePath, to: ImagePath) -> Result<i32, ScriptError> {
+fn copy_to(machine: &mut Process<'_>, from: ImagePath, to: ImagePath) -> Result<i32> {
     if is_within(&to, &from) {
         return Err(ScriptError::unclear("a folder would be copied into itself"));
     }
@@ -230,7 +227,7 @@ fn files_into(
     folder: &ImagePath,
     pattern: &str,
     target: &ImagePath,
-) -> Result<i32, ScriptError> {
+) -> Result<i32> {
     match machine.glob(folder, pattern, Wildcards::Cmd)? {
         GlobMatches::Deferred => machine.apply(ImageAction::Unclear(target.clone()))?,
         GlobMatches::Paths(paths) => {

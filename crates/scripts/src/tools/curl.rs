@@ -1,6 +1,6 @@
 //! `curl`: downloads.
 
-use super::super::error::ScriptError;
+use super::super::error::{Result, ScriptError};
 use super::super::image::{ImageAction, Lookup};
 use super::super::process::{PathState, Process};
 use super::options::{self, Argument, OptionSpec};
@@ -19,7 +19,7 @@ const KNOWN: OptionSpec = OptionSpec {
     ],
 };
 
-pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
+pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
     let mut urls = Vec::new();
     let mut targets = Vec::new();
     let mut follows = false;
@@ -60,7 +60,7 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32, Sc
 }
 
 /// Last part of the path of a URL.
-fn remote_name(url: &str) -> Result<String, ScriptError> {
+fn remote_name(url: &str) -> Result<String> {
     let without_scheme = url.split_once("://").map_or(url, |(_, rest)| rest);
     let path = without_scheme.split(['?', '#']).next().unwrap_or_default();
     match path
@@ -78,7 +78,7 @@ pub(in super::super) fn download(
     url: &str,
     file: &str,
     follows: bool,
-) -> Result<(), ScriptError> {
+) -> Result<()> {
     let url = match url.split_once("://") {
         Some((scheme, _)) if matches!(scheme.to_ascii_lowercase().as_str(), "http" | "https") => {
             url.to_owned()

@@ -3,20 +3,17 @@
 use wincimg_common::digest::Algorithm;
 use wincimg_windows::path::ImagePath;
 
-use super::super::error::ScriptError;
+use super::super::error::{Result, ScriptError};
 use super::super::process::Process;
 
 /// Parses the name of a digest algorithm.
-pub(in super::super) fn algorithm(name: &str) -> Result<Algorithm, ScriptError> {
+pub(in super::super) fn algorithm(name: &str) -> Result<Algorithm> {
     Algorithm::from_name(&name.to_ascii_lowercase())
         .ok_or_else(|| ScriptError::unclear(format!("unsupported digest {name:?}")))
 }
 
 /// Resolves a file to hash, which has to exist.
-pub(in super::super) fn hash_file(
-    machine: &Process<'_>,
-    file: &str,
-) -> Result<ImagePath, ScriptError> {
+pub(in super::super) fn hash_file(machine: &Process<'_>, file: &str) -> Result<ImagePath> {
     let path = machine.path(file)?;
     if !machine.has_file(&path)? {
         return Err(ScriptError::fails(format!("{path} is not a file")));
@@ -25,7 +22,7 @@ pub(in super::super) fn hash_file(
 }
 
 /// Normalizes a digest to lower-case hexadecimal.
-pub(in super::super) fn digest(text: &str, algorithm: Algorithm) -> Result<String, ScriptError> {
+pub(in super::super) fn digest(text: &str, algorithm: Algorithm) -> Result<String> {
     let length = match algorithm {
         Algorithm::Md5 => 32,
         Algorithm::Sha1 => 40,

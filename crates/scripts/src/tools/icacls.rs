@@ -5,7 +5,7 @@ use wincimg_windows::access::{
     RemovedEntries,
 };
 
-use super::super::error::ScriptError;
+use super::super::error::{Result, ScriptError};
 use super::super::image::ImageAction;
 use super::super::process::{PathState, Process};
 
@@ -26,7 +26,7 @@ struct Options {
     each_inside: bool,
 }
 
-pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
+pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
     let Some((path, rest)) = words.split_first() else {
         return Err(ScriptError::unclear("no file given"));
     };
@@ -52,7 +52,7 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32, Sc
 }
 
 impl Options {
-    fn read(words: &[String]) -> Result<Self, ScriptError> {
+    fn read(words: &[String]) -> Result<Self> {
         let mut options = Self::default();
         let mut operands = Operands::None;
         for word in words {
@@ -81,7 +81,7 @@ impl Options {
         Ok(options)
     }
 
-    fn switch(&mut self, switch: &str) -> Result<(), ScriptError> {
+    fn switch(&mut self, switch: &str) -> Result<()> {
         let inheritance = |mode| DescriptorEdit::Inheritance(mode);
         match switch {
             "/t" => self.each_inside = true,
@@ -95,7 +95,7 @@ impl Options {
         Ok(())
     }
 
-    fn operand(&mut self, word: &str, operands: Operands) -> Result<(), ScriptError> {
+    fn operand(&mut self, word: &str, operands: Operands) -> Result<()> {
         let edit = match operands {
             Operands::None => {
                 let why = format!("unsupported argument {word:?}");
@@ -117,7 +117,7 @@ impl Options {
     }
 
     /// Refuses options of one line whose order decides on the result: `icacls` has its own.
-    fn check(&self, is_file: bool) -> Result<(), ScriptError> {
+    fn check(&self, is_file: bool) -> Result<()> {
         let refused = |why: &str| {
             Err(ScriptError::unclear(why.to_owned()).help("run icacls once for each change"))
         };
@@ -175,7 +175,7 @@ impl Options {
 }
 
 /// Reads `account:rights`.
-fn account_rights(text: &str) -> Result<AccountRights, ScriptError> {
+fn account_rights(text: &str) -> Result<AccountRights> {
     let (account, rights) = text
         .rsplit_once(':')
         .ok_or_else(|| ScriptError::unclear(format!("{text:?} has no permissions")))?;
@@ -184,7 +184,7 @@ fn account_rights(text: &str) -> Result<AccountRights, ScriptError> {
     })
 }
 
-fn account(text: &str) -> Result<AccessAccount, ScriptError> {
+fn account(text: &str) -> Result<AccessAccount> {
     let account = text.strip_prefix('*').unwrap_or(text);
     account.parse().map_err(|error: AccountError| {
         ScriptError::unclear(error.to_string()).help("name a built-in account")

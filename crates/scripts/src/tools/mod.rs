@@ -19,7 +19,7 @@ pub(super) use reg::is_present;
 use wincimg_registry::{RegistryData, RegistryEdit};
 use wincimg_windows::quoting::argv;
 
-use super::error::ScriptError;
+use super::error::{Result, ScriptError};
 use super::image::{Deferred, EntryKind, IisCommand, ImageAction, LinkAction, Lookup, PackageFeed};
 use super::process::{PathState, Process};
 use super::traced_text::TracedText;
@@ -33,7 +33,7 @@ const SYSTEM: &str = r"C:\Windows\System32";
 const SETX_LIMIT: usize = 1024;
 
 /// Runs a program with its arguments and returns its exit code.
-type Tool = fn(&mut Process<'_>, &[String]) -> Result<i32, ScriptError>;
+type Tool = fn(&mut Process<'_>, &[String]) -> Result<i32>;
 
 /// The supported programs of Windows.
 const TOOLS: [(&str, Tool); 11] = [
@@ -51,10 +51,7 @@ const TOOLS: [(&str, Tool); 11] = [
 ];
 
 /// Runs a command line: the name of a program and the rest as written.
-pub(super) fn command_line(
-    machine: &mut Process<'_>,
-    line: &TracedText,
-) -> Result<i32, ScriptError> {
+pub(super) fn command_line(machine: &mut Process<'_>, line: &TracedText) -> Result<i32> {
     let line = line.trim_start(&[' ', '\t']);
     let (name, rest) = line.split_word(|c| matches!(c, ' ' | '\t'));
     let at = line.origin(0);
@@ -84,13 +81,13 @@ pub(super) fn command_line(
 }
 
 /// Runs a program with its arguments, as the daemon does for the exec form.
-pub(super) fn program(machine: &mut Process<'_>, words: &[TracedText]) -> Result<i32, ScriptError> {
+pub(super) fn program(machine: &mut Process<'_>, words: &[TracedText]) -> Result<i32> {
     let words: Vec<&str> = words.iter().map(TracedText::as_str).collect();
     command_line(machine, &TracedText::from_one(&argv::join(&words), 0))
 }
 
 /// Runs `cmd` with its command line.
-fn cmd_line(machine: &mut Process<'_>, rest: &TracedText) -> Result<i32, ScriptError> {
+fn cmd_line(machine: &mut Process<'_>, rest: &TracedText) -> Result<i32> {
     let text = rest.as_str();
     let mut from = 0;
     loop {
@@ -119,11 +116,7 @@ pub(super) fn program_name(path: &str) -> String {
 }
 
 /// Runs a program other than a shell.
-pub(super) fn tool(
-    machine: &mut Process<'_>,
-    name: &str,
-    words: &[String],
-) -> Result<i32, ScriptError> {
+pub(super) fn tool(machine: &mut Process<'_>, name: &str, words: &[String]) -> Result<i32> {
     machine.step()?;
     let program = program_name(name);
     let is_elsewhere = is_elsewhere(machine, name, &program);
@@ -155,11 +148,7 @@ pub(super) fn tool(
 }
 
 /// Runs a program of the image: a bundle installs its packages.
-fn other_program(
-    machine: &mut Process<'_>,
-    name: &str,
-    words: &[String],
-) -> Result<i32, ScriptError> {
+fn other_program(machine: &mut Process<'_>, name: &str, words: &[String]) -> Result<i32> {
     let with_extension = format!("{name}.exe");
     let paths = [name, &with_extension].map(|name| machine.path(name).ok());
     for path in paths.into_iter().flatten() {
@@ -255,7 +244,7 @@ fn is_elsewhere(machine: &Process<'_>, name: &str, program: &str) -> bool {
 }
 
 /// Checks that the base may have a program of Windows.
-fn check_program_exists(machine: &Process<'_>, name: &str, path: &str) -> Result<(), ScriptError> {
+fn check_program_exists(machine: &Process<'_>, name: &str, path: &str) -> Result<()> {
     let path = machine.path(path)?;
     match machine.entry(&path) {
         Lookup::Absent | Lookup::Present(EntryKind::Folder) => {
@@ -266,7 +255,7 @@ fn check_program_exists(machine: &Process<'_>, name: &str, path: &str) -> Result
 }
 
 /// Checks that a program that is not part of Windows exists at its path or on PATH.
-fn check_installed(machine: &Process<'_>, name: &str) -> Result<(), ScriptError> {
+fn check_installed(machine: &Process<'_>, name: &str) -> Result<()> {
     let with_extension = if name.to_ascii_lowercase().ends_with(".exe") {
         name.to_owned()
     } else {
@@ -316,7 +305,7 @@ pub(super) fn make_link(
     link: &str,
     target: &str,
     to_folder: bool,
-) -> Result<i32, ScriptError> {
+) -> Result<i32> {
     let path = machine.path(link)?;
     match machine.path_state(&path)? {
         PathState::Absent => {}
@@ -358,7 +347,7 @@ pub(super) fn make_link(
 }
 
 /// Runs `setx`: without `/M`, the variable is the user's.
-fn setx(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
+fn setx(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
     let (switches, operands): (Vec<&String>, Vec<&String>) = words
         .iter()
         .partition(|word| word.starts_with('/') || word.eq_ignore_ascii_case("-m"));
@@ -395,7 +384,7 @@ pub(super) fn set_machine_variable(
     machine: &mut Process<'_>,
     name: &str,
     data: Option<RegistryData>,
-) -> Result<(), ScriptError> {
+) -> Result<()> {
     let key = Process::parse_key(MACHINE)?;
     let name = name.to_owned();
     machine.edit(match data {
@@ -410,7 +399,7 @@ pub(super) fn set_user_variable(
     machine: &mut Process<'_>,
     name: &str,
     data: RegistryData,
-) -> Result<(), ScriptError> {
+) -> Result<()> {
     const HELP: &str = "set it for the machine (setx /M or the target Machine) or with ENV";
     let user = machine.variables.user().to_owned();
     let Some(hive) = machine.variables.hive() else {
@@ -434,7 +423,7 @@ pub(super) fn set_user_variable(
 }
 
 /// Runs `appcmd`, which has its own folder.
-fn appcmd(machine: &mut Process<'_>, name: &str, words: &[String]) -> Result<i32, ScriptError> {
+fn appcmd(machine: &mut Process<'_>, name: &str, words: &[String]) -> Result<i32> {
     check_program_exists(machine, name, &format!(r"{SYSTEM}\inetsrv\appcmd.exe"))?;
     machine.apply(ImageAction::Iis(IisCommand::Appcmd(words.to_vec())))?;
     Ok(0)

@@ -1,12 +1,12 @@
 //! `msiexec`: the installation of a package.
 
-use super::super::error::ScriptError;
+use super::super::error::{Result, ScriptError};
 use super::super::image::{ImageAction, InstallAction};
 use super::super::process::Process;
 use wincimg_windows::path::ImagePath;
 
 /// Installs a package.
-pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
+pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
     let mut package = None;
     let mut properties = Vec::new();
     let mut is_quiet = false;
@@ -68,7 +68,7 @@ pub(super) fn bundle(
     machine: &mut Process<'_>,
     package: ImagePath,
     words: &[String],
-) -> Result<i32, ScriptError> {
+) -> Result<i32> {
     let mut is_quiet = false;
     let mut log = None;
     let mut words = words.iter();
@@ -104,7 +104,7 @@ fn patch() -> ScriptError {
 }
 
 /// Reads `NAME=VALUE`; quotes around the value are not part of it.
-fn property(word: &str) -> Result<(String, String), ScriptError> {
+fn property(word: &str) -> Result<(String, String)> {
     let Some((name, value)) = word.split_once('=') else {
         return Err(ScriptError::unclear(format!(
             "unsupported argument {word:?}"

@@ -1,6 +1,6 @@
 //! Unix-style options: letters that may be combined, words that may have a value.
 
-use super::ScriptError;
+use super::super::error::{Result, ScriptError};
 
 /// Options with and without a value.
 pub(super) struct OptionSpec {
@@ -18,7 +18,7 @@ pub(super) enum Argument {
 }
 
 /// Parses the arguments of a program; unknown options are refused.
-pub(super) fn read(words: &[String], known: &OptionSpec) -> Result<Vec<Argument>, ScriptError> {
+pub(super) fn read(words: &[String], known: &OptionSpec) -> Result<Vec<Argument>> {
     let mut found = Vec::new();
     let mut rest = words.iter();
     let missing = |option: &str| ScriptError::fails(format!("{option} requires a value"));

@@ -2,11 +2,11 @@
 
 use wincimg_registry::{DataType, KeyMode, KeyPath, RegistryData, RegistryEdit, regfile};
 
-use super::super::error::ScriptError;
+use super::super::error::{Result, ScriptError};
 use super::super::image::{Deferred, Lookup};
 use super::super::process::Process;
 
-pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
+pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
     let Some((verb, rest)) = words.split_first() else {
         return Err(ScriptError::unclear("missing verb"));
     };
@@ -32,7 +32,7 @@ struct Options {
 }
 
 impl Options {
-    fn read(words: &[String]) -> Result<Self, ScriptError> {
+    fn read(words: &[String]) -> Result<Self> {
         let mut options = Self::default();
         let mut rest = words.iter();
         options.key = rest
@@ -69,7 +69,7 @@ impl Options {
     }
 }
 
-fn key(text: &str) -> Result<KeyPath, ScriptError> {
+fn key(text: &str) -> Result<KeyPath> {
     let root = text.split('\\').next().unwrap_or_default();
     if root.ends_with(':') {
         return Err(ScriptError::fails(format!(
@@ -79,7 +79,7 @@ fn key(text: &str) -> Result<KeyPath, ScriptError> {
     Process::parse_key(text)
 }
 
-fn add(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
+fn add(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
     let options = Options::read(words)?;
     let key = key(&options.key)?;
     let Some(name) = options.value else {
@@ -118,7 +118,7 @@ fn add(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> 
 }
 
 /// Parses the data of a value as `reg` does.
-fn data(kind: &str, text: &str, separator: &str) -> Result<RegistryData, ScriptError> {
+fn data(kind: &str, text: &str, separator: &str) -> Result<RegistryData> {
     let wrong = || ScriptError::fails(format!("{text:?} is not data of type {kind}"));
     let number = |text: &str| match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(hexadecimal) => u64::from_str_radix(hexadecimal, 16).ok(),
@@ -150,7 +150,7 @@ fn data(kind: &str, text: &str, separator: &str) -> Result<RegistryData, ScriptE
     })
 }
 
-fn delete(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
+fn delete(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
     let options = Options::read(words)?;
     if options.all_values || options.data.is_some() || options.kind.is_some() {
         return Err(ScriptError::option("/va"));
@@ -184,7 +184,7 @@ pub(in super::super) fn is_present<T>(seen: &Lookup<T>) -> Option<bool> {
     }
 }
 
-fn import(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
+fn import(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
     let [file] = words else {
         return Err(ScriptError::unclear("expected one file"));
     };
@@ -206,7 +206,7 @@ fn import(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptErro
     }
 }
 
-fn query(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
+fn query(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
     let options = Options::read(words)?;
     let key = key(&options.key)?;
     match options.is_present(machine, &key) {

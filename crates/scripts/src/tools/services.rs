@@ -7,11 +7,11 @@ use wincimg_windows::service::{
     FailureAction, FailureActions, FailureKind, ServiceName, ServiceSettings,
 };
 
-use super::super::error::ScriptError;
+use super::super::error::{Result, ScriptError};
 use super::super::image::{ImageAction, ServiceChange};
 use super::super::process::Process;
 
-pub(super) fn sc(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
+pub(super) fn sc(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
     let [verb, name, rest @ ..] = words else {
         return Err(ScriptError::unclear("expected a verb and a service"));
     };
@@ -50,7 +50,7 @@ pub(super) fn sc(machine: &mut Process<'_>, words: &[String]) -> Result<i32, Scr
 }
 
 /// Reads the options of `sc create` and `sc config`.
-fn settings(words: &[String]) -> Result<ServiceSettings, ScriptError> {
+fn settings(words: &[String]) -> Result<ServiceSettings> {
     let mut settings = ServiceSettings::default();
     let mut rest = words.iter();
     while let Some(word) = rest.next() {
@@ -78,10 +78,7 @@ fn settings(words: &[String]) -> Result<ServiceSettings, ScriptError> {
 }
 
 /// Option in lower case and its value, which may be the next word.
-fn option<'a>(
-    word: &str,
-    rest: &mut impl Iterator<Item = &'a String>,
-) -> Result<(String, String), ScriptError> {
+fn option<'a>(word: &str, rest: &mut impl Iterator<Item = &'a String>) -> Result<(String, String)> {
     let Some((option, joined)) = word.split_once('=') else {
         return Err(ScriptError::unclear(format!(
             "unsupported argument {word:?}"
@@ -98,7 +95,7 @@ fn option<'a>(
 }
 
 /// Runs `sc delete`.
-fn delete(machine: &mut Process<'_>, name: &str, rest: &[String]) -> Result<i32, ScriptError> {
+fn delete(machine: &mut Process<'_>, name: &str, rest: &[String]) -> Result<i32> {
     // Microsoft's Dockerfile of the pause image's base has -f, which `sc` ignores.
     if let Some(word) = rest.iter().find(|word| *word != "-f") {
         return Err(ScriptError::unclear(format!(
@@ -110,7 +107,7 @@ fn delete(machine: &mut Process<'_>, name: &str, rest: &[String]) -> Result<i32,
 }
 
 /// Reads the options of `sc failure`.
-fn failure(words: &[String]) -> Result<FailureActions, ScriptError> {
+fn failure(words: &[String]) -> Result<FailureActions> {
     let (mut reset_after, mut actions, mut command) = (None, None, None);
     let mut rest = words.iter();
     while let Some(word) = rest.next() {
@@ -141,7 +138,7 @@ fn failure(words: &[String]) -> Result<FailureActions, ScriptError> {
 
 /// Reads `restart/60000/run/1000//0`: actions, each with its delay in milliseconds. An empty one
 /// does nothing.
-fn failure_actions(text: &str) -> Result<Vec<FailureAction>, ScriptError> {
+fn failure_actions(text: &str) -> Result<Vec<FailureAction>> {
     let unsupported = || ScriptError::unclear(format!("unsupported actions {text:?}"));
     let words: Vec<&str> = text.split('/').collect();
     let (pairs, []) = words.as_chunks::<2>() else {
@@ -165,7 +162,7 @@ fn failure_actions(text: &str) -> Result<Vec<FailureAction>, ScriptError> {
 }
 
 /// Creates a change without any setting.
-pub(in super::super) fn empty(name: &str, is_new: bool) -> Result<ServiceChange, ScriptError> {
+pub(in super::super) fn empty(name: &str, is_new: bool) -> Result<ServiceChange> {
     Ok(ServiceChange {
         name: setting(name)?,
         is_new,
@@ -178,13 +175,13 @@ pub(in super::super) fn empty(name: &str, is_new: bool) -> Result<ServiceChange,
 /// Reads the names of services, without empty ones.
 pub(in super::super) fn services<'a>(
     names: impl IntoIterator<Item = &'a str>,
-) -> Result<Vec<ServiceName>, ScriptError> {
+) -> Result<Vec<ServiceName>> {
     let names = names.into_iter().filter(|name| !name.is_empty());
     names.map(setting).collect()
 }
 
 /// Reads a setting.
-pub(in super::super) fn setting<T>(text: &str) -> Result<T, ScriptError>
+pub(in super::super) fn setting<T>(text: &str) -> Result<T>
 where
     T: FromStr<Err = InvalidText>,
 {
