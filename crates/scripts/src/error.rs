@@ -106,6 +106,41 @@ impl ScriptError {
     }
 }
 
+/// Error of something that requires Windows.
+pub(super) fn windows<T>(why: impl Into<String>) -> Result<T> {
+    Err(ScriptError::windows(why))
+}
+
+/// Error of something that is not supported.
+pub(super) fn unclear<T>(why: impl Into<String>) -> Result<T> {
+    Err(ScriptError::unclear(why))
+}
+
+/// Error of something that depends on unknown content of the image.
+pub(super) fn unknown<T>(why: impl Into<String>) -> Result<T> {
+    Err(ScriptError::unknown(why))
+}
+
+/// Error of something that depends on a file that is not downloaded yet.
+pub(super) fn later<T>(why: impl Into<String>) -> Result<T> {
+    Err(ScriptError::later(why))
+}
+
+/// Error of something that fails, as it does on Windows.
+pub(super) fn fails<T>(why: impl Into<String>) -> Result<T> {
+    Err(ScriptError::fails(why))
+}
+
+/// Error of something that is refused, whatever its result on Windows.
+pub(super) fn refused<T>(why: impl Into<String>) -> Result<T> {
+    Err(ScriptError::refused(why))
+}
+
+/// Error of something that has an unsupported option.
+pub(super) fn option<T>(option: &str) -> Result<T> {
+    Err(ScriptError::option(option))
+}
+
 impl fmt::Display for ScriptError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.command.is_empty() {

@@ -4,7 +4,7 @@
 use wincimg_registry::{KeyPath, KeyPathError, RegistryEdit};
 use wincimg_windows::path::ImagePath;
 
-use super::error::{Result, ScriptError};
+use super::error::{self, Result, ScriptError};
 use super::image::{Deferred, EntryKind, ImageAction, ImageState, Lookup};
 use super::variables::{Variables, changed_variable, same};
 use super::wildcards::name_matches;
@@ -114,7 +114,7 @@ impl<'a> Process<'a> {
     pub(super) fn step(&mut self) -> Result<()> {
         self.steps += 1;
         if self.steps > STEPS {
-            return Err(ScriptError::unclear("it runs too many commands"));
+            return error::unclear("it runs too many commands");
         }
         Ok(())
     }
@@ -134,7 +134,7 @@ impl<'a> Process<'a> {
     /// Runs a script or shell one level deeper, up to the limit.
     pub(super) fn deeper<T>(&mut self, run: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.depth == DEPTH {
-            return Err(ScriptError::unclear("shells are nested too deeply"));
+            return error::unclear("shells are nested too deeply");
         }
         self.depth += 1;
         let result = run(self);
@@ -243,9 +243,9 @@ impl<'a> Process<'a> {
             Lookup::Present(EntryKind::File(())) => Ok(PathState::File),
             Lookup::Absent => Ok(PathState::Absent),
             Lookup::Deferred(Deferred) => Ok(PathState::Deferred),
-            Lookup::Unknown => Err(ScriptError::unknown(format!(
-                "its effect depends on what the base has at {path}"
-            ))),
+            Lookup::Unknown => {
+                error::unknown(format!("its effect depends on what the base has at {path}"))
+            }
         }
     }
 
@@ -278,14 +278,14 @@ impl<'a> Process<'a> {
         };
         let is_deep = pattern.contains(['\\', '/']);
         if is_deep && wildcards == Wildcards::Cmd {
-            return Err(ScriptError::unclear(format!(
+            return error::unclear(format!(
                 "unsupported wildcards in the middle of a path: {text}"
-            )));
+            ));
         }
         if pattern.contains(['[', ']', '`']) {
-            return Err(ScriptError::unclear(format!(
+            return error::unclear(format!(
                 "unsupported wildcards in {pattern}: only * and ? are supported"
-            )));
+            ));
         }
         Ok(Paths::Pattern {
             folder: self.path(folder)?,
@@ -338,9 +338,9 @@ impl<'a> Process<'a> {
             Lookup::Absent if wildcards == Wildcards::PowerShell => {
                 match self.path_state(folder)? {
                     PathState::Absent => {
-                        return Err(ScriptError::unclear(format!(
+                        return error::unclear(format!(
                             "whether it fails without the folder {folder} is unknown"
-                        )));
+                        ));
                     }
                     _ => Vec::new(),
                 }
@@ -348,9 +348,9 @@ impl<'a> Process<'a> {
             Lookup::Absent => Vec::new(),
             Lookup::Deferred(Deferred) => return Ok(GlobMatches::Deferred),
             Lookup::Unknown => {
-                return Err(ScriptError::unknown(format!(
+                return error::unknown(format!(
                     "which files match depends on the content of {folder} in the base"
-                )));
+                ));
             }
         };
         let mut paths = Vec::new();
@@ -373,9 +373,9 @@ impl<'a> Process<'a> {
         match self.entry(&parent) {
             Lookup::Present(EntryKind::Folder) | Lookup::Deferred(Deferred) => Ok(true),
             Lookup::Present(EntryKind::File(())) | Lookup::Absent => Ok(false),
-            Lookup::Unknown => Err(ScriptError::unknown(format!(
-                "it fails unless the base has the folder {parent}"
-            ))),
+            Lookup::Unknown => {
+                error::unknown(format!("it fails unless the base has the folder {parent}"))
+            }
         }
     }
 
@@ -386,9 +386,7 @@ impl<'a> Process<'a> {
         }
         match parent(path) {
             Some(folder) if creates => self.apply(ImageAction::MakeFolder(folder)),
-            _ => Err(ScriptError::fails(format!(
-                "the folder of {path} does not exist"
-            ))),
+            _ => error::fails(format!("the folder of {path} does not exist")),
         }
     }
 

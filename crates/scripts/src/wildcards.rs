@@ -2,7 +2,7 @@
 
 use wincimg_common::wildcards;
 
-use super::error::{Result, ScriptError};
+use super::error::{self, Result};
 
 /// Dialect of wildcards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,9 +40,9 @@ pub(super) fn name_matches(name: &str, pattern: &str, wildcards: Wildcards) -> R
     }
     let mut short = (1..=SHORT_NAMES).filter_map(|number| short_name(name, number));
     if short.any(|short| is_in(&lower(&short), &expression)) {
-        return Err(ScriptError::unclear(format!(
+        return error::unclear(format!(
             "whether {pattern} matches {name} depends on its short name, which only Windows knows"
-        )));
+        ));
     }
     Ok(false)
 }

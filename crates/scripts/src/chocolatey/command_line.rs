@@ -1,6 +1,6 @@
 //! The command line of `choco install`.
 
-use super::super::error::{Result, ScriptError};
+use super::super::error::{self, Result, ScriptError};
 use super::super::image::{Deferred, Lookup};
 use super::super::process::Process;
 use super::nuspec;
@@ -66,14 +66,14 @@ impl InstallCommand {
             if name.to_ascii_lowercase().ends_with(".config") {
                 command.packages.extend(listed(machine, name)?);
             } else if !is_id(name) {
-                return Err(ScriptError::unclear(format!("{name:?} is not a package")));
+                return error::unclear(format!("{name:?} is not a package"));
             } else {
                 let version = command.version.clone();
                 command.packages.push((name.to_owned(), version));
             }
         }
         if command.packages.is_empty() {
-            return Err(ScriptError::fails("no package given"));
+            return error::fails("no package given");
         }
         Ok(command)
     }
@@ -102,7 +102,7 @@ impl InstallCommand {
                 let why = "the feed of the build is that of --choco-feed";
                 return Err(ScriptError::refused(why).help("remove the option"));
             }
-            _ => return Err(ScriptError::option(word)),
+            _ => return error::option(word),
         }
         Ok(())
     }
@@ -122,13 +122,13 @@ fn listed(machine: &Process<'_>, name: &str) -> Result<Vec<RequestedPackage>> {
     let path = machine.path(name)?;
     let bytes = match machine.image.content(&path) {
         Lookup::Present(bytes) => bytes,
-        Lookup::Absent => return Err(ScriptError::fails(format!("{path} not found"))),
+        Lookup::Absent => return error::fails(format!("{path} not found")),
         Lookup::Deferred(Deferred) => {
-            return Err(ScriptError::later(format!("{path} is downloaded later")));
+            return error::later(format!("{path} is downloaded later"));
         }
         Lookup::Unknown => {
             let why = format!("the content of {path} is unknown");
-            return Err(ScriptError::unknown(why));
+            return error::unknown(why);
         }
     };
     let invalid = |why: String| ScriptError::fails(format!("{path}: {why}"));
@@ -136,7 +136,7 @@ fn listed(machine: &Process<'_>, name: &str) -> Result<Vec<RequestedPackage>> {
     for package in nuspec::listed_packages(&bytes).map_err(invalid)? {
         if let Some(other) = package.other {
             let why = format!("{path}: unsupported attribute {other:?}");
-            return Err(ScriptError::unclear(why));
+            return error::unclear(why);
         }
         if !is_id(&package.id) {
             return Err(invalid(format!("{:?} is not a package", package.id)));

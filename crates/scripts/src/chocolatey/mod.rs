@@ -15,7 +15,7 @@ use wincimg_windows::path::ImagePath;
 use self::command_line::{InstallCommand, InstallOptions, is_id};
 use self::nuspec::Nuspec;
 use self::version::{Version, VersionRange};
-use super::error::{Result, ScriptError};
+use super::error::{self, Result, ScriptError};
 use super::image::{
     Deferred, EntryKind, ImageAction, Lookup, PackageFeed, UnpackAction, UnpackFormat,
 };
@@ -53,7 +53,7 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
     }
     let (verb, rest) = match words.split_first() {
         Some((verb, rest)) => (verb.to_ascii_lowercase(), rest),
-        None => return Err(ScriptError::fails("no command given")),
+        None => return error::fails("no command given"),
     };
     match verb.as_str() {
         "install" => install(machine, rest).map(|()| 0),
@@ -61,9 +61,7 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
             let what = format!("choco {}", words.join(" "));
             machine.apply(ImageAction::Skip(what)).map(|()| 0)
         }
-        _ => Err(ScriptError::windows(format!(
-            "choco {verb} requires Chocolatey in the image"
-        ))),
+        _ => error::windows(format!("choco {verb} requires Chocolatey in the image")),
     }
 }
 
@@ -76,7 +74,7 @@ fn install(machine: &mut Process<'_>, words: &[String]) -> Result<()> {
                 .help("name the version in the line, or in packages.config"));
         };
         let Some(exact) = VersionRange::parse(&format!("[{version}]")) else {
-            return Err(ScriptError::fails(format!("{version:?} is not a version")));
+            return error::fails(format!("{version:?} is not a version"));
         };
         let request = PackageRequest {
             id,
@@ -130,7 +128,7 @@ fn install_package(
     if !has_id || version.is_none_or(|version| !request.range.contains(&version)) {
         let found = format!("{} {}", nuspec.id, nuspec.version);
         let why = format!("the feed's file of {} has {found}", request.described());
-        return Err(ScriptError::refused(why));
+        return error::refused(why);
     }
     if !options.ignores_dependencies {
         for (id, range) in &nuspec.dependencies {
@@ -158,12 +156,12 @@ fn check_installed(
     if version.is_some_and(|version| request.range.contains(&version)) {
         return Ok(());
     }
-    Err(ScriptError::refused(format!(
+    error::refused(format!(
         "the image already has {} {}, another version of {}",
         nuspec.id,
         nuspec.version,
         request.described()
-    )))
+    ))
 }
 
 /// Copies or downloads a package, and unpacks it to its folder.
@@ -235,7 +233,7 @@ fn nuspec_of(machine: &Process<'_>, folder: &ImagePath) -> Result<Nuspec> {
         .filter(|name| name.to_ascii_lowercase().ends_with(".nuspec"));
     let (Some(name), None) = (found.next(), found.next()) else {
         let why = format!("{folder} has not one .nuspec");
-        return Err(ScriptError::refused(why));
+        return error::refused(why);
     };
     let path = child(folder, name)?;
     match machine.image.content(&path) {
@@ -243,7 +241,7 @@ fn nuspec_of(machine: &Process<'_>, folder: &ImagePath) -> Result<Nuspec> {
             Nuspec::read(&bytes).map_err(|why| ScriptError::refused(format!("{path}: {why}")))
         }
         Lookup::Deferred(Deferred) => Err(later(folder)),
-        _ => Err(ScriptError::unknown(format!("cannot read {path}"))),
+        _ => error::unknown(format!("cannot read {path}")),
     }
 }
 
@@ -264,7 +262,7 @@ fn names_in(machine: &Process<'_>, folder: &ImagePath) -> Result<Vec<String>> {
         Lookup::Deferred(Deferred) => Err(later(folder)),
         Lookup::Unknown => {
             let why = format!("what {folder} has is unknown");
-            Err(ScriptError::unknown(why))
+            error::unknown(why)
         }
     }
 }
@@ -277,7 +275,7 @@ fn install_dependency(machine: &mut Process<'_>, by: &str, id: &str, range: &str
     let accepted = VersionRange::parse(range).filter(|_| is_id(id));
     let Some(accepted) = accepted else {
         let why = format!("{by} requires {id:?} {range:?}, which is not a package");
-        return Err(ScriptError::refused(why));
+        return error::refused(why);
     };
     let request = PackageRequest {
         id,
@@ -303,7 +301,7 @@ fn run_script(
         (Some(script), None) => script.to_string(),
         (Some(_), Some(_)) => {
             let why = format!("{folder} has several {SCRIPT}");
-            return Err(ScriptError::unclear(why));
+            return error::unclear(why);
         }
     };
     let flag = |is_set: bool| if is_set { "true" } else { "" };
@@ -353,7 +351,7 @@ fn files_in(machine: &Process<'_>, folder: &ImagePath) -> Result<Vec<ImagePath>>
             let path = child(&folder, &name)?;
             if name.contains('%') {
                 let why = format!("the name {path} is encoded");
-                return Err(ScriptError::unclear(why));
+                return error::unclear(why);
             }
             match machine.entry(&path) {
                 Lookup::Present(EntryKind::Folder) => folders.push(path),
@@ -361,7 +359,7 @@ fn files_in(machine: &Process<'_>, folder: &ImagePath) -> Result<Vec<ImagePath>>
                 _ => files.push(path),
             }
             if files.len() + folders.len() > LARGEST {
-                return Err(ScriptError::unclear("the package has too many files"));
+                return error::unclear("the package has too many files");
             }
         }
     }
@@ -383,17 +381,17 @@ fn program_folders(files: &[ImagePath]) -> BTreeSet<ImagePath> {
 pub(super) fn add_to_path(machine: &mut Process<'_>, folder: &str) -> Result<()> {
     if folder.contains(';') {
         let why = format!("{folder:?} is not one folder");
-        return Err(ScriptError::unclear(why));
+        return error::unclear(why);
     }
     let key = Process::parse_key(MACHINE)?;
     let before = match machine.image.value(&key, "Path") {
         Lookup::Present(data) => match data.typed() {
             TypedData::Text(text) => text,
-            _ => return Err(ScriptError::unclear("PATH is not text")),
+            _ => return error::unclear("PATH is not text"),
         },
         Lookup::Absent => String::new(),
         Lookup::Deferred(Deferred) | Lookup::Unknown => {
-            return Err(ScriptError::unknown("the machine's PATH is unknown"));
+            return error::unknown("the machine's PATH is unknown");
         }
     };
     let plain = |text: &str| text.trim_end_matches('\\').to_ascii_lowercase();
@@ -407,7 +405,7 @@ pub(super) fn add_to_path(machine: &mut Process<'_>, folder: &str) -> Result<()>
     );
     let after = after.trim_start_matches(';');
     if after.len() > LONGEST_PATH {
-        return Err(ScriptError::unclear("PATH would be too long for Windows"));
+        return error::unclear("PATH would be too long for Windows");
     }
     let data = RegistryData::expand_sz(after);
     tools::set_machine_variable(machine, "Path", Some(data))

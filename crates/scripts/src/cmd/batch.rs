@@ -6,7 +6,7 @@
 
 use wincimg_windows::path::ImagePath;
 
-use super::super::error::{Result, ScriptError};
+use super::super::error::{self, Result, ScriptError};
 use super::super::image::{Deferred, EntryKind, Lookup};
 use super::super::process::{Process, last_name, parent};
 use super::super::traced_text::TracedText;
@@ -67,9 +67,7 @@ impl BatchFile {
                     return Ok(is_batch(&file).then(|| Self::new(path, name, rest)));
                 }
                 Lookup::Unknown if is_batch(name) => {
-                    return Err(ScriptError::unknown(format!(
-                        "whether the image has {path} is unknown"
-                    )));
+                    return error::unknown(format!("whether the image has {path} is unknown"));
                 }
                 Lookup::Present(EntryKind::Folder) | Lookup::Absent | Lookup::Unknown => {}
             }
@@ -146,7 +144,7 @@ impl BatchFile {
         let mut text = String::new();
         loop {
             let Some(line) = lines.get(*at) else {
-                return Err(ScriptError::unclear(UNCLOSED));
+                return error::unclear(UNCLOSED);
             };
             *at += 1;
             if text.is_empty() && line.trim_start().starts_with(':') {
@@ -159,7 +157,7 @@ impl BatchFile {
                     .get(..3)
                     .is_some_and(|word| word.eq_ignore_ascii_case("rem"));
                 if is_comment {
-                    return Err(ScriptError::unclear("a comment ends in a caret"));
+                    return error::unclear("a comment ends in a caret");
                 }
                 text.pop();
                 continue;
@@ -181,25 +179,21 @@ impl BatchFile {
         let path = &self.path;
         let bytes = match machine.image.content(path) {
             Lookup::Present(bytes) => bytes,
-            Lookup::Absent => return Err(ScriptError::fails(format!("the image has no {path}"))),
+            Lookup::Absent => return error::fails(format!("the image has no {path}")),
             Lookup::Deferred(Deferred) => {
                 // Such as npm.cmd: it starts the program that it came with.
-                return Err(ScriptError::windows(format!(
+                return error::windows(format!(
                     "it runs {path}, which is downloaded or unpacked later"
-                )));
+                ));
             }
             Lookup::Unknown => {
-                return Err(ScriptError::unknown(format!(
-                    "the content of the script {path} is unknown"
-                )));
+                return error::unknown(format!("the content of the script {path} is unknown"));
             }
         };
         let is_plain = bytes.is_ascii() && !bytes.contains(&0x1a) && bytes.len() <= LONGEST;
         let text = String::from_utf8(bytes).ok().filter(|_| is_plain);
         let Some(text) = text else {
-            return Err(ScriptError::unclear(format!(
-                "the script {path} is not plain ASCII text"
-            )));
+            return error::unclear(format!("the script {path} is not plain ASCII text"));
         };
         // cmd misreads labels and blocks of files with other line ends only in rare places.
         Ok(text.lines().map(str::to_owned).collect())
@@ -223,7 +217,7 @@ impl BatchFile {
             } else if let Some((inside, after)) = after.split_once('%') {
                 if inside.eq_ignore_ascii_case("errorlevel") {
                     if has_failed {
-                        return Err(ScriptError::unclear("exit codes are not tracked"));
+                        return error::unclear("exit codes are not tracked");
                     }
                     // A line that ends the file passes on the failure.
                     if let Some(what) = &machine.skipped
@@ -237,13 +231,13 @@ impl BatchFile {
                     .next()
                     .is_some_and(|name| !name.is_empty() && !name.contains('\n'));
                 if !is_name {
-                    return Err(ScriptError::unclear(format!("unsupported %{inside}%")));
+                    return error::unclear(format!("unsupported %{inside}%"));
                 }
                 match expand::value(machine, inside)? {
                     Some(value) => out.push_str(&value),
                     // The text after the colon stays.
                     None if inside.contains(':') => {
-                        return Err(ScriptError::unclear(format!("unsupported %{inside}%")));
+                        return error::unclear(format!("unsupported %{inside}%"));
                     }
                     None => {}
                 }
@@ -273,7 +267,7 @@ impl BatchFile {
         };
         let Some(digit) = after.chars().next().and_then(|c| c.to_digit(10)) else {
             return match modifiers {
-                Some(_) => Err(ScriptError::unclear("unsupported form of %~")),
+                Some(_) => error::unclear("unsupported form of %~"),
                 None => Ok(None),
             };
         };
@@ -316,9 +310,7 @@ fn parts(path: &ImagePath, modifiers: &str) -> Result<String> {
         None => (name, ""),
     };
     if modifiers.chars().any(|c| !"fdpnx".contains(c)) {
-        return Err(ScriptError::unclear(format!(
-            "unsupported modifiers %~{modifiers}"
-        )));
+        return error::unclear(format!("unsupported modifiers %~{modifiers}"));
     }
     let has = |c: char| modifiers.contains(c);
     if has('f') {

@@ -1,6 +1,6 @@
 //! Built-in commands of cmd, except those on files.
 
-use super::super::error::{Result, ScriptError};
+use super::super::error::{self, Result, ScriptError};
 use super::super::image::{Deferred, EntryKind, ImageAction, Lookup};
 use super::super::process::{PathState, is_nul, is_same};
 use super::super::tools;
@@ -76,7 +76,7 @@ impl Words {
             .find(|switch| !known.contains(&switch.as_str()))
         {
             None => Ok(()),
-            Some(switch) => Err(ScriptError::option(switch)),
+            Some(switch) => error::option(switch),
         }
     }
 
@@ -127,14 +127,14 @@ pub(super) fn split(text: &str) -> Vec<String> {
 impl Cmd<'_, '_> {
     pub(super) fn builtin(&mut self, name: &str, rest: &TracedText) -> Result<i32> {
         if rest.as_str().trim() == "/?" {
-            return Err(ScriptError::option("/?"));
+            return error::option("/?");
         }
         match name {
             "echo" => return self.echo(rest.as_str()),
             "type" => return self.print_file(rest.as_str()),
             "set" => return self.set(rest.as_str()),
             "exit" => return self.exit_command(rest.as_str()),
-            "if" | "for" => return Err(ScriptError::unclear("it is not supported here")),
+            "if" | "for" => return error::unclear("it is not supported here"),
             "rem" | "break" => return Ok(0),
             _ => {}
         }
@@ -182,7 +182,7 @@ impl Cmd<'_, '_> {
             "mklink" => self.make_link(&words),
             "call" => self.call(rest),
             "start" => self.start(rest),
-            _ => Err(ScriptError::unclear("unsupported command")),
+            _ => error::unclear("unsupported command"),
         }
     }
 
@@ -191,7 +191,7 @@ impl Cmd<'_, '_> {
         match words.operands.as_slice() {
             [] => {}
             [option] if option.eq_ignore_ascii_case("enableextensions") => {}
-            _ => return Err(ScriptError::unclear("delayed expansion is not supported")),
+            _ => return error::unclear("delayed expansion is not supported"),
         }
         self.machine.begin_scope();
         Ok(0)
@@ -216,7 +216,7 @@ impl Cmd<'_, '_> {
                 }
             }
             Some('.' | ':' | '(' | '/' | '+' | '[' | '\\') => {}
-            Some(_) => return Err(ScriptError::unclear("unsupported form of echo")),
+            Some(_) => return error::unclear("unsupported form of echo"),
         }
         self.write_output(&format!("{text}\r\n"))?;
         Ok(0)
@@ -231,14 +231,14 @@ impl Cmd<'_, '_> {
                 continue;
             }
             if operand.contains(['*', '?']) {
-                return Err(ScriptError::unclear("wildcards are not supported here"));
+                return error::unclear("wildcards are not supported here");
             }
             let path = self.machine.path(operand)?;
             match self.machine.path_state(&path)? {
                 PathState::File => {}
                 PathState::Deferred if self.output.is_none() => {}
                 PathState::Deferred => {
-                    return Err(ScriptError::later("its content depends on a download"));
+                    return error::later("its content depends on a download");
                 }
                 PathState::Absent | PathState::Folder => {
                     return Ok(self.machine.fail(1, format!("file {path} not found")));
@@ -250,16 +250,14 @@ impl Cmd<'_, '_> {
                     .as_ref()
                     .is_some_and(|to| is_same(to, &path))
                 {
-                    return Err(ScriptError::refused(format!("it appends {path} to itself")));
+                    return error::refused(format!("it appends {path} to itself"));
                 }
                 match self.machine.image.content(&path) {
                     Lookup::Present(content) if content.is_ascii() && !content.contains(&0x1a) => {
                         self.output.get_or_insert_default().extend(content);
                     }
                     _ => {
-                        return Err(ScriptError::unknown(format!(
-                            "the content of {path} is unknown"
-                        )));
+                        return error::unknown(format!("the content of {path} is unknown"));
                     }
                 }
             }
@@ -274,9 +272,7 @@ impl Cmd<'_, '_> {
             return Ok(0);
         }
         if text.starts_with('/') {
-            return Err(ScriptError::option(
-                text.split_whitespace().next().unwrap_or_default(),
-            ));
+            return error::option(text.split_whitespace().next().unwrap_or_default());
         }
         let text = match text.strip_prefix('"') {
             Some(quoted) => quoted.rsplit_once('"').map_or(quoted, |(inside, _)| inside),
@@ -299,15 +295,13 @@ impl Cmd<'_, '_> {
         words.allow_only(&["/b"])?;
         let code = match words.operands.as_slice() {
             [] if self.has_unhandled_failure || self.batch.is_active && self.batch.has_failed => {
-                return Err(ScriptError::unclear(
-                    "the exit code after a failure is unknown",
-                ));
+                return error::unclear("the exit code after a failure is unknown");
             }
             [] => 0,
             [code] => code
                 .parse()
                 .map_err(|_| ScriptError::unclear(format!("unsupported exit code {code:?}")))?,
-            _ => return Err(ScriptError::unclear("expected no more than an exit code")),
+            _ => return error::unclear("expected no more than an exit code"),
         };
         self.exit = Some(code);
         self.batch.exits_only = self.batch.is_active && words.has("/b");
@@ -319,12 +313,10 @@ impl Cmd<'_, '_> {
         let is_end =
             matches!(words.operands.as_slice(), [label] if label.eq_ignore_ascii_case(":eof"));
         if !self.batch.is_active || !is_end {
-            return Err(ScriptError::unclear("jumps to labels are not supported"));
+            return error::unclear("jumps to labels are not supported");
         }
         if self.batch.has_failed {
-            return Err(ScriptError::unclear(
-                "the exit code after a failure is unknown",
-            ));
+            return error::unclear("the exit code after a failure is unknown");
         }
         self.exit = Some(0);
         self.batch.exits_only = true;
@@ -335,13 +327,11 @@ impl Cmd<'_, '_> {
     fn call(&mut self, rest: &TracedText) -> Result<i32> {
         let line = rest.trim_start(&[' ', '\t', ',', ';', '=']);
         if line.as_str().starts_with(':') {
-            return Err(ScriptError::unclear("jumps to labels are not supported"));
+            return error::unclear("jumps to labels are not supported");
         }
         // It expands the line once more, and doubles carets in quotes.
         if line.as_str().contains(['%', '^', '&', '|', '<', '>']) {
-            return Err(ScriptError::unclear(
-                "call of a line with special characters is not supported",
-            ));
+            return error::unclear("call of a line with special characters is not supported");
         }
         let (name, arguments) = super::command_name(&line);
         if let Some(file) = BatchFile::find(self.machine, &name, arguments.as_str())? {
@@ -354,7 +344,7 @@ impl Cmd<'_, '_> {
             name.to_ascii_lowercase().as_str(),
             "if" | "for" | "rem" | "call"
         ) {
-            return Err(ScriptError::unclear("it is not supported here"));
+            return error::unclear("it is not supported here");
         }
         self.command(&name, &arguments, &line)
     }
@@ -382,10 +372,10 @@ impl Cmd<'_, '_> {
         if !runs_here || !plain {
             let is_program = |word: &&String| !word.starts_with('/') && *word != "\"\"";
             let program = words.iter().find(is_program).map_or("", String::as_str);
-            return Err(ScriptError::windows(format!(
+            return error::windows(format!(
                 "start runs {:?}, which requires Windows",
                 program.replace('"', "")
-            )));
+            ));
         }
         if !waits {
             let why = "it does not wait for the program, and the build may end before it";
@@ -426,7 +416,7 @@ impl Cmd<'_, '_> {
             return Ok(0);
         }
         if text.starts_with('/') || text.contains(['*', '?']) {
-            return Err(ScriptError::unclear(format!("unsupported folder {text:?}")));
+            return error::unclear(format!("unsupported folder {text:?}"));
         }
         let path = self.machine.path(&text)?;
         match self.machine.entry(&path) {
@@ -437,9 +427,9 @@ impl Cmd<'_, '_> {
                 self.machine.folder = path;
                 Ok(0)
             }
-            Lookup::Unknown => Err(ScriptError::unknown(format!(
-                "it fails unless the base has the folder {path}"
-            ))),
+            Lookup::Unknown => {
+                error::unknown(format!("it fails unless the base has the folder {path}"))
+            }
         }
     }
 
@@ -458,9 +448,7 @@ impl Cmd<'_, '_> {
                 Lookup::Absent => self.machine.apply(ImageAction::MakeFolder(path))?,
                 Lookup::Deferred(Deferred) => self.machine.apply(ImageAction::Unclear(path))?,
                 Lookup::Unknown => {
-                    return Err(ScriptError::unknown(format!(
-                        "it fails if the base has {path}"
-                    )));
+                    return error::unknown(format!("it fails if the base has {path}"));
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! Conditions of `if`.
 
-use super::super::error::{Result, ScriptError};
+use super::super::error::{self, Result, ScriptError};
 use super::super::image::{Deferred, Lookup};
 use super::super::process::{GlobMatches, PathState, Paths, Wildcards, is_everything, is_nul};
 use super::Cmd;
@@ -41,7 +41,7 @@ impl Cmd<'_, '_> {
     fn exists(&self, path: &str) -> Result<bool> {
         let bare = path.replace('"', "");
         if is_nul(&bare) {
-            return Err(ScriptError::unclear("tests for devices are not supported"));
+            return error::unclear("tests for devices are not supported");
         }
         let is_folder = bare.ends_with(['\\', '/']);
         match self.machine.paths(&bare, Wildcards::Cmd)? {
@@ -49,9 +49,9 @@ impl Cmd<'_, '_> {
                 PathState::Folder => Ok(true),
                 PathState::File => Ok(!is_folder),
                 PathState::Absent => Ok(false),
-                PathState::Deferred => Err(ScriptError::later(
-                    "it depends on a file that is downloaded later",
-                )),
+                PathState::Deferred => {
+                    error::later("it depends on a file that is downloaded later")
+                }
             },
             Paths::Pattern { folder, pattern } => {
                 match self.machine.glob(&folder, &pattern, Wildcards::Cmd)? {
@@ -60,14 +60,14 @@ impl Cmd<'_, '_> {
                             && is_everything(&pattern)
                             && self.machine.path_state(&folder)? == PathState::Folder =>
                     {
-                        Err(ScriptError::unclear(format!(
+                        error::unclear(format!(
                             "whether . counts as a match in the empty folder {folder} is unclear"
-                        )))
+                        ))
                     }
                     GlobMatches::Paths(paths) => Ok(!paths.is_empty()),
-                    GlobMatches::Deferred => Err(ScriptError::later(
-                        "it depends on a file that is downloaded later",
-                    )),
+                    GlobMatches::Deferred => {
+                        error::later("it depends on a file that is downloaded later")
+                    }
                 }
             }
         }
@@ -80,9 +80,7 @@ fn compare(left: &str, operator: &str, right: &str, ignore_case: bool) -> Result
         _ if ignore_case => left.to_lowercase().cmp(&right.to_lowercase()),
         _ if matches!(operator, "==" | "equ" | "neq") => left.cmp(right),
         _ => {
-            return Err(ScriptError::unclear(
-                "this comparison of strings is not supported",
-            ));
+            return error::unclear("this comparison of strings is not supported");
         }
     };
     Ok(match operator {

@@ -2,7 +2,7 @@
 
 use wincimg_windows::quoting::cmd::LIMIT;
 
-use super::super::error::{Result, ScriptError};
+use super::super::error::{self, Result, ScriptError};
 use super::super::image::{Deferred, Lookup};
 use super::super::process::Process;
 use super::super::traced_text::TracedText;
@@ -34,7 +34,7 @@ pub(super) fn expand(machine: &Process<'_>, line: &TracedText) -> Result<TracedT
     }
     out.append(&line.from(from));
     if out.as_str().len() > LIMIT {
-        return Err(ScriptError::unclear("the line is longer than cmd allows"));
+        return error::unclear("the line is longer than cmd allows");
     }
     Ok(out)
 }
@@ -60,16 +60,12 @@ pub(super) fn value(machine: &Process<'_>, inside: &str) -> Result<Option<String
             | "CMDCMDLINE"
             | "CMDEXTVERSION"
             | "HIGHESTNUMANODENUMBER" => {
-                return Err(ScriptError::windows(format!(
-                    "the value of %{name}% is known only on Windows"
-                )));
+                return error::windows(format!("the value of %{name}% is known only on Windows"));
             }
             _ => return Ok(None),
         },
         Lookup::Deferred(Deferred) => {
-            return Err(ScriptError::later(format!(
-                "the value of %{name}% depends on a download"
-            )));
+            return error::later(format!("the value of %{name}% depends on a download"));
         }
         Lookup::Unknown => return Err(unknown_variable(name, &format!("%{name}%"))),
     };

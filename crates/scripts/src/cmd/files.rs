@@ -2,7 +2,7 @@
 
 use wincimg_windows::path::ImagePath;
 
-use super::super::error::{Result, ScriptError};
+use super::super::error::{self, Result, ScriptError};
 use super::super::image::{Deferred, EntryKind, ImageAction, Lookup};
 use super::super::process::{
     GlobMatches, PathState, Paths, Wildcards, child, is_everything, is_nul, is_same, is_within,
@@ -15,12 +15,12 @@ impl Cmd<'_, '_> {
     pub(super) fn remove_folders(&mut self, words: &Words) -> Result<i32> {
         words.allow_only(&["/s", "/q"])?;
         if words.has("/s") && !words.has("/q") {
-            return Err(ScriptError::unclear("without /q it asks for confirmation"));
+            return error::unclear("without /q it asks for confirmation");
         }
         let mut code = i32::from(words.operands.is_empty());
         for operand in &words.operands {
             if operand.contains(['*', '?']) {
-                return Err(ScriptError::unclear("wildcards are not supported here"));
+                return error::unclear("wildcards are not supported here");
             }
             let path = self.machine.path(operand)?;
             match self.machine.path_state(&path)? {
@@ -40,14 +40,12 @@ impl Cmd<'_, '_> {
                                 continue;
                             }
                             Lookup::Absent | Lookup::Unknown => {
-                                return Err(ScriptError::unknown(format!(
-                                    "it fails unless {path} is empty"
-                                )));
+                                return error::unknown(format!("it fails unless {path} is empty"));
                             }
                         }
                     }
                     if is_within(&self.machine.folder, &path) {
-                        return Err(ScriptError::unclear("it deletes the working folder"));
+                        return error::unclear("it deletes the working folder");
                     }
                     self.machine.apply(ImageAction::Delete(path))?;
                 }
@@ -64,7 +62,7 @@ impl Cmd<'_, '_> {
         let mut code = 0;
         for operand in &words.operands {
             if words.has("/s") {
-                return Err(ScriptError::unclear("/s is not supported here"));
+                return error::unclear("/s is not supported here");
             }
             let paths = self.machine.paths(operand, Wildcards::Cmd)?;
             let (folder, pattern, is_pattern) = match paths {
@@ -86,7 +84,7 @@ impl Cmd<'_, '_> {
                 Paths::Pattern { folder, pattern } => (folder, pattern, true),
             };
             if is_pattern && !words.has("/q") && matches!(pattern.as_str(), "*" | "*.*") {
-                return Err(ScriptError::unclear("without /q it asks for confirmation"));
+                return error::unclear("without /q it asks for confirmation");
             }
             match self.machine.path_state(&folder)? {
                 PathState::Folder | PathState::Deferred => {}
@@ -144,15 +142,11 @@ impl Cmd<'_, '_> {
             [from] => (from, "."),
             [from, to] => (from, to.as_str()),
             _ => {
-                return Err(ScriptError::unclear(
-                    "expected one source and one destination",
-                ));
+                return error::unclear("expected one source and one destination");
             }
         };
         if from.contains('+') {
-            return Err(ScriptError::unclear(
-                "joining files with + is not supported",
-            ));
+            return error::unclear("joining files with + is not supported");
         }
         if is_nul(from) {
             return self.copy_nothing(to);
@@ -182,9 +176,7 @@ impl Cmd<'_, '_> {
             PathState::Deferred => self.machine.apply(ImageAction::Unclear(target))?,
             PathState::File | PathState::Absent => {
                 let [file] = files.as_slice() else {
-                    return Err(ScriptError::unclear(
-                        "several files would be joined into one",
-                    ));
+                    return error::unclear("several files would be joined into one");
                 };
                 let is_folder_meant = to.ends_with(['\\', '/']);
                 if is_folder_meant || !self.machine.check_parent_exists(&target)? {
@@ -195,10 +187,10 @@ impl Cmd<'_, '_> {
                     Paths::Pattern { .. } => false,
                 };
                 if !is_named && !words.has("/b") {
-                    return Err(ScriptError::unclear(
+                    return error::unclear(
                         "copy joins the files of a pattern as text, which ends at their first Ctrl+Z; \
                          name the file, or add /b",
-                    ));
+                    );
                 }
                 if is_same(file, &target) {
                     return Ok(1);
@@ -214,7 +206,7 @@ impl Cmd<'_, '_> {
         let path = self.machine.path(to)?;
         self.machine.apply(match self.machine.path_state(&path)? {
             PathState::Folder => {
-                return Err(ScriptError::unclear("NUL cannot be copied into a folder"));
+                return error::unclear("NUL cannot be copied into a folder");
             }
             PathState::Deferred => ImageAction::Unclear(path),
             PathState::File | PathState::Absent => ImageAction::Write {
@@ -227,7 +219,7 @@ impl Cmd<'_, '_> {
 
     fn transfer(&mut self, from: ImagePath, to: ImagePath, is_copy: bool) -> Result<()> {
         match self.machine.path_state(&to)? {
-            PathState::Folder => Err(ScriptError::fails(format!("{to} is a folder"))),
+            PathState::Folder => error::fails(format!("{to} is a folder")),
             _ if is_copy => self.machine.apply(ImageAction::Copy { from, to }),
             _ => self.machine.apply(ImageAction::Move { from, to }),
         }
@@ -236,9 +228,7 @@ impl Cmd<'_, '_> {
     pub(super) fn move_files(&mut self, words: &Words) -> Result<i32> {
         words.allow_only(&["/y"])?;
         let [from, to] = words.operands.as_slice() else {
-            return Err(ScriptError::unclear(
-                "expected one source and one destination",
-            ));
+            return error::unclear("expected one source and one destination");
         };
         let target = self.machine.path(to)?;
         let at_target = self.machine.path_state(&target)?;
@@ -276,9 +266,7 @@ impl Cmd<'_, '_> {
                 }
                 // Its prompt before it replaces a file depends on how it is run.
                 if at_target == PathState::File && !words.has("/y") {
-                    return Err(ScriptError::unclear(
-                        "without /y it may ask for confirmation",
-                    ));
+                    return error::unclear("without /y it may ask for confirmation");
                 }
                 self.transfer(file.clone(), target, false)?;
             }
@@ -311,7 +299,7 @@ impl Cmd<'_, '_> {
             );
         }
         if is_within(&self.machine.folder, &from) {
-            return Err(ScriptError::unclear("it moves the working folder"));
+            return error::unclear("it moves the working folder");
         }
         match self.machine.path_state(&to)? {
             PathState::Absent => self
@@ -329,9 +317,7 @@ impl Cmd<'_, '_> {
             return Ok(1);
         };
         if name.contains(['*', '?', '\\', '/', ':']) || from.contains(['*', '?']) {
-            return Err(ScriptError::unclear(
-                "wildcards and paths are not supported here",
-            ));
+            return error::unclear("wildcards and paths are not supported here");
         }
         let from = self.machine.path(from)?;
         let Some(folder) = parent(&from) else {
@@ -365,7 +351,7 @@ impl Cmd<'_, '_> {
                 "-d" => Some(PathState::File),
                 _ => {
                     let why = format!("which files have the attributes of {switch} is unknown");
-                    return Err(ScriptError::unclear(why));
+                    return error::unclear(why);
                 }
             };
         }
@@ -389,9 +375,7 @@ impl Cmd<'_, '_> {
             Paths::Pattern { folder, pattern } => (folder, pattern),
             Paths::One(path) => match self.machine.entry(&path) {
                 Lookup::Unknown if !is_here(&path) => {
-                    return Err(ScriptError::unknown(format!(
-                        "it fails unless the base has {path}"
-                    )));
+                    return error::unknown(format!("it fails unless the base has {path}"));
                 }
                 Lookup::Deferred(Deferred) => return Ok(true),
                 Lookup::Present(EntryKind::Folder) | Lookup::Unknown => (path, "*".to_owned()),

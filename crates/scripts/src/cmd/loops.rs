@@ -1,6 +1,6 @@
 //! Loops.
 
-use super::super::error::{Result, ScriptError};
+use super::super::error::{self, Result, ScriptError};
 use super::super::process::{GlobMatches, PathState, Paths, Wildcards, last_name};
 use super::super::traced_text::TracedText;
 use super::Cmd;
@@ -15,9 +15,7 @@ impl Cmd<'_, '_> {
         let mut code = 0;
         let mut run = |cmd: &mut Self, value: &str| {
             if code != 0 {
-                return Err(ScriptError::unclear(
-                    "a command in the loop fails, and the exit code is unknown",
-                ));
+                return error::unclear("a command in the loop fails, and the exit code is unknown");
             }
             let turn = LoopVariable {
                 name: each.variable,
@@ -75,9 +73,7 @@ impl Cmd<'_, '_> {
             let all = self.machine.glob(&folder, "*", Wildcards::Cmd)?;
             let matching = self.machine.glob(&folder, pattern, Wildcards::Cmd)?;
             let (GlobMatches::Paths(all), GlobMatches::Paths(matching)) = (all, matching) else {
-                return Err(ScriptError::later(
-                    "the files of the loop are known only after a download",
-                ));
+                return error::later("the files of the loop are known only after a download");
             };
             for path in matching {
                 if self.machine.path_state(&path)? == PathState::File {
@@ -99,18 +95,16 @@ impl Cmd<'_, '_> {
             return Ok(vec![item.to_owned()]);
         }
         if item.contains('"') {
-            return Err(ScriptError::unclear(
-                "wildcards in quotes are not supported here",
-            ));
+            return error::unclear("wildcards in quotes are not supported here");
         }
         let Paths::Pattern { folder, pattern } = self.machine.paths(item, Wildcards::Cmd)? else {
             return Ok(Vec::new());
         };
         let prefix = item.rfind(['\\', '/']).map_or("", |at| &item[..=at]);
         match self.machine.glob(&folder, &pattern, Wildcards::Cmd)? {
-            GlobMatches::Deferred => Err(ScriptError::later(
-                "the files of the loop are known only after a download",
-            )),
+            GlobMatches::Deferred => {
+                error::later("the files of the loop are known only after a download")
+            }
             GlobMatches::Paths(paths) => {
                 let mut values = Vec::new();
                 for path in paths {
@@ -132,13 +126,13 @@ fn numbers(items: &[TracedText]) -> Result<Vec<i32>> {
         .map(|item| item.as_str().parse().ok())
         .collect();
     let Some([start, step, end]) = all.as_deref() else {
-        return Err(ScriptError::unclear("expected three numbers for for /l"));
+        return error::unclear("expected three numbers for for /l");
     };
     let mut found = Vec::new();
     let mut number = *start;
     while (*step > 0 && number <= *end) || (*step < 0 && number >= *end) {
         if found.len() == LONGEST_LOOP {
-            return Err(ScriptError::unclear("the loop is too long"));
+            return error::unclear("the loop is too long");
         }
         found.push(number);
         let Some(next) = number.checked_add(*step) else {
@@ -147,7 +141,7 @@ fn numbers(items: &[TracedText]) -> Result<Vec<i32>> {
         number = next;
     }
     match step {
-        0 => Err(ScriptError::unclear("the loop does not end")),
+        0 => error::unclear("the loop does not end"),
         _ => Ok(found),
     }
 }

@@ -20,7 +20,7 @@ use parse::{CmdNode, Redirect, RedirectTarget, SimpleCommand, Test};
 use wincimg_windows::path::ImagePath;
 use wincimg_windows::quoting::cmd as quoting;
 
-use super::error::{Result, ScriptError};
+use super::error::{self, Result, ScriptError};
 use super::image::{ImageAction, Lookup};
 use super::process::{Process, is_nul};
 use super::tools;
@@ -31,7 +31,7 @@ pub(super) fn run(machine: &mut Process<'_>, text: &TracedText) -> Result<i32> {
     machine.nested(|machine| {
         let line = expand::expand(machine, &unquoted(text))?;
         if line.as_str().contains('\n') {
-            return Err(ScriptError::unclear("cmd reads only one line of it"));
+            return error::unclear("cmd reads only one line of it");
         }
         let node = parse::parse(&line)?;
         let mut cmd = Cmd::new(machine, false);
@@ -95,7 +95,7 @@ fn not_found(machine: &mut Process<'_>, name: &str) -> Result<i32> {
     if name.contains(['\\', '/', ':']) {
         return Ok(machine.fail(1, format!("the image has no {name}")));
     }
-    Err(ScriptError::windows("the program runs only on Windows"))
+    error::windows("the program runs only on Windows")
 }
 
 impl<'m, 'a> Cmd<'m, 'a> {
@@ -297,7 +297,7 @@ impl Cmd<'_, '_> {
         }
         self.check_output_discarded()?;
         if name.len() == 2 && name.ends_with(':') {
-            return Err(ScriptError::unclear("the image has no drive except C:"));
+            return error::unclear("the image has no drive except C:");
         }
         // cmd searches the working folder first.
         if let Some(file) = BatchFile::find(self.machine, name, rest.as_str())? {
@@ -336,9 +336,7 @@ impl Cmd<'_, '_> {
                     .path(&file)
                     .is_ok_and(|path| matches!(self.machine.entry(&path), Lookup::Present(_)));
             if is_one {
-                return Err(ScriptError::windows(format!(
-                    "it runs {file} from the working folder"
-                )));
+                return error::windows(format!("it runs {file} from the working folder"));
             }
         }
         Ok(())
@@ -348,9 +346,9 @@ impl Cmd<'_, '_> {
     fn check_output_discarded(&self) -> Result<()> {
         match self.output {
             None => Ok(()),
-            Some(_) => Err(ScriptError::windows(
-                "its output is written to a file and is known only after running it",
-            )),
+            Some(_) => {
+                error::windows("its output is written to a file and is known only after running it")
+            }
         }
     }
 
@@ -359,9 +357,9 @@ impl Cmd<'_, '_> {
             return Ok(());
         };
         if !text.is_ascii() {
-            return Err(ScriptError::unclear(
+            return error::unclear(
                 "the encoding of non-ASCII characters depends on the code page of cmd",
-            ));
+            );
         }
         output.extend_from_slice(text.as_bytes());
         Ok(())

@@ -2,7 +2,7 @@
 
 use wincimg_windows::path::ImagePath;
 
-use super::super::error::{Result, ScriptError};
+use super::super::error::{self, Result, ScriptError};
 use super::super::image::ImageAction;
 use super::super::process::{PathState, is_nul};
 use super::super::traced_text::TracedText;
@@ -69,7 +69,7 @@ impl Cmd<'_, '_> {
         let path = self.machine.path(name)?;
         self.machine.ensure_parent(&path, false)?;
         if self.machine.path_state(&path)? == PathState::Folder {
-            return Err(ScriptError::fails(format!("{path} is a folder")));
+            return error::fails(format!("{path} is a folder"));
         }
         self.machine.apply(if append {
             ImageAction::Append { path, content }
@@ -107,7 +107,7 @@ fn destination(redirects: &[Redirect]) -> Result<Option<(Destination, usize)>> {
                 .at_position(name.origin(0)));
             }
             (RedirectTarget::Stream(_), _) => {
-                return Err(ScriptError::unclear("unsupported redirection"));
+                return error::unclear("unsupported redirection");
             }
         }
     }

@@ -7,7 +7,7 @@ use wincimg_common::digest::Algorithm;
 use wincimg_registry::RegistryData;
 
 use super::super::chocolatey::{ROOT, add_to_path};
-use super::super::error::{Result, ScriptError};
+use super::super::error::{self, Result, ScriptError};
 use super::super::image::{ImageAction, UnpackAction, UnpackFormat};
 use super::super::process::{is_within, last_name, parent};
 use super::super::tools;
@@ -181,14 +181,14 @@ impl Shell<'_, '_> {
             let is_allowed = self.variable("env:chocolateyallowemptychecksums") != PsValue::Null;
             if may_change && source.checksum.is_none() && !is_allowed {
                 let why = format!("the download {place} has no checksum");
-                return Err(ScriptError::fails(why));
+                return error::fails(why);
             }
             if let Some(folder) = parent(&path) {
                 self.apply(ImageAction::MakeFolder(folder))?;
             }
             tools::download(self.machine, place, &path.to_string(), true)?;
         } else if !self.machine.has_file(&path)? {
-            return Err(ScriptError::fails(format!("{path} not found")));
+            return error::fails(format!("{path} not found"));
         }
         if let Some((algorithm, digest)) = &source.checksum {
             self.apply(ImageAction::Verify {
@@ -216,9 +216,7 @@ impl Shell<'_, '_> {
         let line = match kind.to_ascii_lowercase().as_str() {
             "msi" => format!("msiexec.exe /i \"{file}\" {arguments} {more}"),
             "msu" | "msp" => {
-                return Err(ScriptError::windows(format!(
-                    "{file} is an update of Windows"
-                )));
+                return error::windows(format!("{file} is an update of Windows"));
             }
             _ => format!("\"{file}\" {arguments} {more}"),
         };
@@ -242,7 +240,7 @@ impl Shell<'_, '_> {
     fn start_as_administrator(&mut self, command: &CommandAst) -> Result<PsValue> {
         let given = self.bind_parameters(command, &PROCESS)?;
         let Some(program) = text(&given, "exetorun")? else {
-            return Err(ScriptError::unclear("a script as text is not supported"));
+            return error::unclear("a script as text is not supported");
         };
         let statements = given.texts("statements")?.join(" ");
         self.run_program(&format!("\"{program}\" {statements}"), command)?;
@@ -255,12 +253,12 @@ impl Shell<'_, '_> {
         let destination = given.required("destination")?;
         let into = self.machine.path(&destination)?;
         if !self.machine.has_file(&archive)? {
-            return Err(ScriptError::fails(format!("{archive} not found")));
+            return error::fails(format!("{archive} not found"));
         }
         let mut unpack = UnpackAction::new(archive, UnpackFormat::SevenZip, into);
         if let Some(folder) = text(given, "specificfolder")? {
             if folder.contains(['*', '?']) {
-                return Err(ScriptError::option("-SpecificFolder"));
+                return error::option("-SpecificFolder");
             }
             unpack.only.push(folder.replace('\\', "/"));
         }
@@ -281,7 +279,7 @@ impl Shell<'_, '_> {
                 let is_plain = path.to_string().is_ascii() && !path.to_string().contains('%');
                 if name.contains(['\\', '/', ':']) || !is_plain {
                     let why = format!("a .cmd file {name:?} that starts {path} is unclear");
-                    return Err(ScriptError::unclear(why));
+                    return error::unclear(why);
                 }
                 let folder = format!(r"{ROOT}\bin");
                 let file = self.machine.path(&format!(r"{folder}\{name}.cmd"))?;
@@ -328,7 +326,7 @@ impl Shell<'_, '_> {
             "user" => self.apply(ImageAction::Note(format!(
                 "{name} is set for the machine instead of the user"
             ))),
-            _ => Err(ScriptError::option(&scope)),
+            _ => error::option(&scope),
         }
     }
 
@@ -398,7 +396,7 @@ fn package_file(given: &BoundParameters) -> Result<PackageFile> {
     let of_64 = either("url64bit", "file64")?;
     let is_own = of_64.is_some() && of_64 != of_32;
     let Some(place) = of_64.or(of_32) else {
-        return Err(ScriptError::fails("no URL given"));
+        return error::fails("no URL given");
     };
     let mut kind = text(given, "checksumtype")?;
     let checksum = if is_own {

@@ -1,6 +1,6 @@
 //! Supported cmdlets and their aliases.
 
-use super::super::error::{Result, ScriptError};
+use super::super::error::{self, Result, ScriptError};
 use super::super::image::ImageAction;
 use super::super::tools;
 use super::ast::CommandAst;
@@ -156,7 +156,7 @@ impl Shell<'_, '_> {
                     None => Ok(input.unwrap_or(PsValue::Null)),
                 }
             }
-            "write-error" => Err(ScriptError::fails("the script writes an error")),
+            "write-error" => error::fails("the script writes an error"),
             "write-host" | "write-verbose" | "write-warning" | "write-information"
             | "write-debug" | "write-progress" => {
                 for argument in &command.arguments {
@@ -169,14 +169,14 @@ impl Shell<'_, '_> {
             "set-executionpolicy" => self.set_execution_policy(command),
             "out-null" | "out-host" | "out-default" | "start-sleep" | "clear-host"
             | "set-psdebug" => Ok(PsValue::Null),
-            "set-strictmode" => Err(ScriptError::unclear("strict mode is not supported")),
+            "set-strictmode" => error::unclear("strict mode is not supported"),
             "new-timespan" => self.time_span(command),
             "unblock-file" => self.unblock_file(command),
             "new-object" => self.new_object(command),
             "add-type" => self.add_type(command),
             "import-module" => self.import_module_cmdlet(command),
             "get-location" => Ok(PsValue::Text(self.machine.folder.to_string())),
-            _ => Err(ScriptError::unclear("unsupported cmdlet")),
+            _ => error::unclear("unsupported cmdlet"),
         }
     }
 
@@ -204,7 +204,7 @@ impl Shell<'_, '_> {
             | "microsoft.powershell.archive"
             | "microsoft.powershell.utility"
             | "microsoft.powershell.management" => Ok(PsValue::Null),
-            _ => Err(ScriptError::windows(format!("it runs the module {module}"))),
+            _ => error::windows(format!("it runs the module {module}")),
         }
     }
 
@@ -218,7 +218,7 @@ impl Shell<'_, '_> {
         });
         match units.collect::<Vec<_>>().as_slice() {
             [(unit, value)] => super::methods::time_span(unit, value),
-            _ => Err(ScriptError::unclear("expected one unit of time")),
+            _ => error::unclear("expected one unit of time"),
         }
     }
 
@@ -228,9 +228,7 @@ impl Shell<'_, '_> {
         let name = given.required("typename")?.to_lowercase();
         match name.strip_prefix("system.").unwrap_or(&name) {
             "net.webclient" => Ok(PsValue::WebClient),
-            _ => Err(ScriptError::unclear(format!(
-                "unsupported object type {name}"
-            ))),
+            _ => error::unclear(format!("unsupported object type {name}")),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use wincimg_windows::quoting::powershell::native_command_line;
 
-use super::super::error::{Result, ScriptError, ScriptErrorKind};
+use super::super::error::{self, Result, ScriptError, ScriptErrorKind};
 use super::super::process::is_nul;
 use super::super::tools;
 use super::super::traced_text::TracedText;
@@ -82,7 +82,7 @@ impl Shell<'_, '_> {
         let value = if command.is_dotted {
             if input.is_some() || !is_script(name) {
                 let why = "after a dot, only a script file is supported";
-                return Err(ScriptError::unclear(why));
+                return error::unclear(why);
             }
             self.script_file(name, command)?
         } else if let Some(function) = self.functions.get(&lower).cloned() {
@@ -165,12 +165,12 @@ impl Shell<'_, '_> {
                     (Some(value), _) | (None, Some(Argument::Value(value))) => {
                         self.expression(value)?
                     }
-                    _ => return Err(ScriptError::option(name)),
+                    _ => return error::option(name),
                 };
                 return Ok(match value.text()?.to_lowercase().as_str() {
                     "stop" => ErrorAction::Stop,
                     "continue" | "silentlycontinue" | "ignore" | "0" => ErrorAction::Continue,
-                    other => return Err(ScriptError::option(other)),
+                    other => return error::option(other),
                 });
             }
         }
@@ -241,7 +241,7 @@ impl Shell<'_, '_> {
                         words.push(format!("{written}:{value}"));
                     }
                 },
-                Argument::Splat(_) => return Err(ScriptError::unclear("@ is not supported here")),
+                Argument::Splat(_) => return error::unclear("@ is not supported here"),
             }
         }
         Ok(words)
@@ -271,9 +271,7 @@ impl Shell<'_, '_> {
                 continue;
             }
             if *stream != 1 {
-                return Err(ScriptError::unclear(
-                    "redirecting errors to a file is not supported",
-                ));
+                return error::unclear("redirecting errors to a file is not supported");
             }
             let output = std::mem::replace(&mut value, PsValue::Null);
             self.out_file(&file.text()?, &output, *append, None)?;
@@ -287,17 +285,15 @@ pub(super) fn check_has_folder(name: &str) -> Result<()> {
     if name.contains(['\\', '/']) {
         return Ok(());
     }
-    Err(ScriptError::unclear(format!(
+    error::unclear(format!(
         "PowerShell does not run {name} from the working folder: write .\\{name}"
-    )))
+    ))
 }
 
 fn check_not_piped(input: Option<&PsValue>, to: &str) -> Result<()> {
     match input {
         None => Ok(()),
-        Some(_) => Err(ScriptError::unclear(format!(
-            "piping output to {to} is not supported"
-        ))),
+        Some(_) => error::unclear(format!("piping output to {to} is not supported")),
     }
 }
 

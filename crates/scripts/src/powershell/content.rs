@@ -1,6 +1,6 @@
 //! Cmdlets that write and read text, with their default encodings.
 
-use super::super::error::{Result, ScriptError};
+use super::super::error::{self, Result, ScriptError};
 use super::super::image::{Deferred, EntryKind, ImageAction, Lookup};
 use super::super::process::{PathState, is_same};
 use super::ast::CommandAst;
@@ -42,9 +42,7 @@ fn encoding(name: Option<&str>, is_core: bool, old: Encoding) -> Result<Encoding
         "utf8" => Encoding::Utf8WithMark,
         "unicode" | "utf16" => Encoding::Utf16,
         other => {
-            return Err(ScriptError::unclear(format!(
-                "unsupported encoding {other:?}"
-            )));
+            return error::unclear(format!("unsupported encoding {other:?}"));
         }
     })
 }
@@ -59,9 +57,9 @@ impl Encoding {
         let mut bytes = if is_start { mark.to_vec() } else { Vec::new() };
         match self {
             Self::Ascii if !text.is_ascii() => {
-                return Err(ScriptError::unclear(
+                return error::unclear(
                     "the encoding of non-ASCII characters depends on the Windows code page",
-                ));
+                );
             }
             Self::Utf16 => bytes.extend(text.encode_utf16().flat_map(u16::to_le_bytes)),
             _ => bytes.extend_from_slice(text.as_bytes()),
@@ -79,10 +77,10 @@ impl Shell<'_, '_> {
         appends: bool,
     ) -> Result<()> {
         let Drive::File(file) = self.drive(file)? else {
-            return Err(ScriptError::unclear("it does not write to a file"));
+            return error::unclear("it does not write to a file");
         };
         if file.contains(['*', '?', '[']) {
-            return Err(ScriptError::unclear("wildcards are not supported here"));
+            return error::unclear("wildcards are not supported here");
         }
         let path = self.machine.path(&file)?;
         if self.read_files.iter().any(|read| is_same(read, &path)) {
@@ -101,11 +99,9 @@ impl Shell<'_, '_> {
             }
         };
         match now {
-            PathState::Folder => return Err(ScriptError::fails(format!("{path} is a folder"))),
+            PathState::Folder => return error::fails(format!("{path} is a folder")),
             PathState::Deferred if appends => {
-                return Err(ScriptError::later(
-                    "the file that it appends to is downloaded later",
-                ));
+                return error::later("the file that it appends to is downloaded later");
             }
             _ => {}
         }
@@ -119,12 +115,10 @@ impl Shell<'_, '_> {
             Lookup::Present(before) if before.is_ascii() || encoding != Encoding::Ascii => {
                 self.apply(ImageAction::Append { path, content })
             }
-            Lookup::Present(_) => Err(ScriptError::unclear(
-                "the file that it appends to has another encoding",
-            )),
-            _ => Err(ScriptError::unknown(format!(
-                "the encoding of {path} is unknown"
-            ))),
+            Lookup::Present(_) => {
+                error::unclear("the file that it appends to has another encoding")
+            }
+            _ => error::unknown(format!("the encoding of {path} is unknown")),
         }
     }
 
@@ -138,20 +132,16 @@ impl Shell<'_, '_> {
         let file = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no file given"))?;
         let value = match (given.value("value"), input) {
             (Some(_), Some(_)) => {
-                return Err(ScriptError::unclear(
-                    "both -Value and the pipeline give content",
-                ));
+                return error::unclear("both -Value and the pipeline give content");
             }
             (Some(value), None) => value.clone(),
             (None, Some(input)) => input,
-            (None, None) => return Err(ScriptError::unclear("no content given")),
+            (None, None) => return error::unclear("no content given"),
         };
         let name = given.text("encoding")?;
         let encoding = encoding(name.as_deref(), self.is_core, Encoding::Ascii)?;
         if appends && encoding != Encoding::Ascii && !self.is_core {
-            return Err(ScriptError::unclear(
-                "appending with an encoding is not supported",
-            ));
+            return error::unclear("appending with an encoding is not supported");
         }
         let text = lines(&value, !given.has("nonewline"))?;
         self.write_text(&file, &text, encoding, appends)?;
@@ -174,7 +164,7 @@ impl Shell<'_, '_> {
             (None, None) => PsValue::Null,
         };
         if given.has("nonewline") {
-            return Err(ScriptError::option("-NoNewline"));
+            return error::option("-NoNewline");
         }
         let encoding = given.text("encoding")?;
         self.out_file(&file, &value, given.has("append"), encoding.as_deref())?;
@@ -192,9 +182,9 @@ impl Shell<'_, '_> {
         let encoding = encoding(name, self.is_core, Encoding::Utf16)?;
         let text = lines(value, true)?;
         if !self.is_core && text.lines().any(|line| line.chars().count() > WIDTH) {
-            return Err(ScriptError::unclear(
+            return error::unclear(
                 "lines of this length may be wrapped in the file; use Set-Content",
-            ));
+            );
         }
         self.write_text(file, &text, encoding, appends)
     }
@@ -203,13 +193,13 @@ impl Shell<'_, '_> {
         let given = self.bind_parameters(command, &GET)?;
         let file = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no file given"))?;
         let Drive::File(file) = self.drive(&file)? else {
-            return Err(ScriptError::unclear("it does not read a file"));
+            return error::unclear("it does not read a file");
         };
         let path = self.machine.path(&file)?;
         self.read_files.push(path.clone());
         let content = match self.machine.path_state(&path)? {
             PathState::Absent | PathState::Folder => {
-                return Err(ScriptError::fails(format!("file {path} not found")));
+                return error::fails(format!("file {path} not found"));
             }
             PathState::Deferred => Lookup::Deferred(Deferred),
             PathState::File => self.machine.image.content(&path),
@@ -251,9 +241,7 @@ fn lines(value: &PsValue, ends: bool) -> Result<String> {
             PsValue::Text(_) | PsValue::Number(_) | PsValue::Bool(_) => {}
             PsValue::Opaque(error) => return Err(error.clone()),
             _ => {
-                return Err(ScriptError::unclear(
-                    "writing an object as text is not supported",
-                ));
+                return error::unclear("writing an object as text is not supported");
             }
         }
         text.push_str(&item.text()?);

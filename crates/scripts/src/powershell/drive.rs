@@ -1,6 +1,6 @@
 //! Paths of cmdlets and their drives.
 
-use super::super::error::{Result, ScriptError};
+use super::super::error::{self, Result};
 use super::eval::Shell;
 use super::parameters::BoundParameters;
 use super::value::PsValue;
@@ -32,10 +32,10 @@ impl Shell<'_, '_> {
         };
         match self.machine.variables.profile() {
             Some(home) => Ok(home + rest),
-            None => Err(ScriptError::unclear(format!(
+            None => error::unclear(format!(
                 "~ is the home folder of {}, which only Windows knows",
                 self.machine.variables.user()
-            ))),
+            )),
         }
     }
 }
@@ -61,7 +61,7 @@ fn drive_of(path: &str) -> Result<Drive> {
     }
     match lower.split_once(':') {
         Some((drive, _)) if drive.len() > 1 => {
-            Err(ScriptError::unclear(format!("unsupported drive {drive}:")))
+            error::unclear(format!("unsupported drive {drive}:"))
         }
         _ => Ok(Drive::File(path.to_owned())),
     }
@@ -73,6 +73,6 @@ pub(super) fn path_of(given: &BoundParameters) -> Result<Option<String>> {
     match value.map(PsValue::texts).transpose()?.as_deref() {
         None => Ok(None),
         Some([path]) => Ok(Some(path.clone())),
-        Some(_) => Err(ScriptError::unclear("several paths are not supported")),
+        Some(_) => error::unclear("several paths are not supported"),
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use wincimg_windows::path::ImagePath;
 
-use super::super::error::{Result, ScriptError};
+use super::super::error::{self, Result, ScriptError};
 use super::super::image::ImageAction;
 use super::super::process::Process;
 use super::super::traced_text::TracedText;
@@ -198,9 +198,7 @@ impl Shell<'_, '_> {
             };
             let on_mismatch = if if_equal { otherwise } else { body };
             if clauses.len() > 1 || !self.always_fails(on_mismatch) {
-                return Err(ScriptError::unclear(
-                    "a condition on a file digest may only fail the build",
-                ));
+                return error::unclear("a condition on a file digest may only fail the build");
             }
             self.machine.apply(ImageAction::Verify {
                 path,
@@ -248,7 +246,7 @@ impl Shell<'_, '_> {
 
     pub(super) fn expression(&mut self, expression: &Expression) -> Result<PsValue> {
         if self.depth == DEPTH {
-            return Err(ScriptError::unclear("expressions are nested too deeply"));
+            return error::unclear("expressions are nested too deeply");
         }
         self.depth += 1;
         let value = self.expression_of(expression);
@@ -333,7 +331,7 @@ impl Shell<'_, '_> {
             let key = self.expression(key)?.text()?.to_lowercase();
             if key.parse::<i64>().is_ok() || table.iter().any(|(known, _)| *known == key) {
                 let why = format!("the key {key} is a number or repeated");
-                return Err(ScriptError::unclear(why));
+                return error::unclear(why);
             }
             table.push((key, self.statement(value)?));
         }
@@ -380,7 +378,7 @@ impl Shell<'_, '_> {
                 Err(error) => return Ok(PsValue::Opaque(error)),
             }
             if out.len() > 1 << 18 {
-                return Err(ScriptError::unclear("string too long"));
+                return error::unclear("string too long");
             }
         }
         Ok(PsValue::Text(out))

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use wincimg_windows::path::ImagePath;
 
-use super::super::error::{Result, ScriptError, ScriptErrorKind};
+use super::super::error::{self, Result, ScriptError, ScriptErrorKind};
 use super::super::image::{ImageAction, Lookup};
 use super::super::process::Process;
 use super::super::traced_text::TracedText;
@@ -91,9 +91,7 @@ impl Shell<'_, '_> {
         let code = match code {
             None if self.is_ok => 0,
             None => {
-                return Err(ScriptError::unclear(
-                    "the exit code after a failed command is unknown",
-                ));
+                return error::unclear("the exit code after a failed command is unknown");
             }
             Some(code) => {
                 let value = self.assuming_success(true, |shell| shell.expression(code))?;
@@ -113,9 +111,7 @@ impl Shell<'_, '_> {
         let value = self.block(statements)?;
         match self.flow.take() {
             None | Some(ControlFlow::Return) => Ok(value),
-            Some(_) => Err(ScriptError::unclear(
-                "break or continue in a pipeline ends the script",
-            )),
+            Some(_) => error::unclear("break or continue in a pipeline ends the script"),
         }
     }
 
@@ -140,9 +136,9 @@ impl Shell<'_, '_> {
             if before == (self.machine.changes, self.variables.clone())
                 && self.statement(test)?.to_bool()? == continues_if
             {
-                return Err(ScriptError::windows(
+                return error::windows(
                     "it waits for something that happens only on a running Windows",
-                ));
+                );
             }
         }
     }
@@ -183,9 +179,7 @@ impl Shell<'_, '_> {
         self.machine.skipped = self.machine.skipped.take().or(outer);
         let done = match (tried, catch) {
             (Err(error), Some(_)) if it.has_typed_catch && error.kind == ScriptErrorKind::Fails => {
-                return Err(ScriptError::unclear(
-                    "catch for specific errors is not supported",
-                ));
+                return error::unclear("catch for specific errors is not supported");
             }
             (Err(error), Some(catch)) if error.kind == ScriptErrorKind::Fails => {
                 let error = PsValue::Opaque(ScriptError::windows("the text of an error is used"));
@@ -230,7 +224,7 @@ impl Shell<'_, '_> {
         command: &CommandAst,
     ) -> Result<PsValue> {
         if self.calls == CALLS {
-            return Err(ScriptError::unclear("function calls are nested too deeply"));
+            return error::unclear("function calls are nested too deeply");
         }
         let given = self.bind_function(function, command)?;
         let outer = (self.variables.clone(), std::mem::take(&mut self.types));
@@ -242,9 +236,7 @@ impl Shell<'_, '_> {
         match self.flow {
             Some(ControlFlow::Return) | None => self.flow = None,
             Some(_) => {
-                return Err(ScriptError::unclear(
-                    "break or continue outside a loop of the function",
-                ));
+                return error::unclear("break or continue outside a loop of the function");
             }
         }
         done
@@ -265,7 +257,7 @@ impl Shell<'_, '_> {
                 Argument::Parameter { name, value, .. } => {
                     let mut known = function.parameters.iter().map(|(known, _)| known);
                     let Some(own) = known.find(|known| *known == name).cloned() else {
-                        return Err(ScriptError::option(&format!("-{name}")));
+                        return error::option(&format!("-{name}"));
                     };
                     let value = match (value, arguments.peek()) {
                         (Some(value), _) => self.function_argument(value)?,
@@ -274,14 +266,12 @@ impl Shell<'_, '_> {
                             arguments.next();
                             value
                         }
-                        _ => return Err(ScriptError::option(&format!("-{name}"))),
+                        _ => return error::option(&format!("-{name}")),
                     };
                     given.push((own, value));
                 }
                 Argument::Splat(name) => {
-                    return Err(ScriptError::unclear(format!(
-                        "@{name} is not supported here"
-                    )));
+                    return error::unclear(format!("@{name} is not supported here"));
                 }
             }
         }
@@ -299,7 +289,7 @@ impl Shell<'_, '_> {
         }
         match positional.next() {
             None => Ok(given),
-            Some(_) => Err(ScriptError::unclear("more arguments than supported")),
+            Some(_) => error::unclear("more arguments than supported"),
         }
     }
 

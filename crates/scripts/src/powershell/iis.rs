@@ -2,7 +2,7 @@
 
 use wincimg_iis::cmdlets;
 
-use super::super::error::{Result, ScriptError};
+use super::super::error::{self, Result};
 use super::super::image::{IisCommand, ImageAction};
 use super::ast::{Argument, CommandAst, Expression};
 use super::eval::Shell;
@@ -80,7 +80,7 @@ impl Shell<'_, '_> {
         input: Option<&PsValue>,
     ) -> Result<PsValue> {
         if input.is_some() {
-            return Err(ScriptError::unclear("unsupported pipeline input"));
+            return error::unclear("unsupported pipeline input");
         }
         let given = self.bind_parameters(command, takes)?;
         self.iis(name, command, parameters(&given)?)

@@ -3,7 +3,7 @@
 use wincimg_registry::RegistryEdit;
 use wincimg_windows::path::ImagePath;
 
-use super::super::error::{Result, ScriptError};
+use super::super::error::{self, Result, ScriptError};
 use super::super::image::{Deferred, ImageAction, Lookup};
 use super::super::process::{
     GlobMatches, PathState, Paths, Wildcards, child, is_like, is_same, is_within, last_name, parent,
@@ -55,7 +55,7 @@ impl Shell<'_, '_> {
         }
         match input {
             Some(value) => Ok((value.piped_paths()?, false)),
-            None => Err(ScriptError::unclear("no path given")),
+            None => error::unclear("no path given"),
         }
     }
 
@@ -132,21 +132,19 @@ impl Shell<'_, '_> {
 
     fn remove_folder(&mut self, path: ImagePath, recurses: bool) -> Result<()> {
         if is_within(&self.machine.folder, &path) {
-            return Err(ScriptError::unclear("it deletes the working folder"));
+            return error::unclear("it deletes the working folder");
         }
         if !recurses {
             match self.machine.image.names(&path) {
                 Lookup::Present(names) if names.is_empty() => {}
                 Lookup::Deferred(Deferred) => return self.apply(ImageAction::Unclear(path)),
                 Lookup::Present(_) => {
-                    return Err(ScriptError::unclear(
+                    return error::unclear(
                         "without -Recurse it asks before it deletes a folder that is not empty",
-                    ));
+                    );
                 }
                 Lookup::Absent | Lookup::Unknown => {
-                    return Err(ScriptError::unknown(format!(
-                        "it fails unless {path} is empty"
-                    )));
+                    return error::unknown(format!("it fails unless {path} is empty"));
                 }
             }
         }
@@ -165,9 +163,7 @@ impl Shell<'_, '_> {
             return self.handle_result(on_error, found);
         }
         if !given.has("recurse") {
-            return Err(ScriptError::unclear(
-                "without -Recurse it asks before it deletes a key with subkeys",
-            ));
+            return error::unclear("without -Recurse it asks before it deletes a key with subkeys");
         }
         self.machine.edit(RegistryEdit::DeleteKey { key })
     }
@@ -188,17 +184,17 @@ impl Shell<'_, '_> {
         let on_error = self.error_action(command)?;
         let given = self.bind_parameters(command, &TRANSFER)?;
         if given.has("passthru") {
-            return Err(ScriptError::option("-PassThru"));
+            return error::option("-PassThru");
         }
         if given
             .value("container")
             .is_some_and(|value| *value == PsValue::Bool(false))
         {
-            return Err(ScriptError::option("-Container:$false"));
+            return error::option("-Container:$false");
         }
         let (sources, wild) = Self::sources(&given, input)?;
         let Drive::File(destination) = self.drive(&given.required("destination")?)? else {
-            return Err(ScriptError::unclear("the destination is not a folder"));
+            return error::unclear("the destination is not a folder");
         };
         let mode = TransferMode {
             is_move,
@@ -212,7 +208,7 @@ impl Shell<'_, '_> {
         };
         for source in sources {
             let Drive::File(source) = self.drive(&source)? else {
-                return Err(ScriptError::unclear("only files are supported"));
+                return error::unclear("only files are supported");
             };
             let paths = match self.resolved(&source, wild)? {
                 GlobMatches::Paths(paths) => paths,
@@ -226,10 +222,10 @@ impl Shell<'_, '_> {
                 }
             };
             if paths.len() > 1 && self.machine.path_state(&to.path)? == PathState::Absent {
-                return Err(ScriptError::unclear(format!(
+                return error::unclear(format!(
                     "cannot copy or move several files to {}, which is not a folder",
                     to.path
-                )));
+                ));
             }
             for path in paths {
                 if self.machine.path_state(&path)? == PathState::Absent {
@@ -256,35 +252,29 @@ impl Shell<'_, '_> {
             return self.unclear(from, to, mode.is_move);
         }
         if is_same(&from, &to) || is_within(&to, &from) {
-            return Err(ScriptError::unclear(
-                "a folder would be copied or moved into itself",
-            ));
+            return error::unclear("a folder would be copied or moved into itself");
         }
         if mode.is_move {
             if is_within(&self.machine.folder, &from) {
-                return Err(ScriptError::unclear("it moves the working folder"));
+                return error::unclear("it moves the working folder");
             }
             return match at_target {
                 PathState::Absent => self.apply(ImageAction::Move { from, to }),
                 PathState::File if mode.is_forced && source == PathState::File => {
                     self.apply(ImageAction::Move { from, to })
                 }
-                _ => Err(ScriptError::fails(format!("{to} already exists"))),
+                _ => error::fails(format!("{to} already exists")),
             };
         }
         match (source, at_target) {
-            (PathState::File, PathState::Folder) => {
-                Err(ScriptError::fails(format!("{to} is a folder")))
-            }
-            (PathState::Folder, PathState::File) => {
-                Err(ScriptError::fails(format!("{to} is a file")))
-            }
+            (PathState::File, PathState::Folder) => error::fails(format!("{to} is a folder")),
+            (PathState::Folder, PathState::File) => error::fails(format!("{to} is a file")),
             (PathState::Folder, _) if !mode.is_recursive => match at_target {
                 // Without -Recurse, only the folder itself is copied.
                 PathState::Absent => self.apply(ImageAction::MakeFolder(to)),
-                _ => Err(ScriptError::unclear(
+                _ => error::unclear(
                     "copying a folder without -Recurse to an existing one is not supported",
-                )),
+                ),
             },
             // It is an error, after which the files are copied all the same.
             (PathState::Folder, PathState::Folder) if !mode.is_forced => {
@@ -311,7 +301,7 @@ impl Shell<'_, '_> {
             PathState::Deferred => Ok(None),
             PathState::Folder => child(target, last_name(from)).map(Some),
             PathState::File if source == PathState::Folder => {
-                Err(ScriptError::fails(format!("{target} is a file")))
+                error::fails(format!("{target} is a file"))
             }
             PathState::Absent if !self.machine.check_parent_exists(target)? => {
                 let why = format!("the folder of {target} does not exist");
@@ -322,7 +312,7 @@ impl Shell<'_, '_> {
                 })
             }
             PathState::Absent if to.is_folder && source == PathState::File => {
-                Err(ScriptError::unclear(format!("folder {target} not found")))
+                error::unclear(format!("folder {target} not found"))
             }
             PathState::File | PathState::Absent => Ok(Some(target.clone())),
         }
@@ -346,15 +336,15 @@ impl Shell<'_, '_> {
             (None, Some(input)) => match input.piped_paths()?.as_slice() {
                 [] => return Ok(PsValue::Null),
                 [path] => path.clone(),
-                _ => return Err(ScriptError::unclear("several paths are not supported")),
+                _ => return error::unclear("several paths are not supported"),
             },
-            (None, None) => return Err(ScriptError::unclear("no path given")),
+            (None, None) => return error::unclear("no path given"),
         };
         let Drive::File(source) = self.drive(&source)? else {
-            return Err(ScriptError::unclear("it does not rename a file"));
+            return error::unclear("it does not rename a file");
         };
         if source.contains(['*', '?', '[']) {
-            return Err(ScriptError::unclear("wildcards are not supported here"));
+            return error::unclear("wildcards are not supported here");
         }
         let from = self.machine.path(&source)?;
         let name = given.required("newname")?;
@@ -370,9 +360,7 @@ impl Shell<'_, '_> {
                 let is_here = name.contains(':')
                     && parent(&self.machine.path(name)?).is_some_and(|it| is_same(&it, &folder));
                 if !is_here {
-                    return Err(ScriptError::fails(format!(
-                        "the new name {name:?} is a path"
-                    )));
+                    return error::fails(format!("the new name {name:?} is a path"));
                 }
                 last
             }
@@ -384,14 +372,14 @@ impl Shell<'_, '_> {
         ) {
             (PathState::Deferred, _) | (_, PathState::Deferred) => self.unclear(from, to, true)?,
             (PathState::Absent, _) => {
-                return Err(ScriptError::fails(format!("{from} not found")));
+                return error::fails(format!("{from} not found"));
             }
             // Windows lets a file change the case of its name, and refuses a folder.
             (PathState::File, PathState::File) if is_same(&from, &to) => {
                 self.apply(ImageAction::Move { from, to })?;
             }
             (_, PathState::Absent) => self.apply(ImageAction::Move { from, to })?,
-            _ => return Err(ScriptError::fails(format!("{to} already exists"))),
+            _ => return error::fails(format!("{to} already exists")),
         }
         Ok(PsValue::Null)
     }
@@ -410,15 +398,13 @@ impl Shell<'_, '_> {
             Paths::One(path) => path,
             Paths::Pattern { folder, pattern } => {
                 if filter.is_some() {
-                    return Err(ScriptError::unclear(
-                        "-Filter with a pattern as path is not supported",
-                    ));
+                    return error::unclear("-Filter with a pattern as path is not supported");
                 }
                 return self.matching_items(&folder, &pattern, Wildcards::PowerShell, &given);
             }
         };
         match (self.machine.path_state(&path)?, filter) {
-            (PathState::Absent, _) => Err(ScriptError::fails(format!("{path} not found"))),
+            (PathState::Absent, _) => error::fails(format!("{path} not found")),
             (PathState::Deferred, _) => Ok(listed_later()),
             (PathState::Folder, Some(filter)) if !itself => {
                 self.matching_items(&path, &filter, Wildcards::Cmd, &given)
@@ -426,7 +412,7 @@ impl Shell<'_, '_> {
             (PathState::Folder, None) if !itself => {
                 self.matching_items(&path, "*", Wildcards::PowerShell, &given)
             }
-            (_, Some(_)) => Err(ScriptError::unclear("-Filter of one item is not supported")),
+            (_, Some(_)) => error::unclear("-Filter of one item is not supported"),
             (_, None) => Ok(PsValue::Item(path)),
         }
     }
@@ -436,20 +422,18 @@ impl Shell<'_, '_> {
     fn items_below(&mut self, source: &str, given: &BoundParameters) -> Result<PsValue> {
         let included = given.texts("include")?;
         if !given.has("recurse") || !given.has("file") || given.has("directory") {
-            return Err(ScriptError::unclear(
-                "of -Recurse and -Include, only -Recurse -File is supported",
-            ));
+            return error::unclear("of -Recurse and -Include, only -Recurse -File is supported");
         }
         let Paths::One(top) = self.machine.paths(source, Wildcards::PowerShell)? else {
-            return Err(ScriptError::unclear("wildcards are not supported here"));
+            return error::unclear("wildcards are not supported here");
         };
         if self.machine.path_state(&top)? == PathState::Absent {
-            return Err(ScriptError::fails(format!("{top} not found")));
+            return error::fails(format!("{top} not found"));
         }
         if !given.has("force") && may_have_hidden(&top) {
-            return Err(ScriptError::unclear(format!(
+            return error::unclear(format!(
                 "without -Force it leaves out what is hidden in {top}"
-            )));
+            ));
         }
         let pattern = given.text("filter")?.unwrap_or_else(|| "*".to_owned());
         let mut pending = vec![top];

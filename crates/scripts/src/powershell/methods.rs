@@ -2,7 +2,7 @@
 
 use wincimg_registry::RegistryData;
 
-use super::super::error::{Result, ScriptError};
+use super::super::error::{self, Result, ScriptError};
 use super::super::image::{Deferred, ImageAction, Lookup};
 use super::super::process::PathState;
 use super::super::tools;
@@ -204,9 +204,9 @@ impl Shell<'_, '_> {
                 Ok(PsValue::opaque("the result of CreateDirectory is used"))
             }
             (_, "exists", []) => match self.machine.path_state(&path(self)?)? {
-                PathState::Deferred => Err(ScriptError::later(
-                    "it depends on a file that is downloaded later",
-                )),
+                PathState::Deferred => {
+                    error::later("it depends on a file that is downloaded later")
+                }
                 PathState::Absent => Ok(PsValue::Bool(false)),
                 now => Ok(PsValue::Bool((now == PathState::File) == (of == "io.file"))),
             },
@@ -241,15 +241,11 @@ impl Shell<'_, '_> {
             "user" | "1" => match data()? {
                 Some(data) => tools::set_user_variable(self.machine, &name, data)?,
                 None => {
-                    return Err(ScriptError::unclear(
-                        "removing a user variable is not supported",
-                    ));
+                    return error::unclear("removing a user variable is not supported");
                 }
             },
             other => {
-                return Err(ScriptError::fails(format!(
-                    "{other:?} is not a valid target"
-                )));
+                return error::fails(format!("{other:?} is not a valid target"));
             }
         }
         Ok(PsValue::Null)
@@ -270,9 +266,7 @@ impl Shell<'_, '_> {
             "user" => Ok(PsValue::Opaque(ScriptError::unknown(format!(
                 "the value of the user variable {name} is unknown"
             )))),
-            other => Err(ScriptError::fails(format!(
-                "{other:?} is not a valid target"
-            ))),
+            other => error::fails(format!("{other:?} is not a valid target")),
         }
     }
 }
@@ -324,7 +318,7 @@ pub(super) fn time_span(unit: &str, value: &PsValue) -> Result<PsValue> {
 fn first(arguments: &[PsValue]) -> Result<PsValue> {
     match arguments {
         [one] => Ok(one.clone()),
-        _ => Err(ScriptError::unclear("unsupported call")),
+        _ => error::unclear("unsupported call"),
     }
 }
 

@@ -36,7 +36,7 @@ use std::sync::Arc;
 
 use eval::Shell;
 
-use super::error::{Result, ScriptError, ScriptErrorKind};
+use super::error::{self, Result, ScriptError, ScriptErrorKind};
 use super::process::Process;
 use super::traced_text::TracedText;
 
@@ -92,10 +92,8 @@ fn run_process(machine: &mut Process<'_>, arguments: &[TracedText], is_core: boo
         script.append(argument);
     }
     match script.as_str().trim() {
-        "" => Err(ScriptError::unclear("without a command it waits for input")),
-        "-" => Err(ScriptError::unclear(
-            "it reads its script from standard input",
-        )),
+        "" => error::unclear("without a command it waits for input"),
+        "-" => error::unclear("it reads its script from standard input"),
         _ => run_script(machine, &script, is_core),
     }
 }
@@ -140,7 +138,7 @@ impl ProcessOption {
         } else if is("file", 1) {
             Self::File
         } else {
-            return Err(ScriptError::option(argument));
+            return error::option(argument);
         }))
     }
 }
@@ -183,7 +181,7 @@ pub(super) fn run_script_file(machine: &mut Process<'_>, name: &str) -> Result<i
 /// Runs a script file: its name, and its arguments.
 fn run_file(machine: &mut Process<'_>, words: &[TracedText], is_core: bool) -> Result<i32> {
     let Some((name, arguments)) = words.split_first() else {
-        return Err(ScriptError::unclear("-File has no script"));
+        return error::unclear("-File has no script");
     };
     script_file::run(machine, name.as_str(), arguments, is_core)
 }

@@ -2,7 +2,7 @@
 
 use wincimg_registry::{KeyMode, RegistryData, RegistryEdit};
 
-use super::super::error::{Result, ScriptError};
+use super::super::error::{self, Result, ScriptError};
 use super::super::image::{Deferred, EntryKind, ImageAction, Lookup};
 use super::super::process::PathState;
 use super::super::tools::{is_present, make_link};
@@ -18,7 +18,7 @@ impl Shell<'_, '_> {
     pub(super) fn new_directory(&mut self, command: &CommandAst) -> Result<PsValue> {
         let given = self.bind_parameters(command, &NEW)?;
         if given.value("itemtype").is_some() || given.value("value").is_some() {
-            return Err(ScriptError::unclear("mkdir supports only paths and -Force"));
+            return error::unclear("mkdir supports only paths and -Force");
         }
         self.make_all(command, &given, true)
     }
@@ -35,7 +35,7 @@ impl Shell<'_, '_> {
             ))
             .help("use a symbolic link: New-Item -ItemType SymbolicLink")),
             Some(kind) if "directory".starts_with(kind) => self.make_all(command, &given, true),
-            Some(kind) => Err(ScriptError::option(kind)),
+            Some(kind) => error::option(kind),
         }
     }
 
@@ -50,24 +50,24 @@ impl Shell<'_, '_> {
             },
         };
         let Drive::File(link) = self.drive(&link)? else {
-            return Err(ScriptError::unclear("it does not link a file"));
+            return error::unclear("it does not link a file");
         };
         if given.has("force") || target.get(1..3) != Some(":\\") {
-            return Err(ScriptError::unclear(
+            return error::unclear(
                 "only links with an absolute target and without -Force are supported",
-            ));
+            );
         }
         let path = self.machine.path(&target)?;
         let to_folder = match self.machine.path_state(&path)? {
             PathState::Folder => true,
             PathState::File => false,
             PathState::Absent => {
-                return Err(ScriptError::unclear(format!(
+                return error::unclear(format!(
                     "whether it fails without the target {path} is unknown"
-                )));
+                ));
             }
             PathState::Deferred => {
-                return Err(ScriptError::later(format!("{path} is downloaded later")));
+                return error::later(format!("{path} is downloaded later"));
             }
         };
         match make_link(self.machine, &link, &target, to_folder)? {
@@ -86,7 +86,7 @@ impl Shell<'_, '_> {
         let name = given.text("name")?;
         let mut paths = given.texts("path")?;
         match (&name, paths.is_empty()) {
-            (None, true) => return Err(ScriptError::unclear("no path given")),
+            (None, true) => return error::unclear("no path given"),
             (Some(name), true) => paths.push(name.clone()),
             (Some(name), false) => {
                 for path in &mut paths {
@@ -109,12 +109,10 @@ impl Shell<'_, '_> {
                 }
                 Drive::Registry(path) => self.make_key(&path, given)?,
                 Drive::Iis(_) => {
-                    return Err(ScriptError::unclear(
-                        "several items of IIS: are not supported",
-                    ));
+                    return error::unclear("several items of IIS: are not supported");
                 }
                 Drive::Environment(_) => {
-                    return Err(ScriptError::unclear("env: is not supported here"));
+                    return error::unclear("env: is not supported here");
                 }
             }
         }
@@ -125,13 +123,11 @@ impl Shell<'_, '_> {
         let path = self.machine.path(path)?;
         match self.machine.entry(&path) {
             Lookup::Present(EntryKind::Folder) if forced => Ok(()),
-            Lookup::Present(_) => Err(ScriptError::fails(format!("{path} already exists"))),
+            Lookup::Present(_) => error::fails(format!("{path} already exists")),
             Lookup::Absent => self.apply(ImageAction::MakeFolder(path)),
             Lookup::Deferred(Deferred) => self.apply(ImageAction::Unclear(path)),
             Lookup::Unknown if forced => self.apply(ImageAction::MakeFolder(path)),
-            Lookup::Unknown => Err(ScriptError::unknown(format!(
-                "it fails if the base has {path}"
-            ))),
+            Lookup::Unknown => error::unknown(format!("it fails if the base has {path}")),
         }
     }
 
@@ -139,13 +135,13 @@ impl Shell<'_, '_> {
         let path = self.machine.path(path)?;
         let text = given.text("value")?.unwrap_or_default();
         if !text.is_ascii() {
-            return Err(ScriptError::unclear("non-ASCII text is not supported here"));
+            return error::unclear("non-ASCII text is not supported here");
         }
         let forced = given.has("force");
         match self.machine.path_state(&path)? {
-            PathState::Folder => return Err(ScriptError::fails(format!("{path} is a folder"))),
+            PathState::Folder => return error::fails(format!("{path} is a folder")),
             PathState::File if !forced => {
-                return Err(ScriptError::fails(format!("{path} already exists")));
+                return error::fails(format!("{path} already exists"));
             }
             PathState::Deferred => return self.apply(ImageAction::Unclear(path)),
             PathState::File | PathState::Absent => {}
@@ -164,12 +160,10 @@ impl Shell<'_, '_> {
             (Some(false), _) => KeyMode::Merge,
             (Some(true) | None, true) => KeyMode::Replace,
             (Some(true), false) => {
-                return Err(ScriptError::fails(format!("{key} already exists")));
+                return error::fails(format!("{key} already exists"));
             }
             (None, false) => {
-                return Err(ScriptError::unknown(format!(
-                    "it fails if the base has {key}"
-                )));
+                return error::unknown(format!("it fails if the base has {key}"));
             }
         };
         if !forced {

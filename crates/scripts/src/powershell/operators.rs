@@ -1,6 +1,6 @@
 //! Operators of PowerShell.
 
-use super::super::error::{Result, ScriptError};
+use super::super::error::{self, Result, ScriptError};
 use super::super::process::is_like;
 use super::super::tools;
 use super::methods::entry;
@@ -22,9 +22,7 @@ pub(super) fn unary(operator: &str, mut value: PsValue) -> Result<PsValue> {
                 text.split_whitespace().map(PsValue::text_value).collect(),
             ))
         }
-        (operator, _) => Err(ScriptError::unclear(format!(
-            "{operator} is not supported here"
-        ))),
+        (operator, _) => error::unclear(format!("{operator} is not supported here")),
     }
 }
 
@@ -38,9 +36,7 @@ pub(super) fn binary(operator: &str, left: PsValue, right: PsValue) -> Result<Ps
         other => other,
     };
     if matches!(left, PsValue::TimeSpan(_)) || matches!(right, PsValue::TimeSpan(_)) {
-        return Err(ScriptError::unclear(
-            "computing with time spans is not supported",
-        ));
+        return error::unclear("computing with time spans is not supported");
     }
     match operator {
         "+" => add(left, right),
@@ -76,7 +72,7 @@ pub(super) fn binary(operator: &str, left: PsValue, right: PsValue) -> Result<Ps
             let (pattern, limit) = match &right {
                 PsValue::List(items) => match items.as_slice() {
                     [pattern, PsValue::Number(limit)] => (pattern.text()?, *limit),
-                    _ => return Err(ScriptError::unclear("-split with options is not supported")),
+                    _ => return error::unclear("-split with options is not supported"),
                 },
                 pattern => (pattern.text()?, 0),
             };
@@ -89,22 +85,18 @@ pub(super) fn binary(operator: &str, left: PsValue, right: PsValue) -> Result<Ps
         "join" => limited_text(left.texts()?.join(&right.text()?)),
         "bor" | "band" | "bxor" => Ok(PsValue::opaque("what bits are set is used")),
         ".." => range(&left, &right),
-        other => Err(ScriptError::unclear(format!(
-            "unsupported operator -{other}"
-        ))),
+        other => error::unclear(format!("unsupported operator -{other}")),
     }
 }
 
 /// Runs `-like`.
 fn matches_wildcards(left: &PsValue, right: &PsValue) -> Result<bool> {
     if matches!(left, PsValue::List(_)) {
-        return Err(ScriptError::unclear("-like on a list is not supported"));
+        return error::unclear("-like on a list is not supported");
     }
     let pattern = right.text()?;
     if pattern.contains(['[', '`']) {
-        return Err(ScriptError::unclear(
-            "only the wildcards * and ? are supported",
-        ));
+        return error::unclear("only the wildcards * and ? are supported");
     }
     Ok(is_like(&left.text()?, &pattern))
 }
@@ -132,41 +124,35 @@ fn add(left: PsValue, right: PsValue) -> Result<PsValue> {
     left.check_known()?;
     right.check_known()?;
     match left {
-        PsValue::List(_) if right == PsValue::Null => Err(ScriptError::unclear(
-            "adding nothing to a list is not supported",
-        )),
+        PsValue::List(_) if right == PsValue::Null => {
+            error::unclear("adding nothing to a list is not supported")
+        }
         PsValue::List(mut items) => {
             items.extend(right.items());
             Ok(PsValue::List(items))
         }
         PsValue::Bool(left) => match right {
             PsValue::Number(_) | PsValue::Bool(_) => add(PsValue::Number(i64::from(left)), right),
-            _ => Err(ScriptError::unclear(
-                "adding a Boolean and a text is not supported",
-            )),
+            _ => error::unclear("adding a Boolean and a text is not supported"),
         },
         PsValue::Number(number) => match right.number() {
             Some(other) => number
                 .checked_add(other)
                 .map(PsValue::Number)
                 .ok_or_else(|| ScriptError::unclear("number too large")),
-            None => Err(ScriptError::unclear(
-                "adding a number and a string is not supported",
-            )),
+            None => error::unclear("adding a number and a string is not supported"),
         },
         PsValue::Null => Ok(right),
         PsValue::Table(mut entries) => match right {
             PsValue::Table(more) => {
                 let is_known = |key: &String| entries.iter().any(|(known, _)| known == key);
                 if let Some((key, _)) = more.iter().find(|(key, _)| is_known(key)) {
-                    return Err(ScriptError::unclear(format!("both tables have {key}")));
+                    return error::unclear(format!("both tables have {key}"));
                 }
                 entries.extend(more);
                 Ok(PsValue::Table(entries))
             }
-            _ => Err(ScriptError::unclear(
-                "adding a table and another value is not supported",
-            )),
+            _ => error::unclear("adding a table and another value is not supported"),
         },
         left => limited_text(left.text()? + &right.text()?),
     }
@@ -196,7 +182,7 @@ fn equal(operator: &str, left: PsValue, right: PsValue) -> Result<PsValue> {
             ((path, algorithm), other)
         }
         (PsValue::List(_), _) => {
-            return Err(ScriptError::unclear("comparing a list is not supported"));
+            return error::unclear("comparing a list is not supported");
         }
         (PsValue::Null, PsValue::Null) => return Ok(PsValue::Bool(wanted)),
         (PsValue::Null, other) | (other, PsValue::Null) => {
@@ -226,9 +212,7 @@ fn equal(operator: &str, left: PsValue, right: PsValue) -> Result<PsValue> {
         }
     };
     if operator.starts_with('c') {
-        return Err(ScriptError::unclear(
-            "case-sensitive comparison of digests is not supported",
-        ));
+        return error::unclear("case-sensitive comparison of digests is not supported");
     }
     let (path, algorithm) = digest;
     Ok(PsValue::Matches {
@@ -243,9 +227,7 @@ fn order(operator: &str, left: &PsValue, right: &PsValue) -> Result<PsValue> {
     left.check_known()?;
     right.check_known()?;
     let (PsValue::Number(left), Some(right)) = (left, right.number()) else {
-        return Err(ScriptError::unclear(
-            "this comparison of strings is not supported",
-        ));
+        return error::unclear("this comparison of strings is not supported");
     };
     Ok(PsValue::Bool(match operator {
         "gt" => *left > right,
@@ -299,9 +281,7 @@ fn replace(left: &PsValue, right: &PsValue, ignores_case: bool) -> Result<PsValu
         [pattern] => (pattern.as_str(), ""),
         [pattern, by] => (pattern.as_str(), by.as_str()),
         _ => {
-            return Err(ScriptError::unclear(
-                "expected a pattern and a string for -replace",
-            ));
+            return error::unclear("expected a pattern and a string for -replace");
         }
     };
     let texts = left.texts()?;
@@ -317,7 +297,7 @@ fn range(left: &PsValue, right: &PsValue) -> Result<PsValue> {
         (Some(from), Some(to)) if from <= to && to - from <= 1000 => {
             Ok(PsValue::List((from..=to).map(PsValue::Number).collect()))
         }
-        _ => Err(ScriptError::unclear("unsupported range")),
+        _ => error::unclear("unsupported range"),
     }
 }
 
@@ -348,9 +328,9 @@ pub(super) fn index(of: PsValue, index: &PsValue) -> Result<PsValue> {
                 .chars()
                 .nth(at)
                 .map_or(PsValue::Null, |c| PsValue::Text(c.to_string()))),
-            _ => Err(ScriptError::unclear("unsupported index")),
+            _ => error::unclear("unsupported index"),
         },
-        _ => Err(ScriptError::unclear("unsupported index")),
+        _ => error::unclear("unsupported index"),
     }
 }
 

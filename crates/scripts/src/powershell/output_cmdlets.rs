@@ -1,6 +1,6 @@
 //! Cmdlets that filter a pipeline, and cmdlets that only print.
 
-use super::super::error::{Result, ScriptError};
+use super::super::error::{self, Result, ScriptError};
 use super::super::process::{last_name, parent};
 use super::ast::CommandAst;
 use super::drive::{Drive, path_of};
@@ -31,7 +31,7 @@ impl Shell<'_, '_> {
     ) -> Result<PsValue> {
         // A provider that is named may be installed.
         if name == "get-packageprovider" && !command.arguments.is_empty() {
-            return Err(ScriptError::windows("it may install a package provider"));
+            return error::windows("it may install a package provider");
         }
         let is_pure = matches!(
             name,
@@ -75,12 +75,12 @@ impl Shell<'_, '_> {
             None => Ok(None),
             Some(value) => match value.number().map(usize::try_from) {
                 Some(Ok(count)) => Ok(Some(count)),
-                _ => Err(ScriptError::option(&format!("-{name}"))),
+                _ => error::option(&format!("-{name}")),
             },
         };
         let mut items = input.items();
         if given.value("skip").is_some() && given.value("last").is_some() {
-            return Err(ScriptError::option("-Skip with -Last"));
+            return error::option("-Skip with -Last");
         }
         let skipped = count("skip")?.unwrap_or_default().min(items.len());
         items.drain(..skipped);
@@ -94,7 +94,7 @@ impl Shell<'_, '_> {
             let name = member.to_lowercase();
             // Whether keys count as properties depends on the version.
             if items.iter().any(|item| matches!(item, PsValue::Table(_))) {
-                return Err(ScriptError::option("-ExpandProperty"));
+                return error::option("-ExpandProperty");
             }
             items = items
                 .into_iter()
@@ -136,11 +136,11 @@ impl Shell<'_, '_> {
         let text = match (path_of(&given)?, input) {
             (Some(path), _) => path,
             (None, Some(input)) => input.text()?,
-            (None, None) => return Err(ScriptError::unclear("no path given")),
+            (None, None) => return error::unclear("no path given"),
         };
         for switch in ["resolve", "qualifier", "noqualifier"] {
             if given.has(switch) {
-                return Err(ScriptError::option(&format!("-{switch}")));
+                return error::option(&format!("-{switch}"));
             }
         }
         let text = text.replace('/', r"\");
@@ -161,16 +161,14 @@ impl Shell<'_, '_> {
         let given = self.bind_parameters(command, &takes)?;
         let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no path given"))?;
         let Drive::File(path) = self.drive(&path)? else {
-            return Err(ScriptError::unclear("it does not resolve a file path"));
+            return error::unclear("it does not resolve a file path");
         };
         if path.contains(['*', '?', '[']) {
-            return Err(ScriptError::unclear("wildcards are not supported here"));
+            return error::unclear("wildcards are not supported here");
         }
         let path = self.machine.path(&path)?;
         match self.machine.path_state(&path)? {
-            super::super::process::PathState::Absent => {
-                Err(ScriptError::fails(format!("{path} not found")))
-            }
+            super::super::process::PathState::Absent => error::fails(format!("{path} not found")),
             _ => Ok(PsValue::Text(path.to_string())),
         }
     }
@@ -179,7 +177,7 @@ impl Shell<'_, '_> {
         let takes = ParameterSet("[name] [value] option scope force?");
         let given = self.bind_parameters(command, &takes)?;
         if given.value("scope").is_some() && self.calls > 0 {
-            return Err(ScriptError::option("-Scope"));
+            return error::option("-Scope");
         }
         let name = given.required("name")?.to_lowercase();
         let value = given.value("value").cloned().unwrap_or(PsValue::Null);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::super::error::{Result, ScriptError};
+use super::super::error::{self, Result, ScriptError};
 use super::ast::{Argument, CommandAst, Expression, Statement};
 use super::eval::Shell;
 use super::value::PsValue;
@@ -74,9 +74,9 @@ impl BoundParameters {
     /// The text of a parameter that takes one: a list is none.
     pub(super) fn text(&self, name: &str) -> Result<Option<String>> {
         match self.value(name) {
-            Some(PsValue::List(_)) => Err(ScriptError::unclear(format!(
+            Some(PsValue::List(_)) => error::unclear(format!(
                 "a list is given for -{name}, which takes one value"
-            ))),
+            )),
             value => value.map(PsValue::text).transpose(),
         }
     }
@@ -101,7 +101,7 @@ impl BoundParameters {
         }
         if self.value(own).is_some() {
             let why = format!("-{written} is given more than once");
-            return Err(ScriptError::fails(why));
+            return error::fails(why);
         }
         self.entries.push((own, value));
         Ok(())
@@ -112,7 +112,7 @@ impl BoundParameters {
         let mut free: Vec<&str> = takes.positions().collect();
         free.retain(|name| self.value(name).is_none());
         if values.len() > free.len() {
-            return Err(ScriptError::unclear("more arguments than supported"));
+            return error::unclear("more arguments than supported");
         }
         self.entries.extend(free.into_iter().zip(values));
         Ok(())
@@ -137,14 +137,12 @@ impl Shell<'_, '_> {
                     has_ended = true;
                 }
                 Argument::Parameter { .. } if has_ended => {
-                    return Err(ScriptError::unclear(
-                        "parameters after -- are not supported",
-                    ));
+                    return error::unclear("parameters after -- are not supported");
                 }
                 Argument::Value(value) => positional.push(self.expression(value)?),
                 Argument::Splat(name) => {
                     let Some(PsValue::Table(entries)) = self.variables.get(name).cloned() else {
-                        return Err(ScriptError::unclear(format!("@{name} is not supported")));
+                        return error::unclear(format!("@{name} is not supported"));
                     };
                     for (name, value) in entries {
                         let own = resolve_name(takes, &name)?;
@@ -160,9 +158,7 @@ impl Shell<'_, '_> {
                         (None, false) => match arguments.next() {
                             Some(Argument::Value(value)) => self.expression(value)?,
                             _ => {
-                                return Err(ScriptError::fails(format!(
-                                    "-{name} requires a value"
-                                )));
+                                return error::fails(format!("-{name} requires a value"));
                             }
                         },
                     };
@@ -183,7 +179,7 @@ impl Shell<'_, '_> {
         let given = self.bind_parameters(command, takes)?;
         match takes.values().next().and_then(|name| given.value(name)) {
             Some(PsValue::Block(statements)) => Ok(statements.clone()),
-            _ => Err(ScriptError::unclear("expected a script block")),
+            _ => error::unclear("expected a script block"),
         }
     }
 }

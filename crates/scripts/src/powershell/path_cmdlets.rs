@@ -1,6 +1,6 @@
 //! Cmdlets that read files and paths: downloads, archives, tests.
 
-use super::super::error::{Result, ScriptError};
+use super::super::error::{self, Result, ScriptError};
 use super::super::image::{Deferred, EntryKind, Lookup};
 use super::super::process::{GlobMatches, PathState, Paths, Wildcards};
 use super::super::tools;
@@ -36,32 +36,30 @@ impl Shell<'_, '_> {
         let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no file given"))?;
         let path = self.with_home(path)?;
         let Paths::One(path) = self.machine.paths(&path, Wildcards::PowerShell)? else {
-            return Err(ScriptError::unclear("wildcards are not supported here"));
+            return error::unclear("wildcards are not supported here");
         };
         match self.machine.path_state(&path)? {
             PathState::File | PathState::Deferred => Ok(PsValue::Null),
-            PathState::Folder => Err(ScriptError::unclear(format!("{path} is a folder"))),
-            PathState::Absent => Err(ScriptError::fails(format!("{path} not found"))),
+            PathState::Folder => error::unclear(format!("{path} is a folder")),
+            PathState::Absent => error::fails(format!("{path} not found")),
         }
     }
 
     pub(super) fn set_location(&mut self, command: &CommandAst, pushes: bool) -> Result<PsValue> {
         let given = self.bind_parameters(command, &LOCATION)?;
         let Some(path) = path_of(&given)? else {
-            return Err(ScriptError::unclear("no folder given"));
+            return error::unclear("no folder given");
         };
         let Drive::File(path) = self.drive(&path)? else {
-            return Err(ScriptError::unclear("the destination is not a folder"));
+            return error::unclear("the destination is not a folder");
         };
         let path = self.machine.path(&path)?;
         match self.machine.entry(&path) {
             Lookup::Absent | Lookup::Present(EntryKind::File(())) => {
-                return Err(ScriptError::fails(format!("folder {path} not found")));
+                return error::fails(format!("folder {path} not found"));
             }
             Lookup::Unknown => {
-                return Err(ScriptError::unknown(format!(
-                    "it fails unless the base has the folder {path}"
-                )));
+                return error::unknown(format!("it fails unless the base has the folder {path}"));
             }
             Lookup::Present(EntryKind::Folder) | Lookup::Deferred(Deferred) => {}
         }
@@ -87,7 +85,7 @@ impl Shell<'_, '_> {
             .text("method")?
             .is_some_and(|method| !method.eq_ignore_ascii_case("get"))
         {
-            return Err(ScriptError::option("-Method"));
+            return error::option("-Method");
         }
         let Some(file) = given.text("outfile")? else {
             return Ok(PsValue::opaque(format!("the response of {url} is used")));
@@ -114,14 +112,14 @@ impl Shell<'_, '_> {
         let mut archive = self.with_home(archive)?;
         if archive.contains(['*', '?', '[']) {
             if given.value("literalpath").is_some() {
-                return Err(ScriptError::unclear("wildcards are not supported here"));
+                return error::unclear("wildcards are not supported here");
             }
             archive = self.only_match(&archive)?;
         }
         if !archive.to_lowercase().ends_with(".zip") {
-            return Err(ScriptError::fails(format!(
+            return error::fails(format!(
                 "{archive} does not end in .zip, the only supported extension"
-            )));
+            ));
         }
         let folder = match given.text("destinationpath")? {
             Some(folder) => self.with_home(folder)?,
@@ -142,21 +140,18 @@ impl Shell<'_, '_> {
         let Paths::Pattern { folder, pattern } =
             self.machine.paths(pattern, Wildcards::PowerShell)?
         else {
-            return Err(ScriptError::unclear("wildcards are not supported here"));
+            return error::unclear("wildcards are not supported here");
         };
         match self
             .machine
             .glob(&folder, &pattern, Wildcards::PowerShell)?
         {
-            GlobMatches::Deferred => Err(ScriptError::later(
-                "which file matches is known only after a download",
-            )),
+            GlobMatches::Deferred => {
+                error::later("which file matches is known only after a download")
+            }
             GlobMatches::Paths(paths) => match paths.as_slice() {
                 [path] => Ok(path.to_string()),
-                _ => Err(ScriptError::unclear(format!(
-                    "{} files match {pattern}, not one",
-                    paths.len()
-                ))),
+                _ => error::unclear(format!("{} files match {pattern}, not one", paths.len())),
             },
         }
     }
@@ -181,20 +176,18 @@ impl Shell<'_, '_> {
                 let now = match self.machine.paths(&path, Wildcards::PowerShell)? {
                     Paths::One(path) => self.machine.path_state(&path)?,
                     Paths::Pattern { .. } => {
-                        return Err(ScriptError::unclear("wildcards are not supported here"));
+                        return error::unclear("wildcards are not supported here");
                     }
                 };
                 match (now, kind.as_deref()) {
                     (PathState::Deferred, _) => {
-                        return Err(ScriptError::later(
-                            "it depends on a file that is downloaded later",
-                        ));
+                        return error::later("it depends on a file that is downloaded later");
                     }
                     (PathState::Absent, _) => false,
                     (_, None | Some("any")) => true,
                     (now, Some("leaf")) => now == PathState::File,
                     (now, Some("container")) => now == PathState::Folder,
-                    (_, Some(other)) => return Err(ScriptError::option(other)),
+                    (_, Some(other)) => return error::option(other),
                 }
             }
             Drive::Registry(path) => {
@@ -207,12 +200,12 @@ impl Shell<'_, '_> {
                 Lookup::Present(_) => true,
                 Lookup::Absent => false,
                 Lookup::Deferred(Deferred) | Lookup::Unknown => {
-                    return Err(ScriptError::unknown(format!(
+                    return error::unknown(format!(
                         "whether the variable {name} is set is unknown"
-                    )));
+                    ));
                 }
             },
-            Drive::Iis(_) => return Err(ScriptError::unclear("IIS: is not supported here")),
+            Drive::Iis(_) => return error::unclear("IIS: is not supported here"),
         };
         Ok(PsValue::Bool(found))
     }
@@ -221,14 +214,12 @@ impl Shell<'_, '_> {
         let given = self.bind_parameters(command, &JOIN)?;
         let path = given.required("path")?;
         if path.is_empty() {
-            return Err(ScriptError::fails("-Path is empty"));
+            return error::fails("-Path is empty");
         }
         if let [drive, b':', ..] = path.as_bytes()
             && !drive.eq_ignore_ascii_case(&b'c')
         {
-            return Err(ScriptError::unclear(format!(
-                "whether the drive of {path} exists is not known"
-            )));
+            return error::unclear(format!("whether the drive of {path} exists is not known"));
         }
         let child = given.required("childpath")?;
         let joined = format!(
@@ -253,7 +244,7 @@ impl Shell<'_, '_> {
         let file = given.required("filepath")?;
         match tools::add_certificate(self.machine, store.trim_end_matches('\\'), &file)? {
             0 => Ok(PsValue::Null),
-            _ => Err(ScriptError::fails(format!("{file} not found"))),
+            _ => error::fails(format!("{file} not found")),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use regex::{Captures, Regex, RegexBuilder};
 
-use super::super::error::{Result, ScriptError};
+use super::super::error::{self, Result, ScriptError};
 use super::value::PsValue;
 
 /// Maximum size of a compiled pattern.
@@ -28,9 +28,7 @@ pub(super) fn regex(pattern: &str, is_exact: bool) -> Result<Regex> {
 /// Checks that a text can be matched: one line of ASCII.
 fn plain(text: &str) -> Result<&str> {
     if !text.is_ascii() || text.contains('\n') {
-        return Err(ScriptError::unclear(
-            "matching several lines or non-ASCII text is not supported",
-        ));
+        return error::unclear("matching several lines or non-ASCII text is not supported");
     }
     Ok(text)
 }
@@ -80,7 +78,7 @@ pub(super) fn split(text: &str, pattern: &str, limit: i64) -> Result<Vec<PsValue
     let regex = regex(pattern, false)?;
     // .NET also returns groups, and empty strings around matches of an empty pattern.
     if regex.captures_len() > 1 || regex.is_match("") {
-        return Err(ScriptError::unclear("unsupported separator of -split"));
+        return error::unclear("unsupported separator of -split");
     }
     let limit = match limit {
         0 => usize::MAX,
@@ -113,7 +111,7 @@ fn expand(by: &str, groups: &Captures<'_>, out: &mut String) -> Result<()> {
                     out.push('$');
                     rest = later;
                 }
-                None => return Err(ScriptError::unclear("unsupported replacement")),
+                None => return error::unclear("unsupported replacement"),
             },
         }
     }

@@ -2,7 +2,7 @@
 
 use wincimg_registry::{RegistryData, RegistryEdit};
 
-use super::super::error::{Result, ScriptError};
+use super::super::error::{self, Result, ScriptError};
 use super::super::image::{Deferred, ImageAction, Lookup, PackageFeed};
 use super::super::process::Process;
 use super::super::tools;
@@ -35,7 +35,7 @@ impl Shell<'_, '_> {
         let url = url_in(piped).or_else(|| url_in(after.split('\n').next().unwrap_or_default()));
         let Some(url) = url else {
             let why = "it runs a script that is known only at run time";
-            return Err(ScriptError::windows(why));
+            return error::windows(why);
         };
         let is_chocolatey = url.ends_with("chocolatey.org/install.ps1");
         if is_chocolatey && self.machine.image.feed() != PackageFeed::None {
@@ -57,7 +57,7 @@ impl Shell<'_, '_> {
         const HELP: &str = "unpack the vendor's zip or install its .msi (msiexec /i FILE /qn) instead, \
             or let Windows run the line: --docker-host tcp://HOST:2375";
         let Ok(given) = self.bind_parameters(command, &START) else {
-            return Err(ScriptError::windows("it starts a program"));
+            return error::windows("it starts a program");
         };
         let program = given.required("filepath")?;
         let is_package = program.to_ascii_lowercase().ends_with(".msi");
@@ -69,7 +69,7 @@ impl Shell<'_, '_> {
         }
         for parameter in ["workingdirectory", "verb"] {
             if given.value(parameter).is_some() {
-                return Err(ScriptError::option(&format!("-{parameter}")));
+                return error::option(&format!("-{parameter}"));
             }
         }
         let waits = given.has("wait") || given.has("passthru") && self.waits_after(command);
@@ -111,7 +111,7 @@ impl Shell<'_, '_> {
         let given = given.map_err(|_| ScriptError::windows("it works only on Windows"))?;
         let named = given.value("id").or(given.value("inputobject"));
         if named.or(input) != Some(&PsValue::Process) {
-            return Err(ScriptError::windows("it works only on Windows"));
+            return error::windows("it works only on Windows");
         }
         self.unawaited = 0;
         Ok(PsValue::Null)
@@ -128,7 +128,7 @@ impl Shell<'_, '_> {
         let name = given.required("executionpolicy")?;
         let mut names = NAMES.into_iter();
         let Some(policy) = names.find(|own| own.eq_ignore_ascii_case(&name)) else {
-            return Err(ScriptError::unclear(format!("unsupported policy {name:?}")));
+            return error::unclear(format!("unsupported policy {name:?}"));
         };
         let scope = given.text("scope")?.map(|scope| scope.to_lowercase());
         match scope.as_deref() {
@@ -140,16 +140,16 @@ impl Shell<'_, '_> {
             None | Some("localmachine") if !self.is_core => {}
             None | Some("localmachine") => {
                 let why = "PowerShell 7 keeps the policy in a file of its own";
-                return Err(ScriptError::unclear(why));
+                return error::unclear(why);
             }
-            Some(other) => return Err(ScriptError::unclear(format!("unsupported scope {other}"))),
+            Some(other) => return error::unclear(format!("unsupported scope {other}")),
         }
         match self.machine.variable(super::POLICY) {
             Lookup::Absent => {}
             Lookup::Present(own) if own.eq_ignore_ascii_case(policy) => {}
             Lookup::Deferred(Deferred) | Lookup::Unknown => {
                 let why = format!("whether the base sets {} is unknown", super::POLICY);
-                return Err(ScriptError::unknown(why));
+                return error::unknown(why);
             }
             Lookup::Present(_) => {
                 let why = "the policy of the process is another one, which makes it fail";

@@ -4,7 +4,7 @@ use wincimg_registry::{DataType, KeyPath, RegistryData, RegistryEdit, TypedData}
 use wincimg_windows::service::StartType;
 use wincimg_windows::variables::filled_in;
 
-use super::super::error::{Result, ScriptError};
+use super::super::error::{self, Result, ScriptError};
 use super::super::image::{Deferred, ImageAction, Lookup};
 use super::super::process::Process;
 use super::super::tools::{is_present, services};
@@ -25,9 +25,7 @@ const SERVICE: ParameterSet =
 /// Parses a PowerShell path of a key: `HKLM:\SOFTWARE\x`, with either slash.
 pub(super) fn key(path: &str) -> Result<KeyPath> {
     if path.contains(['*', '?']) {
-        return Err(ScriptError::unclear(
-            "wildcards in a key path are not supported",
-        ));
+        return error::unclear("wildcards in a key path are not supported");
     }
     let mut names = path.split([':', '\\', '/']).filter(|name| !name.is_empty());
     let root = names.next().unwrap_or_default();
@@ -48,10 +46,8 @@ pub(super) fn check_parent_exists(machine: &Process<'_>, key: &KeyPath) -> Resul
 pub(super) fn check_key_exists(machine: &Process<'_>, key: &KeyPath) -> Result<()> {
     match is_present(&machine.image.key(key)) {
         Some(true) => Ok(()),
-        Some(false) => Err(ScriptError::fails(format!("{key} not found"))),
-        None => Err(ScriptError::unknown(format!(
-            "it fails unless the base has {key}"
-        ))),
+        Some(false) => error::fails(format!("{key} not found")),
+        None => error::unknown(format!("it fails unless the base has {key}")),
     }
 }
 
@@ -63,7 +59,7 @@ impl Shell<'_, '_> {
             Drive::Registry(path) => key(&path)?,
             Drive::Iis(path) if !is_new => return self.iis_property(command, &path, &given),
             _ => {
-                return Err(ScriptError::unclear("it does not change the registry"));
+                return error::unclear("it does not change the registry");
             }
         };
         let name = given.required("name")?;
@@ -84,20 +80,18 @@ impl Shell<'_, '_> {
         }
         let existing = match (&before, is_new, forced) {
             (Lookup::Present(_), true, false) => {
-                return Err(ScriptError::fails(format!(
-                    "the value {name:?} of {key} already exists"
-                )));
+                return error::fails(format!("the value {name:?} of {key} already exists"));
             }
             (Lookup::Present(data), false, _) => Some(data.kind()),
             (Lookup::Unknown | Lookup::Deferred(Deferred), true, false) => {
-                return Err(ScriptError::unknown(format!(
+                return error::unknown(format!(
                     "it fails if {key} in the base has the value {name:?}"
-                )));
+                ));
             }
             (Lookup::Unknown | Lookup::Deferred(Deferred), false, _) if kind.is_none() => {
-                return Err(ScriptError::unknown(format!(
+                return error::unknown(format!(
                     "the type of {name:?} depends on {key} in the base"
-                )));
+                ));
             }
             _ => None,
         };
@@ -112,19 +106,19 @@ impl Shell<'_, '_> {
         let given = self.bind_parameters(command, &NAMED)?;
         let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no key given"))?;
         let Drive::Registry(path) = self.drive(&path)? else {
-            return Err(ScriptError::unclear("it does not change the registry"));
+            return error::unclear("it does not change the registry");
         };
         let key = key(&path)?;
         let name = given.required("name")?;
         match is_present(&self.machine.image.value(&key, &name)) {
             Some(true) => {}
             Some(false) => {
-                return Err(ScriptError::fails(format!("{key} has no value {name:?}")));
+                return error::fails(format!("{key} has no value {name:?}"));
             }
             None => {
-                return Err(ScriptError::unknown(format!(
+                return error::unknown(format!(
                     "it fails unless {key} in the base has the value {name:?}"
-                )));
+                ));
             }
         }
         self.machine.edit(RegistryEdit::DeleteValue { key, name })?;
@@ -151,7 +145,7 @@ impl Shell<'_, '_> {
                 _ => return Ok(PsValue::opaque("the content of a key is used")),
             },
             Lookup::Absent => {
-                return Err(ScriptError::fails(format!("{key} has no value {name:?}")));
+                return error::fails(format!("{key} has no value {name:?}"));
             }
             Lookup::Deferred(Deferred) | Lookup::Unknown => {
                 return Ok(PsValue::Opaque(ScriptError::unknown(format!(
@@ -193,7 +187,7 @@ impl Shell<'_, '_> {
             settings.depends_on = Some(services::services(names)?);
         }
         if is_new && settings.command.is_none() {
-            return Err(ScriptError::fails("a new service requires -BinaryPathName"));
+            return error::fails("a new service requires -BinaryPathName");
         }
         settings.start = match given.text("startuptype")?.map(|text| text.to_lowercase()) {
             None => is_new.then_some(StartType::Auto),
@@ -202,7 +196,7 @@ impl Shell<'_, '_> {
                 "automaticdelayedstart" => StartType::DelayedAuto,
                 "manual" => StartType::Demand,
                 "disabled" => StartType::Disabled,
-                other => return Err(ScriptError::option(other)),
+                other => return error::option(other),
             }),
         };
         self.apply(ImageAction::Service(service))?;
@@ -227,7 +221,7 @@ fn data(kind: Option<&str>, existing: Option<DataType>, value: &PsValue) -> Resu
         Some("multistring") => DataType::MULTI_SZ,
         Some("binary") => DataType::BINARY,
         Some(other) => {
-            return Err(ScriptError::unclear(format!("unsupported type {other:?}")));
+            return error::unclear(format!("unsupported type {other:?}"));
         }
         None => match (existing, value) {
             (Some(kind), _) => kind,
@@ -237,10 +231,10 @@ fn data(kind: Option<&str>, existing: Option<DataType>, value: &PsValue) -> Resu
             (None, PsValue::List(items))
                 if items.iter().all(|item| matches!(item, PsValue::Text(_))) =>
             {
-                return Err(ScriptError::unclear("unsupported type of a list"));
+                return error::unclear("unsupported type of a list");
             }
             _ => {
-                return Err(ScriptError::unclear("unsupported type of value"));
+                return error::unclear("unsupported type of value");
             }
         },
     };
@@ -263,7 +257,7 @@ fn data(kind: Option<&str>, existing: Option<DataType>, value: &PsValue) -> Resu
             RegistryData::binary(bytes.ok_or_else(wrong)?)
         }
         _ => {
-            return Err(ScriptError::unclear("unsupported type of value"));
+            return error::unclear("unsupported type of value");
         }
     })
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use wincimg_windows::path::ImagePath;
 
-use super::super::error::{Result, ScriptError};
+use super::super::error::{self, Result, ScriptError};
 use super::super::image::{Deferred, Lookup};
 use super::super::process::{Process, last_name};
 use super::super::traced_text::TracedText;
@@ -99,9 +99,9 @@ fn literal_argument(word: &str) -> Result<ScriptArgument> {
 impl ScriptFile {
     fn read(machine: &Process<'_>, name: &str, is_core: bool) -> Result<Self> {
         if !is_script(name) {
-            return Err(ScriptError::unclear(format!(
+            return error::unclear(format!(
                 "{name:?} is not a script file: expected a name that ends with .ps1"
-            )));
+            ));
         }
         Self::read_any(machine, name, is_core)
     }
@@ -110,14 +110,12 @@ impl ScriptFile {
         let path = machine.path(name)?;
         let bytes = match machine.image.content(&path) {
             Lookup::Present(bytes) => bytes,
-            Lookup::Absent => return Err(ScriptError::fails(format!("the image has no {path}"))),
+            Lookup::Absent => return error::fails(format!("the image has no {path}")),
             Lookup::Deferred(Deferred) => {
-                return Err(ScriptError::later(format!("{path} is downloaded later")));
+                return error::later(format!("{path} is downloaded later"));
             }
             Lookup::Unknown => {
-                return Err(ScriptError::unknown(format!(
-                    "the content of the script {path} is unknown"
-                )));
+                return error::unknown(format!("the content of the script {path} is unknown"));
             }
         };
         let text = decoded(&bytes, is_core)
@@ -128,7 +126,7 @@ impl ScriptFile {
         };
         if text.lines().any(is_requirement) {
             let why = format!("the script {path} has an unsupported #Requires");
-            return Err(ScriptError::unclear(why));
+            return error::unclear(why);
         }
         let mut file = Self {
             path,
@@ -203,10 +201,10 @@ impl ScriptFile {
     fn check_end(&self, flow: Option<ControlFlow>) -> Result<()> {
         match flow {
             None | Some(ControlFlow::Return) => Ok(()),
-            Some(_) => Err(ScriptError::unclear(format!(
+            Some(_) => error::unclear(format!(
                 "{} has a break or continue outside a loop",
                 self.path
-            ))),
+            )),
         }
     }
 
@@ -275,12 +273,12 @@ fn named_arguments(
                 value
             }
             (None, false, _) => {
-                return Err(ScriptError::fails(format!("-{name} requires a value")));
+                return error::fails(format!("-{name} requires a value"));
             }
         };
         if named.insert(parameter.name.as_str(), value).is_some() {
             let why = format!("-{name} is given more than once");
-            return Err(ScriptError::fails(why));
+            return error::fails(why);
         }
     }
     Ok((named, positional))
@@ -307,10 +305,10 @@ impl ScriptParameter {
                     .map(|number| PsValue::Number(number.into()));
                 number.map_err(|_| ScriptError::unclear(format!("{text:?} is not a number")))
             }
-            (Some(kind), _) => Err(ScriptError::unclear(format!(
+            (Some(kind), _) => error::unclear(format!(
                 "whether -{} converts to [{kind}] is unclear",
                 self.name
-            ))),
+            )),
         }
     }
 
@@ -319,10 +317,7 @@ impl ScriptParameter {
         match self.kind.as_deref() {
             Some("switch") => Ok(PsValue::Bool(false)),
             // A mandatory one asks for its value.
-            _ => Err(ScriptError::unclear(format!(
-                "the script needs -{}",
-                self.name
-            ))),
+            _ => error::unclear(format!("the script needs -{}", self.name)),
         }
     }
 }
@@ -352,7 +347,7 @@ impl Shell<'_, '_> {
         check_has_folder(name)?;
         let given = self.script_arguments(command)?;
         if self.scripts == DEPTH {
-            return Err(ScriptError::unclear("script files are nested too deeply"));
+            return error::unclear("script files are nested too deeply");
         }
         let file = ScriptFile::read(self.machine, name, self.is_core)?;
         // A script sees the variables of its caller.
@@ -395,10 +390,10 @@ impl Shell<'_, '_> {
         match exit {
             Some(code) => self.end_script(code, &file, command),
             None if !is_ok => {
-                return Err(ScriptError::unclear(format!(
+                return error::unclear(format!(
                     "the last command of {} fails: whether the script does is unclear",
                     file.path
-                )));
+                ));
             }
             None => self.is_ok = true,
         }
@@ -453,7 +448,7 @@ impl Shell<'_, '_> {
             file.statements.into_iter().partition(is_definition);
         if !others.iter().all(is_export) {
             let why = format!("the module {} does more than define functions", file.path);
-            return Err(ScriptError::unclear(why));
+            return error::unclear(why);
         }
         let mut module = Shell {
             functions: std::mem::take(&mut self.functions),
@@ -483,7 +478,7 @@ impl Shell<'_, '_> {
             .filter(|(_, it)| matches!(it, PsValue::Block(_)));
         if let Some((name, _)) = blocks.find(|(name, value)| is_new(name, value)) {
             let why = format!("{} leaves a script block in ${name}", file.path);
-            return Err(ScriptError::unclear(why));
+            return error::unclear(why);
         }
         self.variables = variables;
         Ok(())

@@ -3,7 +3,7 @@
 use wincimg_common::digest::Algorithm;
 use wincimg_windows::path::ImagePath;
 
-use super::super::error::{Result, ScriptError};
+use super::super::error::{self, Result, ScriptError};
 use super::ast::Statement;
 
 /// Maximum length of a string.
@@ -15,7 +15,7 @@ const SIZE: usize = 1000;
 /// Creates a string value within the limit.
 pub(super) fn limited_text(text: String) -> Result<PsValue> {
     if text.len() > TEXT {
-        return Err(ScriptError::unclear("string too long"));
+        return error::unclear("string too long");
     }
     Ok(PsValue::Text(text))
 }
@@ -78,9 +78,9 @@ impl PsValue {
     /// which of them counts depends on its use.
     pub(super) fn check_literal(&self) -> Result<()> {
         match self {
-            Self::Text(text) if is_inexact_number(text) => Err(ScriptError::unclear(format!(
-                "whether {text} is a number or a text is unclear"
-            ))),
+            Self::Text(text) if is_inexact_number(text) => {
+                error::unclear(format!("whether {text} is a number or a text is unclear"))
+            }
             _ => Ok(()),
         }
     }
@@ -105,12 +105,10 @@ impl PsValue {
             Self::Opaque(error) => Err(error.clone()),
             Self::Process => Err(Self::process_used()),
             Self::Digest(..) | Self::FileHash(..) | Self::Matches { .. } => {
-                Err(ScriptError::unclear("a file digest can only be compared"))
+                error::unclear("a file digest can only be compared")
             }
             Self::Table(_) | Self::Object(_) | Self::Type(_) | Self::Block(_) | Self::WebClient => {
-                Err(ScriptError::unclear(
-                    "using an object as a string is not supported",
-                ))
+                error::unclear("using an object as a string is not supported")
             }
         }
     }
@@ -168,9 +166,7 @@ impl PsValue {
                 _ => true,
             },
             Self::Matches { .. } => {
-                return Err(ScriptError::unclear(
-                    "a condition on a file digest may only fail the build",
-                ));
+                return error::unclear("a condition on a file digest may only fail the build");
             }
             Self::Opaque(error) => return Err(error.clone()),
             _ => true,
@@ -208,7 +204,7 @@ impl PsValue {
     /// Refuses a value above the limit.
     pub(super) fn check_size(self) -> Result<Self> {
         if self.size() > SIZE {
-            return Err(ScriptError::unclear("list too long"));
+            return error::unclear("list too long");
         }
         Ok(self)
     }
@@ -239,9 +235,9 @@ pub(super) fn integer(text: &str) -> Result<Option<i64>> {
     };
     // Other numbers are rounded, or have units.
     if number.is_none() && !trimmed.starts_with(char::is_alphabetic) {
-        return Err(ScriptError::unclear(format!(
+        return error::unclear(format!(
             "whether {text:?} converts to an integer is unclear"
-        )));
+        ));
     }
     Ok(number)
 }

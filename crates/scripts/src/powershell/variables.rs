@@ -1,6 +1,6 @@
 //! Variables and assignments.
 
-use super::super::error::{Result, ScriptError};
+use super::super::error::{self, Result, ScriptError};
 use super::super::image::{Deferred, Lookup};
 use super::super::process::Process;
 use super::super::variables::unknown_variable;
@@ -47,19 +47,16 @@ impl Shell<'_, '_> {
                         .insert(without_scope(name).to_owned(), kind.clone());
                     Ok(())
                 }
-                _ => Err(ScriptError::unclear("unsupported assignment")),
+                _ => error::unclear("unsupported assignment"),
             },
             Expression::Member(member) if member.is_static => {
                 let is_network = matches!(member.of.as_ref(), Expression::Type(of) if of == "net.servicepointmanager");
                 if is_network && has_word(NETWORK, &member.name) {
                     return Ok(());
                 }
-                Err(ScriptError::unclear(format!(
-                    "setting {} is not supported",
-                    member.name
-                )))
+                error::unclear(format!("setting {} is not supported", member.name))
             }
-            _ => Err(ScriptError::unclear("unsupported assignment")),
+            _ => error::unclear("unsupported assignment"),
         }
     }
 
@@ -75,20 +72,14 @@ impl Shell<'_, '_> {
         let plain = without_scope(name);
         if plain != name && !name.starts_with("local:") {
             if self.calls > 0 {
-                return Err(ScriptError::unclear(
-                    "a function sets a variable of its calling script",
-                ));
+                return error::unclear("a function sets a variable of its calling script");
             }
             if self.scripts > 0 {
-                return Err(ScriptError::unclear(
-                    "a script file sets a variable of its calling script",
-                ));
+                return error::unclear("a script file sets a variable of its calling script");
             }
         }
         if plain.contains(':') || plain.starts_with("ps") {
-            return Err(ScriptError::unclear(format!(
-                "setting ${name} is not supported"
-            )));
+            return error::unclear(format!("setting ${name} is not supported"));
         }
         if plain != "null" {
             self.put_variable(plain, value)?;

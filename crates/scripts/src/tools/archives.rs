@@ -1,6 +1,6 @@
 //! `tar` and `7z`: unpacking.
 
-use super::super::error::{Result, ScriptError};
+use super::super::error::{self, Result, ScriptError};
 use super::super::image::{ImageAction, OverwriteMode, UnpackAction, UnpackFormat};
 use super::super::process::{PathState, Process};
 use super::options::{self, Argument, OptionSpec};
@@ -29,7 +29,7 @@ pub(super) fn tar(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
                 ("f" | "file", value) => archive = value,
                 ("C" | "directory" | "cd", Some(value)) => {
                     if folder != "." {
-                        return Err(ScriptError::unclear("-C is given more than once"));
+                        return error::unclear("-C is given more than once");
                     }
                     folder = value;
                 }
@@ -39,19 +39,17 @@ pub(super) fn tar(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
                         .map_err(|_| ScriptError::fails(format!("{value:?} is not a number")))?;
                 }
                 ("c" | "r" | "t" | "u" | "P", _) => {
-                    return Err(ScriptError::option(&format!("-{name}")));
+                    return error::option(&format!("-{name}"));
                 }
                 _ => {}
             },
         }
     }
     let (true, Some(archive)) = (extracts, archive) else {
-        return Err(ScriptError::unclear("only tar -xf FILE is supported"));
+        return error::unclear("only tar -xf FILE is supported");
     };
     if only.iter().any(|path| path.contains(['*', '?', '['])) {
-        return Err(ScriptError::unclear(
-            "wildcards in an archive are not supported",
-        ));
+        return error::unclear("wildcards in an archive are not supported");
     }
     let into = machine.path(&folder)?;
     if let PathState::Absent | PathState::File = machine.path_state(&into)? {
@@ -101,20 +99,18 @@ pub(super) fn seven_zip(machine: &mut Process<'_>, words: &[String]) -> Result<i
             "-bd" | "-bb0" | "-bb1" | "-bso0" | "-bsp0" | "-bsp1" => {}
             word => match word.strip_prefix("-o") {
                 Some(to) if !to.is_empty() => to.clone_into(&mut folder),
-                _ if word.starts_with('-') => return Err(ScriptError::option(word)),
+                _ if word.starts_with('-') => return error::option(word),
                 _ => operands.push(word),
             },
         }
     }
     let ["x", archive] = operands.as_slice() else {
-        return Err(ScriptError::unclear("only 7z x FILE is supported"));
+        return error::unclear("only 7z x FILE is supported");
     };
     let into = machine.path(&folder)?;
     let is_new = machine.path_state(&into)? == PathState::Absent;
     if !answers && !is_new {
-        return Err(ScriptError::unclear(
-            "without -y it may ask for confirmation",
-        ));
+        return error::unclear("without -y it may ask for confirmation");
     }
     let archive = machine.path(archive)?;
     let action = UnpackAction::new(archive, UnpackFormat::SevenZip, into);
@@ -130,7 +126,7 @@ pub(in super::super) fn unpack_zip(
 ) -> Result<()> {
     let archive = machine.path(archive)?;
     if !machine.has_file(&archive)? {
-        return Err(ScriptError::fails(format!("{archive} not found")));
+        return error::fails(format!("{archive} not found"));
     }
     let into = machine.path(folder)?;
     let mut action = UnpackAction::new(archive, UnpackFormat::Zip, into);

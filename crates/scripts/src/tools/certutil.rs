@@ -1,6 +1,6 @@
 //! `certutil`, and `certoc` of Nano Server: certificates in the machine's stores, and digests.
 
-use super::super::error::{Result, ScriptError};
+use super::super::error::{self, Result};
 use super::super::image::ImageAction;
 use super::super::process::Process;
 use super::hashes;
@@ -15,23 +15,21 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
         .filter(|word| !is(word, "f") && !is(word, "addstore") && !is(word, "hashfile"))
         .collect();
     if let Some(option) = operands.iter().find(|word| word.starts_with(['-', '/'])) {
-        return Err(ScriptError::option(option));
+        return error::option(option);
     }
     if words.iter().any(|word| is(word, "hashfile")) {
         // Without a pipe it only prints a digest.
         let [file, ..] = operands.as_slice() else {
-            return Err(ScriptError::unclear("no file given"));
+            return error::unclear("no file given");
         };
         hashes::hash_file(machine, file)?;
         return Ok(0);
     }
     if !words.iter().any(|word| is(word, "addstore")) {
-        return Err(ScriptError::unclear(
-            "only certutil -addstore and -hashfile are supported",
-        ));
+        return error::unclear("only certutil -addstore and -hashfile are supported");
     }
     let [store, file] = operands.as_slice() else {
-        return Err(ScriptError::unclear("expected a store and a file"));
+        return error::unclear("expected a store and a file");
     };
     add(machine, store, file)
 }
@@ -42,9 +40,7 @@ pub(super) fn certoc(machine: &mut Process<'_>, words: &[String]) -> Result<i32>
         [option, store, file] if option.eq_ignore_ascii_case("-addstore") => {
             add(machine, store, file)
         }
-        _ => Err(ScriptError::unclear(
-            "only certoc -addstore STORE FILE is supported",
-        )),
+        _ => error::unclear("only certoc -addstore STORE FILE is supported"),
     }
 }
 
@@ -57,7 +53,7 @@ pub(in super::super) fn add(machine: &mut Process<'_>, store: &str, file: &str) 
         "trustedpublisher" => "TrustedPublisher",
         "trustedpeople" => "TrustedPeople",
         _ => {
-            return Err(ScriptError::unclear(format!("unsupported store {store:?}")));
+            return error::unclear(format!("unsupported store {store:?}"));
         }
     };
     let file = machine.path(file)?;

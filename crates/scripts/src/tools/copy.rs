@@ -2,7 +2,7 @@
 
 use wincimg_windows::path::ImagePath;
 
-use super::super::error::{Result, ScriptError};
+use super::super::error::{self, Result, ScriptError};
 use super::super::image::{Deferred, ImageAction, Lookup};
 use super::super::process::{
     GlobMatches, PathState, Paths, Process, Wildcards, child, is_within, last_name,
@@ -28,7 +28,7 @@ pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32> 
             machine.apply(ImageAction::Unclear(target))?;
             return Ok(0);
         }
-        PathState::File => return Err(ScriptError::unclear("the destination is a file")),
+        PathState::File => return error::unclear("the destination is a file"),
         PathState::Absent => to.ends_with(['\\', '/']),
     };
     match machine.paths(from, Wildcards::Cmd)? {
@@ -39,9 +39,9 @@ pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32> 
                 let to = child(&target, last_name(&path))?;
                 copy_to(machine, path, to)
             }
-            PathState::File => Err(ScriptError::unclear(
-                "it asks whether the destination is a file or a folder",
-            )),
+            PathState::File => {
+                error::unclear("it asks whether the destination is a file or a folder")
+            }
             PathState::Folder if !is_folder && !has("/i") => Err(asks_for_folder()),
             PathState::Folder if is_deep => tree_to(machine, path, target, has("/e")),
             PathState::Folder => files_into(machine, &path, "*", &target),
@@ -49,9 +49,7 @@ pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32> 
         Paths::Pattern { .. } if !is_folder && !has("/i") => Err(asks_for_folder()),
         Paths::Pattern { folder, pattern } => match (is_deep, pattern.as_str()) {
             (true, "*" | "*.*") => tree_to(machine, folder, target, has("/e")),
-            (true, _) => Err(ScriptError::unclear(
-                "wildcards with /s or /e are not supported",
-            )),
+            (true, _) => error::unclear("wildcards with /s or /e are not supported"),
             (false, pattern) => files_into(machine, &folder, pattern, &target),
         },
     }
@@ -88,9 +86,9 @@ pub(super) fn robocopy(machine: &mut Process<'_>, words: &[String]) -> Result<i3
     let mut seen = Comparison::default();
     compare(machine, &from, &to, is_deep, &mut seen)?;
     if !seen.has_new && seen.has_both {
-        return Err(ScriptError::unclear(format!(
+        return error::unclear(format!(
             "whether it copies the files that {to} has depends on their times, and its exit code on that"
-        )));
+        ));
     }
     if is_deep {
         copy_to(machine, from, to)?;
@@ -123,9 +121,9 @@ fn compare(
     let names = |folder: &ImagePath| match machine.image.names(folder) {
         Lookup::Present(names) => Ok(Some(names)),
         Lookup::Deferred(Deferred) => Ok(None),
-        Lookup::Absent | Lookup::Unknown => Err(ScriptError::unknown(format!(
-            "the content of {folder} is unknown"
-        ))),
+        Lookup::Absent | Lookup::Unknown => {
+            error::unknown(format!("the content of {folder} is unknown"))
+        }
     };
     let Some(sources) = names(from)? else {
         seen.has_new = true;
@@ -163,13 +161,11 @@ fn read(words: &[String], is_known: impl Fn(&str) -> bool) -> Result<(Vec<String
         .map(|name| format!("/{}", name.to_ascii_lowercase()))
         .collect();
     if let Some(other) = switches.iter().find(|switch| !is_known(switch)) {
-        return Err(ScriptError::option(other));
+        return error::option(other);
     }
     match operands.as_slice() {
         [from, to] => Ok((switches, [from.as_str(), to.as_str()])),
-        _ => Err(ScriptError::unclear(
-            "expected one source and one destination",
-        )),
+        _ => error::unclear("expected one source and one destination"),
     }
 }
 
@@ -190,15 +186,13 @@ fn tree_to(
                 return machine.apply(ImageAction::Unclear(to)).map(|()| 0);
             }
             Lookup::Absent | Lookup::Unknown => {
-                return Err(ScriptError::unknown(format!(
-                    "the content of {folder} is unknown"
-                )));
+                return error::unknown(format!("the content of {folder} is unknown"));
             }
         };
         if names.is_empty() {
-            return Err(ScriptError::unclear(format!(
+            return error::unclear(format!(
                 "/s without /e does not copy empty folders such as {folder}"
-            )));
+            ));
         }
         for name in names {
             let path = child(&folder, &name)?;
@@ -216,7 +210,7 @@ fn tree_to(
 
 fn copy_to(machine: &mut Process<'_>, from: ImagePath, to: ImagePath) -> Result<i32> {
     if is_within(&to, &from) {
-        return Err(ScriptError::unclear("a folder would be copied into itself"));
+        return error::unclear("a folder would be copied into itself");
     }
     machine.apply(ImageAction::Copy { from, to })?;
     Ok(0)

@@ -1,6 +1,6 @@
 //! `curl`: downloads.
 
-use super::super::error::{Result, ScriptError};
+use super::super::error::{self, Result};
 use super::super::image::{ImageAction, Lookup};
 use super::super::process::{PathState, Process};
 use super::options::{self, Argument, OptionSpec};
@@ -38,9 +38,7 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
         }
     }
     if urls.is_empty() || urls.len() != targets.len() {
-        return Err(ScriptError::unclear(
-            "it downloads to standard output: use -o FILE or -O",
-        ));
+        return error::unclear("it downloads to standard output: use -o FILE or -O");
     }
     for (url, target) in urls.iter().zip(targets) {
         let file = match target {
@@ -48,9 +46,7 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
             None => remote_name(url)?,
         };
         if file == "-" || url.contains(['{', '[', '#']) {
-            return Err(ScriptError::unclear(format!(
-                "downloading {url} to {file} is not supported"
-            )));
+            return error::unclear(format!("downloading {url} to {file} is not supported"));
         }
         let path = machine.path(&file)?;
         machine.ensure_parent(&path, makes_folders)?;
@@ -68,7 +64,7 @@ fn remote_name(url: &str) -> Result<String> {
         .and_then(|(_, path)| path.rsplit('/').next())
     {
         Some(name) if !name.is_empty() && !name.contains('%') => Ok(name.to_owned()),
-        _ => Err(ScriptError::unclear(format!("{url} has no file name"))),
+        _ => error::unclear(format!("{url} has no file name")),
     }
 }
 
@@ -84,24 +80,20 @@ pub(in super::super) fn download(
             url.to_owned()
         }
         Some(_) => {
-            return Err(ScriptError::unclear(format!("{url} is not an HTTP URL")));
+            return error::unclear(format!("{url} is not an HTTP URL"));
         }
         None => {
-            return Err(ScriptError::unclear(format!(
-                "{url} is not an absolute URL"
-            )));
+            return error::unclear(format!("{url} is not an absolute URL"));
         }
     };
     if url.chars().any(|c| c.is_whitespace() || c.is_control()) {
-        return Err(ScriptError::unclear(format!(
-            "{url:?} contains white space"
-        )));
+        return error::unclear(format!("{url:?} contains white space"));
     }
     let path = machine.path(file)?;
     if let Lookup::Unknown = machine.entry(&path) {
         // A file is replaced; a folder is an error.
     } else if machine.path_state(&path)? == PathState::Folder {
-        return Err(ScriptError::fails(format!("{path} is a folder")));
+        return error::fails(format!("{path} is a folder"));
     }
     machine.apply(ImageAction::Download { url, path, follows })
 }

@@ -3,7 +3,7 @@
 use wincimg_common::digest::Algorithm;
 use wincimg_windows::path::ImagePath;
 
-use super::super::error::{Result, ScriptError};
+use super::super::error::{self, Result, ScriptError};
 use super::super::process::Process;
 
 /// Parses the name of a digest algorithm.
@@ -16,7 +16,7 @@ pub(in super::super) fn algorithm(name: &str) -> Result<Algorithm> {
 pub(in super::super) fn hash_file(machine: &Process<'_>, file: &str) -> Result<ImagePath> {
     let path = machine.path(file)?;
     if !machine.has_file(&path)? {
-        return Err(ScriptError::fails(format!("{path} is not a file")));
+        return error::fails(format!("{path} is not a file"));
     }
     Ok(path)
 }
@@ -33,9 +33,7 @@ pub(in super::super) fn digest(text: &str, algorithm: Algorithm) -> Result<Strin
     if text.len() == length && text.chars().all(|c| c.is_ascii_hexdigit()) {
         Ok(text.to_ascii_lowercase())
     } else {
-        Err(ScriptError::fails(format!(
-            "{text:?} is not a valid digest"
-        )))
+        error::fails(format!("{text:?} is not a valid digest"))
     }
 }
 

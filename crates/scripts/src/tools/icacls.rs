@@ -5,7 +5,7 @@ use wincimg_windows::access::{
     RemovedEntries,
 };
 
-use super::super::error::{Result, ScriptError};
+use super::super::error::{self, Result, ScriptError};
 use super::super::image::ImageAction;
 use super::super::process::{PathState, Process};
 
@@ -28,13 +28,13 @@ struct Options {
 
 pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
     let Some((path, rest)) = words.split_first() else {
-        return Err(ScriptError::unclear("no file given"));
+        return error::unclear("no file given");
     };
     if rest.is_empty() {
         return Ok(0);
     }
     if path.contains(['*', '?']) {
-        return Err(ScriptError::unclear("wildcards are not supported here"));
+        return error::unclear("wildcards are not supported here");
     }
     let path = machine.path(path)?;
     let is_file = match machine.path_state(&path)? {
@@ -76,7 +76,7 @@ impl Options {
             };
         }
         if options.edits.is_empty() {
-            return Err(ScriptError::unclear("no change given"));
+            return error::unclear("no change given");
         }
         Ok(options)
     }
@@ -90,7 +90,7 @@ impl Options {
             "/inheritance:e" => self.edits.push(inheritance(InheritanceMode::Enable)),
             "/inheritance:d" => self.edits.push(inheritance(InheritanceMode::Copy)),
             "/inheritance:r" => self.edits.push(inheritance(InheritanceMode::Remove)),
-            _ => return Err(ScriptError::option(switch)),
+            _ => return error::option(switch),
         }
         Ok(())
     }
@@ -99,7 +99,7 @@ impl Options {
         let edit = match operands {
             Operands::None => {
                 let why = format!("unsupported argument {word:?}");
-                return Err(ScriptError::unclear(why));
+                return error::unclear(why);
             }
             Operands::Grants { replaces } => DescriptorEdit::Grant {
                 rights: account_rights(word)?,
@@ -168,7 +168,7 @@ impl Options {
             _ => false,
         };
         if (is_file || self.each_inside) && all.iter().any(is_for_folders) {
-            return Err(ScriptError::unclear("(IO) is supported only for a folder"));
+            return error::unclear("(IO) is supported only for a folder");
         }
         Ok(())
     }

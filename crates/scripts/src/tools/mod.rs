@@ -19,7 +19,7 @@ pub(super) use reg::is_present;
 use wincimg_registry::{RegistryData, RegistryEdit};
 use wincimg_windows::quoting::argv;
 
-use super::error::{Result, ScriptError};
+use super::error::{self, Result, ScriptError};
 use super::image::{Deferred, EntryKind, IisCommand, ImageAction, LinkAction, Lookup, PackageFeed};
 use super::process::{PathState, Process};
 use super::traced_text::TracedText;
@@ -56,7 +56,7 @@ pub(super) fn command_line(machine: &mut Process<'_>, line: &TracedText) -> Resu
     let (name, rest) = line.split_word(|c| matches!(c, ' ' | '\t'));
     let at = line.origin(0);
     if name.is_empty() {
-        return Err(ScriptError::unclear("missing command"));
+        return error::unclear("missing command");
     }
     let shell = program_name(&name);
     match shell.as_str() {
@@ -99,10 +99,10 @@ fn cmd_line(machine: &mut Process<'_>, rest: &TracedText) -> Result<i32> {
         match option.as_str() {
             "/c" => return cmd::run(machine, &rest.from(from + 2)),
             "/s" | "/q" | "/d" | "/a" => from += 2,
-            "" => return Err(ScriptError::unclear("without a command it waits for input")),
+            "" => return error::unclear("without a command it waits for input"),
             _ => {
                 let option = text[from..].split_whitespace().next().unwrap_or_default();
-                return Err(ScriptError::option(option));
+                return error::option(option);
             }
         }
     }
@@ -162,10 +162,10 @@ fn other_program(machine: &mut Process<'_>, name: &str, words: &[String]) -> Res
             }
             // It may be a bundle of packages.
             Lookup::Deferred(Deferred) if is_quiet(words) => {
-                return Err(ScriptError::later(format!("{name} is downloaded later")));
+                return error::later(format!("{name} is downloaded later"));
             }
             Lookup::Unknown if name.contains(['\\', '/']) && is_quiet(words) => {
-                return Err(ScriptError::unknown(format!("{name} is unknown")));
+                return error::unknown(format!("{name} is unknown"));
             }
             _ => {}
         }
@@ -248,7 +248,7 @@ fn check_program_exists(machine: &Process<'_>, name: &str, path: &str) -> Result
     let path = machine.path(path)?;
     match machine.entry(&path) {
         Lookup::Absent | Lookup::Present(EntryKind::Folder) => {
-            Err(ScriptError::fails(format!("the image has no {name}")))
+            error::fails(format!("the image has no {name}"))
         }
         _ => Ok(()),
     }
@@ -284,9 +284,7 @@ fn check_installed(machine: &Process<'_>, name: &str) -> Result<()> {
     {
         return Ok(());
     }
-    Err(ScriptError::unknown(format!(
-        "whether the image has {name} is unknown"
-    )))
+    error::unknown(format!("whether the image has {name} is unknown"))
 }
 
 /// Returns true for `go version` or `node --version`.
@@ -334,9 +332,9 @@ pub(super) fn make_link(
     };
     let has_empty_name = target.split('\\').any(str::is_empty);
     if !(is_absolute || is_relative) || has_empty_name || target.contains('/') {
-        return Err(ScriptError::unclear(format!(
+        return error::unclear(format!(
             "unsupported target of a link {target:?}: expected C:\\… or a path from the link's folder"
-        )));
+        ));
     }
     machine.apply(ImageAction::Link(LinkAction {
         path,
@@ -353,18 +351,16 @@ fn setx(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
         .partition(|word| word.starts_with('/') || word.eq_ignore_ascii_case("-m"));
     let is_machine = |word: &&String| word[1..].eq_ignore_ascii_case("m");
     if let Some(other) = switches.iter().find(|word| !is_machine(word)) {
-        return Err(ScriptError::option(other));
+        return error::option(other);
     }
     let [name, value] = operands.as_slice() else {
-        return Err(ScriptError::fails(format!(
+        return error::fails(format!(
             "expected a name and a value, found {} words: quote a value that has spaces",
             operands.len()
-        )));
+        ));
     };
     if value.encode_utf16().count() > SETX_LIMIT {
-        return Err(ScriptError::unclear(format!(
-            "it truncates the value to {SETX_LIMIT} characters"
-        )));
+        return error::unclear(format!("it truncates the value to {SETX_LIMIT} characters"));
     }
     let data = if value.contains('%') {
         RegistryData::expand_sz(value)
@@ -412,7 +408,7 @@ pub(super) fn set_user_variable(
             name: name.to_owned(),
             data,
         }),
-        PathState::Deferred => Err(ScriptError::later(format!("{hive} is downloaded later"))),
+        PathState::Deferred => error::later(format!("{hive} is downloaded later")),
         PathState::Absent | PathState::Folder => {
             let why = format!(
                 "a user variable is in {hive}, which Windows creates when {user} first logs on"

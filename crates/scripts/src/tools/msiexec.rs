@@ -1,6 +1,6 @@
 //! `msiexec`: the installation of a package.
 
-use super::super::error::{Result, ScriptError};
+use super::super::error::{self, Result, ScriptError};
 use super::super::image::{ImageAction, InstallAction};
 use super::super::process::Process;
 use wincimg_windows::path::ImagePath;
@@ -30,16 +30,14 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
             "log" => log = Some(value()?),
             letters if letters.starts_with('l') => log = Some(value()?),
             "x" | "uninstall" => {
-                return Err(ScriptError::windows(
-                    "only Windows Installer can remove a product",
-                ));
+                return error::windows("only Windows Installer can remove a product");
             }
             "p" | "update" => return Err(patch()),
-            _ => return Err(ScriptError::option(word)),
+            _ => return error::option(word),
         }
     }
     let Some(package) = package else {
-        return Err(ScriptError::unclear("only msiexec /i PACKAGE is supported"));
+        return error::unclear("only msiexec /i PACKAGE is supported");
     };
     if !is_quiet {
         let why = "without /qn it opens a window and waits for it";
@@ -78,7 +76,7 @@ pub(super) fn bundle(
             "q" | "quiet" | "s" | "silent" | "passive" => is_quiet = true,
             "norestart" | "install" => {}
             "l" | "log" => log = words.next(),
-            _ => return Err(ScriptError::option(word)),
+            _ => return error::option(word),
         }
     }
     if !is_quiet {
@@ -106,9 +104,7 @@ fn patch() -> ScriptError {
 /// Reads `NAME=VALUE`; quotes around the value are not part of it.
 fn property(word: &str) -> Result<(String, String)> {
     let Some((name, value)) = word.split_once('=') else {
-        return Err(ScriptError::unclear(format!(
-            "unsupported argument {word:?}"
-        )));
+        return error::unclear(format!("unsupported argument {word:?}"));
     };
     let name = name.to_ascii_uppercase();
     if name == "PATCH" {

@@ -1,6 +1,6 @@
 //! Unix-style options: letters that may be combined, words that may have a value.
 
-use super::super::error::{Result, ScriptError};
+use super::super::error::{self, Result, ScriptError};
 
 /// Options with and without a value.
 pub(super) struct OptionSpec {
@@ -37,7 +37,7 @@ pub(super) fn read(words: &[String], known: &OptionSpec) -> Result<Vec<Argument>
             } else if known.words.contains(&name) && value.is_none() {
                 found.push(Argument::Option(name.to_owned(), None));
             } else {
-                return Err(ScriptError::option(word));
+                return error::option(word);
             }
             continue;
         }
@@ -58,7 +58,7 @@ pub(super) fn read(words: &[String], known: &OptionSpec) -> Result<Vec<Argument>
                 break;
             }
             if !known.letters.contains(letter) {
-                return Err(ScriptError::option(&format!("-{letter}")));
+                return error::option(&format!("-{letter}"));
             }
             found.push(Argument::Option(name, None));
         }

@@ -2,20 +2,20 @@
 
 use wincimg_registry::{DataType, KeyMode, KeyPath, RegistryData, RegistryEdit, regfile};
 
-use super::super::error::{Result, ScriptError};
+use super::super::error::{self, Result, ScriptError};
 use super::super::image::{Deferred, Lookup};
 use super::super::process::Process;
 
 pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
     let Some((verb, rest)) = words.split_first() else {
-        return Err(ScriptError::unclear("missing verb"));
+        return error::unclear("missing verb");
     };
     match verb.to_ascii_lowercase().as_str() {
         "add" => add(machine, rest),
         "delete" => delete(machine, rest),
         "import" => import(machine, rest),
         "query" => query(machine, rest),
-        verb => Err(ScriptError::unclear(format!("reg {verb} is not supported"))),
+        verb => error::unclear(format!("reg {verb} is not supported")),
     }
 }
 
@@ -54,7 +54,7 @@ impl Options {
                 "/f" => options.forced = true,
                 "/va" => options.all_values = true,
                 "/reg:64" => {}
-                _ => return Err(ScriptError::option(word)),
+                _ => return error::option(word),
             }
         }
         Ok(options)
@@ -72,9 +72,9 @@ impl Options {
 fn key(text: &str) -> Result<KeyPath> {
     let root = text.split('\\').next().unwrap_or_default();
     if root.ends_with(':') {
-        return Err(ScriptError::fails(format!(
+        return error::fails(format!(
             "invalid key name {text}: {root} is a drive of PowerShell"
-        )));
+        ));
     }
     Process::parse_key(text)
 }
@@ -84,7 +84,7 @@ fn add(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
     let key = key(&options.key)?;
     let Some(name) = options.value else {
         if options.data.is_some() || options.kind.is_some() || options.all_values {
-            return Err(ScriptError::fails("data requires the name of a value"));
+            return error::fails("data requires the name of a value");
         }
         machine.edit(RegistryEdit::CreateKey {
             key,
@@ -96,14 +96,12 @@ fn add(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
         match machine.image.value(&key, &name) {
             Lookup::Absent => {}
             Lookup::Present(_) => {
-                return Err(ScriptError::fails(
+                return error::fails(
                     "the value already exists, and without /f it asks for confirmation",
-                ));
+                );
             }
             Lookup::Unknown | Lookup::Deferred(Deferred) => {
-                return Err(ScriptError::unknown(
-                    "without /f it fails if the value exists",
-                ));
+                return error::unknown("without /f it fails if the value exists");
             }
         }
     }
@@ -145,7 +143,7 @@ fn data(kind: &str, text: &str, separator: &str) -> Result<RegistryData> {
             RegistryData::binary(hex::decode(text).map_err(|_| wrong())?)
         }
         _ => {
-            return Err(ScriptError::unclear(format!("unsupported type {kind:?}")));
+            return error::unclear(format!("unsupported type {kind:?}"));
         }
     })
 }
@@ -153,19 +151,19 @@ fn data(kind: &str, text: &str, separator: &str) -> Result<RegistryData> {
 fn delete(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
     let options = Options::read(words)?;
     if options.all_values || options.data.is_some() || options.kind.is_some() {
-        return Err(ScriptError::option("/va"));
+        return error::option("/va");
     }
     if !options.forced {
-        return Err(ScriptError::fails("without /f it asks for confirmation"));
+        return error::fails("without /f it asks for confirmation");
     }
     let key = key(&options.key)?;
     match options.is_present(machine, &key) {
         Some(true) => {}
         Some(false) => return Ok(machine.fail(1, format!("nothing to delete in {key}"))),
         None => {
-            return Err(ScriptError::unknown(format!(
+            return error::unknown(format!(
                 "it fails unless {key} in the base has what it deletes"
-            )));
+            ));
         }
     }
     machine.edit(match options.value {
@@ -186,7 +184,7 @@ pub(in super::super) fn is_present<T>(seen: &Lookup<T>) -> Option<bool> {
 
 fn import(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
     let [file] = words else {
-        return Err(ScriptError::unclear("expected one file"));
+        return error::unclear("expected one file");
     };
     let path = machine.path(file)?;
     match machine.image.content(&path) {
@@ -200,9 +198,7 @@ fn import(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
         }
         Lookup::Absent => Ok(machine.fail(1, format!("{path} not found"))),
         Lookup::Deferred(Deferred) => Ok(0),
-        Lookup::Unknown => Err(ScriptError::unknown(format!(
-            "the content of {path} is unknown"
-        ))),
+        Lookup::Unknown => error::unknown(format!("the content of {path} is unknown")),
     }
 }
 
@@ -211,8 +207,6 @@ fn query(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
     let key = key(&options.key)?;
     match options.is_present(machine, &key) {
         Some(found) => Ok(i32::from(!found)),
-        None => Err(ScriptError::unknown(format!(
-            "it fails unless the base has {key}"
-        ))),
+        None => error::unknown(format!("it fails unless the base has {key}")),
     }
 }

@@ -7,13 +7,13 @@ use wincimg_windows::service::{
     FailureAction, FailureActions, FailureKind, ServiceName, ServiceSettings,
 };
 
-use super::super::error::{Result, ScriptError};
+use super::super::error::{self, Result, ScriptError};
 use super::super::image::{ImageAction, ServiceChange};
 use super::super::process::Process;
 
 pub(super) fn sc(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
     let [verb, name, rest @ ..] = words else {
-        return Err(ScriptError::unclear("expected a verb and a service"));
+        return error::unclear("expected a verb and a service");
     };
     let mut service = empty(name, false)?;
     match verb.to_ascii_lowercase().as_str() {
@@ -21,13 +21,13 @@ pub(super) fn sc(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
             service.is_new = true;
             service.settings = settings(rest)?;
             if service.settings.command.is_none() {
-                return Err(ScriptError::fails("a new service requires binPath="));
+                return error::fails("a new service requires binPath=");
             }
         }
         "config" => service.settings = settings(rest)?,
         "description" => {
             let [description] = rest else {
-                return Err(ScriptError::unclear("expected one description"));
+                return error::unclear("expected one description");
             };
             service.settings.description = Some(setting(description)?);
         }
@@ -35,15 +35,15 @@ pub(super) fn sc(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
         "failure" => service.on_failure = Some(failure(rest)?),
         "failureflag" => match rest {
             [flag] if flag == "1" => service.fails_on_error = true,
-            [flag] => return Err(ScriptError::unclear(format!("unsupported flag {flag:?}"))),
-            _ => return Err(ScriptError::unclear("expected one flag")),
+            [flag] => return error::unclear(format!("unsupported flag {flag:?}")),
+            _ => return error::unclear("expected one flag"),
         },
         "sdset" => {
             let why = "Windows lets only administrators read the key of a service's descriptor, \
                        and a layer's keys inherit from those above";
-            return Err(ScriptError::unclear(why));
+            return error::unclear(why);
         }
-        verb => return Err(ScriptError::unclear(format!("sc {verb} is not supported"))),
+        verb => return error::unclear(format!("sc {verb} is not supported")),
     }
     machine.apply(ImageAction::Service(service))?;
     Ok(0)
@@ -71,7 +71,7 @@ fn settings(words: &[String]) -> Result<ServiceSettings> {
             "depend" => settings.depends_on = Some(services(value.split('/'))?),
             "type" if value.eq_ignore_ascii_case("own") => {}
             "error" if value.eq_ignore_ascii_case("normal") => {}
-            _ => return Err(ScriptError::option(word)),
+            _ => return error::option(word),
         }
     }
     Ok(settings)
@@ -80,9 +80,7 @@ fn settings(words: &[String]) -> Result<ServiceSettings> {
 /// Option in lower case and its value, which may be the next word.
 fn option<'a>(word: &str, rest: &mut impl Iterator<Item = &'a String>) -> Result<(String, String)> {
     let Some((option, joined)) = word.split_once('=') else {
-        return Err(ScriptError::unclear(format!(
-            "unsupported argument {word:?}"
-        )));
+        return error::unclear(format!("unsupported argument {word:?}"));
     };
     let value = if joined.is_empty() {
         rest.next()
@@ -98,9 +96,7 @@ fn option<'a>(word: &str, rest: &mut impl Iterator<Item = &'a String>) -> Result
 fn delete(machine: &mut Process<'_>, name: &str, rest: &[String]) -> Result<i32> {
     // Microsoft's Dockerfile of the pause image's base has -f, which `sc` ignores.
     if let Some(word) = rest.iter().find(|word| *word != "-f") {
-        return Err(ScriptError::unclear(format!(
-            "unsupported argument {word:?}"
-        )));
+        return error::unclear(format!("unsupported argument {word:?}"));
     }
     machine.apply(ImageAction::DeleteService(setting(name)?))?;
     Ok(0)
@@ -122,11 +118,11 @@ fn failure(words: &[String]) -> Result<FailureActions> {
             }
             "actions" => actions = Some(failure_actions(&value)?),
             "command" if !value.is_empty() => command = Some(setting(&value)?),
-            _ => return Err(ScriptError::option(word)),
+            _ => return error::option(word),
         }
     }
     let (Some(reset_after), Some(actions)) = (reset_after, actions) else {
-        return Err(ScriptError::unclear("expected reset= and actions="));
+        return error::unclear("expected reset= and actions=");
     };
     Ok(FailureActions {
         actions,
