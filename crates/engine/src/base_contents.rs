@@ -12,7 +12,6 @@ use wincimg_windows::base_contents::{BaseContents, BaseRequirements};
 use wincimg_windows::path::ImagePath;
 
 use super::build::BuildContext;
-use super::notice::Notice;
 use super::plans::{PlannedBase, PlannedImage};
 
 /// Reason for reading the contents of bases.
@@ -42,17 +41,17 @@ pub(crate) async fn load_contents(
         let Some(known) = known else {
             tracing::info!("contents of {name}: {}", FactsSource::Nowhere);
             if !needs.is_empty() {
-                ctx.reporter.note(&Notice::WouldRead {
-                    what: content_name(&needs),
-                    base: &name,
-                });
+                let what = content_name(&needs);
+                ctx.reporter.note(&format_args!(
+                    "a build reads {what} of {name} from its layers"
+                ));
             }
             continue;
         };
         tracing::info!("contents of {name}: {}", known.from);
-        for problem in known.problems_of(&needs).map(ToString::to_string) {
-            let base = &name;
-            ctx.reporter.warn(&Notice::Damaged { base, problem });
+        for problem in known.problems_of(&needs) {
+            ctx.reporter
+                .warn(&format_args!("contents of {name}: {problem}"));
         }
         let (digest, inside) = (base.digest(), known.inside());
         for image in &mut *images {
@@ -101,7 +100,10 @@ async fn find_contents(
                 return Ok(known);
             }
             let (what, name) = (content_name(needs), base.display_name());
-            reporter.note(&Notice::Reads { what, base: &name });
+            reporter.note(&format_args!(
+                "reading {what} of {name} from its layers; index it once with `wincimg image base \
+                 index {name} --push` to avoid that in later builds"
+            ));
             let extent = Extent::Part((*needs).clone());
             let read = library.read(&place, &base.image, &extent).await;
             let (known, _) = read.map_err(|source| {

@@ -29,7 +29,7 @@ use super::downloads::DownloadSet;
 use super::engine_choice::{Engine, EngineReason};
 use super::error::search;
 use super::hybrid::run_windows_steps;
-use super::notice::{Notice, notes, report_missing, report_planned, report_searched_tags};
+use super::notice::{notes, report_missing, report_planned, report_searched_tags};
 use super::plans::{BuildRequest, PlannedImage, TargetHost};
 use super::publication::Publication;
 use super::unserved::{UnservedHost, served};
@@ -204,8 +204,10 @@ impl BuildRequest {
                 ctx.reporter.note(note);
             }
             if let Some((lock, written)) = supply.write_lock(ctx.progress.as_ref())? {
-                let (lock, written) = (&lock, &written);
-                ctx.reporter.note(&Notice::LockWritten { lock, written });
+                ctx.reporter.note(&format_args!(
+                    "{lock}: {} new, {} changed, {} unchanged",
+                    written.new, written.changed, written.same
+                ));
             }
             if !images.iter().any(|image| image.stages.requires_contents) {
                 return Ok(());
@@ -255,7 +257,7 @@ impl PlannedBuild<'_> {
         let running = run_windows_steps(request, &mut self.images, &mut self.downloads, ctx);
         Box::pin(running).await?;
         if target.is_not_pushed() {
-            ctx.reporter.note(&Notice::NotPushed);
+            ctx.reporter.note(&"nothing is pushed without --push");
         }
         tracing::info!("engine {}: {reason}", engine.name());
         // What will be published, before anything is built. Missing images can join later.

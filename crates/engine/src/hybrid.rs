@@ -34,7 +34,6 @@ use crate::build::{BuildContext, EngineOptions};
 use crate::delivery::DeliveryTarget;
 use crate::direct::deliver_directly;
 use crate::downloads::DownloadSet;
-use crate::notice::{LineSpan, Notice};
 use crate::plans::{BuildRequest, PlannedBase, PlannedImage};
 use crate::publication::{NamingOptions, Publication};
 
@@ -179,7 +178,7 @@ impl HybridBuild<'_> {
         let ground = self.ground_of(image, segment, supply).await?;
         let key = segment_key(ground.base.image.config().digest(), segment);
         let tag = format!("windows-{}", digits(&key));
-        let lines = lines_of(segment);
+        let (lines, is_one) = lines_of(segment);
         let known = match self.find(&tag, &ground.base).await? {
             None if self.steps.cache.is_none() => {
                 let worker = self.worker(image, &ground.base).await?;
@@ -188,16 +187,22 @@ impl HybridBuild<'_> {
             known => known,
         };
         if let Some(known) = known {
-            self.ctx.reporter.note(&Notice::WindowsStepsKnown {
-                lines,
-                image: &known.display_name(),
-            });
+            let (verb, whose) = if is_one {
+                ("does", "its")
+            } else {
+                ("do", "their")
+            };
+            self.ctx.reporter.note(&format_args!(
+                "{lines} {verb} not run again: {} is {whose} result",
+                known.display_name()
+            ));
             return Ok(known);
         }
-        let name = ground.base.display_name();
+        let run = if is_one { "runs" } else { "run" };
+        let base = ground.base.display_name();
         self.ctx
             .reporter
-            .note(&Notice::RunsOnWindows { lines, base: &name });
+            .note(&format_args!("{lines} {run} on Windows, on {base}"));
         let worker = self.worker(image, &ground.base).await?;
         let build = WindowsBuild {
             ground: &ground,
@@ -353,12 +358,13 @@ impl HybridBuild<'_> {
         let file = file.map_or_else(String::new, |file| file.display().to_string());
         let what = match step {
             Some(step) => format!("{file}:{}: Windows cannot run the step", step.line),
-            None => format!("{file}: Windows cannot run {}", lines_of(segment)),
+            None => format!("{file}: Windows cannot run {}", lines_of(segment).0),
         };
         let place = self.steps.place(&self.request.options);
         if let Some(place) = place.filter(|_| segment.below.is_some()) {
-            let repository = &place;
-            self.ctx.reporter.note(&Notice::KeptBelow { repository });
+            self.ctx.reporter.note(&format_args!(
+                "the next build does not repeat the steps before it: their images are in {place}"
+            ));
         }
         let marked = step.map(|step| {
             let at_fault = "fails on Windows";
@@ -388,12 +394,13 @@ fn digits(digest: &Digest) -> String {
     hex.chars().take(DIGITS).collect()
 }
 
-/// `lines 3 and 5`, `lines 3 to 9`: the steps of a segment.
-fn lines_of(segment: &WindowsSegment) -> LineSpan {
+/// `line 3` or `lines 3 to 9`: the steps of a segment, and whether it is one line.
+fn lines_of(segment: &WindowsSegment) -> (String, bool) {
     let line = |step: Option<&SegmentStep>| step.map_or(0, |step| step.line);
-    LineSpan {
-        first: line(segment.steps.first()),
-        last: line(segment.steps.last()),
+    let first = line(segment.steps.first());
+    match line(segment.steps.last()) {
+        last if last == first => (format!("line {first}"), true),
+        last => (format!("lines {first} to {last}"), false),
     }
 }
 

@@ -15,7 +15,6 @@ use super::worker::{WindowsBuild, WindowsWorker};
 use crate::build::{BuildContext, EngineOptions};
 use crate::buildkit::{Buildctl, BuildctlBuild, BuildkitAddress, DaemonWorker};
 use crate::docker::{DockerBuildOptions, host_of, is_loopback};
-use crate::notice::Notice;
 
 /// `BuildKit`'s daemon on Windows.
 pub(super) struct BuildkitWorker {
@@ -50,10 +49,10 @@ impl BuildkitWorker {
         };
         let version = worker.windows_version();
         let version = version.and_then(|it| it.parse::<WindowsVersion>().ok());
-        ctx.reporter.warn(&Notice::BuildkitOnWindows {
-            address: &address.to_string(),
-            version: worker.version(),
-        });
+        ctx.reporter.warn(&format_args!(
+            "BuildKit {} at {address}: on Windows it is experimental",
+            worker.version()
+        ));
         Ok(Self {
             host: version.and_then(|it| HostBuild::of_product(it, "")),
             client,

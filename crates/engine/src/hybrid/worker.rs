@@ -12,7 +12,6 @@ use super::buildkit::BuildkitWorker;
 use super::in_daemon::{NAME, NOT_KEPT, no_place, not_loaded};
 use crate::build::{BuildContext, EngineOptions};
 use crate::docker::{Daemon, DockerBuildOptions, DockerEngine, Info, connect_windows, step_number};
-use crate::notice::Notice;
 use crate::plans::PlannedImage;
 use crate::publication::{NamingOptions, Publication};
 
@@ -149,7 +148,11 @@ impl WindowsWorker for DockerWorker {
                 return Err(error);
             }
             evictions += 1;
-            ctx.reporter.warn(&Notice::PodGone { pod: pod.pod() });
+            ctx.reporter.warn(&format_args!(
+                "the pod {} is gone: waiting for its successor, on which the running step starts \
+                 again",
+                pod.pod()
+            ));
             pod.wait_until_ready().await?;
         }
     }
