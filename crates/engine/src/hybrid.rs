@@ -28,7 +28,7 @@ use wincimg_recipe::{Instructions, Plan};
 
 use self::in_daemon::{NOT_KEPT, no_place};
 use self::key::segment_key;
-use self::worker::{WindowsBuild, WindowsWorker, Worker};
+use self::worker::{WindowsBuild, Worker};
 use crate::base_contents::{Purpose, load_contents};
 use crate::build::{BuildContext, EngineOptions};
 use crate::delivery::DeliveryTarget;
@@ -118,7 +118,7 @@ pub(crate) async fn run_windows_steps(
         request,
         steps,
         ctx,
-        workers: Workers::default(),
+        workers: Mutex::default(),
     };
     // The next segments of all images at once: those for several builds of Windows run on machines of
     // their own.
@@ -151,21 +151,12 @@ struct HybridBuild<'a> {
     request: &'a BuildRequest,
     steps: &'a WindowsSteps,
     ctx: &'a BuildContext<'a>,
-    workers: Workers,
+    /// The worker for each build of Windows, connected for the first segment that no repository
+    /// has. A daemon that is not a builder's is the only one.
+    workers: Mutex<BTreeMap<Vec<u32>, WorkerCell>>,
 }
 
-/// The worker for each build of Windows, connected for the first segment that no repository has. A
-/// daemon that is not a builder's is the only one.
-#[derive(Default)]
-struct Workers(Mutex<BTreeMap<Vec<u32>, Arc<WorkerCell>>>);
-
-type WorkerCell = OnceCell<Arc<Worker>>;
-
-impl Workers {
-    fn get(&self, builds: &[u32]) -> Arc<WorkerCell> {
-        Arc::clone(lock(&self.0).entry(builds.to_vec()).or_default())
-    }
-}
+type WorkerCell = Arc<OnceCell<Arc<Worker>>>;
 
 impl HybridBuild<'_> {
     /// The image that a segment makes: from a repository, or from the worker.
@@ -233,7 +224,7 @@ impl HybridBuild<'_> {
         } else {
             Vec::new()
         };
-        let worker = self.workers.get(&builds);
+        let worker = Arc::clone(lock(&self.workers).entry(builds.clone()).or_default());
         let connecting = worker.get_or_try_init(|| async {
             let worker = Worker::connect(options, &builds, self.ctx).await?;
             Ok::<_, BoxError>(Arc::new(worker))

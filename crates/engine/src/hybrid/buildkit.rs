@@ -11,7 +11,7 @@ use wincimg_windows::version::WindowsVersion;
 
 use super::CacheRepository;
 use super::in_daemon::{NOT_KEPT, no_place};
-use super::worker::{WindowsBuild, WindowsWorker};
+use super::worker::WindowsBuild;
 use crate::build::{BuildContext, EngineOptions};
 use crate::buildkit::{Buildctl, BuildctlBuild, BuildkitAddress, DaemonWorker};
 use crate::docker::{DockerBuildOptions, host_of, is_loopback};
@@ -124,10 +124,9 @@ impl BuildkitWorker {
         }
         Ok(found)
     }
-}
 
-impl WindowsWorker for BuildkitWorker {
-    async fn run(
+    /// Runs the steps, pushes the result to its repository, and returns its digest.
+    pub(super) async fn run(
         &self,
         build: &WindowsBuild<'_>,
         ctx: &BuildContext<'_>,

@@ -30,17 +30,7 @@ pub(super) struct WindowsBuild<'a> {
     pub(super) tag: &'a str,
 }
 
-/// A machine that runs steps on Windows.
-pub(super) trait WindowsWorker {
-    /// Runs the steps, pushes the result to its repository, and returns its digest.
-    async fn run(
-        &self,
-        build: &WindowsBuild<'_>,
-        ctx: &BuildContext<'_>,
-    ) -> Result<String, BoxError>;
-}
-
-/// The worker of a request.
+/// The worker of a request: a machine that runs steps on Windows.
 pub(super) enum Worker {
     /// A Docker daemon, also of a builder on nodes.
     Docker(Box<DockerWorker>),
@@ -70,10 +60,9 @@ impl Worker {
             Self::Buildkit(_) => Err(no_place(NOT_KEPT)),
         }
     }
-}
 
-impl WindowsWorker for Worker {
-    async fn run(
+    /// Runs the steps, pushes the result to its repository, and returns its digest.
+    pub(super) async fn run(
         &self,
         build: &WindowsBuild<'_>,
         ctx: &BuildContext<'_>,
@@ -120,9 +109,7 @@ impl DockerWorker {
         settings.add_proxies(&mut arguments);
         arguments
     }
-}
 
-impl WindowsWorker for DockerWorker {
     async fn run(
         &self,
         build: &WindowsBuild<'_>,
@@ -156,9 +143,7 @@ impl WindowsWorker for DockerWorker {
             pod.wait_until_ready().await?;
         }
     }
-}
 
-impl DockerWorker {
     async fn run_once(
         &self,
         build: &WindowsBuild<'_>,
