@@ -8,7 +8,7 @@
 use futures_util::future::join_all;
 use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_inspect::bases::{
-    BASE_NAMES, BaseMatch, BaseNameError, BaseRegistry, NAMES, NamedBase, ResolveError,
+    BASE_NAMES, BaseMatch, BaseNameError, NAMES, NamedBase, ResolveError,
 };
 use wincimg_inspect::{InspectError, windows_images};
 use wincimg_oci::document::{BASE_DIGEST, BASE_NAME, Digest, Image};
@@ -17,21 +17,13 @@ use wincimg_oci::store::{Source, StoreError};
 use wincimg_windows::compat::HostBuild;
 use wincimg_windows::version::WindowsVersion;
 
-use super::BaseSetting;
-use crate::build::BuildContext;
+use super::UpdateRequest;
+use super::planner::Planner;
 use crate::error::search;
 
 const MICROSOFT: &str = "mcr.microsoft.com";
 /// Repositories of the usual bases.
 const USUAL: [&str; 4] = ["nanoserver", "servercore", "server", "windows"];
-
-/// Resolver of old and new bases.
-pub(super) struct Bases<'a> {
-    pub(super) ctx: &'a BuildContext<'a>,
-    pub(super) base_registry: &'a BaseRegistry,
-    /// Where hints name a base.
-    pub(super) setting: BaseSetting,
-}
 
 /// The base that an image was built on.
 #[derive(Debug, Clone)]
@@ -58,18 +50,12 @@ pub enum BaseDetection {
     Layers,
 }
 
-/// Annotations of an image about its base.
-struct BaseAnnotations {
-    name: Option<String>,
-    digest: Option<Digest>,
-}
-
-impl Bases<'_> {
+impl Planner<'_> {
     /// Returns true if a base is Windows without other programs: by its repository in the registry
     /// of bases, or by Microsoft's name for it in a mirror.
     pub(super) fn is_windows_alone(&self, base: &Reference) -> bool {
         USUAL.iter().any(|short| {
-            let Ok(known) = self.base_registry.repository(short) else {
+            let Ok(known) = self.request.base_registry.repository(short) else {
                 return false;
             };
             let (host, path) = (base.registry(), base.repository());
@@ -87,48 +73,45 @@ impl Bases<'_> {
     pub(super) async fn find_base_of(
         &self,
         image: &Image,
-        name: &Reference,
         version: WindowsVersion,
-        asked: Option<&str>,
     ) -> Result<OldBase, BoxError> {
-        if let Some(asked) = asked {
+        if let Some(asked) = self.request.base {
             let (named, exactly) = self.requested(asked, version)?;
             let exactly: Vec<Reference> = exactly.into_iter().collect();
             let by = BaseDetection::Asked;
             let found = self.find_at(&named, &exactly, image, version, by).await?;
-            return Ok(found.ok_or_else(|| self.other_base_error(name, asked, version))?);
+            return Ok(found.ok_or_else(|| self.other_base_error(asked, version))?);
         }
-        let says = BaseAnnotations::from_image(image);
-        let mut gone = None;
-        if let Some(base) = &says.name {
-            let reference = self.allowed(base, name)?;
+        let recorded = image.recorded(BASE_NAME);
+        if let Some(base) = recorded {
+            let reference = self.allowed(base)?;
             let named = self.named(&reference, version)?;
-            let pinned = says
-                .digest
-                .as_ref()
-                .map(|digest| at_digest(&reference, digest));
+            let digest = image.recorded(BASE_DIGEST);
+            let digest: Option<Digest> = digest.and_then(|digest| digest.parse().ok());
+            let pinned = digest.map(|digest| at_digest(&reference, &digest));
             let exactly: Vec<Reference> = pinned.into_iter().chain([reference]).collect();
             let by = BaseDetection::Named;
-            match self.find_at(&named, &exactly, image, version, by).await? {
-                Some(found) => return Ok(found),
-                None => gone = Some(base),
+            let found = self.find_at(&named, &exactly, image, version, by);
+            if let Some(found) = found.await? {
+                return Ok(found);
             }
         }
         let asked = self.usual(version)?;
-        match (self.by_layers(image, name, version, &asked).await?, gone) {
+        match (self.by_layers(image, version, &asked).await?, recorded) {
             (Some(found), _) => Ok(found),
-            (None, Some(base)) => Err(self.deleted_base_error(name, base, version).into()),
+            (None, Some(base)) => Err(self.deleted_base_error(base, version).into()),
             (None, None) => {
                 let tried: Vec<_> = asked.iter().map(|(base, _)| repository_of(base)).collect();
                 let problem = format!(
-                    "cannot tell which base {name} was built on: it names none, and its lowest \
-                     layers are not those of {}",
+                    "cannot tell which base {} was built on: it names none, and its lowest layers are \
+                     not those of {}",
+                    self.request.image,
                     tried.join(", ")
                 );
                 let hint = format!(
                     "name the repository of its base with {}; {BASE_NAMES}, and --base-registry \
                      sets their registry",
-                    self.setting.name()
+                    self.request.base_setting.name()
                 );
                 Err(Problem::new("base/unknown", problem)
                     .blame(Blame::Answer)
@@ -144,7 +127,7 @@ impl Bases<'_> {
         text: &str,
         version: WindowsVersion,
     ) -> Result<(NamedBase, Option<Reference>), BaseNameError> {
-        match self.base_registry.repository(text) {
+        match self.request.base_registry.repository(text) {
             Ok(name) => {
                 let build = version.build;
                 Ok((NamedBase::OfHost { name, build }, None))
@@ -171,12 +154,16 @@ impl Bases<'_> {
         let (host, path) = (reference.registry(), reference.repository());
         if let Some(tag) = reference.tag() {
             return self
+                .request
                 .base_registry
                 .parse_dockerfile_name(&format!("{host}/{path}:{tag}"));
         }
         let name = match host {
-            MICROSOFT => self.base_registry.repository(path)?,
-            _ => self.base_registry.repository(&format!("{host}/{path}"))?,
+            MICROSOFT => self.request.base_registry.repository(path)?,
+            _ => self
+                .request
+                .base_registry
+                .repository(&format!("{host}/{path}"))?,
         };
         let build = version.build;
         Ok(NamedBase::OfHost { name, build })
@@ -185,17 +172,22 @@ impl Bases<'_> {
     /// The base that an image names, where newer ones may be taken from: Microsoft's repository,
     /// which stands for the registry of bases, one of that registry, or one in the namespace of the
     /// image. In others of a shared registry, a stranger could publish the next base.
-    fn allowed(&self, base: &str, image: &Reference) -> Result<Reference, BoxError> {
+    fn allowed(&self, base: &str) -> Result<Reference, BoxError> {
+        let UpdateRequest {
+            image,
+            base_registry,
+            ..
+        } = *self.request;
         let reference = parse_reference(base).map_err(BaseNameError::Repository)?;
         let is_own =
             reference.registry() == image.registry() && namespace(&reference) == namespace(image);
-        if is_own || reference.registry() == MICROSOFT || self.base_registry.contains(&reference) {
+        if is_own || reference.registry() == MICROSOFT || base_registry.contains(&reference) {
             return Ok(reference);
         }
         let problem = format!(
             "{image} names the base {base}: a repository that only an image names is not used"
         );
-        let add = self.setting.with(base);
+        let add = self.request.base_setting.with(base);
         let Some(path) = microsofts_path(reference.repository()) else {
             let hint = format!("to use that base, add {add}");
             return Err(Problem::new("base/elsewhere", problem)
@@ -204,8 +196,7 @@ impl Bases<'_> {
                 .into());
         };
         self.ctx.reporter.note(&format_args!(
-            "{problem}, so it is looked for in {}; to use that base, add {add}",
-            self.base_registry
+            "{problem}, so it is looked for in {base_registry}; to use that base, add {add}"
         ));
         let tag = reference.tag().unwrap_or("latest");
         Ok(Reference::new(MICROSOFT, path, tag, None))
@@ -263,6 +254,7 @@ impl Bases<'_> {
     /// The same image in the registry of bases.
     fn in_base_registry(&self, reference: &Reference) -> Reference {
         match self
+            .request
             .base_registry
             .parse_dockerfile_name(&reference.to_string())
         {
@@ -275,7 +267,7 @@ impl Bases<'_> {
     /// The usual bases of images of a version.
     fn usual(&self, version: WindowsVersion) -> Result<Vec<(Reference, NamedBase)>, BaseNameError> {
         let usual = USUAL.iter().map(|short| {
-            let name = self.base_registry.repository(short)?;
+            let name = self.request.base_registry.repository(short)?;
             let build = version.build;
             Ok((name.repository.clone(), NamedBase::OfHost { name, build }))
         });
@@ -285,7 +277,6 @@ impl Bases<'_> {
     async fn by_layers(
         &self,
         image: &Image,
-        name: &Reference,
         version: WindowsVersion,
         asked: &[(Reference, NamedBase)],
     ) -> Result<Option<OldBase>, BoxError> {
@@ -313,8 +304,13 @@ impl Bases<'_> {
             let bases = best.iter().map(|base| repository_of(&base.reference));
             let bases: Vec<String> = bases.collect();
             let both = bases.join(" and of ");
-            let problem = format!("the lowest layers of {name} are those of {both}");
-            let hint = format!("choose one, for example {}", self.setting.with(&bases[0]));
+            let UpdateRequest {
+                image,
+                base_setting,
+                ..
+            } = self.request;
+            let problem = format!("the lowest layers of {image} are those of {both}");
+            let hint = format!("choose one, for example {}", base_setting.with(&bases[0]));
             return Err(Problem::new("base/ambiguous", problem)
                 .blame(Blame::Answer)
                 .hint(hint)
@@ -324,14 +320,15 @@ impl Bases<'_> {
     }
 
     /// Error for a base that the user named, and that the image is not on.
-    fn other_base_error(&self, image: &Reference, base: &str, version: WindowsVersion) -> Problem {
+    fn other_base_error(&self, base: &str, version: WindowsVersion) -> Problem {
         let problem = format!(
-            "{base} has no image of {} whose layers {image} begins with",
-            version.os_version()
+            "{base} has no image of {} whose layers {} begins with",
+            version.os_version(),
+            self.request.image
         );
         let hint = format!(
             "name the repository of its base with {0}, or omit {0} if the image names its base itself",
-            self.setting.name()
+            self.request.base_setting.name()
         );
         Problem::new("base/gone", problem)
             .blame(Blame::Answer)
@@ -339,35 +336,20 @@ impl Bases<'_> {
     }
 
     /// Error for a base that no longer exists.
-    fn deleted_base_error(
-        &self,
-        image: &Reference,
-        base: &str,
-        version: WindowsVersion,
-    ) -> Problem {
+    fn deleted_base_error(&self, base: &str, version: WindowsVersion) -> Problem {
         let problem = format!(
-            "the base of {image} not found: {base} has no image of {} with its layers",
+            "the base of {} not found: {base} has no image of {} with its layers",
+            self.request.image,
             version.os_version()
         );
         let hint = format!(
             "name a repository that still has it with {}, such as a mirror's, or build the image \
              again: `wincimg build`",
-            self.setting.name()
+            self.request.base_setting.name()
         );
         Problem::new("base/gone", problem)
             .blame(Blame::Answer)
             .hint(hint)
-    }
-}
-
-impl BaseAnnotations {
-    fn from_image(image: &Image) -> Self {
-        Self {
-            name: image.recorded(BASE_NAME).map(str::to_owned),
-            digest: image
-                .recorded(BASE_DIGEST)
-                .and_then(|digest| digest.parse().ok()),
-        }
     }
 }
 

@@ -1,14 +1,15 @@
 //! Delivers updated images, and keeps the other entries of their tag.
 
 use wincimg_common::diagnose::{BoxError, Problem};
+use wincimg_oci::document::{Descriptor, Digest};
 use wincimg_oci::reference::{Reference, ReferenceError};
 use wincimg_oci::store::Location;
 use wincimg_windows::compat::generation;
 use wincimg_windows::version::WindowsVersion;
 
 use super::hives::{self, CompletedLayers};
-use super::rebase::{self, BaseLabel, OwnLayer};
-use super::{PlannedUpdate, UpdatePlan, UpdateVerdict};
+use super::rebase::{self, BaseLabel};
+use super::{BaseDetection, PlannedUpdate, UpdatePlan, UpdateVerdict};
 use crate::build::BuildContext;
 use crate::delivery::{
     BuiltImage, Delivery, DeliveryReport, DeliveryTarget, Destination, ExistingTag, TagEntry,
@@ -51,10 +52,11 @@ pub async fn deliver(
         ..Delivery::new(&target, ctx)
     };
     let completed = hives::complete(updates, ctx).await?;
-    let made = make(&publication, updates, &completed)?
-        .into_iter()
-        .map(Box::new);
-    let made = made.map(BuiltImage::Assembled).collect();
+    let mut made = Vec::with_capacity(publication.images.len());
+    for image in &publication.images {
+        let image = make(image, updates, &completed)?;
+        made.push(BuiltImage::Assembled(Box::new(image)));
+    }
     let delivered = delivery.deliver(&publication, async { Ok(made) });
     Box::pin(delivered).await
 }
@@ -133,28 +135,14 @@ fn existing(
     TagPolicy::Replace
 }
 
-/// Builds the images of a publication, in their order: only documents, as their layers exist.
+/// Builds an image of a publication: only documents, as its layers exist.
 fn make(
-    publication: &Publication<'_>,
-    updates: &UpdatePlan,
-    completed: &CompletedLayers,
-) -> Result<Vec<AssembledImage>, Problem> {
-    let images = publication.images.iter();
-    images
-        .map(|image| make_one(image, updates, completed))
-        .collect()
-}
-
-fn make_one(
     image: &TaggedImage<'_>,
     updates: &UpdatePlan,
     completed: &CompletedLayers,
 ) -> Result<AssembledImage, Problem> {
     let mut all = updates.planned.iter();
-    let is_it = |update: &&PlannedUpdate| std::ptr::eq(&raw const update.planned, image.planned);
-    let same_base = |update: &&PlannedUpdate| update.planned.plan == image.planned.plan;
-    let update = all.clone().find(is_it).or_else(|| all.find(same_base));
-    let Some(update) = update else {
+    let Some(update) = all.find(|it| it.planned.plan == image.planned.plan) else {
         unreachable!("a publication is of the images that were planned for it");
     };
     if update.verdict == UpdateVerdict::UpToDate {
@@ -171,7 +159,8 @@ fn make_one(
     }
     let called = BaseLabel {
         name: &update.planned.base.display_name(),
-        note: update.notes_base,
+        // A base that could not be detected is named from now on.
+        note: update.on.found_by == BaseDetection::Asked,
     };
     let bases = (&update.old, &update.planned.base.image);
     let own = own_layers(update, completed);
@@ -197,7 +186,7 @@ fn make_one(
 }
 
 /// The layers above the base in the new image.
-fn own_layers(update: &PlannedUpdate, completed: &CompletedLayers) -> Vec<OwnLayer> {
+fn own_layers(update: &PlannedUpdate, completed: &CompletedLayers) -> Vec<(Descriptor, Digest)> {
     let image = &update.from;
     let below = update.old.config().rootfs.diff_ids.len();
     let diff_ids = image.config().rootfs.diff_ids.iter().skip(below);
@@ -207,11 +196,10 @@ fn own_layers(update: &PlannedUpdate, completed: &CompletedLayers) -> Vec<OwnLay
         // Another image with the same layer may require hives in it.
         let is_kept = layer.added_hives.is_empty();
         let made = completed.get(&layer.descriptor.digest).filter(|_| !is_kept);
-        let (blob, diff_id) = made.map_or_else(kept, |made| {
+        made.map_or_else(kept, |made| {
             let flavour = image.manifest().flavour();
             (made.descriptor(flavour), made.diff_id.clone())
-        });
-        OwnLayer { blob, diff_id }
+        })
     });
     layers.collect()
 }

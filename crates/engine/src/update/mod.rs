@@ -17,7 +17,7 @@ mod hives;
 mod planner;
 mod rebase;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::try_join_all;
 use serde::Serialize;
@@ -33,7 +33,7 @@ use wincimg_windows::compat::{HostBuild, Isolation, VerdictOutcome, check};
 use wincimg_windows::version::WindowsVersion;
 
 pub use self::bases::BaseDetection;
-use self::bases::{Bases, OldBase};
+use self::bases::OldBase;
 pub use self::conflict::UpdateConflict;
 pub use self::delivery::deliver;
 use self::planner::Planner;
@@ -113,8 +113,6 @@ pub struct PlannedUpdate {
     /// Result of the comparison.
     pub verdict: UpdateVerdict,
     old: Image,
-    /// True if the new image must name its base, as it could not be detected.
-    notes_base: bool,
 }
 
 /// The current base of an image.
@@ -221,40 +219,23 @@ async fn plan(request: &UpdateRequest<'_>, ctx: &BuildContext<'_>) -> Result<Upd
     let images = windows_images_in(&source, document, &[]).await?;
     let images = versions(request.image, images)?;
     let versions: Vec<WindowsVersion> = images.iter().map(|(version, _)| *version).collect();
-    let mut chosen: Vec<(&TargetHost, usize)> = Vec::new();
-    for host in request.hosts {
-        if let Some(place) = image_for(host.build, &images) {
-            chosen.push((host, place));
-        }
-    }
-    if images.is_empty() {
-        return Ok(UpdatePlan {
-            source,
-            index,
-            versions,
-            planned: Vec::new(),
-        });
-    }
-    let mut needed: Vec<usize> = chosen.iter().map(|(_, place)| *place).collect();
-    needed.sort_unstable();
-    needed.dedup();
-    let bases = Bases {
-        ctx,
-        base_registry: request.base_registry,
-        setting: request.base_setting,
-    };
-    let finding = needed.iter().map(async |place| {
-        let (version, image) = &images[*place];
-        let under = bases.find_base_of(image, request.image, *version, request.base);
-        Ok::<_, BoxError>((*place, under.await?))
-    });
-    let old: BTreeMap<usize, OldBase> = try_join_all(finding).await?.into_iter().collect();
+    // None if the image has no Windows inside.
+    let hosts = request.hosts.iter();
+    let chosen: Vec<(&TargetHost, usize)> = hosts
+        .filter_map(|host| Some((host, image_for(host.build, &images)?)))
+        .collect();
+    let needed: BTreeSet<usize> = chosen.iter().map(|(_, place)| *place).collect();
     let planner = Planner {
         request,
-        bases: &bases,
         ctx,
         source: &source,
     };
+    let finding = needed.iter().map(async |place| {
+        let (version, image) = &images[*place];
+        let under = planner.find_base_of(image, *version);
+        Ok::<_, BoxError>((*place, under.await?))
+    });
+    let old: BTreeMap<usize, OldBase> = try_join_all(finding).await?.into_iter().collect();
     let mut updates: Vec<PlannedUpdate> = Vec::new();
     for (host, place) in &chosen {
         let (_, image) = &images[*place];

@@ -8,7 +8,7 @@ use futures_util::future::try_join_all;
 use wincimg_common::diagnose::{Blame, BoxError, Problem, error_chain};
 use wincimg_inspect::LayerReadError;
 use wincimg_inspect::base::{BaseFacts, Extent};
-use wincimg_inspect::bases::{NamedBase, RejectedTag};
+use wincimg_inspect::bases::NamedBase;
 use wincimg_inspect::layer_diff::LayerDiff;
 use wincimg_layer::HiveFolder;
 use wincimg_oci::document::Image;
@@ -18,28 +18,22 @@ use wincimg_registry::Root;
 use wincimg_windows::base_contents::BaseRequirements;
 use wincimg_windows::compat::HostBuild;
 
-use super::bases::{Bases, OldBase};
+use super::bases::OldBase;
 use super::compare::{self, Comparison};
 use super::conflict::{Conflict, UpdateConflict};
 use super::{
-    BaseDetection, ComparisonScope, CurrentBase, ImageLayer, PlannedUpdate, UpdateRequest,
-    UpdateVerdict, hives, rebase,
+    ComparisonScope, CurrentBase, ImageLayer, PlannedUpdate, UpdateRequest, UpdateVerdict, hives,
+    rebase,
 };
+use crate::bases::FoundBase;
 use crate::build::BuildContext;
 use crate::plans::{HostGroups, PlannedBase, PlannedImage, TargetHost};
 
 /// Services and state of planning.
 pub(super) struct Planner<'a> {
     pub(super) request: &'a UpdateRequest<'a>,
-    pub(super) bases: &'a Bases<'a>,
     pub(super) ctx: &'a BuildContext<'a>,
     pub(super) source: &'a Source,
-}
-
-/// The new base for a host, and the rejected ones.
-pub(super) struct NewBase {
-    base: PlannedBase,
-    set_aside: Vec<RejectedTag>,
 }
 
 impl Planner<'_> {
@@ -50,7 +44,7 @@ impl Planner<'_> {
         old: &OldBase,
         chosen: &[(&TargetHost, usize)],
         all: &BTreeMap<usize, OldBase>,
-    ) -> Result<NewBase, BoxError> {
+    ) -> Result<FoundBase, BoxError> {
         // Hosts whose images are on bases of the same name.
         let alike = chosen
             .iter()
@@ -64,7 +58,7 @@ impl Planner<'_> {
         let searching = bases.by_name(&old.named, &sharing.asked_for, wanted);
         let found = searching.await?;
         let (base, place) = sharing.base_for(host.build, &found);
-        Ok(NewBase {
+        Ok(FoundBase {
             base,
             set_aside: found[place].set_aside.clone(),
         })
@@ -75,7 +69,7 @@ impl Planner<'_> {
         host: &TargetHost,
         image: &Image,
         old: &OldBase,
-        new: NewBase,
+        new: FoundBase,
     ) -> Result<PlannedUpdate, BoxError> {
         let (config, below) = (image.config(), old.image.config());
         let is_there = new.base.image.config().rootfs.diff_ids == below.rootfs.diff_ids
@@ -127,7 +121,6 @@ impl Planner<'_> {
             own,
             verdict,
             old: old.image.clone(),
-            notes_base: old.by == BaseDetection::Asked,
         })
     }
 
@@ -208,7 +201,7 @@ impl Planner<'_> {
     fn independence(&self, old: &OldBase) -> impl Fn(&Arc<LayerDiff>) -> bool + use<> {
         let version = old.image.config().os_version.as_deref();
         let version = version.and_then(|text| text.parse().ok());
-        let is_windows = self.bases.is_windows_alone(&old.reference);
+        let is_windows = self.is_windows_alone(&old.reference);
         move |touched| is_windows && compare::is_independent(touched, version)
     }
 

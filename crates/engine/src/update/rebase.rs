@@ -23,22 +23,17 @@ pub(super) struct BaseLabel<'a> {
     pub(super) note: bool,
 }
 
-/// A layer above the base.
-pub(super) struct OwnLayer {
-    pub(super) blob: Descriptor,
-    pub(super) diff_id: Digest,
-}
-
-/// Puts the configuration of an image above its old base on the new one, with its layers.
+/// Puts the configuration of an image above its old base on the new one, with its own layers and
+/// their diff IDs.
 pub(super) fn rebase(
     image: &Image,
     (old, new): (&Image, &Image),
-    own: Vec<OwnLayer>,
+    own: Vec<(Descriptor, Digest)>,
     called: &BaseLabel<'_>,
 ) -> Result<Image, DocumentError> {
     let flavour = image.manifest().flavour();
     let base = new.with_distributable_layers()?.in_flavour(flavour)?;
-    let (own, own_ids): (Vec<_>, Vec<_>) = own.into_iter().map(|it| (it.blob, it.diff_id)).unzip();
+    let (own, own_ids): (Vec<_>, Vec<_>) = own.into_iter().unzip();
     let layers: Vec<Descriptor> = base.manifest().layers.iter().cloned().chain(own).collect();
     let config = image.config().edit(|config| {
         let merged = configuration(config, old.config(), new.config());
