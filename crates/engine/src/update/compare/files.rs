@@ -1,7 +1,5 @@
 //! Compares files, folders and deletions of a layer with both bases.
 
-use std::collections::{HashMap, HashSet};
-
 use wincimg_inspect::LayerChange;
 use wincimg_inspect::base::{BaseFacts, FactsError, ListedFile};
 use wincimg_inspect::layer_diff::{ContentHash, FileDiff, LayerDiff};
@@ -22,17 +20,9 @@ const HIVE_NAMES: [&str; 7] = [
     "components", "default", "drivers", "sam", "security", "software", "system",
 ];
 
-/// Files of the layers so far, and the known state of folders.
-#[derive(Default)]
-pub(super) struct FileState {
-    /// Folders and files of the image's own layers.
-    own: HashSet<String>,
-    folders: HashMap<String, ParentState>,
-}
-
 /// State of the parent folders of a path.
 #[derive(Debug, Clone, PartialEq)]
-enum ParentState {
+pub(super) enum ParentState {
     /// Neither base has the folder, and so nothing in it.
     Neither,
     /// At least one base has the folder.
@@ -49,7 +39,7 @@ impl Comparison<'_> {
     ) -> Result<(), FactsError> {
         for file in &touched.files {
             if !matches!(file.touch, LayerChange::Deleted) {
-                self.files.own.insert(fold(&file.path));
+                self.own.insert(fold(&file.path));
             }
         }
         for file in &touched.files {
@@ -123,7 +113,7 @@ impl Comparison<'_> {
         let LayerChange::HardLink(target) = &file.touch else {
             return Ok(None);
         };
-        if self.files.own.contains(&fold(target)) {
+        if self.own.contains(&fold(target)) {
             return Ok(None);
         }
         let names: Vec<&str> = target.split('/').collect();
@@ -143,11 +133,11 @@ impl Comparison<'_> {
         for names in 1..path.components().len() {
             let folder = path.up_to(names);
             let key = fold(&folder.components().join("/"));
-            way = match self.files.folders.get(&key) {
+            way = match self.folders.get(&key) {
                 Some(known) => known.clone(),
                 None => {
                     let known = self.folder(&folder, &key)?;
-                    self.files.folders.insert(key, known.clone());
+                    self.folders.insert(key, known.clone());
                     known
                 }
             };
@@ -165,9 +155,7 @@ impl Comparison<'_> {
             (None, None) => ParentState::Neither,
             (Some(old), Some(new)) if is_folder(old) && is_folder(new) => ParentState::There,
             (None, Some(new)) if is_folder(new) => ParentState::There,
-            (Some(old), None) if is_folder(old) && self.files.own.contains(key) => {
-                ParentState::There
-            }
+            (Some(old), None) if is_folder(old) && self.own.contains(key) => ParentState::There,
             (Some(old), None) if is_folder(old) => {
                 let what = format!("its folder {folder} is not in the new base");
                 ParentState::Blocked(Conflict::Strange(what))

@@ -1,8 +1,6 @@
 //! Compares keys and values of a layer's delta hives with both bases.
 
-use std::collections::HashMap;
-
-use wincimg_inspect::base::{BaseFacts, BaseHive, BaseKeyPath, FactsError};
+use wincimg_inspect::base::{BaseHive, BaseKeyPath, FactsError};
 use wincimg_inspect::layer_diff::{ContentHash, KeyDiff, KeyEffect, LayerDiff};
 use wincimg_registry::name_folding::eq_ignore_case;
 use wincimg_registry::{BaseKey, Presence};
@@ -30,12 +28,6 @@ const SERVICED: [(BaseHive, &[&str]); 3] = [
         &["Microsoft", "Windows", "CurrentVersion", "SMI"],
     ),
 ];
-
-/// Known keys: by hive and lower-case names.
-#[derive(Default)]
-pub(super) struct KeyState {
-    hidden: HashMap<BaseHive, Vec<Vec<String>>>,
-}
 
 impl Comparison<'_> {
     pub(super) fn keys(
@@ -69,7 +61,7 @@ impl Comparison<'_> {
         }
         // A key that hides the one below was compared with all of it; its content is the image's
         // own.
-        let hidden = self.keys.hidden.entry(path.hive).or_default();
+        let hidden = self.hidden.entry(path.hive).or_default();
         let is_hidden = |top: &Vec<String>| begins(&path.components, top);
         if hidden.iter().any(is_hidden) {
             return Ok(None);
@@ -78,7 +70,7 @@ impl Comparison<'_> {
             hidden.push(path.components.clone());
             return self.keys_below(path);
         }
-        let (old, new) = (at(self.old, path)?, at(self.new, path)?);
+        let (old, new) = (self.old.key_at(path)?, self.new.key_at(path)?);
         let (old, new) = match (old, new) {
             (Presence::Absent, Presence::Absent) => return Ok(None),
             (Presence::Unknown, _) | (_, Presence::Unknown) => {
@@ -114,7 +106,7 @@ impl Comparison<'_> {
 
     /// The first difference between the bases at a key and below it.
     fn keys_below(&self, path: &BaseKeyPath) -> Result<Option<Conflict>, FactsError> {
-        match (at(self.old, path)?, at(self.new, path)?) {
+        match (self.old.key_at(path)?, self.new.key_at(path)?) {
             (Presence::Absent, Presence::Absent) => return Ok(None),
             (Presence::Present(_), Presence::Absent) => return Ok(Some(Conflict::Gone)),
             (Presence::Absent, Presence::Present(_)) => return Ok(Some(Conflict::Came)),
@@ -163,10 +155,6 @@ fn first_difference<D: PartialEq>(old: &[(String, D)], new: &[(String, D)]) -> O
     let gone = old.iter().find(|value| lacks(new, value));
     let came = || new.iter().find(|value| lacks(old, value));
     gone.or_else(came).map(|(name, _)| name.clone())
-}
-
-fn at(facts: &BaseFacts, path: &BaseKeyPath) -> Result<Presence<BaseKey>, FactsError> {
-    facts.key_at(path)
 }
 
 fn begins<S: AsRef<str>>(path: &[String], top: &[S]) -> bool {

@@ -12,7 +12,7 @@ mod files;
 mod independent;
 mod keys;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 pub(super) use independent::is_independent;
 use wincimg_inspect::base::{BaseFacts, BaseHive, FactsError};
@@ -30,9 +30,13 @@ pub(super) type FoundConflict = (String, Conflict);
 pub(super) struct Comparison<'f> {
     old: &'f BaseFacts,
     new: &'f BaseFacts,
-    files: files::FileState,
+    /// Folders and files of the image's own layers so far.
+    own: HashSet<String>,
+    /// The known state of folders.
+    folders: HashMap<String, files::ParentState>,
     copies: copies::BaseCopies,
-    keys: keys::KeyState,
+    /// Keys of layers that hide those below.
+    hidden: HashMap<BaseHive, Vec<Vec<String>>>,
 }
 
 impl<'f> Comparison<'f> {
@@ -45,9 +49,10 @@ impl<'f> Comparison<'f> {
         Ok(Self {
             old,
             new,
-            files: files::FileState::default(),
+            own: HashSet::new(),
+            folders: HashMap::new(),
             copies: copies::BaseCopies::find(old, new, own)?,
-            keys: keys::KeyState::default(),
+            hidden: HashMap::new(),
         })
     }
 
