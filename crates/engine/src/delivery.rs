@@ -172,12 +172,8 @@ struct DestinationState {
     kept: Vec<PlannedTagEntry>,
 }
 
-/// A destination that has all images.
-struct DeliveredDestination {
-    delivered: DeliveryReport,
-    arrived: Vec<DestinationImage>,
-    sink: Sink,
-}
+/// A destination that has all images, with the report of them.
+type DeliveredDestination = (DeliveryReport, Vec<DestinationImage>, Sink);
 
 /// Maximum number of tags to prefetch before the final tags are known.
 const MAX_PREFETCHED: usize = 8;
@@ -297,15 +293,10 @@ impl<'a> Delivery<'a> {
         &self,
         publication: &Publication<'_>,
         made: &[BuiltImage<'_>],
-        place: DeliveredDestination,
+        (mut delivered, arrived, sink): DeliveredDestination,
         destination: &Destination,
         surveys: &LayerScanner,
     ) -> Result<DeliveryReport, BoxError> {
-        let DeliveredDestination {
-            mut delivered,
-            arrived,
-            sink,
-        } = place;
         let documents = &self.target.documents;
         if documents.is_empty() {
             return Ok(delivered);
@@ -371,18 +362,14 @@ impl<'a> Delivery<'a> {
         // Only a registry is certain to have all of a tag's image.
         let is_registry = matches!(destination, Destination::Registry(_));
         let images = publication.images.iter().map(async |image| {
-            let new = [PlannedTagEntry::from_image(image)];
+            let new = [PlannedTagEntry::from_planned(image.planned)];
             let location = destination.location(&publication.name, &image.tag)?;
             let (digest, _) = self
                 .read_destination_tag(&location, &new, existing, &[])
                 .await?;
             Ok::<_, BoxError>(digest.filter(|_| is_registry))
         });
-        let new: Vec<PlannedTagEntry> = publication
-            .images
-            .iter()
-            .map(PlannedTagEntry::from_image)
-            .collect();
+        let new = publication.entries();
         let index = async {
             match &publication.index {
                 Some(tag) => {
@@ -472,14 +459,13 @@ impl<'a> Delivery<'a> {
         let index = match &publication.index {
             Some(tag) => {
                 let location = destination.location(&publication.name, tag)?;
-                let lines = publication.images.iter().map(PlannedTagEntry::from_image);
                 let images = arrived.iter().zip(&publication.images);
                 let entries = images.map(|(arrived, image)| {
                     let mut entry = arrived.image.index_entry();
                     entry.annotations.clone_from(&image.planned.annotations);
                     entry
                 });
-                let made: Vec<_> = lines.zip(entries).collect();
+                let made: Vec<_> = publication.entries().into_iter().zip(entries).collect();
                 let expected = ExpectedIndex {
                     kept: &seen.kept,
                     carried: self.carried(destination),
@@ -487,20 +473,16 @@ impl<'a> Delivery<'a> {
                     images: &arrived,
                 };
                 let publishing = self.publish_index(publication, &made, expected, &location, &sink);
-                let published = Box::pin(publishing).await?;
-                Some(DeliveredIndex::new(&location, &published))
+                Some(Box::pin(publishing).await?)
             }
             None => None,
         };
         sink.finish().await?;
-        Ok(DeliveredDestination {
-            delivered: DeliveryReport {
-                images,
-                index,
-                failed: Vec::new(),
-            },
-            arrived,
-            sink,
-        })
+        let delivered = DeliveryReport {
+            images,
+            index,
+            failed: Vec::new(),
+        };
+        Ok((delivered, arrived, sink))
     }
 }

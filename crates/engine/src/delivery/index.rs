@@ -14,6 +14,7 @@ use wincimg_oci::store::{Location, Sink, StoreError};
 use super::Delivery;
 use super::destination_writer::DestinationImage;
 use super::existing_tag::{self, ExistingTag, TagEntry, TagPolicy};
+use super::report::DeliveredIndex;
 use crate::publication::{PlannedTagEntry, Publication, sort_entries};
 
 /// Maximum number of attempts if other builds overwrite the tag.
@@ -38,26 +39,6 @@ pub(super) struct ExpectedIndex<'a> {
     pub(super) images: &'a [DestinationImage],
 }
 
-/// A published index.
-pub(super) struct PublishedIndex {
-    pub(super) digest: Digest,
-    /// Its descriptor; none if another build published it.
-    pub(super) own: Option<Descriptor>,
-    /// Entries kept from the previous one.
-    pub(super) kept: Vec<PlannedTagEntry>,
-}
-
-impl PublishedIndex {
-    /// The platforms of the kept entries; an attestation has none.
-    pub(super) fn platforms(&self) -> Vec<String> {
-        let platforms = self.kept.iter().map(|line| &line.platform);
-        platforms
-            .filter(|platform| !matches!(platform.os.as_str(), "" | "unknown"))
-            .map(ToString::to_string)
-            .collect()
-    }
-}
-
 impl Delivery<'_> {
     /// Current content of the index's tag.
     pub(super) async fn read_index(&self, location: &Location) -> Result<TagSnapshot, BoxError> {
@@ -74,7 +55,7 @@ impl Delivery<'_> {
         expected: ExpectedIndex<'_>,
         location: &Location,
         sink: &Sink,
-    ) -> Result<PublishedIndex, BoxError> {
+    ) -> Result<DeliveredIndex, BoxError> {
         let new: Vec<PlannedTagEntry> = made.iter().map(|(line, _)| line.clone()).collect();
         let joins = self.target.existing == TagPolicy::Join;
         let mut reviewed = expected.kept.to_vec();
@@ -88,11 +69,7 @@ impl Delivery<'_> {
             let (existing, carried) = (self.target.existing, expected.carried);
             let kept = kept_with(carried, standing.as_ref(), &new, existing, location)?;
             if let Some(standing) = standing.as_ref().filter(|it| is_published && it.has(&new)) {
-                return Ok(PublishedIndex {
-                    digest: standing.digest.clone(),
-                    own: None,
-                    kept: lines(&kept),
-                });
+                return Ok(DeliveredIndex::new(location, &standing.digest, None, &kept));
             }
             // The tag may have changed since the build began.
             if lines(&kept) != reviewed {
@@ -107,11 +84,8 @@ impl Delivery<'_> {
                 Problem::new("output/write", "cannot write the index").source(error)
             })?;
             let before = standing.as_ref().map(|standing| &standing.digest);
-            let published = PublishedIndex {
-                digest: document.digest().clone(),
-                own: Some(document.descriptor()),
-                kept: lines(&kept),
-            };
+            let own = document.descriptor();
+            let published = DeliveredIndex::new(location, document.digest(), Some(own), &kept);
             if before == Some(document.digest()) {
                 return Ok(published);
             }

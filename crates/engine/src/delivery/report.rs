@@ -2,12 +2,12 @@
 
 use serde::Serialize;
 use wincimg_inspect::provenance::AttachmentReport;
-use wincimg_oci::document::Image;
+use wincimg_oci::document::{Descriptor, Digest, Image};
 use wincimg_oci::store::Location;
 
 use super::built_image::BuiltImage;
 use super::destination_writer::DestinationImage;
-use super::index::PublishedIndex;
+use super::existing_tag::TagEntry;
 use crate::docker::DaemonImage;
 use crate::publication::{Publication, TaggedImage};
 use crate::unserved::UnservedHost;
@@ -27,7 +27,7 @@ pub struct DeliveryReport {
 }
 
 /// A delivered image.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct DeliveredImage {
     /// Its location.
     pub reference: String,
@@ -75,7 +75,7 @@ pub struct DeliveredCopy {
 }
 
 /// The base of an image.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct DeliveredBase {
     /// Its pinned reference; its name if wincimg made it.
     pub reference: String,
@@ -157,13 +157,22 @@ impl DeliveryReport {
 }
 
 impl DeliveredIndex {
-    pub(super) fn new(location: &Location, published: &PublishedIndex) -> Self {
+    /// A published index; without its own descriptor, another build published it.
+    pub(super) fn new(
+        location: &Location,
+        digest: &Digest,
+        own: Option<Descriptor>,
+        kept: &[TagEntry],
+    ) -> Self {
+        let kept = kept.iter().map(|entry| &entry.line.platform);
+        // An attestation has no platform.
+        let kept = kept.filter(|platform| !matches!(platform.os.as_str(), "" | "unknown"));
         Self {
             reference: location.to_string(),
-            digest: published.digest.to_string(),
-            media_type: published.own.as_ref().map(|own| own.media_type.clone()),
-            size: published.own.as_ref().map(|own| own.size),
-            kept: published.platforms(),
+            digest: digest.to_string(),
+            size: own.as_ref().map(|own| own.size),
+            media_type: own.map(|own| own.media_type),
+            kept: kept.map(ToString::to_string).collect(),
             copies: Vec::new(),
         }
     }
@@ -237,18 +246,12 @@ fn for_each_host(image: &TaggedImage<'_>, delivered: &DeliveredImage) -> Vec<Del
         .collect()
 }
 
-/// The report of an image without its location.
+/// The report of an image without its location and host.
 fn report_without_location(image: &TaggedImage<'_>, made: &BuiltImage<'_>) -> DeliveredImage {
     let TaggedImage { planned, .. } = image;
     let base = &planned.base;
     DeliveredImage {
-        reference: String::new(),
-        digest: String::new(),
-        media_type: None,
-        size: None,
-        config_digest: None,
         engine: made.engine(planned),
-        host_build: planned.host_build(),
         os_version: base.version_text(),
         architecture: base.image.config().architecture.clone(),
         base: DeliveredBase {
@@ -258,11 +261,7 @@ fn report_without_location(image: &TaggedImage<'_>, made: &BuiltImage<'_>) -> De
             os_version: base.version_text(),
             matched: base.match_name(),
         },
-        layers: Vec::new(),
-        pushed: false,
-        up_to_date: false,
-        copies: Vec::new(),
-        documents: Vec::new(),
+        ..DeliveredImage::default()
     }
 }
 

@@ -32,10 +32,6 @@ pub struct PlannedTagEntry {
 
 impl PlannedTagEntry {
     /// The entry of an image that is to be built.
-    pub(crate) fn from_image(image: &TaggedImage<'_>) -> Self {
-        Self::from_planned(image.planned)
-    }
-
     pub(crate) fn from_planned(planned: &PlannedImage) -> Self {
         Self {
             platform: planned.base.image.config().platform(),
@@ -45,6 +41,12 @@ impl PlannedTagEntry {
 }
 
 impl Publication<'_> {
+    /// The entries of its images.
+    pub(crate) fn entries(&self) -> Vec<PlannedTagEntry> {
+        let images = self.images.iter().map(|image| image.planned);
+        images.map(PlannedTagEntry::from_planned).collect()
+    }
+
     /// The planned tags: the index's with the kept entries, or each image's.
     pub(crate) fn planned_tags(&self, kept: &[PlannedTagEntry]) -> Vec<PlannedTag<'_>> {
         let Some(tag) = &self.index else {
@@ -53,16 +55,12 @@ impl Publication<'_> {
                 .map(|image| PlannedTag {
                     tag: image.tag.clone(),
                     is_index: false,
-                    lines: vec![PlannedTagEntry::from_image(image)],
+                    lines: vec![PlannedTagEntry::from_planned(image.planned)],
                     hosts: image.hosts().collect(),
                 })
                 .collect();
         };
-        let mut lines: Vec<PlannedTagEntry> = self
-            .images
-            .iter()
-            .map(PlannedTagEntry::from_image)
-            .collect();
+        let mut lines = self.entries();
         lines.extend(kept.iter().cloned());
         sort_entries(&mut lines, |line| line);
         vec![PlannedTag {

@@ -17,7 +17,7 @@ use crate::delivery::{
 };
 use crate::direct::{AssembledImage, ReusedLayers};
 use crate::plans::PlannedImage;
-use crate::publication::{IndexMode, PlannedTagEntry, Publication, TaggedImage};
+use crate::publication::{IndexMode, Publication, TaggedImage};
 
 /// Builds the updated images, adding hives to layers that lack them, and delivers them to every
 /// destination. An index stays an index; updated images replace their old versions, and its other
@@ -73,9 +73,8 @@ async fn others(
         return Ok(Vec::new());
     };
     let standing = ExistingTag::from_index(&updates.source, index.clone()).await?;
-    let new = publication.images.iter().map(PlannedTagEntry::from_image);
     let location = Location::Registry(image.clone());
-    Ok(standing.kept_entries(&new.collect::<Vec<_>>(), TagPolicy::Join, &location)?)
+    Ok(standing.kept_entries(&publication.entries(), TagPolicy::Join, &location)?)
 }
 
 fn is_file(destination: &Destination) -> bool {
