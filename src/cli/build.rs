@@ -341,10 +341,10 @@ impl Build {
                     let more = json!({
                         "content": content.files,
                         "deleted": content.deleted,
-                        "steps": image.stages.placements(),
+                        "steps": image.stages.placements,
                         "step_images": place,
                         "architecture": image.base.image.config().architecture,
-                        "left_out": image.stages.left_out(),
+                        "left_out": image.stages.left_out,
                     });
                     extended(&image.plan, more)
                 })
@@ -361,7 +361,7 @@ impl Build {
                 if index > 0 {
                     writeln!(out)?;
                 }
-                write_steps(image.stages.placements(), worker.as_ref(), place, out)?;
+                write_steps(&image.stages.placements, worker.as_ref(), place, out)?;
                 let architecture = &image.base.image.config().architecture;
                 if architecture != Architecture::Amd64.name() {
                     writeln!(out, "{:<12}windows/{}", "platform", Untrusted(architecture))?;
@@ -369,7 +369,7 @@ impl Build {
                 write!(out, "{}", image.plan)?;
                 write_content(&content.files, out)?;
                 write_paths("deletes", &content.deleted, out)?;
-                write_paths("left out", image.stages.left_out(), out)?;
+                write_paths("left out", &image.stages.left_out, out)?;
             }
             Ok(())
         })?;

@@ -107,7 +107,7 @@ pub(crate) async fn run_windows_steps(
     supply: &mut DownloadSet,
     ctx: &BuildContext<'_>,
 ) -> Result<(), BoxError> {
-    let has_segments = |image: &PlannedImage| image.stages.next_segment().is_some();
+    let has_segments = |image: &PlannedImage| !image.stages.segments.is_empty();
     let (Some(steps), true) = (&request.windows, images.iter().any(has_segments)) else {
         return Ok(());
     };
@@ -126,7 +126,7 @@ pub(crate) async fn run_windows_steps(
         let running = images.iter().map(|image| {
             let (build, supply) = (&build, &*supply);
             async move {
-                let Some(segment) = image.stages.next_segment().cloned() else {
+                let Some(segment) = image.stages.segments.first().cloned() else {
                     return Ok(None);
                 };
                 let result = Box::pin(build.result_of(image, &segment, supply)).await?;
@@ -239,7 +239,7 @@ impl HybridBuild<'_> {
         segment: &WindowsSegment,
         supply: &DownloadSet,
     ) -> Result<PlannedImage, BoxError> {
-        let Some(base) = image.stages.get(&segment.base) else {
+        let Some(base) = image.stages.bases.get(&segment.base) else {
             let problem = format!("the image {:?} below a step is not known", segment.base);
             return Err(Problem::new("internal/segment", problem).into());
         };

@@ -66,6 +66,7 @@ impl BuildRequest {
             };
             let bases = image
                 .stages
+                .bases
                 .iter()
                 .map(|(name, base)| (name, base.digest()));
             let bases: Vec<_> = bases.collect();

@@ -9,7 +9,6 @@ mod image_files;
 mod stages;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::sync::Arc;
 
 pub(crate) use base::InterimImage;
@@ -19,7 +18,7 @@ pub(crate) use host::HostGroups;
 pub use host::TargetHost;
 #[cfg(test)]
 pub(crate) use host::{common, leader};
-use image_files::{ImageExtractor, RecipePlace};
+use image_files::ImageExtractor;
 use stages::EvaluationPass;
 pub use stages::StageBases;
 use wincimg_common::diagnose::{Blame, BoxError, Problem};
@@ -284,12 +283,6 @@ impl BuildRequest {
         hosts.iter().enumerate().map(plan_for).collect()
     }
 
-    fn image_extractor<'a>(&'a self, ctx: &'a BuildContext<'_>) -> ImageExtractor<'a> {
-        ImageExtractor::new(
-            &self.base_registry, self.matched, &ctx.registry, &ctx.progress,
-        )
-    }
-
     /// Downloads files of recipes, extracts those of other images, and resolves them in the plans.
     async fn fetch_missing(
         &self,
@@ -305,19 +298,12 @@ impl BuildRequest {
             }
         }
         supply.fetch(&wants, ctx.registry.http()).await?;
-        let place = RecipePlace {
-            file: recipe.origin(),
-            folder: recipe.folder().unwrap_or(Path::new("")),
-        };
-        let mut extractor = self.image_extractor(ctx);
+        let mut extractor = ImageExtractor::new(self, ctx);
         let mut images_not_pinned = BTreeSet::new();
         for image in images {
-            let not_pinned = extractor.add_to(image, place, supply).await?;
-            images_not_pinned.extend(
-                not_pinned
-                    .into_iter()
-                    .map(|name| (place.file.to_owned(), name)),
-            );
+            for name in extractor.add_to(image, recipe, supply).await? {
+                images_not_pinned.insert((recipe.origin().to_owned(), name));
+            }
             image
                 .plan
                 .downloads_mut()
@@ -356,7 +342,7 @@ impl BuildRequest {
         };
         let mut round = EvaluationPass {
             stages,
-            images: self.image_extractor(ctx),
+            images: ImageExtractor::new(self, ctx),
             supply,
             is_seen,
         };

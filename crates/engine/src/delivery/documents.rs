@@ -284,7 +284,7 @@ impl Subject<'_> {
 
 /// Bases, downloads and images with files of a recipe, each once.
 fn dependencies(planned: &PlannedImage) -> Vec<ResolvedDependency> {
-    let stages = planned.stages.iter().map(|(_, base)| base);
+    let stages = planned.stages.bases.values();
     let bases = [&planned.base].into_iter().chain(stages);
     let mut all: Vec<ResolvedDependency> = bases
         .filter_map(|base| {

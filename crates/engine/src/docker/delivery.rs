@@ -93,8 +93,8 @@ fn dockerfile(
     let Some(stages) = request.daemon_stages() else {
         return Ok(render(&image.plan, image.base.inside.as_ref())?);
     };
-    let bases = image.stages.iter();
-    let pinned = bases.map(|(name, base)| (name.to_owned(), base.label()));
+    let bases = image.stages.bases.iter();
+    let pinned = bases.map(|(name, base)| (name.clone(), base.label()));
     let sent = stages.for_daemon(&pinned.collect(), &image.plan.labels);
     Ok(sent?)
 }

@@ -2,45 +2,34 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
-use std::sync::Arc;
 
 use wincimg_common::diagnose::{Blame, BoxError, Problem};
-use wincimg_common::progress::Progress;
 use wincimg_dockerfile::stages::{ImageCopy, local_image};
-use wincimg_inspect::bases::{BaseMatch, BaseRegistry, LocalBase, NamedBase};
+use wincimg_inspect::bases::{LocalBase, NamedBase};
 use wincimg_inspect::{ExtractedEntry, extract};
 use wincimg_oci::document::Digest;
 use wincimg_oci::reference::with_digest;
-use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::Location;
-use wincimg_recipe::ImageFiles;
+use wincimg_recipe::{ImageFiles, Recipe};
 use wincimg_windows::compat::HostBuild;
 use wincimg_windows::path::ImagePath;
 
-use super::{PlannedBase, PlannedImage};
+use super::{BuildRequest, PlannedBase, PlannedImage};
+use crate::build::BuildContext;
 use crate::downloads::DownloadSet;
 
 /// Extracts files of images. Hosts with the same image share them.
 pub(super) struct ImageExtractor<'a> {
-    pub base_registry: &'a BaseRegistry,
-    pub wanted: BaseMatch,
-    pub registry: &'a RegistryClient,
-    pub progress: &'a Arc<dyn Progress>,
+    pub request: &'a BuildRequest,
+    pub ctx: &'a BuildContext<'a>,
     extracted: HashMap<(Digest, BTreeSet<String>), BTreeMap<String, ExtractedEntry>>,
 }
 
 impl<'a> ImageExtractor<'a> {
-    pub(super) fn new(
-        base_registry: &'a BaseRegistry,
-        wanted: BaseMatch,
-        registry: &'a RegistryClient,
-        progress: &'a Arc<dyn Progress>,
-    ) -> Self {
+    pub(super) fn new(request: &'a BuildRequest, ctx: &'a BuildContext<'a>) -> Self {
         Self {
-            base_registry,
-            wanted,
-            registry,
-            progress,
+            request,
+            ctx,
             extracted: HashMap::new(),
         }
     }
@@ -51,8 +40,13 @@ impl<'a> ImageExtractor<'a> {
         name: &str,
         hosts: &[HostBuild],
     ) -> Result<Vec<PlannedBase>, BoxError> {
-        let named = self.base_registry.parse_dockerfile_name(name)?;
-        let found = named.resolve(self.registry, hosts, self.wanted).await?;
+        let BuildRequest {
+            base_registry,
+            matched,
+            ..
+        } = self.request;
+        let named = base_registry.parse_dockerfile_name(name)?;
+        let found = named.resolve(&self.ctx.registry, hosts, *matched).await?;
         Ok(found.into_iter().map(|found| found.base.into()).collect())
     }
 
@@ -66,10 +60,10 @@ impl<'a> ImageExtractor<'a> {
         if let Some(files) = self.extracted.get(&key) {
             return Ok(files.clone());
         }
-        let Some(source) = base.source(self.registry).await? else {
+        let Some(source) = base.source(&self.ctx.registry).await? else {
             return Ok(BTreeMap::new());
         };
-        let files = extract(&source, &base.image, paths, self.progress).await?;
+        let files = extract(&source, &base.image, paths, &self.ctx.progress).await?;
         self.extracted.insert(key, files.clone());
         Ok(files)
     }
@@ -79,7 +73,7 @@ impl<'a> ImageExtractor<'a> {
     pub(super) async fn add_to(
         &mut self,
         image: &mut PlannedImage,
-        recipe: RecipePlace<'_>,
+        recipe: &Recipe,
         supply: &mut DownloadSet,
     ) -> Result<BTreeSet<String>, BoxError> {
         let host = image.host.as_ref().map(|host| host.build);
@@ -89,7 +83,7 @@ impl<'a> ImageExtractor<'a> {
                 continue;
             }
             let Some(host) = host else {
-                let problem = format!("{}: {files} requires a host", recipe.file);
+                let problem = format!("{}: {files} requires a host", recipe.origin());
                 return Err(Problem::new("recipe/image", problem)
                     .blame(Blame::Request)
                     .hint("name one: --host-build B.R")
@@ -112,7 +106,7 @@ impl<'a> ImageExtractor<'a> {
         &self,
         name: &str,
         host: HostBuild,
-        recipe: RecipePlace<'_>,
+        recipe: &Recipe,
         supply: &mut DownloadSet,
     ) -> Result<PlannedBase, BoxError> {
         let is_pinned_by_name = has_digest(name);
@@ -121,12 +115,14 @@ impl<'a> ImageExtractor<'a> {
             .filter(|_| !is_pinned_by_name);
         let pin = pin.cloned();
         if pin.is_none() && !is_pinned_by_name {
-            supply.check_image(name, recipe.file)?;
+            supply.check_image(name, recipe.origin())?;
         }
-        let found = match local_image(name, recipe.folder) {
+        let folder = recipe.folder().unwrap_or(Path::new(""));
+        let found = match local_image(name, folder) {
             Some(place) => {
                 let place = place.parse()?;
-                let read = LocalBase::read(&place, self.registry, host, self.wanted);
+                let matched = self.request.matched;
+                let read = LocalBase::read(&place, &self.ctx.registry, host, matched);
                 PlannedBase::from(read.await?)
             }
             None => self.of_registry(name, pin.as_ref(), host).await?,
@@ -145,7 +141,7 @@ impl<'a> ImageExtractor<'a> {
         pin: Option<&Digest>,
         host: HostBuild,
     ) -> Result<PlannedBase, BoxError> {
-        let mut named = self.base_registry.parse_dockerfile_name(name)?;
+        let mut named = self.request.base_registry.parse_dockerfile_name(name)?;
         if let Some(pin) = pin {
             let (reference, tag) = match named {
                 NamedBase::Exact(reference) => {
@@ -157,7 +153,9 @@ impl<'a> ImageExtractor<'a> {
             let (host, repository) = (reference.registry(), reference.repository());
             named = NamedBase::Exact(with_digest(host, repository, &tag, pin));
         }
-        let mut found = named.resolve(self.registry, &[host], self.wanted).await?;
+        let hosts = [host];
+        let resolving = named.resolve(&self.ctx.registry, &hosts, self.request.matched);
+        let mut found = resolving.await?;
         let Some(found) = found.pop() else {
             unreachable!("a search for one host has one result");
         };
@@ -170,10 +168,10 @@ impl<'a> ImageExtractor<'a> {
         found: &PlannedBase,
         files: &mut ImageFiles,
         target: &ImagePath,
-        recipe: RecipePlace<'_>,
+        recipe: &Recipe,
     ) -> Result<(), BoxError> {
         let failed = |problem: String| {
-            let problem = format!("{}: {problem}", recipe.file);
+            let problem = format!("{}: {problem}", recipe.origin());
             Problem::new("recipe/image", problem).blame(Blame::Request)
         };
         let copy = ImageCopy::new(files, target).map_err(failed)?;
@@ -188,13 +186,4 @@ impl<'a> ImageExtractor<'a> {
 /// Returns true if the name of an image has a digest.
 fn has_digest(name: &str) -> bool {
     matches!(name.parse(), Ok(Location::Registry(reference)) if reference.digest().is_some())
-}
-
-/// The recipe that names images.
-#[derive(Clone, Copy)]
-pub(super) struct RecipePlace<'a> {
-    /// Its file, for messages.
-    pub file: &'a str,
-    /// Its folder.
-    pub folder: &'a Path,
 }

@@ -27,7 +27,7 @@ use crate::downloads::DownloadSet;
 pub struct StageBases {
     inputs: Inputs,
     /// The bases by their names in the file.
-    bases: BTreeMap<String, PlannedBase>,
+    pub(crate) bases: BTreeMap<String, PlannedBase>,
     needs: BTreeMap<String, BaseRequirements>,
     /// True if the contents of one of them are required.
     pub(crate) requires_contents: bool,
@@ -35,10 +35,11 @@ pub struct StageBases {
     /// was added since.
     are_settled: bool,
     /// Segments that Windows has to run first.
-    segments: Vec<WindowsSegment>,
-    placements: Vec<StepPlacement>,
+    pub(crate) segments: Vec<WindowsSegment>,
+    /// Where each step of the Dockerfile runs.
+    pub placements: Vec<StepPlacement>,
     /// Lines that a plan leaves out, because only a build reads what they depend on.
-    left_out: Vec<String>,
+    pub left_out: Vec<String>,
 }
 
 impl StageBases {
@@ -66,32 +67,6 @@ impl StageBases {
     pub(crate) fn required(&self) -> impl Iterator<Item = (&PlannedBase, BaseRequirements)> {
         let bases = self.bases.iter();
         bases.map(|(name, base)| (base, self.needs.get(name).cloned().unwrap_or_default()))
-    }
-
-    /// The bases, by their names in the file.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &PlannedBase)> {
-        let bases = self.bases.iter();
-        bases.map(|(name, base)| (name.as_str(), base))
-    }
-
-    /// The base of this name.
-    pub(crate) fn get(&self, name: &str) -> Option<&PlannedBase> {
-        self.bases.get(name)
-    }
-
-    /// The next segment to run on Windows.
-    pub(crate) fn next_segment(&self) -> Option<&WindowsSegment> {
-        self.segments.first()
-    }
-
-    /// Where each step of the Dockerfile runs.
-    pub fn placements(&self) -> &[StepPlacement] {
-        &self.placements
-    }
-
-    /// Lines that the plan leaves out, because only a build reads what they depend on.
-    pub fn left_out(&self) -> &[String] {
-        &self.left_out
     }
 
     /// Sets the result of a segment.
@@ -264,10 +239,8 @@ impl EvaluationPass<'_> {
                     .map_or_else(|_| inputs.wants.clone(), |outcome| outcome.wants);
                 continue;
             }
-            let came = self
-                .supply
-                .fetch(&inputs.wants, self.images.registry.http());
-            let came = came.await?;
+            let http = self.images.ctx.registry.http();
+            let came = self.supply.fetch(&inputs.wants, http).await?;
             inputs.downloads.clone_from(self.supply.files());
             let outcome = match self.evaluate_once(inputs) {
                 Ok(outcome) => outcome,
@@ -328,12 +301,12 @@ impl EvaluationPass<'_> {
         let filter: PlatformFilter = platform
             .parse()
             .map_err(|error| failed(format!("FROM --platform={platform}: {error}")))?;
-        let registry = self.images.registry;
-        let reference = match self.images.base_registry.parse_dockerfile_name(name)? {
+        let base_registry = &self.images.request.base_registry;
+        let reference = match base_registry.parse_dockerfile_name(name)? {
             NamedBase::Exact(reference) => reference,
             NamedBase::OfHost { name, .. } => name.repository,
         };
-        let repository = registry.repository(&reference);
+        let repository = self.images.ctx.registry.repository(&reference);
         let which = reference.digest().or(reference.tag()).unwrap_or("latest");
         let which = which.to_owned();
         let source = Source::Registry(repository);
