@@ -1,11 +1,12 @@
 //! Leader election of replicas: it runs concurrently with the work.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 use wincimg_cluster::live::{LeaderElector, Leadership, LiveError};
+use wincimg_common::lock;
 
 use super::metrics::Metrics;
 use super::{ControllerEvent, EventHandler};
@@ -19,7 +20,7 @@ pub(super) async fn elect(
     mut election: LeaderElector,
     retry: Duration,
     leading: watch::Sender<LeaderDeadline>,
-    metrics: Arc<Metrics>,
+    metrics: Arc<Mutex<Metrics>>,
     on_event: EventHandler,
     stop: oneshot::Receiver<()>,
 ) -> Result<(), LiveError> {
@@ -29,7 +30,7 @@ pub(super) async fn elect(
         _ = stop => Ok(()),
     };
     leading.send_replace(None);
-    metrics.record_lease_lost();
+    lock(&metrics).record_lease_lost();
     // If this fails, the next leader waits until the lease expires.
     if let Err(error) = election.release().await {
         on_event(ControllerEvent::Failure(&error));
@@ -41,14 +42,14 @@ async fn take_part(
     election: &mut LeaderElector,
     retry: Duration,
     leading: &watch::Sender<LeaderDeadline>,
-    metrics: &Metrics,
+    metrics: &Mutex<Metrics>,
     on_event: &EventHandler,
 ) -> LiveError {
     let mut has_had_an_answer = false;
     let mut last_holder = None;
     let mut last_trouble = String::new();
     loop {
-        metrics.record_heartbeat();
+        lock(metrics).beat = Instant::now();
         let until = *leading.borrow();
         let turn = election.try_acquire_or_renew();
         let turned = match until {
@@ -57,7 +58,7 @@ async fn take_part(
         };
         match turned {
             Some(Ok(Leadership::Ours(until))) => {
-                metrics.set_leader(true);
+                lock(metrics).set_leader(true);
                 if leading.send_replace(Some(until)).is_none() {
                     on_event(ControllerEvent::Leads);
                 }
@@ -65,7 +66,7 @@ async fn take_part(
                 last_trouble.clear();
             }
             Some(Ok(Leadership::Anothers(holder))) => {
-                metrics.set_leader(false);
+                lock(metrics).set_leader(false);
                 if leading.send_replace(None).is_some() {
                     on_event(ControllerEvent::Stopped);
                 }
@@ -77,7 +78,7 @@ async fn take_part(
                 last_trouble.clear();
             }
             Some(Err(error)) => {
-                metrics.record_cluster_error();
+                lock(metrics).cluster_failures += 1;
                 if !has_had_an_answer && error.is_permanent() {
                     return error;
                 }
@@ -88,14 +89,14 @@ async fn take_part(
                 }
             }
             // It took until after the deadline.
-            None => metrics.record_cluster_error(),
+            None => lock(metrics).cluster_failures += 1,
         }
         let is_over = leading
             .borrow()
             .is_some_and(|until| until <= Instant::now());
         if is_over {
             leading.send_replace(None);
-            metrics.record_lease_lost();
+            lock(metrics).record_lease_lost();
             on_event(ControllerEvent::Stopped);
         }
         tokio::time::sleep(retry).await;

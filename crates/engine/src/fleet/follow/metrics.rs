@@ -1,12 +1,9 @@
 //! Metrics of a controller in Prometheus' text format, and its health.
 
-use std::fmt::Write as _;
-use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::time::Instant;
-use wincimg_common::lock;
 
 use super::state::Count;
 
@@ -15,259 +12,192 @@ pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8"
 
 /// Measurements, shared by all parts of a controller.
 #[derive(Debug)]
-pub(crate) struct Metrics {
+pub(super) struct Metrics {
     /// Version of the program.
     version: &'static str,
-    state: Mutex<MetricsState>,
-}
-
-#[derive(Debug)]
-struct MetricsState {
     /// Maximum time between two answers of the cluster.
     silence: Duration,
     started: Instant,
     /// Last heartbeat of the election.
-    beat: Instant,
+    pub(super) beat: Instant,
     /// Last answer of the cluster about the lease.
     lease: Option<Instant>,
     /// Error of the node watch, if the known nodes are not current.
-    nodes: Result<(), String>,
+    pub(super) nodes: Result<(), String>,
     leads: bool,
-    windows_nodes: usize,
-    builds: usize,
-    images: Option<Count>,
+    pub(super) windows_nodes: usize,
+    pub(super) builds: usize,
+    pub(super) images: Option<Count>,
     made: u64,
     failed: u64,
     rounds: [u64; 2],
     seconds: f64,
     last_seconds: f64,
     last_success: Option<Timestamp>,
-    events: u64,
-    lost_events: u64,
-    cluster_failures: u64,
+    pub(super) events: u64,
+    pub(super) lost_events: u64,
+    pub(super) cluster_failures: u64,
 }
 
 impl Metrics {
     /// Metrics without measurements. The cluster may be silent for that long.
-    pub(crate) fn new(version: &'static str, silence: Duration) -> Self {
+    pub(super) fn new(version: &'static str, silence: Duration) -> Self {
         let now = Instant::now();
         Self {
             version,
-            state: Mutex::new(MetricsState {
-                silence,
-                started: now,
-                beat: now,
-                lease: None,
-                nodes: Err("the nodes are not known yet".to_owned()),
-                leads: false,
-                windows_nodes: 0,
-                builds: 0,
-                images: None,
-                made: 0,
-                failed: 0,
-                rounds: [0; 2],
-                seconds: 0.0,
-                last_seconds: 0.0,
-                last_success: None,
-                events: 0,
-                lost_events: 0,
-                cluster_failures: 0,
-            }),
+            silence,
+            started: now,
+            beat: now,
+            lease: None,
+            nodes: Err("the nodes are not known yet".to_owned()),
+            leads: false,
+            windows_nodes: 0,
+            builds: 0,
+            images: None,
+            made: 0,
+            failed: 0,
+            rounds: [0; 2],
+            seconds: 0.0,
+            last_seconds: 0.0,
+            last_success: None,
+            events: 0,
+            lost_events: 0,
+            cluster_failures: 0,
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, MetricsState> {
-        lock(&self.state)
-    }
-
-    pub(super) fn record_heartbeat(&self) {
-        self.state().beat = Instant::now();
-    }
-
-    pub(super) fn set_leader(&self, leads: bool) {
-        let mut state = self.state();
-        state.lease = Some(Instant::now());
-        state.leads = leads;
+    /// Records an answer of the cluster about the lease.
+    pub(super) fn set_leader(&mut self, leads: bool) {
+        self.lease = Some(Instant::now());
+        self.leads = leads;
         if !leads {
             // Only the leader reports images.
-            state.images = None;
+            self.images = None;
         }
     }
 
-    pub(super) fn record_lease_lost(&self) {
-        let mut state = self.state();
-        (state.leads, state.images) = (false, None);
+    pub(super) fn record_lease_lost(&mut self) {
+        (self.leads, self.images) = (false, None);
     }
 
-    pub(super) fn record_watch_ok(&self) {
-        self.state().nodes = Ok(());
-    }
-
-    pub(super) fn set_node_counts(&self, windows_nodes: usize, builds: usize) {
-        let mut state = self.state();
-        (state.windows_nodes, state.builds) = (windows_nodes, builds);
-    }
-
-    pub(super) fn record_watch_error(&self, problem: String) {
-        self.state().nodes = Err(problem);
-    }
-
-    pub(super) fn record_cluster_error(&self) {
-        self.state().cluster_failures += 1;
-    }
-
-    pub(super) fn set_image_counts(&self, count: Count) {
-        self.state().images = Some(count);
-    }
-
-    pub(super) fn record_reconcile(&self, took: Duration, made: usize, failed: usize) {
-        let mut state = self.state();
-        state.made += made as u64;
-        state.failed += failed as u64;
-        state.rounds[usize::from(failed > 0)] += 1;
-        state.last_seconds = took.as_secs_f64();
-        state.seconds += took.as_secs_f64();
+    pub(super) fn record_reconcile(&mut self, took: Duration, made: usize, failed: usize) {
+        self.made += made as u64;
+        self.failed += failed as u64;
+        self.rounds[usize::from(failed > 0)] += 1;
+        self.last_seconds = took.as_secs_f64();
+        self.seconds += took.as_secs_f64();
         if failed == 0 {
-            state.last_success = Some(Timestamp::now());
-        }
-    }
-
-    pub(super) fn event(&self, was_written: bool) {
-        let mut state = self.state();
-        if was_written {
-            state.events += 1;
-        } else {
-            state.lost_events += 1;
+            self.last_success = Some(Timestamp::now());
         }
     }
 
     /// Error of the process itself that a restart would fix; failures of the cluster do not count.
     pub(super) fn liveness_error(&self) -> Option<String> {
-        let state = self.state();
-        let still = state.beat.elapsed();
-        (still > state.silence * 4 + Duration::from_secs(30))
+        let still = self.beat.elapsed();
+        (still > self.silence * 4 + Duration::from_secs(30))
             .then(|| format!("no progress for {} s", still.as_secs()))
     }
 
     /// Reason why it cannot work at present.
     pub(super) fn readiness_error(&self) -> Option<String> {
-        let state = self.state();
-        if let Err(problem) = &state.nodes {
+        if let Err(problem) = &self.nodes {
             return Some(problem.clone());
         }
-        let silent = state.lease.unwrap_or(state.started).elapsed();
-        (silent > state.silence)
+        let silent = self.lease.unwrap_or(self.started).elapsed();
+        (silent > self.silence)
             .then(|| format!("no answer about the lease for {} s", silent.as_secs()))
     }
 
     /// All metrics in Prometheus' text format.
     pub(super) fn to_text(&self) -> String {
+        self.state_text() + &self.work_text()
+    }
+
+    fn state_text(&self) -> String {
         let ready = self.readiness_error().is_none();
-        let state = self.state();
-        let mut text = Text(String::with_capacity(4096));
-        let version = self.version;
-        text.head("build_info", "gauge", "The version of wincimg.");
-        text.value("build_info", &format!("{{version=\"{version}\"}}"), 1);
-        text.single(
-            "leader",
-            "gauge",
-            "1 if this replica is the leader, else 0.",
-            u8::from(state.leads),
-        );
-        text.single(
-            "ready",
-            "gauge",
-            "1 if the cluster and the lease answer, else 0.",
+        let text = format!(
+            r#"# HELP wincimg_fleet_build_info The version of wincimg.
+# TYPE wincimg_fleet_build_info gauge
+wincimg_fleet_build_info{{version="{}"}} 1
+# HELP wincimg_fleet_leader 1 if this replica is the leader, else 0.
+# TYPE wincimg_fleet_leader gauge
+wincimg_fleet_leader {}
+# HELP wincimg_fleet_ready 1 if the cluster and the lease answer, else 0.
+# TYPE wincimg_fleet_ready gauge
+wincimg_fleet_ready {}
+# HELP wincimg_fleet_windows_nodes Windows nodes of the cluster.
+# TYPE wincimg_fleet_windows_nodes gauge
+wincimg_fleet_windows_nodes {}
+# HELP wincimg_fleet_windows_builds Distinct Windows builds among the nodes.
+# TYPE wincimg_fleet_windows_builds gauge
+wincimg_fleet_windows_builds {}
+"#,
+            self.version,
+            u8::from(self.leads),
             u8::from(ready),
+            self.windows_nodes,
+            self.builds
         );
-        text.single(
-            "windows_nodes",
-            "gauge",
-            "Windows nodes of the cluster.",
-            state.windows_nodes,
-        );
-        text.single(
-            "windows_builds",
-            "gauge",
-            "Distinct Windows builds among the nodes.",
-            state.builds,
-        );
-        if let Some(images) = state.images {
-            text.head(
-                "images",
-                "gauge",
-                "Required images, one for each entry and build; reported by the leader.",
-            );
-            text.value("images", "{state=\"ready\"}", images.ready);
-            text.value("images", "{state=\"missing\"}", images.missing);
-            text.value("images", "{state=\"unknown\"}", images.unknown);
-        }
-        text.single("images_made_total", "counter", "Images built.", state.made);
-        text.single(
-            "image_failures_total",
-            "counter",
-            "Attempts after which an image was still missing.",
-            state.failed,
-        );
-        text.head("rounds_total", "counter", "Rounds of work, by result.");
-        text.value("rounds_total", "{result=\"complete\"}", state.rounds[0]);
-        text.value("rounds_total", "{result=\"incomplete\"}", state.rounds[1]);
-        text.head("round_duration_seconds", "summary", "Duration of rounds.");
-        text.value("round_duration_seconds_sum", "", state.seconds);
-        text.value(
-            "round_duration_seconds_count",
-            "",
-            state.rounds[0] + state.rounds[1],
-        );
-        text.single(
-            "last_round_duration_seconds",
-            "gauge",
-            "Duration of the last round.",
-            state.last_seconds,
-        );
-        if let Some(time) = state.last_success {
-            text.single(
-                "last_success_timestamp_seconds",
-                "gauge",
-                "Time of the last round that left no image missing.",
-                time.as_second(),
-            );
-        }
-        text.head(
-            "events_total",
-            "counter",
-            "Events about nodes, by whether the cluster accepted them.",
-        );
-        text.value("events_total", "{result=\"written\"}", state.events);
-        text.value("events_total", "{result=\"failed\"}", state.lost_events);
-        text.single(
-            "cluster_failures_total",
-            "counter",
-            "Failed requests to the cluster.",
-            state.cluster_failures,
-        );
-        text.0
-    }
-}
-
-/// Metrics as text.
-struct Text(String);
-
-impl Text {
-    fn head(&mut self, name: &str, kind: &str, help: &str) {
-        // Writing to a String cannot fail.
-        let _ = writeln!(
-            self.0,
-            "# HELP wincimg_fleet_{name} {help}\n# TYPE wincimg_fleet_{name} {kind}"
-        );
+        let Some(images) = self.images else {
+            return text;
+        };
+        text + &format!(
+            r#"# HELP wincimg_fleet_images Required images, one for each entry and build; reported by the leader.
+# TYPE wincimg_fleet_images gauge
+wincimg_fleet_images{{state="ready"}} {}
+wincimg_fleet_images{{state="missing"}} {}
+wincimg_fleet_images{{state="unknown"}} {}
+"#,
+            images.ready, images.missing, images.unknown
+        )
     }
 
-    fn value(&mut self, name: &str, labels: &str, value: impl std::fmt::Display) {
-        let _ = writeln!(self.0, "wincimg_fleet_{name}{labels} {value}");
-    }
-
-    fn single(&mut self, name: &str, kind: &str, help: &str, value: impl std::fmt::Display) {
-        self.head(name, kind, help);
-        self.value(name, "", value);
+    fn work_text(&self) -> String {
+        let [complete, incomplete] = self.rounds;
+        let success = self.last_success.map(|time| {
+            format!(
+                "# HELP wincimg_fleet_last_success_timestamp_seconds Time of the last round that left \
+                 no image missing.\n\
+                 # TYPE wincimg_fleet_last_success_timestamp_seconds gauge\n\
+                 wincimg_fleet_last_success_timestamp_seconds {}\n",
+                time.as_second()
+            )
+        });
+        let success = success.unwrap_or_default();
+        format!(
+            r#"# HELP wincimg_fleet_images_made_total Images built.
+# TYPE wincimg_fleet_images_made_total counter
+wincimg_fleet_images_made_total {}
+# HELP wincimg_fleet_image_failures_total Attempts after which an image was still missing.
+# TYPE wincimg_fleet_image_failures_total counter
+wincimg_fleet_image_failures_total {}
+# HELP wincimg_fleet_rounds_total Rounds of work, by result.
+# TYPE wincimg_fleet_rounds_total counter
+wincimg_fleet_rounds_total{{result="complete"}} {complete}
+wincimg_fleet_rounds_total{{result="incomplete"}} {incomplete}
+# HELP wincimg_fleet_round_duration_seconds Duration of rounds.
+# TYPE wincimg_fleet_round_duration_seconds summary
+wincimg_fleet_round_duration_seconds_sum {}
+wincimg_fleet_round_duration_seconds_count {}
+# HELP wincimg_fleet_last_round_duration_seconds Duration of the last round.
+# TYPE wincimg_fleet_last_round_duration_seconds gauge
+wincimg_fleet_last_round_duration_seconds {}
+{success}# HELP wincimg_fleet_events_total Events about nodes, by whether the cluster accepted them.
+# TYPE wincimg_fleet_events_total counter
+wincimg_fleet_events_total{{result="written"}} {}
+wincimg_fleet_events_total{{result="failed"}} {}
+# HELP wincimg_fleet_cluster_failures_total Failed requests to the cluster.
+# TYPE wincimg_fleet_cluster_failures_total counter
+wincimg_fleet_cluster_failures_total {}
+"#,
+            self.made,
+            self.failed,
+            self.seconds,
+            complete + incomplete,
+            self.last_seconds,
+            self.events,
+            self.lost_events,
+            self.cluster_failures
+        )
     }
 }

@@ -11,12 +11,12 @@ mod state;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use election::{LeaderDeadline, elect, wait_for_leadership, wait_for_loss};
 use jiff::Zoned;
-pub(crate) use metrics::Metrics;
+use metrics::Metrics;
 pub use server::listen;
 pub use state::{EntryOutcome, EntryResult, NodeState, RetryDelays};
 use state::{FleetState, RequiredBuilds};
@@ -29,6 +29,7 @@ use wincimg_cluster::live::{
     NodeReference, NodeSnapshot, NodeWatch,
 };
 use wincimg_cluster::nodes::NodeList;
+use wincimg_common::lock;
 
 use super::{BuildReport, Fleet, FleetImageState, FleetReport, SyncMode, SyncOptions, sync};
 
@@ -107,7 +108,8 @@ pub async fn follow(
     on_event: EventHandler,
     stop: impl Future<Output = ()>,
 ) -> Result<(), LiveError> {
-    let metrics = Arc::new(Metrics::new(settings.version, settings.terms.duration));
+    let metrics = Metrics::new(settings.version, settings.terms.duration);
+    let metrics = Arc::new(Mutex::new(metrics));
     let _serving = listener.map(|listener| {
         let serving = server::serve(listener, Arc::clone(&metrics));
         AbortOnDrop(tokio::spawn(serving))
@@ -168,21 +170,22 @@ fn result_of(ended: Result<Result<(), LiveError>, JoinError>) -> Result<(), Live
 async fn watch_nodes(
     cluster: Cluster,
     nodes: watch::Sender<Option<Arc<NodeSnapshot>>>,
-    metrics: Arc<Metrics>,
+    metrics: Arc<Mutex<Metrics>>,
     on_event: EventHandler,
 ) -> Result<(), LiveError> {
     let know = |snapshot: &NodeSnapshot| {
         let list = snapshot.list();
         let builds = list.windows.iter().filter_map(|node| node.build);
         let builds: BTreeSet<_> = builds.map(|build| build.version).collect();
-        metrics.set_node_counts(list.windows.len(), builds.len());
+        let mut metrics = lock(&metrics);
+        (metrics.windows_nodes, metrics.builds) = (list.windows.len(), builds.len());
     };
     let mut watch = NodeWatch::without_list(cluster);
     let (mut has_seen, mut last_trouble) = (false, String::new());
     loop {
         match watch.poll().await {
             Ok(has_changed) => {
-                metrics.record_watch_ok();
+                lock(&metrics).nodes = Ok(());
                 // Heartbeats of thousands of nodes change nothing, and must cost nothing.
                 if has_changed || !has_seen {
                     know(watch.nodes());
@@ -193,11 +196,11 @@ async fn watch_nodes(
             }
             Err(error) if !has_seen && error.is_permanent() => return Err(error),
             Err(error) => {
-                metrics.record_cluster_error();
+                lock(&metrics).cluster_failures += 1;
                 let failure = error.to_string();
                 if failure != last_trouble {
                     on_event(ControllerEvent::Failure(&error));
-                    metrics.record_watch_error(failure.clone());
+                    lock(&metrics).nodes = Err(failure.clone());
                     last_trouble = failure;
                 }
             }
@@ -211,7 +214,7 @@ struct Reconciler<'a> {
     run: SyncOptions<'a>,
     settings: ControllerConfig,
     recorder: EventRecorder,
-    metrics: Arc<Metrics>,
+    metrics: Arc<Mutex<Metrics>>,
     on_event: EventHandler,
     /// Last reported error of events, to report it once.
     failure: String,
@@ -252,7 +255,7 @@ impl Reconciler<'_> {
                 resync = now + self.settings.resync;
             }
             self.round(&mut known, &list).await;
-            self.metrics.set_image_counts(known.count());
+            lock(&self.metrics).images = Some(known.count());
             let mut wake = known.next_due().map_or(resync, |due| due.min(resync));
             if self
                 .emit_event(&known, &snapshot, &mut printed)
@@ -299,7 +302,7 @@ impl Reconciler<'_> {
         };
         let made = count(|outcome| *outcome == EntryOutcome::Made);
         let failed = count(|outcome| matches!(outcome, EntryOutcome::Missing { .. }));
-        self.metrics.record_reconcile(begun.elapsed(), made, failed);
+        lock(&self.metrics).record_reconcile(begun.elapsed(), made, failed);
         for news in known.record(&due, results, Instant::now()) {
             (self.on_event)(ControllerEvent::Image(&news));
         }
@@ -329,8 +332,8 @@ impl Reconciler<'_> {
             }
             let event = event(&is.build, &state, &self.settings.next_command);
             let written = self.recorder.record(node, &event, before.is_some()).await;
-            self.metrics.event(written.is_ok());
             if let Err(error) = written {
+                lock(&self.metrics).lost_events += 1;
                 let failure = error.to_string();
                 if failure != self.failure {
                     (self.on_event)(ControllerEvent::Failure(&error));
@@ -338,6 +341,7 @@ impl Reconciler<'_> {
                 }
                 return Err(());
             }
+            lock(&self.metrics).events += 1;
             self.failure.clear();
             (self.on_event)(ControllerEvent::Node(node, &state));
             printed.insert(node.clone(), is);

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,6 +16,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
+use wincimg_common::lock;
 
 use super::metrics::{self, Metrics};
 
@@ -40,7 +41,7 @@ pub async fn listen(place: &str) -> io::Result<TcpListener> {
 }
 
 /// Serves until it is dropped.
-pub(super) async fn serve(listener: TcpListener, metrics: Arc<Metrics>) {
+pub(super) async fn serve(listener: TcpListener, metrics: Arc<Mutex<Metrics>>) {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     let mut connections = tokio::task::JoinSet::new();
     loop {
@@ -70,7 +71,7 @@ pub(super) async fn serve(listener: TcpListener, metrics: Arc<Metrics>) {
     }
 }
 
-fn answer(metrics: &Metrics, method: &Method, path: &str) -> Response<Full<Bytes>> {
+fn answer(metrics: &Mutex<Metrics>, method: &Method, path: &str) -> Response<Full<Bytes>> {
     if !matches!(*method, Method::GET | Method::HEAD) {
         let mut response = plain(
             StatusCode::METHOD_NOT_ALLOWED,
@@ -86,13 +87,13 @@ fn answer(metrics: &Metrics, method: &Method, path: &str) -> Response<Full<Bytes
     };
     match path {
         "/metrics" => {
-            let mut response = plain(StatusCode::OK, metrics.to_text());
+            let mut response = plain(StatusCode::OK, lock(metrics).to_text());
             let kind = HeaderValue::from_static(metrics::CONTENT_TYPE);
             response.headers_mut().insert(CONTENT_TYPE, kind);
             response
         }
-        "/healthz" => health(metrics.liveness_error()),
-        "/readyz" => health(metrics.readiness_error()),
+        "/healthz" => health(lock(metrics).liveness_error()),
+        "/readyz" => health(lock(metrics).readiness_error()),
         _ => plain(
             StatusCode::NOT_FOUND,
             "not found: expected /metrics, /healthz or /readyz\n".to_owned(),
