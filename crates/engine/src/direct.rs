@@ -24,7 +24,6 @@ use wincimg_oci::document::{
 };
 use wincimg_oci::store::Source;
 use wincimg_recipe::{Instructions, Plan};
-use wincimg_windows::base_contents::BaseContents;
 
 use self::added_layers::AddedLayers;
 pub(crate) use self::delivery::{assemble_directly, deliver_directly};
@@ -33,17 +32,8 @@ pub(super) use self::write::LayerBytes;
 pub(crate) use self::write::{AddedLayer, AssembleOptions, MAX_IN_MEMORY};
 use super::error::not_built;
 use super::origin::annotations;
-use super::plans::PlannedImage;
+use super::plans::{PlannedBase, PlannedImage};
 use super::publication::Publication;
-
-/// The base of an image, and its contents.
-#[derive(Clone, Copy)]
-struct BaseSource<'a> {
-    /// Its documents.
-    image: &'a Image,
-    /// Its contents.
-    inside: &'a dyn BaseContents,
-}
 
 /// An image with finished documents and its new layers.
 #[derive(Debug, Clone)]
@@ -88,21 +78,11 @@ async fn make_one(
     added: &Arc<AddedLayers>,
     progress: &Arc<dyn Progress>,
 ) -> Result<AssembledImage, BoxError> {
-    let plan = image.plan.clone();
-    let ground = image.ground();
-    let base = ground.image.clone();
-    let inside = Arc::clone(&ground.inside);
-    let options = options.clone();
-    let added = Arc::clone(added);
+    let (plan, base) = (image.plan.clone(), image.ground().clone());
+    let (options, added) = (options.clone(), Arc::clone(added));
     let progress = Arc::clone(progress);
     let name = name_of(&plan);
-    let work = move || {
-        let base = BaseSource {
-            image: &base,
-            inside: inside.as_ref(),
-        };
-        assemble(&plan, base, &options, &added, progress.as_ref())
-    };
+    let work = move || assemble(&plan, &base, &options, &added, progress.as_ref());
     let done = tokio::task::spawn_blocking(work).await;
     let stopped = || Problem::new("build/failed", "a thread stopped before the image was made");
     done.unwrap_or_else(|_| Err(stopped().into()))
@@ -129,7 +109,7 @@ pub(crate) fn check_buildable(plan: &Plan) -> Result<(), BoxError> {
 /// asynchronous code.
 fn assemble(
     plan: &Plan,
-    base: BaseSource<'_>,
+    base: &PlannedBase,
     options: &AssembleOptions,
     added: &AddedLayers,
     progress: &dyn Progress,
@@ -146,11 +126,12 @@ fn assemble(
         let problem = format!("{package} is not installed in the plan");
         return Err(Problem::new("recipe/msi", problem).into());
     }
-    iis::check_base(plan, base.inside)?;
-    let (created, timestamp) = time_of(plan, base.image, options)?;
+    let inside = base.inside.as_ref();
+    iis::check_base(plan, inside)?;
+    let (created, timestamp) = time_of(plan, &base.image, options)?;
     let mut image = base.image.with_distributable_layers()?;
     let mut steps = Vec::new();
-    for step in describe::describe_steps(plan, base, timestamp)? {
+    for step in describe::describe_steps(plan, &base.image, inside, timestamp)? {
         let layer = match &step.layer {
             Some(layer) => Some(added.get_or_write(layer, &step.what, options, progress)?),
             None => None,

@@ -56,7 +56,6 @@ mod tests {
     use wincimg_recipe::{Plan, PlanBase, Recipe, RecipeInputs};
     use wincimg_registry::UnknownBase;
 
-    use super::super::BaseSource;
     use super::super::describe::describe_steps;
     use super::*;
 
@@ -80,11 +79,7 @@ mod tests {
     fn of(layers: &AddedLayers, plan: &Plan, timestamp: u64) -> Vec<Arc<AddedLayer>> {
         let options = AssembleOptions::default();
         let base = Image::empty(ManifestFormat::Oci, Platform::windows("10.0.17763.973")).unwrap();
-        let base = BaseSource {
-            image: &base,
-            inside: &UnknownBase,
-        };
-        let steps = describe_steps(plan, base, timestamp).unwrap();
+        let steps = describe_steps(plan, &base, &UnknownBase, timestamp).unwrap();
         let described = steps.into_iter().filter_map(|step| step.layer);
         described
             .map(|layer| layers.get_or_write(&layer, "x", &options, &Silent))

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use wincimg_common::diagnose::BoxError;
 use wincimg_oci::store::Location;
 
-use super::layer_reuse::LayerReuse;
+use super::layer_reuse::{LayerReuse, ReuseSources};
 use super::streamed::LayerStreams;
 use super::{AssembleOptions, AssembledImage, build_images};
 use crate::build::{BuildContext, EngineOptions};
@@ -95,13 +95,17 @@ fn held(
     }
     // An archive is always written as a whole.
     tags.retain(|place| !matches!(place, Location::Archive { .. }));
-    Ok(LayerReuse::from_locations(
+    let asked = ReuseSources {
         tags,
-        images.to_vec(),
-        ctx.remembered.clone(),
-        ctx.registry.clone(),
-        Arc::clone(&ctx.progress),
-    ))
+        named: images.to_vec(),
+        registry: ctx.registry.clone(),
+        progress: Arc::clone(&ctx.progress),
+    };
+    Ok(LayerReuse {
+        asked: Some(Arc::new(asked)),
+        remembered: ctx.remembered.clone(),
+        ..LayerReuse::default()
+    })
 }
 
 /// Stops the threads of a build when the build is cancelled.

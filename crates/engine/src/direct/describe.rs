@@ -12,7 +12,7 @@ use wincimg_windows::base_contents::{BaseContents, BaseFile, FileKind};
 use wincimg_windows::path::ImagePath;
 
 use super::error::DirectError;
-use super::{BaseSource, iis};
+use super::iis;
 
 /// Entries of at least this size get a layer of their own: they take longer to write and to send
 /// than another layer costs.
@@ -29,13 +29,10 @@ pub(super) struct DescribedStep {
 /// Checks whether a plan's layers can be written, as far as that does not depend on its base.
 pub(super) fn check_describable(plan: &Plan) -> Result<(), DirectError> {
     let image = &Image::empty(ManifestFormat::Oci, Platform::windows(""))?;
-    let base = BaseSource {
-        image,
-        inside: if is_bottom(plan, image) {
-            &EmptyBase
-        } else {
-            &UnknownBase
-        },
+    let inside: &dyn BaseContents = if is_bottom(plan, image) {
+        &EmptyBase
+    } else {
+        &UnknownBase
     };
     // What depends on the contents of the base is checked with them.
     let is_read_first = plan.base_requirements().files;
@@ -50,7 +47,7 @@ pub(super) fn check_describable(plan: &Plan) -> Result<(), DirectError> {
         }
         step
     };
-    let mut below = BaseOverlay::over(base.inside);
+    let mut below = BaseOverlay::over(inside);
     for step in plan.instruction_layers() {
         let layer = describe_step(&checkable(step.clone()), None, &below, 0)?;
         layer.drive()?;
@@ -71,11 +68,12 @@ pub(super) fn check_describable(plan: &Plan) -> Result<(), DirectError> {
 /// below one that has them.
 pub(super) fn describe_steps(
     plan: &Plan,
-    base: BaseSource<'_>,
+    image: &Image,
+    inside: &dyn BaseContents,
     timestamp: u64,
 ) -> Result<Vec<DescribedStep>, DirectError> {
-    let is_bottom = is_bottom(plan, base.image);
-    let mut below = BaseOverlay::over(if is_bottom { &EmptyBase } else { base.inside });
+    let is_bottom = is_bottom(plan, image);
+    let mut below = BaseOverlay::over(if is_bottom { &EmptyBase } else { inside });
     let mut described = Vec::new();
     for step in plan.instructions.iter().flat_map(|all| &all.steps) {
         let layer = match &step.layer {
@@ -91,7 +89,7 @@ pub(super) fn describe_steps(
             layer,
         });
     }
-    let own = describe_own(plan, base.image, &below, timestamp)?;
+    let own = describe_own(plan, image, &below, timestamp)?;
     drop(below);
     let has_content =
         |step: &DescribedStep| step.layer.as_ref().is_some_and(|layer| !layer.is_empty());

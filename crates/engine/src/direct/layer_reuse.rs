@@ -38,19 +38,19 @@ const AT_ONCE: usize = 4;
 /// Sources of reusable layers. They are queried when the first large layer is needed.
 #[derive(Default)]
 pub(crate) struct LayerReuse {
-    asked: Option<Arc<ReuseSources>>,
-    found: OnceLock<Vec<ReusableLayer>>,
-    remembered: DiffIdCache,
+    pub(super) asked: Option<Arc<ReuseSources>>,
+    pub(super) found: OnceLock<Vec<ReusableLayer>>,
+    pub(super) remembered: DiffIdCache,
 }
 
 /// Locations with reusable layers.
-struct ReuseSources {
+pub(super) struct ReuseSources {
     /// The tags that the build replaces.
-    tags: Vec<Location>,
-    /// Images named by the user.
-    named: Vec<Location>,
-    registry: RegistryClient,
-    progress: Arc<dyn Progress>,
+    pub(super) tags: Vec<Location>,
+    /// Images named by the user; unreadable ones are reported.
+    pub(super) named: Vec<Location>,
+    pub(super) registry: RegistryClient,
+    pub(super) progress: Arc<dyn Progress>,
 }
 
 /// An existing layer that this program wrote in the current way.
@@ -79,28 +79,6 @@ pub(super) fn note(diff_id: &Digest, compression: Compression) -> String {
 }
 
 impl LayerReuse {
-    /// Layers of the tags that are replaced, and of named images. Unreadable named images are
-    /// reported.
-    pub(super) fn from_locations(
-        tags: Vec<Location>,
-        named: Vec<Location>,
-        remembered: DiffIdCache,
-        registry: RegistryClient,
-        progress: Arc<dyn Progress>,
-    ) -> Self {
-        let asked = ReuseSources {
-            tags,
-            named,
-            registry,
-            progress,
-        };
-        Self {
-            asked: Some(Arc::new(asked)),
-            found: OnceLock::new(),
-            remembered,
-        }
-    }
-
     /// Stores the diff ID of a layer.
     pub(super) fn remember(&self, stamp: Option<&LayerStamp>, diff_id: &Digest) {
         if let Some(stamp) = stamp {

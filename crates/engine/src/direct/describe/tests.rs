@@ -363,12 +363,8 @@ fn plan(layers: Vec<PlannedLayer>) -> Plan {
 
 fn written(plan: &Plan, inside: &dyn BaseContents) -> ContainerView {
     let image = Image::empty(ManifestFormat::Oci, Platform::windows("10.0.17763.973")).unwrap();
-    let base = BaseSource {
-        image: &image,
-        inside,
-    };
     let mut found = ContainerView::default();
-    for step in describe_steps(plan, base, 1).unwrap() {
+    for step in describe_steps(plan, &image, inside, 1).unwrap() {
         if let Some(layer) = step.layer {
             found.take(&layer);
         }
