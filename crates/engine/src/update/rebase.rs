@@ -169,19 +169,7 @@ fn container(
     let has_arguments = has_program || image.cmd != old.cmd;
     ContainerConfig {
         user: changed(&image.user, &old.user, &new.user),
-        exposed_ports: image
-            .exposed_ports
-            .iter()
-            .filter(|(port, _)| {
-                !old.exposed_ports.contains_key(*port) || new.exposed_ports.contains_key(*port)
-            })
-            .chain(
-                new.exposed_ports
-                    .iter()
-                    .filter(|(port, _)| !old.exposed_ports.contains_key(*port)),
-            )
-            .map(|(port, value)| (port.clone(), value.clone()))
-            .collect(),
+        exposed_ports: merged(&image.exposed_ports, &old.exposed_ports, &new.exposed_ports),
         env: environment(&image.env, &old.env, &new.env),
         entrypoint: changed(&image.entrypoint, &old.entrypoint, &new.entrypoint),
         cmd: if has_arguments {
@@ -195,7 +183,7 @@ fn container(
             changed(&image.args_escaped, &old.args_escaped, &new.args_escaped)
         },
         working_dir: changed(&image.working_dir, &old.working_dir, &new.working_dir),
-        labels: labels(image, old, new),
+        labels: merged(&image.labels, &old.labels, &new.labels),
         // The base's applied to this image, not to those built on it.
         on_build: image.on_build.clone(),
         shell: changed(&image.shell, &old.shell, &new.shell),
@@ -212,22 +200,21 @@ fn changed<T: PartialEq + Clone>(image: &T, old: &T, new: &T) -> T {
     }
 }
 
-fn labels(
-    image: &ContainerConfig,
-    old: &ContainerConfig,
-    new: &ContainerConfig,
-) -> BTreeMap<String, String> {
-    let own = image.labels.iter().filter_map(|(key, value)| {
-        let value = match old.labels.get(key) {
-            Some(before) if before == value => new.labels.get(key)?,
+/// Labels or ports, each merged by itself.
+fn merged<V: PartialEq + Clone>(
+    image: &BTreeMap<String, V>,
+    old: &BTreeMap<String, V>,
+    new: &BTreeMap<String, V>,
+) -> BTreeMap<String, V> {
+    let own = image.iter().filter_map(|(key, value)| {
+        let value = match old.get(key) {
+            Some(before) if before == value => new.get(key)?,
             _ => value,
         };
         Some((key.clone(), value.clone()))
     });
-    let came = new
-        .labels
-        .iter()
-        .filter(|(key, _)| !old.labels.contains_key(*key) && !image.labels.contains_key(*key));
+    let came = new.iter();
+    let came = came.filter(|(key, _)| !old.contains_key(*key) && !image.contains_key(*key));
     own.chain(came.map(|(key, value)| (key.clone(), value.clone())))
         .collect()
 }
