@@ -347,7 +347,7 @@ fn refused_hint(message: &str, name: &str) -> Option<String> {
         r#"ca = ["FILE"], or insecure = true,"#
     } else {
         // Advice about Docker's own files and service does not apply.
-        return advice(message, name).filter(|hint| !hint.to_lowercase().contains("docker"));
+        return advice(message, Some(name)).filter(|hint| !hint.to_lowercase().contains("docker"));
     };
     Some(format!(
         "on the daemon's machine set {setting} below [registry.\"{registry}\"] in buildkitd.toml, on \

@@ -6,7 +6,7 @@ use std::{fmt, io};
 use wincimg_cluster::live::ProgramError;
 use wincimg_common::diagnose::{Blame, Diagnose, Diagnosis, Problem};
 
-use super::failures::Failure;
+use super::failures::advice;
 use crate::buildkit::BuildkitAddress;
 
 /// Message for an incomplete answer.
@@ -134,7 +134,7 @@ pub enum DockerError {
     },
     /// The daemon rejected the request or failed.
     #[error("the Docker daemon failed to {what}: {message}")]
-    #[diagnose(code = "daemon/refused", hint = refused_hint(message, image.as_deref()))]
+    #[diagnose(code = "daemon/refused", hint = advice(message, image.as_deref()))]
     Refused {
         /// The operation.
         what: String,
@@ -218,15 +218,6 @@ fn unreachable_hint(source: &io::Error) -> String {
         }
     };
     hint.to_owned()
-}
-
-fn refused_hint(message: &str, image: Option<&str>) -> Option<String> {
-    let failure = Failure {
-        message,
-        image,
-        ..Failure::default()
-    };
-    failure.hint()
 }
 
 /// A version of Docker's API.

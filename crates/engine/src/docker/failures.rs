@@ -91,11 +91,11 @@ impl Failure<'_> {
     }
 }
 
-/// Meaning of a message about an image and the next step, if known.
-pub(crate) fn advice(message: &str, image: &str) -> Option<String> {
+/// Meaning of a message, which may be about an image, and the next step, if known.
+pub(crate) fn advice(message: &str, image: Option<&str>) -> Option<String> {
     let failure = Failure {
         message,
-        image: Some(image),
+        image,
         ..Failure::default()
     };
     failure.hint()
