@@ -10,7 +10,7 @@ use wincimg_windows::version::WindowsVersion;
 use super::api::Info;
 use super::daemon::Daemon;
 use super::endpoint::is_loopback;
-use super::trust::{TrustInstructions, host_of};
+use super::trust::{host_of, trust_instructions};
 
 /// A daemon with its system information.
 #[derive(Debug)]
@@ -94,7 +94,7 @@ impl<'a> Preflight<'a> {
                  --insecure-registry {registry}`"
             )
         } else {
-            TrustInstructions::new(self.info, registry).to_string()
+            trust_instructions(self.info, registry)
         };
         Err(Problem::new("daemon/registry-not-trusted", problem).hint(remedy))
     }

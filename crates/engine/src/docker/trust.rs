@@ -10,17 +10,6 @@ use super::api::{Info, RegistryConfig};
 /// Networks that every daemon trusts, so they are not listed.
 const ALWAYS: [&str; 2] = ["127.0.0.0/8", "::1/128"];
 
-/// Instructions for making a daemon trust a registry.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct TrustInstructions {
-    /// The configuration, as a JSON document.
-    pub json: String,
-    /// The configuration file.
-    pub file: &'static str,
-    /// The command that restarts the daemon.
-    pub restart: &'static str,
-}
-
 impl RegistryConfig {
     /// Returns true if the daemon accepts plain HTTP or any certificate from a registry.
     pub(super) async fn trusts(&self, registry: &str) -> bool {
@@ -41,51 +30,38 @@ impl RegistryConfig {
             .iter()
             .any(|network| addresses.iter().any(|address| is_within(*address, network)))
     }
-}
 
-impl TrustInstructions {
-    /// Instructions for trusting a registry in addition to those trusted already.
-    pub(super) fn new(info: &Info, registry: &str) -> Self {
-        let config = &info.registry_config;
-        let named = config.registries.iter();
+    /// The configuration that trusts a registry in addition to those trusted already, as a JSON
+    /// document.
+    pub(super) fn trusting(&self, registry: &str) -> String {
+        let named = self.registries.iter();
         let named = named
             .filter(|(_, known)| !known.secure)
             .map(|(name, _)| name);
-        let networks = config.insecure_networks.iter();
+        let networks = self.insecure_networks.iter();
         let networks = networks.filter(|network| !ALWAYS.contains(&network.as_str()));
         let mut trusted: Vec<&str> = named.chain(networks).map(String::as_str).collect();
         trusted.push(registry);
         trusted.sort_unstable();
         trusted.dedup();
-        let (file, restart) = if info.is_windows() {
-            (
-                r"C:\ProgramData\docker\config\daemon.json",
-                "Restart-Service docker",
-            )
-        } else {
-            ("/etc/docker/daemon.json", "systemctl restart docker")
-        };
-        Self {
-            json: json!({ "insecure-registries": trusted }).to_string(),
-            file,
-            restart,
-        }
+        json!({ "insecure-registries": trusted }).to_string()
     }
 }
 
-impl std::fmt::Display for TrustInstructions {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self {
-            json,
-            file,
-            restart,
-        } = self;
-        write!(
-            f,
-            "on the daemon's machine set {json} in {file} (keep its other settings) and run \
-             `{restart}`"
+/// Instructions for making a daemon trust a registry.
+pub(super) fn trust_instructions(info: &Info, registry: &str) -> String {
+    let (file, restart) = if info.is_windows() {
+        (
+            r"C:\ProgramData\docker\config\daemon.json",
+            "Restart-Service docker",
         )
-    }
+    } else {
+        ("/etc/docker/daemon.json", "systemctl restart docker")
+    };
+    format!(
+        "on the daemon's machine set {} in {file} (keep its other settings) and run `{restart}`",
+        info.registry_config.trusting(registry)
+    )
 }
 
 pub(crate) fn host_of(registry: &str) -> &str {
@@ -177,11 +153,11 @@ mod tests {
             registry_config: config(KNOWN),
             ..Info::default()
         };
-        let remedy = TrustInstructions::new(&info, "repo.mylan.k8s:8888");
         assert_eq!(
-            remedy.json,
+            info.registry_config.trusting("repo.mylan.k8s:8888"),
             r#"{"insecure-registries":["10.1.0.0/16","fd00::/8","repo.lan:5000","repo.mylan.k8s:8888"]}"#
         );
-        assert!(remedy.to_string().contains("Restart-Service docker"));
+        let remedy = trust_instructions(&info, "repo.mylan.k8s:8888");
+        assert!(remedy.contains("Restart-Service docker"));
     }
 }

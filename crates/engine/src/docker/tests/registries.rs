@@ -19,7 +19,6 @@ use crate::docker::context::ContextListing;
 use crate::docker::daemon::Daemon;
 use crate::docker::endpoint::{Endpoint, Environment};
 use crate::docker::preflight::Preflight;
-use crate::docker::trust::TrustInstructions;
 
 async fn connect(daemon: &Dockerd) -> Daemon {
     let endpoint = Endpoint::find(Some(&daemon.host()), &Environment::default()).unwrap();
@@ -92,8 +91,8 @@ async fn a_registry_that_is_not_trusted_is_after_what_the_hint_says_was_done() {
             assert!(pushed.unwrap().starts_with("sha256:"));
         } else {
             let hint = answer.unwrap_err().diagnosis().hint.unwrap();
-            let remedy = TrustInstructions::new(&info, &host);
-            assert!(hint.contains(&remedy.json), "{hint}");
+            let config = info.registry_config.trusting(&host);
+            assert!(hint.contains(&config), "{hint}");
             let error = pushed.unwrap_err();
             assert!(error.to_string().contains("HTTPS client"), "{error}");
             assert!(
@@ -103,7 +102,7 @@ async fn a_registry_that_is_not_trusted_is_after_what_the_hint_says_was_done() {
                     .unwrap()
                     .contains("insecure-registries")
             );
-            setup.config = Some(remedy.json);
+            setup.config = Some(config);
         }
     }
 }
