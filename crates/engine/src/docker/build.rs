@@ -8,6 +8,7 @@ use bollard::auth::DockerCredentials;
 use bollard::query_parameters::BuildImageOptions;
 use futures_util::TryStreamExt;
 use wincimg_common::diagnose::{BoxError, Diagnose, Problem};
+use wincimg_common::lock;
 use wincimg_common::progress::Progress;
 use wincimg_oci::remote::DaemonCredential;
 use wincimg_windows::compat::Isolation;
@@ -153,7 +154,7 @@ impl Daemon {
             })?,
             Err(stop) => {
                 // The upload error is the cause; the daemon only reports half a context.
-                return Err(match outcome.take() {
+                return Err(match lock(&outcome).take() {
                     Some(error) => Problem::context("cannot send the build context", error).into(),
                     None => stop.explain(steps),
                 });

@@ -25,20 +25,8 @@ const PIECE: usize = 256 << 10;
 /// Number of pieces that wait for the network.
 const WAITING: usize = 4;
 
-/// Error of a context during its upload.
-#[derive(Clone, Default)]
-pub(super) struct UploadOutcome(Arc<Mutex<Option<Problem>>>);
-
-impl UploadOutcome {
-    /// The error that ended the stream early, if the context had one.
-    pub(super) fn take(&self) -> Option<Problem> {
-        lock(&self.0).take()
-    }
-
-    fn set(&self, error: Problem) {
-        *lock(&self.0) = Some(error);
-    }
-}
+/// The error of a context that ended its upload early, if there was one.
+pub(super) type UploadOutcome = Arc<Mutex<Option<Problem>>>;
 
 /// Starts to write the stream. All entries carry `timestamp`, so that the same context gives the
 /// same stream.
@@ -52,7 +40,7 @@ pub(super) fn upload(
 ) {
     let outcome = UploadOutcome::default();
     let (sender, receiver) = mpsc::channel(WAITING);
-    let failed = outcome.clone();
+    let failed = Arc::clone(&outcome);
     tokio::task::spawn_blocking(move || {
         let pieces = ChunkWriter {
             pending: BytesMut::with_capacity(PIECE),
@@ -90,7 +78,7 @@ fn write(listing: &ContextListing, timestamp: u64, pieces: ChunkWriter, outcome:
         }
         Err(failure) => {
             if let Failure::Context(error) = failure {
-                outcome.set(error);
+                *lock(outcome) = Some(error);
             }
             tar.get_mut().abandon();
         }
