@@ -132,24 +132,23 @@ impl TargetIndex<'_> {
             hosts.filter_map(PlannedImage::host_and_version),
             self.existing,
         );
-        for conflict in conflicts {
-            let error = self.conflict_error(&conflict);
+        for (host, kept) in conflicts {
+            let error = self.conflict_error(&host, kept);
             if self.all_or_nothing {
                 return Err(error);
             }
-            images.retain(|image| planned(image).host.as_ref() != Some(&conflict.host));
+            images.retain(|image| planned(image).host.as_ref() != Some(&host));
             unserved.push(UnservedHost {
                 error: ReportedError::from(error),
-                host: conflict.host,
+                host,
             });
         }
         Ok(())
     }
 
     /// Error for a host that the index cannot serve.
-    fn conflict_error(&self, conflict: &IndexConflict) -> Problem {
-        let IndexConflict { host, kept } = conflict;
-        let (version, kept) = (host.build.version, *kept);
+    fn conflict_error(&self, host: &TargetHost, kept: WindowsVersion) -> Problem {
+        let version = host.build.version;
         let problem = format!(
             "an index has one image per Windows build: {} has the one for {kept}, and {version} \
              requires another",
@@ -170,21 +169,14 @@ impl TargetIndex<'_> {
     }
 }
 
-/// A host that an index cannot serve, because it has one image per Windows build.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct IndexConflict {
-    host: TargetHost,
-    /// The version of the image that the index has for the host's build.
-    kept: WindowsVersion,
-}
-
-/// The hosts that do not get their image in an index: of several images for one build it has one.
+/// The hosts that do not get their image in an index: of several images for one build it has one,
+/// whose version is returned.
 /// That is the one for the hosts that an existing entry serves today; without such an entry the one
 /// for the most nodes, and then the newest. Each host has the version of its image.
 fn index_conflicts<'a>(
     images: impl Iterator<Item = (&'a TargetHost, WindowsVersion)>,
     existing: &[WindowsVersion],
-) -> Vec<IndexConflict> {
+) -> Vec<(TargetHost, WindowsVersion)> {
     let mut builds: BTreeMap<u32, Vec<Candidate>> = BTreeMap::new();
     for (host, version) in images {
         let candidates = builds.entry(host.build.version.build).or_default();
@@ -204,7 +196,7 @@ fn index_conflicts<'a>(
         };
         let others = candidates.into_iter().filter(|one| one.version != kept);
         let hosts = others.flat_map(|one| one.hosts);
-        conflicts.extend(hosts.map(|host| IndexConflict { host, kept }));
+        conflicts.extend(hosts.map(|host| (host, kept)));
     }
     conflicts
 }
@@ -264,7 +256,7 @@ mod tests {
         let images = hosts.iter().map(|(host, version)| (host, *version));
         let conflicts = index_conflicts(images, &existing).into_iter();
         conflicts
-            .map(|it| format!("{} < {}", it.host.build.version, it.kept))
+            .map(|(host, kept)| format!("{} < {kept}", host.build.version))
             .collect()
     }
 
@@ -301,7 +293,7 @@ mod tests {
             let images = hosts.iter().map(|(host, version)| (host, *version));
             let conflicts = index_conflicts(images, &existing);
             let lost: BTreeSet<WindowsVersion> =
-                conflicts.iter().map(|it| it.host.build.version).collect();
+                conflicts.iter().map(|(host, _)| host.build.version).collect();
             let served: Vec<WindowsVersion> =
                 hosts.iter().map(|(_, version)| *version).filter(|it| !lost.contains(it)).collect();
             let builds: BTreeSet<u32> = hosts.iter().map(|(_, version)| version.build).collect();
