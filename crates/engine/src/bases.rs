@@ -8,11 +8,9 @@ use tokio::sync::OnceCell;
 use wincimg_common::diagnose::BoxError;
 use wincimg_common::lock;
 use wincimg_inspect::bases::{
-    BaseMatch, BaseRegistry, BaseRepository, HostProcessBase, LocalBase, NamedBase, RejectedTag,
-    Resolution,
+    BaseMatch, BaseRegistry, BaseRepository, HostProcessBase, NamedBase, RejectedTag, Resolution,
 };
 use wincimg_oci::remote::RegistryClient;
-use wincimg_oci::store::Location;
 use wincimg_windows::compat::HostBuild;
 
 use super::error::SharedError;
@@ -21,7 +19,7 @@ use super::plans::{HostGroups, PlannedBase};
 /// Resolves bases, and caches the results. Clones share them.
 #[derive(Clone)]
 pub struct BaseSearch {
-    registry: RegistryClient,
+    pub(super) registry: RegistryClient,
     found: Arc<Mutex<HashMap<Key, Arc<OnceCell<BaseSearchResult>>>>>,
 }
 
@@ -123,17 +121,6 @@ impl BaseSearch {
         };
         let key = (Name::Named(named.clone()), hosts.to_vec(), matched);
         self.resolve_once(key, Box::pin(search)).await
-    }
-
-    /// The base of a layout or archive for a host.
-    pub(super) async fn local(
-        &self,
-        place: &Location,
-        host: HostBuild,
-        wanted: BaseMatch,
-    ) -> Result<PlannedBase, BoxError> {
-        let found = LocalBase::read(place, &self.registry, host, wanted).await?;
-        Ok(found.into())
     }
 
     async fn resolve_once(

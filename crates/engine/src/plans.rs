@@ -23,7 +23,9 @@ use stages::EvaluationPass;
 pub use stages::StageBases;
 use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_dockerfile::stages::{Stages, WindowsInputs};
-use wincimg_inspect::bases::{BaseMatch, BaseRegistry, HostProcessBase, NamedBase, RejectedTag};
+use wincimg_inspect::bases::{
+    BaseMatch, BaseRegistry, HostProcessBase, LocalBase, NamedBase, RejectedTag,
+};
 use wincimg_oci::store::Location;
 use wincimg_recipe::{DownloadRequests, FileSource, Plan, PlanBase, Recipe};
 use wincimg_registry::{KeyPath, Presence, Root};
@@ -227,9 +229,11 @@ impl BuildRequest {
         let names = stages.bases();
         let finding = names.iter().map(async |name| {
             if stages.is_local(name) {
-                let place = name.parse()?;
-                let reading = hosts.iter();
-                let reading = reading.map(|host| search.local(&place, host.build, self.matched));
+                let place: Location = name.parse()?;
+                let reading = hosts.iter().map(async |host| {
+                    let base = LocalBase::read(&place, &search.registry, host.build, self.matched);
+                    Ok::<_, BoxError>(PlannedBase::from(base.await?))
+                });
                 return Ok(StageBaseFound::Local(try_join_all(reading).await?));
             }
             let base = self.base_registry.parse_dockerfile_name(name)?;

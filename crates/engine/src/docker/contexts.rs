@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use serde::Deserialize;
+use serde_json::Value;
 use wincimg_common::diagnose::{Problem, closest_match};
 use wincimg_oci::document::sha256;
 
@@ -66,17 +67,12 @@ pub(super) fn read(folder: &Path, name: &str) -> Result<(Address, Option<TlsFile
 
 /// The context with the nearest name.
 fn nearest_name(contexts: &Path, typed: &str) -> Option<String> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "PascalCase")]
-    struct CurrentContext {
-        name: Option<String>,
-    }
     let folders = std::fs::read_dir(contexts.join("meta")).ok()?;
     let names: Vec<String> = folders
         .filter_map(|folder| {
             let file = folder.ok()?.path().join("meta.json");
-            let named: Option<CurrentContext> = read_json(&file).ok()?;
-            named?.name
+            let named: Option<Value> = read_json(&file).ok()?;
+            Some(named?["Name"].as_str()?.to_owned())
         })
         .collect();
     closest_match(typed, names.iter().map(String::as_str))

@@ -83,13 +83,12 @@ impl Environment {
         let folder = self.certificates.as_ref().or(self.config.as_ref())?;
         Some(TlsFiles::in_folder(folder, trust))
     }
-}
 
-/// Address, TLS files and their source.
-type EndpointChoice = (Address, Option<TlsFiles>, EndpointSource);
-
-impl Environment {
-    fn daemon(&self, flag: Option<&str>) -> Result<EndpointChoice, Problem> {
+    /// Address, TLS files and their source.
+    fn daemon(
+        &self,
+        flag: Option<&str>,
+    ) -> Result<(Address, Option<TlsFiles>, EndpointSource), Problem> {
         let plain = |text: &str, origin| {
             let (address, tls) = Address::read(text, self.tls_files())?;
             Ok((address, tls, origin))

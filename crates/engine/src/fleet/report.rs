@@ -63,7 +63,7 @@ pub struct ImageReport {
 }
 
 /// An image for one build of Windows.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct BuildReport {
     /// The build; none if one image serves any.
     pub host_build: Option<String>,
@@ -84,7 +84,7 @@ pub struct BuildReport {
 }
 
 /// State of an image.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Named)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Named)]
 #[serde(rename_all = "lowercase")]
 pub enum FleetImageState {
     /// Up to date.
@@ -92,6 +92,7 @@ pub enum FleetImageState {
     /// Built in this run.
     Built,
     /// Missing.
+    #[default]
     Missing,
     /// On another base or of other inputs than now.
     Outdated,
@@ -239,12 +240,7 @@ impl ImageReport {
             self.builds.push(BuildReport {
                 host_build: name,
                 nodes: host.map(|host| host.nodes.clone()).unwrap_or_default(),
-                state: FleetImageState::Missing,
-                reason: None,
-                image: None,
-                digest: None,
-                os_version: None,
-                problem: None,
+                ..BuildReport::default()
             });
             self.builds.len() - 1
         });
