@@ -3,14 +3,14 @@
 //! All images are checked concurrently, with a limit. Bases are resolved once for all of them, and
 //! each tag is read with one request; images that are up to date need no more.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
 use std::sync::{Arc, Mutex};
 
 use futures_util::{StreamExt, stream};
 use jiff::Timestamp;
 use jiff::civil::Date;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OnceCell, Semaphore, SemaphorePermit};
 use wincimg_cluster::nodes::Node;
 use wincimg_cluster::rollout::command_line;
 use wincimg_common::diagnose::{Blame, Problem};
@@ -21,7 +21,7 @@ use wincimg_oci::reference::Reference;
 use wincimg_windows::compat::{Architecture, ContainerRuntime};
 
 use super::report::{FleetReport, ImageReport, ReportedError};
-use super::tag_contents::{ImageInputs, RegistryReachability, TagContents};
+use super::tag_contents::{ImageInputs, TagContents};
 use super::update::EntryUpdate;
 use super::{EntrySource, Fleet, FleetEntry};
 use crate::bases::BaseSearch;
@@ -86,7 +86,7 @@ pub async fn sync(
         mode,
         nodes,
         bases: BaseSearch::new(&run.ctx.registry),
-        reached: RegistryReachability::default(),
+        reached: Mutex::default(),
         printed: Mutex::default(),
         checks: Semaphore::new(MAX_CHECKS),
         builds: Arc::new(Semaphore::new(MAX_BUILDS)),
@@ -105,11 +105,15 @@ struct SyncContext<'a> {
     mode: SyncMode,
     nodes: &'a [Node],
     bases: BaseSearch,
-    reached: RegistryReachability,
+    /// Answers of registries, by host.
+    reached: Mutex<HashMap<String, PingResult>>,
     printed: Mutex<HashSet<String>>,
     checks: Semaphore,
     builds: Arc<Semaphore>,
 }
+
+/// Cached answer of a registry.
+type PingResult = Arc<OnceCell<Result<(), ReportedError>>>;
 
 /// A permit to check an image.
 pub(super) struct CheckPermit<'a> {
@@ -223,12 +227,17 @@ impl SyncContext<'_> {
         }
     }
 
-    /// Checks that an image's registry answers.
+    /// Checks that an image's registry answers. Each is queried once, so that a thousand images do
+    /// not wait one after the other for one that does not.
     async fn check_registry(&self, reference: &Reference) -> Result<(), ReportedError> {
-        let reached = self
-            .reached
-            .check(&self.run.ctx.registry, reference.registry());
-        reached.await
+        let (registry, host) = (&self.run.ctx.registry, reference.registry());
+        let cell = Arc::clone(lock(&self.reached).entry(host.to_owned()).or_default());
+        let answer = cell.get_or_init(async || match registry.ping(host).await {
+            // A registry that rejects the ping may still serve the requests that follow.
+            Err(error) if error.status().is_none() => Err(ReportedError::from(error)),
+            _ => Ok(()),
+        });
+        answer.await.clone()
     }
 
     async fn build(

@@ -1,18 +1,15 @@
 //! Existing images: the tag of an image's index, read with one request, and the inputs of its
 //! entries.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex};
+use std::collections::BTreeMap;
 
-use tokio::sync::OnceCell;
 use wincimg_common::diagnose::{Blame, BoxError, Problem, error_chain};
-use wincimg_common::lock;
 use wincimg_oci::document::{BASE_DIGEST, Descriptor, Digest, Document};
 use wincimg_oci::reference::Reference;
 use wincimg_oci::remote::RegistryClient;
 use wincimg_windows::version::WindowsVersion;
 
-use super::report::{FleetImageState, ReportedError};
+use super::report::FleetImageState;
 use crate::inputs::INPUTS;
 use crate::publication::PlannedTagEntry;
 
@@ -169,32 +166,5 @@ impl Verdict {
             reason,
             digest: None,
         }
-    }
-}
-
-/// Registries that answer: each is queried once, so that a thousand images do not wait one after
-/// the other for one that does not.
-#[derive(Default)]
-pub(super) struct RegistryReachability(Mutex<HashMap<String, PingResult>>);
-
-/// Cached answer of a registry.
-type PingResult = Arc<OnceCell<Result<(), ReportedError>>>;
-
-impl RegistryReachability {
-    pub(super) async fn check(
-        &self,
-        registry: &RegistryClient,
-        host: &str,
-    ) -> Result<(), ReportedError> {
-        let cell = {
-            let mut hosts = lock(&self.0);
-            Arc::clone(hosts.entry(host.to_owned()).or_default())
-        };
-        let answer = cell.get_or_init(async || match registry.ping(host).await {
-            // A registry that rejects the ping may still serve the requests that follow.
-            Err(error) if error.status().is_none() => Err(ReportedError::from(error)),
-            _ => Ok(()),
-        });
-        answer.await.clone()
     }
 }
