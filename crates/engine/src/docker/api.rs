@@ -7,6 +7,7 @@ use bollard::models::ImageInspect;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use wincimg_oci::document::Image;
 use wincimg_windows::compat::{HostBuild, Isolation, WindowsEdition};
 use wincimg_windows::version::WindowsVersion;
 
@@ -86,6 +87,15 @@ impl From<ImageInspect> for ImageInfo {
             os_version: image.os_version.unwrap_or_default(),
             layers: layers.unwrap_or_default(),
         }
+    }
+}
+
+impl ImageInfo {
+    /// Returns true if its lowest layers are those of another image.
+    pub(crate) fn is_on(&self, below: &Image) -> bool {
+        let below = below.config().rootfs.diff_ids.iter();
+        let own = self.layers.iter().take(below.len());
+        below.map(AsRef::as_ref).eq(own.map(String::as_str))
     }
 }
 

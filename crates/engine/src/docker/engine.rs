@@ -144,15 +144,7 @@ impl<'a> DockerEngine<'a> {
                 info.os, info.os_version
             )));
         }
-        let below = base
-            .image
-            .config()
-            .rootfs
-            .diff_ids
-            .iter()
-            .map(AsRef::as_ref);
-        let above = info.layers.iter().map(String::as_str);
-        if !below.eq(above.take(base.image.manifest().layers.len())) {
+        if !info.is_on(&base.image) {
             return Err(other_base(format!(
                 "the daemon built on layers that are not those of the base {}",
                 image.plan.base.name

@@ -75,13 +75,7 @@ impl DockerWorker {
         let Some(found) = self.daemon.find_image(&format!("{NAME}:{tag}")).await? else {
             return Ok(None);
         };
-        let below_it = below.image.config().rootfs.diff_ids.iter();
-        let count = below_it.len();
-        let is_on =
-            below_it
-                .map(AsRef::as_ref)
-                .eq(found.layers.iter().take(count).map(String::as_str));
-        if !is_on {
+        if !found.is_on(&below.image) {
             return Ok(None);
         }
         self.save(tag, below, build).await.map(Some)
