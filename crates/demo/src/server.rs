@@ -210,21 +210,11 @@ async fn answer(request: Request<Incoming>, stored: &Mutex<RegistryState>) -> De
         ApiKind::Blob => stored.blob(&target, &head.headers),
     };
     if head.method == Method::HEAD {
-        let length = answer.body().size();
+        let length = hyper::body::Body::size_hint(answer.body()).lower();
         answer.headers_mut().insert(CONTENT_LENGTH, length.into());
         *answer.body_mut() = Full::default();
     }
     answer
-}
-
-trait Size {
-    fn size(&self) -> u64;
-}
-
-impl Size for Full<Bytes> {
-    fn size(&self) -> u64 {
-        hyper::body::Body::size_hint(self).lower()
-    }
 }
 
 impl<'a> ApiPath<'a> {

@@ -111,11 +111,15 @@ impl DownloadSet {
         if pin == found {
             return Ok(());
         }
+        Err(self.changed_error(name, found, pin))
+    }
+
+    fn changed_error(&self, name: &str, found: &Digest, pin: &Digest) -> BoxError {
         let lock = self.lock_name();
         let problem = format!("{name} has changed: found {found}, {lock} expects {pin}");
-        Err(Problem::new("download/changed", problem)
+        Problem::new("download/changed", problem)
             .hint(format!("if the change is intended: {}", self.again))
-            .into())
+            .into()
     }
 
     fn not_pinned_error(&self, place: &str, names: &str, without_lock: &str) -> BoxError {
@@ -238,12 +242,7 @@ impl DownloadSet {
             Err(DownloadError::Digest {
                 found, expected, ..
             }) if want.digests.is_empty() => {
-                let (url, lock) = (redacted(&remote.url), self.lock_name());
-                let problem =
-                    format!("{url} has changed: found {found}, {lock} expects {expected}");
-                Err(Problem::new("download/changed", problem)
-                    .hint(format!("if the change is intended: {}", self.again))
-                    .into())
+                Err(self.changed_error(&redacted(&remote.url), &found, &expected))
             }
             Err(error) => Err(error.into()),
         }

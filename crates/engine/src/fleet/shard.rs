@@ -46,12 +46,11 @@ impl FromStr for Shard {
     type Err = ShardError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let malformed = || ShardError(text.to_owned());
-        let (index, of) = text.split_once('/').ok_or_else(malformed)?;
-        match (index.parse(), of.parse()) {
-            (Ok(index), Ok(of)) => Self::new(index, of).map_err(|_| malformed()),
-            _ => Err(malformed()),
-        }
+        let shard = text.split_once('/').and_then(|(index, of)| {
+            let (index, of) = (index.parse().ok()?, of.parse().ok()?);
+            Self::new(index, of).ok()
+        });
+        shard.ok_or_else(|| ShardError(text.to_owned()))
     }
 }
 

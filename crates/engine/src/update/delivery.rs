@@ -38,7 +38,8 @@ pub async fn deliver(
     let publication = Publication::new(&images, &naming)?;
     // Its own tag has them.
     let is_same_tag = target.naming.tag.as_deref() == image.tag();
-    let file = target.destinations.iter().find(|it| is_file(it));
+    let mut destinations = target.destinations.iter();
+    let file = destinations.find(|it| !matches!(it, Destination::Registry(_)));
     let others = if is_same_tag && file.is_none() {
         Vec::new()
     } else {
@@ -75,10 +76,6 @@ async fn others(
     let standing = ExistingTag::from_index(&updates.source, index.clone()).await?;
     let location = Location::Registry(image.clone());
     Ok(standing.kept_entries(&publication.entries(), TagPolicy::Join, &location)?)
-}
-
-fn is_file(destination: &Destination) -> bool {
-    !matches!(destination, Destination::Registry(_))
 }
 
 /// Names the entries that a file does not get: their layers are not read.
