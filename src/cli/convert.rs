@@ -75,7 +75,7 @@ impl Convert {
         };
         let folder = match &self.output {
             Some(file) => file.parent().unwrap_or(Path::new("")),
-            None => request.design.context(),
+            None => request.design.context.as_path(),
         };
         let ctx = self.recipe.online(session)?;
         let planned = registry_args::run(async {

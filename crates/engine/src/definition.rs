@@ -45,8 +45,10 @@ pub struct BuildInput {
 /// without a host.
 pub struct BuildDefinition {
     pub(super) made_by: DefinitionKind,
-    values: BTreeMap<String, String>,
-    context: PathBuf,
+    /// Values of the recipe's variables, as given.
+    pub(super) values: BTreeMap<String, String>,
+    /// The context folder.
+    pub context: PathBuf,
 }
 
 /// Kind of a definition.
@@ -216,11 +218,6 @@ impl BuildDefinition {
         })
     }
 
-    /// The context folder.
-    pub fn context(&self) -> &Path {
-        &self.context
-    }
-
     /// Returns true if one image without Windows inside serves all hosts.
     pub fn is_for_any_host(&self) -> Result<bool, BoxError> {
         let Some(recipe) = self.recipe() else {
@@ -246,11 +243,6 @@ impl BuildDefinition {
             DefinitionKind::Dockerfile(stages) => stages.base().to_owned(),
         };
         Ok(registry.parse_dockerfile_name(&base)?.windows())
-    }
-
-    /// Values of the recipe's variables, as given.
-    pub(super) fn values(&self) -> &BTreeMap<String, String> {
-        &self.values
     }
 
     /// Returns true if the image may contain the host's own version.

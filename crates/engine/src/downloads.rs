@@ -250,7 +250,7 @@ impl DownloadSet {
 
     fn lock_name(&self) -> String {
         let lock = self.lock.as_ref();
-        lock.map_or_else(String::new, |lock| lock.path().display().to_string())
+        lock.map_or_else(String::new, |lock| lock.path.display().to_string())
     }
 
     /// The cached files by URL.

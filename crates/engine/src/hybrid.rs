@@ -23,6 +23,7 @@ use wincimg_dockerfile::stages::{SegmentStep, Stages, WindowsSegment};
 use wincimg_oci::document::{Document, Image};
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::{Reference, repository_of};
+use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::{Location, Source};
 use wincimg_recipe::{Instructions, Plan};
 
@@ -326,12 +327,7 @@ impl HybridBuild<'_> {
         reference: &Reference,
         below: &PlannedBase,
     ) -> Result<PlannedBase, BoxError> {
-        let source = Source::Registry(self.ctx.registry.repository(reference));
-        let Document::Manifest(manifest) = source.resolve(reference.digest()).await? else {
-            let problem = format!("{reference} is an index: expected an image");
-            return Err(Problem::new("daemon/answer", problem).into());
-        };
-        let image = source.image(*manifest).await?;
+        let image = pushed_image(reference, &self.ctx.registry).await?;
         if !is_on(&image, &below.image) {
             let base = below.display_name();
             let problem = format!("{reference} does not have the layers of {base} below its own");
@@ -366,6 +362,16 @@ impl HybridBuild<'_> {
             None => Problem::context(what, error).into(),
         }
     }
+}
+
+/// An image that a worker or this program pushed.
+async fn pushed_image(reference: &Reference, registry: &RegistryClient) -> Result<Image, BoxError> {
+    let source = Source::Registry(registry.repository(reference));
+    let Document::Manifest(manifest) = source.resolve(reference.digest()).await? else {
+        let problem = format!("{reference} is an index: expected an image");
+        return Err(Problem::new("daemon/answer", problem).into());
+    };
+    Ok(source.image(*manifest).await?)
 }
 
 /// The builds of Windows that run the steps of an image: that of the image below, and that of its

@@ -31,7 +31,7 @@ impl BuildRequest {
         let shared = match (self.design.recipe(), self.design.stages()) {
             (Some(recipe), _) => json!({
                 "recipe": recipe.text(),
-                "values": self.design.values(),
+                "values": self.design.values,
             }),
             (None, Some(stages)) => {
                 let sources = stages.sources()?;

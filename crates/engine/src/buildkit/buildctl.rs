@@ -35,7 +35,7 @@ const PULSE: Duration = Duration::from_millis(10);
 
 /// The client for a daemon.
 pub(crate) struct Buildctl {
-    address: BuildkitAddress,
+    pub(crate) address: BuildkitAddress,
     tls: Option<TlsFlags>,
 }
 
@@ -108,10 +108,6 @@ impl Buildctl {
     pub(crate) fn new(address: BuildkitAddress) -> Self {
         let tls = address.tls(&Environment::from_env());
         Self { address, tls }
-    }
-
-    pub(crate) fn address(&self) -> &BuildkitAddress {
-        &self.address
     }
 
     /// Returns true if other machines can read the connection.

@@ -134,7 +134,7 @@ impl Daemon {
         options: &DockerBuildOptions,
         progress: &dyn Progress,
     ) -> Result<ImageInfo, BoxError> {
-        let task = progress.task("build context", Some(listing.bytes()));
+        let task = progress.task("build context", Some(listing.bytes));
         let (body, outcome) = upload(listing, options.timestamp.unwrap_or_default(), task);
         let context = bollard::body_try_stream(body);
         let call = async |docker: Docker| {

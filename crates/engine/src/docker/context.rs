@@ -57,11 +57,6 @@ impl ContextListing {
         }
         Ok(Self { entries, bytes })
     }
-
-    /// Total size of the files.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
 }
 
 fn size(path: &Path) -> Result<u64, Problem> {

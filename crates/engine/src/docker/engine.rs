@@ -125,7 +125,7 @@ impl<'a> DockerEngine<'a> {
     ) -> Result<ImageInfo, BoxError> {
         let listing = ContextListing::new(dockerfile)?;
         let base = &image.base;
-        let needed = self.bytes_needed(base, listing.bytes()).await?;
+        let needed = self.bytes_needed(base, listing.bytes).await?;
         Preflight::new(self.daemon, self.info).check_disk(needed)?;
         let options = DockerBuildOptions {
             timestamp: options.timestamp.or_else(|| created(base)),

@@ -28,7 +28,7 @@ const HEAD: &str = "\
 /// A lock file as read, with new entries.
 #[derive(Debug, Clone)]
 pub struct LockFile {
-    path: PathBuf,
+    pub(super) path: PathBuf,
     entries: Entries,
     noted: Entries,
 }
@@ -98,11 +98,6 @@ impl LockFile {
             noted: Entries::default(),
             path,
         })
-    }
-
-    /// Its path.
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 
     /// The locked content of a URL.

@@ -2,16 +2,14 @@
 
 use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_common::untrusted::password;
-use wincimg_oci::document::Document;
 use wincimg_oci::reference::{Reference, repository_of};
 use wincimg_oci::remote::DaemonCredential;
-use wincimg_oci::store::Source;
 use wincimg_windows::compat::{HostBuild, Isolation, VerdictOutcome, check};
 use wincimg_windows::version::WindowsVersion;
 
-use super::CacheRepository;
 use super::in_daemon::{NOT_KEPT, no_place};
 use super::worker::WindowsBuild;
+use super::{CacheRepository, pushed_image};
 use crate::build::{BuildContext, EngineOptions};
 use crate::buildkit::{Buildctl, BuildctlBuild, BuildkitAddress, DaemonWorker};
 use crate::docker::{DockerBuildOptions, host_of, is_loopback};
@@ -33,7 +31,7 @@ impl BuildkitWorker {
     ) -> Result<Self, BoxError> {
         let client = Buildctl::new(address);
         let workers = client.workers().await?;
-        let address = client.address();
+        let address = &client.address;
         let of_windows = workers
             .iter()
             .find(|worker| worker.systems().any(|system| system == "windows"));
@@ -67,7 +65,7 @@ impl BuildkitWorker {
         if verdict.outcome != VerdictOutcome::Incompatible {
             return Ok(());
         }
-        let (address, reason) = (self.client.address(), verdict.reason());
+        let (address, reason) = (&self.client.address, verdict.reason());
         let problem = format!("BuildKit at {address} cannot run the base: {reason}");
         Err(Problem::new("daemon/cannot-run", problem)
             .hint("build on a host of the base's version, or with a Docker daemon"))
@@ -103,7 +101,7 @@ impl BuildkitWorker {
         hosts.extend(ground.map(Reference::registry));
         hosts.sort_unstable();
         hosts.dedup();
-        let address = self.client.address();
+        let address = &self.client.address;
         let mut found = Vec::new();
         for host in hosts {
             if is_loopback(host_of(host)) && !address.is_on_this_machine() {
@@ -165,12 +163,7 @@ impl BuildkitWorker {
         let digest = self.client.build(&image, ctx.progress.as_ref()).await?;
         // Its layers are compared by the caller.
         let pushed = repository.reference(&format!("{}@{digest}", build.tag))?;
-        let source = Source::Registry(ctx.registry.repository(&pushed));
-        let Document::Manifest(manifest) = source.resolve(pushed.digest()).await? else {
-            let problem = format!("{pushed} is an index: expected an image");
-            return Err(Problem::new("daemon/answer", problem).into());
-        };
-        let made = source.image(*manifest).await?;
+        let made = pushed_image(&pushed, &ctx.registry).await?;
         let config = made.config();
         let (os, version) = (config.os.as_str(), config.os_version.as_deref());
         let expected = base.version_text();
