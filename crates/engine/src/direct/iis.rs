@@ -4,7 +4,7 @@
 use std::io;
 
 use wincimg_common::diagnose::{Blame, Problem};
-use wincimg_iis::config::{ConfigEdit, ConfigLocation, EditError, Schema, Server};
+use wincimg_iis::config::{ConfigEdit, ConfigLocation, Schema, Server};
 use wincimg_iis::web_config::merge;
 use wincimg_iis::{IisSettings, schema_files, server_config};
 use wincimg_layer::{ContentSource, Layer, LayerError, LayerPath};
@@ -137,7 +137,11 @@ fn change(
         applied.map_err(|error| refused(&edit.to_string(), error))?;
     }
     match server.finish() {
-        Some(changed) => replace_file(layer, file, changed),
+        Some(changed) => {
+            let path = LayerPath::try_from(file).map_err(LayerError::Path)?;
+            replace_file(layer, path, changed);
+            Ok(())
+        }
         None => Ok(()),
     }
 }
@@ -175,13 +179,11 @@ fn existing(
 
 /// Replaces a file of the layer or the base; it gets the descriptor of the base's when the layer is
 /// fitted to the base.
-fn replace_file(layer: &mut Layer, file: &ImagePath, bytes: Vec<u8>) -> Result<(), DirectError> {
-    let path = LayerPath::try_from(file).map_err(LayerError::Path)?;
+fn replace_file(layer: &mut Layer, path: LayerPath, bytes: Vec<u8>) {
     match layer.file_mut(&path) {
         Some(source) => *source = bytes.into(),
         None => layer.file(path, bytes),
     }
-    Ok(())
 }
 
 fn site_config(
@@ -192,26 +194,21 @@ fn site_config(
     let mut folder = settings.path.components().to_vec();
     folder.push("web.config".to_owned());
     let path: LayerPath = folder.join("/").parse().map_err(LayerError::Path)?;
-    let failed = |path: String| {
-        move |error: EditError| {
-            let problem = format!("the settings of IIS cannot be merged into {path}");
-            Problem::new("recipe/iis", problem)
-                .blame(Blame::Request)
-                .source(error)
-        }
-    };
-    match layer.file_mut(&path) {
+    let (bytes, name) = match layer.file_mut(&path) {
         Some(source) => {
             let (bytes, name) = content(source, &path)?;
-            if let Some(changed) = merge(Some(&bytes), edits).map_err(failed(name))? {
-                *source = changed.into();
-            }
+            (Some(bytes), name)
         }
-        None => {
-            if let Some(made) = merge(None, edits).map_err(failed(path.to_string()))? {
-                layer.file(path, made);
-            }
-        }
+        None => (None, path.to_string()),
+    };
+    let merged = merge(bytes.as_deref(), edits).map_err(|error| {
+        let problem = format!("the settings of IIS cannot be merged into {name}");
+        Problem::new("recipe/iis", problem)
+            .blame(Blame::Request)
+            .source(error)
+    })?;
+    if let Some(changed) = merged {
+        replace_file(layer, path, changed);
     }
     Ok(())
 }
