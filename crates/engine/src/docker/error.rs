@@ -76,9 +76,15 @@ pub(super) fn invalid_address(text: &str, problem: &str) -> Problem {
 /// Error for an unknown context, with the nearest name.
 pub(super) fn no_context(name: &str, folder: &Path, nearest: Option<&str>) -> Problem {
     let problem = format!("no Docker context {name:?} in {}", folder.display());
+    let list = "`docker context ls` lists them";
+    let hint = match nearest {
+        _ if name == DESKTOP_WINDOWS && !cfg!(windows) => from_elsewhere(),
+        Some(near) => format!("did you mean {near:?}? {list}"),
+        None => list.to_owned(),
+    };
     Problem::new("daemon/context", problem)
         .blame(Blame::Request)
-        .hint(context_hint(name, nearest))
+        .hint(hint)
 }
 
 fn address_hint(text: &str) -> String {
@@ -96,17 +102,6 @@ fn address_hint(text: &str) -> String {
         "expected unix:///var/run/docker.sock, npipe:////./pipe/docker_engine or tcp://HOST:PORT"
             .to_owned()
     }
-}
-
-fn context_hint(name: &str, nearest: Option<&str>) -> String {
-    if name == DESKTOP_WINDOWS && !cfg!(windows) {
-        return from_elsewhere();
-    }
-    let list = "`docker context ls` lists them";
-    nearest.map_or_else(
-        || list.to_owned(),
-        |near| format!("did you mean {near:?}? {list}"),
-    )
 }
 
 /// A failed call to a daemon.

@@ -47,4 +47,4 @@ pub use image::DaemonImage;
 pub use preflight::Preflight;
 pub(crate) use response::one_line;
 pub(crate) use steps::{BuildStep, OutputTail};
-pub(crate) use trust::host_of;
+pub(crate) use trust::check_reachable;

@@ -9,8 +9,7 @@ use wincimg_windows::version::WindowsVersion;
 
 use super::api::Info;
 use super::daemon::Daemon;
-use super::endpoint::is_loopback;
-use super::trust::{host_of, trust_instructions};
+use super::trust::{check_reachable, trust_instructions};
 
 /// A daemon with its system information.
 #[derive(Debug)]
@@ -70,24 +69,14 @@ impl<'a> Preflight<'a> {
     /// Checks that the daemon would connect to a registry like this machine did. Certificates are
     /// not checked: the daemon may trust another CA.
     pub async fn check_registry(&self, registry: &str, reached: Protocol) -> Result<(), Problem> {
-        let daemon = self.daemon();
-        if is_loopback(host_of(registry)) && !self.daemon.is_on_this_machine() {
-            let problem = format!(
-                "the registry {registry} is on this machine, but the Docker daemon at {daemon} \
-                 would look for it on its own machine"
-            );
-            return Err(Problem::new("daemon/another-machine", problem).hint(
-                "name the registry by this machine's name or address, as the daemon's machine \
-                 reaches it",
-            ));
-        }
+        let daemon = format!("the Docker daemon at {}", self.daemon());
+        check_reachable(registry, &daemon, self.daemon.is_on_this_machine())?;
         let config = &self.info.registry_config;
         if reached != Protocol::PlainHttp || config.trusts(registry).await {
             return Ok(());
         }
-        let problem = format!(
-            "the Docker daemon at {daemon} does not trust the registry {registry}, which is plain HTTP"
-        );
+        let problem =
+            format!("{daemon} does not trust the registry {registry}, which is plain HTTP");
         let remedy = if self.daemon.builder().is_some() {
             format!(
                 "apply the output of `wincimg node builder --kube --image IMAGE \

@@ -4,8 +4,10 @@
 use std::net::IpAddr;
 
 use serde_json::json;
+use wincimg_common::diagnose::Problem;
 
 use super::api::{Info, RegistryConfig};
+use super::endpoint::is_loopback;
 
 /// Networks that every daemon trusts, so they are not listed.
 const ALWAYS: [&str; 2] = ["127.0.0.0/8", "::1/128"];
@@ -64,7 +66,25 @@ pub(super) fn trust_instructions(info: &Info, registry: &str) -> String {
     )
 }
 
-pub(crate) fn host_of(registry: &str) -> &str {
+/// Rejects a registry on this machine if a daemon runs on another.
+pub(crate) fn check_reachable(
+    registry: &str,
+    daemon: &str,
+    is_on_this_machine: bool,
+) -> Result<(), Problem> {
+    if is_on_this_machine || !is_loopback(host_of(registry)) {
+        return Ok(());
+    }
+    let problem = format!(
+        "the registry {registry} is on this machine, but {daemon} would look for it on its own \
+         machine"
+    );
+    Err(Problem::new("daemon/another-machine", problem).hint(
+        "name the registry by this machine's name or address, as the daemon's machine reaches it",
+    ))
+}
+
+fn host_of(registry: &str) -> &str {
     if let Some((address, _)) = registry
         .strip_prefix('[')
         .and_then(|rest| rest.split_once(']'))

@@ -12,7 +12,7 @@ use super::worker::WindowsBuild;
 use super::{CacheRepository, pushed_image};
 use crate::build::{BuildContext, EngineOptions};
 use crate::buildkit::{Buildctl, BuildctlBuild, BuildkitAddress, DaemonWorker};
-use crate::docker::{DockerBuildOptions, host_of, is_loopback};
+use crate::docker::{DockerBuildOptions, check_reachable};
 
 /// `BuildKit`'s daemon on Windows.
 pub(super) struct BuildkitWorker {
@@ -104,18 +104,8 @@ impl BuildkitWorker {
         let address = &self.client.address;
         let mut found = Vec::new();
         for host in hosts {
-            if is_loopback(host_of(host)) && !address.is_on_this_machine() {
-                let problem = format!(
-                    "the registry {host} is on this machine, but BuildKit at {address} would look \
-                     for it on its own machine"
-                );
-                return Err(Problem::new("daemon/another-machine", problem)
-                    .hint(
-                        "name the registry by this machine's name or address, as the daemon's \
-                         machine reaches it",
-                    )
-                    .into());
-            }
+            let daemon = format!("BuildKit at {address}");
+            check_reachable(host, &daemon, address.is_on_this_machine())?;
             let ping = ctx.registry.ping(host).await?;
             let readable = self.client.is_readable();
             found.extend(ctx.registry.daemon_credential(&ping, readable).await?);
