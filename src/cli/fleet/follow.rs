@@ -358,7 +358,6 @@ impl Lines {
                 let words = format!("node {name}: {} of {of} images missing", missing.len());
                 ("missing", words, missing)
             }
-            NodeState::Unknown => return,
         };
         let line = json!({"node": name, "state": state, "missing": missing});
         self.print(&words, &line);

@@ -322,9 +322,9 @@ impl Reconciler<'_> {
         printed.retain(|node, _| there.contains(node));
         for (node, alone) in &nodes {
             let state = known.state_of(&demand(&self.fleet, alone));
-            if matches!(state, NodeState::Unknown | NodeState::Ready(0)) {
+            let Some(state) = state.filter(|state| *state != NodeState::Ready(0)) else {
                 continue;
-            }
+            };
             let is = NodeEventKey::new(alone, &state);
             let before = printed.get(node);
             if before == Some(&is) {
@@ -414,7 +414,6 @@ impl NodeEventKey {
         let (missing, of) = match state {
             NodeState::Missing { missing, of } => (missing.keys().cloned().collect(), *of),
             NodeState::Ready(of) => (BTreeSet::new(), *of),
-            NodeState::Unknown => (BTreeSet::new(), 0),
         };
         Self {
             build: build.map_or_else(String::new, |build| build.to_string()),
@@ -454,12 +453,6 @@ fn event(build: &str, state: &NodeState, next_command: &str) -> NodeEvent {
                 1 => format!("the image for Windows {build} is ready"),
                 count => format!("all {count} images for Windows {build} are ready"),
             },
-        },
-        NodeState::Unknown => NodeEvent {
-            is_warning: false,
-            reason: "ImagesUnknown",
-            action: "BuildImages",
-            note: format!("the images for Windows {build} are not checked yet"),
         },
     }
 }

@@ -46,8 +46,6 @@ pub struct EntryResult {
 /// State of a node's images.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NodeState {
-    /// Not all of them are checked yet.
-    Unknown,
     /// All of them exist; their number.
     Ready(usize),
     /// Some are missing.
@@ -177,28 +175,25 @@ impl FleetState {
         news
     }
 
-    /// The state of the images of one node.
-    pub(super) fn state_of(&self, demand: &RequiredBuilds) -> NodeState {
+    /// The state of the images of one node; none if not all of them are checked yet.
+    pub(super) fn state_of(&self, demand: &RequiredBuilds) -> Option<NodeState> {
         let mut missing = BTreeMap::new();
         let mut of = 0;
         for (name, builds) in demand {
             for build in builds {
                 of += 1;
                 let entry = self.entries.get(name);
-                match entry.and_then(|entry| entry.outcomes.get(build)) {
-                    None => return NodeState::Unknown,
-                    Some(EntryOutcome::Missing { problem, .. }) => {
-                        missing.insert(name.clone(), problem.clone());
-                    }
-                    Some(_) => {}
+                let outcome = entry.and_then(|entry| entry.outcomes.get(build));
+                if let EntryOutcome::Missing { problem, .. } = outcome? {
+                    missing.insert(name.clone(), problem.clone());
                 }
             }
         }
-        if missing.is_empty() {
+        Some(if missing.is_empty() {
             NodeState::Ready(of)
         } else {
             NodeState::Missing { missing, of }
-        }
+        })
     }
 
     /// Numbers of images that exist, are missing, and are unknown.
@@ -290,16 +285,13 @@ mod tests {
         assert_eq!(known.due(now), names(&[]));
         known.set_demand(demand(&[("a", &[OLD, NEW]), ("b", &[OLD])]), now);
         assert_eq!(known.due(now), names(&["a"]));
-        assert_eq!(
-            known.state_of(&demand(&[("a", &[NEW])])),
-            NodeState::Unknown
-        );
+        assert_eq!(known.state_of(&demand(&[("a", &[NEW])])), None);
         let made = vec![ready("a"), result("a", NEW, EntryOutcome::Made)];
         let news = known.record(&names(&["a"]), made.clone(), now);
         assert_eq!(news, made[1..]);
         assert_eq!(
             known.state_of(&demand(&[("a", &[NEW])])),
-            NodeState::Ready(1)
+            Some(NodeState::Ready(1))
         );
         known.set_demand(demand(&[("a", &[NEW])]), now);
         assert_eq!(
@@ -332,7 +324,7 @@ mod tests {
         assert_eq!(known.next_due(), Some(after(90)));
         let state = known.state_of(&demand(&[("a", &[OLD])]));
         let missing = BTreeMap::from([("a".to_owned(), "no base".to_owned())]);
-        assert_eq!(state, NodeState::Missing { missing, of: 1 });
+        assert_eq!(state, Some(NodeState::Missing { missing, of: 1 }));
         known.set_demand(demand(&[("a", &[OLD, NEW])]), after(61));
         assert_eq!(known.due(after(61)), names(&["a"]));
         let made = vec![
