@@ -44,43 +44,27 @@ pub(crate) struct Buildctl {
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct DaemonWorker {
     platforms: Option<Vec<WorkerPlatform>>,
-    buildkit_version: Option<DaemonVersion>,
+    pub(crate) buildkit_version: Option<DaemonVersion>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct WorkerPlatform {
-    os: String,
+pub(crate) struct WorkerPlatform {
+    pub(crate) os: String,
+    /// That of its host.
     #[serde(rename = "os.version")]
-    os_version: String,
+    pub(crate) os_version: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct DaemonVersion {
-    version: String,
+pub(crate) struct DaemonVersion {
+    pub(crate) version: String,
 }
 
 impl DaemonWorker {
-    /// The operating systems whose containers it runs.
-    pub(crate) fn systems(&self) -> impl Iterator<Item = &str> {
-        self.all_platforms().map(|it| it.os.as_str())
-    }
-
-    /// The version of Windows of its host, if it is known.
-    pub(crate) fn windows_version(&self) -> Option<&str> {
-        let mut platforms = self.all_platforms();
-        let windows = platforms.find(|it| it.os == "windows")?;
-        Some(windows.os_version.as_str()).filter(|version| !version.is_empty())
-    }
-
-    /// The version of `BuildKit`.
-    pub(crate) fn version(&self) -> &str {
-        let version = self.buildkit_version.as_ref();
-        version.map_or("", |it| it.version.as_str())
-    }
-
-    fn all_platforms(&self) -> impl Iterator<Item = &WorkerPlatform> {
+    /// The platforms whose containers it runs.
+    pub(crate) fn all_platforms(&self) -> impl Iterator<Item = &WorkerPlatform> {
         self.platforms.iter().flatten()
     }
 }

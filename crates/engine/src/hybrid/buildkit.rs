@@ -32,11 +32,13 @@ impl BuildkitWorker {
         let client = Buildctl::new(address);
         let workers = client.workers().await?;
         let address = &client.address;
-        let of_windows = workers
-            .iter()
-            .find(|worker| worker.systems().any(|system| system == "windows"));
-        let Some(worker) = of_windows else {
-            let mut systems: Vec<&str> = workers.iter().flat_map(DaemonWorker::systems).collect();
+        let of_windows = workers.iter().find_map(|worker| {
+            let mut platforms = worker.all_platforms();
+            Some((worker, platforms.find(|it| it.os == "windows")?))
+        });
+        let Some((worker, platform)) = of_windows else {
+            let platforms = workers.iter().flat_map(DaemonWorker::all_platforms);
+            let mut systems: Vec<&str> = platforms.map(|it| it.os.as_str()).collect();
             systems.dedup();
             let systems = systems.join(" and ");
             let problem =
@@ -45,14 +47,14 @@ impl BuildkitWorker {
                 .hint("name BuildKit on Windows with --builder, or a Docker daemon with --docker-host")
                 .into());
         };
-        let version = worker.windows_version();
-        let version = version.and_then(|it| it.parse::<WindowsVersion>().ok());
+        let version = worker.buildkit_version.as_ref();
         ctx.reporter.warn(&format_args!(
             "BuildKit {} at {address}: on Windows it is experimental",
-            worker.version()
+            version.map_or("", |it| it.version.as_str())
         ));
+        let host = platform.os_version.parse::<WindowsVersion>().ok();
         Ok(Self {
-            host: version.and_then(|it| HostBuild::of_product(it, "")),
+            host: host.and_then(|it| HostBuild::of_product(it, "")),
             client,
             options: options.docker.clone(),
         })
