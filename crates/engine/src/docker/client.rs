@@ -20,7 +20,7 @@ use hyper::StatusCode;
 use hyper::header::{HOST, HeaderValue};
 use hyper::http::Error as HttpError;
 use tokio::sync::mpsc;
-use wincimg_cluster::live::{BuilderConnection, ProgramError};
+use wincimg_cluster::live::ProgramError;
 use wincimg_common::diagnose::Problem;
 use wincimg_oci::remote::DaemonCredential;
 
@@ -37,7 +37,7 @@ const CREDENTIALS: [&str; 2] = ["x-registry-auth", "x-registry-config"];
 /// A client of a daemon's API.
 pub(super) struct Client {
     pub(super) endpoint: Endpoint,
-    transport: Arc<Transport>,
+    pub(super) transport: Arc<Transport>,
     /// The API version to use.
     pub(super) version: ApiVersion,
 }
@@ -122,11 +122,6 @@ impl Client {
             API_DEFAULT_VERSION,
         );
         docker.map_err(|error| self.explain("connect", error))
-    }
-
-    /// The pod of a builder, if the daemon is in one.
-    pub(super) fn builder(&self) -> Option<&BuilderConnection> {
-        self.transport.builder()
     }
 
     fn unreachable(&self, source: io::Error) -> DockerError {

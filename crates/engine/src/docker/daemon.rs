@@ -65,7 +65,7 @@ impl Daemon {
 
     /// The pod of a builder, if the daemon is in one.
     pub(crate) fn builder(&self) -> Option<&BuilderConnection> {
-        self.client.builder()
+        self.client.transport.builder.get()
     }
 
     /// Returns true if `localhost` is the same for the daemon, as far as its address shows; of a

@@ -44,7 +44,7 @@ pub(super) struct Transport {
     address: Address,
     tls: Option<TlsConnector>,
     /// The pod of a builder, found for the first connection.
-    builder: OnceCell<BuilderConnection>,
+    pub(super) builder: OnceCell<BuilderConnection>,
 }
 
 /// A daemon's answer; the connection lives as long as this value.
@@ -79,11 +79,6 @@ impl Transport {
             tls,
             builder: OnceCell::new(),
         })
-    }
-
-    /// The pod that was connected to, if the daemon is a builder's.
-    pub(super) fn builder(&self) -> Option<&BuilderConnection> {
-        self.builder.get()
     }
 
     /// Sends a request and waits for the head of the answer. I/O errors are those of connecting.
@@ -129,12 +124,8 @@ impl Transport {
     }
 
     async fn dial(&self, address: &BuilderAddress) -> Result<PodStream, Problem> {
-        let BuilderAddress {
-            name,
-            builds,
-            context,
-        } = address;
-        let connect = || BuilderConnection::connect(context, name, builds);
+        let connect =
+            || BuilderConnection::connect(&address.context, &address.name, &address.builds);
         self.builder.get_or_try_init(connect).await?.dial().await
     }
 }
