@@ -148,21 +148,11 @@ pub enum DockerError {
 
 impl DockerError {
     /// The same error, with the name of an image.
-    pub(super) fn about(self, name: &str) -> Self {
-        match self {
-            Self::Refused {
-                what,
-                status,
-                message,
-                image: None,
-            } => Self::Refused {
-                what,
-                status,
-                message,
-                image: Some(name.to_owned()),
-            },
-            other => other,
+    pub(super) fn about(mut self, name: &str) -> Self {
+        if let Self::Refused { image, .. } = &mut self {
+            image.get_or_insert_with(|| name.to_owned());
         }
+        self
     }
 
     /// Returns true if the object was not found.
