@@ -292,17 +292,11 @@ impl fmt::Display for TagEntry {
 
 /// A tag of a single image. A chart or another artifact has no platform.
 async fn single(source: &Source, manifest: Verbatim<Manifest>) -> Result<TagEntry, StoreError> {
-    if !manifest.is_image() {
-        let document = Document::Manifest(Box::new(manifest));
-        return Ok(TagEntry {
-            descriptor: document.descriptor(),
-            line: PlannedTagEntry {
-                platform: Platform::default(),
-                version: None,
-            },
-        });
-    }
-    let descriptor = source.image(manifest).await?.index_entry();
+    let descriptor = if manifest.is_image() {
+        source.image(manifest).await?.index_entry()
+    } else {
+        Document::Manifest(Box::new(manifest)).descriptor()
+    };
     let platform = descriptor.platform.clone().unwrap_or_default();
     Ok(TagEntry {
         line: PlannedTagEntry {

@@ -9,7 +9,7 @@ use wincimg_cluster::prepull::{PrepullBuild, PrepullImage};
 use wincimg_cluster::rollout::is_host_process;
 use wincimg_common::diagnose::BoxError;
 use wincimg_oci::document::{Descriptor, Document, ENTRIES_AT_ONCE, Manifest, Platform, Verbatim};
-use wincimg_oci::reference::{Reference, repository_of};
+use wincimg_oci::reference::repository_of;
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::{Location, Source, StoreError};
 use wincimg_windows::compat::{
@@ -228,7 +228,7 @@ async fn published(
         Err(StoreError::Registry(error)) if error.is_not_found() => return Ok(None),
         document => document?,
     };
-    let reference = pinned(&reference, &document);
+    let reference = format!("{}@{}", repository_of(&reference), document.digest());
     let is_index = matches!(document, Document::Index(_));
     let mut variants = Vec::new();
     match document {
@@ -249,10 +249,6 @@ async fn published(
         is_index,
         variants,
     }))
-}
-
-fn pinned(reference: &Reference, document: &Document) -> String {
-    format!("{}@{}", repository_of(reference), document.digest())
 }
 
 /// The image of an index's entry.

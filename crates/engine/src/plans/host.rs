@@ -1,6 +1,6 @@
 //! Hosts of images, and groups that share one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use wincimg_cluster::nodes::Node;
@@ -67,10 +67,8 @@ impl HostGroups {
             shares: is_shared && matched == BaseMatch::Nearest,
         };
         let leaders = sharing.builds.iter().map(|host| sharing.group_host(*host));
-        let mut asked_for: Vec<HostBuild> = leaders.collect();
-        asked_for.sort();
-        asked_for.dedup();
-        sharing.asked_for = asked_for;
+        let leaders: BTreeSet<HostBuild> = leaders.collect();
+        sharing.asked_for = leaders.into_iter().collect();
         sharing
     }
 

@@ -177,7 +177,7 @@ impl Comparison<'_> {
             match (&old, &new) {
                 (None, None) => return Ok(None),
                 (Some(old), Some(new))
-                    if same_names(&old.components, &new.components)
+                    if fold(&old.components.join("/")) == fold(&new.components.join("/"))
                         && difference(Some(&old.file), Some(&new.file)).is_none()
                         && old.target == new.target => {}
                 (Some(file), _) | (None, Some(file)) => {
@@ -186,10 +186,6 @@ impl Comparison<'_> {
             }
         }
     }
-}
-
-fn same_names(old: &[String], new: &[String]) -> bool {
-    fold(&old.join("/")) == fold(&new.join("/"))
 }
 
 /// The file at a path of a base with known files.
