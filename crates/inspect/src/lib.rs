@@ -75,5 +75,5 @@ pub use layers::{BEGINNING, LayerReadStatus, ReadDepth, SMALL_LAYER, SkipReason,
 pub use own_contents::{OwnContents, read_own_contents};
 pub use registry::{LayerChanges, RegistryFormat, RegistryReport};
 pub use select::{EntryKind, OtherEntry, StatedEntry, StatedPlatform};
-pub use shutdown::{ShutdownSetting, ShutdownTimes, ShutdownWarning};
+pub use shutdown::{ShutdownSetting, ShutdownTimes};
 pub use stream::read_blob;

@@ -175,12 +175,12 @@ fn in_effect(setting: ShutdownValue, layers: &[OpenedLayer<'_>]) -> Option<Shutd
             Effect::Gone => None,
             Effect::Set(data) => {
                 let LayerHives { layer, digest, .. } = opened.layer;
-                Some(ShutdownSetting::new(
-                    setting,
+                Some(ShutdownSetting {
+                    milliseconds: setting.milliseconds(&data),
                     data,
-                    layer + 1,
-                    digest.clone(),
-                ))
+                    layer: layer + 1,
+                    layer_digest: digest.clone(),
+                })
             }
         }
     })

@@ -1,12 +1,10 @@
 //! Time that a container of an image gets to stop, and problems of its settings.
 
-use std::fmt;
-
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use wincimg_oci::document::Digest;
+use wincimg_registry::RegistryData;
 use wincimg_registry::hive::{Key, Semantics};
 use wincimg_registry::name_folding::eq_ignore_case;
-use wincimg_registry::{DataType, RegistryData};
 use wincimg_windows::shutdown::{DEFAULT_SECONDS, ShutdownValue};
 
 /// The two shutdown times of an image as its layers set them.
@@ -20,7 +18,7 @@ pub struct ShutdownTimes {
     /// one counts as Windows' default of five seconds.
     pub seconds: u64,
     /// Problems that keep the settings from having the intended effect.
-    pub warnings: Vec<ShutdownWarning>,
+    pub warnings: Vec<String>,
     /// True if every layer that could change them was read.
     pub complete: bool,
 }
@@ -35,47 +33,8 @@ pub struct ShutdownSetting {
     pub data: RegistryData,
     /// The layer that sets it, counted from 1 at the bottom.
     pub layer: usize,
-    pub(crate) layer_digest: Digest,
-}
-
-/// A problem that keeps the settings from having the intended effect.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ShutdownWarning {
-    /// Only one of the two is set.
-    Alone {
-        /// The setting that has a value.
-        set: ShutdownValue,
-        /// The setting without a value.
-        missing: ShutdownValue,
-    },
-    /// They are two different times.
-    Disagree {
-        /// The entry point's, in milliseconds.
-        process: u64,
-        /// That of services, in milliseconds.
-        service: u64,
-    },
-    /// Windows does not read a value of this type.
-    Type {
-        /// The setting.
-        setting: ShutdownValue,
-        /// Its type.
-        found: DataType,
-    },
-    /// The value is not a number.
-    NoNumber {
-        /// The setting.
-        setting: ShutdownValue,
-        /// Its value.
-        found: RegistryData,
-    },
-    /// The number seems to be in the unit of the other setting.
-    Unit {
-        /// The setting.
-        setting: ShutdownValue,
-        /// Its value.
-        number: u64,
-    },
+    /// Its digest.
+    pub layer_digest: Digest,
 }
 
 impl ShutdownTimes {
@@ -103,38 +62,25 @@ impl ShutdownTimes {
     }
 }
 
-impl ShutdownSetting {
-    pub(super) fn new(
-        setting: ShutdownValue,
-        data: RegistryData,
-        layer: usize,
-        layer_digest: Digest,
-    ) -> Self {
-        Self {
-            milliseconds: setting.milliseconds(&data),
-            data,
-            layer,
-            layer_digest,
-        }
-    }
-}
-
-fn warnings(
-    process: Option<&ShutdownSetting>,
-    service: Option<&ShutdownSetting>,
-) -> Vec<ShutdownWarning> {
+fn warnings(process: Option<&ShutdownSetting>, service: Option<&ShutdownSetting>) -> Vec<String> {
     let mut warnings = Vec::new();
     warnings.extend(process.and_then(|found| misuse(ShutdownValue::Process, found)));
     warnings.extend(service.and_then(|found| misuse(ShutdownValue::Service, found)));
-    let alone = |set, missing| ShutdownWarning::Alone { set, missing };
+    let [of_process, of_service] = ShutdownValue::BOTH.map(ShutdownValue::name);
+    let alone = |set: &str, missing: &str| {
+        format!("{set} is set and {missing} is not: set both, to the same time")
+    };
     match (process, service) {
-        (Some(_), None) => warnings.push(alone(ShutdownValue::Process, ShutdownValue::Service)),
-        (None, Some(_)) => warnings.push(alone(ShutdownValue::Service, ShutdownValue::Process)),
+        (Some(_), None) => warnings.push(alone(of_process, of_service)),
+        (None, Some(_)) => warnings.push(alone(of_service, of_process)),
         (Some(process), Some(service)) if warnings.is_empty() => {
             if let (Some(process), Some(service)) = (process.milliseconds, service.milliseconds)
                 && process != service
             {
-                warnings.push(ShutdownWarning::Disagree { process, service });
+                warnings.push(format!(
+                    "{of_process} is {process} ms and {of_service} is {service} ms: set both to the \
+                     same time"
+                ));
             }
         }
         _ => {}
@@ -144,18 +90,18 @@ fn warnings(
 
 /// A wrong type, or a number in the other setting's unit: sixteen minutes in round thousands of
 /// seconds, or less than one second.
-fn misuse(setting: ShutdownValue, found: &ShutdownSetting) -> Option<ShutdownWarning> {
-    if found.data.kind() != setting.data_type() {
-        return Some(ShutdownWarning::Type {
-            setting,
-            found: found.data.kind(),
-        });
+fn misuse(setting: ShutdownValue, found: &ShutdownSetting) -> Option<String> {
+    let (name, data, kind) = (setting.name(), &found.data, setting.data_type());
+    let (right, wrong) = match setting {
+        ShutdownValue::Process => ("seconds", "milliseconds"),
+        ShutdownValue::Service => ("milliseconds", "seconds"),
+    };
+    if data.kind() != kind {
+        let found = data.kind();
+        return Some(format!("{name} is a {found}: Windows reads a {kind} there"));
     }
     let Some(milliseconds) = found.milliseconds else {
-        return Some(ShutdownWarning::NoNumber {
-            setting,
-            found: found.data.clone(),
-        });
+        return Some(format!("{name} is {data}: expected a number of {right}"));
     };
     let seconds = milliseconds / 1000;
     let number = match setting {
@@ -163,59 +109,9 @@ fn misuse(setting: ShutdownValue, found: &ShutdownSetting) -> Option<ShutdownWar
         ShutdownValue::Service if (1..1000).contains(&milliseconds) => milliseconds,
         _ => return None,
     };
-    Some(ShutdownWarning::Unit { setting, number })
-}
-
-fn unit(setting: ShutdownValue) -> (&'static str, &'static str) {
-    match setting {
-        ShutdownValue::Process => ("seconds", "milliseconds"),
-        ShutdownValue::Service => ("milliseconds", "seconds"),
-    }
-}
-
-impl fmt::Display for ShutdownWarning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Alone { set, missing } => write!(
-                f,
-                "{} is set and {} is not: set both, to the same time",
-                set.name(),
-                missing.name()
-            ),
-            Self::Disagree { process, service } => write!(
-                f,
-                "{} is {process} ms and {} is {service} ms: set both to the same time",
-                ShutdownValue::Process.name(),
-                ShutdownValue::Service.name()
-            ),
-            Self::Type { setting, found } => write!(
-                f,
-                "{} is a {found}: Windows reads a {} there",
-                setting.name(),
-                setting.data_type()
-            ),
-            Self::NoNumber { setting, found } => write!(
-                f,
-                "{} is {found}: expected a number of {}",
-                setting.name(),
-                unit(*setting).0
-            ),
-            Self::Unit { setting, number } => {
-                let (right, wrong) = unit(*setting);
-                write!(
-                    f,
-                    "{} is {number} and counts {right}: is that number meant in {wrong}?",
-                    setting.name()
-                )
-            }
-        }
-    }
-}
-
-impl Serialize for ShutdownWarning {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
+    Some(format!(
+        "{name} is {number} and counts {right}: is that number meant in {wrong}?"
+    ))
 }
 
 /// Effect of a layer on a value.
