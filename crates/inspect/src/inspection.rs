@@ -196,14 +196,8 @@ async fn image_facts(
             None => &[Root::System],
         },
     };
-    let (done, hives) = layers::read(source, image, &plan, budget, progress).await;
-    for (layer, done) in facts.layers.iter_mut().zip(done) {
-        layer.reading = done.reading;
-        layer.unclosed_hives = done.unclosed;
-        layer.stored_as = done.stored_as;
-        layer.warnings.extend(done.warning);
-        layer.problems.extend(done.problem);
-    }
+    let layers = &mut facts.layers;
+    let hives = layers::read(source, image, layers, &plan, budget, progress).await;
     let form = wanted.registry;
     let found = tokio::task::spawn_blocking(move || registry::analyse(&hives, form)).await;
     // It fails only while the program is being terminated, and then the result is not used.

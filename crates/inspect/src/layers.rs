@@ -23,6 +23,7 @@ use wincimg_registry::hive::{Hive, HiveReadError, HiveState, needs_logs, recover
 use super::base::{BaseHive, HivePart, HiveParts, LayerPosition};
 use super::entries::{HIVES, OutsideFiles, below};
 use super::error::{LayerProblem, LayerReadError};
+use super::facts::LayerFacts;
 use super::inspection::PARALLEL;
 use super::stream::{self, BlobReadOutcome, Depth, Input, layer_limits};
 use super::unpacked::UnpackedLayer;
@@ -143,91 +144,72 @@ impl Budget {
     }
 }
 
-pub(super) struct LayerReadResult {
-    pub(super) reading: LayerReadStatus,
-    pub(super) problem: Option<LayerReadError>,
-    pub(super) unclosed: Vec<UnclosedHive>,
-    /// Parts without effect, if the layer was read to its end.
-    pub(super) warning: Option<String>,
-    /// Compression of its bytes, if its media type says another.
-    pub(super) stored_as: Option<&'static str>,
-    hives: Option<LayerHives>,
-}
-
-impl LayerReadResult {
-    fn new(reading: LayerReadStatus) -> Self {
-        Self {
-            reading,
-            problem: None,
-            unclosed: Vec::new(),
-            warning: None,
-            stored_as: None,
-            hives: None,
-        }
-    }
-}
-
-/// Reads the layers of an image as planned; returns the result of each, and the hives in the order
+/// Reads the layers of an image as planned and completes their facts; returns the hives in the order
 /// of the layers.
 pub(super) async fn read(
     source: &Source,
     image: &Image,
+    facts: &mut [LayerFacts],
     plan: &ReadPlan,
     budget: &Budget,
     progress: &Arc<dyn Progress>,
-) -> (Vec<LayerReadResult>, Vec<LayerHives>) {
-    let layers = image.manifest().layers.iter();
-    let layers = layers.zip(&image.config().rootfs.diff_ids).enumerate();
+) -> Vec<LayerHives> {
+    let layers = std::iter::zip(&image.manifest().layers, facts).enumerate();
     let reads: Vec<_> = layers
-        .map(|(layer, blob)| {
-            read_reporting_errors(source, blob, layer, plan, budget, progress.as_ref())
+        .map(|(layer, (blob, facts))| {
+            read_reporting_errors(
+                source,
+                blob,
+                (layer, facts),
+                plan,
+                budget,
+                progress.as_ref(),
+            )
         })
         .collect();
-    let mut done: Vec<LayerReadResult> = futures::iter(reads).buffered(PARALLEL).collect().await;
-    let hives = done.iter_mut().filter_map(|done| done.hives.take());
-    let hives = hives.collect();
-    (done, hives)
+    let hives: Vec<_> = futures::iter(reads).buffered(PARALLEL).collect().await;
+    hives.into_iter().flatten().collect()
 }
 
 async fn read_reporting_errors(
     source: &Source,
-    (blob, diff_id): (&Descriptor, &Digest),
-    layer: usize,
+    blob: &Descriptor,
+    (layer, facts): (usize, &mut LayerFacts),
     plan: &ReadPlan,
     budget: &Budget,
     progress: &dyn Progress,
-) -> LayerReadResult {
+) -> Option<LayerHives> {
     let problem = |source| LayerReadError {
         layer,
         digest: blob.digest.clone(),
         source,
     };
-    match read_layer(source, blob, layer, plan, budget, progress).await {
-        Ok((reading, None)) => LayerReadResult::new(reading),
-        Ok((reading, Some(found))) => {
-            let checked = LayerProblem::check_diff_id(found.diff_id.as_ref(), diff_id);
-            let warning = found.outside.problem();
-            LayerReadResult {
-                reading,
-                problem: checked.err().map(problem),
-                unclosed: found.unclosed,
-                warning: warning
-                    .filter(|_| reading == LayerReadStatus::Whole)
-                    .map(|(path, why)| format!("{path}: {why}")),
-                stored_as: found.compression.and_then(|it| other_than(it, blob)),
-                hives: Some(LayerHives {
-                    layer,
-                    digest: blob.digest.clone(),
-                    hives: found.hives,
-                    others: found.others,
-                }),
-            }
+    let found = match read_layer(source, blob, layer, plan, budget, progress).await {
+        Ok((reading, found)) => {
+            facts.reading = reading;
+            found?
         }
-        Err(source) => LayerReadResult {
-            problem: Some(problem(source)),
-            ..LayerReadResult::new(LayerReadStatus::Failed)
-        },
+        Err(source) => {
+            facts.reading = LayerReadStatus::Failed;
+            facts.problems.push(problem(source));
+            return None;
+        }
+    };
+    let checked = LayerProblem::check_diff_id(found.diff_id.as_ref(), &facts.diff_id);
+    facts.problems.extend(checked.err().map(problem));
+    facts.unclosed_hives = found.unclosed;
+    if facts.reading == LayerReadStatus::Whole {
+        let warning = found.outside.problem();
+        let warning = warning.map(|(path, why)| format!("{path}: {why}"));
+        facts.warnings.extend(warning);
     }
+    facts.stored_as = found.compression.and_then(|it| other_than(it, blob));
+    Some(LayerHives {
+        layer,
+        digest: blob.digest.clone(),
+        hives: found.hives,
+        others: found.others,
+    })
 }
 
 /// Name of a layer's compression, if its media type says another.
