@@ -53,7 +53,8 @@ pub(crate) async fn load_contents(
             ctx.reporter
                 .warn(&format_args!("contents of {name}: {problem}"));
         }
-        let (digest, inside) = (base.digest(), known.inside());
+        let digest = base.digest();
+        let inside: Arc<dyn BaseContents> = known.facts;
         for image in &mut *images {
             if digest == image.base.digest() {
                 image.base.inside = Arc::clone(&inside);

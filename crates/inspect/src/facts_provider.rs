@@ -12,7 +12,7 @@ mod mirror;
 mod remote;
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use std::{fmt, io};
@@ -27,8 +27,8 @@ use wincimg_http::FileError;
 use wincimg_oci::document::{Digest, Image};
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::Source;
-use wincimg_registry::{BaseKey, BaseKeys, BaseReadError, KeyPath, Presence as Answer};
-use wincimg_windows::base_contents::{BaseContents, BaseFile, BaseRequirements};
+use wincimg_registry::Presence as Answer;
+use wincimg_windows::base_contents::{BaseContents, BaseRequirements};
 use wincimg_windows::path::ImagePath;
 
 use super::base::{
@@ -83,8 +83,6 @@ pub struct ResolvedFacts {
     pub from: FactsSource,
     /// True if they were attached in the repository, where whoever may push can forge them.
     pub is_attached: bool,
-    /// Their file in the cache, which is read on demand.
-    file: Option<(FactsCache, PathBuf)>,
 }
 
 /// Error for a base without any of the hives that every Windows has.
@@ -143,7 +141,6 @@ impl BaseFactsProvider {
                     facts: Arc::new(facts),
                     from: FactsSource::Repository(name),
                     is_attached: true,
-                    file: None,
                 })
             }
             Ok(None) => {
@@ -189,7 +186,6 @@ impl BaseFactsProvider {
             facts: Arc::new(facts),
             from: FactsSource::Layers,
             is_attached: false,
-            file: None,
         };
         Ok((known, bytes))
     }
@@ -253,7 +249,6 @@ impl BaseFactsProvider {
                 facts: Arc::new(facts),
                 from: FactsSource::Cache,
                 is_attached: matches!(origin, CacheNamespace::Repository(_)),
-                file: Some((cache.clone(), path)),
             };
             known.covers(needs).then_some(known)
         })
@@ -335,14 +330,7 @@ impl ResolvedFacts {
     /// Removes the file of the facts if it is damaged, so that it is created again; returns true if
     /// it was removed.
     pub fn remove_if_damaged(&self) -> bool {
-        let Some((cache, path)) = &self.file else {
-            return false;
-        };
-        let is_damaged = self.read_all().is_err();
-        if is_damaged {
-            cache.remove(path);
-        }
-        is_damaged
+        self.from == FactsSource::Cache && self.read_all().is_err()
     }
 
     fn read_all(&self) -> Result<(), FactsError> {
@@ -355,65 +343,5 @@ impl ResolvedFacts {
         }
         let mut files = self.facts.files_below(&ImagePath::drive())?;
         files.try_for_each(|file| file.map(drop))
-    }
-
-    /// Converts the facts to the source that layer writers use.
-    pub fn inside(self) -> Arc<dyn BaseContents> {
-        match self.file {
-            Some((cache, path)) => Arc::new(CachedFacts {
-                facts: self.facts,
-                cache,
-                path,
-            }),
-            None => self.facts,
-        }
-    }
-}
-
-/// Facts in a file of the cache, which is removed once it turns out to be damaged.
-#[derive(Debug)]
-struct CachedFacts {
-    facts: Arc<BaseFacts>,
-    cache: FactsCache,
-    path: PathBuf,
-}
-
-impl CachedFacts {
-    fn checked<T>(&self, answer: Result<T, BaseReadError>) -> Result<T, BaseReadError> {
-        if answer.is_err() {
-            self.cache.remove(&self.path);
-        }
-        answer
-    }
-}
-
-impl BaseKeys for CachedFacts {
-    fn key(&self, path: &KeyPath) -> Result<Answer<BaseKey>, BaseReadError> {
-        self.checked(self.facts.key(path))
-    }
-}
-
-impl BaseContents for CachedFacts {
-    fn file(&self, path: &ImagePath) -> Result<Answer<BaseFile>, BaseReadError> {
-        self.checked(self.facts.file(path))
-    }
-
-    fn read_dir(&self, folder: &ImagePath) -> Result<Answer<Vec<BaseFile>>, BaseReadError> {
-        self.checked(self.facts.read_dir(folder))
-    }
-
-    fn folders_below(
-        &self,
-        path: &ImagePath,
-    ) -> Result<Answer<Vec<(ImagePath, BaseFile)>>, BaseReadError> {
-        self.checked(self.facts.folders_below(path))
-    }
-
-    fn content(&self, path: &ImagePath) -> Result<Answer<Vec<u8>>, BaseReadError> {
-        self.checked(self.facts.content(path))
-    }
-
-    fn account(&self, name: &str) -> Result<Answer<()>, BaseReadError> {
-        self.checked(self.facts.account(name))
     }
 }

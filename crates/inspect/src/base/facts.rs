@@ -46,7 +46,7 @@ pub struct ListedKey {
 }
 
 impl BaseFacts {
-    /// Opens a file of facts without reading all of it.
+    /// Opens a file of the cache without reading all of it. A damaged one is removed once that shows.
     pub fn open(path: &Path) -> Result<Self, FactsError> {
         let file = FactsFile::open(path)?;
         Ok(Self { file })
@@ -105,16 +105,13 @@ impl BaseFacts {
 
     /// The subkeys of a key, sorted by name.
     pub fn subkeys(&self, path: &BaseKeyPath) -> Result<Vec<ListedKey>, FactsError> {
-        let mut listed = Vec::new();
         self.children(Table::Keys, &sort_key::for_key(path), |value| {
             let record = KeyRecord::decode(value)?;
             let mut path = path.clone();
             path.components.push(record.name.clone());
             let key = self.base_key(record)?;
-            listed.push(ListedKey { path, key });
-            Ok(())
-        })?;
-        Ok(listed)
+            Ok(ListedKey { path, key })
+        })
     }
 
     /// A key and everything below it, parents first.
@@ -134,15 +131,12 @@ impl BaseFacts {
 
     /// The entries of a folder, sorted by name.
     pub fn folder(&self, path: &ImagePath) -> Result<Vec<ListedFile>, FactsError> {
-        let mut listed = Vec::new();
         self.children(Table::Files, &sort_key::for_file(path), |value| {
             let record = FileRecord::decode(value)?;
             let mut components = path.components().to_vec();
             components.push(record.name.clone());
-            listed.push(self.listed(components, record)?);
-            Ok(())
-        })?;
-        Ok(listed)
+            self.listed(components, record)
+        })
     }
 
     /// A file or folder and everything below it, parents first.
@@ -194,36 +188,41 @@ impl BaseFacts {
             .get(Table::Descriptors, &descriptor_key(number), |bytes| {
                 Ok(bytes.to_vec())
             })?;
-        found.ok_or(FactsError::Damaged("a descriptor is missing"))
+        let found = found.ok_or(FactsError::Damaged("a descriptor is missing"));
+        self.file.checked(found)
     }
 
-    /// Iterates over the direct children of a path in a table.
-    fn children(
+    /// Reads the direct children of a path in a table.
+    fn children<T>(
         &self,
         table: Table,
         parent: &[u8],
-        mut take: impl FnMut(&[u8]) -> Result<(), FactsError>,
-    ) -> Result<(), FactsError> {
+        read: impl Fn(&[u8]) -> Result<T, FactsError>,
+    ) -> Result<Vec<T>, FactsError> {
         let depth = sort_key::depth(parent) + 1;
         let end = sort_key::behind(parent);
-        let mut cursor = self.file.seek(table, &sort_key::below(parent))?;
-        while let Some((key, value)) = cursor.entry()
-            && key < end.as_slice()
-        {
-            if sort_key::depth(key) == depth {
-                take(value)?;
+        let read_all = || -> Result<Vec<T>, FactsError> {
+            let mut children = Vec::new();
+            let mut cursor = self.file.seek(table, &sort_key::below(parent))?;
+            while let Some((key, value)) = cursor.entry()
+                && key < end.as_slice()
+            {
+                if sort_key::depth(key) == depth {
+                    children.push(read(value)?);
+                }
+                // Skips everything below it.
+                let next = sort_key::behind(key);
+                cursor = self.file.seek(table, &next)?;
             }
-            // Skips everything below it.
-            let next = sort_key::behind(key);
-            cursor = self.file.seek(table, &next)?;
-        }
-        Ok(())
+            Ok(children)
+        };
+        self.file.checked(read_all())
     }
 
     /// Iterates over a path in a table and everything below it, with the names of the path.
     fn walk(&self, table: Table, top: Vec<u8>, names: &[String]) -> Result<Walk<'_>, FactsError> {
         Ok(Walk {
-            cursor: self.file.seek(table, &top)?,
+            cursor: self.file.checked(self.file.seek(table, &top))?,
             table,
             end: sort_key::behind(&top),
             names: names.to_vec(),
@@ -279,7 +278,8 @@ impl Iterator for Walk<'_> {
         if self.is_over {
             return None;
         }
-        let step = self.step().transpose();
+        let step = self.step();
+        let step = self.cursor.file.checked(step).transpose();
         self.is_over = !matches!(step, Some(Ok(_)));
         step
     }

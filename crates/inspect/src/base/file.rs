@@ -3,12 +3,12 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use wincimg_common::files;
+use wincimg_common::files::{self, FileCache};
 use wincimg_common::lock;
 use wincimg_oci::document::Digest;
 
@@ -140,6 +140,8 @@ impl Storage {
 #[derive(Debug)]
 pub(super) struct FactsFile {
     bytes: Storage,
+    /// A file of the cache, which is removed once an answer shows that it is damaged.
+    path: Option<PathBuf>,
     pub(super) about: FactsHeader,
     pub(super) tables: [Index; 4],
     /// Unpacked blocks, the most recently used last.
@@ -150,7 +152,9 @@ impl FactsFile {
     pub(super) fn open(path: &Path) -> Result<Self, FactsError> {
         let file = files::open(path)?;
         let size = file.metadata()?.len();
-        Self::new(Storage::File(Mutex::new(file)), size)
+        let file = Self::new(Storage::File(Mutex::new(file)), size)?;
+        let path = Some(path.to_owned());
+        Ok(Self { path, ..file })
     }
 
     pub(super) fn in_memory(bytes: Bytes) -> Result<Self, FactsError> {
@@ -189,6 +193,7 @@ impl FactsFile {
         let tables = [index()?, index()?, index()?, index()?];
         Ok(Self {
             bytes,
+            path: None,
             about,
             tables,
             blocks: Mutex::default(),
@@ -229,11 +234,21 @@ impl FactsFile {
         key: &[u8],
         read: impl FnOnce(&[u8]) -> Result<T, FactsError>,
     ) -> Result<Option<T>, FactsError> {
-        let cursor = self.seek(table, key)?;
-        match cursor.entry() {
-            Some((found, value)) if found == key => read(value).map(Some),
-            _ => Ok(None),
+        let found = self
+            .seek(table, key)
+            .and_then(|cursor| match cursor.entry() {
+                Some((found, value)) if found == key => read(value).map(Some),
+                _ => Ok(None),
+            });
+        self.checked(found)
+    }
+
+    /// Passes on an answer; after an error, a file of the cache is removed.
+    pub(super) fn checked<T>(&self, answer: Result<T, FactsError>) -> Result<T, FactsError> {
+        if let (Err(_), Some(path)) = (&answer, &self.path) {
+            FileCache::remove(path);
         }
+        answer
     }
 
     /// The first entry not before the key.
@@ -255,7 +270,7 @@ impl FactsFile {
 
 /// A position in a table. Its entries always ascend.
 pub(super) struct Cursor<'f> {
-    file: &'f FactsFile,
+    pub(super) file: &'f FactsFile,
     table: Table,
     number: usize,
     block: Option<SharedBlock>,
