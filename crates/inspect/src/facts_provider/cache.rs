@@ -74,15 +74,10 @@ impl FactsCache {
 
     /// Stores facts about a base. Facts that do not fit are not stored.
     pub fn store(&self, base: &Digest, origin: CacheNamespace<'_>, bytes: &[u8]) -> io::Result<()> {
-        if bytes.len() as u64 > self.0.limit() {
-            return Ok(());
-        }
-        let path = self.path(base, origin, FACTS);
-        self.0.write(&path, bytes)?;
+        self.write(&self.path(base, origin, FACTS), bytes)?;
         if let CacheNamespace::Repository(_) = origin {
             self.remove(&self.path(base, origin, ABSENCE));
         }
-        self.trim(&path);
         Ok(())
     }
 
@@ -93,24 +88,13 @@ impl FactsCache {
 
     /// Stores a layer's diff, whose bytes were checked. One that does not fit is not stored.
     pub(super) fn store_layer(&self, layer: &Digest, bytes: &[u8]) -> io::Result<()> {
-        if bytes.len() as u64 > self.0.limit() {
-            return Ok(());
-        }
-        let path = self.path(layer, CacheNamespace::Layers, LAYER);
-        self.0.write(&path, bytes)?;
-        self.trim(&path);
-        Ok(())
+        self.write(&self.path(layer, CacheNamespace::Layers, LAYER), bytes)
     }
 
     /// Records for a while that a repository has no facts about a base.
     pub(crate) fn store_absence(&self, base: &Digest, repository: &str) -> io::Result<()> {
-        if self.0.limit() == 0 {
-            return Ok(());
-        }
         let path = self.path(base, CacheNamespace::Repository(repository), ABSENCE);
-        self.0.write(&path, &[])?;
-        self.trim(&path);
-        Ok(())
+        self.write(&path, &[])
     }
 
     /// Returns true if a repository had no facts a short while ago.
@@ -122,13 +106,8 @@ impl FactsCache {
     /// Records why a base cannot be read, although its bytes were checked; without a reason, it is
     /// none.
     pub(super) fn store_unreadable(&self, base: &Digest, reason: &str) -> io::Result<()> {
-        if self.0.limit() == 0 {
-            return Ok(());
-        }
         let path = self.path(base, CacheNamespace::Layers, UNREADABLE);
-        self.0.write(&path, reason.as_bytes())?;
-        self.trim(&path);
-        Ok(())
+        self.write(&path, reason.as_bytes())
     }
 
     /// Returns why a base could not be read, if that is known.
@@ -165,8 +144,13 @@ impl FactsCache {
             .join(format!("{algorithm}-{hash}.{whose}{kind}{format}"))
     }
 
-    /// Frees space for the new file; expired absences are removed too.
-    fn trim(&self, written: &Path) {
+    /// Writes a file that fits, and frees space for it; expired absences are removed too.
+    fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let limit = self.0.limit();
+        if limit == 0 || bytes.len() as u64 > limit {
+            return Ok(());
+        }
+        self.0.write(path, bytes)?;
         let is_named = |path: &Path, (kind, _): Kind| {
             let end = path.extension().and_then(OsStr::to_str).unwrap_or_default();
             end.trim_end_matches(|c: char| c.is_ascii_digit()) == kind
@@ -182,7 +166,8 @@ impl FactsCache {
                 CacheFileUse::Uncounted
             }
         };
-        self.0.evict(written, use_of, |path| self.remove(path));
+        self.0.evict(path, use_of, |path| self.remove(path));
+        Ok(())
     }
 }
 
