@@ -22,16 +22,13 @@ impl BaseFactsProvider {
         place: &Source,
         blob: &Descriptor,
     ) -> Result<Arc<LayerDiff>, LayerProblem> {
-        let kept = self.cache.as_ref();
-        let kept = kept.and_then(|cache| cache.find_layer(&blob.digest));
-        if let Some(path) = kept {
+        if let Some(cache) = &self.cache
+            && let Some(path) = cache.find_layer(&blob.digest)
+        {
             if let Some(known) = fs::read(&path).ok().and_then(|it| LayerDiff::read(&it)) {
                 return Ok(Arc::new(known));
             }
-            self.update_cache(|cache| {
-                cache.remove(&path);
-                Ok(())
-            });
+            cache.remove(&path);
         }
         let work = |input: &mut (dyn Read + Send)| Ok(LayerDiff::read_layer(input)?);
         let found = self.read_whole(place, blob, work).await?;
