@@ -8,9 +8,10 @@
 use std::io::Write;
 
 use serde::Serialize;
+use serde_json::{Value, json};
 use wincimg_common::json::LazyList;
 
-use super::document::{Tool, uuid_of};
+use super::document::{Tool, present, uuid_of};
 use super::inventory::{FileId, Inventory, InventoryBase, InventoryPackage};
 use super::layer::LayerFileEntry;
 use super::packages::Ecosystem;
@@ -18,34 +19,20 @@ use super::purl;
 use super::system::OperatingSystem;
 
 const IMAGE: &str = "image";
-const SYSTEM: &str = "operating-system";
-const UPDATE: &str = "update";
 const SYFT_TYPE: &str = "syft:package:type";
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Bom<'a, C, D> {
+struct Bom<C, D> {
     #[serde(rename = "$schema")]
     schema: &'static str,
     bom_format: &'static str,
     spec_version: &'static str,
     serial_number: String,
     version: u32,
-    metadata: Metadata<'a>,
+    metadata: Value,
     components: C,
     dependencies: [Dependency<D>; 1],
-}
-
-#[derive(Serialize)]
-struct Metadata<'a> {
-    timestamp: String,
-    tools: Tools<'a>,
-    component: Component<'a>,
-}
-
-#[derive(Serialize)]
-struct Tools<'a> {
-    components: [Component<'a>; 1],
 }
 
 #[derive(Serialize)]
@@ -55,127 +42,49 @@ struct Dependency<D> {
     depends_on: D,
 }
 
-#[derive(Serialize, Default)]
-#[serde(rename_all = "kebab-case")]
-struct Component<'a> {
-    r#type: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    bom_ref: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    supplier: Option<Supplier<'a>>,
-    name: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    version: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    description: Option<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    hashes: Vec<Hash>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    licenses: Option<[LicenceChoice<'a>; 1]>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cpe: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    purl: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pedigree: Option<Pedigree<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    evidence: Option<Evidence<'a>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    properties: Vec<Property<'a>>,
-}
-
-#[derive(Serialize)]
-struct Supplier<'a> {
-    name: &'a str,
-}
-
-#[derive(Serialize)]
-struct Hash {
-    alg: &'static str,
-    content: String,
-}
-
-#[derive(Serialize)]
-struct LicenceChoice<'a> {
-    license: Licence<'a>,
-}
-
-#[derive(Serialize)]
-struct Licence<'a> {
-    name: &'a str,
-}
-
-#[derive(Serialize)]
-struct Pedigree<'a> {
-    ancestors: [Box<Component<'a>>; 1],
-}
-
-#[derive(Serialize)]
-struct Evidence<'a> {
-    occurrences: Vec<Occurrence<'a>>,
-}
-
-#[derive(Serialize)]
-struct Occurrence<'a> {
-    location: &'a str,
-}
-
-#[derive(Serialize)]
-struct Property<'a> {
-    name: &'static str,
-    value: &'a str,
-}
-
 pub(super) fn write(
     inventory: &Inventory,
     tool: Tool,
     out: impl Write,
 ) -> Result<(), serde_json::Error> {
-    let digest = inventory.digest.to_string();
-    let layers = inventory.layers.iter();
-    let digests: Vec<String> = layers.map(|it| it.digest.to_string()).collect();
-    let digests = digests.as_slice();
-    let kb = inventory.system.as_ref().and_then(|system| system.kb);
-    let kb = kb.map(|kb| (kb.to_string(), kb.number().to_string()));
     let of_windows = || {
-        let (system, kb) = (inventory.system.as_ref(), kb.as_ref());
-        let name = kb.map(|(name, _)| name.as_str());
-        let update = system.zip(kb);
-        let update = update.and_then(|(system, (name, number))| of_update(system, name, number));
-        let system = system.map(|system| of_system(system, name));
-        system.into_iter().chain(update)
+        let system = inventory.system.as_ref();
+        let update = system.and_then(of_update);
+        system.map(of_system).into_iter().chain(update)
     };
     let packages = || inventory.packages.iter();
     let components = LazyList(|| {
         let packages = packages().map(move |package| of_package(inventory, package));
         let files = inventory.files();
-        let files = files.map(move |(place, file)| of_file(place, file, &digests[place.layer]));
+        let files = files.map(move |(place, file)| of_file(inventory, place, file));
         of_windows().chain(packages).chain(files)
     });
     let depends_on = LazyList(|| {
-        let of_windows = of_windows().filter_map(|it| it.bom_ref);
-        of_windows.chain(packages().map(|package| package.purl.clone()))
+        let of_windows = of_windows().map(|it| it["bom-ref"].clone());
+        of_windows.chain(packages().map(|package| Value::from(package.purl.as_str())))
     });
-    let Tool { version, home, .. } = tool;
-    let own = format!("{home}/cyclonedx/{}@{digest}?by={version}", inventory.name);
+    let Tool {
+        name,
+        version,
+        home,
+    } = tool;
+    let own = format!(
+        "{home}/cyclonedx/{}@{}?by={version}",
+        inventory.name, inventory.digest
+    );
     let bom = Bom {
         schema: "http://cyclonedx.org/schema/bom-1.6.schema.json",
         bom_format: "CycloneDX",
         spec_version: "1.6",
         serial_number: format!("urn:uuid:{}", uuid_of(&own)),
         version: 1,
-        metadata: Metadata {
-            timestamp: inventory.created.to_string(),
-            tools: Tools {
-                components: [Component {
-                    r#type: "application",
-                    name: tool.name,
-                    version: Some(version),
-                    ..Component::default()
-                }],
+        metadata: json!({
+            "timestamp": inventory.created.to_string(),
+            "tools": {
+                "components": [{ "type": "application", "name": name, "version": version }],
             },
-            component: of_image(inventory, &digest),
-        },
+            "component": of_image(inventory),
+        }),
         components,
         dependencies: [Dependency {
             r#ref: IMAGE,
@@ -185,139 +94,110 @@ pub(super) fn write(
     serde_json::to_writer(out, &bom)
 }
 
-fn of_image<'a>(inventory: &'a Inventory, digest: &'a str) -> Component<'a> {
-    Component {
-        r#type: "container",
-        bom_ref: Some(IMAGE.to_owned()),
-        name: &inventory.name,
-        version: Some(digest),
-        purl: Some(purl::of_image(&inventory.name, digest)),
-        pedigree: inventory.base.as_ref().map(|base| Pedigree {
-            ancestors: [Box::new(of_base(base))],
-        }),
-        ..Component::default()
-    }
+fn property(name: &str, value: &str) -> Value {
+    json!({ "name": name, "value": value })
 }
 
-fn of_base(base: &InventoryBase) -> Component<'_> {
-    Component {
-        r#type: "container",
-        name: &base.name,
-        version: Some(base.digest.as_ref()),
-        description: base
-            .tag
-            .as_ref()
-            .map(|tag| format!("Found under tag {tag}")),
-        purl: Some(purl::of_image(&base.name, base.digest.as_ref())),
-        ..Component::default()
-    }
+fn of_image(inventory: &Inventory) -> Value {
+    let (name, digest) = (&inventory.name, inventory.digest.to_string());
+    let base = inventory.base.as_ref();
+    present(json!({
+        "type": "container",
+        "bom-ref": IMAGE,
+        "name": name,
+        "version": digest,
+        "purl": purl::of_image(name, &digest),
+        "pedigree": base.map(|base| json!({ "ancestors": [of_base(base)] })),
+    }))
+}
+
+fn of_base(base: &InventoryBase) -> Value {
+    let (name, digest) = (&base.name, base.digest.to_string());
+    let tag = base.tag.as_ref();
+    present(json!({
+        "type": "container",
+        "name": name,
+        "version": digest,
+        "description": tag.map(|tag| format!("Found under tag {tag}")),
+        "purl": purl::of_image(name, &digest),
+    }))
 }
 
 /// Grype reads the distribution from the properties, under syft's names.
-fn of_system<'a>(system: &'a OperatingSystem, kb: Option<&'a str>) -> Component<'a> {
-    let mut properties = vec![Property {
-        name: "syft:distro:id",
-        value: "windows",
-    }];
-    let mut property = |name: &'static str, value: Option<&'a str>| {
-        properties.extend(value.map(|value| Property { name, value }));
-    };
-    property("syft:distro:versionID", system.product);
-    property("syft:distro:prettyName", Some(&system.name));
-    property("wincimg:kb", kb);
-    Component {
-        r#type: "operating-system",
-        bom_ref: Some(SYSTEM.to_owned()),
-        supplier: Some(Supplier {
-            name: "Microsoft Corporation",
-        }),
-        name: "windows",
-        version: Some(&system.version),
-        description: Some(match kb {
-            Some(kb) => format!("{} with update {kb}", system.name),
-            None => system.name.clone(),
-        }),
-        cpe: system.cpe.as_deref(),
-        properties,
-        ..Component::default()
-    }
+fn of_system(system: &OperatingSystem) -> Value {
+    let (name, kb) = (system.name.as_str(), system.kb.map(|kb| kb.to_string()));
+    let properties = [
+        ("syft:distro:id", Some("windows")),
+        ("syft:distro:versionID", system.product),
+        ("syft:distro:prettyName", Some(name)),
+        ("wincimg:kb", kb.as_deref()),
+    ];
+    let properties = properties.into_iter();
+    let properties = properties.filter_map(|(name, value)| Some(property(name, value?)));
+    present(json!({
+        "type": "operating-system",
+        "bom-ref": "operating-system",
+        "supplier": { "name": "Microsoft Corporation" },
+        "name": "windows",
+        "version": system.version,
+        "description": match &kb {
+            Some(kb) => format!("{name} with update {kb}"),
+            None => name.to_owned(),
+        },
+        "cpe": system.cpe,
+        "properties": properties.collect::<Vec<_>>(),
+    }))
 }
 
 /// The update in grype's form: a package with the product's number as its name and the article's as
 /// its version.
-fn of_update<'a>(system: &'a OperatingSystem, kb: &str, number: &'a str) -> Option<Component<'a>> {
-    Some(Component {
-        r#type: "application",
-        bom_ref: Some(UPDATE.to_owned()),
-        name: system.product?,
-        version: Some(number),
-        description: Some(format!(
-            "{kb} for {}, by its number among Microsoft's products",
-            system.name
-        )),
-        properties: vec![Property {
-            name: SYFT_TYPE,
-            value: "msrc-kb",
-        }],
-        ..Component::default()
-    })
+fn of_update(system: &OperatingSystem) -> Option<Value> {
+    let (kb, product, name) = (system.kb?, system.product?, &system.name);
+    Some(json!({
+        "type": "application",
+        "bom-ref": "update",
+        "name": product,
+        "version": kb.number().to_string(),
+        "description": format!("{kb} for {name}, by its number among Microsoft's products"),
+        "properties": [property(SYFT_TYPE, "msrc-kb")],
+    }))
 }
 
-fn of_package<'a>(inventory: &'a Inventory, package: &'a InventoryPackage) -> Component<'a> {
+fn of_package(inventory: &Inventory, package: &InventoryPackage) -> Value {
     let found = &package.found;
-    let occurrences = package.files.iter().map(|place| Occurrence {
-        location: inventory.path(*place),
-    });
-    Component {
-        r#type: match found.ecosystem {
+    let (supplier, licence) = (found.supplier.as_ref(), found.licence.as_ref());
+    let occurrences = package.files.iter();
+    let occurrences = occurrences.map(|place| json!({ "location": inventory.path(*place) }));
+    let is_of_dotnet = found.ecosystem == Ecosystem::NuGet;
+    present(json!({
+        "type": match found.ecosystem {
             Ecosystem::Program => "application",
             _ => "library",
         },
-        bom_ref: Some(package.purl.clone()),
-        supplier: found.supplier.as_deref().map(|name| Supplier { name }),
-        name: &found.name,
-        version: found.version.as_deref(),
-        licenses: found.licence.as_deref().map(|name| {
-            [LicenceChoice {
-                license: Licence { name },
-            }]
-        }),
-        cpe: found.cpe.as_deref(),
-        purl: Some(package.purl.clone()),
-        evidence: Some(Evidence {
-            occurrences: occurrences.collect(),
-        }),
-        properties: kind_for_syft(found.ecosystem).into_iter().collect(),
-        ..Component::default()
-    }
+        "bom-ref": package.purl,
+        "supplier": supplier.map(|name| json!({ "name": name })),
+        "name": found.name,
+        "version": found.version,
+        "licenses": licence.map(|name| json!([{ "license": { "name": name } }])),
+        "cpe": found.cpe,
+        "purl": package.purl,
+        "evidence": { "occurrences": occurrences.collect::<Vec<_>>() },
+        // Syft has a type of its own for .NET's packages and does not derive it from `pkg:nuget`, as
+        // of version 1.18; grype looks up packages by that type.
+        "properties": is_of_dotnet.then(|| [property(SYFT_TYPE, "dotnet")]),
+    }))
 }
 
-/// Syft has a type of its own for .NET's packages and does not derive it from `pkg:nuget`, as of
-/// version 1.18; grype looks up packages by that type.
-fn kind_for_syft(ecosystem: Ecosystem) -> Option<Property<'static>> {
-    (ecosystem == Ecosystem::NuGet).then_some(Property {
-        name: SYFT_TYPE,
-        value: "dotnet",
-    })
-}
-
-fn of_file<'a>(place: FileId, file: &'a LayerFileEntry, layer: &'a str) -> Component<'a> {
-    let hash = |alg, digest: &[u8]| Hash {
-        alg,
-        content: hex::encode(digest),
-    };
-    Component {
-        r#type: "file",
-        bom_ref: Some(format!("file-{}-{}", place.layer + 1, place.file + 1)),
-        name: &file.path,
-        hashes: vec![
-            hash("SHA-1", &file.digests.sha1),
-            hash("SHA-256", &file.digests.sha256),
+fn of_file(inventory: &Inventory, place: FileId, file: &LayerFileEntry) -> Value {
+    let layer: &str = inventory.layers[place.layer].digest.as_ref();
+    json!({
+        "type": "file",
+        "bom-ref": format!("file-{}-{}", place.layer + 1, place.file + 1),
+        "name": file.path,
+        "hashes": [
+            { "alg": "SHA-1", "content": hex::encode(file.digests.sha1) },
+            { "alg": "SHA-256", "content": hex::encode(file.digests.sha256) },
         ],
-        properties: vec![Property {
-            name: "wincimg:layer",
-            value: layer,
-        }],
-        ..Component::default()
-    }
+        "properties": [property("wincimg:layer", layer)],
+    })
 }

@@ -5,6 +5,7 @@ use std::io::Write;
 
 use bytes::Bytes;
 use serde::Serialize;
+use serde_json::Value;
 use sha1::{Digest as _, Sha1};
 use wincimg_oci::document::{Artifact, Descriptor, Digest, DocumentError, sha256};
 
@@ -132,6 +133,15 @@ pub fn write_sbom(
         SbomFormat::Spdx => spdx::write(inventory, tool, out),
         SbomFormat::CycloneDx => cyclonedx::write(inventory, tool, out),
     }
+}
+
+/// An object without the fields that are absent or empty lists.
+pub(super) fn present(mut object: Value) -> Value {
+    let is_empty = |value: &Value| value.as_array().is_some_and(Vec::is_empty);
+    if let Some(fields) = object.as_object_mut() {
+        fields.retain(|_, value| !value.is_null() && !is_empty(value));
+    }
+    object
 }
 
 /// A unique name for a document that is the same whenever it is created: a UUID of version 5 (RFC

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use wincimg_oci::document::Digest;
 
-use super::document::Tool;
+use super::document::{Tool, present};
 
 /// Predicate type of the statement.
 pub(super) const PREDICATE: &str = "https://slsa.dev/provenance/v1";
@@ -68,11 +68,9 @@ pub(super) fn write(
     let dependencies: Vec<Value> = dependencies
         .map(|it| descriptor(&it.name, Some(&it.uri), it.digest.as_ref()))
         .collect();
-    let arguments = (!build.arguments.is_empty()).then(|| json!(build.arguments));
-    let times = [("startedOn", build.started), ("finishedOn", build.finished)];
-    let has_times = times.iter().any(|(_, time)| time.is_some());
-    let metadata =
-        present(times.map(|(key, time)| (key, time.map(|time| Value::from(second(time))))));
+    let (started, finished) = (build.started.map(second), build.finished.map(second));
+    let has_times = started.is_some() || finished.is_some();
+    let metadata = present(json!({ "startedOn": started, "finishedOn": finished }));
     serde_json::to_vec(&json!({
         "_type": STATEMENT,
         "subject": [descriptor(name, None, Some(image))],
@@ -80,46 +78,35 @@ pub(super) fn write(
         "predicate": {
             "buildDefinition": {
                 "buildType": format!("{}/build/v1", tool.home),
-                "externalParameters": present([
-                    ("source", source),
-                    ("arguments", arguments),
-                    ("hostBuild", build.host_build.as_deref().map(Value::from)),
-                ]),
+                "externalParameters": present(json!({
+                    "source": source,
+                    "arguments": build.arguments,
+                    "hostBuild": build.host_build,
+                })),
                 "internalParameters": {
                     "engine": build.engine,
                     "plan": { "digest": { "sha256": build.plan } },
                 },
                 "resolvedDependencies": dependencies,
             },
-            "runDetails": present([
-                ("builder", Some(json!({
+            "runDetails": present(json!({
+                "builder": {
                     "id": build.builder.as_deref().unwrap_or(tool.home),
                     "version": { (tool.name): tool.version },
-                }))),
-                ("metadata", has_times.then_some(metadata)),
-            ]),
+                },
+                "metadata": has_times.then_some(metadata),
+            })),
         },
     }))
 }
 
 /// A resource descriptor of in-toto.
 fn descriptor(name: &str, uri: Option<&str>, digest: Option<&Digest>) -> Value {
-    present([
-        ("name", Some(name.into())),
-        ("uri", uri.map(Value::from)),
-        (
-            "digest",
-            digest.map(|it| json!({ (it.algorithm()): it.digest() })),
-        ),
-    ])
-}
-
-/// An object of the fields that are not absent.
-fn present<const N: usize>(fields: [(&str, Option<Value>); N]) -> Value {
-    let fields = fields.into_iter();
-    fields
-        .filter_map(|(key, value)| Some((key, value?)))
-        .collect()
+    present(json!({
+        "name": name,
+        "uri": uri,
+        "digest": digest.map(|it| json!({ (it.algorithm()): it.digest() })),
+    }))
 }
 
 fn second(time: Timestamp) -> String {

@@ -3,23 +3,17 @@
 //! The image is a package; so are its base, its Windows, each of its own layers with all files, and
 //! each package found in a file.
 
-#![expect(
-    clippy::struct_field_names,
-    reason = "the fields have the names of the format"
-)]
-
 use std::io::Write;
 use std::iter;
 
 use serde::Serialize;
+use serde_json::{Value, json};
 use sha1::{Digest as _, Sha1};
 use wincimg_common::json::LazyList;
 
-use super::document::{Tool, uuid_of};
-use super::inventory::{
-    FileId, Inventory, InventoryBase, InventoryLayer, InventoryPackage as Known,
-};
-use super::layer::LayerFileEntry as LayerFile;
+use super::document::{Tool, present, uuid_of};
+use super::inventory::{FileId, Inventory, InventoryBase, InventoryLayer, InventoryPackage};
+use super::layer::LayerFileEntry;
 use super::purl;
 use super::system::OperatingSystem;
 
@@ -45,144 +39,50 @@ struct SpdxDocument<'a, P, F, R> {
     id: &'static str,
     name: &'a str,
     document_namespace: String,
-    creation_info: CreationInfo,
+    creation_info: Value,
     packages: P,
     #[serde(skip_serializing_if = "Option::is_none")]
     files: Option<F>,
     relationships: R,
 }
 
-#[derive(Serialize)]
-struct CreationInfo {
-    created: String,
-    creators: Vec<String>,
+/// A package with these fields and those that every package has.
+fn package(id: &str, name: &str, purpose: &str, own: &Value) -> Value {
+    present(json!({
+        "name": name,
+        "SPDXID": id,
+        "versionInfo": own["versionInfo"],
+        "supplier": own["supplier"],
+        "downloadLocation": NO_ASSERTION,
+        "filesAnalyzed": own["filesAnalyzed"] == true,
+        "packageVerificationCode": own["packageVerificationCode"],
+        "checksums": own["checksums"],
+        "licenseConcluded": NO_ASSERTION,
+        "licenseDeclared": own["licenseDeclared"].as_str().unwrap_or(NO_ASSERTION),
+        "copyrightText": NO_ASSERTION,
+        "comment": own["comment"],
+        "externalRefs": own["externalRefs"],
+        "primaryPackagePurpose": purpose,
+    }))
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Package<'a> {
-    name: &'a str,
-    #[serde(rename = "SPDXID")]
-    id: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    version_info: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    supplier: Option<String>,
-    download_location: &'static str,
-    files_analyzed: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    package_verification_code: Option<VerificationCode>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    checksums: Vec<Checksum>,
-    license_concluded: &'static str,
-    license_declared: &'a str,
-    copyright_text: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    comment: Option<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    external_refs: Vec<ExternalRef>,
-    primary_package_purpose: &'static str,
+/// References to a package by its URL and its name in the CPE dictionary.
+fn references(purl: Option<&str>, cpe: Option<&str>) -> Value {
+    let purl = purl.map(|purl| ("PACKAGE-MANAGER", "purl", purl));
+    let cpe = cpe.map(|cpe| ("SECURITY", "cpe23Type", cpe));
+    let references = purl.into_iter().chain(cpe);
+    let references = references.map(|(category, kind, locator)| {
+        json!({
+            "referenceCategory": category,
+            "referenceType": kind,
+            "referenceLocator": locator,
+        })
+    });
+    references.collect()
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct VerificationCode {
-    package_verification_code_value: String,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Checksum {
-    algorithm: &'static str,
-    checksum_value: String,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ExternalRef {
-    reference_category: &'static str,
-    reference_type: &'static str,
-    reference_locator: String,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct File<'a> {
-    file_name: FileName<'a>,
-    #[serde(rename = "SPDXID")]
-    id: String,
-    checksums: [Checksum; 2],
-    license_concluded: &'static str,
-    copyright_text: &'static str,
-}
-
-/// A path from the layer's root, with the prefix that the format requires.
-struct FileName<'a>(&'a str);
-
-impl Serialize for FileName<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&format_args!("./{}", self.0))
-    }
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Relationship {
-    spdx_element_id: String,
-    relationship_type: &'static str,
-    related_spdx_element: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    comment: Option<&'static str>,
-}
-
-impl Relationship {
-    fn new(from: impl Into<String>, kind: &'static str, to: impl Into<String>) -> Self {
-        Self {
-            spdx_element_id: from.into(),
-            relationship_type: kind,
-            related_spdx_element: to.into(),
-            comment: None,
-        }
-    }
-}
-
-impl<'a> Package<'a> {
-    fn new(id: impl Into<String>, name: &'a str, purpose: &'static str) -> Self {
-        Self {
-            name,
-            id: id.into(),
-            version_info: None,
-            supplier: None,
-            download_location: NO_ASSERTION,
-            files_analyzed: false,
-            package_verification_code: None,
-            checksums: Vec::new(),
-            license_concluded: NO_ASSERTION,
-            license_declared: NO_ASSERTION,
-            copyright_text: NO_ASSERTION,
-            comment: None,
-            external_refs: Vec::new(),
-            primary_package_purpose: purpose,
-        }
-    }
-
-    fn with_purl(mut self, purl: String) -> Self {
-        self.external_refs.push(ExternalRef {
-            reference_category: "PACKAGE-MANAGER",
-            reference_type: "purl",
-            reference_locator: purl,
-        });
-        self
-    }
-
-    fn with_cpe(mut self, cpe: Option<String>) -> Self {
-        self.external_refs.extend(cpe.map(|cpe| ExternalRef {
-            reference_category: "SECURITY",
-            reference_type: "cpe23Type",
-            reference_locator: cpe,
-        }));
-        self
-    }
+fn relationship(from: &str, kind: &str, to: &str) -> Value {
+    json!({ "spdxElementId": from, "relationshipType": kind, "relatedSpdxElement": to })
 }
 
 pub(super) fn write(
@@ -197,10 +97,10 @@ pub(super) fn write(
         id: DOCUMENT,
         name: &inventory.name,
         document_namespace: namespace(inventory, inventory.short_name(), tool),
-        creation_info: CreationInfo {
-            created: inventory.created.to_string(),
-            creators: vec![format!("Tool: {}-{}", tool.name, tool.version)],
-        },
+        creation_info: json!({
+            "created": inventory.created.to_string(),
+            "creators": [format!("Tool: {}-{}", tool.name, tool.version)],
+        }),
         packages: LazyList(|| packages(inventory)),
         files: has_files.then_some(LazyList(|| {
             let files = inventory.files();
@@ -211,41 +111,41 @@ pub(super) fn write(
     serde_json::to_writer(out, &document)
 }
 
-fn packages(inventory: &Inventory) -> impl Iterator<Item = Package<'_>> {
+fn packages(inventory: &Inventory) -> impl Iterator<Item = Value> {
     let layers = inventory.layers.iter().enumerate();
     let packages = inventory.packages.iter().enumerate();
     iter::once(image(inventory))
         .chain(inventory.base.as_ref().map(of_base))
         .chain(inventory.system.as_ref().map(of_system))
-        .chain(layers.map(|(number, layer)| of_layer(layer_id(number), layer)))
-        .chain(packages.map(|(number, package)| of_package(package_id(number), package)))
+        .chain(layers.map(|(number, layer)| of_layer(&layer_id(number), layer)))
+        .chain(packages.map(|(number, package)| of_package(&package_id(number), package)))
 }
 
-fn relationships(inventory: &Inventory) -> impl Iterator<Item = Relationship> {
+fn relationships(inventory: &Inventory) -> impl Iterator<Item = Value> {
     let base = inventory.base.iter();
     let system = inventory.system.iter();
     let layers = inventory.layers.iter().enumerate();
     let layers = layers.flat_map(|(layer, own)| {
         let files = (0..own.contents.files.len()).map(move |file| {
             let place = FileId { layer, file };
-            Relationship::new(layer_id(layer), "CONTAINS", id_of(place))
+            relationship(&layer_id(layer), "CONTAINS", &id_of(place))
         });
-        iter::once(Relationship::new(IMAGE, "CONTAINS", layer_id(layer))).chain(files)
+        iter::once(relationship(IMAGE, "CONTAINS", &layer_id(layer))).chain(files)
     });
     let packages = inventory.packages.iter().enumerate();
     let packages = packages.flat_map(|(number, package)| {
-        let files = package.files.iter().map(move |place| Relationship {
+        let files = package.files.iter().map(move |place| {
+            let mut evident = relationship(&package_id(number), "OTHER", &id_of(*place));
             // Same text as syft's, which its readers expect.
-            comment: Some(
-                "evident-by: indicates the package's existence is evident by the given file",
-            ),
-            ..Relationship::new(package_id(number), "OTHER", id_of(*place))
+            evident["comment"] =
+                "evident-by: indicates the package's existence is evident by the given file".into();
+            evident
         });
-        iter::once(Relationship::new(IMAGE, "CONTAINS", package_id(number))).chain(files)
+        iter::once(relationship(IMAGE, "CONTAINS", &package_id(number))).chain(files)
     });
-    iter::once(Relationship::new(DOCUMENT, "DESCRIBES", IMAGE))
-        .chain(base.map(|_| Relationship::new(IMAGE, "DESCENDANT_OF", BASE)))
-        .chain(system.map(|_| Relationship::new(IMAGE, "CONTAINS", SYSTEM)))
+    iter::once(relationship(DOCUMENT, "DESCRIBES", IMAGE))
+        .chain(base.map(|_| relationship(IMAGE, "DESCENDANT_OF", BASE)))
+        .chain(system.map(|_| relationship(IMAGE, "CONTAINS", SYSTEM)))
         .chain(layers)
         .chain(packages)
 }
@@ -265,112 +165,98 @@ fn namespace(inventory: &Inventory, name: &str, tool: Tool) -> String {
     format!("{home}/spdx/{name}-{uuid}")
 }
 
-fn image(inventory: &Inventory) -> Package<'_> {
-    let digest = inventory.digest.to_string();
-    let package = Package::new(IMAGE, &inventory.name, "CONTAINER");
-    Package {
-        version_info: Some(digest.clone()),
-        checksums: checksum_of(&digest),
-        ..package.with_purl(purl::of_image(&inventory.name, &digest))
-    }
+fn image(inventory: &Inventory) -> Value {
+    let (name, digest) = (&inventory.name, inventory.digest.to_string());
+    let own = json!({
+        "versionInfo": digest,
+        "checksums": checksum_of(&digest),
+        "externalRefs": references(Some(&purl::of_image(name, &digest)), None),
+    });
+    package(IMAGE, name, "CONTAINER", &own)
 }
 
-fn of_base(base: &InventoryBase) -> Package<'_> {
-    let digest = base.digest.to_string();
-    let package = Package::new(BASE, &base.name, "CONTAINER");
-    Package {
-        version_info: Some(base.tag.clone().unwrap_or_else(|| digest.clone())),
-        checksums: checksum_of(&digest),
-        ..package.with_purl(purl::of_image(&base.name, &digest))
-    }
+fn of_base(base: &InventoryBase) -> Value {
+    let (name, digest) = (&base.name, base.digest.to_string());
+    let own = json!({
+        "versionInfo": base.tag.as_ref().unwrap_or(&digest),
+        "checksums": checksum_of(&digest),
+        "externalRefs": references(Some(&purl::of_image(name, &digest)), None),
+    });
+    package(BASE, name, "CONTAINER", &own)
 }
 
-fn of_system(system: &OperatingSystem) -> Package<'_> {
-    let package = Package::new(SYSTEM, &system.name, "OPERATING-SYSTEM");
-    Package {
-        version_info: Some(system.version.clone()),
-        supplier: Some("Organization: Microsoft Corporation".to_owned()),
-        comment: system.kb.map(|kb| format!("Contains update {kb}")),
-        ..package.with_cpe(system.cpe.clone())
-    }
+fn of_system(system: &OperatingSystem) -> Value {
+    let own = json!({
+        "versionInfo": system.version,
+        "supplier": "Organization: Microsoft Corporation",
+        "comment": system.kb.map(|kb| format!("Contains update {kb}")),
+        "externalRefs": references(None, system.cpe.as_deref()),
+    });
+    package(SYSTEM, &system.name, "OPERATING-SYSTEM", &own)
+}
+
+fn checksum(algorithm: &str, hex: &str) -> Value {
+    json!({ "algorithm": algorithm, "checksumValue": hex })
 }
 
 /// A digest as a checksum of the format; images use no other algorithm in practice.
-fn checksum_of(digest: &str) -> Vec<Checksum> {
-    let hex = digest.strip_prefix("sha256:");
-    hex.into_iter()
-        .map(|hex| Checksum {
-            algorithm: "SHA256",
-            checksum_value: hex.to_owned(),
-        })
-        .collect()
+fn checksum_of(digest: &str) -> Option<[Value; 1]> {
+    let hex = digest.strip_prefix("sha256:")?;
+    Some([checksum("SHA256", hex)])
 }
 
-fn of_layer(id: String, layer: &InventoryLayer) -> Package<'_> {
-    let has_files = !layer.contents.files.is_empty();
-    Package {
-        version_info: Some(layer.digest.to_string()),
-        checksums: checksum_of(layer.digest.as_ref()),
-        files_analyzed: has_files,
-        package_verification_code: has_files.then(|| verification_code(&layer.contents.files)),
-        comment: Some(
-            "A layer of the image. Files/ is drive C:, Hives/ are changes to the registry."
-                .to_owned(),
-        ),
-        ..Package::new(id, "layer", "ARCHIVE")
-    }
+fn of_layer(id: &str, layer: &InventoryLayer) -> Value {
+    let files = &layer.contents.files;
+    let own = json!({
+        "versionInfo": layer.digest,
+        "checksums": checksum_of(layer.digest.as_ref()),
+        "filesAnalyzed": !files.is_empty(),
+        "packageVerificationCode": (!files.is_empty()).then(|| verification_code(files)),
+        "comment": "A layer of the image. Files/ is drive C:, Hives/ are changes to the registry.",
+    });
+    package(id, "layer", "ARCHIVE", &own)
 }
 
 /// Verification code by the format's rule: the digest of all files' digests, sorted, as text.
-fn verification_code(files: &[LayerFile]) -> VerificationCode {
+fn verification_code(files: &[LayerFileEntry]) -> Value {
     let mut digests: Vec<[u8; 20]> = files.iter().map(|file| file.digests.sha1).collect();
     digests.sort_unstable();
     let mut hash = Sha1::new();
     for digest in digests {
         hash.update(hex::encode(digest));
     }
-    VerificationCode {
-        package_verification_code_value: hex::encode(hash.finalize()),
-    }
+    json!({ "packageVerificationCodeValue": hex::encode(hash.finalize()) })
 }
 
 fn id_of(place: FileId) -> String {
     format!("SPDXRef-File-{}-{}", place.layer + 1, place.file + 1)
 }
 
-fn described(place: FileId, file: &LayerFile) -> File<'_> {
-    File {
-        file_name: FileName(&file.path),
-        id: id_of(place),
-        checksums: [
-            Checksum {
-                algorithm: "SHA1",
-                checksum_value: hex::encode(file.digests.sha1),
-            },
-            Checksum {
-                algorithm: "SHA256",
-                checksum_value: hex::encode(file.digests.sha256),
-            },
+fn described(place: FileId, file: &LayerFileEntry) -> Value {
+    json!({
+        "fileName": format!("./{}", file.path),
+        "SPDXID": id_of(place),
+        "checksums": [
+            checksum("SHA1", &hex::encode(file.digests.sha1)),
+            checksum("SHA256", &hex::encode(file.digests.sha256)),
         ],
-        license_concluded: NO_ASSERTION,
-        copyright_text: NO_ASSERTION,
-    }
+        "licenseConcluded": NO_ASSERTION,
+        "copyrightText": NO_ASSERTION,
+    })
 }
 
-fn of_package(id: String, package: &Known) -> Package<'_> {
-    let found = &package.found;
+fn of_package(id: &str, known: &InventoryPackage) -> Value {
+    let found = &known.found;
     let declared = found.licence.as_deref();
-    let declared = declared.filter(|licence| LICENCES.contains(licence));
-    let described = Package::new(id, &found.name, "LIBRARY");
-    Package {
-        version_info: found.version.clone(),
-        supplier: Some(found.supplier.as_ref().map_or_else(
+    let supplier = found.supplier.as_ref();
+    let own = json!({
+        "versionInfo": found.version,
+        "supplier": supplier.map_or_else(
             || NO_ASSERTION.to_owned(),
             |supplier| format!("Organization: {supplier}"),
-        )),
-        license_declared: declared.unwrap_or(NO_ASSERTION),
-        ..described
-            .with_purl(package.purl.clone())
-            .with_cpe(found.cpe.clone())
-    }
+        ),
+        "licenseDeclared": declared.filter(|licence| LICENCES.contains(licence)),
+        "externalRefs": references(Some(&known.purl), found.cpe.as_deref()),
+    });
+    package(id, &found.name, "LIBRARY", &own)
 }
