@@ -8,7 +8,7 @@ use wincimg_common::diagnose::{Blame, Diagnose, Problem};
 use wincimg_common::untrusted::without_password;
 use wincimg_http::{AddressPolicy, Exchange, HttpClient, HttpError, Transient, host_of};
 
-use super::dialog::{DialogError, UpdateFile, read_dialog};
+use super::dialog::{UpdateFile, read_dialog};
 use super::links;
 use super::page::{Page, PageError, Postback, SearchResult, read_page};
 
@@ -72,14 +72,6 @@ fn unreachable_hint(error: &HttpError) -> Option<String> {
 fn unusable(problem: String) -> Problem {
     Problem::new("catalog/answer", problem)
         .hint("the catalog may be overloaded: try again later, or pass a copy with --catalog")
-}
-
-fn of_answer(passes: bool, problem: Problem) -> CatalogError {
-    if passes {
-        CatalogError::Overloaded(problem)
-    } else {
-        CatalogError::Other(problem)
-    }
 }
 
 fn invalid_address(address: &str) -> Problem {
@@ -152,19 +144,35 @@ impl<'h> Catalog<'h> {
         postback: Option<&Postback>,
     ) -> Result<Page, CatalogError> {
         let what = "search the catalog";
-        let mut exchange = match postback {
+        let exchange = match postback {
             None => Exchange::get(what, url.clone()),
             Some(Postback(fields)) => Exchange::form(what, url.clone(), fields),
         };
+        let what = format!("the search for {query:?}");
+        self.page(exchange, &what, read_page).await
+    }
+
+    /// Reads the response to a request.
+    async fn page<T>(
+        &self,
+        mut exchange: Exchange<'_>,
+        request: &str,
+        read: impl Fn(&str) -> Result<T, PageError>,
+    ) -> Result<T, CatalogError> {
         exchange.addresses = AddressPolicy::ThisMachineToo;
         self.http
             .retry(|| async {
                 let html = self.http.page(&exchange, PAGE_LIMIT).await?;
-                read_page(&html).map_err(|error| {
+                read(&html).map_err(|error| {
                     let passes = matches!(error, PageError::Reported(_));
-                    let host = host_of(url);
-                    let problem = format!("invalid response of {host} to the search for {query:?}");
-                    of_answer(passes, unusable(problem).source(error))
+                    let host = host_of(&exchange.url);
+                    let problem = unusable(format!("invalid response of {host} to {request}"));
+                    let problem = problem.source(error);
+                    if passes {
+                        CatalogError::Overloaded(problem)
+                    } else {
+                        CatalogError::Other(problem)
+                    }
                 })
             })
             .await
@@ -180,25 +188,14 @@ impl<'h> Catalog<'h> {
             "updateID": update_id,
         }]);
         let fields = [("updateIDs".to_owned(), ids.to_string())];
-        let mut exchange = Exchange::form("list the update's files", url, &fields);
-        exchange.addresses = AddressPolicy::ThisMachineToo;
-        let files = self
-            .http
-            .retry(|| async {
-                let html = self.http.page(&exchange, PAGE_LIMIT).await?;
-                read_dialog(&html, update_id).map_err(|error| {
-                    let passes = matches!(error, DialogError::Reported(_));
-                    let host = host_of(&exchange.url);
-                    let problem = format!(
-                        "invalid response of {host} to the request for the links of {update_id}"
-                    );
-                    of_answer(passes, unusable(problem).source(error))
-                })
-            })
-            .await?;
+        let host = host_of(&url);
+        let exchange = Exchange::form("list the update's files", url, &fields);
+        let what = format!("the request for the links of {update_id}");
+        let read = |html: &str| read_dialog(html, update_id);
+        let files = self.page(exchange, &what, read).await?;
         for file in &files {
             links::check(&file.url, &self.address).map_err(|problem| {
-                let (host, name) = (host_of(&exchange.url), &file.name);
+                let name = &file.name;
                 let url: String = file.url.chars().take(200).collect();
                 let problem = format!("{host} links {name} to {url:?}: {problem}");
                 Problem::new("catalog/answer", problem).hint(

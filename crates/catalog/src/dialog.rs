@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::digests::{Digests, DigestsError};
-use super::page::reported_error;
+use super::digests::Digests;
+use super::page::{PageError, reported_error};
 
 /// One file of an update.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,38 +17,8 @@ pub struct UpdateFile {
     pub digests: Digests,
 }
 
-/// Error of reading a download dialog.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum DialogError {
-    /// The catalog's error page.
-    #[error("the catalog reports an error: {0}")]
-    Reported(String),
-    /// No list of files.
-    #[error("the response is not a download dialog: it does not list update {0}")]
-    Shape(String),
-    /// The update has no files.
-    #[error("the catalog lists no file for update {0}")]
-    Empty(String),
-    /// A file without a link, or whose name is a path.
-    #[error("cannot download the catalog's entry {entry:?}: {problem}")]
-    File {
-        /// Name, or a placeholder.
-        entry: String,
-        /// The problem.
-        problem: &'static str,
-    },
-    /// Digests that cannot be read, or that contradict each other.
-    #[error("invalid digests of {name} in the catalog")]
-    Digests {
-        /// The file.
-        name: String,
-        /// The problem.
-        source: DigestsError,
-    },
-}
-
 /// Reads the files that a dialog lists for an update.
-pub(crate) fn read_dialog(html: &str, update_id: &str) -> Result<Vec<UpdateFile>, DialogError> {
+pub(crate) fn read_dialog(html: &str, update_id: &str) -> Result<Vec<UpdateFile>, PageError> {
     let updates = assignments(html);
     let own = updates.values().find(|update| {
         update
@@ -58,12 +28,15 @@ pub(crate) fn read_dialog(html: &str, update_id: &str) -> Result<Vec<UpdateFile>
     });
     let Some(own) = own else {
         return Err(match reported_error(html) {
-            Some(words) => DialogError::Reported(words),
-            None => DialogError::Shape(update_id.to_owned()),
+            Some(words) => PageError::Reported(words),
+            None => PageError::Invalid(format!(
+                "the response is not a download dialog: it does not list update {update_id}"
+            )),
         });
     };
     if own.files.is_empty() {
-        return Err(DialogError::Empty(update_id.to_owned()));
+        let problem = format!("the catalog lists no file for update {update_id}");
+        return Err(PageError::Invalid(problem));
     }
     let mut files: Vec<UpdateFile> = Vec::with_capacity(own.files.len());
     for fields in own.files.values() {
@@ -81,14 +54,15 @@ pub(crate) fn read_dialog(html: &str, update_id: &str) -> Result<Vec<UpdateFile>
     Ok(files)
 }
 
-fn bad(entry: &str, problem: &'static str) -> DialogError {
-    DialogError::File {
-        entry: entry.chars().take(100).collect(),
-        problem,
-    }
+/// Error of a file without a link, or whose name is a path.
+fn bad(entry: &str, problem: &str) -> PageError {
+    let entry: String = entry.chars().take(100).collect();
+    PageError::Invalid(format!(
+        "cannot download the catalog's entry {entry:?}: {problem}"
+    ))
 }
 
-fn file(fields: &BTreeMap<String, String>) -> Result<UpdateFile, DialogError> {
+fn file(fields: &BTreeMap<String, String>) -> Result<UpdateFile, PageError> {
     let field = |name: &str| {
         fields
             .get(name)
@@ -105,7 +79,7 @@ fn file(fields: &BTreeMap<String, String>) -> Result<UpdateFile, DialogError> {
         return Err(bad(name, "its name is not a plain file name"));
     }
     let digests = Digests::read(field("sha256"), field("digest"), name).map_err(|source| {
-        DialogError::Digests {
+        PageError::Digests {
             name: name.to_owned(),
             source,
         }
@@ -212,6 +186,7 @@ mod tests {
     use super::*;
 
     const ID: &str = "7f659ce1-a58f-41a8-bcf0-18fe434f0916";
+    const ENTRY: &str = "cannot download the catalog's entry ";
 
     fn dialog(files: &[&str]) -> String {
         let mut text = format!("<script>downloadInformation[0].updateID ='{ID}';\n");
@@ -269,7 +244,7 @@ mod tests {
         assert_eq!(read_dialog(&dialog(&[same, same]), ID).unwrap().len(), 1);
         let other = "url = 'http://h/A.msu', digest = '4/qckQO8UJ3N9+lxyjy+oMGKew0='";
         let error = read_dialog(&dialog(&[same, other]), ID).unwrap_err();
-        assert!(matches!(error, DialogError::File { .. }));
+        assert!(error.to_string().starts_with(ENTRY), "{error}");
     }
 
     #[test]
@@ -280,21 +255,26 @@ mod tests {
         ] {
             let html = dialog(&[&format!("url = 'http://h/x', fileName = \"{name}\"")]);
             let error = read_dialog(&html, ID).unwrap_err();
-            assert!(matches!(error, DialogError::File { .. }), "{name}: {error}");
+            assert!(error.to_string().starts_with(ENTRY), "{name}: {error}");
         }
     }
 
     #[test]
     fn another_page_is_distinguished_from_one_without_files() {
         let read = |html: &str| read_dialog(html, ID).unwrap_err();
-        assert!(matches!(read(&dialog(&[])), DialogError::Empty(_)));
-        assert!(matches!(read("<p>hello</p>"), DialogError::Shape(_)));
+        let is_other = |html: &str| {
+            let error = read(html).to_string();
+            error.starts_with("the response is not a download dialog: ")
+        };
+        let empty = read(&dialog(&[])).to_string();
+        assert_eq!(empty, format!("the catalog lists no file for update {ID}"));
+        assert!(is_other("<p>hello</p>"));
         assert!(matches!(
             read("<b id='errorPageDisplayedError'>[8DDD0010]</b>"),
-            DialogError::Reported(words) if words == "[8DDD0010]"
+            PageError::Reported(words) if words == "[8DDD0010]"
         ));
         let another = dialog(&["url = 'http://h/a.msu'"]).replace("7f659ce1", "00000000");
-        assert!(matches!(read(&another), DialogError::Shape(_)));
+        assert!(is_other(&another));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use jiff::civil::Date;
 use serde::Serialize;
 
 use super::date::read_date;
+use super::digests::DigestsError;
 use super::html::{Tag, Visitor, collapse_whitespace, walk};
 
 /// One update that a search found.
@@ -47,15 +48,31 @@ pub(crate) enum Page {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Postback(pub Vec<(String, String)>);
 
-/// Error of reading a result page.
+/// Error of reading a page of the catalog.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PageError {
     /// The catalog's error page.
     #[error("the catalog reports an error: {0}")]
     Reported(String),
+    /// It does not have what it should.
+    #[error("{0}")]
+    Invalid(String),
+    /// Digests that cannot be read, or that contradict each other.
+    #[error("invalid digests of {name} in the catalog")]
+    Digests {
+        /// The file.
+        name: String,
+        /// The problem.
+        source: DigestsError,
+    },
+}
+
+impl PageError {
     /// Neither results nor the message that there are none.
-    #[error("the response is not a page of search results: {0}")]
-    Shape(&'static str),
+    fn no_results(problem: &str) -> Self {
+        let what = "the response is not a page of search results";
+        Self::Invalid(format!("{what}: {problem}"))
+    }
 }
 
 const TABLE: &str = "ctl00_catalogBody_updateMatches";
@@ -76,17 +93,17 @@ pub(crate) fn read_page(html: &str) -> Result<Page, PageError> {
         return if seen.ids.contains(&NOTHING) {
             Ok(Page::Nothing)
         } else {
-            Err(PageError::Shape("it has no table of updates"))
+            Err(PageError::no_results("it has no table of updates"))
         };
     }
-    let columns = Columns::read(&seen.rows);
+    let columns = columns(&seen.rows);
     let hits: Vec<SearchResult> = seen
         .rows
         .iter()
-        .filter_map(|row| hit(row, &columns))
+        .filter_map(|row| hit(row, columns))
         .collect();
     if hits.is_empty() {
-        return Err(PageError::Shape("no row of its table is an update"));
+        return Err(PageError::no_results("no row of its table is an update"));
     }
     let next = seen.ids.contains(&NEXT).then(|| postback(seen.fields));
     Ok(Page::Hits { hits, next })
@@ -120,57 +137,36 @@ fn postback(mut fields: Vec<(String, String)>) -> Postback {
     Postback(fields)
 }
 
-/// Columns by cell number.
-#[derive(Default)]
-struct Columns {
-    title: Option<u32>,
-    products: Option<u32>,
-    classification: Option<u32>,
-    date: Option<u32>,
-    version: Option<u32>,
-    size: Option<u32>,
-}
+/// Columns: the end of the id of a header's sort link, which is the same in every language, and the
+/// header's text for pages without such links.
+const COLUMNS: [(&str, &str); 6] = [
+    ("_titleHeaderLink", "Title"),
+    ("_productsHeaderLink", "Products"),
+    ("_classHeaderLink", "Classification"),
+    ("_dateHeaderLink", "Last Updated"),
+    ("_versionHeaderLink", "Version"),
+    ("_sizeHeaderLink", "Size"),
+];
 
-impl Columns {
-    fn read(rows: &[Row]) -> Self {
-        let mut columns = Self::default();
-        let header = rows.iter().flat_map(|row| &row.cells);
-        for cell in header {
-            let Some(number) = cell
-                .id
-                .strip_prefix("header_C")
-                .and_then(|n| n.parse().ok())
-            else {
-                continue;
-            };
-            // The sort links' ids are the same in every language; the header texts are for pages
-            // without them.
-            let is = |link: &str, word: &str| {
-                cell.parts.iter().any(|part| part.id.ends_with(link))
-                    || collapse_whitespace(&cell.text).eq_ignore_ascii_case(word)
-            };
-            let slot = if is("_titleHeaderLink", "Title") {
-                &mut columns.title
-            } else if is("_productsHeaderLink", "Products") {
-                &mut columns.products
-            } else if is("_classHeaderLink", "Classification") {
-                &mut columns.classification
-            } else if is("_dateHeaderLink", "Last Updated") {
-                &mut columns.date
-            } else if is("_versionHeaderLink", "Version") {
-                &mut columns.version
-            } else if is("_sizeHeaderLink", "Size") {
-                &mut columns.size
-            } else {
-                continue;
-            };
-            *slot = Some(number);
+/// Cell numbers of the [`COLUMNS`].
+fn columns(rows: &[Row]) -> [Option<u32>; 6] {
+    let mut columns = [None; 6];
+    for cell in rows.iter().flat_map(|row| &row.cells) {
+        let number = cell.id.strip_prefix("header_C");
+        let is = |(link, word): &(&str, &str)| {
+            cell.parts.iter().any(|part| part.id.ends_with(link))
+                || collapse_whitespace(&cell.text).eq_ignore_ascii_case(word)
+        };
+        if let Some(number) = number.and_then(|number| number.parse().ok())
+            && let Some(column) = COLUMNS.iter().position(is)
+        {
+            columns[column] = Some(number);
         }
-        columns
     }
+    columns
 }
 
-fn hit(row: &Row, columns: &Columns) -> Option<SearchResult> {
+fn hit(row: &Row, columns: [Option<u32>; 6]) -> Option<SearchResult> {
     let (update_id, _) = row.id.rsplit_once("_R")?;
     if !is_guid(update_id) {
         return None;
@@ -187,14 +183,15 @@ fn hit(row: &Row, columns: &Columns) -> Option<SearchResult> {
         let cell = row.cells.iter().find(|cell| cell.id.starts_with(&own))?;
         Some(collapse_whitespace(&cell.text)).filter(|text| !text.is_empty())
     };
+    let [title, products, classification, date, version, size] = columns;
     Some(SearchResult {
-        title: part("_link").or_else(|| column(columns.title))?,
-        products: column(columns.products).unwrap_or_default(),
-        classification: column(columns.classification).unwrap_or_default(),
-        date: column(columns.date).and_then(|text| read_date(&text)),
-        version: column(columns.version).filter(|text| !text.eq_ignore_ascii_case("n/a")),
+        title: part("_link").or_else(|| column(title))?,
+        products: column(products).unwrap_or_default(),
+        classification: column(classification).unwrap_or_default(),
+        date: column(date).and_then(|text| read_date(&text)),
+        version: column(version).filter(|text| !text.eq_ignore_ascii_case("n/a")),
         size: part("_originalSize")
-            .or_else(|| column(columns.size))
+            .or_else(|| column(size))
             .and_then(|text| text.parse().ok()),
         update_id: update_id.to_ascii_lowercase(),
     })
@@ -351,23 +348,13 @@ impl PageParser {
 }
 
 /// Elements that have no end tag.
+const VOID: [&str; 13] = [
+    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track",
+    "wbr",
+];
+
 fn is_void(name: &str) -> bool {
-    matches!(
-        name,
-        "area"
-            | "base"
-            | "br"
-            | "col"
-            | "embed"
-            | "hr"
-            | "img"
-            | "input"
-            | "link"
-            | "meta"
-            | "source"
-            | "track"
-            | "wbr"
-    )
+    VOID.contains(&name)
 }
 
 #[cfg(test)]
