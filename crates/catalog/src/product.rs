@@ -43,20 +43,17 @@ impl fmt::Display for Arch {
     }
 }
 
-/// A text that is not an architecture.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown architecture {0:?}: expected x64, x86 or arm64")]
-pub struct ParseArchError(String);
-
 impl FromStr for Arch {
-    type Err = ParseArchError;
+    type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text.trim().to_ascii_lowercase().as_str() {
             "x64" | "amd64" | "x86_64" => Ok(Self::X64),
             "x86" | "i386" => Ok(Self::X86),
             "arm64" | "aarch64" => Ok(Self::Arm64),
-            _ => Err(ParseArchError(text.to_owned())),
+            _ => Err(format!(
+                "unknown architecture {text:?}: expected x64, x86 or arm64"
+            )),
         }
     }
 }

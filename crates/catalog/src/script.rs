@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use wincimg_common::diagnose::Diagnose;
+use wincimg_common::diagnose::{Blame, Problem};
 use wincimg_common::untrusted::Untrusted;
 use wincimg_windows::quoting::powershell;
 use wincimg_windows::release::PackageKind;
@@ -49,30 +49,18 @@ pub enum FileLocation {
     Beside,
 }
 
-/// Error of generating a script.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Diagnose)]
-#[diagnose(code = "updates/script")]
-pub enum ScriptError {
-    /// A file without a digest.
-    #[error("the catalog lists no digest for {0}, so a node cannot verify it")]
-    NoDigest(String),
-    /// A file that neither wusa nor dism installs.
-    #[error("a script installs .msu and .cab files, not {0}")]
-    Kind(String),
-    /// A text that would break out of its quotes or its line.
-    #[error("{0:?} has control characters")]
-    #[diagnose(blame = Request)]
-    Text(String),
+/// Problem of an update that no script installs.
+fn unusable(problem: String) -> Problem {
+    Problem::new("updates/script", problem)
+}
+
+/// Problem of a text that would break out of its quotes or its line.
+fn control_characters(text: &str) -> Problem {
+    unusable(format!("{text:?} has control characters")).blame(Blame::Request)
 }
 
 const PARAMETERS: &str = include_str!("script/parameters.ps1");
 const BODY: &str = include_str!("script/install.ps1");
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Tool {
-    Wusa,
-    Dism,
-}
 
 impl UpdateManifestFile {
     fn has_ending(&self, ending: &str) -> bool {
@@ -83,13 +71,15 @@ impl UpdateManifestFile {
 
 impl InstallScript<'_> {
     /// The script's text, for Windows PowerShell 5.1 and later.
-    pub fn render(&self) -> Result<String, ScriptError> {
+    pub fn render(&self) -> Result<String, Problem> {
         let odd = self
             .items
             .iter()
             .find(|item| !item.has_ending("msu") && !item.has_ending("cab"));
         if let Some(odd) = odd {
-            return Err(ScriptError::Kind(odd.name.clone()));
+            let name = &odd.name;
+            let problem = format!("a script installs .msu and .cab files, not {name}");
+            return Err(unusable(problem));
         }
         let mut text = format!(
             "#Requires -Version 5.1\n#Requires -RunAsAdministrator\n\
@@ -111,7 +101,7 @@ impl InstallScript<'_> {
         Ok(text)
     }
 
-    fn settings(&self, text: &mut String) -> Result<(), ScriptError> {
+    fn settings(&self, text: &mut String) -> Result<(), Problem> {
         let number = |number: Option<u32>| {
             number.map_or_else(|| "$null".to_owned(), |number| number.to_string())
         };
@@ -133,11 +123,8 @@ impl InstallScript<'_> {
                 quoted(&format!("wincimg\\{}", self.folder))?
             ),
         };
-        let tool = self.tool();
-        let tool_name = match tool {
-            Tool::Wusa => "wusa",
-            Tool::Dism => "dism",
-        };
+        let is_for_dism = self.is_for_dism();
+        let tool = if is_for_dism { "dism" } else { "wusa" };
         let mut line = |key: &str, value: &str| {
             // Writing to a string cannot fail.
             let _ = writeln!(text, "    {key:<8} = {value}");
@@ -146,7 +133,7 @@ impl InstallScript<'_> {
         line("Build", &number(build));
         line("Revision", &number(revision));
         line("Stack", &stack);
-        line("Tool", &quoted(tool_name)?);
+        line("Tool", &quoted(tool)?);
         line("Restart", switch(self.restart));
         line("Folder", &folder);
         line("Beside", switch(self.source == FileLocation::Beside));
@@ -160,17 +147,19 @@ impl InstallScript<'_> {
         let install = self
             .items
             .iter()
-            .filter(|item| tool == Tool::Wusa || item.role != Role::Checkpoint);
-        let names: Result<Vec<String>, ScriptError> =
-            install.map(|item| quoted(&item.name)).collect();
+            .filter(|item| !is_for_dism || item.role != Role::Checkpoint);
+        let names: Result<Vec<String>, Problem> = install.map(|item| quoted(&item.name)).collect();
         let _ = writeln!(text, "    Install  = @({})", names?.join(", "));
         Ok(())
     }
 
-    fn file(&self, item: &UpdateManifestFile) -> Result<String, ScriptError> {
-        let digest = item
-            .digest()
-            .ok_or_else(|| ScriptError::NoDigest(item.name.clone()))?;
+    fn file(&self, item: &UpdateManifestFile) -> Result<String, Problem> {
+        let digest = item.digest().ok_or_else(|| {
+            let name = &item.name;
+            unusable(format!(
+                "the catalog lists no digest for {name}, so a node cannot verify it"
+            ))
+        })?;
         let url = match &self.source {
             FileLocation::Links => Some(item.url.clone()),
             FileLocation::Url(mirror) => Some(format!(
@@ -194,7 +183,8 @@ impl InstallScript<'_> {
         ))
     }
 
-    fn tool(&self) -> Tool {
+    /// Returns true if DISM installs the update, which wusa does not.
+    fn is_for_dism(&self) -> bool {
         let target = self.items.iter().find(|item| item.role == Role::Target);
         let container = target.and_then(|target| target.container);
         let wim = match (container, self.version) {
@@ -204,18 +194,14 @@ impl InstallScript<'_> {
             // Only updates with checkpoints have several files, and these are WIMs.
             (None, None) => self.items.iter().any(|item| item.role == Role::Checkpoint),
         };
-        if wim || target.is_some_and(|target| target.has_ending("cab")) {
-            Tool::Dism
-        } else {
-            Tool::Wusa
-        }
+        wim || target.is_some_and(|target| target.has_ending("cab"))
     }
 }
 
 /// Quotes a text for PowerShell, on one line.
-fn quoted(text: &str) -> Result<String, ScriptError> {
+fn quoted(text: &str) -> Result<String, Problem> {
     if text.chars().any(char::is_control) {
-        return Err(ScriptError::Text(text.to_owned()));
+        return Err(control_characters(text));
     }
     Ok(powershell::literal(text))
 }
@@ -225,12 +211,12 @@ fn switch(on: bool) -> &'static str {
 }
 
 /// Checks that a text stays on the line of its comment.
-fn comment(text: &str) -> Result<&str, ScriptError> {
+fn comment(text: &str) -> Result<&str, Problem> {
     if text
         .chars()
         .any(|c| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}'))
     {
-        return Err(ScriptError::Text(text.to_owned()));
+        return Err(control_characters(text));
     }
     Ok(text)
 }

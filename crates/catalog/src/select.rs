@@ -140,17 +140,14 @@ fn flags(several: &[(&SearchResult, Title)]) -> String {
     format!("add the flag that selects one:{flags}")
 }
 
-/// A text that is not an update id.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("invalid update id {0:?}: expected a GUID such as d001ca72-ce16-4700-9a6d-b2bb28974002")]
-pub struct ParseUpdateIdError(String);
-
 /// Parses an update id.
-pub fn parse_update_id(text: &str) -> Result<String, ParseUpdateIdError> {
+pub fn parse_update_id(text: &str) -> Result<String, String> {
     if is_guid(text) {
         Ok(text.to_ascii_lowercase())
     } else {
-        Err(ParseUpdateIdError(text.to_owned()))
+        Err(format!(
+            "invalid update id {text:?}: expected a GUID such as d001ca72-ce16-4700-9a6d-b2bb28974002"
+        ))
     }
 }
 
