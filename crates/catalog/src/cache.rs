@@ -32,22 +32,37 @@ fn invalid_page(problem: String, error: impl Into<Box<dyn Error + Send + Sync>>)
 
 /// Loads the embedded table and the additions of an earlier refresh.
 pub fn load_updates(path: &Path) -> Result<Updates, BoxError> {
-    let text = match files::read_text(path, LARGEST_TEXT) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Ok(Updates::embedded().clone());
-        }
-        Err(error) => return Err(FileError::io("read", path)(error).into()),
-    };
-    let cached = Updates::parse(&text).map_err(|error| {
-        let problem = format!("cannot read {} as a table of updates", path.display());
-        Problem::new("updates/table", problem).source(error)
-    })?;
-    Ok(with_floor(&cached))
+    let embedded = Updates::embedded();
+    let cached = load_table(path, "updates", Updates::parse)?;
+    Ok(match cached {
+        Some(cached) => embedded.with(cached.all().iter().copied()),
+        None => embedded.clone(),
+    })
 }
 
-fn with_floor(cached: &Updates) -> Updates {
-    Updates::embedded().with(cached.all().iter().copied())
+/// Loads the table that an earlier run kept, if there is one.
+pub(super) fn load_table<T, E: Into<Box<dyn Error + Send + Sync>>>(
+    path: &Path,
+    of: &str,
+    parse: impl FnOnce(&str) -> Result<T, E>,
+) -> Result<Option<T>, BoxError> {
+    let text = match files::read_text(path, LARGEST_TEXT) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(FileError::io("read", path)(error).into()),
+    };
+    parse(&text).map(Some).map_err(|error| {
+        let problem = format!("cannot read {} as a table of {of}", path.display());
+        Problem::new("updates/table", problem).source(error).into()
+    })
+}
+
+/// Keeps a table for later runs.
+pub(super) fn store_table(path: &Path, table: &str) -> Result<(), FileError> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)
+        .and_then(|()| files::write(path, table.as_bytes()))
+        .map_err(FileError::io("write", path))
 }
 
 /// Reads the page of releases from its address or from a file, and replaces the cached table.
@@ -69,7 +84,11 @@ pub async fn refresh_updates(
                 .blame(Blame::Request)
                 .into());
         }
-        _ => read_page(Path::new(page))?,
+        _ => {
+            let path = Path::new(page);
+            let bytes = files::read(path, PAGE_LIMIT).map_err(FileError::io("read", path))?;
+            String::from_utf8_lossy(&bytes).into_owned()
+        }
     };
     // The rows of an earlier refresh are kept, unless the cache is damaged.
     let known = load_updates(path).unwrap_or_else(|_| Updates::embedded().clone());
@@ -79,19 +98,8 @@ pub async fn refresh_updates(
     let text = read.updates.to_string();
     Updates::parse(&text)
         .map_err(|error| invalid_page(format!("the table made from {page} is invalid"), error))?;
-    replace(path, &text).map_err(FileError::io("write", path))?;
+    store_table(path, &text)?;
     Ok(read)
-}
-
-/// Reads a local copy of the page.
-fn read_page(path: &Path) -> Result<String, BoxError> {
-    let bytes = files::read(path, PAGE_LIMIT).map_err(FileError::io("read", path))?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
-    files::write(path, text.as_bytes())
 }
 
 #[cfg(test)]

@@ -162,10 +162,7 @@ impl Description {
             return Err(problem(format!("it is for {found}, not {wanted}")));
         }
         for file in &description.files {
-            file.check(&folder).map_err(|error| match error {
-                Ok(error) => error,
-                Err(text) => problem(text),
-            })?;
+            file.check(&path)?;
         }
         let targets = description
             .files
@@ -237,19 +234,19 @@ impl UpdateManifestFile {
         Hasher::matching(&digest).map(|_| digest)
     }
 
-    /// Verifies the file in the folder; an error in the entry itself is a text.
-    fn check(&self, folder: &Path) -> Result<(), Result<BoxError, String>> {
+    /// Verifies the file next to its manifest.
+    fn check(&self, manifest: &Path) -> Result<(), BoxError> {
+        let invalid = |problem: String| unusable(manifest, &problem);
         if !is_plain_name(&self.name) {
-            return Err(Err(format!("{:?} is not a plain name", self.name)));
+            return Err(invalid(format!("{:?} is not a plain name", self.name)));
         }
-        let digest = self
-            .digest()
-            .ok_or_else(|| Err(format!("invalid digest {:?}", self.digest)))?;
-        let path = folder.join(&self.name);
+        let digest = self.digest();
+        let digest = digest.ok_or_else(|| invalid(format!("invalid digest {:?}", self.digest)))?;
+        let path = manifest.with_file_name(&self.name);
         let changed = |problem: &str| {
             let path_shown = path.display();
             let problem = format!("{path_shown} differs from its entry in update.json: {problem}");
-            Err(Ok(fetch_again(&path, problem)))
+            Err(fetch_again(&path, problem))
         };
         match fs::symlink_metadata(&path) {
             Ok(metadata) if !metadata.is_file() => return changed("it is not a regular file"),
@@ -260,8 +257,7 @@ impl UpdateManifestFile {
             Err(_) => return changed("not found"),
         }
         let hasher = Hasher::matching(&digest).unwrap_or_default();
-        let found = digest_of(&path, hasher).map_err(|error| Ok(error.into()))?;
-        if found == digest {
+        if digest_of(&path, hasher)? == digest {
             Ok(())
         } else {
             changed("it has another digest")

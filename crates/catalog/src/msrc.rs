@@ -13,7 +13,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
-use std::{fs, io};
 
 use document::{CvrfDocument, is_plain};
 use jiff::civil::Date;
@@ -23,11 +22,12 @@ use serde::Serialize;
 use wincimg_common::Named;
 use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_common::files;
-use wincimg_common::files::LARGEST_TEXT;
 use wincimg_http::{AddressPolicy, Exchange, FileError, HttpClient};
 use wincimg_windows::missing_fixes::TableAge;
 use wincimg_windows::update::Kb;
 use wincimg_windows::version::WindowsVersion;
+
+use super::cache::{load_table, store_table};
 
 /// Limit on the size of a document.
 const LARGEST_DOCUMENT: u64 = 128 << 20;
@@ -210,26 +210,13 @@ impl SecurityUpdates {
 
     /// Loads the table that earlier runs kept; empty without one.
     pub fn load(path: &Path) -> Result<Self, BoxError> {
-        match files::read_text(path, LARGEST_TEXT) {
-            Ok(text) => Ok(Self::parse(&text).map_err(|error| {
-                let problem = format!(
-                    "cannot read {} as a table of security updates",
-                    path.display()
-                );
-                Problem::new("updates/table", problem).source(error)
-            })?),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
-            Err(error) => Err(FileError::io("read", path)(error).into()),
-        }
+        let table = load_table(path, "security updates", Self::parse)?;
+        Ok(table.unwrap_or_default())
     }
 
     /// Keeps the table for later runs.
     pub fn store(&self, path: &Path) -> Result<(), BoxError> {
-        let write = || {
-            fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
-            files::write(path, self.to_string().as_bytes())
-        };
-        Ok(write().map_err(FileError::io("write", path))?)
+        Ok(store_table(path, &self.to_string())?)
     }
 
     /// Reads a document from a file or a URL, and adds it.
