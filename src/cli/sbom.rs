@@ -144,7 +144,7 @@ impl<'a> PackageView<'a> {
             name: &found.name,
             version: found.version.as_deref(),
             purl: &package.purl,
-            supplier: found.supplier(),
+            supplier: found.supplier.as_deref(),
             license: found.licence.as_deref(),
             layers: layers_of(package, inventory),
             files: files

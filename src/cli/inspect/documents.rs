@@ -86,7 +86,7 @@ impl Inspect {
                     Untrusted(&more.media_type)
                 ));
             }
-            if first.is_enveloped() {
+            if first.is_enveloped {
                 session.note("the document is signed; verify its signature with cosign");
             }
             let bytes = first.read(&place).await?;

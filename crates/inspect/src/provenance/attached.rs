@@ -45,9 +45,9 @@ pub struct AttachedDocument {
     /// Its content.
     #[serde(skip)]
     content: Option<Descriptor>,
-    /// True if the content is in an envelope, as signed documents are.
+    /// True if it is in a signed envelope. Its contents are read, but the signature is not verified.
     #[serde(skip)]
-    is_enveloped: bool,
+    pub is_enveloped: bool,
 }
 
 /// Kind of an attached document.
@@ -183,12 +183,6 @@ impl AttachedDocument {
             is_enveloped: of_content == ENVELOPE || of_content.starts_with(BUNDLE),
             content: content.cloned(),
         }
-    }
-
-    /// Returns true if it is in a signed envelope. Its contents are read, but the signature is not
-    /// verified.
-    pub fn is_enveloped(&self) -> bool {
-        self.is_enveloped
     }
 
     /// Reads the document and checks its digest; unwraps its envelope and, for a bill of materials

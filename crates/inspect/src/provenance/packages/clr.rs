@@ -113,11 +113,6 @@ impl TableLayout {
     }
 }
 
-/// Returns true if a program is for .NET.
-pub(super) fn is_managed(pe: &Pe) -> bool {
-    pe.directory(CLR).is_some()
-}
-
 /// The assembly in a file; none if it is another file, or only a module of one.
 pub(super) fn assembly(pe: &Pe) -> Option<Assembly> {
     let header = pe.directory(CLR)?;

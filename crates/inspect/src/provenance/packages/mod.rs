@@ -53,7 +53,7 @@ pub struct FoundPackage {
     /// Its version, if it has one.
     pub version: Option<String>,
     /// Its supplier, according to the file.
-    pub(crate) supplier: Option<String>,
+    pub supplier: Option<String>,
     /// Its licence, according to the file.
     pub licence: Option<String>,
     /// Its name in the CPE dictionary, if known.
@@ -76,11 +76,6 @@ impl FoundPackage {
             product_code: None,
             uninstall_key: None,
         }
-    }
-
-    /// Its supplier, according to the file.
-    pub fn supplier(&self) -> Option<&str> {
-        self.supplier.as_deref()
     }
 
     /// The kind of package, as package URLs name it.
@@ -158,27 +153,13 @@ impl PackageFileKind {
 
     pub(super) fn read(self, path: &str, bytes: &[u8]) -> FilePackages {
         let mut found = match self {
-            Self::Executable => FilePackages {
-                packages: of_executable(path, bytes),
-                ..FilePackages::default()
-            },
+            Self::Executable => FilePackages::of(of_executable(path, bytes)),
             Self::Msi => FilePackages::of(msi::package(bytes)),
             Self::Npm => FilePackages::of(npm::package(bytes)),
             Self::Python => FilePackages::of(python::package(bytes)),
-            Self::Java => FilePackages {
-                packages: java::packages(path, bytes),
-                ..FilePackages::default()
-            },
+            Self::Java => FilePackages::of(java::packages(path, bytes)),
             Self::Software => products::products(bytes),
-            Self::NuGet => match nuget::dependencies(bytes) {
-                Some(list) => FilePackages {
-                    packages: list.packages,
-                    explained: list.files,
-                    own: list.own,
-                    ..FilePackages::default()
-                },
-                None => FilePackages::default(),
-            },
+            Self::NuGet => nuget::dependencies(bytes).unwrap_or_default(),
         };
         found.packages.retain(FoundPackage::is_plausible);
         found.packages.truncate(MOST);
@@ -200,9 +181,9 @@ pub struct FilePackages {
 }
 
 impl FilePackages {
-    fn of(package: Option<FoundPackage>) -> Self {
+    fn of(packages: impl IntoIterator<Item = FoundPackage>) -> Self {
         Self {
-            packages: package.into_iter().collect(),
+            packages: packages.into_iter().collect(),
             ..Self::default()
         }
     }
@@ -229,7 +210,7 @@ fn of_executable(path: &str, bytes: &[u8]) -> Vec<FoundPackage> {
     let is_library = file.len() > 4 && file[file.len() - 4..].eq_ignore_ascii_case(".dll");
     match clr::assembly(&pe) {
         Some(assembly) => vec![of_assembly(&assembly, info.as_ref(), is_library)],
-        None if clr::is_managed(&pe) => Vec::new(),
+        None if pe.directory(pe::CLR).is_some() => Vec::new(),
         None => info
             .and_then(|info| of_program(&info))
             .into_iter()

@@ -2,16 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Ecosystem, FoundPackage};
-
-/// A program's packages and their files.
-pub(super) struct Dependencies {
-    pub packages: Vec<FoundPackage>,
-    /// Names of the packages' files.
-    pub files: Vec<String>,
-    /// Names of the program's own files.
-    pub own: Vec<String>,
-}
+use super::{Ecosystem, FilePackages, FoundPackage};
 
 pub(super) fn is_list(name: &str) -> bool {
     let end = name.len().checked_sub(".deps.json".len());
@@ -19,7 +10,8 @@ pub(super) fn is_list(name: &str) -> bool {
         .is_some_and(|end| end.eq_ignore_ascii_case(".deps.json"))
 }
 
-pub(super) fn dependencies(bytes: &[u8]) -> Option<Dependencies> {
+/// A program's packages, and the names of their files and its own.
+pub(super) fn dependencies(bytes: &[u8]) -> Option<FilePackages> {
     let list: Value = serde_json::from_slice(bytes).ok()?;
     let libraries = list.get("libraries")?.as_object()?;
     let kind = |key: &str| libraries.get(key)?.get("type")?.as_str();
@@ -33,18 +25,14 @@ pub(super) fn dependencies(bytes: &[u8]) -> Option<Dependencies> {
         };
         Some(FoundPackage::new(Ecosystem::NuGet, name, Some(version)))
     });
-    let mut all = Dependencies {
-        packages: packages.collect(),
-        files: Vec::new(),
-        own: Vec::new(),
-    };
+    let mut all = FilePackages::of(packages);
     let targets = list.get("targets").and_then(Value::as_object);
     let targets = targets.into_iter().flat_map(Map::values);
     let libraries = targets.filter_map(Value::as_object).flatten();
     for (key, library) in libraries {
         let files = match kind(key) {
             Some("project") => &mut all.own,
-            _ => &mut all.files,
+            _ => &mut all.explained,
         };
         let kinds = ["runtime", "native", "resources", "runtimeTargets"];
         let lists = kinds.into_iter().filter_map(|kind| library.get(kind));
