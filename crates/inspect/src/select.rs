@@ -84,15 +84,8 @@ pub(super) struct SelectedImages {
     pub(super) entries: Option<Vec<StatedEntry>>,
 }
 
-struct SelectedEntry {
-    stated: StatedEntry,
-    kind: SelectedKind,
-}
-
-enum SelectedKind {
-    Image(Box<Image>),
-    Other(OtherEntry),
-}
+/// An entry as the index has it, and its image if that is selected.
+type SelectedEntry = (StatedEntry, Result<Box<Image>, OtherEntry>);
 
 /// Selects the images for the given platforms; without any, those of an index for Windows, or a
 /// single image of any platform.
@@ -115,11 +108,11 @@ pub(super) async fn choose(
         Document::Manifest(manifest) => chosen.images.push(choice.only_image(*manifest).await?),
         Document::Index(index) => {
             let entries = chosen.entries.insert(Vec::new());
-            for SelectedEntry { stated, kind } in choice.entries(&index, 1).await? {
+            for (stated, selected) in choice.entries(&index, 1).await? {
                 entries.push(stated);
-                match kind {
-                    SelectedKind::Image(image) => chosen.images.push(*image),
-                    SelectedKind::Other(other) => chosen.others.push(other),
+                match selected {
+                    Ok(image) => chosen.images.push(*image),
+                    Err(other) => chosen.others.push(other),
                 }
             }
             let unreadable =
@@ -219,19 +212,18 @@ impl Choice<'_> {
         if !manifest.is_image() {
             return other(entry, EntryKind::Artifact);
         }
-        let kind = match self.source.image(manifest).await {
+        let selected = match self.source.image(manifest).await {
             Ok(image) if self.includes(&image.config().platform()) || entry.platform.is_some() => {
-                SelectedKind::Image(Box::new(image))
+                Ok(Box::new(image))
             }
-            Ok(image) => SelectedKind::Other(OtherEntry {
+            Ok(image) => Err(OtherEntry {
                 digest: entry.digest.clone(),
                 platform: Some(image.config().platform().to_string()),
                 kind: EntryKind::Image,
             }),
             Err(problem) => return other(entry, EntryKind::Unreadable { problem }),
         };
-        let stated = stated(entry);
-        SelectedEntry { stated, kind }
+        (stated(entry), selected)
     }
 
     fn includes(&self, platform: &Platform) -> bool {
@@ -258,14 +250,12 @@ impl Choice<'_> {
 }
 
 fn other(entry: &Descriptor, kind: EntryKind) -> SelectedEntry {
-    SelectedEntry {
-        stated: stated(entry),
-        kind: SelectedKind::Other(OtherEntry {
-            digest: entry.digest.clone(),
-            platform: entry.platform.as_ref().map(ToString::to_string),
-            kind,
-        }),
-    }
+    let other = OtherEntry {
+        digest: entry.digest.clone(),
+        platform: entry.platform.as_ref().map(ToString::to_string),
+        kind,
+    };
+    (stated(entry), Err(other))
 }
 
 fn stated(entry: &Descriptor) -> StatedEntry {

@@ -5,7 +5,7 @@
 //! image or index, and is never replaced by another.
 
 use futures_util::future::try_join_all;
-use wincimg_oci::reference::{Reference, parse_reference, with_digest};
+use wincimg_oci::reference::{Reference, parse_reference};
 use wincimg_oci::remote::RegistryClient;
 use wincimg_windows::compat::{Architecture, HostBuild};
 use wincimg_windows::update::Updates;
@@ -130,6 +130,10 @@ async fn resolve_exact(
     let repository = registry.repository(reference);
     let tag = reference.tag().unwrap_or("latest");
     let which = reference.digest().unwrap_or(tag);
+    let rejected = |reason| RejectedTag {
+        tag: which.to_owned(),
+        reason,
+    };
     let mut set_aside = Vec::new();
     let mut best = None;
     match read_tag(&repository, which, host.architecture).await? {
@@ -141,38 +145,19 @@ async fn resolve_exact(
                             best = Some((fit, version, found));
                         }
                     }
-                    None => set_aside.push(RejectedTag {
-                        tag: which.to_owned(),
-                        reason: format!("its image is {}", version.os_version()),
-                    }),
+                    None => {
+                        let reason = format!("its image is {}", version.os_version());
+                        set_aside.push(rejected(reason));
+                    }
                 }
             }
         }
-        Err(reason) => set_aside.push(RejectedTag {
-            tag: which.to_owned(),
-            reason,
-        }),
+        Err(reason) => set_aside.push(rejected(reason)),
     }
     if let Some((_, version, found)) = best {
-        match found.load(&repository, version, host.architecture).await? {
-            Ok(image) => {
-                return Ok(BaseImage {
-                    reference: with_digest(
-                        repository.host(),
-                        repository.name(),
-                        tag,
-                        image.digest(),
-                    ),
-                    index: found.index,
-                    os_version: version,
-                    matched: BaseMatch::compare(version, host),
-                    image,
-                });
-            }
-            Err(reason) => set_aside.push(RejectedTag {
-                tag: which.to_owned(),
-                reason,
-            }),
+        match found.load(&repository, tag, version, host).await? {
+            Ok(base) => return Ok(base),
+            Err(reason) => set_aside.push(rejected(reason)),
         }
     }
     Err(ResolveError::NothingFits(Box::new(NoMatchingBase {

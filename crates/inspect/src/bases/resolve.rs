@@ -386,15 +386,11 @@ impl Search<'_> {
         while let Some(offer) = self.offers.pop_best() {
             let promised = match offer.basis {
                 VersionSource::Seen(version, found) => {
-                    match found
-                        .load(self.repository, version, self.host.architecture)
-                        .await?
-                    {
-                        Ok(image) => {
-                            let tag = &offer.tag.text;
-                            return Ok(Some(self.base_image(tag, version, found.index, image)));
-                        }
-                        Err(reason) => self.skip(offer.tag.text, reason),
+                    let tag = offer.tag.text;
+                    let loaded = found.load(self.repository, &tag, version, self.host);
+                    match loaded.await? {
+                        Ok(base) => return Ok(Some(base)),
+                        Err(reason) => self.skip(tag, reason),
                     }
                     continue;
                 }
@@ -441,23 +437,6 @@ impl Search<'_> {
             self.skip(tag.text, format!("its image is {}", others.join(", ")));
         }
         Ok(())
-    }
-
-    fn base_image(
-        &self,
-        tag: &str,
-        os_version: WindowsVersion,
-        index: Option<Digest>,
-        image: Image,
-    ) -> BaseImage {
-        let (host, name) = (self.repository.host(), self.repository.name());
-        BaseImage {
-            reference: with_digest(host, name, tag, image.digest()),
-            index,
-            os_version,
-            matched: BaseMatch::compare(os_version, self.host),
-            image,
-        }
     }
 
     fn no_matching_base(self, wanted: BaseMatch) -> NoMatchingBase {

@@ -7,12 +7,16 @@ use wincimg_oci::document::{
     Descriptor, Digest, Document, ENTRIES_AT_ONCE, Image, ImageConfig, Index, MAX_DOCUMENT,
     Manifest, Verbatim,
 };
+use wincimg_oci::reference::with_digest;
 use wincimg_oci::remote::{RawManifest, RegistryError, Repository};
-use wincimg_windows::compat::Architecture;
+use wincimg_windows::compat::{Architecture, HostBuild};
 use wincimg_windows::version::WindowsVersion;
 
+use super::best_fit::BaseMatch;
+use super::resolve::BaseImage;
+
 pub(super) struct TagTarget {
-    pub(super) index: Option<Digest>,
+    index: Option<Digest>,
     image: Pointer,
 }
 
@@ -27,32 +31,40 @@ enum Pointer {
 pub(super) type BaseResult<T> = Result<T, String>;
 
 impl TagTarget {
-    /// Loads the image and checks that it has the expected version.
+    /// Loads the image of a tag for a host and checks that it has the expected version.
     pub(super) async fn load(
-        &self,
+        self,
         repository: &Repository,
-        version: WindowsVersion,
-        architecture: Architecture,
-    ) -> Result<BaseResult<Image>, RegistryError> {
-        let image = match &self.image {
-            Pointer::Loaded(image) => return Ok(Ok(image.as_ref().clone())),
+        tag: &str,
+        os_version: WindowsVersion,
+        host: HostBuild,
+    ) -> Result<BaseResult<BaseImage>, RegistryError> {
+        let image = match self.image {
+            Pointer::Loaded(image) => *image,
             Pointer::Entry(entry) => {
                 repository.prefetch_referrers(&entry.digest);
-                match load_entry(repository, entry).await? {
+                match load_entry(repository, &entry).await? {
                     Ok(image) => image,
                     Err(reason) => return Ok(Err(reason)),
                 }
             }
         };
-        Ok(windows_version(&image, architecture).and_then(|own| {
-            if own == version {
-                return Ok(image);
+        Ok(windows_version(&image, host.architecture).and_then(|own| {
+            if own != os_version {
+                return Err(format!(
+                    "its index says {}, its image {}",
+                    os_version.os_version(),
+                    own.os_version()
+                ));
             }
-            Err(format!(
-                "its index says {}, its image {}",
-                version.os_version(),
-                own.os_version()
-            ))
+            let (registry, name) = (repository.host(), repository.name());
+            Ok(BaseImage {
+                reference: with_digest(registry, name, tag, image.digest()),
+                index: self.index,
+                os_version,
+                matched: BaseMatch::compare(os_version, host),
+                image,
+            })
         }))
     }
 }
