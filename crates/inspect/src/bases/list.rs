@@ -18,50 +18,44 @@ pub struct BaseListing {
     pub other_tags: usize,
 }
 
-/// Tags of the same image, according to their names.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Tags of the same image, according to their names; the derived order is the listing's.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BaseListingEntry {
     /// The build, and the revision if a tag names it; none for tags like `latest`.
     pub version: Option<WindowsVersion>,
-    /// The cumulative update in it, if a tag or the table of updates names it.
-    pub kb: Option<Kb>,
-    /// The day in the tag, or the update's.
-    pub date: Option<Date>,
     /// True if the tags move to newer images.
     pub floating: bool,
+    /// The day in the tag, or the update's.
+    pub date: Option<Date>,
+    /// The cumulative update in it, if a tag or the table of updates names it.
+    pub kb: Option<Kb>,
+    flavour: BaseFlavour,
     /// The tags, the simplest first.
     pub tags: Vec<String>,
-}
-
-/// Identity of a listed image; the derived order is the listing's.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct ListingKey {
-    version: Option<WindowsVersion>,
-    floating: bool,
-    date: Option<Date>,
-    kb: Option<Kb>,
-    flavour: BaseFlavour,
 }
 
 impl BaseListing {
     /// Groups tags; `other_tags` counts the rest of the repository.
     pub(super) fn new(tags: Vec<BaseTag>, other_tags: usize) -> Self {
-        let mut images: BTreeMap<ListingKey, Vec<BaseTag>> = BTreeMap::new();
+        let mut images: BTreeMap<BaseListingEntry, Vec<BaseTag>> = BTreeMap::new();
         for tag in tags {
-            images
-                .entry(ListingKey::from_tag(&tag))
-                .or_default()
-                .push(tag);
+            let image = BaseListingEntry::from_tag(&tag);
+            images.entry(image).or_default().push(tag);
         }
-        let images = images.into_iter().rev();
+        let images = images.into_iter().rev().map(|(image, mut tags)| {
+            tags.sort_by_cached_key(|tag| std::cmp::Reverse(tag.sort_key()));
+            let tags = tags.into_iter().map(|tag| tag.text).collect();
+            BaseListingEntry { tags, ..image }
+        });
         Self {
-            images: images.map(|(key, tags)| key.into_image(tags)).collect(),
+            images: images.collect(),
             other_tags,
         }
     }
 }
 
-impl ListingKey {
+impl BaseListingEntry {
+    /// The image of a tag, without its tags.
     fn from_tag(tag: &BaseTag) -> Self {
         let version = match tag.names {
             TagPrecision::Version(version) => Some(version),
@@ -81,17 +75,7 @@ impl ListingKey {
             date: tag.date.or(update.map(|update| update.date)),
             kb,
             flavour: tag.flavour.clone(),
-        }
-    }
-
-    fn into_image(self, mut tags: Vec<BaseTag>) -> BaseListingEntry {
-        tags.sort_by_cached_key(|tag| std::cmp::Reverse(tag.sort_key()));
-        BaseListingEntry {
-            version: self.version,
-            kb: self.kb,
-            date: self.date,
-            floating: self.floating,
-            tags: tags.into_iter().map(|tag| tag.text).collect(),
+            tags: Vec::new(),
         }
     }
 }
