@@ -199,12 +199,12 @@ impl Try {
             ));
         }
         prefix.import(own.registry.as_deref()).await?;
-        let laid = prefix.copy_files(own, start)?;
-        if let Some(first) = laid.left_out.first() {
+        let skipped = prefix.copy_files(own, start)?;
+        if let Some(first) = skipped.first() {
             session.warn(format_args!(
             "skipped {} files, links and names of the image that wine does not support, such as \
              {first}",
-            laid.left_out.len()
+            skipped.len()
         ));
         }
         // On a terminal wine would draw its output.
@@ -239,7 +239,7 @@ impl Try {
             // Processes that the program started may hold the output open.
             let _ = end.recv_timeout(LAST_WORDS);
         }
-        Ok(TryOutcome::Ended(ended.code))
+        Ok(TryOutcome::Ended(ended))
     }
 
     fn print(

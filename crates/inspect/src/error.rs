@@ -82,6 +82,16 @@ pub enum LayerProblem {
 }
 
 impl LayerProblem {
+    /// The problem as one of a layer of an image, counted from 0 at the bottom.
+    pub(crate) fn in_layer(self, layer: usize, digest: &Digest) -> LayerReadError {
+        let digest = digest.clone();
+        LayerReadError {
+            layer,
+            digest,
+            source: self,
+        }
+    }
+
     /// Compares a layer's uncompressed bytes, if all were read, with the configuration.
     pub(crate) fn check_diff_id(found: Option<&Digest>, expected: &Digest) -> Result<(), Self> {
         match found {

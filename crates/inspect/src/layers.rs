@@ -22,7 +22,7 @@ use wincimg_registry::hive::{Hive, HiveReadError, HiveState, needs_logs, recover
 
 use super::base::{BaseHive, HivePart, HiveParts, LayerPosition};
 use super::entries::{HIVES, OutsideFiles, below};
-use super::error::{LayerProblem, LayerReadError};
+use super::error::LayerProblem;
 use super::facts::LayerFacts;
 use super::inspection::PARALLEL;
 use super::stream::{self, BlobReadOutcome, Depth, Input, layer_limits};
@@ -179,11 +179,7 @@ async fn read_reporting_errors(
     budget: &Budget,
     progress: &dyn Progress,
 ) -> Option<LayerHives> {
-    let problem = |source| LayerReadError {
-        layer,
-        digest: blob.digest.clone(),
-        source,
-    };
+    let problem = |problem: LayerProblem| problem.in_layer(layer, &blob.digest);
     let found = match read_layer(source, blob, layer, plan, budget, progress).await {
         Ok((reading, found)) => {
             facts.reading = reading;

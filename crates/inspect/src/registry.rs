@@ -87,7 +87,7 @@ pub(super) fn analyse(layers: &[LayerHives], form: Option<RegistryFormat>) -> Fi
 /// A layer with its hives read.
 struct OpenedLayer<'h> {
     layer: &'h LayerHives,
-    roots: Vec<(Root, Key<'h>)>,
+    roots: BTreeMap<Root, Key<'h>>,
     changes: Vec<RegistryEdit>,
 }
 
@@ -95,7 +95,7 @@ impl<'h> OpenedLayer<'h> {
     fn new(layer: &'h LayerHives, problems: &mut Vec<LayerReadError>) -> Self {
         let mut opened = Self {
             layer,
-            roots: Vec::new(),
+            roots: BTreeMap::new(),
             changes: Vec::new(),
         };
         if opened.is_base() {
@@ -133,7 +133,7 @@ impl<'h> OpenedLayer<'h> {
             self.changes
                 .extend(edits.map_err(|source| LayerProblem::Key { name, source })?);
         }
-        self.roots.push((root, key));
+        self.roots.insert(root, key);
         Ok(())
     }
 
@@ -149,17 +149,8 @@ impl<'h> OpenedLayer<'h> {
         }
     }
 
-    fn root(&self, wanted: Root) -> Option<&Key<'h>> {
-        let mut roots = self.roots.iter();
-        roots.find_map(|(root, key)| (*root == wanted).then_some(key))
-    }
-
-    fn problem(&self, source: LayerProblem) -> LayerReadError {
-        LayerReadError {
-            layer: self.layer.layer,
-            digest: self.layer.digest.clone(),
-            source,
-        }
+    fn problem(&self, problem: LayerProblem) -> LayerReadError {
+        problem.in_layer(self.layer.layer, &self.layer.digest)
     }
 }
 
@@ -167,7 +158,7 @@ impl<'h> OpenedLayer<'h> {
 fn in_effect(setting: ShutdownValue, layers: &[OpenedLayer<'_>]) -> Option<ShutdownSetting> {
     let changes = layers.iter().filter(|opened| !opened.is_base());
     changes.fold(None, |below, opened| {
-        let Some(root) = opened.root(Root::System) else {
+        let Some(root) = opened.roots.get(&Root::System) else {
             return below;
         };
         match effect_on(setting, root) {
@@ -204,14 +195,10 @@ fn changes(mut opened: Vec<OpenedLayer<'_>>, problems: &mut Vec<LayerReadError>)
         match (hive::edits(root, &key), &base) {
             (Ok(edits), _) => result.extend(edits),
             // The names in the other layers were already processed.
-            (Err(source), Some((layer, digest))) => problems.push(LayerReadError {
-                layer: *layer,
-                digest: digest.clone(),
-                source: LayerProblem::Key {
-                    name: base_files(root)[0],
-                    source,
-                },
-            }),
+            (Err(source), Some((layer, digest))) => {
+                let name = base_files(root)[0];
+                problems.push(LayerProblem::Key { name, source }.in_layer(*layer, digest));
+            }
             (Err(_), None) => {}
         }
     }

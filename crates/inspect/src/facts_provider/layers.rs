@@ -44,11 +44,7 @@ pub(super) async fn read(
                 LayerProblem::check_diff_id(found.diff_id.as_ref(), diff_id)?;
                 Ok(found)
             });
-            found.map_err(|source| LayerReadError {
-                layer: number,
-                digest: blob.digest.clone(),
-                source,
-            })
+            found.map_err(|problem| problem.in_layer(number, &blob.digest))
         })
         .collect();
     futures::iter(reads)

@@ -256,7 +256,7 @@ impl MirrorFactsCollector {
             } = layer;
             let seen = slot.last_state().await;
             if let ObservedState::Unreadable(problem) = seen {
-                return Err(failed(number, &blob)(LayerProblem::Observed(problem)));
+                return Err(LayerProblem::Observed(problem).in_layer(number, &blob.digest));
             }
             // The slot ends here: with it, the contents would be copied.
             observed.push((number, blob, diff_id, slot.place, seen));
@@ -274,7 +274,7 @@ impl MirrorFactsCollector {
                     }
                     Ok(found)
                 });
-                checked.map_err(failed(number, &blob))
+                checked.map_err(|problem| problem.in_layer(number, &blob.digest))
             });
         futures::iter(reads.collect::<Vec<_>>())
             .buffered(PARALLEL_LAYERS)
@@ -311,15 +311,6 @@ fn is_lasting(error: &BoxError) -> bool {
     let layer = error.downcast_ref::<LayerReadError>();
     layer.is_some_and(|it| matches!(it.source, LayerProblem::Observed(_)))
         || error.downcast_ref::<NoRegistry>().is_some()
-}
-
-fn failed(number: usize, blob: &Descriptor) -> impl FnOnce(LayerProblem) -> LayerReadError + use<> {
-    let digest = blob.digest.clone();
-    move |source| LayerReadError {
-        layer: number,
-        digest,
-        source,
-    }
 }
 
 impl Slot {

@@ -25,17 +25,14 @@ impl WineInstallation {
 
     /// The installation in `WINELOADER` and `WINESERVER`, or else the machine's.
     pub fn find() -> Result<Self, Problem> {
-        let loader = match named("WINELOADER") {
-            Some(file) if file.is_file() => file,
-            Some(file) => return Err(not_found(&file)),
-            None => search(&["wine64", "wine"], None).ok_or_else(missing)?,
+        let program = |variable, names, folder| match named(variable) {
+            Some(file) if file.is_file() => Ok(file),
+            Some(file) => Err(not_found(&file)),
+            None => search(names, folder).ok_or_else(missing),
         };
-        let folder = loader.parent();
-        let server = match named("WINESERVER") {
-            Some(file) if file.is_file() => file,
-            Some(file) => return Err(not_found(&file)),
-            None => search(&["wineserver64", "wineserver"], folder).ok_or_else(missing)?,
-        };
+        let loader = program("WINELOADER", &["wine64", "wine"], None)?;
+        let names = ["wineserver64", "wineserver"];
+        let server = program("WINESERVER", &names, loader.parent())?;
         Ok(Self { loader, server })
     }
 }

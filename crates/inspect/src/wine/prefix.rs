@@ -56,28 +56,12 @@ pub struct Prefix {
     _lock: File,
 }
 
-/// Summary of the files copied to a drive.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CopySummary {
-    /// Number of files and folders.
-    pub entries: usize,
-    /// Skipped entries: links, and names that are invalid on Windows.
-    pub left_out: Vec<String>,
-}
-
 /// A running program, which is killed on drop.
 #[derive(Debug)]
 pub struct RunningProgram {
     child: ProcessGroup,
     report: PathBuf,
     start: StartCommand,
-}
-
-/// Exit of a program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ProgramExit {
-    /// Complete exit code.
-    pub code: u32,
 }
 
 async fn exit_of(program: &mut ProcessGroup) -> io::Result<ExitStatus> {
@@ -160,22 +144,20 @@ impl Prefix {
     }
 
     /// Copies an image's files to drive C, and creates the folders that Windows creates at its
-    /// start.
-    pub fn copy_files(
+    /// start; returns the skipped entries: links, and names that are invalid on Windows.
+    pub fn copy_files<'o>(
         &self,
-        own: &OwnContents,
+        own: &'o OwnContents,
         start: &StartCommand,
-    ) -> Result<CopySummary, WineError> {
+    ) -> Result<Vec<&'o str>, WineError> {
         let mut drive = Drive::new(self.drive());
-        let mut laid = CopySummary::default();
+        let mut skipped = Vec::new();
         for path in &own.gone {
             drive.delete(path)?;
         }
         for (path, what) in &own.files {
-            if drive.write_entry(path, what)? {
-                laid.entries += 1;
-            } else {
-                laid.left_out.push(path.clone());
+            if !drive.write_entry(path, what)? {
+                skipped.push(path.as_str());
             }
         }
         let account = format!("users/{}/AppData", start.user);
@@ -185,7 +167,7 @@ impl Prefix {
         if let Ok(path) = start.working_dir.parse::<ImagePath>() {
             drive.folder(&path.components().join("/"))?;
         }
-        Ok(laid)
+        Ok(skipped)
     }
 
     /// Imports registry changes, given as a registration file of an image, before its files: they
@@ -351,8 +333,8 @@ impl RunningProgram {
         (child.stdout.take(), child.stderr.take())
     }
 
-    /// Waits for the program to exit.
-    pub async fn end(mut self) -> Result<ProgramExit, WineError> {
+    /// Waits for the program to exit, and returns its complete exit code.
+    pub async fn end(mut self) -> Result<u32, WineError> {
         let ended = exit_of(&mut self.child).await;
         ended.map_err(|_| exited_early())?;
         let mut report = Vec::new();
@@ -368,7 +350,7 @@ impl RunningProgram {
             return Err(exited_early());
         };
         match step {
-            0 => Ok(ProgramExit { code }),
+            0 => Ok(code),
             // Same as in its source.
             3 => {
                 let folder = &self.start.working_dir;
