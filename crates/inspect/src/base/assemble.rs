@@ -16,7 +16,7 @@ use super::error::FactsError;
 use super::file::{self, BaseProblem, CollectedScope, FactsHeader, Table};
 use super::hives::BaseHive;
 use super::packed_hive::PackedHive;
-use super::record::{FileRecord, put_key, put_key_without_values, put_value};
+use super::record::{FileRecord, LINK, WITHOUT_VALUES, put_key, put_value};
 use super::table::{Index, TableWriter};
 use super::{sort_key, stored_content};
 use crate::entries::{FILES, FOLDER_ATTRIBUTES, LayerChange, LinkTarget, below, last_name};
@@ -39,7 +39,7 @@ pub fn assemble(
 ) -> Result<Bytes, FactsError> {
     let mut assembly = Assembly {
         file: file::header(),
-        descriptors: Descriptors::default(),
+        descriptors: HashMap::new(),
         tables: Default::default(),
         problems: Vec::new(),
     };
@@ -84,25 +84,10 @@ impl Merge for MergedFile {
     }
 }
 
-#[derive(Default)]
-struct Descriptors {
-    numbers: HashMap<Vec<u8>, u32>,
-}
-
-impl Descriptors {
-    fn number(&mut self, bytes: &[u8]) -> u32 {
-        if let Some(&number) = self.numbers.get(bytes) {
-            return number;
-        }
-        let number = u32::try_from(self.numbers.len()).unwrap_or(u32::MAX);
-        self.numbers.insert(bytes.to_vec(), number);
-        number
-    }
-}
-
 struct Assembly {
     file: Vec<u8>,
-    descriptors: Descriptors,
+    /// Numbers of the descriptors.
+    descriptors: HashMap<Vec<u8>, u32>,
     tables: [Index; 4],
     problems: Vec<BaseProblem>,
 }
@@ -116,6 +101,15 @@ impl Assembly {
                 problem,
             });
         }
+    }
+
+    fn descriptor(&mut self, bytes: &[u8]) -> u32 {
+        if let Some(&number) = self.descriptors.get(bytes) {
+            return number;
+        }
+        let number = u32::try_from(self.descriptors.len()).unwrap_or(u32::MAX);
+        self.descriptors.insert(bytes.to_vec(), number);
+        number
     }
 
     /// Merges a layer's files over those below.
@@ -154,7 +148,7 @@ impl Assembly {
                 };
                 let descriptor = file.descriptor.and_then(|number| {
                     let bytes = layer.descriptors.get(number as usize)?;
-                    Some(self.descriptors.number(bytes))
+                    Some(self.descriptor(bytes))
                 });
                 let record = FileRecord {
                     name: last_name(path).to_owned(),
@@ -187,7 +181,7 @@ impl Assembly {
         }
         self.tables[Table::Keys as usize] = keys.finish()?;
 
-        let mut numbered: Vec<_> = self.descriptors.numbers.iter().collect();
+        let mut numbered: Vec<_> = self.descriptors.iter().collect();
         numbered.sort_unstable_by_key(|(_, number)| **number);
         let mut table = TableWriter::new(&mut file)?;
         for (bytes, number) in numbered {
@@ -273,13 +267,46 @@ impl Assembly {
         let Some(root) = hive::merge(base, roots) else {
             return Ok(false);
         };
-        let mut writer = KeyWriter {
-            assembly: self,
-            table,
-            record: Vec::new(),
-        };
-        writer.write(&sort_key::for_hive(hive), &root, hive.short_name())?;
+        self.write_key(table, &sort_key::for_hive(hive), &root, hive.short_name())?;
         Ok(true)
+    }
+
+    fn write_key(
+        &mut self,
+        table: &mut TableWriter<'_>,
+        at: &[u8],
+        key: &Key<'_>,
+        path: &str,
+    ) -> Result<(), FactsError> {
+        let descriptor = self.descriptor(key.security);
+        let (is_link, class) = (key.flags & SYMBOLIC_LINK != 0, key.class.as_deref());
+        let flags = if is_link { LINK } else { 0 };
+        let mut record = Vec::new();
+        put_key(&mut record, flags, &key.name, class, descriptor);
+        for value in &key.values {
+            if let ValueContent::Data { kind, bytes } = &value.content {
+                put_value(&mut record, &value.name, *kind, bytes);
+            }
+        }
+        if !table.add(at, &record)? {
+            let problem = "too many values to store".to_owned();
+            self.problem(1, path.to_owned(), problem);
+            record.clear();
+            put_key(&mut record, WITHOUT_VALUES, &key.name, None, descriptor);
+            table.add(at, &record)?;
+        }
+        let mut subkeys: Vec<(Vec<u8>, &Key<'_>)> = Vec::with_capacity(key.subkeys.len());
+        for subkey in &key.subkeys {
+            let mut below = at.to_vec();
+            sort_key::push(&mut below, &subkey.name);
+            subkeys.push((below, subkey));
+        }
+        subkeys.sort_by(|(a, _), (b, _)| a.cmp(b));
+        for (below, subkey) in subkeys {
+            let path = format!(r"{path}\{}", subkey.name);
+            self.write_key(table, &below, subkey, &path)?;
+        }
+        Ok(())
     }
 
     /// Reads the hive of a layer, and lists what it may lack; none if it cannot be used.
@@ -358,50 +385,6 @@ fn keep_first_of_each(values: &mut Vec<Value<'_>>) -> BTreeSet<String> {
         });
     }
     gone
-}
-
-struct KeyWriter<'a, 't> {
-    assembly: &'a mut Assembly,
-    table: &'a mut TableWriter<'t>,
-    record: Vec<u8>,
-}
-
-impl KeyWriter<'_, '_> {
-    fn write(&mut self, at: &[u8], key: &Key<'_>, path: &str) -> Result<(), FactsError> {
-        self.record.clear();
-        let descriptor = self.assembly.descriptors.number(key.security);
-        put_key(
-            &mut self.record,
-            &key.name,
-            key.class.as_deref(),
-            key.flags & SYMBOLIC_LINK != 0,
-            descriptor,
-        );
-        for value in &key.values {
-            if let ValueContent::Data { kind, bytes } = &value.content {
-                put_value(&mut self.record, &value.name, *kind, bytes);
-            }
-        }
-        if !self.table.add(at, &self.record)? {
-            let problem = "too many values to store".to_owned();
-            self.assembly.problem(1, path.to_owned(), problem);
-            self.record.clear();
-            put_key_without_values(&mut self.record, &key.name, descriptor);
-            self.table.add(at, &self.record)?;
-        }
-        let mut subkeys: Vec<(Vec<u8>, &Key<'_>)> = Vec::with_capacity(key.subkeys.len());
-        for subkey in &key.subkeys {
-            let mut below = at.to_vec();
-            sort_key::push(&mut below, &subkey.name);
-            subkeys.push((below, subkey));
-        }
-        subkeys.sort_by(|(a, _), (b, _)| a.cmp(b));
-        for (below, subkey) in subkeys {
-            let path = format!(r"{path}\{}", subkey.name);
-            self.write(&below, subkey, &path)?;
-        }
-        Ok(())
-    }
 }
 
 /// A folder that no layer describes.

@@ -202,7 +202,7 @@ impl FactsFile {
 
     fn block(&self, table: Table, block: usize) -> Result<Option<SharedBlock>, FactsError> {
         let index = &self.tables[table as usize];
-        let Some(place) = index.place(block) else {
+        let Some(place) = index.0.get(block) else {
             return Ok(None);
         };
         let mut kept = lock(&self.blocks);

@@ -29,31 +29,25 @@ pub(super) struct FileRecord {
     pub(super) target: Option<String>,
 }
 
-const LINK: u8 = 1;
+/// Flag of a key that is a link.
+pub(super) const LINK: u8 = 1;
 const CLASS: u8 = 2;
-const WITHOUT_VALUES: u8 = 4;
+/// Flag of a key whose values are unknown.
+pub(super) const WITHOUT_VALUES: u8 = 4;
 
 /// Starts a key's record; its values follow.
 pub(super) fn put_key(
     out: &mut Vec<u8>,
+    flags: u8,
     name: &str,
     class: Option<&str>,
-    is_link: bool,
     descriptor: u32,
 ) {
-    let flags = if is_link { LINK } else { 0 } | class.map_or(0, |_| CLASS);
-    out.push(flags);
+    out.push(flags | class.map_or(0, |_| CLASS));
     put_bytes(out, name.as_bytes());
     if let Some(class) = class {
         put_bytes(out, class.as_bytes());
     }
-    put_number(out, descriptor.into());
-}
-
-/// Writes a key whose values are unknown.
-pub(super) fn put_key_without_values(out: &mut Vec<u8>, name: &str, descriptor: u32) {
-    out.push(WITHOUT_VALUES);
-    put_bytes(out, name.as_bytes());
     put_number(out, descriptor.into());
 }
 

@@ -26,39 +26,29 @@ pub(crate) fn push(key: &mut Vec<u8>, name: &str) {
 }
 
 pub(super) fn for_hive(hive: BaseHive) -> Vec<u8> {
-    // The first byte identifies the hive; it separates no names.
-    vec![match hive {
-        BaseHive::System => 1,
-        BaseHive::Software => 2,
-        BaseHive::Sam => 3,
-        BaseHive::Security => 4,
-        BaseHive::DefaultUser => 5,
-    }]
+    // The first byte identifies the hive; it separates no names. Their order is part of the format.
+    vec![hive as u8 + 1]
 }
 
 pub(super) fn for_key(path: &BaseKeyPath) -> Vec<u8> {
-    let mut key = for_hive(path.hive);
-    for name in &path.components {
-        push(&mut key, name);
+    with_names(for_hive(path.hive), path.components.iter())
+}
+
+fn with_names(mut key: Vec<u8>, names: impl Iterator<Item: AsRef<str>>) -> Vec<u8> {
+    for name in names {
+        push(&mut key, name.as_ref());
     }
     key
 }
 
 /// Names joined by `/`, as in a layer below `Files`.
 pub(crate) fn for_layer_path(path: &str) -> Vec<u8> {
-    let mut key = Vec::with_capacity(path.len() + 1);
-    for name in path.split('/').filter(|name| !name.is_empty()) {
-        push(&mut key, name);
-    }
-    key
+    let names = path.split('/').filter(|name| !name.is_empty());
+    with_names(Vec::with_capacity(path.len() + 1), names)
 }
 
 pub(super) fn for_file(path: &ImagePath) -> Vec<u8> {
-    let mut key = Vec::new();
-    for name in path.components() {
-        push(&mut key, name);
-    }
-    key
+    with_names(Vec::new(), path.components().iter())
 }
 
 /// Key of the first possible entry below a path.

@@ -84,10 +84,6 @@ impl Index {
         behind.saturating_sub(1)
     }
 
-    pub(super) fn place(&self, block: usize) -> Option<&BlockLocation> {
-        self.0.get(block)
-    }
-
     /// Reads a block and checks it against the index.
     pub(super) fn read(&self, block: usize, stored: &[u8]) -> Result<Block, FactsError> {
         let place = self.0.get(block);
