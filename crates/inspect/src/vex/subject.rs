@@ -1,5 +1,7 @@
 //! The names under which a VEX statement can mean an image or its Windows.
 
+use percent_encoding::percent_decode_str;
+
 /// Position of the version among the fields of a CPE name.
 pub(super) const CPE_VERSION: usize = 3;
 
@@ -106,22 +108,5 @@ pub(super) fn is_any(field: &str) -> bool {
 
 /// Decodes `%3A` and the like.
 fn decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        let code = after.get(..2).filter(|_| *first == b'%');
-        let code =
-            code.and_then(|code| u8::from_str_radix(std::str::from_utf8(code).ok()?, 16).ok());
-        match code {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
