@@ -37,8 +37,7 @@ impl fmt::Display for Arch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::X64 => "x64",
-            Self::X86 => "x86",
-            Self::Arm64 => "arm64",
+            other => other.in_package(),
         })
     }
 }

@@ -16,16 +16,8 @@ use super::html::{Tag, Visitor, collapse_whitespace, walk};
 pub const RELEASE_INFO: &str =
     "https://learn.microsoft.com/en-us/windows/release-health/windows-server-release-info";
 
-/// Error of reading the page.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum ReleaseInfoError {
-    /// No table with the columns of a release's history.
-    #[error("it has no table with the columns update type, date, build and KB article")]
-    NoTable,
-    /// Such tables, but not one row that can be read.
-    #[error("no row of its tables can be read: {0}")]
-    NoRow(String),
-}
+/// Problem of a page without the history of a release.
+const NO_TABLE: &str = "it has no table with the columns update type, date, build and KB article";
 
 /// Content of the page.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,10 +29,7 @@ pub struct ReleaseInfo {
 }
 
 /// Reads every release's history and adds new rows to the known ones, which are kept.
-pub(crate) fn read_release_info(
-    page: &str,
-    known: &Updates,
-) -> Result<ReleaseInfo, ReleaseInfoError> {
+pub(crate) fn read_release_info(page: &str, known: &Updates) -> Result<ReleaseInfo, String> {
     let mut updates: Vec<Update> = Vec::new();
     let mut unread = Vec::new();
     let mut found = false;
@@ -69,9 +58,11 @@ pub(crate) fn read_release_info(
         }
     }
     match (found, unread.first()) {
-        (false, _) => Err(ReleaseInfoError::NoTable),
-        (true, Some(first)) if updates.is_empty() => Err(ReleaseInfoError::NoRow(first.clone())),
-        (true, None) if updates.is_empty() => Err(ReleaseInfoError::NoTable),
+        (false, _) => Err(NO_TABLE.to_owned()),
+        (true, Some(first)) if updates.is_empty() => {
+            Err(format!("no row of its tables can be read: {first}"))
+        }
+        (true, None) if updates.is_empty() => Err(NO_TABLE.to_owned()),
         _ => Ok(ReleaseInfo {
             updates: known.with(updates),
             unread,
@@ -297,7 +288,7 @@ mod tests {
             .with(old.filter(|update| update.date < before).copied())
     }
 
-    fn read(page: &str) -> Result<ReleaseInfo, ReleaseInfoError> {
+    fn read(page: &str) -> Result<ReleaseInfo, String> {
         read_release_info(page, &known())
     }
 
@@ -373,7 +364,7 @@ mod tests {
             "<table><tr><th>Update type</th><th>Date</th><th>Build</th><th>KB article</th></tr></table>",
             "| Build | Date |\n| --- | --- |\n| 1 | 2 |",
         ] {
-            assert_eq!(read(html), Err(ReleaseInfoError::NoTable), "{html}");
+            assert_eq!(read(html), Err(NO_TABLE.to_owned()), "{html}");
         }
         let row = "|Update type|Date|Build|KB|\n|---|---|---|---|\n|B|soon|17763.1|KB4549949|";
         let error = read(row).unwrap_err();

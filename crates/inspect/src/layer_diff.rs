@@ -8,9 +8,9 @@ use sha2::{Digest, Sha256};
 use wincimg_layer::{HiveFolder, LayerEntry, LayerReader, TarEntryKind, TarReadError};
 use wincimg_registry::RegistryData;
 use wincimg_registry::hive::{Hive, Key, Semantics};
-use wincimg_registry::security::{DescriptorLayout, SecurityDescriptor};
 
 use super::base::BaseHive;
+use super::contents::normalized;
 use super::entries::{Entry, FILES, HIVES, LayerChange, LayerEntries, Layout, UTILITY_VM, below};
 use super::layers::{ROOT_ALONE, has_root_alone};
 use super::provenance::windows_file_version;
@@ -122,10 +122,7 @@ impl ContentHash {
 
     /// Hash of the contents of a security descriptor, whatever the order of its parts.
     pub fn from_descriptor(descriptor: &[u8]) -> Self {
-        match SecurityDescriptor::from_bytes(descriptor) {
-            Ok(read) => Self::from_bytes(&read.to_bytes(DescriptorLayout::OwnerFirst)),
-            Err(_) => Self::from_bytes(descriptor),
-        }
+        Self::from_bytes(&normalized(descriptor))
     }
 }
 

@@ -223,7 +223,7 @@ pub fn sddl(bytes: &[u8]) -> String {
 }
 
 /// A descriptor with its parts in one order.
-fn normalized(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn normalized(bytes: &[u8]) -> Vec<u8> {
     match SecurityDescriptor::from_bytes(bytes) {
         Ok(descriptor) => descriptor.to_bytes(DescriptorLayout::OwnerFirst),
         Err(_) => bytes.to_vec(),

@@ -14,6 +14,7 @@ use std::collections::HashMap;
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex};
 
+pub(crate) use diff::normalized;
 pub use diff::{
     ContentChange, FileAspect, FileDifference, KeyDifference, ValueDifference, diff_files,
     diff_keys, diff_layers, sddl,

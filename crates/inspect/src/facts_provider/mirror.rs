@@ -178,17 +178,16 @@ impl MirrorFactsCollector {
     /// Carries out the plan of one image, which is now in the mirror.
     async fn conclude(&self, copying: &MirrorJob<'_>, subject: Subject) -> Option<CompanionReport> {
         let image = subject.manifest.digest.clone();
-        let (outcome, size, problem) = match self.finish(copying, subject).await {
-            Ok((outcome, size)) => (outcome, size, None),
-            Err(error) if is_defect(&error) => {
-                return Some(CompanionReport {
-                    image: image.to_string(),
-                    outcome: CompanionOutcome::Failed,
-                    size: None,
-                    problem: None,
-                    defect: Some(error_chain(error.as_ref())),
-                });
-            }
+        let mut report = CompanionReport {
+            image: image.to_string(),
+            outcome: CompanionOutcome::Failed,
+            size: None,
+            problem: None,
+            defect: None,
+        };
+        match self.finish(copying, subject).await {
+            Ok((outcome, size)) => (report.outcome, report.size) = (outcome, size),
+            Err(error) if is_defect(&error) => report.defect = Some(error_chain(error.as_ref())),
             Err(error) => {
                 let mut problem = error_chain(error.as_ref());
                 if error.downcast_ref::<NoRegistry>().is_some() {
@@ -200,17 +199,13 @@ impl MirrorFactsCollector {
                     let library = &self.library;
                     library.update_cache(|it| it.store_unreadable(&image, &problem));
                 }
-                (CompanionOutcome::Failed, None, Some(problem))
+                if problem.is_empty() {
+                    return None;
+                }
+                report.problem = Some(problem);
             }
-        };
-        let is_base = problem.as_ref().is_none_or(|it| !it.is_empty());
-        is_base.then(|| CompanionReport {
-            image: image.to_string(),
-            outcome,
-            size,
-            problem,
-            defect: None,
-        })
+        }
+        Some(report)
     }
 
     async fn finish(

@@ -14,7 +14,7 @@ use wincimg_windows::path::ImagePath;
 
 use super::error::{WineError, exited_early, failed, unwritable};
 use super::find::WineInstallation;
-use super::sandbox::{Sandbox, SandboxFolders};
+use super::sandbox::Sandbox;
 use super::start::StartCommand;
 use crate::OwnContents;
 use crate::drive::Drive;
@@ -216,11 +216,8 @@ impl Prefix {
             });
         }
         written(&order, fs::write(&order, bytes))?;
-        let folders = SandboxFolders {
-            read: &self.folder,
-            write: &WRITABLE.map(file),
-        };
-        let command = match self.sandbox.command(&self.wine, &folders) {
+        let writable = WRITABLE.map(file);
+        let command = match self.sandbox.command(&self.wine, &self.folder, &writable) {
             Some(command) => {
                 self.is_sealed.store(true, Ordering::Relaxed);
                 command

@@ -50,14 +50,6 @@ struct Bubblewrap {
     arguments: Vec<&'static str>,
 }
 
-/// The folders of a program.
-pub(super) struct SandboxFolders<'a> {
-    /// Visible, not writable.
-    pub(super) read: &'a Path,
-    /// Writable, below the first one.
-    pub(super) write: &'a [PathBuf],
-}
-
 impl Sandbox {
     /// No isolation: the program has the user's rights.
     pub fn none() -> Self {
@@ -105,21 +97,23 @@ impl Sandbox {
         self.0.is_some()
     }
 
-    /// The start of a command for the loader of wine; none without isolation.
+    /// The start of a command for the loader of wine, which sees a folder and may write to some below
+    /// it; none without isolation.
     pub(super) fn command(
         &self,
         wine: &WineInstallation,
-        folders: &SandboxFolders<'_>,
+        folder: &Path,
+        writable: &[PathBuf],
     ) -> Option<Command> {
         let sandbox = self.0.as_ref()?;
         let mut command = sandbox.command();
         for file in [&wine.loader, &wine.server] {
-            for folder in installation(file) {
-                command.arg("--ro-bind-try").args([&folder, &folder]);
+            for part in installation(file) {
+                command.arg("--ro-bind-try").args([&part, &part]);
             }
         }
-        command.arg("--ro-bind").args([folders.read, folders.read]);
-        for folder in folders.write {
+        command.arg("--ro-bind").args([folder, folder]);
+        for folder in writable {
             command.arg("--bind").args([folder, folder]);
         }
         command.args(["--", "prlimit"]).args(LIMITS).arg("--");
@@ -224,11 +218,8 @@ mod tests {
                 loader: "/usr/lib/wine/wine64".into(),
                 server: "/usr/lib/wine/wineserver64".into(),
             };
-            let folders = SandboxFolders {
-                read: Path::new("/tmp/a"),
-                write: &["/tmp/a/prefix".into()],
-            };
-            let command = sandbox.command(&wine, &folders).unwrap();
+            let (folder, writable) = (Path::new("/tmp/a"), [PathBuf::from("/tmp/a/prefix")]);
+            let command = sandbox.command(&wine, folder, &writable).unwrap();
             let words: Vec<_> = command
                 .get_args()
                 .map(|word| word.to_str().unwrap())
