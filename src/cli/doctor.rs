@@ -239,7 +239,7 @@ impl Doctor {
     fn hosts(&self) -> Vec<String> {
         let pushed_to = self.registries.iter().map(RegistryPrefix::host);
         let mut hosts: Vec<String> = Vec::new();
-        for host in pushed_to.chain([self.base.base_registry.host()]) {
+        for host in pushed_to.chain([self.base.base_registry.0.host()]) {
             if !hosts.iter().any(|known| known == host) {
                 hosts.push(host.to_owned());
             }

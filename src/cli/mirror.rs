@@ -312,7 +312,7 @@ impl Mirror {
     /// A base image, whose path below the registry of bases is the one below the target: the target
     /// is a registry of bases then.
     fn base_source(&self, image: Reference) -> MirrorSource {
-        let path = self.base.base_registry.path_below(&image);
+        let path = self.base.base_registry.0.path_below(&image);
         let path = path.unwrap_or(image.repository()).to_owned();
         MirrorSource { image, path }
     }

@@ -253,7 +253,7 @@ impl MakeScript {
         let certificates = (!pem.is_empty()).then_some(pem);
         let named = [
             self.registry.host(),
-            self.base_registry.base_registry.host(),
+            self.base_registry.base_registry.0.host(),
         ];
         let mut hosts: BTreeSet<&str> = self
             .connection

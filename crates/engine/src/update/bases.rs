@@ -181,7 +181,7 @@ impl Planner<'_> {
         let reference = parse_reference(base).map_err(BaseNameError::Repository)?;
         let is_own =
             reference.registry() == image.registry() && namespace(&reference) == namespace(image);
-        if is_own || reference.registry() == MICROSOFT || base_registry.contains(&reference) {
+        if is_own || reference.registry() == MICROSOFT || base_registry.0.contains(&reference) {
             return Ok(reference);
         }
         let problem = format!(

@@ -44,7 +44,7 @@ impl BaseRegistry {
         let mut reference = parse_reference(text)?;
         let (tag, digest) = (reference.tag(), reference.digest());
         if reference.registry() == MICROSOFT {
-            let here = self.join(reference.repository())?;
+            let here = self.0.join(reference.repository())?;
             let (host, path) = (here.registry(), here.repository());
             reference = match (tag, digest) {
                 (None, None) => here,

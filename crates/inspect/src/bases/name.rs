@@ -75,7 +75,7 @@ impl From<Reference> for BaseName {
 
 /// Source of base images: Microsoft's registry, or a mirror under a prefix.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct BaseRegistry(RegistryPrefix);
+pub struct BaseRegistry(pub RegistryPrefix);
 
 /// A text that is neither a registry nor the name of a base image.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Diagnose)]
@@ -120,26 +120,6 @@ impl fmt::Display for BaseRegistry {
 }
 
 impl BaseRegistry {
-    /// The mirror's reference for an image of Microsoft's registry.
-    pub(super) fn join(&self, path: &str) -> Result<Reference, ReferenceError> {
-        self.0.join(path)
-    }
-
-    /// Host and port.
-    pub fn host(&self) -> &str {
-        self.0.host()
-    }
-
-    /// Returns true for a repository of this registry.
-    pub fn contains(&self, reference: &Reference) -> bool {
-        self.0.contains(reference)
-    }
-
-    /// The path of a repository below it.
-    pub fn path_below<'a>(&self, reference: &'a Reference) -> Option<&'a str> {
-        self.0.path_below(reference)
-    }
-
     /// The repository of a short name or a path; a name with a host keeps it. A colon and a flavour
     /// may follow: `dotnet/aspnet:8.0`.
     pub fn repository(&self, name: &str) -> Result<BaseName, BaseNameError> {

@@ -343,15 +343,22 @@ impl BaseRepository {
             offers,
             set_aside: Vec::new(),
         };
-        match search.run().await? {
-            Some(base) => Ok(Resolution {
-                base,
-                set_aside: search.set_aside,
-            }),
-            None => Err(ResolveError::NothingFits(Box::new(
-                search.no_matching_base(wanted),
-            ))),
+        let found = search.run().await?;
+        let Search {
+            offers, set_aside, ..
+        } = search;
+        if let Some(base) = found {
+            return Ok(Resolution { base, set_aside });
         }
+        let (below, above) = offers.nearest_versions();
+        Err(ResolveError::NothingFits(Box::new(NoMatchingBase {
+            repository: self.to_string(),
+            host,
+            wanted,
+            below,
+            above,
+            set_aside,
+        })))
     }
 }
 
@@ -437,18 +444,6 @@ impl Search<'_> {
             self.skip(tag.text, format!("its image is {}", others.join(", ")));
         }
         Ok(())
-    }
-
-    fn no_matching_base(self, wanted: BaseMatch) -> NoMatchingBase {
-        let (below, above) = self.offers.nearest_versions();
-        NoMatchingBase {
-            repository: self.repository.to_string(),
-            host: self.host,
-            wanted,
-            below,
-            above,
-            set_aside: self.set_aside,
-        }
     }
 
     fn skip(&mut self, tag: String, reason: String) {

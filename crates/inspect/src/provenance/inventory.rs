@@ -153,7 +153,12 @@ fn created(text: Option<&str>) -> Timestamp {
 fn packages(layers: &[InventoryLayer]) -> Vec<InventoryPackage> {
     let seen = visible(layers);
     let package_files = PackageFiles::new(layers, &seen);
-    let programs = InstalledPrograms::new(layers);
+    let hives = layers.iter().enumerate().flat_map(|(number, layer)| {
+        let files = layer.contents.files.iter();
+        let hives = files.filter(|file| is_hive(&file.path));
+        hives.map(move |file| (number, &file.packages))
+    });
+    let hives: Vec<_> = hives.collect();
     let mut packages: BTreeMap<String, InventoryPackage> = BTreeMap::new();
     for &place in seen.values() {
         let file = &layers[place.layer].contents.files[place.file];
@@ -161,7 +166,7 @@ fn packages(layers: &[InventoryLayer]) -> Vec<InventoryPackage> {
             let Some(found) = package_files.adjusted(&file.path, found) else {
                 continue;
             };
-            if programs.is_replaced(place, &found) {
+            if is_replaced(&hives, place, &found) {
                 continue;
             }
             let mut purl = purl::of_package(found.ecosystem, &found.name, found.version.as_deref());
@@ -207,31 +212,18 @@ fn visible(layers: &[InventoryLayer]) -> BTreeMap<Vec<u8>, FileId> {
     seen
 }
 
-/// Installed programs of each layer.
-struct InstalledPrograms<'l>(Vec<(usize, &'l FilePackages)>);
-
-impl<'l> InstalledPrograms<'l> {
-    fn new(layers: &'l [InventoryLayer]) -> Self {
-        let hives = layers.iter().enumerate().flat_map(|(number, layer)| {
-            let files = layer.contents.files.iter();
-            let hives = files.filter(|file| is_hive(&file.path));
-            hives.map(move |file| (number, &file.packages))
-        });
-        Self(hives.collect())
-    }
-
-    /// Returns true if a later layer removes a program or installs another version of it.
-    fn is_replaced(&self, place: FileId, found: &FoundPackage) -> bool {
-        let Some(product) = &found.uninstall_key else {
-            return false;
-        };
-        let mut later = self.0.iter().filter(|(layer, _)| *layer > place.layer);
-        later.any(|(_, hive)| {
-            let mut installed = hive.packages.iter();
-            hive.removed.contains(product)
-                || installed.any(|it| it.uninstall_key.as_ref() == Some(product))
-        })
-    }
+/// Returns true if a later layer removes an installed program or installs another version of it. The
+/// hives come with the numbers of their layers.
+fn is_replaced(hives: &[(usize, &FilePackages)], place: FileId, found: &FoundPackage) -> bool {
+    let Some(product) = &found.uninstall_key else {
+        return false;
+    };
+    let mut later = hives.iter().filter(|(layer, _)| *layer > place.layer);
+    later.any(|(_, hive)| {
+        let mut installed = hive.packages.iter();
+        hive.removed.contains(product)
+            || installed.any(|it| it.uninstall_key.as_ref() == Some(product))
+    })
 }
 
 /// Files that are covered by lists of packages, by folded paths.

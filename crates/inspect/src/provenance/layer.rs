@@ -1,6 +1,7 @@
 //! Contents of a layer: each file with its digests, and the packages found in it.
 
 use std::collections::HashMap;
+use std::error::Error;
 use std::io::Read;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,20 +15,6 @@ use crate::stream::layer_limits;
 
 /// Limit on the number of files; a longer document is of no use.
 const MAX_FILES: usize = 500_000;
-
-/// Error of scanning a layer.
-#[derive(Debug, thiserror::Error)]
-pub enum LayerScanError {
-    /// It cannot be read.
-    #[error(transparent)]
-    Read(#[from] TarReadError),
-    /// It has too many files.
-    #[error("it has more than {MAX_FILES} files")]
-    TooMany,
-    /// The work was cancelled.
-    #[error("cancelled")]
-    Cancelled,
-}
 
 /// Contents of a layer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -80,18 +67,18 @@ impl Hasher {
     }
 }
 
-/// Reads a layer's bytes, compressed or not, to their end.
+/// Reads a layer's bytes, compressed or not, to their end, unless the work is cancelled.
 pub fn scan_layer(
     bytes: impl Read + Send,
     cancelled: &AtomicBool,
-) -> Result<LayerContents, LayerScanError> {
+) -> Result<LayerContents, Box<dyn Error + Send + Sync>> {
     let reader = LayerReader::new(bytes, layer_limits())?;
     let mut entries = LayerEntries::new(reader, Layout::Windows);
     let mut contents = LayerContents::default();
     let mut places: HashMap<String, usize> = HashMap::new();
     while let Some(entry) = entries.next_entry()? {
         if cancelled.load(Ordering::Relaxed) {
-            return Err(LayerScanError::Cancelled);
+            return Err("cancelled".into());
         }
         let file = match &entry.change {
             Some(LayerChange::File(())) => read(&mut entries.reader, entry.raw)?,
@@ -112,7 +99,7 @@ pub fn scan_layer(
             Some(LayerChange::Folder(()) | LayerChange::Link(_)) | None => continue,
         };
         if contents.files.len() == MAX_FILES {
-            return Err(LayerScanError::TooMany);
+            return Err(format!("it has more than {MAX_FILES} files").into());
         }
         places.insert(file.path.clone(), contents.files.len());
         contents.files.push(file);

@@ -26,7 +26,7 @@ pub use attach::{AttachmentReport, attach, read_inventory, scan_blob};
 pub use attached::{AttachedDocument, DocumentKind, list_attached};
 pub use document::{ImageDocument, SbomFormat, Tool, write_sbom};
 pub use inventory::{FileId, Inventory, InventoryBase, InventoryLayer, InventoryPackage};
-pub use layer::{FileDigests, LayerContents, LayerFileEntry, LayerScanError, scan_layer};
+pub use layer::{FileDigests, LayerContents, LayerFileEntry, scan_layer};
 pub(crate) use packages::windows_file_version;
 pub use packages::{FilePackages, FoundPackage};
 pub use slsa::{BuildProvenance, ResolvedDependency, SourceFile};

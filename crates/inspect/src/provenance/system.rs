@@ -5,36 +5,21 @@ use wincimg_windows::release;
 use wincimg_windows::update::{Kb, Updates};
 use wincimg_windows::version::WindowsVersion;
 
-/// Names of a build in vulnerability databases.
-struct ProductNames {
-    build: u32,
-    /// In the CPE dictionary (NVD).
-    cpe: &'static str,
-    /// In the products of Microsoft's security updates, as grype uses them: the installation
-    /// without a desktop, like the base images.
-    product: Option<&'static str>,
-}
-
-const NAMES: [ProductNames; 10] = [
-    names(14393, "windows_server_2016", Some("10855")),
-    names(16299, "windows_server_1709", None),
-    names(17134, "windows_server_1803", None),
-    names(17763, "windows_server_2019", Some("11572")),
-    names(18362, "windows_server_1903", None),
-    names(18363, "windows_server_1909", None),
-    names(19041, "windows_server_2004", None),
-    names(19042, "windows_server_20h2", None),
-    names(20348, "windows_server_2022", Some("11924")),
-    names(26100, "windows_server_2025", Some("12437")),
+/// Builds with their names in vulnerability databases: in the CPE dictionary (NVD), and in the products
+/// of Microsoft's security updates, as grype uses them: the installation without a desktop, like the
+/// base images.
+const NAMES: [(u32, &str, Option<&str>); 10] = [
+    (14393, "windows_server_2016", Some("10855")),
+    (16299, "windows_server_1709", None),
+    (17134, "windows_server_1803", None),
+    (17763, "windows_server_2019", Some("11572")),
+    (18362, "windows_server_1903", None),
+    (18363, "windows_server_1909", None),
+    (19041, "windows_server_2004", None),
+    (19042, "windows_server_20h2", None),
+    (20348, "windows_server_2022", Some("11924")),
+    (26100, "windows_server_2025", Some("12437")),
 ];
-
-const fn names(build: u32, cpe: &'static str, product: Option<&'static str>) -> ProductNames {
-    ProductNames {
-        build,
-        cpe,
-        product,
-    }
-}
 
 /// An image's Windows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -55,14 +40,14 @@ pub struct OperatingSystem {
 impl OperatingSystem {
     /// The system of a version, according to the tables of this process.
     pub fn from_version(version: WindowsVersion) -> Self {
-        let known = NAMES.iter().find(|names| names.build == version.build);
+        let known = NAMES.iter().find(|(build, ..)| *build == version.build);
         let text = version.os_version();
         let update = Updates::global().contained_in(version);
         Self {
             name: release::name_of(version.build),
-            cpe: known.map(|it| format!("cpe:2.3:o:microsoft:{}:{text}:*:*:*:*:*:*:*", it.cpe)),
+            cpe: known.map(|(_, cpe, _)| format!("cpe:2.3:o:microsoft:{cpe}:{text}:*:*:*:*:*:*:*")),
             kb: update.and_then(|update| update.kb),
-            product: known.and_then(|it| it.product),
+            product: known.and_then(|(.., product)| *product),
             version: text,
         }
     }
