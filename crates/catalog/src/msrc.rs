@@ -12,7 +12,6 @@ mod xml;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
-use std::str::FromStr;
 
 use document::{CvrfDocument, is_plain};
 use jiff::civil::Date;
@@ -46,15 +45,6 @@ pub enum Severity {
     Important,
     /// Critical.
     Critical,
-}
-
-impl FromStr for Severity {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::from_name(&text.to_ascii_lowercase());
-        found.ok_or_else(|| format!("unknown severity {text:?}"))
-    }
 }
 
 /// A fix of a vulnerability for one product.
@@ -191,7 +181,7 @@ impl SecurityUpdates {
                 self.fixes.push(SecurityFix {
                     cve: (*cve).to_owned(),
                     title: (*title).to_owned(),
-                    severity: severity.parse().ok()?,
+                    severity: Severity::from_name(&severity.to_ascii_lowercase())?,
                     exploited: *exploited == "yes",
                     product: (*product).to_owned(),
                     fixed_in: fixed_in.parse().ok()?,

@@ -226,7 +226,8 @@ impl<'a> Severities<'a> {
             by_product: HashMap::new(),
         };
         for threat in threats.iter().filter(|threat| threat.kind == SEVERITY) {
-            let Ok(severity) = threat.description.value.parse::<Severity>() else {
+            let name = threat.description.value.to_ascii_lowercase();
+            let Some(severity) = Severity::from_name(&name) else {
                 continue;
             };
             if threat.products.is_empty() {
