@@ -70,23 +70,14 @@ pub(super) struct Vulnerability {
     #[serde(rename = "Title", default)]
     pub(super) title: Text,
     #[serde(rename = "Threats", default)]
-    pub(super) threats: Vec<Threat>,
+    pub(super) threats: Vec<Detail>,
     #[serde(rename = "Remediations", default)]
-    pub(super) remediations: Vec<Remediation>,
+    pub(super) remediations: Vec<Detail>,
 }
 
+/// A threat or a remediation.
 #[derive(Deserialize, Default)]
-pub(super) struct Threat {
-    #[serde(rename = "Type", default)]
-    pub(super) kind: u32,
-    #[serde(rename = "Description", default)]
-    pub(super) description: Text,
-    #[serde(rename = "ProductID", default)]
-    pub(super) products: Vec<String>,
-}
-
-#[derive(Deserialize, Default)]
-pub(super) struct Remediation {
+pub(super) struct Detail {
     #[serde(rename = "Type", default)]
     pub(super) kind: u32,
     #[serde(rename = "SubType", default)]
@@ -184,7 +175,7 @@ impl Vulnerability {
     }
 }
 
-impl Remediation {
+impl Detail {
     /// Returns true for updates, except hotpatches, which images never have.
     fn is_for_images(&self) -> bool {
         let sub_type = self.sub_type.as_deref().unwrap_or_default();
@@ -220,7 +211,7 @@ struct Severities<'a> {
 }
 
 impl<'a> Severities<'a> {
-    fn new(threats: &'a [Threat]) -> Self {
+    fn new(threats: &'a [Detail]) -> Self {
         let mut severities = Self {
             common: Severity::Unrated,
             by_product: HashMap::new(),

@@ -5,8 +5,7 @@ use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::{BytesRef, BytesStart, Event};
 
 use super::document::{
-    CvrfDocument, EXPLOIT_STATUS, ProductName, Remediation, SEVERITY, Text, Threat, VENDOR_FIX,
-    Vulnerability,
+    CvrfDocument, Detail, EXPLOIT_STATUS, ProductName, SEVERITY, Text, VENDOR_FIX, Vulnerability,
 };
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -71,19 +70,19 @@ impl DocumentReader {
                 });
             }
             (b"Vulnerability", _) => self.read.vulnerability.push(Vulnerability::default()),
-            (b"Threat", Some(vulnerability)) => vulnerability.threats.push(Threat {
+            (b"Threat", Some(vulnerability)) => vulnerability.threats.push(Detail {
                 kind: match attribute(tag, "Type")?.as_str() {
                     "Exploit Status" => EXPLOIT_STATUS,
                     "Severity" => SEVERITY,
                     _ => OTHER,
                 },
-                ..Threat::default()
+                ..Detail::default()
             }),
             (b"Remediation", Some(vulnerability)) => {
                 let is_fix = attribute(tag, "Type")? == "Vendor Fix";
-                vulnerability.remediations.push(Remediation {
+                vulnerability.remediations.push(Detail {
                     kind: if is_fix { VENDOR_FIX } else { OTHER },
-                    ..Remediation::default()
+                    ..Detail::default()
                 });
             }
             _ => {}
@@ -135,17 +134,7 @@ impl DocumentReader {
     }
 }
 
-impl Threat {
-    fn set(&mut self, field: &[u8], value: String) {
-        match field {
-            b"Description" => self.description = Text { value },
-            b"ProductID" => self.products.push(value),
-            _ => {}
-        }
-    }
-}
-
-impl Remediation {
+impl Detail {
     fn set(&mut self, field: &[u8], value: String) {
         match field {
             b"Description" => self.description = Text { value },
