@@ -1,5 +1,6 @@
 //! Differences between the contents of two images.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
@@ -135,18 +136,17 @@ fn differences(
         if is_same && !is_rewritten {
             continue;
         }
-        if let Some(mut it) = difference(Some(entry), other) {
-            match it.change {
-                ContentChange::Changed if is_same => it.change = ContentChange::Rewritten,
-                ContentChange::Changed => it.differs = differs,
-                _ => {}
-            }
-            found.insert(key, it);
+        let mut it = difference(Some(entry), other);
+        match it.change {
+            ContentChange::Changed if is_same => it.change = ContentChange::Rewritten,
+            ContentChange::Changed => it.differs = differs,
+            _ => {}
         }
+        found.insert(key, it);
     }
     for (key, entry) in new {
         if !old.contains_key(key) && !is_nothing(entry, key, before) {
-            found.extend(difference(None, Some(entry)).map(|it| (key.as_slice(), it)));
+            found.insert(key, difference(None, Some(entry)));
         }
     }
     found.into_values().collect()
@@ -189,19 +189,17 @@ fn has_other_rights(one: &FileEntry, other: &FileEntry, strictly: bool) -> bool 
     }
 }
 
-fn difference(before: Option<&FileEntry>, after: Option<&FileEntry>) -> Option<FileDifference> {
+fn difference(before: Option<&FileEntry>, after: Option<&FileEntry>) -> FileDifference {
     let is_deleted = |it: &FileEntry| it.kind == LayerChange::Deleted;
-    let change = match (before, after) {
-        (None, None) => return None,
-        (Some(old), Some(new)) if is_deleted(old) == is_deleted(new) => ContentChange::Changed,
-        (Some(old), _) if is_deleted(old) => ContentChange::Added,
-        (_, Some(new)) if is_deleted(new) => ContentChange::Removed,
-        (None, _) => ContentChange::Added,
-        (_, None) => ContentChange::Removed,
-        (Some(_), Some(_)) => ContentChange::Changed,
+    // A deletion is less than nothing, which leaves what unread layers have.
+    let rank = |it: Option<&FileEntry>| it.map_or(1, |it| if is_deleted(it) { 0 } else { 2 });
+    let change = match rank(before).cmp(&rank(after)) {
+        Ordering::Less => ContentChange::Added,
+        Ordering::Greater => ContentChange::Removed,
+        Ordering::Equal => ContentChange::Changed,
     };
     let present = |it: Option<&FileEntry>| it.filter(|it| !is_deleted(it)).cloned();
-    Some(FileDifference {
+    FileDifference {
         change,
         before: present(before),
         after: present(after),
@@ -211,7 +209,7 @@ fn difference(before: Option<&FileEntry>, after: Option<&FileEntry>) -> Option<F
             .find(|it| is_deleted(it))
             .cloned(),
         differs: Vec::new(),
-    })
+    }
 }
 
 /// A security descriptor as text, or as bytes if it cannot be decoded.

@@ -46,7 +46,15 @@ fn add(
     (level, depth): (usize, usize),
     listed: &mut Vec<(usize, ContentKey)>,
 ) {
-    listed.push((level, ContentKey::new(key, path)));
+    let values = key.values.iter();
+    let found = ContentKey {
+        path: path.clone(),
+        values: values.map(|it| (it.name.clone(), it.data())).collect(),
+        security: key.security.to_vec(),
+        class: key.class.clone(),
+        is_deleted: key.layer.semantics == Semantics::Tombstone,
+    };
+    listed.push((level, found));
     if level == depth {
         return;
     }
@@ -54,18 +62,5 @@ fn add(
         path.components.push(subkey.name.clone());
         add(subkey, path, (level + 1, depth), listed);
         path.components.pop();
-    }
-}
-
-impl ContentKey {
-    fn new(key: &Key<'_>, path: &BaseKeyPath) -> Self {
-        let values = key.values.iter();
-        Self {
-            path: path.clone(),
-            values: values.map(|it| (it.name.clone(), it.data())).collect(),
-            security: key.security.to_vec(),
-            class: key.class.clone(),
-            is_deleted: key.layer.semantics == Semantics::Tombstone,
-        }
     }
 }

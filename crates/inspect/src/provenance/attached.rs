@@ -149,10 +149,7 @@ fn documents(
 ) -> impl Iterator<Item = AttachedDocument> {
     let none = layers.is_empty().then_some(None);
     let contents = layers.iter().map(Some).chain(none);
-    contents.map(move |content| {
-        let own = content.map_or("", |content| &content.media_type);
-        AttachedDocument::new(media_type.unwrap_or(own), manifest, content, predicate)
-    })
+    contents.map(move |content| AttachedDocument::new(media_type, manifest, content, predicate))
 }
 
 fn predicate_in(annotations: &std::collections::BTreeMap<String, String>) -> Option<&str> {
@@ -164,7 +161,7 @@ fn predicate_in(annotations: &std::collections::BTreeMap<String, String>) -> Opt
 
 impl AttachedDocument {
     fn new(
-        media_type: &str,
+        media_type: Option<&str>,
         manifest: &Digest,
         content: Option<&Descriptor>,
         predicate: Option<&str>,
@@ -172,6 +169,7 @@ impl AttachedDocument {
         let own = content.and_then(|content| predicate_in(&content.annotations));
         let predicate = own.or(predicate);
         let of_content = content.map_or("", |content| &content.media_type);
+        let media_type = media_type.unwrap_or(of_content);
         Self {
             what: match DocumentKind::from_media_type(media_type, predicate) {
                 DocumentKind::Other => DocumentKind::from_media_type(of_content, predicate),

@@ -5,19 +5,20 @@ pub(super) fn part(data: &[u8], at: usize, length: usize) -> Option<&[u8]> {
     data.get(at..at.checked_add(length)?)
 }
 
+fn array<const N: usize>(data: &[u8], at: usize) -> Option<[u8; N]> {
+    data.get(at..)?.first_chunk().copied()
+}
+
 pub(super) fn u16_at(data: &[u8], at: usize) -> Option<u16> {
-    let bytes = part(data, at, 2)?.try_into().ok()?;
-    Some(u16::from_le_bytes(bytes))
+    array(data, at).map(u16::from_le_bytes)
 }
 
 pub(super) fn u32_at(data: &[u8], at: usize) -> Option<u32> {
-    let bytes = part(data, at, 4)?.try_into().ok()?;
-    Some(u32::from_le_bytes(bytes))
+    array(data, at).map(u32::from_le_bytes)
 }
 
 pub(super) fn u64_at(data: &[u8], at: usize) -> Option<u64> {
-    let bytes = part(data, at, 8)?.try_into().ok()?;
-    Some(u64::from_le_bytes(bytes))
+    array(data, at).map(u64::from_le_bytes)
 }
 
 /// A length or an offset in a file.
