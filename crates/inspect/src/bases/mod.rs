@@ -28,4 +28,3 @@ pub use resolve::{
     BaseImage, BaseRepository, NoMatchingBase, RejectedTag, Resolution, ResolveError, resolve,
     warning,
 };
-pub use tag::{TagArch, TagPrecision};

@@ -20,10 +20,10 @@ pub(crate) struct BaseTag {
     pub names: TagPrecision,
     /// The day the image was made, if the tag has it.
     pub date: Option<Date>,
-    /// Architectures of the tag.
-    pub arch: TagArch,
-    /// True if it is a preview or an insider build.
-    pub preview: bool,
+    /// Its architecture; none for an index, or an image for the usual one.
+    architecture: Option<Architecture>,
+    /// True if it is a preview or an insider build, or for an architecture without servers.
+    is_unusable: bool,
     /// Software on Windows: `4.8` of the .NET Framework.
     pub flavour: BaseFlavour,
     words: usize,
@@ -31,7 +31,7 @@ pub(crate) struct BaseTag {
 
 /// Precision of the Windows version in a tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TagPrecision {
+pub(crate) enum TagPrecision {
     /// Build and revision: `10.0.17763.973`.
     Version(WindowsVersion),
     /// A release and the update in it: `1809-KB4534273`.
@@ -50,36 +50,25 @@ pub enum TagPrecision {
     Nothing,
 }
 
-/// Architecture of a tag.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum TagArch {
-    /// Not named: an index, or an image for the usual architecture.
-    Unsaid,
-    /// 64-bit x86, the architecture of most Windows nodes.
-    Amd64,
-    /// 64-bit Arm.
-    Arm64,
-    /// Any other.
-    Other,
-}
-
 const EDITIONS: [&str; 5] = [
     "windowsservercore", "nanoserver", "servercore", "server", "windows",
 ];
 
-const PREVIEW_WORDS: [&str; 6] = ["preview", "insider", "insiders", "rc", "canary", "nightly"];
-
-const OTHER_ARCHITECTURES: [&str; 5] = ["arm", "arm32", "arm32v7", "386", "x86"];
+/// Previews, and architectures without servers.
+const UNUSABLE: [&str; 11] = [
+    "preview", "insider", "insiders", "rc", "canary", "nightly", "arm", "arm32", "arm32v7", "386",
+    "x86",
+];
 
 enum Word {
     Version(WindowsVersion),
     Release(u32),
     Kb(Kb),
     Date(Date),
-    Arch(TagArch),
+    Architecture(Architecture),
     Flavour,
     Edition,
-    Preview,
+    Unusable,
     Latest,
 }
 
@@ -91,11 +80,11 @@ impl BaseTag {
         let mut release = None;
         let mut kb = None;
         let mut date = None;
-        let mut arch = None;
+        let mut architecture = None;
         let mut flavour = BaseFlavour::default();
         let mut edition = None;
         let mut latest = None;
-        let mut preview = false;
+        let mut is_unusable = false;
         let mut words = 0;
         let windows = text.split(['-', '_']).position(Word::is_about_windows);
         for (place, word) in text.split(['-', '_']).enumerate() {
@@ -107,14 +96,17 @@ impl BaseTag {
                 Word::Release(value) => release.replace(value).is_some(),
                 Word::Kb(value) => kb.replace(value).is_some(),
                 Word::Date(value) => date.replace(value).is_some(),
-                Word::Arch(value) => arch.replace(value).is_some(),
+                Word::Architecture(value) => architecture.replace(value).is_some(),
                 Word::Flavour => {
                     flavour.words.push(word.to_ascii_lowercase());
                     !is_before && flavour.words.len() > 1
                 }
                 Word::Edition => edition.replace(word.to_ascii_lowercase()).is_some(),
                 Word::Latest => latest.replace(()).is_some(),
-                Word::Preview => std::mem::replace(&mut preview, true),
+                Word::Unusable => {
+                    is_unusable = true;
+                    false
+                }
             };
             if repeated {
                 return None;
@@ -140,8 +132,8 @@ impl BaseTag {
             text: text.to_owned(),
             names,
             date,
-            arch: arch.unwrap_or(TagArch::Unsaid),
-            preview,
+            architecture,
+            is_unusable,
             flavour: BaseFlavour { edition, ..flavour },
             words,
         })
@@ -149,13 +141,7 @@ impl BaseTag {
 
     /// Returns true if the tag may have images for servers of an architecture.
     pub(crate) fn is_for(&self, architecture: Architecture) -> bool {
-        let is_its_own = match self.arch {
-            TagArch::Unsaid => true,
-            TagArch::Amd64 => architecture == Architecture::Amd64,
-            TagArch::Arm64 => architecture == Architecture::Arm64,
-            TagArch::Other => false,
-        };
-        is_its_own && !self.preview
+        !self.is_unusable && self.architecture.is_none_or(|own| own == architecture)
     }
 
     /// The tag without its architecture.
@@ -192,18 +178,17 @@ impl Word {
         if lower.starts_with("kb") {
             return lower.parse().ok().map(Self::Kb);
         }
-        if OTHER_ARCHITECTURES.contains(&lower) {
-            return Some(Self::Arch(TagArch::Other));
-        }
         if EDITIONS.contains(&lower) {
             return Some(Self::Edition);
         }
-        if PREVIEW_WORDS.contains(&lower) {
-            return Some(Self::Preview);
+        if UNUSABLE.contains(&lower) {
+            return Some(Self::Unusable);
         }
         match lower {
-            "amd64" | "x64" => return Some(Self::Arch(TagArch::Amd64)),
-            "arm64" | "arm64v8" | "aarch64" => return Some(Self::Arch(TagArch::Arm64)),
+            "amd64" | "x64" => return Some(Self::Architecture(Architecture::Amd64)),
+            "arm64" | "arm64v8" | "aarch64" => {
+                return Some(Self::Architecture(Architecture::Arm64));
+            }
             "latest" => return Some(Self::Latest),
             _ => {}
         }

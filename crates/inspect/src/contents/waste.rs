@@ -72,7 +72,13 @@ pub fn find_waste(image: &ImageContents) -> ImageWaste {
             match &file.is {
                 LayerChange::File(digest) => {
                     waste.of = waste.of.saturating_add(digest.size);
-                    live.add(key, file.path.clone(), digest.size, layer.number);
+                    live.by_name.insert(key, live.all.len());
+                    live.all.push(LiveFile {
+                        path: file.path.clone(),
+                        size: digest.size,
+                        layer: layer.number,
+                        names: 1,
+                    });
                 }
                 LayerChange::HardLink(target) => live.add_name(key, target),
                 _ => {}
@@ -87,16 +93,6 @@ pub fn find_waste(image: &ImageContents) -> ImageWaste {
 }
 
 impl LiveFiles {
-    fn add(&mut self, key: Vec<u8>, path: Box<str>, size: u64, layer: usize) {
-        self.by_name.insert(key, self.all.len());
-        self.all.push(LiveFile {
-            path,
-            size,
-            layer,
-            names: 1,
-        });
-    }
-
     /// Adds a name of a file; files of Windows have no others here.
     fn add_name(&mut self, key: Vec<u8>, target: &str) {
         let number = self.by_name.get(&sort_key::for_layer_path(target)).copied();

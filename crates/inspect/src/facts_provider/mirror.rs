@@ -45,7 +45,7 @@ struct Slot {
 
 #[derive(Clone, Default)]
 enum ObservedState {
-    /// It was not transferred.
+    /// It was not transferred, or not to its end, or faster than it was read.
     #[default]
     Nothing,
     /// The transfer is running.
@@ -54,8 +54,6 @@ enum ObservedState {
     Whole(Arc<CollectedLayer>),
     /// It cannot be read.
     Unreadable(Arc<LayerProblem>),
-    /// The transfer ended early, or was faster.
-    Broken,
 }
 
 /// An image to collect facts about.
@@ -314,7 +312,7 @@ impl Slot {
         let mut seen = self.seen.subscribe();
         let over = seen.wait_for(|seen| !matches!(seen, ObservedState::Coming));
         over.await
-            .map_or(ObservedState::Broken, |seen| seen.clone())
+            .map_or(ObservedState::Nothing, |seen| seen.clone())
     }
 }
 
@@ -346,7 +344,7 @@ impl Watcher for MirrorFactsCollector {
             drop(passing);
             let seen = if ended_early || is_verified.blocking_recv().is_err() {
                 tracing::info!("layer {digest} was not read to its end during its transfer");
-                ObservedState::Broken
+                ObservedState::Nothing
             } else {
                 found.map_or_else(
                     |problem| ObservedState::Unreadable(Arc::new(problem)),
