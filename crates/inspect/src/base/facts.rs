@@ -1,8 +1,5 @@
 //! Queries on facts about a base.
 
-use std::path::Path;
-
-use bytes::Bytes;
 use wincimg_oci::document::Digest;
 use wincimg_registry::name_folding::eq_ignore_case;
 use wincimg_registry::{
@@ -12,18 +9,10 @@ use wincimg_windows::base_contents::{BaseContents, BaseFile, FileKind};
 use wincimg_windows::path::ImagePath;
 
 use super::error::FactsError;
-use super::file::{BaseProblem, Cursor, FactsFile, Table, descriptor_key};
+use super::file::{BaseFacts, BaseProblem, Cursor, Table, descriptor_key};
 use super::hives::{BaseHive, BaseKeyPath};
 use super::record::{FileRecord, KeyRecord};
 use super::sort_key;
-
-/// Facts about one base: its registry, its files and their descriptors, with all layers merged.
-///
-/// Reads only the parts that a query requires. Threads may share it.
-#[derive(Debug)]
-pub struct BaseFacts {
-    file: FactsFile,
-}
 
 /// A file or folder of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,46 +35,34 @@ pub struct ListedKey {
 }
 
 impl BaseFacts {
-    /// Opens a file of the cache without reading all of it. A damaged one is removed once that shows.
-    pub fn open(path: &Path) -> Result<Self, FactsError> {
-        let file = FactsFile::open(path)?;
-        Ok(Self { file })
-    }
-
-    /// Reads facts from bytes.
-    pub fn read(bytes: impl Into<Bytes>) -> Result<Self, FactsError> {
-        let file = FactsFile::in_memory(bytes.into())?;
-        Ok(Self { file })
-    }
-
     /// Digest of the base.
     pub fn base_digest(&self) -> &Digest {
-        &self.file.about.base
+        &self.about.base
     }
 
     /// Version of Windows that the base names.
     pub fn os_version(&self) -> Option<&str> {
-        self.file.about.os_version.as_deref()
+        self.about.os_version.as_deref()
     }
 
     /// Returns true if all facts were collected.
     pub fn is_complete(&self) -> bool {
-        self.file.about.collected.everything
+        self.about.collected.everything
     }
 
     /// Returns true if facts about the hive are present.
     pub fn has_hive(&self, hive: BaseHive) -> bool {
-        self.file.about.collected.hives.contains(&hive)
+        self.about.collected.hives.contains(&hive)
     }
 
     /// Returns true if facts about files and folders are present.
     pub fn has_files(&self) -> bool {
-        self.file.about.collected.files
+        self.about.collected.files
     }
 
     /// Unusable parts of the base.
     pub fn problems(&self) -> &[BaseProblem] {
-        &self.file.about.problems
+        &self.about.problems
     }
 
     /// The key at a path in any hive. Links on the way are not followed.
@@ -93,9 +70,7 @@ impl BaseFacts {
         if !self.has_hive(path.hive) {
             return Ok(Presence::Unknown);
         }
-        let found = self
-            .file
-            .get(Table::Keys, &sort_key::for_key(path), KeyRecord::decode)?;
+        let found = self.get(Table::Keys, &sort_key::for_key(path), KeyRecord::decode)?;
         match found {
             None => Ok(Presence::Absent),
             Some(record) if record.is_alone => Ok(Presence::Unknown),
@@ -183,13 +158,11 @@ impl BaseFacts {
     }
 
     fn descriptor(&self, number: u32) -> Result<Vec<u8>, FactsError> {
-        let found = self
-            .file
-            .get(Table::Descriptors, &descriptor_key(number), |bytes| {
-                Ok(bytes.to_vec())
-            })?;
+        let found = self.get(Table::Descriptors, &descriptor_key(number), |bytes| {
+            Ok(bytes.to_vec())
+        })?;
         let found = found.ok_or(FactsError::Damaged("a descriptor is missing"));
-        self.file.checked(found)
+        self.checked(found)
     }
 
     /// Reads the direct children of a path in a table.
@@ -203,7 +176,7 @@ impl BaseFacts {
         let end = sort_key::behind(parent);
         let read_all = || -> Result<Vec<T>, FactsError> {
             let mut children = Vec::new();
-            let mut cursor = self.file.seek(table, &sort_key::below(parent))?;
+            let mut cursor = self.seek(table, &sort_key::below(parent))?;
             while let Some((key, value)) = cursor.entry()
                 && key < end.as_slice()
             {
@@ -212,17 +185,17 @@ impl BaseFacts {
                 }
                 // Skips everything below it.
                 let next = sort_key::behind(key);
-                cursor = self.file.seek(table, &next)?;
+                cursor = self.seek(table, &next)?;
             }
             Ok(children)
         };
-        self.file.checked(read_all())
+        self.checked(read_all())
     }
 
     /// Iterates over a path in a table and everything below it, with the names of the path.
     fn walk(&self, table: Table, top: Vec<u8>, names: &[String]) -> Result<Walk<'_>, FactsError> {
         Ok(Walk {
-            cursor: self.file.checked(self.file.seek(table, &top))?,
+            cursor: self.checked(self.seek(table, &top))?,
             table,
             end: sort_key::behind(&top),
             names: names.to_vec(),
@@ -300,7 +273,7 @@ impl BaseContents for BaseFacts {
             return Ok(Presence::Unknown);
         }
         let key = sort_key::for_file(path);
-        match self.file.get(Table::Files, &key, FileRecord::decode)? {
+        match self.get(Table::Files, &key, FileRecord::decode)? {
             None => Ok(Presence::Absent),
             Some(record) => Ok(Presence::Present(self.base_file(&record)?)),
         }
@@ -339,10 +312,10 @@ impl BaseContents for BaseFacts {
     fn content(&self, path: &ImagePath) -> Result<Presence<Vec<u8>>, BaseReadError> {
         let key = sort_key::for_file(path);
         let read = |bytes: &[u8]| Ok(bytes.to_vec());
-        if let Some(content) = self.file.get(Table::Contents, &key, read)? {
+        if let Some(content) = self.get(Table::Contents, &key, read)? {
             return Ok(Presence::Present(content));
         }
-        let collected = &self.file.about.collected;
+        let collected = &self.about.collected;
         if collected.files {
             return Ok(match self.file(path)? {
                 Presence::Absent => Presence::Absent,

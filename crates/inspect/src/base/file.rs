@@ -137,8 +137,11 @@ impl Storage {
     }
 }
 
+/// Facts about one base: its registry, its files and their descriptors, with all layers merged.
+///
+/// Reads only the parts that a query requires. Threads may share it.
 #[derive(Debug)]
-pub(super) struct FactsFile {
+pub struct BaseFacts {
     bytes: Storage,
     /// A file of the cache, which is removed once an answer shows that it is damaged.
     path: Option<PathBuf>,
@@ -148,8 +151,9 @@ pub(super) struct FactsFile {
     blocks: Mutex<Vec<(Table, usize, SharedBlock)>>,
 }
 
-impl FactsFile {
-    pub(super) fn open(path: &Path) -> Result<Self, FactsError> {
+impl BaseFacts {
+    /// Opens a file of the cache without reading all of it. A damaged one is removed once that shows.
+    pub fn open(path: &Path) -> Result<Self, FactsError> {
         let file = files::open(path)?;
         let size = file.metadata()?.len();
         let file = Self::new(Storage::File(Mutex::new(file)), size)?;
@@ -157,7 +161,9 @@ impl FactsFile {
         Ok(Self { path, ..file })
     }
 
-    pub(super) fn in_memory(bytes: Bytes) -> Result<Self, FactsError> {
+    /// Reads facts from bytes.
+    pub fn read(bytes: impl Into<Bytes>) -> Result<Self, FactsError> {
+        let bytes: Bytes = bytes.into();
         let size = bytes.len() as u64;
         Self::new(Storage::Memory(bytes), size)
     }
@@ -270,7 +276,7 @@ impl FactsFile {
 
 /// A position in a table. Its entries always ascend.
 pub(super) struct Cursor<'f> {
-    pub(super) file: &'f FactsFile,
+    pub(super) file: &'f BaseFacts,
     table: Table,
     number: usize,
     block: Option<SharedBlock>,

@@ -15,7 +15,7 @@ use wincimg_testkit::noise;
 use wincimg_windows::base_contents::{BaseContents, BaseFile, FileDigest, FileKind};
 
 use super::fields::{Fields, put_bytes};
-use super::file::{self, FactsFile, LARGEST_DIRECTORY, Table};
+use super::file::{self, LARGEST_DIRECTORY, Table};
 use super::record::{FileRecord, KeyRecord};
 use super::table::{Index, LARGEST_ENTRY, TableWriter, compressor, unpack};
 use super::*;
@@ -126,7 +126,7 @@ fn with_directory(blocks: &[u8], directory: &[u8], raw: u32) -> Vec<u8> {
 /// The file with another block in the place of one; the checksums are right.
 fn with_block(table: Table, number: usize, change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let (place, old) = directory(&FACTS);
-    let facts = FactsFile::in_memory(FACTS.clone()).unwrap();
+    let facts = BaseFacts::read(FACTS.clone()).unwrap();
     let mut tables = facts.tables.clone();
     let blocks = &mut tables[table as usize].0;
     let number = number % blocks.len();
@@ -228,10 +228,10 @@ proptest! {
             prop_assert!(writer.add(key, value).unwrap());
             prop_assert!(!writer.add(key, value).unwrap(), "one key, one entry");
         }
-        let about = FactsFile::in_memory(FACTS.clone()).unwrap().about;
+        let about = BaseFacts::read(FACTS.clone()).unwrap().about;
         let tables = [writer.finish().unwrap(), Index::default(), Index::default(), Index::default()];
         file::finish(&mut bytes, &about, &tables).unwrap();
-        let facts = FactsFile::in_memory(bytes.into()).unwrap();
+        let facts = BaseFacts::read(bytes).unwrap();
         for key in asked.iter().chain(entries.keys()) {
             let found = facts.get(Table::Keys, key, |value| Ok(value.to_vec())).unwrap();
             prop_assert_eq!(found.as_ref(), entries.get(key));
