@@ -46,14 +46,14 @@ pub enum IisChangeError {
     Fails(String),
 }
 
-impl IisChangeError {
-    pub(super) fn unclear(why: impl Into<String>) -> Self {
-        Self::Unclear(why.into())
-    }
+/// A command whose effect is unknown.
+pub(super) fn unclear<T>(why: impl Into<String>) -> Result<T, IisChangeError> {
+    Err(IisChangeError::Unclear(why.into()))
+}
 
-    pub(super) fn failure(why: impl Into<String>) -> Self {
-        Self::Fails(why.into())
-    }
+/// A command that fails on Windows, too.
+pub(super) fn failure<T>(why: impl Into<String>) -> Result<T, IisChangeError> {
+    Err(IisChangeError::Fails(why.into()))
 }
 
 impl From<InvalidText> for IisChangeError {
@@ -109,14 +109,6 @@ impl IisChange {
             edits: edits?,
             ..self
         })
-    }
-
-    /// A command that changes no configuration.
-    pub(super) fn no_change() -> Self {
-        Self {
-            is_skipped: true,
-            ..Self::default()
-        }
     }
 }
 
@@ -220,18 +212,19 @@ pub(super) fn check_exists(
     known: &[String],
 ) -> Result<IisChange, IisChangeError> {
     if known.iter().any(|known| is_same(known, name)) {
-        return Ok(IisChange::no_change());
+        return Ok(IisChange {
+            is_skipped: true,
+            ..IisChange::default()
+        });
     }
-    Err(IisChangeError::failure(format!(
-        "{what} {name:?} not found"
-    )))
+    failure(format!("{what} {name:?} not found"))
 }
 
 /// Reads the id of a site.
 pub(super) fn site_id(text: Option<String>) -> Result<Option<u32>, IisChangeError> {
     let read = |text: String| {
         let number = text.parse();
-        number.map_err(|_| IisChangeError::failure(format!("invalid id {text:?}")))
+        number.map_err(|_| IisChangeError::Fails(format!("invalid id {text:?}")))
     };
     text.map(read).transpose()
 }
@@ -239,9 +232,9 @@ pub(super) fn site_id(text: Option<String>) -> Result<Option<u32>, IisChangeErro
 /// Removes a site.
 pub(super) fn without_site(name: &str, server: &Server) -> Result<ConfigEdit, IisChangeError> {
     if server.has_locations(&name.parse()?) {
-        return Err(IisChangeError::unclear(format!(
+        return unclear(format!(
             "the server's configuration has settings for paths of {name:?}; it is unknown whether Windows removes them, too"
-        )));
+        ));
     }
     Ok(take(SITES, entry_named(name)))
 }
@@ -311,9 +304,7 @@ pub(super) fn location(path: &str) -> Result<Option<ConfigLocation>, IisChangeEr
         Some("") => return Ok(None),
         Some(rest) if rest.starts_with('/') => path[host.len()..].trim_matches('/'),
         _ if lower == "machine" || lower.starts_with("machine/") => {
-            return Err(IisChangeError::unclear(format!(
-                "{path} is a file of .NET, which cannot be changed"
-            )));
+            return unclear(format!("{path} is a file of .NET, which cannot be changed"));
         }
         _ => path,
     };

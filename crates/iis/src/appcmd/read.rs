@@ -2,8 +2,8 @@
 
 use super::super::change::{
     GLOBAL_MODULES, IisChange, IisChangeError, MODULES, NewSite, app_pool, application, bindings,
-    check_exists, entry_named, folder_in, location, new, pairs, site_id, split_folder, take,
-    virtual_directory, without_site,
+    check_exists, entry_named, failure, folder_in, location, new, pairs, site_id, split_folder,
+    take, unclear, virtual_directory, without_site,
 };
 use super::super::config::{
     APP_POOLS, ConfigChange, ConfigEdit, ConfigLocation, ElementPath, PathStep, SITES, SectionPath,
@@ -30,7 +30,7 @@ enum Switch {
 /// Reads the arguments as changes of this server's configuration.
 pub fn read(words: &[String], server: &Server) -> Result<IisChange, IisChangeError> {
     let [verb, object, rest @ ..] = words else {
-        return Err(IisChangeError::unclear("the verb or the object is missing"));
+        return unclear("the verb or the object is missing");
     };
     let (verb, object) = (verb.to_lowercase(), object.to_lowercase());
     let mut line = AppcmdArguments::read(rest)?;
@@ -49,14 +49,10 @@ pub fn read(words: &[String], server: &Server) -> Result<IisChange, IisChangeErr
         ("start" | "stop", "site" | "apppool") | ("recycle", "apppool") | ("list", _) => {
             return known_object(&verb, &object, &mut line, server);
         }
-        _ => Err(IisChangeError::unclear(format!(
-            "{verb} {object} is not supported"
-        ))),
+        _ => unclear(format!("{verb} {object} is not supported")),
     }?;
     if let Some(left) = line.switches.first() {
-        return Err(IisChangeError::unclear(format!(
-            "{left} is not supported here"
-        )));
+        return unclear(format!("{left} is not supported here"));
     }
     order.normalized(server)
 }
@@ -80,9 +76,9 @@ impl AppcmdArguments {
                 Some(switch) => line.switches.push(Switch::read(switch)),
                 None if line.name.is_none() => line.name = Some(word.clone()),
                 None => {
-                    return Err(IisChangeError::failure(format!(
+                    return failure(format!(
                         "the parameter {word:?} must begin with / or -: quote values with spaces"
-                    )));
+                    ));
                 }
             }
         }
@@ -102,7 +98,7 @@ impl AppcmdArguments {
 
     fn needed(&mut self, name: &str) -> Result<String, IisChangeError> {
         self.taken(name)
-            .ok_or_else(|| IisChangeError::failure(format!("/{name}: is missing")))
+            .ok_or_else(|| IisChangeError::Fails(format!("/{name}: is missing")))
     }
 
     /// Name of the object: `NAME` or `/site.name:NAME`.
@@ -110,15 +106,20 @@ impl AppcmdArguments {
         let by_switch = self.taken(&format!("{object}.name"));
         by_switch
             .or_else(|| self.name.take())
-            .ok_or_else(|| IisChangeError::failure(format!("the name of the {object} is missing")))
+            .ok_or_else(|| IisChangeError::Fails(format!("the name of the {object} is missing")))
+    }
+
+    /// Name of a new object: also `/name:NAME`.
+    fn new_name(&mut self, object: &str) -> Result<String, IisChangeError> {
+        self.taken("name").map_or_else(|| self.named(object), Ok)
     }
 
     /// Rejects a `/commit` to a file other than the server's, for sections of that file only.
     fn at_server(&mut self) -> Result<(), IisChangeError> {
         match self.taken("commit") {
-            Some(commit) if !is_host(&commit) => Err(IisChangeError::unclear(format!(
-                "/commit:{commit} is not supported here"
-            ))),
+            Some(commit) if !is_host(&commit) => {
+                unclear(format!("/commit:{commit} is not supported here"))
+            }
             _ => Ok(()),
         }
     }
@@ -156,9 +157,7 @@ impl AppcmdArguments {
                     entry: below(ElementPath::with_entry(path)?),
                 },
                 Switch::Bare(_) => {
-                    return Err(IisChangeError::unclear(format!(
-                        "{switch} is not supported"
-                    )));
+                    return unclear(format!("{switch} is not supported"));
                 }
             };
             edits.push(ConfigEdit {
@@ -234,16 +233,14 @@ fn target(
                 _ => location(commit)?.as_ref() == Some(&place),
             };
             if !is_own {
-                return Err(IisChangeError::unclear(format!(
-                    "/commit:{commit} is not supported for {place}"
-                )));
+                return unclear(format!("/commit:{commit} is not supported for {place}"));
             }
             (Some(place), None)
         }
         (Some(commit), None) => {
-            return Err(IisChangeError::unclear(format!(
+            return unclear(format!(
                 "/commit:{commit} is not supported for the whole server"
-            )));
+            ));
         }
     };
     Ok((section, into, at))
@@ -253,7 +250,7 @@ fn set_config(line: &mut AppcmdArguments, server: &Server) -> Result<IisChange, 
     let (section, into, at) = target(line, server)?;
     let mut edits = line.changes(&section, &ElementPath::default())?;
     if edits.is_empty() {
-        return Err(IisChangeError::unclear("it changes nothing"));
+        return unclear("it changes nothing");
     }
     for edit in &mut edits {
         edit.location.clone_from(&at);
@@ -274,7 +271,7 @@ fn clear_config(line: &mut AppcmdArguments, server: &Server) -> Result<IisChange
                 elements.push(path.parse()?);
             }
             other => {
-                return Err(IisChangeError::unclear(format!("{other} is not supported")));
+                return unclear(format!("{other} is not supported"));
             }
         }
     }
@@ -311,10 +308,7 @@ fn delegate(
 
 fn add_site(line: &mut AppcmdArguments) -> Result<IisChange, IisChangeError> {
     line.at_server()?;
-    let name = match line.taken("name") {
-        Some(name) => name,
-        None => line.named("site")?,
-    };
+    let name = line.new_name("site")?;
     let ways = line.taken("bindings");
     let folder = line.taken("physicalPath");
     let site = NewSite {
@@ -347,9 +341,7 @@ fn add_folder(line: &mut AppcmdArguments, server: &Server) -> Result<IisChange, 
     let application = line.needed("app.name")?;
     let (site, application, rest) = split_folder(&application, server);
     if rest != "/" {
-        return Err(IisChangeError::failure(format!(
-            "application {rest} not found in {site}"
-        )));
+        return failure(format!("application {rest} not found in {site}"));
     }
     let path = line.needed("path")?;
     let folder = line.taken("physicalPath");
@@ -361,10 +353,7 @@ fn add_folder(line: &mut AppcmdArguments, server: &Server) -> Result<IisChange, 
 
 fn add_pool(line: &mut AppcmdArguments) -> Result<IisChange, IisChangeError> {
     line.at_server()?;
-    let name = match line.taken("name") {
-        Some(name) => name,
-        None => line.named("apppool")?,
-    };
+    let name = line.new_name("apppool")?;
     let mut edits = vec![app_pool(&name)];
     edits.extend(line.changes(&SectionPath::of(APP_POOLS), &entry_named(&name))?);
     Ok(IisChange::new(edits))
@@ -412,7 +401,7 @@ fn set_object(
     }
     edits.extend(line.changes(&section, &at)?);
     if edits.is_empty() {
-        return Err(IisChangeError::unclear("it changes nothing"));
+        return unclear("it changes nothing");
     }
     Ok(IisChange::new(edits))
 }
@@ -423,9 +412,7 @@ fn refuse(line: &AppcmdArguments, names: &[&str]) -> Result<(), IisChangeError> 
         if let Switch::Set(path, _) = switch
             && names.iter().any(|name| name.eq_ignore_ascii_case(path))
         {
-            return Err(IisChangeError::failure(format!(
-                "{switch} is not an attribute of this object"
-            )));
+            return failure(format!("{switch} is not an attribute of this object"));
         }
     }
     Ok(())
@@ -505,24 +492,24 @@ fn read_bindings(text: &str) -> Result<Vec<(String, String)>, IisChangeError> {
 }
 
 fn read_binding(text: &str) -> Result<(String, String), IisChangeError> {
-    let unclear = || IisChangeError::unclear(format!("the binding {text:?} is not supported"));
+    let unsupported = || IisChangeError::Unclear(format!("the binding {text:?} is not supported"));
     if let Some((protocol, rest)) = text.split_once("://") {
         let (host, port) = rest
             .trim_end_matches('/')
             .rsplit_once(':')
-            .ok_or_else(unclear)?;
-        let port: u16 = port.parse().map_err(|_| unclear())?;
+            .ok_or_else(unsupported)?;
+        let port: u16 = port.parse().map_err(|_| unsupported())?;
         let host = if host == "*" { "" } else { host };
         let is_sound = !protocol.is_empty() && !host.contains([':', '/', '*']);
         return is_sound
             .then(|| (protocol.to_owned(), format!("*:{port}:{host}")))
-            .ok_or_else(unclear);
+            .ok_or_else(unsupported);
     }
     match text.split_once('/') {
         Some((protocol, information)) if !protocol.is_empty() && !information.is_empty() => {
             Ok((protocol.to_owned(), information.to_owned()))
         }
-        _ => Err(unclear()),
+        _ => Err(unsupported()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Cmdlets on sections of the configuration.
 
 use super::super::change::{
-    GLOBAL_MODULES, IisChange, IisChangeError, MODULES, entry_named, new, take,
+    GLOBAL_MODULES, IisChange, IisChangeError, MODULES, entry_named, new, take, unclear,
 };
 use super::super::config::{
     ConfigChange, ConfigEdit, ConfigLocation, ElementPath, FilterTarget, PathStep, SectionPath,
@@ -45,16 +45,14 @@ pub(super) fn read(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, I
                 return override_mode(call, found, into.or(at));
             }
             Some(kind) => {
-                return Err(IisChangeError::unclear(format!(
-                    "-Metadata {kind} is not supported"
-                )));
+                return unclear(format!("-Metadata {kind} is not supported"));
             }
             None => set_whole(call, &found, server)?,
         },
         "add-webconfiguration" => add(call, &found, &found.element, server)?,
         "clear-webconfiguration" => clear(found.element.clone(), &found, server)?,
         other => {
-            return Err(IisChangeError::unclear(format!("{other} is not supported")));
+            return unclear(format!("{other} is not supported"));
         }
     };
     let edits = changes.into_iter().map(|change| ConfigEdit {
@@ -77,17 +75,14 @@ fn below(
     server: &Server,
 ) -> Result<ElementPath, IisChangeError> {
     if found.attribute.is_some() {
-        return Err(IisChangeError::unclear("the filter selects an attribute"));
+        return unclear("the filter selects an attribute");
     }
     if matches!(name.to_lowercase().as_str(), "" | "." | "collection") {
         return Ok(element.clone());
     }
     let element = name.split('.').fold(element.clone(), ElementPath::element);
     if !server.schema().is_collection(&found.section, &element) {
-        return Err(IisChangeError::unclear(format!(
-            "{name} is not a collection of {}",
-            found.section
-        )));
+        return unclear(format!("{name} is not a collection of {}", found.section));
     }
     Ok(element)
 }
@@ -101,7 +96,7 @@ fn set_property(
     let name = call.needed("name")?;
     let value = call.needed_value("value")?;
     if found.attribute.is_some() {
-        return Err(IisChangeError::unclear("the filter selects an attribute"));
+        return unclear("the filter selects an attribute");
     }
     if name == "." {
         return of_element(found, &found.element, value, server);
@@ -146,9 +141,7 @@ fn of_element(
         ParameterValue::Table(entries) if !is_collection => {
             attributes_from_table(&found.section, element, entries, server)
         }
-        _ => Err(IisChangeError::unclear(
-            "cannot set a whole collection: add and remove its entries",
-        )),
+        _ => unclear("cannot set a whole collection: add and remove its entries"),
     }
 }
 
@@ -178,18 +171,16 @@ fn add(
     let first = match call.value("atindex") {
         None => false,
         Some(ParameterValue::Number(0)) => true,
-        Some(_) => return Err(IisChangeError::unclear("-AtIndex is supported with 0 only")),
+        Some(_) => return unclear("-AtIndex is supported with 0 only"),
     };
     if !server.schema().is_collection(&found.section, collection) {
-        return Err(IisChangeError::unclear("the target is not a collection"));
+        return unclear("the target is not a collection");
     }
     let value = call.needed_value("value")?;
     let mut changes = Vec::new();
     for value in value.items() {
         let ParameterValue::Table(all) = value else {
-            return Err(IisChangeError::unclear(
-                "unsupported entry: expected @{name='value'}",
-            ));
+            return unclear("unsupported entry: expected @{name='value'}");
         };
         let is_inner =
             |(_, value): &&(String, ParameterValue)| matches!(value, ParameterValue::Table(_));
@@ -222,9 +213,7 @@ fn clear(
         None => element,
     };
     if server.schema().is_collection(&found.section, &element) {
-        return Err(IisChangeError::unclear(
-            "the effect of clearing a collection on inherited entries is unknown",
-        ));
+        return unclear("the effect of clearing a collection on inherited entries is unknown");
     }
     if element.split_entry().is_some() {
         return Ok(vec![ConfigChange::Take { entry: element }]);
@@ -242,15 +231,11 @@ fn override_mode(
         "allow" => true,
         "deny" => false,
         _ => {
-            return Err(IisChangeError::unclear(format!(
-                "the overrideMode {value} is not supported"
-            )));
+            return unclear(format!("the overrideMode {value} is not supported"));
         }
     };
     if !found.element.steps().is_empty() || found.attribute.is_some() {
-        return Err(IisChangeError::unclear(
-            "only whole sections have an overrideMode",
-        ));
+        return unclear("only whole sections have an overrideMode");
     }
     Ok(IisChange::new(vec![ConfigEdit {
         section: found.section,
@@ -284,7 +269,7 @@ fn written(
     };
     written.ok_or_else(|| {
         let value = value.text().unwrap_or_else(|| "a table".to_owned());
-        IisChangeError::unclear(format!("the effect of {value} for {name} is unknown"))
+        IisChangeError::Unclear(format!("the effect of {value} for {name} is unknown"))
     })
 }
 
@@ -296,7 +281,7 @@ pub(super) fn attributes_from_table(
     server: &Server,
 ) -> Result<Vec<ConfigChange>, IisChangeError> {
     if entries.is_empty() {
-        return Err(IisChangeError::unclear("the table is empty"));
+        return unclear("the table is empty");
     }
     let set = |(name, value): &(String, ParameterValue)| {
         Ok(ConfigChange::Set {
@@ -316,12 +301,10 @@ pub(super) fn entry(
     server: &Server,
 ) -> Result<Selector, IisChangeError> {
     let ParameterValue::Table(all) = value else {
-        return Err(IisChangeError::unclear(
-            "unsupported entry: expected @{name='value'}",
-        ));
+        return unclear("unsupported entry: expected @{name='value'}");
     };
     if all.is_empty() {
-        return Err(IisChangeError::unclear("the table is empty"));
+        return unclear("the table is empty");
     }
     let schema = server.schema();
     let attribute = |(name, value): &(String, ParameterValue)| {

@@ -1,8 +1,8 @@
 //! PowerShell's own cmdlets on items of the drive `IIS:`.
 
 use super::super::change::{
-    IisChange, IisChangeError, NewSite, app_pool, bindings, edit, entry_named, folder_in, is_same,
-    pairs, site_id, split_folder, take, without_site,
+    IisChange, IisChangeError, NewSite, app_pool, bindings, edit, entry_named, failure, folder_in,
+    is_same, pairs, site_id, split_folder, take, unclear, without_site,
 };
 use super::super::config::{APP_POOLS, ConfigChange, ElementPath, SITES, SectionPath, Server};
 use super::configuration::{attributes_from_table, entry, text};
@@ -44,23 +44,16 @@ fn item(path: &str) -> Result<IisDriveItem, IisChangeError> {
         .split(['\\', '/'])
         .filter(|name| !name.is_empty())
         .collect();
-    let unclear =
-        || IisChangeError::unclear(format!(r"IIS:\{} is not supported", names.join(r"\")));
-    if path.contains(['*', '?']) {
-        return Err(unclear());
-    }
-    match names.as_slice() {
-        [folder, name] if folder.eq_ignore_ascii_case("apppools") => {
-            Ok(IisDriveItem::Pool((*name).to_owned()))
-        }
-        [folder, name] if folder.eq_ignore_ascii_case("sites") => {
-            Ok(IisDriveItem::Site((*name).to_owned()))
-        }
-        [folder, site, below @ ..] if folder.eq_ignore_ascii_case("sites") && !below.is_empty() => {
+    let (folder, inside) = names.split_first().unwrap_or((&"", &[][..]));
+    let is_plain = !path.contains(['*', '?']);
+    match (folder.to_ascii_lowercase().as_str(), inside) {
+        ("apppools", [name]) if is_plain => Ok(IisDriveItem::Pool((*name).to_owned())),
+        ("sites", [site]) if is_plain => Ok(IisDriveItem::Site((*site).to_owned())),
+        ("sites", [site, below @ ..]) if is_plain => {
             let path = format!("/{}", below.join("/"));
             Ok(IisDriveItem::Below((*site).to_owned(), path))
         }
-        _ => Err(unclear()),
+        _ => unclear(format!(r"IIS:\{} is not supported", names.join(r"\"))),
     }
 }
 
@@ -74,9 +67,7 @@ fn make(
             call.without(&["bindings", "physicalpath", "applicationpool", "id", "value"])?;
             let mut known = server.app_pools().into_iter();
             if known.any(|known| is_same(&known, name)) && call.has("force") {
-                return Err(IisChangeError::unclear(
-                    "the effect of -Force on an existing pool is unknown",
-                ));
+                return unclear("the effect of -Force on an existing pool is unknown");
             }
             Ok(IisChange::new(vec![app_pool(name)]))
         }
@@ -91,9 +82,7 @@ fn make(
                     let (_, application, folder) = split_folder(&whole, server);
                     new_folder(call, site, &application, &folder)
                 }
-                _ => Err(IisChangeError::unclear(format!(
-                    "the type {kind:?} is not supported"
-                ))),
+                _ => unclear(format!("the type {kind:?} is not supported")),
             }
         }
     }
@@ -105,11 +94,11 @@ fn make_site(
     server: &Server,
 ) -> Result<IisChange, IisChangeError> {
     if server.has_site(name) {
-        return Err(if call.has("force") {
-            IisChangeError::unclear("the effect of -Force on an existing site is unknown")
+        return if call.has("force") {
+            unclear("the effect of -Force on an existing site is unknown")
         } else {
-            IisChangeError::failure(format!("site {name:?} already exists"))
-        });
+            failure(format!("site {name:?} already exists"))
+        };
     }
     let ways = call.needed_value("bindings")?;
     let directory = call.needed("physicalpath")?;
@@ -130,13 +119,10 @@ fn parse_bindings(value: &ParameterValue) -> Result<Vec<(String, String)>, IisCh
 
 /// `@{protocol='http';bindingInformation='*:80:'}`
 fn parse_binding(value: &ParameterValue) -> Result<(String, String), IisChangeError> {
-    let unclear = || {
-        IisChangeError::unclear(
-            "unsupported binding: expected @{protocol='http';bindingInformation='*:80:'}",
-        )
-    };
+    let unsupported =
+        || unclear("unsupported binding: expected @{protocol='http';bindingInformation='*:80:'}");
     let ParameterValue::Table(entries) = value else {
-        return Err(unclear());
+        return unsupported();
     };
     let given = |name: &str| {
         let mut entries = entries.iter();
@@ -149,7 +135,7 @@ fn parse_binding(value: &ParameterValue) -> Result<(String, String), IisChangeEr
         entries.len(),
     ) {
         (Some(protocol), Some(information), 2) => Ok((protocol, information)),
-        _ => Err(unclear()),
+        _ => unsupported(),
     }
 }
 
@@ -159,9 +145,7 @@ fn remove(
     server: &Server,
 ) -> Result<IisChange, IisChangeError> {
     if !call.has("recurse") {
-        return Err(IisChangeError::unclear(
-            "without -Recurse it may ask for confirmation",
-        ));
+        return unclear("without -Recurse it may ask for confirmation");
     }
     Ok(IisChange::new(vec![match item {
         IisDriveItem::Pool(name) => take(APP_POOLS, entry_named(name)),
@@ -188,9 +172,7 @@ fn change(
     let value = call.needed_value("value")?;
     let is = |names: &[&str]| names.iter().any(|known| known.eq_ignore_ascii_case(&name));
     if is(&["name", "state", "userName", "password"]) {
-        return Err(IisChangeError::unclear(format!(
-            "-Name {name} is not supported"
-        )));
+        return unclear(format!("-Name {name} is not supported"));
     }
     let (section, at) = match item {
         IisDriveItem::Pool(pool) => (APP_POOLS, entry_named(pool)),

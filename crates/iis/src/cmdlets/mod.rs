@@ -5,7 +5,7 @@ mod configuration;
 mod items;
 mod sites;
 
-use super::change::{IisChange, IisChangeError, location};
+use super::change::{IisChange, IisChangeError, location, unclear};
 use super::config::{ConfigLocation, Server};
 
 /// Value of a parameter.
@@ -54,25 +54,20 @@ impl CmdletCall<'_> {
     }
 
     fn text(&self, name: &str) -> Result<Option<String>, IisChangeError> {
-        self.value(name)
-            .map(|value| {
-                value.text().ok_or_else(|| {
-                    IisChangeError::unclear(format!("-{name} has more than one value"))
-                })
-            })
-            .transpose()
+        match self.value(name).map(ParameterValue::text) {
+            Some(None) => unclear(format!("-{name} has more than one value")),
+            text => Ok(text.flatten()),
+        }
     }
 
     fn needed(&self, name: &str) -> Result<String, IisChangeError> {
-        self.text(name)?
-            .filter(|text| !text.is_empty())
-            .ok_or_else(|| IisChangeError::unclear(format!("-{name} is missing")))
+        let text = self.text(name)?.filter(|text| !text.is_empty());
+        text.map_or_else(|| missing(name), Ok)
     }
 
     /// A value that may be a table or a list.
     fn needed_value(&self, name: &str) -> Result<&ParameterValue, IisChangeError> {
-        self.value(name)
-            .ok_or_else(|| IisChangeError::unclear(format!("-{name} is missing")))
+        self.value(name).map_or_else(|| missing(name), Ok)
     }
 
     fn has(&self, name: &str) -> bool {
@@ -82,7 +77,7 @@ impl CmdletCall<'_> {
     /// Rejects a parameter that is not supported.
     fn without(&self, names: &[&str]) -> Result<(), IisChangeError> {
         match names.iter().find(|name| self.value(name).is_some()) {
-            Some(name) => Err(IisChangeError::unclear(format!("-{name} is not supported"))),
+            Some(name) => unclear(format!("-{name} is not supported")),
             None => Ok(()),
         }
     }
@@ -99,7 +94,7 @@ impl CmdletCall<'_> {
                     let start = lower.find("sites/").unwrap_or_default();
                     location(&path[start + "sites/".len()..])?
                 }
-                _ => return Err(IisChangeError::unclear(format!("{path} is not supported"))),
+                _ => return unclear(format!("{path} is not supported")),
             },
         };
         let at = self.text("location")?.filter(|text| !text.is_empty());
@@ -107,12 +102,14 @@ impl CmdletCall<'_> {
             .map(|text| location(&text.replace('\\', "/")))
             .transpose()?;
         match (into, at.flatten()) {
-            (Some(_), Some(_)) => Err(IisChangeError::unclear(
-                "a -Location in the file of a site is not supported",
-            )),
+            (Some(_), Some(_)) => unclear("a -Location in the file of a site is not supported"),
             place => Ok(place),
         }
     }
+}
+
+fn missing<T>(name: &str) -> Result<T, IisChangeError> {
+    unclear(format!("-{name} is missing"))
 }
 
 impl ParameterValue {

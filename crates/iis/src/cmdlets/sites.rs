@@ -2,8 +2,8 @@
 
 use super::super::change::{
     IisChange, IisChangeError, NewSite, RequiredFolder, app_pool, application, binding_attributes,
-    check_exists, entry_named, folder_in, is_same, new, pairs, set, site_id, take,
-    virtual_directory, without_site,
+    check_exists, entry_named, failure, folder_in, is_same, new, pairs, set, site_id, take,
+    unclear, virtual_directory, without_site,
 };
 use super::super::config::{APP_POOLS, SITES, Server};
 use super::{CmdletCall, ParameterValue};
@@ -69,7 +69,7 @@ pub(super) fn read(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, I
         "start-iiscommitdelay" | "stop-iiscommitdelay" | "reset-iisservermanager" => {
             Ok(IisChange::default())
         }
-        other => Err(IisChangeError::unclear(format!("{other} is not supported"))),
+        other => unclear(format!("{other} is not supported")),
     }
 }
 
@@ -77,10 +77,10 @@ pub(super) fn read(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, I
 fn check_new(is_known: bool, what: &str, call: CmdletCall<'_>) -> Result<(), IisChangeError> {
     match (is_known, call.has("force")) {
         (false, _) => Ok(()),
-        (true, false) => Err(IisChangeError::failure(format!("{what} already exists"))),
-        (true, true) => Err(IisChangeError::unclear(format!(
+        (true, false) => failure(format!("{what} already exists")),
+        (true, true) => unclear(format!(
             "{what} already exists, and the effect of -Force on it is unknown: remove it first"
-        ))),
+        )),
     }
 }
 
@@ -102,16 +102,14 @@ pub(super) fn check_site(name: &str, server: &Server) -> Result<(), IisChangeErr
     if server.has_site(name) {
         return Ok(());
     }
-    Err(IisChangeError::failure(format!("site {name:?} not found")))
+    failure(format!("site {name:?} not found"))
 }
 
 /// The given folder, which must exist unless `-Force` is given.
 fn folder(call: CmdletCall<'_>) -> Result<(String, Option<RequiredFolder>), IisChangeError> {
     let folder = call.needed("physicalpath")?;
     if !is_whole(&folder) {
-        return Err(IisChangeError::unclear(format!(
-            "-PhysicalPath is not an absolute path: {folder}"
-        )));
+        return unclear(format!("-PhysicalPath is not an absolute path: {folder}"));
     }
     let needed = required(call, &folder, true);
     Ok((folder, needed))
@@ -138,7 +136,7 @@ fn information(call: CmdletCall<'_>) -> Result<String, IisChangeError> {
     };
     let port = text("port", PORT)?;
     if !port.parse::<u16>().is_ok_and(|port| port > 0) {
-        return Err(IisChangeError::failure(format!("invalid port {port:?}")));
+        return failure(format!("invalid port {port:?}"));
     }
     let address = text("ipaddress", "*")?;
     let host = text("hostheader", "")?;
@@ -156,9 +154,9 @@ fn check_free(
         if let Some((protocol, information)) = taken.iter().find(|way| bindings.contains(way))
             && !is_same(&other, site)
         {
-            return Err(IisChangeError::unclear(format!(
+            return unclear(format!(
                 "the site {other:?} already has the binding {protocol} {information}: remove it first"
-            )));
+            ));
         }
     }
     Ok(())
@@ -175,9 +173,7 @@ fn new_website(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisCh
     }
     let is_secure = call.has("ssl");
     if is_secure && call.value("port").is_none() {
-        return Err(IisChangeError::unclear(
-            "-Ssl requires -Port: the default port is unknown",
-        ));
+        return unclear("-Ssl requires -Port: the default port is unknown");
     }
     let protocol = if is_secure { "https" } else { "http" };
     let (path, needed) = folder(call)?;
@@ -218,9 +214,7 @@ fn new_iis_site(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisC
 
 fn remove_iis_sites(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisChangeError> {
     if call.value("confirm") != Some(&ParameterValue::Bool(false)) {
-        return Err(IisChangeError::unclear(
-            "without -Confirm:$false it asks for confirmation",
-        ));
+        return unclear("without -Confirm:$false it asks for confirmation");
     }
     let names = call.value("name").map_or(&[][..], ParameterValue::items);
     let mut edits = Vec::new();
@@ -229,7 +223,7 @@ fn remove_iis_sites(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, 
         edits.push(without_site(&name, server)?);
     }
     if edits.is_empty() {
-        return Err(IisChangeError::unclear("the name of the site is missing"));
+        return unclear("the name of the site is missing");
     }
     Ok(IisChange::new(edits))
 }
@@ -266,9 +260,9 @@ fn new_binding(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisCh
     let protocol = call.text("protocol")?.unwrap_or_else(|| "http".to_owned());
     let is_http = is_same(&protocol, "http");
     if !is_http && (!is_same(&protocol, "https") || call.value("port").is_none()) {
-        return Err(IisChangeError::unclear(format!(
+        return unclear(format!(
             "a binding for {protocol} without a port is not supported"
-        )));
+        ));
     }
     let information = information(call)?;
     let mut entry = binding_attributes((&protocol, &information)).to_vec();
@@ -317,10 +311,10 @@ fn set_binding(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisCh
     let name = known_site(call, "name", server)?;
     let found = fitting(call, &name, server)?;
     let [(protocol, information)] = found.as_slice() else {
-        return Err(IisChangeError::unclear(format!(
+        return unclear(format!(
             "{} bindings of {name:?} match: it is unknown which one changes",
             found.len()
-        )));
+        ));
     };
     let (rest, host) = information.rsplit_once(':').unwrap_or((information, ""));
     let (address, port) = rest.rsplit_once(':').unwrap_or((rest, ""));
@@ -332,9 +326,9 @@ fn set_binding(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisCh
         "ipaddress" => format!("{value}:{port}:{host}"),
         "bindinginformation" => value,
         _ => {
-            return Err(IisChangeError::unclear(format!(
+            return unclear(format!(
                 "the property {property} of a binding is not supported"
-            )));
+            ));
         }
     };
     let entry = binding_attributes((protocol, information));
