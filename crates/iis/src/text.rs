@@ -36,6 +36,8 @@ macro_rules! checked_text {
     };
 }
 
+pub(crate) use checked_text;
+
 checked_text!(
     /// A file extension as in IIS's configuration: with its dot, and in lower case because IIS
     /// ignores case.

@@ -14,6 +14,7 @@ mod server;
 mod value;
 
 use std::fmt;
+use std::str::FromStr;
 
 use serde::Serialize;
 use wincimg_common::diagnose::line_and_column;
@@ -30,6 +31,7 @@ pub use self::path::{ElementPath, PathStep, SectionPath, Selector, is_value};
 pub use self::schema::{Schema, SchemaError, SchemaViolation, UnknownName};
 pub use self::server::Server;
 pub(crate) use self::server::{APP_POOLS, SITES};
+use super::text::checked_text;
 
 /// A problem that prevents changes to a configuration file of IIS, and its position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -126,33 +128,24 @@ pub enum ConfigChange {
     },
 }
 
-/// A site or a path below one: `Default Web Site/app`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct ConfigLocation(String);
+checked_text!(
+    /// A site or a path below one: `Default Web Site/app`.
+    ConfigLocation,
+    "location",
+    "a site, or a path below one, such as Default Web Site/app",
+    location
+);
 
-impl std::str::FromStr for ConfigLocation {
-    type Err = InvalidText;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let is_sound = |name: &str| {
-            !name.trim().is_empty()
-                && name.trim() == name
-                && !name.contains(|c: char| c.is_control() || "\\?*<>|\"'%&^:".contains(c))
-        };
-        if !text.split('/').all(is_sound) {
-            let expected = "a site, or a path below one, such as Default Web Site/app";
-            return Err(InvalidText::new("location", text, expected));
-        }
-        Ok(Self(text.to_owned()))
-    }
+fn location(text: &str) -> Option<String> {
+    let is_sound = |name: &str| {
+        !name.trim().is_empty()
+            && name.trim() == name
+            && !name.contains(|c: char| c.is_control() || "\\?*<>|\"'%&^:".contains(c))
+    };
+    text.split('/').all(is_sound).then(|| text.to_owned())
 }
 
 impl ConfigLocation {
-    /// The text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
     /// Returns true if a `path` of a `<location>` is this one.
     fn is(&self, path: &str) -> bool {
         path.trim_matches('/').to_lowercase() == self.0.to_lowercase()
@@ -164,12 +157,6 @@ impl ConfigLocation {
         let own = self.0.to_lowercase();
         own.strip_prefix(&path)
             .is_some_and(|rest| rest.starts_with('/'))
-    }
-}
-
-impl fmt::Display for ConfigLocation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

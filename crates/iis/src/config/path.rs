@@ -6,9 +6,15 @@ use std::str::FromStr;
 use serde::{Serialize, Serializer};
 use wincimg_windows::invalid::InvalidText;
 
-/// The path of a section: `system.webServer/security/requestFiltering`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct SectionPath(String);
+use super::super::text::checked_text;
+
+checked_text!(
+    /// The path of a section: `system.webServer/security/requestFiltering`.
+    SectionPath,
+    "section",
+    "its full path, such as system.webServer/staticContent",
+    section_path
+);
 
 /// Path within a section: `[name='api'].processModel`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -52,26 +58,6 @@ impl SectionPath {
     /// The names of the groups, followed by that of the section.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.split('/')
-    }
-
-    /// The text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl FromStr for SectionPath {
-    type Err = InvalidText;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if !text.split('/').all(is_section_name) {
-            return Err(InvalidText::new(
-                "section",
-                text,
-                "its full path, such as system.webServer/staticContent",
-            ));
-        }
-        Ok(Self(text.to_owned()))
     }
 }
 
@@ -235,14 +221,8 @@ fn is_name(name: &str) -> bool {
 }
 
 /// Names of sections have dots in them.
-fn is_section_name(name: &str) -> bool {
-    name.split('.').all(is_name)
-}
-
-impl fmt::Display for SectionPath {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
+fn section_path(text: &str) -> Option<String> {
+    text.split(['/', '.']).all(is_name).then(|| text.to_owned())
 }
 
 impl fmt::Display for ElementPath {
