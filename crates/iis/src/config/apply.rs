@@ -5,6 +5,7 @@
 //! server's configuration. So where an entry may be inherited, its removal is placed before the new
 //! one.
 
+use self::EntryState::{Entry, Removed, Unmentioned};
 use super::document::{Id, InsertPosition, XmlDocument};
 use super::path::{PathStep, Selector};
 use super::schema::{CollectionSchema, Schema, SchemaViolation, UnknownName, owner};
@@ -76,13 +77,19 @@ pub(crate) enum ParentLevels {
 
 /// State of an entry on some levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CollectionEntryState {
+enum EntryState {
     /// Not mentioned.
     Unmentioned,
     /// Removed.
     Removed,
     /// Set by this element.
     Entry(Id),
+}
+
+/// Returns true if an entry that a level does not mention may come from the levels above, which are
+/// in a file that was not read where their state is unknown.
+fn may_be_inherited(local: EntryState, above: Option<EntryState>) -> bool {
+    local == Unmentioned && !matches!(above, Some(Unmentioned | Removed))
 }
 
 /// A section that is edited on one level.
@@ -134,12 +141,9 @@ impl<'a> SectionEditor<'a> {
         let (steps, selector, collection) = self.entry(entry)?;
         let keys = collection.keys(selector);
         let above = self.above(steps, collection, &keys)?;
-        let above = above.unwrap_or(CollectionEntryState::Unmentioned);
-        let state = match self.find(&self.level.roots, steps)? {
-            Some(place) => self.state(place, collection, &keys, above)?,
-            None => above,
-        };
-        Ok(matches!(state, CollectionEntryState::Entry(_)))
+        let above = above.unwrap_or(Unmentioned);
+        let state = self.state_on(&self.level.roots, steps, collection, &keys, above)?;
+        Ok(matches!(state, Entry(_)))
     }
 
     /// The error for a new entry that already exists.
@@ -179,40 +183,25 @@ impl<'a> SectionEditor<'a> {
         let owner = owner(self.section, steps);
         let new = collection.check_entry(&owner, selector)?;
         let keys = collection.keys(&new);
-        let place = self.find(&self.level.roots, steps)?;
-        let local = match place {
-            Some(place) => {
-                self.state(place, collection, &keys, CollectionEntryState::Unmentioned)?
-            }
-            None => CollectionEntryState::Unmentioned,
-        };
+        let local = self.state_on(&self.level.roots, steps, collection, &keys, Unmentioned)?;
         let above = self.above(steps, collection, &keys)?;
         match local {
-            CollectionEntryState::Entry(_) if keeps => return Ok(()),
-            CollectionEntryState::Entry(id) if !first => {
+            Entry(_) if keeps => return Ok(()),
+            Entry(id) if !first => {
                 self.replace(id, collection, &new);
                 // If a level between was cleared, the removal that this entry relied on is gone.
-                if matches!(above, Some(CollectionEntryState::Entry(_))) {
+                if matches!(above, Some(Entry(_))) {
                     self.remove_inherited(&self.level.roots.clone(), steps, collection, &keys)?;
                 }
                 return Ok(());
             }
-            CollectionEntryState::Entry(id) => self.document.remove(id),
-            CollectionEntryState::Unmentioned
-                if keeps && matches!(above, Some(CollectionEntryState::Entry(_))) =>
-            {
-                return Ok(());
-            }
-            CollectionEntryState::Unmentioned | CollectionEntryState::Removed => {}
+            Entry(id) => self.document.remove(id),
+            Unmentioned if keeps && matches!(above, Some(Entry(_))) => return Ok(()),
+            Unmentioned | Removed => {}
         }
         self.check_locks(steps, Lock::Element(collection.entry_name()))?;
         let place = self.made(steps)?;
-        let needs_removal = local == CollectionEntryState::Unmentioned
-            && !matches!(
-                above,
-                Some(CollectionEntryState::Unmentioned | CollectionEntryState::Removed)
-            );
-        if needs_removal {
+        if may_be_inherited(local, above) {
             self.insert_removal(place, collection, &keys, &owner, above)?;
         }
         let at = self.place_of(place, collection, first || collection.prepends);
@@ -238,13 +227,13 @@ impl<'a> SectionEditor<'a> {
         let Some(place) = self.find(roots, steps)? else {
             return Ok(());
         };
-        let local = self.state(place, collection, keys, CollectionEntryState::Unmentioned)?;
+        let local = self.state(place, collection, keys, Unmentioned)?;
         let has_removal = self.document.children(place).any(|child| {
             let name = self.document.name(child);
             collection.clear.as_deref() == Some(name)
                 || (name == remove && self.is_meant(child, collection, keys))
         });
-        if let CollectionEntryState::Entry(id) = local
+        if let Entry(id) = local
             && !has_removal
         {
             self.document
@@ -259,34 +248,16 @@ impl<'a> SectionEditor<'a> {
         for (name, value) in &selector.0 {
             collection.entry.check(&owner, name, value)?;
         }
-        let place = self.find(&self.level.roots, steps)?;
-        let mut local = CollectionEntryState::Unmentioned;
-        if let Some(place) = place {
-            local = self.state(
-                place,
-                collection,
-                selector,
-                CollectionEntryState::Unmentioned,
-            )?;
-            if let CollectionEntryState::Entry(id) = local {
-                self.document.remove(id);
-                local = self.state(
-                    place,
-                    collection,
-                    selector,
-                    CollectionEntryState::Unmentioned,
-                )?;
-            }
+        let roots = &self.level.roots;
+        let mut local = self.state_on(roots, steps, collection, selector, Unmentioned)?;
+        if let Entry(id) = local {
+            self.document.remove(id);
+            local = self.state_on(roots, steps, collection, selector, Unmentioned)?;
         }
         let above = self.above(steps, collection, selector)?;
-        if local == CollectionEntryState::Unmentioned
-            && !matches!(
-                above,
-                Some(CollectionEntryState::Unmentioned | CollectionEntryState::Removed)
-            )
-        {
+        if may_be_inherited(local, above) {
             let keys = match above {
-                Some(CollectionEntryState::Entry(id)) => self.keys_in(id, collection),
+                Some(Entry(id)) => self.keys_in(id, collection),
                 _ => selector.clone(),
             };
             let place = self.made(steps)?;
@@ -416,14 +387,9 @@ impl<'a> SectionEditor<'a> {
                 PathStep::Entry(selector) => {
                     let (schema, steps) = (self.schema, &steps[..place]);
                     let collection = schema.collection(self.section, steps, selector)?;
-                    match self.state(
-                        element,
-                        collection,
-                        selector,
-                        CollectionEntryState::Unmentioned,
-                    )? {
-                        CollectionEntryState::Entry(id) => Some(id),
-                        CollectionEntryState::Unmentioned | CollectionEntryState::Removed => None,
+                    match self.state(element, collection, selector, Unmentioned)? {
+                        Entry(id) => Some(id),
+                        Unmentioned | Removed => None,
                     }
                 }
             };
@@ -469,16 +435,11 @@ impl<'a> SectionEditor<'a> {
     ) -> Result<Id, EditError> {
         let owner = owner(self.section, steps);
         let collection = self.schema.collection(self.section, steps, selector)?;
-        if let CollectionEntryState::Entry(id) = self.state(
-            place,
-            collection,
-            selector,
-            CollectionEntryState::Unmentioned,
-        )? {
+        if let Entry(id) = self.state(place, collection, selector, Unmentioned)? {
             return Ok(id);
         }
         let above = self.above(steps, collection, selector)?;
-        let Some(CollectionEntryState::Entry(inherited)) = above else {
+        let Some(Entry(inherited)) = above else {
             return Err(EditError::NoEntry {
                 owner,
                 entry: selector.to_string(),
@@ -495,17 +456,30 @@ impl<'a> SectionEditor<'a> {
         steps: &[PathStep],
         collection: &CollectionSchema,
         selector: &Selector,
-    ) -> Result<Option<CollectionEntryState>, EditError> {
+    ) -> Result<Option<EntryState>, EditError> {
         let ParentLevels::Seen(levels) = &self.level.above else {
             return Ok(None);
         };
-        let mut state = CollectionEntryState::Unmentioned;
+        let mut state = Unmentioned;
         for roots in levels {
-            if let Some(place) = self.find(roots, steps)? {
-                state = self.state(place, collection, selector, state)?;
-            }
+            state = self.state_on(roots, steps, collection, selector, state)?;
         }
         Ok(Some(state))
+    }
+
+    /// State of an entry after a level, by its state before.
+    fn state_on(
+        &self,
+        roots: &[Id],
+        steps: &[PathStep],
+        collection: &CollectionSchema,
+        selector: &Selector,
+        before: EntryState,
+    ) -> Result<EntryState, EditError> {
+        match self.find(roots, steps)? {
+            Some(place) => Ok(self.state(place, collection, selector, before)?),
+            None => Ok(before),
+        }
     }
 
     /// State of an entry after all elements of a collection, applied in order.
@@ -514,8 +488,8 @@ impl<'a> SectionEditor<'a> {
         place: Id,
         collection: &CollectionSchema,
         selector: &Selector,
-        before: CollectionEntryState,
-    ) -> Result<CollectionEntryState, ConfigError> {
+        before: EntryState,
+    ) -> Result<EntryState, ConfigError> {
         let mut state = before;
         let mut is_here = false;
         for child in self.document.children(place) {
@@ -526,7 +500,7 @@ impl<'a> SectionEditor<'a> {
                     && self.is_meant(child, collection, &collection.keys(selector))
             };
             if is(&collection.clear) || is_removal() {
-                state = CollectionEntryState::Removed;
+                state = Removed;
                 is_here = false;
             } else if collection.is_entry(name) && self.is_meant(child, collection, selector) {
                 if is_here && collection.is_unique() {
@@ -535,7 +509,7 @@ impl<'a> SectionEditor<'a> {
                         format!("a second entry for {key}, which IIS rejects: delete one");
                     return Err(self.document.error(child, problem));
                 }
-                state = CollectionEntryState::Entry(child);
+                state = Entry(child);
                 is_here = true;
             }
         }
@@ -593,12 +567,12 @@ impl<'a> SectionEditor<'a> {
         collection: &CollectionSchema,
         keys: &Selector,
         owner: &str,
-        above: Option<CollectionEntryState>,
+        above: Option<EntryState>,
     ) -> Result<(), EditError> {
         let Some(remove) = &collection.remove else {
             return Err(SchemaViolation::NoRemove(owner.to_owned()).into());
         };
-        if let Some(CollectionEntryState::Entry(id)) = above
+        if let Some(Entry(id)) = above
             && self.document.attribute(id, "lockItem") == Some("true")
         {
             let what = self.key_text(id, collection);
