@@ -7,7 +7,9 @@ use std::fmt;
 
 use wincimg_common::Named;
 use wincimg_common::x509::Certificate;
-use wincimg_registry::{KeyPath, RegistryData, RegistryEdit, Root};
+use wincimg_registry::{RegistryData, RegistryEdit, Root};
+
+use crate::keys::{known_key, set_value};
 
 /// The property with the SHA-1 of the certificate.
 const SHA1_PROPERTY: u32 = 3;
@@ -53,26 +55,12 @@ pub struct TrustedCertificate {
 impl TrustedCertificate {
     /// The edit that adds it to its store.
     pub fn edit(&self) -> RegistryEdit {
-        let mut key = KeyPath::root_of(Root::Software);
-        let thumbprint = self.certificate.thumbprint();
-        for name in [
-            "Microsoft",
-            "SystemCertificates",
-            self.store.key(),
-            "Certificates",
-            &thumbprint,
-        ] {
-            #[expect(
-                clippy::expect_used,
-                reason = "the names are sound; a test goes through them"
-            )]
-            key.push(name).expect("a sound key name");
-        }
-        RegistryEdit::SetValue {
-            key,
-            name: "Blob".to_owned(),
-            data: RegistryData::binary(self.blob()),
-        }
+        let (store, thumbprint) = (self.store.key(), self.certificate.thumbprint());
+        let names = [
+            "Microsoft", "SystemCertificates", store, "Certificates", &thumbprint,
+        ];
+        let key = known_key(Root::Software, &names);
+        set_value(&key, "Blob", RegistryData::binary(self.blob()))
     }
 
     fn blob(&self) -> Vec<u8> {

@@ -23,6 +23,7 @@ pub mod base_contents;
 pub mod certificate;
 pub mod compat;
 pub mod invalid;
+mod keys;
 pub mod missing_fixes;
 pub mod node;
 pub mod path;

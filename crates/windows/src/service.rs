@@ -30,6 +30,7 @@ use wincimg_common::document::{Text, text};
 use wincimg_registry::{KeyPath, RegistryData, RegistryEdit, Root};
 
 use super::invalid::InvalidText;
+use super::keys::{known_key, set_value};
 use super::path::ImagePath;
 use super::quoting::argv;
 
@@ -185,15 +186,7 @@ impl ServiceName {
 
     /// The key of the service.
     pub fn key(&self) -> KeyPath {
-        let mut key = KeyPath::root_of(Root::System);
-        for name in ["ControlSet001", "Services", &self.0] {
-            #[expect(
-                clippy::expect_used,
-                reason = "the names are sound, this one by its reader; a test has the worst of them"
-            )]
-            key.push(name).expect("a sound key name");
-        }
-        key
+        known_key(Root::System, &["ControlSet001", "Services", &self.0])
     }
 
     /// Returns true if Windows considers the names equal.
@@ -370,13 +363,8 @@ impl FailureActions {
         if self.also_on_error {
             values.push(("FailureActionsOnNonCrashFailures", RegistryData::dword(1)));
         }
-        let edits = values
-            .into_iter()
-            .map(|(name, data)| RegistryEdit::SetValue {
-                key: key.clone(),
-                name: name.to_owned(),
-                data,
-            });
+        let values = values.into_iter();
+        let edits = values.map(|(name, data)| set_value(&key, name, data));
         edits.collect()
     }
 }
@@ -401,11 +389,8 @@ impl Service {
         };
         let mut edits = settings.new_service(&self.name);
         if !self.environment.is_empty() {
-            edits.push(RegistryEdit::SetValue {
-                key: self.name.key(),
-                name: "Environment".to_owned(),
-                data: list(self.environment.iter().map(|it| &it.0)),
-            });
+            let lines = list(self.environment.iter().map(|it| &it.0));
+            edits.push(set_value(&self.name.key(), "Environment", lines));
         }
         edits.extend(
             self.on_failure

@@ -5,11 +5,7 @@
 
 use wincimg_registry::{DataType, KeyPath, RegistryData, RegistryEdit, Root, TypedData};
 
-/// The service whose key has the timeout for the entry point.
-const CEXECSVC: [&str; 3] = ["ControlSet001", "Services", "cexecsvc"];
-
-/// The key with the timeout for services.
-const CONTROL: [&str; 2] = ["ControlSet001", "Control"];
+use crate::keys::{known_key, set_value};
 
 /// Default timeout of Windows.
 pub const DEFAULT_SECONDS: u32 = 5;
@@ -29,19 +25,11 @@ impl ShutdownValue {
 
     /// The key in the SYSTEM hive.
     pub fn key(self) -> KeyPath {
-        let components: &[&str] = match self {
-            Self::Process => &CEXECSVC,
-            Self::Service => &CONTROL,
+        let names: &[&str] = match self {
+            Self::Process => &["ControlSet001", "Services", "cexecsvc"],
+            Self::Service => &["ControlSet001", "Control"],
         };
-        let mut key = KeyPath::root_of(Root::System);
-        for component in components {
-            #[expect(
-                clippy::expect_used,
-                reason = "the names above are sound; a test goes through them"
-            )]
-            key.push(component).expect("a sound key name");
-        }
-        key
+        known_key(Root::System, names)
     }
 
     /// The value's name.
@@ -82,11 +70,8 @@ impl ShutdownValue {
 
 /// The edits that set the timeout to this many seconds.
 pub fn edits(seconds: u32) -> [RegistryEdit; 2] {
-    ShutdownValue::BOTH.map(|setting| RegistryEdit::SetValue {
-        key: setting.key(),
-        name: setting.name().to_owned(),
-        data: setting.data(seconds),
-    })
+    ShutdownValue::BOTH
+        .map(|setting| set_value(&setting.key(), setting.name(), setting.data(seconds)))
 }
 
 #[cfg(test)]

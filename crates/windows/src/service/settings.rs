@@ -3,6 +3,7 @@
 use wincimg_registry::{KeyMode, RegistryData, RegistryEdit};
 
 use super::{ServiceAccount, ServiceName, ServiceText, StartType, list};
+use crate::keys::set_value;
 
 /// Settings to change in a service; the others stay.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -37,11 +38,7 @@ impl ServiceSettings {
             mode: KeyMode::Replace,
         }];
         for (name, number) in [("Type", OWN_PROCESS), ("ErrorControl", NORMAL)] {
-            edits.push(RegistryEdit::SetValue {
-                key: key.clone(),
-                name: name.to_owned(),
-                data: RegistryData::dword(number),
-            });
+            edits.push(set_value(&key, name, RegistryData::dword(number)));
         }
         edits.extend(self.changes(name, false));
         edits
@@ -51,13 +48,7 @@ impl ServiceSettings {
     pub fn changes(&self, name: &ServiceName, was_delayed: bool) -> Vec<RegistryEdit> {
         let key = name.key();
         let mut edits = Vec::new();
-        let mut set = |name: &str, data| {
-            edits.push(RegistryEdit::SetValue {
-                key: key.clone(),
-                name: name.to_owned(),
-                data,
-            });
-        };
+        let mut set = |name: &str, data| edits.push(set_value(&key, name, data));
         if let Some(start) = self.start {
             set("Start", RegistryData::dword(start.number()));
         }
