@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use super::table::{TableError, read_rows};
+use super::table::{TableError, TableRow, embedded};
 use super::update::Kb;
 use super::version::WindowsVersion;
 
@@ -18,10 +18,8 @@ pub struct Prerequisite {
     pub stack: Option<WindowsVersion>,
 }
 
-static PREREQUISITES: LazyLock<Vec<Prerequisite>> = LazyLock::new(|| {
-    #[expect(clippy::expect_used, reason = "embedded; a test parses every row")]
-    parse(include_str!("data/prerequisites.tsv")).expect("the embedded table is sound")
-});
+static PREREQUISITES: LazyLock<Vec<Prerequisite>> =
+    LazyLock::new(|| embedded(include_str!("data/prerequisites.tsv"), read_row));
 
 /// The prerequisite of the update to a version.
 pub fn for_version(version: WindowsVersion) -> Option<&'static Prerequisite> {
@@ -30,18 +28,16 @@ pub fn for_version(version: WindowsVersion) -> Option<&'static Prerequisite> {
     })
 }
 
-fn parse(text: &'static str) -> Result<Vec<Prerequisite>, TableError> {
-    read_rows(text, |row| {
-        let prerequisite = Prerequisite {
-            build: row.value("build")?,
-            from: row.value("revision")?,
-            kb: row.optional("KB number")?,
-            stack: row.optional("servicing stack")?,
-        };
-        // The source is for readers of the table.
-        row.text("source")?;
-        Ok(prerequisite)
-    })
+fn read_row(row: &mut TableRow<'static>) -> Result<Prerequisite, TableError> {
+    let prerequisite = Prerequisite {
+        build: row.value("build")?,
+        from: row.value("revision")?,
+        kb: row.optional("KB number")?,
+        stack: row.optional("servicing stack")?,
+    };
+    // The source is for readers of the table.
+    row.text("source")?;
+    Ok(prerequisite)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use jiff::civil::Date;
 
-use super::table::{TableError, read_rows};
+use super::table::{TableError, TableRow, embedded};
 
 /// Servicing channel of a release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,10 +68,8 @@ pub struct Release {
     pub catalog_names: Vec<&'static str>,
 }
 
-static RELEASES: LazyLock<Vec<Release>> = LazyLock::new(|| {
-    #[expect(clippy::expect_used, reason = "embedded; a test parses every row")]
-    parse(include_str!("data/windows-releases.tsv")).expect("the embedded table is sound")
-});
+static RELEASES: LazyLock<Vec<Release>> =
+    LazyLock::new(|| embedded(include_str!("data/windows-releases.tsv"), read_row));
 
 /// Every release, oldest build first.
 pub fn all() -> &'static [Release] {
@@ -155,46 +153,45 @@ pub fn name_of(build: u32) -> String {
     )
 }
 
-fn parse(text: &'static str) -> Result<Vec<Release>, TableError> {
-    read_rows(text, |row| {
-        Ok(Release {
-            build: row.value("build")?,
-            name: row.text("name")?,
-            kind: row.word(
-                "kind of release",
-                &[
-                    ("ltsc", ReleaseKind::Ltsc),
-                    ("sac", ReleaseKind::Sac),
-                    ("annual", ReleaseKind::Annual),
-                    ("client", ReleaseKind::Client),
-                ],
-            )?,
-            base_tag: row.optional_text("base tag")?,
-            other_tags: row.list("list of other tags", ',')?,
-            mainstream_end: row.optional("end of mainstream support")?,
-            extended_end: row.optional("end of extended support")?,
-            runs: row.word(
-                "set of images that a host runs",
-                &[
-                    ("revision", ImageRange::OwnRevision),
-                    ("build", ImageRange::OwnBuild),
-                    ("range", ImageRange::Range),
-                ],
-            )?,
-            stable_abi: row.word("stable ABI", &[("yes", true), ("no", false)])?,
-            abi_change: row.optional("revision of the changed ABI")?,
-            package: row.word(
-                "kind of package",
-                &[("cab", PackageKind::Cab), ("wim", PackageKind::Wim)],
-            )?,
-            catalog_names: row.list("list of catalog names", ';')?,
-        })
+fn read_row(row: &mut TableRow<'static>) -> Result<Release, TableError> {
+    Ok(Release {
+        build: row.value("build")?,
+        name: row.text("name")?,
+        kind: row.word(
+            "kind of release",
+            &[
+                ("ltsc", ReleaseKind::Ltsc),
+                ("sac", ReleaseKind::Sac),
+                ("annual", ReleaseKind::Annual),
+                ("client", ReleaseKind::Client),
+            ],
+        )?,
+        base_tag: row.optional_text("base tag")?,
+        other_tags: row.list("list of other tags", ',')?,
+        mainstream_end: row.optional("end of mainstream support")?,
+        extended_end: row.optional("end of extended support")?,
+        runs: row.word(
+            "set of images that a host runs",
+            &[
+                ("revision", ImageRange::OwnRevision),
+                ("build", ImageRange::OwnBuild),
+                ("range", ImageRange::Range),
+            ],
+        )?,
+        stable_abi: row.word("stable ABI", &[("yes", true), ("no", false)])?,
+        abi_change: row.optional("revision of the changed ABI")?,
+        package: row.word(
+            "kind of package",
+            &[("cab", PackageKind::Cab), ("wim", PackageKind::Wim)],
+        )?,
+        catalog_names: row.list("list of catalog names", ';')?,
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::read_rows;
 
     #[test]
     fn hosts_have_the_names_that_people_use() {
@@ -222,9 +219,8 @@ mod tests {
 
     #[test]
     fn every_row_parses_and_builds_are_sorted_and_unique() {
-        let releases = parse(include_str!("data/windows-releases.tsv")).unwrap();
-        assert_eq!(releases.len(), 21);
-        assert!(releases.is_sorted_by(|a, b| a.build < b.build));
+        assert_eq!(RELEASES.len(), 21);
+        assert!(RELEASES.is_sorted_by(|a, b| a.build < b.build));
     }
 
     #[test]
@@ -281,7 +277,8 @@ mod tests {
 
     #[test]
     fn a_damaged_row_is_named_by_its_line() {
-        let error = parse("# head\n17763\tname\tsilly\t-\t-\t-\tno\n").unwrap_err();
+        let text = "# head\n17763\tname\tsilly\t-\t-\t-\tno\n";
+        let error = read_rows(text, read_row).unwrap_err();
         assert_eq!(
             error.to_string(),
             "line 2: invalid kind of release \"silly\""

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::LazyLock;
 
-use super::table::{TableError, read_rows};
+use super::table::{TableError, TableRow, embedded};
 
 /// The exit code of a program on Windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,10 +15,8 @@ struct Status {
     meaning: &'static str,
 }
 
-static STATUSES: LazyLock<Vec<Status>> = LazyLock::new(|| {
-    #[expect(clippy::expect_used, reason = "embedded; a test parses every row")]
-    parse(include_str!("data/ntstatus.tsv")).expect("the embedded table is sound")
-});
+static STATUSES: LazyLock<Vec<Status>> =
+    LazyLock::new(|| embedded(include_str!("data/ntstatus.tsv"), read_row));
 
 impl ExitCode {
     /// Reads an exit code, which some programs write as a signed number; none for other numbers.
@@ -48,16 +46,14 @@ impl fmt::Display for ExitCode {
     }
 }
 
-fn parse(text: &'static str) -> Result<Vec<Status>, TableError> {
-    read_rows(text, |row| {
-        let code = row.text("status")?;
-        let digits = code.strip_prefix("0x").unwrap_or_default();
-        Ok(Status {
-            code: u32::from_str_radix(digits, 16)
-                .map_err(|_| row.error(format!("invalid status {code:?}")))?,
-            name: row.text("name")?,
-            meaning: row.text("meaning")?,
-        })
+fn read_row(row: &mut TableRow<'static>) -> Result<Status, TableError> {
+    let code = row.text("status")?;
+    let digits = code.strip_prefix("0x").unwrap_or_default();
+    Ok(Status {
+        code: u32::from_str_radix(digits, 16)
+            .map_err(|_| row.error(format!("invalid status {code:?}")))?,
+        name: row.text("name")?,
+        meaning: row.text("meaning")?,
     })
 }
 

@@ -76,6 +76,15 @@ impl<'a> TableRow<'a> {
     }
 }
 
+/// The rows of a table that the program carries.
+pub(crate) fn embedded<T>(
+    text: &'static str,
+    read: impl Fn(&mut TableRow<'static>) -> Result<T, TableError>,
+) -> Vec<T> {
+    #[expect(clippy::expect_used, reason = "embedded; a test reads every row")]
+    read_rows(text, read).expect("the embedded table is sound")
+}
+
 /// Reads every row that is neither empty nor a comment with `read`; surplus fields are an error.
 pub fn read_rows<'a, T>(
     text: &'a str,

@@ -8,7 +8,7 @@ use jiff::Span;
 use jiff::civil::Date;
 use serde::Serialize;
 
-use super::table::{TableError, read_rows};
+use super::table::{TableError, TableRow, embedded, read_rows};
 use super::version::WindowsVersion;
 
 /// The number of a Knowledge Base article, as in `KB4549949`.
@@ -135,22 +135,18 @@ pub struct KnownIssue {
     pub what: &'static str,
 }
 
-static FLAWS: LazyLock<Vec<KnownIssue>> = LazyLock::new(|| {
-    #[expect(clippy::expect_used, reason = "embedded; a test parses every row")]
-    read_known_issues(include_str!("data/update-flaws.tsv")).expect("the embedded table is sound")
-});
+static FLAWS: LazyLock<Vec<KnownIssue>> =
+    LazyLock::new(|| embedded(include_str!("data/update-flaws.tsv"), read_known_issue));
 
-fn read_known_issues(text: &'static str) -> Result<Vec<KnownIssue>, TableError> {
-    read_rows(text, |row| {
-        let flaw = KnownIssue {
-            kb: row.value("KB number")?,
-            mended_by: row.value("KB number")?,
-            what: row.text("what breaks")?,
-        };
-        // The source is for readers of the table.
-        row.text("source")?;
-        Ok(flaw)
-    })
+fn read_known_issue(row: &mut TableRow<'static>) -> Result<KnownIssue, TableError> {
+    let flaw = KnownIssue {
+        kb: row.value("KB number")?,
+        mended_by: row.value("KB number")?,
+        what: row.text("what breaks")?,
+    };
+    // The source is for readers of the table.
+    row.text("source")?;
+    Ok(flaw)
 }
 
 impl Kb {

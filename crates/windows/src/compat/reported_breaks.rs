@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::LazyLock;
 
 use super::{HostBuild, Isolation};
-use crate::table::{TableError, read_rows};
+use crate::table::{TableError, TableRow, embedded};
 use crate::version::WindowsVersion;
 
 /// Images that are reported not to start on hosts.
@@ -22,10 +22,8 @@ pub(super) struct ReportedBreak {
     pub sources: Vec<&'static str>,
 }
 
-static BREAKS: LazyLock<Vec<ReportedBreak>> = LazyLock::new(|| {
-    #[expect(clippy::expect_used, reason = "embedded; a test parses every row")]
-    parse(include_str!("../data/reported-breaks.tsv")).expect("the embedded table is sound")
-});
+static BREAKS: LazyLock<Vec<ReportedBreak>> =
+    LazyLock::new(|| embedded(include_str!("../data/reported-breaks.tsv"), read_row));
 
 /// The last reported break between a host and an image.
 pub(super) fn find_reported(
@@ -68,17 +66,15 @@ impl fmt::Display for ReportedBreak {
     }
 }
 
-fn parse(text: &'static str) -> Result<Vec<ReportedBreak>, TableError> {
-    read_rows(text, |row| {
-        Ok(ReportedBreak {
-            host: row.value("host build")?,
-            image: row.value("image build")?,
-            first_revision: row.optional("first revision")?,
-            only_process: row.word("isolation", &[("process", true), ("any", false)])?,
-            images: row.text("base images")?,
-            error: row.text("error")?,
-            sources: row.list("list of sources", ' ')?,
-        })
+fn read_row(row: &mut TableRow<'static>) -> Result<ReportedBreak, TableError> {
+    Ok(ReportedBreak {
+        host: row.value("host build")?,
+        image: row.value("image build")?,
+        first_revision: row.optional("first revision")?,
+        only_process: row.word("isolation", &[("process", true), ("any", false)])?,
+        images: row.text("base images")?,
+        error: row.text("error")?,
+        sources: row.list("list of sources", ' ')?,
     })
 }
 
@@ -88,7 +84,7 @@ mod tests {
 
     #[test]
     fn every_row_parses_and_has_sources() {
-        for entry in parse(include_str!("../data/reported-breaks.tsv")).unwrap() {
+        for entry in BREAKS.iter() {
             assert!(!entry.sources.is_empty(), "{entry:?}");
             for source in &entry.sources {
                 assert!(source.starts_with("https://"), "{source}");
