@@ -314,7 +314,7 @@ impl CheckCompat {
 
     /// Warns of typed builds that no known Windows has.
     fn warn_of_unknown_builds(&self, session: &Session) {
-        let simulated = self.simulate.iter().map(Simulation::version);
+        let simulated = self.simulate.iter().map(|simulation| simulation.version);
         let images = self.image_builds.iter().copied();
         let typed = self.hosts.typed_builds().chain(images).chain(simulated);
         let builds: BTreeSet<u32> = typed.map(|version| version.build).collect();
@@ -373,10 +373,10 @@ impl CheckCompat {
         let nodes = |count: usize| format!("{count} node{}", if count == 1 { "" } else { "s" });
         for simulation in &self.simulate {
             let SimulationMatches { moved, left } = simulation.apply(hosts);
-            let version = simulation.version();
+            let version = simulation.version;
             let build = release::name_of(version.build);
             if moved == 0 {
-                let pattern = simulation.nodes();
+                let pattern = &simulation.nodes;
                 return Err(if left == 0 {
                     Failure::usage(anyhow!("no node matches {pattern}"))
                         .hint("use names as listed by `kubectl get nodes`; * matches any text")

@@ -1,10 +1,12 @@
 //! Outcome of each workload, and of each image given by itself: the number of its nodes on which it
 //! starts.
 
+use std::collections::HashSet;
+
 use wincimg_common::Named;
 use wincimg_windows::compat::{Concern, VerdictOutcome};
 
-use super::{Placement, Rollout};
+use super::{Placement, Rollout, Warning};
 
 /// Outcome of a workload's pods, the worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Named)]
@@ -44,7 +46,7 @@ pub struct WorkloadOutcome<'a> {
 }
 
 /// A workload or an image.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Subject {
     /// Index into [`Rollout::workloads`].
     Workload(usize),
@@ -66,7 +68,7 @@ impl StartStatus {
 impl Rollout {
     /// Outcome of each image given by itself, then of each workload.
     pub fn outcomes(&self) -> impl Iterator<Item = WorkloadOutcome<'_>> {
-        let warned = WarnedSubjects::of(self);
+        let warned: HashSet<Subject> = self.notices.iter().filter_map(subject_of).collect();
         self.placements.iter().flat_map(move |placement| -> Vec<_> {
             let one = |subject, images| self.placement_outcome(subject, placement, images, &warned);
             match placement.workload {
@@ -82,10 +84,14 @@ impl Rollout {
 
     /// Number of workloads by outcome, or of images if there are no workloads.
     pub fn count_outcomes(&self) -> OutcomeCounts {
-        self.outcomes()
-            .filter(|prospect| prospect.is_workload() != self.workloads.is_empty())
-            .map(|prospect| prospect.starts)
-            .collect()
+        let mut counts = OutcomeCounts::default();
+        for outcome in self.outcomes() {
+            let is_workload = matches!(outcome.subject, Subject::Workload(_));
+            if is_workload != self.workloads.is_empty() {
+                counts.0[outcome.starts as usize] += 1;
+            }
+        }
+        counts
     }
 
     fn placement_outcome<'a>(
@@ -93,9 +99,9 @@ impl Rollout {
         subject: Subject,
         placement: &'a Placement,
         images: &[super::placement::PlacedImage],
-        warned: &WarnedSubjects,
+        warned: &HashSet<Subject>,
     ) -> WorkloadOutcome<'a> {
-        let (mut starts_on, mut breaks_on, mut has_warning) = (0, 0, warned.has(subject));
+        let (mut starts_on, mut breaks_on, mut has_warning) = (0, 0, warned.contains(&subject));
         for (place, group) in placement.selection.groups.iter().enumerate() {
             let outcomes = || images.iter().map(|placed| placed.findings[place].outcome);
             has_warning |= outcomes().any(|outcome| outcome == VerdictOutcome::Warning);
@@ -107,23 +113,14 @@ impl Rollout {
             }
         }
         let nodes = placement.selection.hosts.len();
+        let template = placement.workload.map(|own| &self.workloads[own].template);
         // A container without an image is unknown.
-        let is_unsaid = match subject {
-            Subject::Workload(workload) => {
-                let template = &self.workloads[workload].template;
-                !template.without_image.is_empty() || template.containers.is_empty()
-            }
-            Subject::Image(_) => false,
-        };
-        if is_unsaid {
+        if template.is_some_and(|own| !own.without_image.is_empty() || own.containers.is_empty()) {
             starts_on = 0;
         }
-        let may_land = || match subject {
-            Subject::Workload(workload) => {
-                let template = &self.workloads[workload].template;
-                self.hosts.iter().any(|host| template.class_may_admit(host))
-            }
-            Subject::Image(_) => false,
+        let may_land = || {
+            let mut hosts = self.hosts.iter();
+            template.is_some_and(|own| hosts.any(|host| own.class_may_admit(host)))
         };
         let starts = if nodes == 0 && may_land() {
             StartStatus::Unknown
@@ -151,13 +148,6 @@ impl Rollout {
     }
 }
 
-impl WorkloadOutcome<'_> {
-    /// Returns true if it is a workload rather than an image.
-    pub(crate) fn is_workload(&self) -> bool {
-        matches!(self.subject, Subject::Workload(_))
-    }
-}
-
 impl OutcomeCounts {
     /// Number of subjects with this status.
     pub fn get(&self, starts: StartStatus) -> usize {
@@ -165,44 +155,10 @@ impl OutcomeCounts {
     }
 }
 
-impl FromIterator<StartStatus> for OutcomeCounts {
-    fn from_iter<T: IntoIterator<Item = StartStatus>>(all: T) -> Self {
-        let mut tally = Self::default();
-        for starts in all {
-            tally.0[starts as usize] += 1;
-        }
-        tally
-    }
-}
-
-/// Workloads and images that have a warning.
-struct WarnedSubjects {
-    workloads: Vec<bool>,
-    images: Vec<bool>,
-}
-
-impl WarnedSubjects {
-    fn of(rollout: &Rollout) -> Self {
-        let mut warned = Self {
-            workloads: vec![false; rollout.workloads.len()],
-            images: vec![false; rollout.images.len()],
-        };
-        for notice in &rollout.notices {
-            match (notice.workload, notice.image) {
-                (Some(workload), _) => warned.workloads[workload] = true,
-                (None, Some(image)) => warned.images[image] = true,
-                (None, None) => {}
-            }
-        }
-        warned
-    }
-
-    fn has(&self, subject: Subject) -> bool {
-        match subject {
-            Subject::Workload(workload) => self.workloads[workload],
-            Subject::Image(image) => self.images[image],
-        }
-    }
+/// The workload of a notice, or its image if that is given by itself.
+fn subject_of(notice: &Warning) -> Option<Subject> {
+    let image = notice.image.map(Subject::Image);
+    notice.workload.map(Subject::Workload).or(image)
 }
 
 /// Returns true if a notice of this rule makes the outcome unknown, instead of being a mere

@@ -15,8 +15,10 @@ use crate::nodes::Node;
 /// name gets any version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Simulation {
-    nodes: String,
-    version: WindowsVersion,
+    /// Name or pattern of the nodes.
+    pub nodes: String,
+    /// Simulated version.
+    pub version: WindowsVersion,
 }
 
 /// Number of nodes that a simulation matches.
@@ -28,19 +30,11 @@ pub struct SimulationMatches {
     pub left: usize,
 }
 
-/// Error of parsing a simulation.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "invalid simulation {text:?}: expected NODE=BUILD such as win-a=17763.1158 or win-*=17763.1158"
-)]
-pub struct SimulationError {
-    text: String,
-}
-
 impl FromStr for Simulation {
-    type Err = SimulationError;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
+    fn from_str(text: &str) -> Result<Self, String> {
+        let expected = "expected NODE=BUILD such as win-a=17763.1158 or win-*=17763.1158";
         text.split_once('=')
             .filter(|(nodes, _)| !nodes.is_empty())
             .and_then(|(nodes, version)| {
@@ -49,9 +43,7 @@ impl FromStr for Simulation {
                     version: version.parse().ok()?,
                 })
             })
-            .ok_or_else(|| SimulationError {
-                text: text.to_owned(),
-            })
+            .ok_or_else(|| format!("invalid simulation {text:?}: {expected}"))
     }
 }
 
@@ -63,16 +55,6 @@ impl fmt::Display for Simulation {
 }
 
 impl Simulation {
-    /// Name or pattern of the nodes.
-    pub fn nodes(&self) -> &str {
-        &self.nodes
-    }
-
-    /// Simulated version.
-    pub fn version(&self) -> WindowsVersion {
-        self.version
-    }
-
     /// Sets the version of the matching nodes.
     pub fn apply(&self, nodes: &mut [Node]) -> SimulationMatches {
         let is_pattern = self.nodes.contains('*');
