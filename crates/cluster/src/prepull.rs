@@ -214,8 +214,7 @@ fn requirements(image: &PrepullImage) -> Vec<&Requirement> {
             && requirement.operator == Operator::In
             && requirement.values == ["windows"]
     };
-    let selector = image.selector.iter();
-    let all = selector.flat_map(LabelSelector::requirements);
+    let all = image.selector.iter().flat_map(|selector| &selector.0);
     all.filter(|requirement| !is_windows(requirement)).collect()
 }
 

@@ -285,20 +285,14 @@ impl Scheduling {
 impl SelectorTerm {
     /// Returns true if a node meets the term; an empty term matches no node.
     fn is_met_by(&self, node: &Node) -> bool {
-        let labels = || {
-            self.match_expressions.iter().all(|requirement| {
-                let label = node.labels.get(&requirement.key);
-                let may_have_it = label.is_none() && !node.labels_are_complete;
-                may_have_it || requirement.is_met_by(label.map(String::as_str))
-            })
-        };
+        let mut labels = self.match_expressions.iter();
         let fields = || {
             self.match_fields.iter().all(|requirement| {
                 requirement.key == NODE_NAME
                     && (node.name.is_none() || requirement.is_met_by(node.name.as_deref()))
             })
         };
-        !self.is_empty() && labels() && fields()
+        !self.is_empty() && labels.all(|label| label.may_be_met(node)) && fields()
     }
 
     fn is_empty(&self) -> bool {
@@ -315,6 +309,13 @@ impl SelectorTerm {
 }
 
 impl Requirement {
+    /// Returns true if the labels of a node meet it, as far as they are known.
+    pub(super) fn may_be_met(&self, node: &Node) -> bool {
+        let label = node.labels.get(&self.key);
+        let may_have_it = label.is_none() && !node.labels_are_complete;
+        may_have_it || self.is_met_by(label.map(String::as_str))
+    }
+
     pub(super) fn is_met_by(&self, value: Option<&str>) -> bool {
         let listed = |value: &str| self.values.iter().any(|listed| listed == value);
         match self.operator {
