@@ -230,7 +230,7 @@ impl Cluster {
             for object in objects {
                 let workloads = list
                     .add_object(kind, object)
-                    .map_err(|(object, problem)| LiveError::Object { object, problem })?;
+                    .map_err(|problem| Problem::new("cluster/answer", problem))?;
                 list.workloads.extend(workloads);
             }
         }

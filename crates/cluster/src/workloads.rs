@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde::Deserialize;
 use serde_json::Value;
-use wincimg_common::diagnose::{Diagnose, Excerpt};
+use wincimg_common::diagnose::{Blame, Diagnose, Excerpt, Problem};
 
 use super::controller::Controller;
 use super::pod::{PodObject, PodTemplate, RuntimeClass};
@@ -142,42 +142,24 @@ pub struct WorkloadList {
 
 /// Error of reading workloads.
 #[derive(Debug, thiserror::Error, Diagnose)]
-#[diagnose(code = "cluster/workloads", blame = Request, hint = "--workloads takes Kubernetes YAML or JSON, such as the output of helm template or kubectl get -o yaml")]
 pub enum WorkloadsError {
-    /// It is neither YAML nor JSON.
-    #[error("line {line}, column {column}: {problem}; expected Kubernetes objects as YAML or JSON")]
-    #[diagnose(excerpt = Some((**excerpt).clone()))]
-    Malformed {
-        /// Counted from 1.
-        line: usize,
-        /// Counted from 1.
-        column: usize,
-        /// Message of the parser.
-        problem: String,
-        /// The line, with a mark below the word.
-        excerpt: Box<Excerpt>,
-    },
     /// A document is not a Kubernetes object.
-    #[error("line {line}: expected a Kubernetes object with a kind, found {found}")]
-    #[diagnose(excerpt = Some((**excerpt).clone()))]
-    NoObject {
-        /// Line where the document or item begins, counted from 1.
-        line: usize,
-        /// Found type.
-        found: &'static str,
-        /// The line, with a mark below the word.
-        excerpt: Box<Excerpt>,
-    },
-    /// An object has a field of the wrong type.
-    #[error("line {line}: {object}: {problem}")]
-    Field {
-        /// Line where it begins, counted from 1.
-        line: usize,
-        /// Its kind and name.
-        object: String,
-        /// The problem.
-        problem: String,
-    },
+    #[error(transparent)]
+    #[diagnose(forward)]
+    NoObject(Problem),
+    /// It is neither YAML nor JSON, or an object has a field of the wrong type.
+    #[error(transparent)]
+    #[diagnose(forward)]
+    Other(#[from] Problem),
+}
+
+fn unreadable(problem: String) -> Problem {
+    Problem::new("cluster/workloads", problem)
+        .blame(Blame::Request)
+        .hint(
+            "--workloads takes Kubernetes YAML or JSON, such as the output of helm template or \
+             kubectl get -o yaml",
+        )
 }
 
 /// Maximum depth of nested lists.
@@ -186,7 +168,18 @@ const MOST_NESTED: usize = 4;
 impl WorkloadList {
     /// Adds the objects of a text; `file` is its name in messages.
     pub fn read(&mut self, text: &str, file: &str) -> Result<(), WorkloadsError> {
-        let read = documents(text)?;
+        let read = documents(text).map_err(|malformed| {
+            let SyntaxError {
+                line,
+                column,
+                problem,
+                excerpt,
+            } = malformed;
+            unreadable(format!(
+                "line {line}, column {column}: {problem}; expected Kubernetes objects as YAML or JSON"
+            ))
+            .excerpt(Some(excerpt))
+        })?;
         self.warnings.extend(read.warning.map(|twice| {
             let SyntaxError { line, problem, .. } = twice;
             format!("{file}: line {line}: {problem}; the last value is used")
@@ -215,10 +208,11 @@ impl WorkloadList {
             value,
             item_lines,
         } = document;
-        let no_object = |found| WorkloadsError::NoObject {
-            line,
-            found,
-            excerpt: Box::new(Excerpt::at_place(text, line, 1)),
+        let no_object = |found: &str| {
+            let problem =
+                format!("line {line}: expected a Kubernetes object with a kind, found {found}");
+            let excerpt = Excerpt::at_place(text, line, 1);
+            WorkloadsError::NoObject(unreadable(problem).excerpt(Some(excerpt)))
         };
         let mut object = match value {
             Value::Null => return Ok(()),
@@ -278,13 +272,9 @@ impl WorkloadList {
         if let Some(other) = referenced(&object, &id, is_inactive) {
             self.references.push((id.clone(), other, is_inactive));
         }
-        let found =
-            self.add_object(kind, object)
-                .map_err(|(object, problem)| WorkloadsError::Field {
-                    line: origin.line,
-                    object,
-                    problem,
-                })?;
+        let found = self
+            .add_object(kind, object)
+            .map_err(|problem| unreadable(format!("line {}: {problem}", origin.line)))?;
         if found.is_empty() && !is_known && kind != "RuntimeClass" {
             self.skipped.push(SkippedObject {
                 id,
@@ -299,19 +289,19 @@ impl WorkloadList {
         Ok(())
     }
 
-    /// Adds the pod templates of one API object.
+    /// Adds the pod templates of one API object. An error says in which it is.
     pub(super) fn add_object(
         &mut self,
         kind: &str,
         object: Value,
-    ) -> Result<Vec<Workload>, (String, String)> {
+    ) -> Result<Vec<Workload>, String> {
         let name = object
             .pointer("/metadata/name")
             .and_then(Value::as_str)
             .unwrap_or("without a name")
             .to_owned();
         let failed_in = |path: &str, error: serde_path_to_error::Error<serde_json::Error>| {
-            (format!("{kind} {name}"), format!("{path}{error}"))
+            format!("{kind} {name}: {path}{error}")
         };
         let failed = |error| failed_in("", error);
         if kind == "RuntimeClass" {
@@ -346,7 +336,7 @@ impl WorkloadList {
                     template: if is_from_a_cluster {
                         without_default_grace(template)
                     } else {
-                        check_rendered(&template).map_err(|problem| (id.to_string(), problem))?;
+                        check_rendered(&template).map_err(|problem| format!("{id}: {problem}"))?;
                         template
                     },
                     owners: owners.clone(),
@@ -631,17 +621,6 @@ fn templates_of(
     Ok(templates
         .filter_map(|template| PodObject::deserialize(template).ok())
         .collect())
-}
-
-impl From<SyntaxError> for WorkloadsError {
-    fn from(malformed: SyntaxError) -> Self {
-        Self::Malformed {
-            line: malformed.line,
-            column: malformed.column,
-            problem: malformed.problem,
-            excerpt: Box::new(malformed.excerpt),
-        }
-    }
 }
 
 #[derive(Debug, Default, Deserialize)]

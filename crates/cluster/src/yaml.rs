@@ -28,7 +28,7 @@ pub(super) struct Document {
 
 /// Syntax error, with its position counted from 1.
 #[derive(Debug)]
-pub struct SyntaxError {
+pub(super) struct SyntaxError {
     pub(super) line: usize,
     pub(super) column: usize,
     pub(super) problem: String,

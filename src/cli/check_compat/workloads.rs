@@ -57,7 +57,7 @@ pub(super) fn read(files: &[PathBuf], session: &Session) -> Result<WorkloadList,
         }
         match list.read(&read_text(&path)?, &name) {
             Ok(()) => {}
-            Err(WorkloadsError::NoObject { .. }) if is_found => {
+            Err(WorkloadsError::NoObject(_)) if is_found => {
                 session.note(format_args!(
                     "skipped {name}: it has no object of Kubernetes"
                 ));

@@ -54,14 +54,6 @@ pub enum LiveError {
         /// The server's message.
         message: String,
     },
-    /// An object has a field of the wrong type.
-    #[error("{object}: {problem}")]
-    Object {
-        /// Its kind and name.
-        object: String,
-        /// The problem.
-        problem: String,
-    },
     /// Other errors.
     #[error(transparent)]
     #[diagnose(forward)]
