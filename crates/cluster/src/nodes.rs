@@ -121,19 +121,6 @@ fn other_kind(found: &str) -> Problem {
     no_list(format!("expected a list of nodes, found {found}"))
 }
 
-#[derive(Deserialize)]
-struct NodeDocument {
-    kind: Option<String>,
-    #[serde(default, deserialize_with = "null_is_no_item")]
-    items: Option<Vec<NodeObject>>,
-    #[serde(default, deserialize_with = "null_is_default")]
-    metadata: Metadata,
-    #[serde(default, deserialize_with = "null_is_default")]
-    spec: Spec,
-    #[serde(default, deserialize_with = "null_is_default")]
-    status: Status,
-}
-
 /// Reads `null`, which some programs write for an empty list.
 fn null_is_no_item<'de, D: Deserializer<'de>>(
     deserializer: D,
@@ -141,11 +128,13 @@ fn null_is_no_item<'de, D: Deserializer<'de>>(
     null_is_default(deserializer).map(Some)
 }
 
-/// A node object of the API.
+/// A node object of the API, or a list of them.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(expecting = "a node object")]
 pub(super) struct NodeObject {
     kind: Option<String>,
+    #[serde(default, deserialize_with = "null_is_no_item")]
+    items: Option<Vec<NodeObject>>,
     #[serde(default, deserialize_with = "null_is_default")]
     metadata: Metadata,
     #[serde(default, deserialize_with = "null_is_default")]
@@ -207,7 +196,7 @@ pub fn read_nodes(text: &str) -> Result<NodeList, Problem> {
     }
     let mut list = NodeList::default();
     for document in read_documents(text)? {
-        for item in document.into_nodes()? {
+        for item in document.into_items()? {
             match item.kind.as_deref() {
                 None | Some("Node") => list.add(item),
                 Some(kind) => return Err(other_kind(&format!("an item of kind {kind:?}"))),
@@ -221,15 +210,14 @@ pub fn read_nodes(text: &str) -> Result<NodeList, Problem> {
     Ok(list)
 }
 
-impl NodeDocument {
-    fn into_nodes(self) -> Result<Vec<NodeObject>, Problem> {
-        match (self.kind.as_deref(), self.items) {
-            (Some("Node"), None) => Ok(vec![NodeObject {
-                kind: None,
-                metadata: self.metadata,
-                spec: self.spec,
-                status: self.status,
-            }]),
+impl NodeObject {
+    /// The nodes of a document: its items, or itself.
+    fn into_items(mut self) -> Result<Vec<Self>, Problem> {
+        let items = self.items.take();
+        if items.is_none() && self.kind.as_deref() == Some("Node") {
+            return Ok(vec![self]);
+        }
+        match (self.kind.as_deref(), items) {
             (None | Some("List" | "NodeList"), Some(items)) => Ok(items),
             (Some("List" | "NodeList"), None) => Err(other_kind("a list without items")),
             (Some(kind), _) => Err(other_kind(&format!("kind {kind:?}"))),
@@ -240,7 +228,7 @@ impl NodeDocument {
 
 /// Parses the documents of a text. JSON as kubectl prints it is read without its irrelevant fields,
 /// everything else as a whole.
-fn read_documents(text: &str) -> Result<Vec<NodeDocument>, Problem> {
+fn read_documents(text: &str) -> Result<Vec<NodeObject>, Problem> {
     let malformed = |line, column, problem: &str, excerpt| {
         no_list(format!(
             "line {line}, column {column}: {problem}; expected a list of nodes as JSON or YAML"
