@@ -4,8 +4,8 @@ use std::net::IpAddr;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use kube::core::request::Request;
-use serde::Deserialize;
+use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod};
+use kube::api::Api;
 use tokio::time::Instant;
 use wincimg_common::diagnose::Problem;
 use wincimg_common::lock;
@@ -13,7 +13,6 @@ use wincimg_common::lock;
 use super::exec::PodStream;
 use super::{Cluster, ClusterContext, LiveError, PATIENCE};
 use crate::builder::BuilderName;
-use crate::null_is_default;
 
 /// Joins its streams to the daemon of `DOCKER_HOST`, for Docker's `ssh://` too.
 const DIAL: [&str; 3] = ["docker", "system", "dial-stdio"];
@@ -105,7 +104,7 @@ impl BuilderConnection {
                 }
                 Err(error) => return Err(Problem::from_diagnosed(error)),
             };
-            if let Some(problem) = found.problem() {
+            if let Some(problem) = problem_of(&found) {
                 return Err(not_ready(&builder.namespace, name, &problem));
             }
             return Ok(Self {
@@ -113,7 +112,7 @@ impl BuilderConnection {
                 builder: builder.clone(),
                 builds: builds.to_vec(),
                 pod: name.clone(),
-                identity: Mutex::new(found.identity()),
+                identity: Mutex::new(identity(&found)),
             });
         }
         Err(match forbidden.filter(|_| !builds.is_empty()) {
@@ -152,10 +151,10 @@ impl BuilderConnection {
     pub async fn change(&self) -> PodChange {
         match self.cluster.pod(&self.builder.namespace, &self.pod).await {
             Ok(None) => PodChange::Gone,
-            Ok(Some(found)) if found.is_ending() || found.identity() != *lock(&self.identity) => {
+            Ok(Some(found)) if is_ending(&found) || identity(&found) != *lock(&self.identity) => {
                 PodChange::Gone
             }
-            Ok(Some(found)) if found.problem().is_some() => PodChange::Unready,
+            Ok(Some(found)) if problem_of(&found).is_some() => PodChange::Unready,
             Ok(Some(_)) | Err(_) => PodChange::None,
         }
     }
@@ -166,10 +165,10 @@ impl BuilderConnection {
         loop {
             let found = self.cluster.pod(&self.builder.namespace, &self.pod).await;
             let problem = match found.map_err(Problem::from_diagnosed)? {
-                Some(found) => match found.problem() {
+                Some(found) => match problem_of(&found) {
                     Some(problem) => problem,
                     None => {
-                        *lock(&self.identity) = found.identity();
+                        *lock(&self.identity) = identity(&found);
                         return Ok(());
                     }
                 },
@@ -200,14 +199,10 @@ fn explain(error: LiveError, builder: &BuilderName, builds: &[u32]) -> Problem {
 
 impl Cluster {
     /// A pod, if there is one with that name.
-    async fn pod(&self, namespace: &str, name: &str) -> Result<Option<PodObject>, LiveError> {
+    async fn pod(&self, namespace: &str, name: &str) -> Result<Option<Pod>, LiveError> {
         let what = format!("get the pod {namespace}/{name}");
-        let request = Request::new(format!("/api/v1/namespaces/{namespace}/pods"));
-        let request = request
-            .get(name, &kube::core::params::GetParams::default())
-            .map_err(|error| self.error(&what, kube::Error::BuildRequest(error)))?;
-        let answer = self.client.request::<PodObject>(request);
-        match self.within(PATIENCE, &what, answer).await {
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
+        match self.within(PATIENCE, &what, pods.get(name)).await {
             Ok(pod) => Ok(Some(pod)),
             Err(LiveError::Refused { code: 404, .. }) => Ok(None),
             Err(error) => Err(error),
@@ -215,145 +210,72 @@ impl Cluster {
     }
 }
 
-/// The parts of a pod that say whether it is ready.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct PodObject {
-    metadata: PodMetadata,
-    status: PodStatus,
+fn containers(pod: &Pod) -> &[ContainerStatus] {
+    let status = pod.status.as_ref();
+    let containers = status.and_then(|status| status.container_statuses.as_deref());
+    containers.unwrap_or_default()
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct PodMetadata {
-    uid: String,
-    deletion_timestamp: Option<String>,
+/// What a restart and a successor change.
+fn identity(pod: &Pod) -> String {
+    let restarts = containers(pod).iter().map(|it| i64::from(it.restart_count));
+    let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+    format!("{uid} {}", restarts.sum::<i64>())
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct PodStatus {
-    phase: String,
-    reason: String,
-    message: String,
-    #[serde(deserialize_with = "null_is_default")]
-    conditions: Vec<Condition>,
-    #[serde(deserialize_with = "null_is_default")]
-    container_statuses: Vec<ContainerStatus>,
+/// Returns true if a pod will not be ready again.
+fn is_ending(pod: &Pod) -> bool {
+    let phase = pod.status.as_ref().and_then(|it| it.phase.as_deref());
+    matches!(phase, Some("Failed" | "Succeeded")) || pod.metadata.deletion_timestamp.is_some()
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Condition {
-    #[serde(rename = "type")]
-    kind: String,
-    status: String,
-    message: String,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct ContainerStatus {
-    name: String,
-    ready: bool,
-    restart_count: u64,
-    state: ContainerState,
-    last_state: ContainerState,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct ContainerState {
-    waiting: Option<StateDetails>,
-    terminated: Option<StateDetails>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct StateDetails {
-    reason: String,
-    message: String,
-    exit_code: Option<i64>,
-}
-
-impl StateDetails {
-    fn describe(&self) -> String {
-        let code = self.exit_code.map(|code| format!("exit code {code}"));
-        let parts = [Some(self.reason.clone()), code, Some(self.message.clone())];
-        joined(parts.into_iter().flatten())
+/// Why a pod is not ready, if it is not.
+fn problem_of(pod: &Pod) -> Option<String> {
+    if pod.metadata.deletion_timestamp.is_some() {
+        return Some("it is being deleted".to_owned());
     }
+    let status = pod.status.clone().unwrap_or_default();
+    let unready = containers(pod).iter().find(|it| !it.ready);
+    let is_running = status.phase.as_deref() == Some("Running");
+    if is_running && unready.is_none() && !containers(pod).is_empty() {
+        return None;
+    }
+    let mut conditions = status.conditions.into_iter().flatten();
+    let unscheduled = conditions.find(|it| it.type_ == "PodScheduled" && it.status == "False");
+    let own = joined([status.reason, status.message]);
+    let reason = match (unscheduled, unready) {
+        _ if !own.is_empty() => own,
+        (Some(condition), _) => joined([Some("not scheduled".to_owned()), condition.message]),
+        (None, Some(container)) => container_problem(container),
+        (None, None) => String::new(),
+    };
+    Some(joined([status.phase, Some(reason)]))
+}
+
+fn container_problem(container: &ContainerStatus) -> String {
+    let state = container.state.clone().unwrap_or_default();
+    let before = container.last_state.clone();
+    let before = before.and_then(|last| last.terminated).map(ended);
+    let now = match (state.waiting, state.terminated) {
+        (Some(waiting), _) => joined([waiting.reason, waiting.message]),
+        (None, Some(terminated)) => ended(terminated),
+        (None, None) => format!("the container {} is not ready", container.name),
+    };
+    let before = before.map(|before| format!("last ended with {before}"));
+    joined([Some(now), before])
+}
+
+fn ended(state: ContainerStateTerminated) -> String {
+    let code = format!("exit code {}", state.exit_code);
+    joined([state.reason, Some(code), state.message])
 }
 
 /// The parts that are not empty, as `a: b`.
-fn joined(parts: impl Iterator<Item = String>) -> String {
-    let parts: Vec<String> = parts
-        .map(|part| part.trim().replace('\n', " "))
-        .filter(|part| !part.is_empty())
-        .collect();
+fn joined<const N: usize>(parts: [Option<String>; N]) -> String {
+    let parts = parts.into_iter().flatten();
+    let parts = parts.map(|part| part.trim().replace('\n', " "));
+    let parts: Vec<String> = parts.filter(|part| !part.is_empty()).collect();
     parts.join(": ")
-}
-
-impl PodObject {
-    /// What a restart and a successor change.
-    fn identity(&self) -> String {
-        let restarts: u64 = self
-            .status
-            .container_statuses
-            .iter()
-            .map(|it| it.restart_count)
-            .sum();
-        format!("{} {restarts}", self.metadata.uid)
-    }
-
-    /// Returns true if it will not be ready again.
-    fn is_ending(&self) -> bool {
-        let is_done = matches!(self.status.phase.as_str(), "Failed" | "Succeeded");
-        is_done || self.metadata.deletion_timestamp.is_some()
-    }
-
-    /// Why the pod is not ready, if it is not.
-    fn problem(&self) -> Option<String> {
-        let status = &self.status;
-        if self.metadata.deletion_timestamp.is_some() {
-            return Some("it is being deleted".to_owned());
-        }
-        let all_ready = status.container_statuses.iter().all(|it| it.ready);
-        if status.phase == "Running" && all_ready && !status.container_statuses.is_empty() {
-            return None;
-        }
-        let unscheduled = status
-            .conditions
-            .iter()
-            .find(|it| it.kind == "PodScheduled" && it.status == "False");
-        let unready = status.container_statuses.iter().find(|it| !it.ready);
-        let own = [status.reason.clone(), status.message.clone()];
-        let reason = match (unscheduled, unready) {
-            _ if own.iter().any(|text| !text.is_empty()) => joined(own.into_iter()),
-            (Some(condition), _) => {
-                joined(["not scheduled".to_owned(), condition.message.clone()].into_iter())
-            }
-            (None, Some(container)) => container.problem(),
-            (None, None) => String::new(),
-        };
-        Some(joined([status.phase.clone(), reason].into_iter()))
-    }
-}
-
-impl ContainerStatus {
-    fn problem(&self) -> String {
-        let now = self
-            .state
-            .waiting
-            .as_ref()
-            .or(self.state.terminated.as_ref());
-        let before = self.last_state.terminated.as_ref();
-        let before = before.map(|last| format!("last ended with {}", last.describe()));
-        let now = now.map_or_else(
-            || format!("the container {} is not ready", self.name),
-            StateDetails::describe,
-        );
-        joined([now, before.unwrap_or_default()].into_iter())
-    }
 }
 
 #[cfg(test)]
@@ -363,7 +285,7 @@ mod tests {
     use super::*;
 
     fn problem(pod: serde_json::Value) -> Option<String> {
-        serde_json::from_value::<PodObject>(pod).unwrap().problem()
+        problem_of(&serde_json::from_value(pod).unwrap())
     }
 
     #[test]
@@ -375,7 +297,7 @@ mod tests {
         );
         let cases = [
             (
-                json!({"metadata": {"deletionTimestamp": "x"}, "status": {"phase": "Running"}}),
+                json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}, "status": {"phase": "Running"}}),
                 "it is being deleted",
             ),
             (
