@@ -12,8 +12,8 @@ use wincimg_windows::compat::{
 };
 use wincimg_windows::version::WindowsVersion;
 
-use super::Shared;
 use super::image::{EntryContent, Image, ImageContent, Variant};
+use super::{Shared, first_names};
 use crate::nodes::Node;
 
 /// Properties of a host that decide findings; hosts of one kind share them.
@@ -88,6 +88,25 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// A finding by the rule of this outcome, without a fix.
+    fn new(
+        (outcome, rule): (VerdictOutcome, &'static str),
+        reason: String,
+        isolation: Isolation,
+    ) -> Self {
+        Self {
+            outcome,
+            rule,
+            reason,
+            fix: None,
+            commands: Vec::new(),
+            isolation,
+            image_build: None,
+            variant: None,
+            is_hidden: false,
+        }
+    }
+
     /// Returns true if the runtime refuses the pod, with any image.
     pub(super) fn is_of_handler(&self) -> bool {
         self.rule == Concern::HandlerUnsupported.name()
@@ -340,10 +359,7 @@ impl<'a> CompatibilityChecker<'a> {
         let reason =
             format!("the node runs Docker, which starts no pod with the handler {handler}");
         let fix = "move the node to containerd, or keep these pods off it";
-        self.shared(Finding {
-            fix: Some(fix.to_owned()),
-            ..concern(Concern::HandlerUnsupported, reason, isolation)
-        })
+        self.shared(concern(Concern::HandlerUnsupported, reason, fix, isolation))
     }
 
     /// The equal finding that is known already, or else this one.
@@ -417,38 +433,29 @@ fn without_host_process(host: &HostKind) -> Option<Finding> {
     };
     let fix =
         "move the node to Kubernetes 1.23 and containerd 1.6 or newer, or keep these pods off it";
+    let about = Concern::HostProcessUnsupported;
     Some(Finding {
         outcome,
-        fix: Some(fix.to_owned()),
-        ..concern(
-            Concern::HostProcessUnsupported,
-            reason.to_owned(),
-            Isolation::HostProcess,
-        )
+        ..concern(about, reason, fix, Isolation::HostProcess)
     })
 }
 
 fn unreadable(reason: &str, fix: Option<&str>, isolation: Isolation) -> Finding {
+    let rule = CompatRule::UnknownBuild;
     Finding {
-        outcome: VerdictOutcome::Unknown,
-        rule: CompatRule::UnknownBuild.name(),
-        reason: format!("cannot read the image: {reason}"),
         fix: fix.map(str::to_owned),
-        commands: Vec::new(),
-        isolation,
-        image_build: None,
-        variant: None,
-        is_hidden: false,
+        ..Finding::new(
+            (rule.outcome(), rule.name()),
+            format!("cannot read the image: {reason}"),
+            isolation,
+        )
     }
 }
 
 fn single(host: &HostKind, variant: &Variant, isolation: Isolation) -> Finding {
     if let Some(kind) = variant.artifact() {
         let reason = format!("not an image: an artifact of type {kind}, which pods cannot run");
-        return Finding {
-            fix: Some("name an image".to_owned()),
-            ..concern(Concern::NotWindows, reason, isolation)
-        };
+        return concern(Concern::NotWindows, reason, "name an image", isolation);
     }
     if variant.os != "windows" {
         return not_windows(&variant.platform(), isolation);
@@ -657,11 +664,11 @@ fn filtered(host: &HostKind, finding: &Finding, by: &str) -> Finding {
         || ContainerRuntime::FOR_UNVERSIONED.to_owned(),
         |(host, image)| ContainerRuntime::containerd_for(host.version.build, image.build),
     );
+    let fix = format!("move the node to {versions}, or {instead}");
     Finding {
-        fix: Some(format!("move the node to {versions}, or {instead}")),
         image_build: finding.image_build,
         variant: finding.variant,
-        ..concern(Concern::FilteredAtPull, reason, finding.isolation)
+        ..concern(Concern::FilteredAtPull, reason, fix, finding.isolation)
     }
 }
 
@@ -715,13 +722,8 @@ fn by_variant(
             .to_owned()
     };
     Finding {
-        fix: Some(fix),
         variant: Some(place),
-        ..concern(
-            Concern::HostProcessUnsupported,
-            reason.to_owned(),
-            isolation,
-        )
+        ..concern(Concern::HostProcessUnsupported, reason, fix, isolation)
     }
 }
 
@@ -780,8 +782,7 @@ fn contradiction(host: &HostKind, variant: &Variant, isolation: Isolation) -> Op
     };
     Some(Finding {
         outcome: VerdictOutcome::Incompatible,
-        fix: Some(fix),
-        ..concern(rule, reason, isolation)
+        ..concern(rule, reason, fix, isolation)
     })
 }
 
@@ -804,20 +805,16 @@ fn by_version(
 ) -> Finding {
     let verdict = judge_versions(host.build, version, isolation);
     let hosts = host.versions().unwrap_or_default();
+    let rule = (verdict.outcome, verdict.rule.name());
     Finding {
-        outcome: verdict.outcome,
-        rule: verdict.rule.name(),
-        reason: verdict.reason_for(&hosts),
         fix: verdict.fix.map(|fix| match verdict.outcome {
             // It starts already, so a new image would not help.
             VerdictOutcome::Warning => fix.to_string(),
             _ => in_words(fix, host),
         }),
-        commands: Vec::new(),
-        isolation,
         image_build: version,
         variant,
-        is_hidden: false,
+        ..Finding::new(rule, verdict.reason_for(&hosts), isolation)
     }
 }
 
@@ -833,33 +830,20 @@ fn no_match(host: &HostKind, variants: &[Variant], isolation: Isolation) -> Find
         "the image has no entry for the node's runtime: expected {wanted}, found {}",
         platforms(variants)
     );
-    Finding {
-        fix: Some(build_too(host)),
-        ..concern(Concern::NoMatchingPlatform, reason, isolation)
-    }
+    let fix = build_too(host);
+    concern(Concern::NoMatchingPlatform, reason, fix, isolation)
 }
 
 fn not_windows(found: &str, isolation: Isolation) -> Finding {
     if found.is_empty() {
-        return Finding {
-            fix: Some("name an image, or build this one again".to_owned()),
-            ..concern(
-                Concern::NotWindows,
-                "the image is an index without images".to_owned(),
-                isolation,
-            )
-        };
+        let reason = "the image is an index without images";
+        let fix = "name an image, or build this one again";
+        return concern(Concern::NotWindows, reason, fix, isolation);
     }
     let fix = "name an image for Windows, or keep its pods off these nodes with nodeSelector: \
                {kubernetes.io/os: linux}";
-    Finding {
-        fix: Some(fix.to_owned()),
-        ..concern(
-            Concern::NotWindows,
-            format!("the image is not for Windows: found {found}"),
-            isolation,
-        )
-    }
+    let reason = format!("the image is not for Windows: found {found}");
+    concern(Concern::NotWindows, reason, fix, isolation)
 }
 
 /// Describes a fix. Patching requires a drain, so it is listed after the rebuild.
@@ -881,28 +865,21 @@ fn in_words(fix: Fix, host: &HostKind) -> String {
 }
 
 /// A finding that does not depend on versions.
-pub(super) fn concern(concern: Concern, reason: String, isolation: Isolation) -> Finding {
+pub(super) fn concern(
+    concern: Concern,
+    reason: impl Into<String>,
+    fix: impl Into<String>,
+    isolation: Isolation,
+) -> Finding {
+    let rule = (concern.outcome(), concern.name());
     Finding {
-        outcome: concern.outcome(),
-        rule: concern.name(),
-        reason,
-        fix: None,
-        commands: Vec::new(),
-        isolation,
-        image_build: None,
-        variant: None,
-        is_hidden: false,
+        fix: Some(fix.into()),
+        ..Finding::new(rule, reason.into(), isolation)
     }
 }
 
 fn platforms(variants: &[Variant]) -> String {
-    const SHOWN: usize = 8;
     let mut names: Vec<String> = variants.iter().map(Variant::platform).collect();
     names.dedup();
-    let more = names.len().saturating_sub(SHOWN);
-    names.truncate(SHOWN);
-    if more > 0 {
-        names.push(format!("{more} more"));
-    }
-    names.join(", ")
+    first_names(names.into_iter(), 8)
 }

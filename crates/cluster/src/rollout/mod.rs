@@ -355,14 +355,18 @@ impl Rollout {
 
 /// Names of a few hosts, and the number of the others.
 fn host_names(rollout: &Rollout, hosts: &[usize]) -> String {
-    const NAMED: usize = 5;
     let name = |host: &Node| host.name.clone().unwrap_or_else(|| host_label(host));
-    let first = hosts.iter().take(NAMED);
-    let mut names: Vec<String> = first.map(|&host| name(&rollout.hosts[host])).collect();
-    if hosts.len() > NAMED {
-        names.push(format!("{} more", hosts.len() - NAMED));
+    first_names(hosts.iter().map(|host| name(&rollout.hosts[*host])), 5)
+}
+
+/// The first names, and the number of the others.
+fn first_names(names: impl ExactSizeIterator<Item = String>, most: usize) -> String {
+    let more = names.len().saturating_sub(most);
+    let mut first: Vec<String> = names.take(most).collect();
+    if more > 0 {
+        first.push(format!("{more} more"));
     }
-    names.join(", ")
+    first.join(", ")
 }
 
 /// A shared finding.

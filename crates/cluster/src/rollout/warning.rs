@@ -12,7 +12,7 @@ use wincimg_windows::version::WindowsVersion;
 use super::finding::{concern, of_missing_class};
 use super::image::Image;
 use super::placement::{PlacedImage, Placement};
-use super::{Finding, Rollout, Shared};
+use super::{Finding, Rollout, Shared, first_names};
 use crate::nodes::{Node, Taint, os_label};
 use crate::pod::PodTemplate;
 use crate::scheduling::{Scheduling, System};
@@ -66,7 +66,6 @@ pub(super) fn all(rollout: &Rollout) -> Vec<Warning> {
 
 /// Warning about workloads for Linux that can be scheduled on hosts.
 fn linux_astray(rollout: &Rollout) -> Option<Finding> {
-    const NAMED: usize = 5;
     let (_, host) = rollout.astray.first()?;
     let mut names: Vec<String> = rollout
         .astray
@@ -75,18 +74,13 @@ fn linux_astray(rollout: &Rollout) -> Option<Finding> {
         .collect();
     names.sort();
     names.dedup();
-    let more = names.len().saturating_sub(NAMED);
-    names.truncate(NAMED);
-    if more > 0 {
-        names.push(format!("{more} more"));
-    }
+    let names = first_names(names.into_iter(), 5);
     let key = os_label(&rollout.hosts);
     Some(warn(
         Concern::NoLinuxSelector,
         format!(
             "nothing keeps workloads with images for Linux off Windows nodes such as {host}, where \
-             they do not start: {}",
-            names.join(", ")
+             they do not start: {names}"
         ),
         format!(
             "add to their pods' specs: nodeSelector: {{{key}: linux}}, or taint the Windows nodes, \
@@ -107,18 +101,15 @@ impl SharedFindings {
     }
 }
 
-fn warn(about: Concern, reason: String, fix: String) -> Finding {
-    Finding {
-        fix: Some(fix),
-        ..concern(about, reason, Isolation::Process)
-    }
+fn warn(about: Concern, reason: impl Into<String>, fix: impl Into<String>) -> Finding {
+    concern(about, reason, fix, Isolation::Process)
 }
 
 fn about_scheduling(rollout: &Rollout, workload: &Workload, placement: &Placement) -> Vec<Finding> {
     let mut found = Vec::new();
     let scheduling = &workload.template.scheduling;
     if let Some(reason) = no_image(workload) {
-        let fix = "set an image for each container of the pod".to_owned();
+        let fix = "set an image for each container of the pod";
         found.push(warn(Concern::NoImage, reason, fix));
     }
     if placement.selection.hosts.is_empty() {
@@ -351,8 +342,7 @@ fn end_of_support(rollout: &Rollout, placed: &PlacedImage) -> Vec<Finding> {
             ..warn(
                 Concern::EndOfSupport,
                 format!("the image is built on {name}, which got its last update on {end}"),
-                "build the image on a release that is supported, and move its nodes there"
-                    .to_owned(),
+                "build the image on a release that is supported, and move its nodes there",
             )
         })
     });
@@ -384,7 +374,7 @@ fn pull_deadline(
                 format!("{nodes} nodes")
             }
         ),
-        "start the kubelet on these nodes with --image-pull-progress-deadline=30m".to_owned(),
+        "start the kubelet on these nodes with --image-pull-progress-deadline=30m",
     ))
 }
 
@@ -431,7 +421,7 @@ fn grace_period(
     [docker, containerd]
         .into_iter()
         .flatten()
-        .map(|reason| warn(Concern::GracePeriod, reason, fix.clone()))
+        .map(|reason| warn(Concern::GracePeriod, reason, fix.as_str()))
         .collect()
 }
 
@@ -458,7 +448,7 @@ fn floating_tag(image: &Image) -> Option<Finding> {
             format!(
                 "the tag {tag} can point to another image tomorrow, even to one that does not start"
             ),
-            "name a version's tag or a digest".to_owned(),
+            "name a version's tag or a digest",
         )
     })
 }
