@@ -133,6 +133,12 @@ impl Placement {
         }
     }
 
+    /// Returns true if one of its images does not start on the hosts of a group.
+    pub(super) fn fails_in(&self, group: usize) -> bool {
+        let mut images = self.images.iter();
+        images.any(|placed| placed.findings[group].outcome == VerdictOutcome::Incompatible)
+    }
+
     /// All findings, each kind of host once.
     pub fn findings(&self) -> impl Iterator<Item = &Finding> {
         self.images

@@ -1,11 +1,11 @@
 //! Number of nodes on which each workload starts, before and after each action.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde::Serialize;
 
 use super::PlanAction;
-use super::effects::{Effects, is_expected_to_start};
+use super::effects::{Effects, HostPart, is_expected_to_start};
 use super::running::keeps_image;
 use crate::rollout::{Placement, Rollout, host_names};
 use crate::workloads::Workload;
@@ -38,7 +38,7 @@ pub(super) fn changes(rollout: &Rollout, actions: &[PlanAction]) -> Vec<Vec<Capa
         let Some(workload) = placement.workload else {
             continue;
         };
-        let nodes = WorkloadNodes::new(placement, workload, &effects, actions, rollout);
+        let nodes = WorkloadNodes::new(placement, workload, &effects, rollout);
         let mut before = nodes.count(None);
         for &action in &nodes.actions {
             let after = nodes.count(Some(action));
@@ -75,22 +75,14 @@ pub(super) fn shortage(workload: &Workload, hosts: &[usize], rollout: &Rollout) 
     }
 }
 
-/// Hosts of one kind, all patched by one action or by none.
-struct Part {
-    group: usize,
-    patch: Option<usize>,
-    hosts: usize,
-    /// Number of hosts that the workload's pin admits.
-    pinned: usize,
-}
-
 struct WorkloadNodes<'a> {
     placement: &'a Placement,
     effects: &'a Effects<'a>,
     pin: Option<usize>,
     /// True if its pods get a rebuilt image only with the patch of their node.
     keeps_image: bool,
-    parts: Vec<Part>,
+    /// Each with the number of hosts that the workload's pin admits.
+    parts: Vec<(HostPart, usize)>,
     /// Actions that affect the workload, in order.
     actions: BTreeSet<usize>,
 }
@@ -100,34 +92,18 @@ impl<'a> WorkloadNodes<'a> {
         placement: &'a Placement,
         workload: usize,
         effects: &'a Effects<'a>,
-        actions: &[PlanAction],
         rollout: &Rollout,
     ) -> Self {
         let pin = effects.pins.get(&workload).copied();
-        let stays = |host: usize| match pin.map(|pin| &actions[pin]) {
-            Some(PlanAction::Pin { pin, .. }) => pin.admits(&rollout.hosts[host]),
-            _ => true,
-        };
-        let mut parts = Vec::new();
-        for (group, hosts) in placement.selection.groups.iter().enumerate() {
-            let mut by_patch: BTreeMap<Option<usize>, Part> = BTreeMap::new();
-            for host in hosts.hosts.iter().map(|host| *host as usize) {
-                let patch = effects.patches.get(&host).copied();
-                let part = by_patch.entry(patch).or_insert(Part {
-                    group,
-                    patch,
-                    hosts: 0,
-                    pinned: 0,
-                });
-                part.hosts += 1;
-                part.pinned += usize::from(stays(host));
-            }
-            parts.extend(by_patch.into_values());
-        }
-        let images = placement.images.iter().map(|placed| placed.image);
-        let rebuilds = images.filter_map(|image| effects.rebuilds.get(&image).copied());
-        let patches = parts.iter().filter_map(|part| part.patch);
-        let own = rebuilds.chain(patches).chain(pin).collect();
+        let parts = effects.parts(placement).into_iter().map(|part| {
+            let hosts = part.hosts.iter();
+            let pinned = hosts.filter(|host| effects.stays(workload, **host)).count();
+            (part, pinned)
+        });
+        let parts: Vec<_> = parts.collect();
+        let mut own = effects.rebuilds_of(placement);
+        own.extend(parts.iter().filter_map(|(part, _)| part.patch));
+        own.extend(pin);
         Self {
             placement,
             effects,
@@ -143,8 +119,8 @@ impl<'a> WorkloadNodes<'a> {
         let is_done = |action: usize| last.is_some_and(|last| action <= last);
         let is_pinned = self.pin.is_some_and(is_done);
         let mut counts = NodeCounts { starts: 0, of: 0 };
-        for part in &self.parts {
-            let hosts = if is_pinned { part.pinned } else { part.hosts };
+        for (part, pinned) in &self.parts {
+            let hosts = if is_pinned { *pinned } else { part.hosts.len() };
             counts.of += hosts;
             let patch = part.patch.filter(|patch| is_done(*patch));
             let kind = self.placement.selection.groups[part.group].kind;

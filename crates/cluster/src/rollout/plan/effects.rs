@@ -1,12 +1,19 @@
 //! Effects of a plan's actions on each workload, image and host.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use wincimg_windows::compat::{CompatRule, VerdictOutcome};
 
 use super::PlanAction;
 use crate::rollout::finding::find;
-use crate::rollout::{Finding, Rollout};
+use crate::rollout::{Finding, Placement, Rollout};
+
+/// Hosts of one kind, all patched by one action or by none.
+pub(super) struct HostPart {
+    pub(super) group: usize,
+    pub(super) patch: Option<usize>,
+    pub(super) hosts: Vec<usize>,
+}
 
 /// Indexes of the actions, by what they change.
 pub(in crate::rollout) struct Effects<'a> {
@@ -44,6 +51,40 @@ impl<'a> Effects<'a> {
             }
         }
         effects
+    }
+
+    /// Returns true if the pods of a workload can be scheduled on a host after its pin, if it has one.
+    pub(super) fn stays(&self, workload: usize, host: usize) -> bool {
+        match self.pins.get(&workload).map(|pin| &self.actions[*pin]) {
+            Some(PlanAction::Pin { pin, .. }) => pin.admits(&self.rollout.hosts[host]),
+            _ => true,
+        }
+    }
+
+    /// The actions that rebuild images of a placement.
+    pub(super) fn rebuilds_of(&self, placement: &Placement) -> BTreeSet<usize> {
+        let images = placement.images.iter();
+        let rebuilds = images.filter_map(|placed| self.rebuilds.get(&placed.image));
+        rebuilds.copied().collect()
+    }
+
+    /// The hosts of a placement.
+    pub(super) fn parts(&self, placement: &Placement) -> Vec<HostPart> {
+        let groups = placement.selection.groups.iter().enumerate();
+        let parts = groups.flat_map(|(group, kind)| {
+            let mut by_patch: BTreeMap<Option<usize>, Vec<usize>> = BTreeMap::new();
+            for host in kind.hosts.iter().map(|host| *host as usize) {
+                let patch = self.patches.get(&host).copied();
+                by_patch.entry(patch).or_default().push(host);
+            }
+            let by_patch = by_patch.into_iter();
+            by_patch.map(move |(patch, hosts)| HostPart {
+                group,
+                patch,
+                hosts,
+            })
+        });
+        parts.collect()
     }
 
     /// Outcome of an image on a kind of host after the image is rebuilt or the host patched by an

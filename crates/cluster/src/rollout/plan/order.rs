@@ -13,19 +13,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use wincimg_windows::compat::VerdictOutcome;
 
-use super::effects::Effects;
+use super::effects::{Effects, HostPart};
 use super::running::keeps_image;
 use super::{Interruption, PlanAction};
 use crate::rollout::{Placement, Rollout};
 use crate::workloads::Workload;
 
-/// Hosts of one kind, patched by at most one action, where the pods of a workload start today and
-/// can be scheduled throughout.
+/// Hosts where the pods of a workload start today and can be scheduled throughout.
 struct HostSet<'a> {
     placement: &'a Placement,
-    group: usize,
-    hosts: Vec<usize>,
-    patch: Option<usize>,
+    part: HostPart,
     /// Actions that affect these hosts, in order.
     actions: BTreeSet<usize>,
 }
@@ -35,8 +32,10 @@ pub(super) fn ordered(rollout: &Rollout, actions: Vec<PlanAction>) -> Vec<PlanAc
     let mut before: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
     let mut held: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
     let effects = Effects::of(&actions, rollout);
-    for place in affected_places(rollout, &actions, &effects) {
-        let Some(patch) = place.patch else { continue };
+    for place in affected_places(rollout, &effects) {
+        let Some(patch) = place.part.patch else {
+            continue;
+        };
         if interrupted_intervals(&effects, &place).is_empty() {
             continue;
         }
@@ -45,7 +44,7 @@ pub(super) fn ordered(rollout: &Rollout, actions: Vec<PlanAction>) -> Vec<PlanAc
             before.entry(patch).or_default().insert(*rebuild);
             let hosts = held.entry(*rebuild).or_default();
             if own.is_none_or(heeds_cordon) {
-                hosts.extend(&place.hosts);
+                hosts.extend(&place.part.hosts);
             }
         }
     }
@@ -89,7 +88,7 @@ fn heeds_cordon(workload: &Workload) -> bool {
 pub(super) fn interruptions(rollout: &Rollout, actions: &[PlanAction]) -> Vec<Interruption> {
     let effects = Effects::of(actions, rollout);
     let mut all: BTreeMap<(usize, usize, Option<usize>), BTreeSet<usize>> = BTreeMap::new();
-    for place in affected_places(rollout, actions, &effects) {
+    for place in affected_places(rollout, &effects) {
         let Some(workload) = place.placement.workload else {
             continue;
         };
@@ -99,7 +98,7 @@ pub(super) fn interruptions(rollout: &Rollout, actions: &[PlanAction]) -> Vec<In
         intervals.retain(|(_, until)| until.is_none() || !is_spared);
         for (from, until) in intervals {
             let hosts = all.entry((from, workload, until)).or_default();
-            hosts.extend(&place.hosts);
+            hosts.extend(&place.part.hosts);
         }
     }
     let all = all.into_iter();
@@ -118,13 +117,13 @@ fn interrupted_intervals(
     effects: &Effects<'_>,
     place: &HostSet<'_>,
 ) -> Vec<(usize, Option<usize>)> {
-    let kind = place.placement.selection.groups[place.group].kind;
+    let kind = place.placement.selection.groups[place.part.group].kind;
     let starts_after = |last: usize| {
-        let patch = place.patch.filter(|patch| *patch <= last);
+        let patch = place.part.patch.filter(|patch| *patch <= last);
         place.placement.images.iter().all(|placed| {
             let rebuild = effects.rebuilds.get(&placed.image);
             let is_rebuilt = rebuild.is_some_and(|rebuild| *rebuild <= last);
-            let finding = &placed.findings[place.group];
+            let finding = &placed.findings[place.part.group];
             let (after, _) = effects.verdict(placed.image, kind, finding, is_rebuilt, patch);
             after != VerdictOutcome::Incompatible
         })
@@ -147,44 +146,25 @@ fn interrupted_intervals(
 
 /// Places where workloads start today and an action has an effect. Pods of a cordoned host run on,
 /// and come back when it is uncordoned.
-fn affected_places<'a>(
-    rollout: &'a Rollout,
-    actions: &[PlanAction],
-    effects: &Effects<'_>,
-) -> Vec<HostSet<'a>> {
+fn affected_places<'a>(rollout: &'a Rollout, effects: &Effects<'_>) -> Vec<HostSet<'a>> {
     let mut places = Vec::new();
     for placement in &rollout.placements {
         let Some(workload) = placement.workload else {
             continue;
         };
-        let pin = effects.pins.get(&workload);
-        let stays = |host: &usize| match pin.map(|pin| &actions[*pin]) {
-            Some(PlanAction::Pin { pin, .. }) => pin.admits(&rollout.hosts[*host]),
-            _ => true,
-        };
-        let images = placement.images.iter().map(|placed| placed.image);
-        let rebuilds = images.filter_map(|image| effects.rebuilds.get(&image).copied());
-        let rebuilds: BTreeSet<usize> = rebuilds.collect();
-        for (group, hosts) in placement.selection.groups.iter().enumerate() {
-            let mut images = placement.images.iter();
-            if images.any(|placed| placed.findings[group].outcome == VerdictOutcome::Incompatible) {
-                continue;
-            }
-            let mut by_patch: BTreeMap<Option<usize>, Vec<usize>> = BTreeMap::new();
-            let hosts = hosts.hosts.iter().map(|host| *host as usize);
-            for host in hosts.filter(stays) {
-                let patch = effects.patches.get(&host).copied();
-                by_patch.entry(patch).or_default().push(host);
-            }
-            let of_group = by_patch.into_iter().map(|(patch, hosts)| HostSet {
+        let rebuilds = effects.rebuilds_of(placement);
+        let parts = effects.parts(placement).into_iter().map(|mut part| {
+            part.hosts.retain(|host| effects.stays(workload, *host));
+            HostSet {
                 placement,
-                group,
-                hosts,
-                patch,
-                actions: rebuilds.iter().copied().chain(patch).collect(),
-            });
-            places.extend(of_group.filter(|place| !place.actions.is_empty()));
-        }
+                actions: rebuilds.iter().copied().chain(part.patch).collect(),
+                part,
+            }
+        });
+        places.extend(parts.filter(|place| {
+            let is_affected = !place.actions.is_empty() && !place.part.hosts.is_empty();
+            is_affected && !placement.fails_in(place.part.group)
+        }));
     }
     places
 }

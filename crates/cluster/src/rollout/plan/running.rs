@@ -1,11 +1,11 @@
 //! Pods that run today, as far as the input has them, where no controller moves them to the new
 //! state: Jobs with an old template, pods and volumes that a drain does not delete.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
-use wincimg_windows::compat::VerdictOutcome;
 use wincimg_windows::version::WindowsVersion;
 
+use super::effects::Effects;
 use super::{Interruption, Pin, PlanAction, adopt_steps, new_name};
 use crate::nodes::Node;
 use crate::rollout::commands::{CommandFlags, DrainedHost, kubectl_command};
@@ -23,10 +23,7 @@ pub(super) fn delete_jobs(
     let Some(placement) = rollout.placement_of(workload) else {
         return Vec::new();
     };
-    let fails = |group: u32| {
-        let mut images = placement.images.iter();
-        images.any(|placed| placed.findings[group as usize].outcome == VerdictOutcome::Incompatible)
-    };
+    let fails = |group: u32| placement.fails_in(group as usize);
     let hosts = &placement.selection.hosts;
     let jobs = own.jobs.iter().filter(|job| {
         let images = own.template.containers.iter().map(|it| &it.image);
@@ -90,7 +87,8 @@ pub(super) fn drained_host<'a>(
         on_delete: Vec::new(),
         has_empty_dir: false,
     };
-    for (workload, _) in landed(rollout, host, |own| pins.get(&own)) {
+    let stays = |own: usize| pins.get(&own).is_none_or(|pin| pin.admits(node));
+    for (workload, _) in landed(rollout, host, stays) {
         let own = &rollout.workloads[workload];
         drained.has_empty_dir |= own.loses_empty_dir();
         if is_bound_to(own, node) {
@@ -144,32 +142,24 @@ fn rebuilt_images<'a>(
 }
 
 /// The workloads whose pods may be on a host when it is drained, each with true if they start there
-/// today.
-fn landed<'a>(
-    rollout: &'a Rollout,
+/// today. `stays` is true for a workload that its pin leaves there.
+fn landed(
+    rollout: &Rollout,
     host: usize,
-    pin_of: impl Fn(usize) -> Option<&'a Pin>,
+    stays: impl Fn(usize) -> bool,
 ) -> impl Iterator<Item = (usize, bool)> {
     rollout.placements.iter().filter_map(move |placement| {
         let workload = placement.workload?;
         let hosts = &placement.selection.hosts;
         let place = hosts.binary_search_by_key(&host, |&(own, _)| own as usize);
         let group = hosts[place.ok()?].1 as usize;
-        let stays = pin_of(workload).is_none_or(|pin| pin.admits(&rollout.hosts[host]));
-        let mut images = placement.images.iter();
-        let starts =
-            images.all(|placed| placed.findings[group].outcome != VerdictOutcome::Incompatible);
-        stays.then_some((workload, starts))
+        stays(workload).then(|| (workload, !placement.fails_in(group)))
     })
 }
 
 /// What the drains of patches end: `emptyDir` volumes, and pods without a controller.
 pub(super) fn ended_by_drains(rollout: &Rollout, actions: &[PlanAction]) -> Vec<Interruption> {
-    let pins = actions.iter().filter_map(|action| match action {
-        PlanAction::Pin { workload, pin, .. } => Some((*workload, pin)),
-        _ => None,
-    });
-    let pins: HashMap<usize, &Pin> = pins.collect();
+    let effects = Effects::of(actions, rollout);
     let mut all = Vec::new();
     for (place, action) in actions.iter().enumerate() {
         let PlanAction::Patch { hosts, .. } = action else {
@@ -177,7 +167,7 @@ pub(super) fn ended_by_drains(rollout: &Rollout, actions: &[PlanAction]) -> Vec<
         };
         let mut ended: BTreeMap<(bool, usize), Vec<usize>> = BTreeMap::new();
         for &host in hosts {
-            let landed = landed(rollout, host, |own| pins.get(&own).copied());
+            let landed = landed(rollout, host, |own| effects.stays(own, host));
             for (workload, _) in landed.filter(|(_, starts)| *starts) {
                 let own = &rollout.workloads[workload];
                 let is_stopped = own.is_bare_pod() && is_bound_to(own, &rollout.hosts[host]);
