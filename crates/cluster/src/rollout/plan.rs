@@ -20,35 +20,30 @@ mod graph;
 mod host_class;
 mod order;
 mod pin;
+mod rebuild;
 mod running;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use build_targets::{base_for, builds_for};
 pub use capacity::{CapacityChange, NodeCounts};
 pub(super) use effects::Effects;
 use graph::{Choice, Graph, GraphCache};
-use jiff::civil::Date;
 pub use pin::Pin;
-use wincimg_oci::store::Location;
-use wincimg_windows::compat::{CompatRule, VerdictOutcome, generation};
+use rebuild::rebuilds;
+use wincimg_windows::compat::{CompatRule, VerdictOutcome};
 use wincimg_windows::update::{Kb, Updates};
 use wincimg_windows::version::WindowsVersion;
 
 use super::commands::{
-    CommandFlags, DrainedHost, THAT_FAIL, TemplateChange, adopt_steps, cordon_command, patch_steps,
-    rebuild_command, tag_command, update_steps,
+    CommandFlags, DrainedHost, THAT_FAIL, TemplateChange, cordon_command, patch_steps, update_steps,
 };
 use super::finding::is_fixable;
-use super::image::{Image, ImageContent, Variant};
+use super::image::Image;
 use super::placement::HostKindGroup;
 use super::simulate::set_version;
-use super::tags::{TagsByRepository, with_suffix, with_tag};
+use super::tags::TagsByRepository;
 use super::{CheckCounts, Finding, OutcomeCounts, Rollout, RolloutRequest};
-use crate::nodes::Node;
-use crate::pod::PullPolicy;
-use crate::workloads::Workload;
 
 /// Actions after which everything starts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -165,10 +160,12 @@ impl ActionPlan {
             };
         }
         let (pins, graph, choice) = choose(request, rollout);
+        let patched = graph.patched_hosts(&choice);
         let mut after = request.clone();
         let mut actions = pinned(&pins, rollout, &mut after);
-        actions.extend(rebuilds(&graph, &choice, &pins, &mut after, tags));
-        let patches = patches(&graph, &choice, &pins, &actions, &mut after);
+        let rebuilds = rebuilds(&graph, &choice, &pins, &patched, &mut after, tags);
+        actions.extend(rebuilds);
+        let patches = patches(rollout, patched, &pins, &actions, &mut after);
         actions.extend(patches);
         let mut actions = order::ordered(rollout, actions);
         for action in &mut actions {
@@ -476,14 +473,14 @@ fn pinned(
 }
 
 fn patches(
-    graph: &Graph<'_>,
-    choice: &Choice,
+    rollout: &Rollout,
+    patched: BTreeMap<usize, WindowsVersion>,
     pins: &BTreeMap<usize, Pin>,
     rebuilds: &[PlanAction],
     after: &mut RolloutRequest,
 ) -> Vec<PlanAction> {
     let mut targets: BTreeMap<WindowsVersion, Vec<usize>> = BTreeMap::new();
-    for (host, to) in graph.patched_hosts(choice) {
+    for (host, to) in patched {
         set_version(&mut after.nodes.windows[host], to);
         targets.entry(to).or_default().push(host);
     }
@@ -494,7 +491,7 @@ fn patches(
         let flags = &after.flags;
         let nodes: Vec<DrainedHost<'_>> = hosts
             .iter()
-            .map(|&host| running::drained_host(graph.rollout, host, pins, rebuilds, flags))
+            .map(|&host| running::drained_host(rollout, host, pins, rebuilds, flags))
             .collect();
         let steps = patch_steps(to, kb, nodes, flags);
         // Several nodes are best drained one after the other.
@@ -507,299 +504,6 @@ fn patches(
         }
     });
     actions.collect()
-}
-
-/// The pods of a workload that are deleted once its image is rebuilt, where they are replaced only
-/// then. Those of a `DaemonSet` on nodes that are patched wait for that: a drain leaves them, and
-/// the new image may not start there before.
-fn deleted_at_once(
-    rollout: &Rollout,
-    workload: usize,
-    pins: &BTreeMap<usize, Pin>,
-    patched: &BTreeMap<usize, WindowsVersion>,
-) -> Option<&'static str> {
-    const ONE_BY_ONE: &str = "one after the other";
-    if rollout.workloads[workload].id.kind != "DaemonSet" {
-        return Some(ONE_BY_ONE);
-    }
-    let nodes = nodes_of(rollout, workload, pins);
-    let waiting = nodes.iter().filter(|host| patched.contains_key(*host));
-    match waiting.count() {
-        0 => Some(ONE_BY_ONE),
-        waiting if waiting == nodes.len() => None,
-        _ => Some("one after the other, except on the nodes that are patched later"),
-    }
-}
-
-/// The hosts where the pods of a workload can be scheduled after pinning.
-fn nodes_of(rollout: &Rollout, workload: usize, pins: &BTreeMap<usize, Pin>) -> BTreeSet<usize> {
-    let pin = pins.get(&workload);
-    let placement = rollout.placement_of(workload);
-    let hosts = placement.into_iter().flat_map(|it| &it.selection.hosts);
-    let hosts = hosts.map(|&(host, _)| host as usize);
-    hosts
-        .filter(|host| pin.is_none_or(|pin| pin.admits(&rollout.hosts[*host])))
-        .collect()
-}
-
-/// The new tag of an image of which nodes keep their copy: not one of these that exist, nor one that
-/// the plan gives to another image.
-fn new_tag(
-    image: &Image,
-    users: &[(usize, &Workload)],
-    today: Option<Date>,
-    existing: &[String],
-    given: &BTreeSet<String>,
-) -> Option<String> {
-    let Some(Location::Registry(reference)) = image.location() else {
-        return None;
-    };
-    let keeps_copy = |(_, user): &(usize, &Workload)| {
-        let mut containers = user.template.containers.iter();
-        reference.digest().is_some()
-            || containers.any(|own| {
-                Some(&own.image) == image.reference.as_ref()
-                    && own.pull_policy != PullPolicy::Always
-            })
-    };
-    if !users.iter().any(keeps_copy) {
-        return None;
-    }
-    let day = today?.strftime("%Y%m%d").to_string();
-    let again = (2_u32..).map(|number| format!("{day}-{number}"));
-    let suffixes = [day.clone()].into_iter().chain(again);
-    let mut tags = suffixes.map(|suffix| with_suffix(reference.tag(), &suffix));
-    tags.find(|tag| !existing.contains(tag) && !given.contains(&with_tag(&reference, tag)))
-}
-
-fn rebuilds(
-    graph: &Graph<'_>,
-    choice: &Choice,
-    pins: &BTreeMap<usize, Pin>,
-    after: &mut RolloutRequest,
-    tags: &TagsByRepository,
-) -> Vec<PlanAction> {
-    let mut actions = Vec::new();
-    let mut given = BTreeSet::new();
-    let patched = graph.patched_hosts(choice);
-    for &place in &choice.rebuilt {
-        let image = &graph.rollout.images[place];
-        let hosts: BTreeSet<_> = graph.hosts_of(place, choice).collect();
-        let builds = with_own_builds(builds_for(hosts), image, &graph.rollout.hosts);
-        let host_builds: Vec<WindowsVersion> = builds.iter().map(|(host, _)| *host).collect();
-        let mut users = workloads_of_image(graph.rollout, image, pins);
-        let existing = image.reference.as_ref().and_then(|own| tags.get(own));
-        let existing = existing.map(Vec::as_slice).unwrap_or_default();
-        let new_tag = new_tag(image, &users, after.today, existing, &given);
-        let tag = new_tag.as_deref();
-        let to = new_name(image, tag);
-        given.extend(to.clone());
-        let flags = &after.flags;
-        // A new tag has no entries, except for those that it gets from the old one.
-        let others = existing_entries_flag(image, &builds);
-        let others = others.filter(|flag| tag.is_none() || *flag == "--join");
-        let copy = tag.zip(others);
-        let copy = copy.and_then(|(tag, _)| tag_command(image, tag, flags));
-        let build = rebuild_command(image, &host_builds, others, tag, flags);
-        let commands = copy.into_iter().chain([build]).map(ActionStep::Command);
-        let needs_it = |user: usize| needs_rebuild(graph.rollout, user, place, pins, &patched);
-        let update = |user: usize| {
-            let Some(deleted) = deleted_at_once(graph.rollout, user, pins, &patched) else {
-                return Vec::new();
-            };
-            let own = &graph.rollout.workloads[user];
-            let is_failing = fails_somewhere(graph.rollout, user);
-            let mut steps = update_steps(own, is_failing, deleted, flags);
-            // A pod that waits for a reused tag gets it.
-            if to.is_some() {
-                steps.extend(running::delete_jobs(graph.rollout, user, flags));
-            }
-            steps
-        };
-        users.retain(|(user, _)| !running::waits_for_patch(graph.rollout, *user, &patched));
-        let adopted = adopted(image, to.as_deref(), &users, (needs_it, update), flags);
-        let steps = commands.chain(adopted);
-        actions.push(PlanAction::Rebuild {
-            image: place,
-            steps: ActionSteps::new(steps, usize::MAX),
-            host_builds,
-            holds: Vec::new(),
-            new_tag,
-            becomes: rebuilt(image, &builds),
-        });
-        after.images[place] = rebuilt(image, &builds);
-    }
-    actions
-}
-
-/// The name of an image with a new tag.
-fn new_name(image: &Image, tag: Option<&str>) -> Option<String> {
-    match (tag, image.location()) {
-        (Some(tag), Some(Location::Registry(reference))) => Some(with_tag(&reference, tag)),
-        _ => None,
-    }
-}
-
-/// The steps after which workloads run a rebuilt image. Those by hand are last, and only for
-/// workloads that need it. `update` has the steps after which a changed template reaches the pods.
-fn adopted(
-    image: &Image,
-    to: Option<&str>,
-    users: &[(usize, &Workload)],
-    (needs_it, update): (impl Fn(usize) -> bool, impl Fn(usize) -> Vec<ActionStep>),
-    flags: &CommandFlags,
-) -> Vec<ActionStep> {
-    let from = image.reference.as_deref().unwrap_or_default();
-    let mut commands = Vec::new();
-    let mut by_hand: Vec<ActionStep> = Vec::new();
-    for &(index, user) in users {
-        let steps = adopt_steps(user, from, to, update(index), flags);
-        let mut own = steps.iter();
-        if own.all(|step| matches!(step, ActionStep::Command(_))) {
-            commands.extend(steps);
-            continue;
-        }
-        // An absent owner is there once for each template of its pods.
-        let is_new = steps.iter().any(|step| !by_hand.contains(step));
-        if is_new && needs_it(index) {
-            by_hand.extend(steps);
-        }
-    }
-    commands.extend(by_hand);
-    commands
-}
-
-/// Returns true if a workload does not start on some host where its pods can be scheduled.
-fn fails_somewhere(rollout: &Rollout, workload: usize) -> bool {
-    rollout.placement_of(workload).is_some_and(|placement| {
-        let mut findings = placement.findings();
-        findings.any(|finding| finding.outcome == VerdictOutcome::Incompatible)
-    })
-}
-
-/// Returns true if a workload does not start everywhere without the rebuild of an image.
-fn needs_rebuild(
-    rollout: &Rollout,
-    workload: usize,
-    image: usize,
-    pins: &BTreeMap<usize, Pin>,
-    patched: &BTreeMap<usize, WindowsVersion>,
-) -> bool {
-    let Some(placement) = rollout.placement_of(workload) else {
-        return false;
-    };
-    let pin = pins.get(&workload);
-    let fails = |group: usize| {
-        let mut own = placement.images.iter().filter(|own| own.image == image);
-        own.any(|own| own.findings[group].outcome == VerdictOutcome::Incompatible)
-    };
-    let mut hosts = placement.selection.hosts.iter();
-    hosts.any(|&(host, group)| {
-        let host = host as usize;
-        pin.is_none_or(|pin| pin.admits(&rollout.hosts[host]))
-            && (patched.contains_key(&host) || fails(group as usize))
-    })
-}
-
-/// The workloads that run an image on the checked hosts after pinning, with their indexes.
-fn workloads_of_image<'a>(
-    rollout: &'a Rollout,
-    image: &Image,
-    pins: &BTreeMap<usize, Pin>,
-) -> Vec<(usize, &'a Workload)> {
-    let all = rollout.workloads.iter().enumerate();
-    let users = all.filter(|(index, user)| {
-        let pin = pins.get(index);
-        let mut containers = user.template.containers.iter();
-        let mut hosts = rollout.hosts.iter();
-        containers.any(|container| Some(&container.image) == image.reference.as_ref())
-            && pin.is_none_or(|pin| hosts.any(|host| pin.admits(host)))
-    });
-    users.collect()
-}
-
-/// Flag for the existing entries of a tag: those for other systems are kept, those of a rebuilt
-/// build are replaced.
-fn existing_entries_flag(
-    image: &Image,
-    builds: &[(WindowsVersion, WindowsVersion)],
-) -> Option<&'static str> {
-    let mut variants = image.variants().iter();
-    let is_rebuilt = |variant: &Variant| {
-        variant
-            .version
-            .is_some_and(|own| builds.iter().all(|(_, base)| *base != own))
-    };
-    if variants.clone().any(|variant| !can_build(variant)) {
-        Some("--join")
-    } else if variants.any(is_rebuilt) {
-        Some("--replace")
-    } else {
-        None
-    }
-}
-
-/// Returns true if a build replaces this variant.
-fn can_build(variant: &Variant) -> bool {
-    variant.os == "windows" && variant.architecture == "amd64" && variant.version.is_some()
-}
-
-/// Adds the builds that the image has already: for the oldest host of that build, or for hosts
-/// outside the check. Of two revisions of one build only one would ever be selected, and an archive
-/// holds one image.
-fn with_own_builds(
-    mut builds: Vec<(WindowsVersion, WindowsVersion)>,
-    image: &Image,
-    hosts: &[Node],
-) -> Vec<(WindowsVersion, WindowsVersion)> {
-    if matches!(image.location(), Some(Location::Archive { .. })) {
-        return builds;
-    }
-    let mut own: Vec<WindowsVersion> = image
-        .variants()
-        .iter()
-        .filter(|variant| can_build(variant))
-        .filter_map(|variant| variant.version)
-        .collect();
-    own.sort_by_key(|version| std::cmp::Reverse(*version));
-    for version in own {
-        if builds.iter().all(|(_, base)| base.build != version.build) {
-            let known = hosts.iter().filter_map(|host| Some(host.build?.version));
-            let alike = known.filter(|host| {
-                host.build == version.build && generation(*host) == generation(version)
-            });
-            let host = alike.min().unwrap_or(version);
-            builds.push((host, base_for(host)));
-        }
-    }
-    builds.sort();
-    builds
-}
-
-/// The image after a build for hosts, each with the version of its base, plus its entries for other
-/// systems.
-fn rebuilt(image: &Image, builds: &[(WindowsVersion, WindowsVersion)]) -> Image {
-    let kept = image.variants().iter().filter(|own| !can_build(own));
-    let bases: BTreeSet<WindowsVersion> = builds.iter().map(|(_, base)| *base).collect();
-    let variants: Vec<Variant> = bases
-        .into_iter()
-        .map(|base| Variant {
-            os: "windows".to_owned(),
-            architecture: "amd64".to_owned(),
-            os_version: Some(base.os_version()),
-            version: Some(base),
-            ..Variant::default()
-        })
-        .chain(kept.cloned())
-        .collect();
-    let content = match &variants[..] {
-        [single] => ImageContent::Single(single.clone()),
-        _ => ImageContent::Index(variants),
-    };
-    Image {
-        reference: image.reference.clone(),
-        content,
-    }
 }
 
 #[cfg(test)]

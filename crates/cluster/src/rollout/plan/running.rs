@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use wincimg_windows::version::WindowsVersion;
 
 use super::effects::Effects;
-use super::{Interruption, Pin, PlanAction, adopt_steps, new_name};
+use super::rebuild::new_name;
+use super::{Interruption, Pin, PlanAction};
 use crate::nodes::Node;
-use crate::rollout::commands::{CommandFlags, DrainedHost, kubectl_command};
+use crate::rollout::commands::{CommandFlags, DrainedHost, adopt_steps, kubectl_command};
 use crate::rollout::{ActionStep, Rollout};
 use crate::workloads::{Workload, WorkloadId};
 

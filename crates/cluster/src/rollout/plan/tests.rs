@@ -10,9 +10,9 @@ mod updates;
 use wincimg_windows::compat::{ContainerRuntime, HostBuild};
 
 use super::*;
-use crate::nodes::NodeList;
+use crate::nodes::{Node, NodeList};
 use crate::rollout::fix::MOST_ACTIONS;
-use crate::rollout::{CommandFlags, StartStatus};
+use crate::rollout::{CommandFlags, ImageContent, StartStatus, Variant};
 use crate::workloads::WorkloadList;
 
 fn version(text: &str) -> WindowsVersion {

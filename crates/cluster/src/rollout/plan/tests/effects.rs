@@ -1,6 +1,7 @@
 //! Commands of a plan, and what they do to images and tags.
 
 use super::*;
+use crate::pod::PullPolicy;
 
 #[test]
 fn an_archive_becomes_a_layout_where_hosts_need_several_images() {

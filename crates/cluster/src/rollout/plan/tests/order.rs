@@ -2,10 +2,12 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
+use wincimg_oci::store::Location;
 
 use super::search::clusters;
 use super::*;
-use crate::pod::Container;
+use crate::pod::{Container, PullPolicy};
+use crate::rollout::tags::with_tag;
 
 /// Interruptions of a plan: the workload, its hosts, and the interval of actions.
 fn interrupted(plan: &ActionPlan) -> Vec<(usize, Vec<usize>, usize, Option<usize>)> {

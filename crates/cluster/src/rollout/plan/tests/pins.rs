@@ -1,6 +1,7 @@
 //! Workloads that are pinned to nodes, and those that cannot be.
 
 use super::*;
+use crate::pod::PullPolicy;
 
 #[test]
 fn a_workload_stays_where_it_starts() {

@@ -4,6 +4,8 @@ use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 
 use super::*;
+use crate::rollout::plan::build_targets::{base_for, builds_for};
+use crate::rollout::plan::rebuild::rebuilt;
 
 const HOSTS: [&str; 9] = [
     "14393.3504", "14393.3630", "17763.914", "17763.973", "17763.1158", "18363.592", "18363.900",

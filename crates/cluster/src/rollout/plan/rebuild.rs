@@ -1,0 +1,307 @@
+//! Rebuilds of images: for which hosts and under which tag, and the steps by which workloads get
+//! them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::civil::Date;
+use wincimg_oci::store::Location;
+use wincimg_windows::compat::{VerdictOutcome, generation};
+use wincimg_windows::version::WindowsVersion;
+
+use super::build_targets::{base_for, builds_for};
+use super::graph::{Choice, Graph};
+use super::{ActionStep, ActionSteps, Pin, PlanAction, running};
+use crate::nodes::Node;
+use crate::pod::PullPolicy;
+use crate::rollout::commands::{
+    CommandFlags, adopt_steps, rebuild_command, tag_command, update_steps,
+};
+use crate::rollout::image::{Image, ImageContent, Variant};
+use crate::rollout::tags::{TagsByRepository, with_suffix, with_tag};
+use crate::rollout::{Placement, Rollout, RolloutRequest};
+use crate::workloads::Workload;
+
+/// A host with the version of the base that an image gets for it.
+type Build = (WindowsVersion, WindowsVersion);
+
+/// The actions that rebuild the chosen images, which are rebuilt in `after`, too.
+pub(super) fn rebuilds(
+    graph: &Graph<'_>,
+    choice: &Choice,
+    pins: &BTreeMap<usize, Pin>,
+    patched: &BTreeMap<usize, WindowsVersion>,
+    after: &mut RolloutRequest,
+    tags: &TagsByRepository,
+) -> Vec<PlanAction> {
+    let mut actions = Vec::new();
+    let mut given = BTreeSet::new();
+    for &place in &choice.rebuilt {
+        let users = ImageUsers {
+            rollout: graph.rollout,
+            place,
+            pins,
+            patched,
+            flags: &after.flags,
+        };
+        let image = users.image();
+        let hosts: BTreeSet<_> = graph.hosts_of(place, choice).collect();
+        let builds = with_own_builds(builds_for(hosts), image, &graph.rollout.hosts);
+        let host_builds: Vec<WindowsVersion> = builds.iter().map(|(host, _)| *host).collect();
+        let mut workloads = users.workloads();
+        let existing = image.reference.as_ref().and_then(|own| tags.get(own));
+        let existing = existing.map(Vec::as_slice).unwrap_or_default();
+        let new_tag = new_tag(image, &workloads, after.today, existing, &given);
+        let tag = new_tag.as_deref();
+        let to = new_name(image, tag);
+        given.extend(to.clone());
+        // A new tag has no entries, except for those that it gets from the old one.
+        let others = existing_entries_flag(image, &builds);
+        let others = others.filter(|flag| tag.is_none() || *flag == "--join");
+        let copy = tag.zip(others);
+        let copy = copy.and_then(|(tag, _)| tag_command(image, tag, &after.flags));
+        let build = rebuild_command(image, &host_builds, others, tag, &after.flags);
+        let commands = copy.into_iter().chain([build]).map(ActionStep::Command);
+        workloads.retain(|(own, _)| !running::waits_for_patch(graph.rollout, *own, patched));
+        let steps = commands.chain(users.adopt(to.as_deref(), &workloads));
+        let becomes = rebuilt(image, &builds);
+        actions.push(PlanAction::Rebuild {
+            image: place,
+            steps: ActionSteps::new(steps, usize::MAX),
+            host_builds,
+            holds: Vec::new(),
+            new_tag,
+            becomes: becomes.clone(),
+        });
+        after.images[place] = becomes;
+    }
+    actions
+}
+
+/// The workloads of an image that is rebuilt.
+struct ImageUsers<'a> {
+    rollout: &'a Rollout,
+    /// Index of the image.
+    place: usize,
+    pins: &'a BTreeMap<usize, Pin>,
+    /// The hosts that are patched, each with its new version.
+    patched: &'a BTreeMap<usize, WindowsVersion>,
+    flags: &'a CommandFlags,
+}
+
+impl<'a> ImageUsers<'a> {
+    fn image(&self) -> &'a Image {
+        &self.rollout.images[self.place]
+    }
+
+    /// The workloads that run the image on the checked hosts after pinning, with their indexes.
+    fn workloads(&self) -> Vec<(usize, &'a Workload)> {
+        let reference = self.image().reference.as_ref();
+        let all = self.rollout.workloads.iter().enumerate();
+        let users = all.filter(|(index, user)| {
+            let pin = self.pins.get(index);
+            let mut containers = user.template.containers.iter();
+            let mut hosts = self.rollout.hosts.iter();
+            containers.any(|container| Some(&container.image) == reference)
+                && pin.is_none_or(|pin| hosts.any(|host| pin.admits(host)))
+        });
+        users.collect()
+    }
+
+    /// The steps after which workloads run the rebuilt image, under its new name if it has one.
+    /// Those by hand are last, and only for workloads that need it.
+    fn adopt(&self, to: Option<&str>, users: &[(usize, &Workload)]) -> Vec<ActionStep> {
+        let from = self.image().reference.as_deref().unwrap_or_default();
+        let mut commands = Vec::new();
+        let mut by_hand: Vec<ActionStep> = Vec::new();
+        for &(index, user) in users {
+            let update = self.update(index, to.is_some());
+            let steps = adopt_steps(user, from, to, update, self.flags);
+            let mut own = steps.iter();
+            if own.all(|step| matches!(step, ActionStep::Command(_))) {
+                commands.extend(steps);
+                continue;
+            }
+            // An absent owner is there once for each template of its pods.
+            let is_new = steps.iter().any(|step| !by_hand.contains(step));
+            if is_new && self.needs_rebuild(index) {
+                by_hand.extend(steps);
+            }
+        }
+        commands.extend(by_hand);
+        commands
+    }
+
+    /// The steps after which a changed template of a workload reaches its pods.
+    fn update(&self, workload: usize, has_new_name: bool) -> Vec<ActionStep> {
+        let Some(deleted) = self.deleted_at_once(workload) else {
+            return Vec::new();
+        };
+        let placement = self.rollout.placement_of(workload);
+        let mut findings = placement.into_iter().flat_map(Placement::findings);
+        let is_failing = findings.any(|it| it.outcome == VerdictOutcome::Incompatible);
+        let own = &self.rollout.workloads[workload];
+        let mut steps = update_steps(own, is_failing, deleted, self.flags);
+        // A pod that waits for a reused tag gets it.
+        if has_new_name {
+            steps.extend(running::delete_jobs(self.rollout, workload, self.flags));
+        }
+        steps
+    }
+
+    /// The pods of a workload that are deleted once its image is rebuilt, where they are replaced
+    /// only then. Those of a `DaemonSet` on nodes that are patched wait for that: a drain leaves
+    /// them, and the new image may not start there before.
+    fn deleted_at_once(&self, workload: usize) -> Option<&'static str> {
+        const ONE_BY_ONE: &str = "one after the other";
+        if self.rollout.workloads[workload].id.kind != "DaemonSet" {
+            return Some(ONE_BY_ONE);
+        }
+        let nodes: Vec<usize> = self.hosts_of(workload).map(|(host, _)| host).collect();
+        let waiting = nodes.iter().filter(|host| self.patched.contains_key(*host));
+        match waiting.count() {
+            0 => Some(ONE_BY_ONE),
+            waiting if waiting == nodes.len() => None,
+            _ => Some("one after the other, except on the nodes that are patched later"),
+        }
+    }
+
+    /// The hosts where the pods of a workload can be scheduled after pinning, with their groups.
+    fn hosts_of(&self, workload: usize) -> impl Iterator<Item = (usize, usize)> {
+        let pin = self.pins.get(&workload);
+        let placement = self.rollout.placement_of(workload);
+        let hosts = placement.into_iter().flat_map(|it| &it.selection.hosts);
+        let hosts = hosts.map(|&(host, group)| (host as usize, group as usize));
+        hosts.filter(move |(host, _)| pin.is_none_or(|pin| pin.admits(&self.rollout.hosts[*host])))
+    }
+
+    /// Returns true if a workload does not start everywhere without the rebuild of the image.
+    fn needs_rebuild(&self, workload: usize) -> bool {
+        let Some(placement) = self.rollout.placement_of(workload) else {
+            return false;
+        };
+        let fails = |group: usize| {
+            let mut own = placement
+                .images
+                .iter()
+                .filter(|own| own.image == self.place);
+            own.any(|own| own.findings[group].outcome == VerdictOutcome::Incompatible)
+        };
+        let mut hosts = self.hosts_of(workload);
+        hosts.any(|(host, group)| self.patched.contains_key(&host) || fails(group))
+    }
+}
+
+/// The new tag of an image of which nodes keep their copy: not one of these that exist, nor one that
+/// the plan gives to another image.
+fn new_tag(
+    image: &Image,
+    users: &[(usize, &Workload)],
+    today: Option<Date>,
+    existing: &[String],
+    given: &BTreeSet<String>,
+) -> Option<String> {
+    let Some(Location::Registry(reference)) = image.location() else {
+        return None;
+    };
+    let keeps_copy = |(_, user): &(usize, &Workload)| {
+        let mut containers = user.template.containers.iter();
+        reference.digest().is_some()
+            || containers.any(|own| {
+                Some(&own.image) == image.reference.as_ref()
+                    && own.pull_policy != PullPolicy::Always
+            })
+    };
+    if !users.iter().any(keeps_copy) {
+        return None;
+    }
+    let day = today?.strftime("%Y%m%d").to_string();
+    let again = (2_u32..).map(|number| format!("{day}-{number}"));
+    let suffixes = [day.clone()].into_iter().chain(again);
+    let mut tags = suffixes.map(|suffix| with_suffix(reference.tag(), &suffix));
+    tags.find(|tag| !existing.contains(tag) && !given.contains(&with_tag(&reference, tag)))
+}
+
+/// The name of an image with a new tag.
+pub(super) fn new_name(image: &Image, tag: Option<&str>) -> Option<String> {
+    match (tag, image.location()) {
+        (Some(tag), Some(Location::Registry(reference))) => Some(with_tag(&reference, tag)),
+        _ => None,
+    }
+}
+
+/// Flag for the existing entries of a tag: those for other systems are kept, those of a rebuilt
+/// build are replaced.
+fn existing_entries_flag(image: &Image, builds: &[Build]) -> Option<&'static str> {
+    let mut variants = image.variants().iter();
+    let is_rebuilt = |variant: &Variant| {
+        variant
+            .version
+            .is_some_and(|own| builds.iter().all(|(_, base)| *base != own))
+    };
+    if variants.clone().any(|variant| !can_build(variant)) {
+        Some("--join")
+    } else if variants.any(is_rebuilt) {
+        Some("--replace")
+    } else {
+        None
+    }
+}
+
+/// Returns true if a build replaces this variant.
+fn can_build(variant: &Variant) -> bool {
+    variant.os == "windows" && variant.architecture == "amd64" && variant.version.is_some()
+}
+
+/// Adds the builds that the image has already: for the oldest host of that build, or for hosts
+/// outside the check. Of two revisions of one build only one would ever be selected, and an archive
+/// holds one image.
+fn with_own_builds(mut builds: Vec<Build>, image: &Image, hosts: &[Node]) -> Vec<Build> {
+    if matches!(image.location(), Some(Location::Archive { .. })) {
+        return builds;
+    }
+    let mut own: Vec<WindowsVersion> = image
+        .variants()
+        .iter()
+        .filter(|variant| can_build(variant))
+        .filter_map(|variant| variant.version)
+        .collect();
+    own.sort_by_key(|version| std::cmp::Reverse(*version));
+    for version in own {
+        if builds.iter().all(|(_, base)| base.build != version.build) {
+            let known = hosts.iter().filter_map(|host| Some(host.build?.version));
+            let alike = known.filter(|host| {
+                host.build == version.build && generation(*host) == generation(version)
+            });
+            let host = alike.min().unwrap_or(version);
+            builds.push((host, base_for(host)));
+        }
+    }
+    builds.sort();
+    builds
+}
+
+/// The image after a build for hosts, each with the version of its base, plus its entries for other
+/// systems.
+pub(super) fn rebuilt(image: &Image, builds: &[Build]) -> Image {
+    let kept = image.variants().iter().filter(|own| !can_build(own));
+    let bases: BTreeSet<WindowsVersion> = builds.iter().map(|(_, base)| *base).collect();
+    let variants: Vec<Variant> = bases
+        .into_iter()
+        .map(|base| Variant {
+            os: "windows".to_owned(),
+            architecture: "amd64".to_owned(),
+            os_version: Some(base.os_version()),
+            version: Some(base),
+            ..Variant::default()
+        })
+        .chain(kept.cloned())
+        .collect();
+    let content = match &variants[..] {
+        [single] => ImageContent::Single(single.clone()),
+        _ => ImageContent::Index(variants),
+    };
+    Image {
+        reference: image.reference.clone(),
+        content,
+    }
+}
