@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde_json::{Value, json};
 
 use super::build_nodes::BuildNodes;
-use super::manifests::{COMPONENT, INSTANCE, kubectl, labels};
+use super::manifests::{COMPONENT, INSTANCE, kubectl, labels, namespace};
 use super::names::is_dns_label;
 
 /// Scheme of a builder's address.
@@ -102,7 +102,8 @@ const REMOVED_KINDS: &str = "statefulset,role,rolebinding,serviceaccount";
 impl BuilderManifests {
     /// The objects for nodes of these builds, in the order in which they are created.
     pub fn objects(&self, builds: &[BuildNodes]) -> Vec<Value> {
-        let mut objects = vec![self.namespace(), self.service_account()];
+        let namespace = namespace(&self.builder.namespace, true);
+        let mut objects = vec![namespace, self.service_account()];
         for nodes in builds {
             objects.push(self.role(nodes.build));
             objects.push(self.role_binding(nodes.build));
@@ -117,18 +118,6 @@ impl BuilderManifests {
 
     fn metadata(&self, name: &str) -> Value {
         json!({"name": name, "namespace": self.builder.namespace, "labels": self.labels()})
-    }
-
-    /// A namespace that admits `HostProcess` pods.
-    fn namespace(&self) -> Value {
-        json!({
-            "apiVersion": "v1",
-            "kind": "Namespace",
-            "metadata": {
-                "name": self.builder.namespace,
-                "labels": {"pod-security.kubernetes.io/enforce": "privileged"},
-            },
-        })
     }
 
     fn service_account(&self) -> Value {

@@ -16,6 +16,15 @@ pub(crate) fn labels(application: &str, name: &str) -> Value {
     })
 }
 
+/// A namespace, and whether it admits `HostProcess` pods.
+pub(crate) fn namespace(name: &str, is_privileged: bool) -> Value {
+    let mut metadata = json!({"name": name});
+    if is_privileged {
+        metadata["labels"] = json!({"pod-security.kubernetes.io/enforce": "privileged"});
+    }
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+}
+
 /// `kubectl` with the words that choose a cluster.
 pub(crate) fn kubectl(cluster: &[String]) -> String {
     let words = cluster.iter();

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use wincimg_oci::document::{Descriptor, Digest};
 
 use crate::build_nodes::BuildNodes;
-use crate::manifests::{COMPONENT, INSTANCE, kubectl, labels};
+use crate::manifests::{COMPONENT, INSTANCE, kubectl, labels, namespace};
 use crate::nodes::OS_LABEL;
 use crate::scheduling::{Operator, Requirement};
 use crate::selector::LabelSelector;
@@ -82,8 +82,9 @@ pub struct PrepullManifests {
 impl PrepullManifests {
     /// The objects for nodes of these builds, in the order in which they are created.
     pub fn objects(&self, builds: &[PrepullBuild]) -> Vec<Value> {
-        let images = || builds.iter().flat_map(|build| &build.images);
-        let mut objects = vec![self.namespace(images().any(|image| image.host_process))];
+        let mut images = builds.iter().flat_map(|build| &build.images);
+        let is_privileged = images.any(|image| image.host_process);
+        let mut objects = vec![namespace(&self.namespace, is_privileged)];
         for build in builds {
             for (index, images) in build.pods().into_iter().enumerate() {
                 let mut suffix = build.nodes.build.to_string();
@@ -105,19 +106,6 @@ impl PrepullManifests {
             "{} --namespace {namespace} delete daemonset --selector {INSTANCE}={name}",
             kubectl(cluster)
         )
-    }
-
-    fn namespace(&self, is_privileged: bool) -> Value {
-        let mut namespace = json!({
-            "apiVersion": "v1",
-            "kind": "Namespace",
-            "metadata": {"name": self.namespace},
-        });
-        if is_privileged {
-            namespace["metadata"]["labels"] =
-                json!({"pod-security.kubernetes.io/enforce": "privileged"});
-        }
-        namespace
     }
 
     fn daemon_set(&self, suffix: &str, nodes: &BuildNodes, images: &[&PrepullImage]) -> Value {

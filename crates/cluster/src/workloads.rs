@@ -310,8 +310,11 @@ impl WorkloadList {
             self.runtime_classes.push(class.into());
             return Ok(Vec::new());
         }
-        let templates = templates_of(kind, &object)
-            .map_err(|error| failed_in(path_of_template(kind), error))?;
+        let templates = templates_of(kind, &object).map_err(|error| {
+            let names = template_pointer(kind).split('/').skip(1);
+            let path: String = names.flat_map(|name| [name, "."]).collect();
+            failed_in(&path, error)
+        })?;
         if templates.is_empty() {
             return Ok(Vec::new());
         }
@@ -573,23 +576,13 @@ fn without_default_grace(template: PodTemplate) -> PodTemplate {
     }
 }
 
-/// Path prefix of a pod template's fields.
-fn path_of_template(kind: &str) -> &'static str {
+/// JSON pointer to the pod or pod template of an object.
+fn template_pointer(kind: &str) -> &'static str {
     match kind {
         "Pod" => "",
-        "CronJob" => "spec.jobTemplate.spec.template.",
-        "PodTemplate" => "template.",
-        _ => "spec.template.",
-    }
-}
-
-/// The pod or pod template of an object: `spec.template` in most kinds.
-fn template_of<'a>(kind: &str, object: &'a Value) -> Option<&'a Value> {
-    match kind {
-        "Pod" => Some(object),
-        "CronJob" => object.pointer("/spec/jobTemplate/spec/template"),
-        "PodTemplate" => object.get("template"),
-        _ => object.pointer("/spec/template"),
+        "CronJob" => "/spec/jobTemplate/spec/template",
+        "PodTemplate" => "/template",
+        _ => "/spec/template",
     }
 }
 
@@ -598,7 +591,7 @@ fn templates_of(
     kind: &str,
     object: &Value,
 ) -> Result<Vec<PodObject>, serde_path_to_error::Error<serde_json::Error>> {
-    let template = template_of(kind, object);
+    let template = object.pointer(template_pointer(kind));
     let api_version = api_version_of(object);
     let is_known = is_of_kubernetes(api_version);
     // Other API groups have their own `Job`, with other fields.

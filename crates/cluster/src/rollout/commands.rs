@@ -85,6 +85,20 @@ pub struct CommandFlags {
     pub is_live: bool,
 }
 
+impl CommandFlags {
+    /// A command of `wincimg` on a registry.
+    fn wincimg(&self, words: &[&str]) -> String {
+        let registry: Vec<&str> = self.registry.iter().map(String::as_str).collect();
+        shell_command(&[&["wincimg"], words, &registry].concat())
+    }
+
+    /// A command of `kubectl`.
+    fn kubectl(&self, words: &[&str]) -> String {
+        let cluster: Vec<&str> = self.kubectl.iter().map(String::as_str).collect();
+        shell_command(&[&["kubectl"], words, &cluster].concat())
+    }
+}
+
 /// The command that inspects an image whose revision is unknown: its labels may name its base. Of
 /// one without any version, it would show no more than that.
 pub(super) fn inspect_command(
@@ -98,9 +112,7 @@ pub(super) fn inspect_command(
         .is_some_and(|own| own.revision.is_none());
     match &image.reference {
         Some(reference) if is_readable && is_unsaid => {
-            let mut words = vec!["wincimg", "image", "inspect", reference];
-            words.extend(flags.registry.iter().map(String::as_str));
-            vec![shell_command(&words)]
+            vec![flags.wincimg(&["image", "inspect", reference])]
         }
         _ => Vec::new(),
     }
@@ -113,11 +125,10 @@ pub(super) fn mirror_command(
     flags: &CommandFlags,
 ) -> Vec<String> {
     let base = format!("base:{base}");
-    let mut words = vec!["wincimg", "image", "mirror", &base, "--to", &mirror];
+    let mut words = vec!["image", "mirror", &base, "--to", &mirror];
     let versions: Vec<String> = hosts.iter().map(|host| host.version.to_string()).collect();
     words.extend(versions.iter().flat_map(|host| ["--host-build", host]));
-    words.extend(flags.registry.iter().map(String::as_str));
-    vec![shell_command(&words)]
+    vec![flags.wincimg(&words)]
 }
 
 /// A host to drain.
@@ -164,12 +175,12 @@ impl DrainedHost<'_> {
         if self.has_empty_dir {
             drain.push("--delete-emptydir-data");
         }
-        steps.push(kubectl_step(&drain, flags));
+        steps.push(ActionStep::Command(flags.kubectl(&drain)));
         steps.extend(self.drained.iter().cloned());
         let run = format!("run {script} on {name} as an administrator");
         steps.push(ActionStep::Manual(run));
         if !self.node.is_cordoned {
-            steps.push(kubectl_step(&["uncordon", name], flags));
+            steps.push(ActionStep::Command(flags.kubectl(&["uncordon", name])));
         }
         let deleted = self.on_delete.iter().map(|id| {
             ActionStep::Manual(format!(
@@ -183,14 +194,7 @@ impl DrainedHost<'_> {
 
 /// The kubectl command for an object of the namespace of a workload.
 pub(super) fn kubectl_command(words: &[&str], id: &WorkloadId, flags: &CommandFlags) -> String {
-    let mut all = [&["kubectl"], words, &["--namespace", &id.namespace]].concat();
-    all.extend(flags.kubectl.iter().map(String::as_str));
-    shell_command(&all)
-}
-
-fn kubectl_step(words: &[&str], flags: &CommandFlags) -> ActionStep {
-    let cluster: Vec<&str> = flags.kubectl.iter().map(String::as_str).collect();
-    ActionStep::Command(shell_command(&[&["kubectl"], words, &cluster].concat()))
+    flags.kubectl(&[words, &["--namespace", &id.namespace]].concat())
 }
 
 /// The steps that update hosts to a version, one node after the other. Each of a few nodes is
@@ -245,9 +249,7 @@ pub(super) fn cordon_command<'a>(
     flags: &CommandFlags,
 ) -> Option<String> {
     let names: Vec<&str> = hosts.filter_map(|host| host.name.as_deref()).collect();
-    let kubectl: Vec<&str> = flags.kubectl.iter().map(String::as_str).collect();
-    (!names.is_empty())
-        .then(|| shell_command(&[&["kubectl", "cordon"], &names[..], &kubectl].concat()))
+    (!names.is_empty()).then(|| flags.kubectl(&[&["cordon"], &names[..]].concat()))
 }
 
 /// The command that builds an image for hosts of these versions; `others` is the flag for the
@@ -302,9 +304,7 @@ pub(super) fn rebuild_command(
 
 /// The command that gives an image a new tag too; none for an image without a name.
 pub(super) fn tag_command(image: &Image, tag: &str, flags: &CommandFlags) -> Option<String> {
-    let mut words = vec!["wincimg", "image", "tag", image.reference.as_deref()?, tag];
-    words.extend(flags.registry.iter().map(String::as_str));
-    Some(shell_command(&words))
+    Some(flags.wincimg(&["image", "tag", image.reference.as_deref()?, tag]))
 }
 
 /// The steps after which a workload runs a rebuilt image: one with another name, or its own. `update`

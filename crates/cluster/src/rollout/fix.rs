@@ -55,17 +55,6 @@ struct FindingContext<'a> {
     image: &'a Image,
     kind: &'a HostKind,
     placement: &'a Placement,
-    rollout: &'a Rollout,
-}
-
-impl FindingContext<'_> {
-    /// Hosts where it can be scheduled, each kind once.
-    fn hosts(&self) -> Vec<HostBuild> {
-        let groups = self.placement.selection.groups.iter();
-        groups
-            .filter_map(|group| self.rollout.kinds[group.kind].build)
-            .collect()
-    }
 }
 
 /// Resolves findings to actions.
@@ -142,24 +131,19 @@ impl<'a> FixResolver<'a> {
         let mut known: HashMap<FixKey, Shared> = HashMap::new();
         let mut all = Vec::new();
         for (index, placement) in self.rollout.placements.iter().enumerate() {
-            let mut of_workload: Option<Rc<Fix>> = None;
+            // Images given by themselves have a fix each.
+            let fix_of = |images: &[PlacedImage]| Rc::new(self.minimal_fix(index, images));
+            let of_workload = placement.workload.map(|_| fix_of(&placement.images));
             for placed in &placement.images {
-                let own = match placement.workload {
-                    Some(_) => &placement.images[..],
-                    None => std::slice::from_ref(placed),
-                };
-                let minimal_fix = match &of_workload {
-                    Some(minimal_fix) => Rc::clone(minimal_fix),
-                    None => Rc::new(self.minimal_fix(index, own)),
-                };
-                of_workload = placement.workload.map(|_| Rc::clone(&minimal_fix));
+                let of_workload = of_workload.clone();
+                let minimal_fix =
+                    of_workload.unwrap_or_else(|| fix_of(std::slice::from_ref(placed)));
                 let groups = placement.selection.groups.iter().zip(&placed.findings);
                 let advised = groups.map(|(group, finding)| {
                     // For a third-party image the command changes this workload.
-                    let own = self.rollout.is_of_others(placed.image).then_some(index);
-                    let minimal_fix = Rc::clone(&minimal_fix);
-                    let finding_ptr = Rc::as_ptr(finding);
-                    let key = (finding_ptr, placed.image, Rc::clone(&minimal_fix), own);
+                    let own = self.rollout.of_others[placed.image].then_some(index);
+                    let minimal = Rc::clone(&minimal_fix);
+                    let key = (Rc::as_ptr(finding), placed.image, minimal, own);
                     let advised = known.entry(key).or_insert_with(|| {
                         let about = FindingContext {
                             workload: placement.workload,
@@ -167,7 +151,6 @@ impl<'a> FixResolver<'a> {
                             image: &self.rollout.images[placed.image],
                             kind: &self.rollout.kinds[group.kind],
                             placement,
-                            rollout: self.rollout,
                         };
                         self.better(finding, &about, &minimal_fix)
                     });
@@ -285,7 +268,7 @@ impl<'a> FixResolver<'a> {
         let is_pinned = about
             .workload
             .is_some_and(|workload| self.effects.pins.contains_key(&workload));
-        let is_of_others = !is_pinned && self.rollout.is_of_others(about.place);
+        let is_of_others = !is_pinned && self.rollout.of_others[about.place];
         if is_of_others && finding.fix.as_deref() == Some(NEW_INDEX) {
             return Rc::new(self.without_index(finding, about));
         }
@@ -413,7 +396,9 @@ impl<'a> FixResolver<'a> {
         let repository = format!("{}/{}", reference.registry(), reference.repository());
         let tag = reference.tag().unwrap_or_default();
         let known = self.tags.get(text).map(Vec::as_slice).unwrap_or_default();
-        let hosts = about.hosts();
+        let groups = about.placement.selection.groups.iter();
+        let hosts = groups.filter_map(|group| self.rollout.kinds[group.kind].build);
+        let hosts: Vec<HostBuild> = hosts.collect();
         let for_all = find_matching_tag(tag, known, &hosts);
         let own: Vec<HostBuild> = about.kind.build.into_iter().collect();
         let named = for_all.or_else(|| find_matching_tag(tag, known, &own));

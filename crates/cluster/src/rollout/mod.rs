@@ -217,11 +217,6 @@ impl Rollout {
         rollout
     }
 
-    /// Returns true if an image is third-party, so that the user cannot rebuild it.
-    fn is_of_others(&self, image: usize) -> bool {
-        self.of_others[image]
-    }
-
     /// Names of the cordoned hosts.
     pub fn cordoned(&self) -> Vec<&str> {
         let cordoned = self.hosts.iter().filter(|host| host.is_cordoned);

@@ -406,7 +406,7 @@ fn fixed_by_other_actions(
 ) -> Vec<usize> {
     let is_mended = |place: usize, group: &HostKindGroup, finding: &Finding| {
         let mut hosts = group.hosts.iter().map(|host| *host as usize);
-        !rollout.is_of_others(place)
+        !rollout.of_others[place]
             && is_fixable(finding, &rollout.images[place], &rollout.kinds[group.kind])
             && (choice.rebuilt.contains(&place) || hosts.any(|host| patched.contains_key(&host)))
     };

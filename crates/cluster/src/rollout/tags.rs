@@ -76,7 +76,7 @@ fn failing(rollout: &Rollout) -> BTreeSet<String> {
     };
     failing
         .filter(|placed| {
-            rollout.is_of_others(placed.image) || is_of_registry(&rollout.images[placed.image])
+            rollout.of_others[placed.image] || is_of_registry(&rollout.images[placed.image])
         })
         .filter_map(|placed| rollout.images[placed.image].reference.clone())
         .collect()

@@ -35,7 +35,8 @@ const PULLED_IN_A_MINUTE: u64 = 60 * 100_000_000 / 8;
 /// All warnings, in the order of the placements.
 pub(super) fn all(rollout: &Rollout) -> Vec<Warning> {
     let mut notices = Vec::new();
-    let mut shared = SharedFindings::default();
+    // Equal findings about one image are shared between workloads.
+    let mut shared: HashMap<(usize, &str, String), Shared> = HashMap::new();
     for placement in &rollout.placements {
         let workload = placement.workload.map(|index| &rollout.workloads[index]);
         if let Some(workload) = workload {
@@ -49,10 +50,14 @@ pub(super) fn all(rollout: &Rollout) -> Vec<Warning> {
         }
         for placed in &placement.images {
             let found = about_image(rollout, workload, placement, placed);
-            notices.extend(found.into_iter().map(|finding| Warning {
-                workload: placement.workload,
-                image: Some(placed.image),
-                finding: shared.intern(placed.image, finding),
+            notices.extend(found.into_iter().map(|finding| {
+                let key = (placed.image, finding.rule, finding.reason.clone());
+                let finding = shared.entry(key).or_insert_with(|| Rc::new(finding));
+                Warning {
+                    workload: placement.workload,
+                    image: Some(placed.image),
+                    finding: Rc::clone(finding),
+                }
             }));
         }
     }
@@ -88,17 +93,6 @@ fn linux_astray(rollout: &Rollout) -> Option<Finding> {
              os=windows:NoSchedule"
         ),
     ))
-}
-
-/// Shares equal findings about one image between workloads.
-#[derive(Default)]
-struct SharedFindings(HashMap<(usize, &'static str, String), Shared>);
-
-impl SharedFindings {
-    fn intern(&mut self, image: usize, finding: Finding) -> Shared {
-        let key = (image, finding.rule, finding.reason.clone());
-        Rc::clone(self.0.entry(key).or_insert_with(|| Rc::new(finding)))
-    }
 }
 
 fn warn(about: Concern, reason: impl Into<String>, fix: impl Into<String>) -> Finding {

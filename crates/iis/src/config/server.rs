@@ -400,13 +400,15 @@ impl Server {
 
     /// Rejects a location or a pool that does not exist: IIS would answer no request.
     fn check_names(&self, edit: &ConfigEdit) -> Result<(), EditError> {
-        let has = |known: &[String], name: &str| known.iter().any(|known| is_same(known, name));
+        let unknown = |what: &str, name: &str, known: Vec<String>| {
+            let is_known = known.iter().any(|known| is_same(known, name));
+            let message = format!("{what} {name:?} not found");
+            (!is_known).then(|| UnknownName::new(message, name, known))
+        };
         if let Some(location) = &edit.location {
             let site = location.as_str().split('/').next().unwrap_or_default();
-            let known = self.names(SITES, "site");
-            if !has(&known, site) {
-                let message = format!("site {site:?} not found");
-                return Err(EditError::NoSite(UnknownName::new(message, site, known)));
+            if let Some(unknown) = unknown("site", site, self.sites()) {
+                return Err(EditError::NoSite(unknown));
             }
         }
         let pool = match &edit.change {
@@ -415,14 +417,10 @@ impl Server {
             } if edit.section.as_str() == SITES && attribute == "applicationPool" => Some(value),
             _ => None,
         };
-        if let Some(pool) = pool {
-            let known = self.names(APP_POOLS, "add");
-            if !has(&known, pool) {
-                let message = format!("application pool {pool:?} not found");
-                return Err(EditError::NoPool(UnknownName::new(message, pool, known)));
-            }
+        match pool.and_then(|pool| unknown("application pool", pool, self.app_pools())) {
+            Some(unknown) => Err(EditError::NoPool(unknown)),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// The edit with a number for a new site, one above the highest; none if it needs none.

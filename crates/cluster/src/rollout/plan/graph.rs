@@ -291,7 +291,7 @@ fn stays_broken(rollout: &Rollout, placement: &Placement, group: usize, kind: us
             let finding = &placed.findings[group];
             let image = &rollout.images[placed.image];
             finding.outcome == VerdictOutcome::Incompatible
-                && (rollout.is_of_others(placed.image)
+                && (rollout.of_others[placed.image]
                     || !is_fixable(finding, image, &rollout.kinds[kind]))
         })
 }
@@ -318,7 +318,7 @@ fn meetings(
         for placed in &placement.images {
             let finding = &placed.findings[group];
             let image = &rollout.images[placed.image];
-            let is_own = !rollout.is_of_others(placed.image);
+            let is_own = !rollout.of_others[placed.image];
             if is_own && is_fixable(finding, image, &rollout.kinds[rollout.kind_of[host]]) {
                 let meeting = Edge {
                     is_fine: finding.outcome != VerdictOutcome::Incompatible,
