@@ -38,6 +38,13 @@ pub struct EntryError {
     problem: &'static str,
 }
 
+impl EntryError {
+    fn new(entry: &str, problem: &'static str) -> Self {
+        let entry = entry.to_owned();
+        Self { entry, problem }
+    }
+}
+
 /// Reason why PATH cannot be extended.
 #[derive(Debug, thiserror::Error)]
 pub enum SearchPathError {
@@ -54,12 +61,7 @@ pub enum SearchPathError {
 
 /// Reads an entry of PATH: absolute, with the variables of every Windows expanded.
 pub fn entry(text: &str) -> Result<String, EntryError> {
-    let refused = |problem| {
-        Err(EntryError {
-            entry: text.to_owned(),
-            problem,
-        })
-    };
+    let refused = |problem| Err(EntryError::new(text, problem));
     if text.contains(';') {
         return refused("it has a semicolon, which separates folders: list each folder separately");
     }
@@ -153,13 +155,9 @@ pub fn replace_prefix(path: &str, old: &str, new: &str) -> String {
     let own = of(path);
     let came = parts(new).filter(|part| {
         let part = folded(part);
-        !part_is_empty(&part) && !before.contains(&part) && !own.contains(&part)
+        part != FoldedName::new("") && !before.contains(&part) && !own.contains(&part)
     });
     kept.chain(came).collect::<Vec<_>>().join(";")
-}
-
-fn part_is_empty(part: &FoldedName) -> bool {
-    *part == FoldedName::new("")
 }
 
 /// Key of a folder of PATH, equal for equal folders.
@@ -180,10 +178,7 @@ impl PathAdditions {
         for part in parts(text).map(str::trim).filter(|part| !part.is_empty()) {
             if is_base(part) {
                 if is_behind {
-                    return Some(Err(EntryError {
-                        entry: text.to_owned(),
-                        problem: "it has %PATH% twice",
-                    }));
+                    return Some(Err(EntryError::new(text, "it has %PATH% twice")));
                 }
                 is_behind = true;
                 continue;
@@ -201,10 +196,8 @@ impl PathAdditions {
         if is_behind {
             return Some(Ok(additions));
         }
-        Some(Err(EntryError {
-            entry: text.to_owned(),
-            problem: "%PATH% must be a separate entry, between semicolons",
-        }))
+        let problem = "%PATH% must be a separate entry, between semicolons";
+        Some(Err(EntryError::new(text, problem)))
     }
 
     /// The folders that a PATH has before and after those of another; none if it is not that one

@@ -253,8 +253,9 @@ fn takes_a_base(host: &HostKind) -> bool {
 /// once.
 pub(super) struct CompatibilityChecker<'a> {
     images: &'a [Image],
-    kinds: Vec<HostKind>,
-    kind_of: Vec<usize>,
+    pub(super) kinds: Vec<HostKind>,
+    /// The kind of each host.
+    pub(super) kind_of: Vec<usize>,
     known: HashMap<(usize, usize, Isolation), Shared>,
     found: HashSet<Shared>,
 }
@@ -300,19 +301,6 @@ impl<'a> CompatibilityChecker<'a> {
         } else {
             usual
         }
-    }
-
-    pub(super) fn kind_of(&self, host: usize) -> usize {
-        self.kind_of[host]
-    }
-
-    pub(super) fn kind(&self, kind: usize) -> &HostKind {
-        &self.kinds[kind]
-    }
-
-    /// The kinds, and the kind of each host.
-    pub(super) fn into_kinds(self) -> (Vec<HostKind>, Vec<usize>) {
-        (self.kinds, self.kind_of)
     }
 
     pub(super) fn finding(&mut self, kind: usize, image: usize, isolation: Isolation) -> Shared {

@@ -184,7 +184,7 @@ impl Rollout {
                 index, workload, &places, &selection, usual, &mut judge,
             ));
         }
-        let (kinds, kind_of) = judge.into_kinds();
+        let CompatibilityChecker { kinds, kind_of, .. } = judge;
         let of_others = images.iter().map(|image| {
             let reference = image.reference.as_deref();
             reference.is_some_and(|reference| tags::is_third_party(reference, &request.own))

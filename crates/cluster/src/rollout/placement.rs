@@ -95,7 +95,7 @@ impl Placement {
                 continue;
             };
             let isolations = selection.groups.iter().map(|group| {
-                let runtime = judge.kind(group.kind).runtime;
+                let runtime = judge.kinds[group.kind].runtime;
                 (group.kind, template.isolation(container, runtime, usual))
             });
             let isolations: Vec<(usize, Isolation)> = isolations.collect();
@@ -109,7 +109,7 @@ impl Placement {
             let findings: Vec<Shared> = isolations
                 .into_iter()
                 .map(|(kind, isolation)| {
-                    let runtime = judge.kind(kind).runtime;
+                    let runtime = judge.kinds[kind].runtime;
                     if let Some(handler) = template.refused_handler(runtime) {
                         return judge.finding_of_handler(handler, isolation);
                     }
@@ -162,7 +162,7 @@ impl<'a> Selections<'a> {
     pub(super) fn new(hosts: &'a [Node], judge: &CompatibilityChecker<'_>) -> Self {
         Self {
             hosts,
-            kind_of: (0..hosts.len()).map(|host| judge.kind_of(host)).collect(),
+            kind_of: judge.kind_of.clone(),
             known: HashMap::new(),
         }
     }
