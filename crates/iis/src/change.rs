@@ -46,13 +46,16 @@ pub enum IisChangeError {
     Fails(String),
 }
 
+/// What a command requests, or why it is not executed.
+pub(super) type Result<T, E = IisChangeError> = std::result::Result<T, E>;
+
 /// A command whose effect is unknown.
-pub(super) fn unclear<T>(why: impl Into<String>) -> Result<T, IisChangeError> {
+pub(super) fn unclear<T>(why: impl Into<String>) -> Result<T> {
     Err(IisChangeError::Unclear(why.into()))
 }
 
 /// A command that fails on Windows, too.
-pub(super) fn failure<T>(why: impl Into<String>) -> Result<T, IisChangeError> {
+pub(super) fn failure<T>(why: impl Into<String>) -> Result<T> {
     Err(IisChangeError::Fails(why.into()))
 }
 
@@ -100,7 +103,7 @@ impl IisChange {
     }
 
     /// The changes with the names in the schema's spelling.
-    pub(super) fn normalized(self, server: &Server) -> Result<Self, IisChangeError> {
+    pub(super) fn normalized(self, server: &Server) -> Result<Self> {
         let edits = self.edits.into_iter();
         let edits: Result<_, _> = edits
             .map(|edit| server.schema().normalize_names(edit))
@@ -206,11 +209,7 @@ pub(super) fn is_same(one: &str, other: &str) -> bool {
 }
 
 /// A command that would start or stop a site or a pool of this name.
-pub(super) fn check_exists(
-    what: &str,
-    name: &str,
-    known: &[String],
-) -> Result<IisChange, IisChangeError> {
+pub(super) fn check_exists(what: &str, name: &str, known: &[String]) -> Result<IisChange> {
     if known.iter().any(|known| is_same(known, name)) {
         return Ok(IisChange {
             is_skipped: true,
@@ -221,7 +220,7 @@ pub(super) fn check_exists(
 }
 
 /// Reads the id of a site.
-pub(super) fn site_id(text: Option<String>) -> Result<Option<u32>, IisChangeError> {
+pub(super) fn site_id(text: Option<String>) -> Result<Option<u32>> {
     let read = |text: String| {
         let number = text.parse();
         number.map_err(|_| IisChangeError::Fails(format!("invalid id {text:?}")))
@@ -230,7 +229,7 @@ pub(super) fn site_id(text: Option<String>) -> Result<Option<u32>, IisChangeErro
 }
 
 /// Removes a site.
-pub(super) fn without_site(name: &str, server: &Server) -> Result<ConfigEdit, IisChangeError> {
+pub(super) fn without_site(name: &str, server: &Server) -> Result<ConfigEdit> {
     if server.has_locations(&name.parse()?) {
         return unclear(format!(
             "the server's configuration has settings for paths of {name:?}; it is unknown whether Windows removes them, too"
@@ -296,7 +295,7 @@ pub(super) fn split_folder(text: &str, server: &Server) -> (String, String, Stri
 
 /// The location in a path such as `MACHINE/WEBROOT/APPHOST/Default Web Site`; none for the server.
 /// Paths above `APPHOST` are rejected: they are files of .NET.
-pub(super) fn location(path: &str) -> Result<Option<ConfigLocation>, IisChangeError> {
+pub(super) fn location(path: &str) -> Result<Option<ConfigLocation>> {
     let path = path.trim_matches('/');
     let lower = path.to_lowercase();
     let host = "machine/webroot/apphost";

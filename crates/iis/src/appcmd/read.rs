@@ -1,9 +1,9 @@
 //! Reads `appcmd`'s arguments as configuration changes.
 
 use super::super::change::{
-    GLOBAL_MODULES, IisChange, IisChangeError, MODULES, NewSite, app_pool, application, bindings,
-    check_exists, entry_named, failure, folder_in, location, new, pairs, site_id, split_folder,
-    take, unclear, virtual_directory, without_site,
+    GLOBAL_MODULES, IisChange, IisChangeError, MODULES, NewSite, Result, app_pool, application,
+    bindings, check_exists, entry_named, failure, folder_in, location, new, pairs, site_id,
+    split_folder, take, unclear, virtual_directory, without_site,
 };
 use super::super::config::{
     APP_POOLS, ConfigChange, ConfigEdit, ConfigLocation, ElementPath, PathStep, SITES, SectionPath,
@@ -28,7 +28,7 @@ enum Switch {
 }
 
 /// Reads the arguments as changes of this server's configuration.
-pub fn read(words: &[String], server: &Server) -> Result<IisChange, IisChangeError> {
+pub fn read(words: &[String], server: &Server) -> Result<IisChange> {
     let [verb, object, rest @ ..] = words else {
         return unclear("the verb or the object is missing");
     };
@@ -69,7 +69,7 @@ impl std::fmt::Display for Switch {
 }
 
 impl AppcmdArguments {
-    fn read(words: &[String]) -> Result<Self, IisChangeError> {
+    fn read(words: &[String]) -> Result<Self> {
         let mut line = Self::default();
         for word in words {
             match word.strip_prefix(['/', '-']) {
@@ -96,13 +96,13 @@ impl AppcmdArguments {
         }
     }
 
-    fn needed(&mut self, name: &str) -> Result<String, IisChangeError> {
+    fn needed(&mut self, name: &str) -> Result<String> {
         self.taken(name)
             .ok_or_else(|| IisChangeError::Fails(format!("/{name}: is missing")))
     }
 
     /// Name of the object: `NAME` or `/site.name:NAME`.
-    fn named(&mut self, object: &str) -> Result<String, IisChangeError> {
+    fn named(&mut self, object: &str) -> Result<String> {
         let by_switch = self.taken(&format!("{object}.name"));
         by_switch
             .or_else(|| self.name.take())
@@ -110,12 +110,12 @@ impl AppcmdArguments {
     }
 
     /// Name of a new object: also `/name:NAME`.
-    fn new_name(&mut self, object: &str) -> Result<String, IisChangeError> {
+    fn new_name(&mut self, object: &str) -> Result<String> {
         self.taken("name").map_or_else(|| self.named(object), Ok)
     }
 
     /// Rejects a `/commit` to a file other than the server's, for sections of that file only.
-    fn at_server(&mut self) -> Result<(), IisChangeError> {
+    fn at_server(&mut self) -> Result<()> {
         match self.taken("commit") {
             Some(commit) if !is_host(&commit) => {
                 unclear(format!("/commit:{commit} is not supported here"))
@@ -125,11 +125,7 @@ impl AppcmdArguments {
     }
 
     /// The changes of the remaining switches below an element of a section.
-    fn changes(
-        &mut self,
-        section: &SectionPath,
-        at: &ElementPath,
-    ) -> Result<Vec<ConfigEdit>, IisChangeError> {
+    fn changes(&mut self, section: &SectionPath, at: &ElementPath) -> Result<Vec<ConfigEdit>> {
         let below = |path: ElementPath| {
             let steps = path.steps().iter().cloned();
             steps.fold(at.clone(), ElementPath::with)
@@ -216,7 +212,7 @@ fn is_host(commit: &str) -> bool {
 fn target(
     line: &mut AppcmdArguments,
     server: &Server,
-) -> Result<(SectionPath, Option<ConfigLocation>, Option<ConfigLocation>), IisChangeError> {
+) -> Result<(SectionPath, Option<ConfigLocation>, Option<ConfigLocation>)> {
     let section = line.needed("section")?;
     let section = server.schema().find_section(&section)?;
     let name = line.name.take();
@@ -246,7 +242,7 @@ fn target(
     Ok((section, into, at))
 }
 
-fn set_config(line: &mut AppcmdArguments, server: &Server) -> Result<IisChange, IisChangeError> {
+fn set_config(line: &mut AppcmdArguments, server: &Server) -> Result<IisChange> {
     let (section, into, at) = target(line, server)?;
     let mut edits = line.changes(&section, &ElementPath::default())?;
     if edits.is_empty() {
@@ -262,7 +258,7 @@ fn set_config(line: &mut AppcmdArguments, server: &Server) -> Result<IisChange, 
     })
 }
 
-fn clear_config(line: &mut AppcmdArguments, server: &Server) -> Result<IisChange, IisChangeError> {
+fn clear_config(line: &mut AppcmdArguments, server: &Server) -> Result<IisChange> {
     let (section, into, at) = target(line, server)?;
     let mut elements = Vec::new();
     for switch in std::mem::take(&mut line.switches) {
@@ -290,11 +286,7 @@ fn clear_config(line: &mut AppcmdArguments, server: &Server) -> Result<IisChange
     })
 }
 
-fn delegate(
-    line: &mut AppcmdArguments,
-    server: &Server,
-    allowed: bool,
-) -> Result<IisChange, IisChangeError> {
+fn delegate(line: &mut AppcmdArguments, server: &Server, allowed: bool) -> Result<IisChange> {
     let (section, into, at) = target(line, server)?;
     // A site's file cannot lock or unlock its own sections.
     let location = into.or(at);
@@ -306,7 +298,7 @@ fn delegate(
     }]))
 }
 
-fn add_site(line: &mut AppcmdArguments) -> Result<IisChange, IisChangeError> {
+fn add_site(line: &mut AppcmdArguments) -> Result<IisChange> {
     line.at_server()?;
     let name = line.new_name("site")?;
     let ways = line.taken("bindings");
@@ -324,7 +316,7 @@ fn add_site(line: &mut AppcmdArguments) -> Result<IisChange, IisChangeError> {
     Ok(IisChange::new(edits))
 }
 
-fn add_application(line: &mut AppcmdArguments) -> Result<IisChange, IisChangeError> {
+fn add_application(line: &mut AppcmdArguments) -> Result<IisChange> {
     line.at_server()?;
     let site = line.needed("site.name")?;
     let path = line.needed("path")?;
@@ -336,7 +328,7 @@ fn add_application(line: &mut AppcmdArguments) -> Result<IisChange, IisChangeErr
     Ok(IisChange::new(edits))
 }
 
-fn add_folder(line: &mut AppcmdArguments, server: &Server) -> Result<IisChange, IisChangeError> {
+fn add_folder(line: &mut AppcmdArguments, server: &Server) -> Result<IisChange> {
     line.at_server()?;
     let application = line.needed("app.name")?;
     let (site, application, rest) = split_folder(&application, server);
@@ -351,7 +343,7 @@ fn add_folder(line: &mut AppcmdArguments, server: &Server) -> Result<IisChange, 
     Ok(IisChange::new(edits))
 }
 
-fn add_pool(line: &mut AppcmdArguments) -> Result<IisChange, IisChangeError> {
+fn add_pool(line: &mut AppcmdArguments) -> Result<IisChange> {
     line.at_server()?;
     let name = line.new_name("apppool")?;
     let mut edits = vec![app_pool(&name)];
@@ -364,7 +356,7 @@ fn place(
     object: &str,
     line: &mut AppcmdArguments,
     server: &Server,
-) -> Result<(SectionPath, ElementPath), IisChangeError> {
+) -> Result<(SectionPath, ElementPath)> {
     let name = line.named(object)?;
     Ok(match object {
         "apppool" => (SectionPath::of(APP_POOLS), entry_named(&name)),
@@ -381,11 +373,7 @@ fn place(
     })
 }
 
-fn set_object(
-    object: &str,
-    line: &mut AppcmdArguments,
-    server: &Server,
-) -> Result<IisChange, IisChangeError> {
+fn set_object(object: &str, line: &mut AppcmdArguments, server: &Server) -> Result<IisChange> {
     line.at_server()?;
     let (section, at) = place(object, line, server)?;
     let mut edits = Vec::new();
@@ -407,7 +395,7 @@ fn set_object(
 }
 
 /// Rejects attributes of another kind of object.
-fn refuse(line: &AppcmdArguments, names: &[&str]) -> Result<(), IisChangeError> {
+fn refuse(line: &AppcmdArguments, names: &[&str]) -> Result<()> {
     for switch in &line.switches {
         if let Switch::Set(path, _) = switch
             && names.iter().any(|name| name.eq_ignore_ascii_case(path))
@@ -418,11 +406,7 @@ fn refuse(line: &AppcmdArguments, names: &[&str]) -> Result<(), IisChangeError> 
     Ok(())
 }
 
-fn delete(
-    object: &str,
-    line: &mut AppcmdArguments,
-    server: &Server,
-) -> Result<IisChange, IisChangeError> {
+fn delete(object: &str, line: &mut AppcmdArguments, server: &Server) -> Result<IisChange> {
     line.at_server()?;
     if object == "site" {
         let name = line.named(object)?;
@@ -432,7 +416,7 @@ fn delete(
     Ok(IisChange::new(vec![take(section.as_str(), at)]))
 }
 
-fn install_module(line: &mut AppcmdArguments) -> Result<IisChange, IisChangeError> {
+fn install_module(line: &mut AppcmdArguments) -> Result<IisChange> {
     line.at_server()?;
     let name = line.needed("name")?;
     let image = line.needed("image")?;
@@ -443,7 +427,7 @@ fn install_module(line: &mut AppcmdArguments) -> Result<IisChange, IisChangeErro
     ]))
 }
 
-fn add_module(line: &mut AppcmdArguments) -> Result<IisChange, IisChangeError> {
+fn add_module(line: &mut AppcmdArguments) -> Result<IisChange> {
     line.at_server()?;
     let name = line.needed("name")?;
     let kind = line.taken("type");
@@ -461,7 +445,7 @@ fn known_object(
     object: &str,
     line: &mut AppcmdArguments,
     server: &Server,
-) -> Result<IisChange, IisChangeError> {
+) -> Result<IisChange> {
     let known = match object {
         "site" => server.sites(),
         "apppool" => server.app_pools(),
@@ -485,13 +469,13 @@ fn sites() -> SectionPath {
 }
 
 /// `http/*:80:,https/*:443:www.example.com`, or `http://*:80`.
-fn read_bindings(text: &str) -> Result<Vec<(String, String)>, IisChangeError> {
+fn read_bindings(text: &str) -> Result<Vec<(String, String)>> {
     text.split(',')
         .map(|text| read_binding(text.trim()))
         .collect()
 }
 
-fn read_binding(text: &str) -> Result<(String, String), IisChangeError> {
+fn read_binding(text: &str) -> Result<(String, String)> {
     let unsupported = || IisChangeError::Unclear(format!("the binding {text:?} is not supported"));
     if let Some((protocol, rest)) = text.split_once("://") {
         let (host, port) = rest

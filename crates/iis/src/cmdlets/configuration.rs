@@ -1,7 +1,7 @@
 //! Cmdlets on sections of the configuration.
 
 use super::super::change::{
-    GLOBAL_MODULES, IisChange, IisChangeError, MODULES, entry_named, new, take, unclear,
+    GLOBAL_MODULES, IisChange, IisChangeError, MODULES, Result, entry_named, new, take, unclear,
 };
 use super::super::config::{
     ConfigChange, ConfigEdit, ConfigLocation, ElementPath, FilterTarget, PathStep, SectionPath,
@@ -12,7 +12,7 @@ use super::{CmdletCall, ParameterValue};
 /// The section with the handlers.
 const HANDLERS: &str = "system.webServer/handlers";
 
-pub(super) fn read(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisChangeError> {
+pub(super) fn read(call: CmdletCall<'_>, server: &Server) -> Result<IisChange> {
     let (into, at) = call.place()?;
     let filter = call.needed("filter")?;
     let found = server.schema().resolve_filter(&filter)?;
@@ -73,7 +73,7 @@ fn below(
     name: &str,
     found: &FilterTarget,
     server: &Server,
-) -> Result<ElementPath, IisChangeError> {
+) -> Result<ElementPath> {
     if found.attribute.is_some() {
         return unclear("the filter selects an attribute");
     }
@@ -91,7 +91,7 @@ fn set_property(
     call: CmdletCall<'_>,
     found: &FilterTarget,
     server: &Server,
-) -> Result<Vec<ConfigChange>, IisChangeError> {
+) -> Result<Vec<ConfigChange>> {
     call.without(&["atelement", "atindex", "atname", "clr"])?;
     let name = call.needed("name")?;
     let value = call.needed_value("value")?;
@@ -114,7 +114,7 @@ fn set_whole(
     call: CmdletCall<'_>,
     found: &FilterTarget,
     server: &Server,
-) -> Result<Vec<ConfigChange>, IisChangeError> {
+) -> Result<Vec<ConfigChange>> {
     let value = call.needed_value("value")?;
     match &found.attribute {
         Some(name) => Ok(vec![attribute(
@@ -135,7 +135,7 @@ fn of_element(
     element: &ElementPath,
     value: &ParameterValue,
     server: &Server,
-) -> Result<Vec<ConfigChange>, IisChangeError> {
+) -> Result<Vec<ConfigChange>> {
     let is_collection = server.schema().is_collection(&found.section, element);
     match value {
         ParameterValue::Table(entries) if !is_collection => {
@@ -151,7 +151,7 @@ fn attribute(
     name: &str,
     value: &ParameterValue,
     server: &Server,
-) -> Result<ConfigChange, IisChangeError> {
+) -> Result<ConfigChange> {
     Ok(ConfigChange::Set {
         value: text(&found.section, &element, name, value, server)?,
         attribute: name.to_owned(),
@@ -166,7 +166,7 @@ fn add(
     found: &FilterTarget,
     collection: &ElementPath,
     server: &Server,
-) -> Result<Vec<ConfigChange>, IisChangeError> {
+) -> Result<Vec<ConfigChange>> {
     call.without(&["atelement", "atname"])?;
     let first = match call.value("atindex") {
         None => false,
@@ -203,11 +203,7 @@ fn add(
     Ok(changes)
 }
 
-fn clear(
-    element: ElementPath,
-    found: &FilterTarget,
-    server: &Server,
-) -> Result<Vec<ConfigChange>, IisChangeError> {
+fn clear(element: ElementPath, found: &FilterTarget, server: &Server) -> Result<Vec<ConfigChange>> {
     let element = match &found.attribute {
         Some(name) => element.element(name),
         None => element,
@@ -225,7 +221,7 @@ fn override_mode(
     call: CmdletCall<'_>,
     found: FilterTarget,
     location: Option<ConfigLocation>,
-) -> Result<IisChange, IisChangeError> {
+) -> Result<IisChange> {
     let value = call.needed("value")?;
     let allowed = match value.to_lowercase().as_str() {
         "allow" => true,
@@ -251,7 +247,7 @@ pub(super) fn text(
     name: &str,
     value: &ParameterValue,
     server: &Server,
-) -> Result<String, IisChangeError> {
+) -> Result<String> {
     let of_number = |number| server.schema().enum_text(section, element, name, number);
     written(name, value, of_number)
 }
@@ -260,7 +256,7 @@ fn written(
     name: &str,
     value: &ParameterValue,
     of_number: impl FnOnce(i64) -> Option<String>,
-) -> Result<String, IisChangeError> {
+) -> Result<String> {
     let written = match value {
         ParameterValue::Text(text) => Some(text.clone()),
         ParameterValue::Bool(value) => Some(value.to_string()),
@@ -279,7 +275,7 @@ pub(super) fn attributes_from_table(
     element: &ElementPath,
     entries: &[(String, ParameterValue)],
     server: &Server,
-) -> Result<Vec<ConfigChange>, IisChangeError> {
+) -> Result<Vec<ConfigChange>> {
     if entries.is_empty() {
         return unclear("the table is empty");
     }
@@ -299,7 +295,7 @@ pub(super) fn entry(
     collection: &ElementPath,
     value: &ParameterValue,
     server: &Server,
-) -> Result<Selector, IisChangeError> {
+) -> Result<Selector> {
     let ParameterValue::Table(all) = value else {
         return unclear("unsupported entry: expected @{name='value'}");
     };
@@ -316,7 +312,7 @@ pub(super) fn entry(
 }
 
 /// `New-WebHandler`, `New-WebGlobalModule` and related cmdlets.
-pub(super) fn handler_or_module(call: CmdletCall<'_>) -> Result<IisChange, IisChangeError> {
+pub(super) fn handler_or_module(call: CmdletCall<'_>) -> Result<IisChange> {
     let name = call.needed("name")?;
     let (into, at) = call.place()?;
     let attributes = |names: &[(&'static str, &str)]| {

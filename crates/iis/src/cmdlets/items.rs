@@ -1,8 +1,8 @@
 //! PowerShell's own cmdlets on items of the drive `IIS:`.
 
 use super::super::change::{
-    IisChange, IisChangeError, NewSite, app_pool, bindings, edit, entry_named, failure, folder_in,
-    is_same, pairs, site_id, split_folder, take, unclear, without_site,
+    IisChange, NewSite, Result, app_pool, bindings, edit, entry_named, failure, folder_in, is_same,
+    pairs, site_id, split_folder, take, unclear, without_site,
 };
 use super::super::config::{APP_POOLS, ConfigChange, ElementPath, SITES, SectionPath, Server};
 use super::configuration::{attributes_from_table, entry, text};
@@ -29,7 +29,7 @@ enum IisDriveItem {
     Below(String, String),
 }
 
-pub(super) fn read(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisChangeError> {
+pub(super) fn read(call: CmdletCall<'_>, server: &Server) -> Result<IisChange> {
     let path = call.needed("path")?;
     let item = item(&path)?;
     match call.name {
@@ -39,7 +39,7 @@ pub(super) fn read(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, I
     }
 }
 
-fn item(path: &str) -> Result<IisDriveItem, IisChangeError> {
+fn item(path: &str) -> Result<IisDriveItem> {
     let names: Vec<&str> = path
         .split(['\\', '/'])
         .filter(|name| !name.is_empty())
@@ -57,11 +57,7 @@ fn item(path: &str) -> Result<IisDriveItem, IisChangeError> {
     }
 }
 
-fn make(
-    call: CmdletCall<'_>,
-    item: &IisDriveItem,
-    server: &Server,
-) -> Result<IisChange, IisChangeError> {
+fn make(call: CmdletCall<'_>, item: &IisDriveItem, server: &Server) -> Result<IisChange> {
     match item {
         IisDriveItem::Pool(name) => {
             call.without(&["bindings", "physicalpath", "applicationpool", "id", "value"])?;
@@ -88,11 +84,7 @@ fn make(
     }
 }
 
-fn make_site(
-    call: CmdletCall<'_>,
-    name: &str,
-    server: &Server,
-) -> Result<IisChange, IisChangeError> {
+fn make_site(call: CmdletCall<'_>, name: &str, server: &Server) -> Result<IisChange> {
     if server.has_site(name) {
         return if call.has("force") {
             unclear("the effect of -Force on an existing site is unknown")
@@ -113,12 +105,12 @@ fn make_site(
     new_site(&site, required(call, &directory, false), server)
 }
 
-fn parse_bindings(value: &ParameterValue) -> Result<Vec<(String, String)>, IisChangeError> {
+fn parse_bindings(value: &ParameterValue) -> Result<Vec<(String, String)>> {
     value.items().iter().map(parse_binding).collect()
 }
 
 /// `@{protocol='http';bindingInformation='*:80:'}`
-fn parse_binding(value: &ParameterValue) -> Result<(String, String), IisChangeError> {
+fn parse_binding(value: &ParameterValue) -> Result<(String, String)> {
     let unsupported =
         || unclear("unsupported binding: expected @{protocol='http';bindingInformation='*:80:'}");
     let ParameterValue::Table(entries) = value else {
@@ -139,11 +131,7 @@ fn parse_binding(value: &ParameterValue) -> Result<(String, String), IisChangeEr
     }
 }
 
-fn remove(
-    call: CmdletCall<'_>,
-    item: &IisDriveItem,
-    server: &Server,
-) -> Result<IisChange, IisChangeError> {
+fn remove(call: CmdletCall<'_>, item: &IisDriveItem, server: &Server) -> Result<IisChange> {
     if !call.has("recurse") {
         return unclear("without -Recurse it may ask for confirmation");
     }
@@ -163,11 +151,7 @@ fn folder_of(path: &str, server: &Server) -> ElementPath {
 }
 
 /// `Set-ItemProperty IIS:\… -Name … -Value …`
-fn change(
-    call: CmdletCall<'_>,
-    item: &IisDriveItem,
-    server: &Server,
-) -> Result<IisChange, IisChangeError> {
+fn change(call: CmdletCall<'_>, item: &IisDriveItem, server: &Server) -> Result<IisChange> {
     let name = call.needed("name")?;
     let value = call.needed_value("value")?;
     let is = |names: &[&str]| names.iter().any(|known| known.eq_ignore_ascii_case(&name));
@@ -205,7 +189,7 @@ fn property(
     name: &str,
     value: &ParameterValue,
     server: &Server,
-) -> Result<Vec<ConfigChange>, IisChangeError> {
+) -> Result<Vec<ConfigChange>> {
     let (element, last) = at.dotted(name);
     let inner = element.clone().element(last);
     match value {

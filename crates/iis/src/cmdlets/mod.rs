@@ -5,7 +5,7 @@ mod configuration;
 mod items;
 mod sites;
 
-use super::change::{IisChange, IisChangeError, location, unclear};
+use super::change::{IisChange, Result, location, unclear};
 use super::config::{ConfigLocation, Server};
 
 /// Value of a parameter.
@@ -33,7 +33,7 @@ pub struct CmdletCall<'a> {
 }
 
 /// Reads a call as changes of this server's configuration.
-pub fn read(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisChangeError> {
+pub fn read(call: CmdletCall<'_>, server: &Server) -> Result<IisChange> {
     let order = match call.name {
         "set-itemproperty" | "new-item" | "remove-item" => items::read(call, server),
         name if name.contains("-webconfiguration") => configuration::read(call, server),
@@ -53,20 +53,20 @@ impl CmdletCall<'_> {
         all.find(|(own, _)| own == name).map(|(_, value)| value)
     }
 
-    fn text(&self, name: &str) -> Result<Option<String>, IisChangeError> {
+    fn text(&self, name: &str) -> Result<Option<String>> {
         match self.value(name).map(ParameterValue::text) {
             Some(None) => unclear(format!("-{name} has more than one value")),
             text => Ok(text.flatten()),
         }
     }
 
-    fn needed(&self, name: &str) -> Result<String, IisChangeError> {
+    fn needed(&self, name: &str) -> Result<String> {
         let text = self.text(name)?.filter(|text| !text.is_empty());
         text.map_or_else(|| missing(name), Ok)
     }
 
     /// A value that may be a table or a list.
-    fn needed_value(&self, name: &str) -> Result<&ParameterValue, IisChangeError> {
+    fn needed_value(&self, name: &str) -> Result<&ParameterValue> {
         self.value(name).map_or_else(|| missing(name), Ok)
     }
 
@@ -75,7 +75,7 @@ impl CmdletCall<'_> {
     }
 
     /// Rejects a parameter that is not supported.
-    fn without(&self, names: &[&str]) -> Result<(), IisChangeError> {
+    fn without(&self, names: &[&str]) -> Result<()> {
         match names.iter().find(|name| self.value(name).is_some()) {
             Some(name) => unclear(format!("-{name} is not supported")),
             None => Ok(()),
@@ -83,7 +83,7 @@ impl CmdletCall<'_> {
     }
 
     /// The location whose `web.config` is changed, or the location in the server's configuration.
-    fn place(&self) -> Result<(Option<ConfigLocation>, Option<ConfigLocation>), IisChangeError> {
+    fn place(&self) -> Result<(Option<ConfigLocation>, Option<ConfigLocation>)> {
         let path = self.text("pspath")?.unwrap_or_default().replace('\\', "/");
         let lower = path.to_lowercase();
         let into = match lower.strip_prefix("iis:") {
@@ -108,7 +108,7 @@ impl CmdletCall<'_> {
     }
 }
 
-fn missing<T>(name: &str) -> Result<T, IisChangeError> {
+fn missing<T>(name: &str) -> Result<T> {
     unclear(format!("-{name} is missing"))
 }
 

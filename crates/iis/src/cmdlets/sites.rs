@@ -1,7 +1,7 @@
 //! Cmdlets that create and remove sites, applications, pools and bindings.
 
 use super::super::change::{
-    IisChange, IisChangeError, NewSite, RequiredFolder, app_pool, application, binding_attributes,
+    IisChange, NewSite, RequiredFolder, Result, app_pool, application, binding_attributes,
     check_exists, entry_named, failure, folder_in, is_same, new, pairs, set, site_id, take,
     unclear, virtual_directory, without_site,
 };
@@ -11,7 +11,7 @@ use super::{CmdletCall, ParameterValue};
 /// Default port of a site or binding.
 const PORT: &str = "80";
 
-pub(super) fn read(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisChangeError> {
+pub(super) fn read(call: CmdletCall<'_>, server: &Server) -> Result<IisChange> {
     match call.name {
         "new-website" => new_website(call, server),
         "new-iissite" => new_iis_site(call, server),
@@ -74,7 +74,7 @@ pub(super) fn read(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, I
 }
 
 /// Fails if a new object exists; the effect of `-Force` on it is unknown.
-fn check_new(is_known: bool, what: &str, call: CmdletCall<'_>) -> Result<(), IisChangeError> {
+fn check_new(is_known: bool, what: &str, call: CmdletCall<'_>) -> Result<()> {
     match (is_known, call.has("force")) {
         (false, _) => Ok(()),
         (true, false) => failure(format!("{what} already exists")),
@@ -88,17 +88,13 @@ fn url_path(name: &str) -> String {
     format!("/{}", name.replace('\\', "/").trim_matches('/'))
 }
 
-fn known_site(
-    call: CmdletCall<'_>,
-    parameter: &str,
-    server: &Server,
-) -> Result<String, IisChangeError> {
+fn known_site(call: CmdletCall<'_>, parameter: &str, server: &Server) -> Result<String> {
     let name = call.needed(parameter)?;
     check_site(&name, server)?;
     Ok(name)
 }
 
-pub(super) fn check_site(name: &str, server: &Server) -> Result<(), IisChangeError> {
+pub(super) fn check_site(name: &str, server: &Server) -> Result<()> {
     if server.has_site(name) {
         return Ok(());
     }
@@ -106,7 +102,7 @@ pub(super) fn check_site(name: &str, server: &Server) -> Result<(), IisChangeErr
 }
 
 /// The given folder, which must exist unless `-Force` is given.
-fn folder(call: CmdletCall<'_>) -> Result<(String, Option<RequiredFolder>), IisChangeError> {
+fn folder(call: CmdletCall<'_>) -> Result<(String, Option<RequiredFolder>)> {
     let folder = call.needed("physicalpath")?;
     if !is_whole(&folder) {
         return unclear(format!("-PhysicalPath is not an absolute path: {folder}"));
@@ -130,8 +126,8 @@ fn is_whole(path: &str) -> bool {
 }
 
 /// `ADDRESS:PORT:HOST`
-fn information(call: CmdletCall<'_>) -> Result<String, IisChangeError> {
-    let text = |name, default: &str| -> Result<String, IisChangeError> {
+fn information(call: CmdletCall<'_>) -> Result<String> {
+    let text = |name, default: &str| -> Result<String> {
         Ok(call.text(name)?.unwrap_or_else(|| default.to_owned()))
     };
     let port = text("port", PORT)?;
@@ -144,11 +140,7 @@ fn information(call: CmdletCall<'_>) -> Result<String, IisChangeError> {
 }
 
 /// Fails if another site has one of the bindings: Windows would start only one of the two.
-fn check_free(
-    site: &str,
-    bindings: &[(String, String)],
-    server: &Server,
-) -> Result<(), IisChangeError> {
+fn check_free(site: &str, bindings: &[(String, String)], server: &Server) -> Result<()> {
     for other in server.sites() {
         let taken = server.bindings(&other);
         if let Some((protocol, information)) = taken.iter().find(|way| bindings.contains(way))
@@ -162,7 +154,7 @@ fn check_free(
     Ok(())
 }
 
-fn new_website(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisChangeError> {
+fn new_website(call: CmdletCall<'_>, server: &Server) -> Result<IisChange> {
     let name = call.needed("name")?;
     check_new(server.has_site(&name), &format!("site {name:?}"), call)?;
     if call
@@ -193,12 +185,12 @@ pub(super) fn new_site(
     site: &NewSite<'_>,
     folder: Option<RequiredFolder>,
     server: &Server,
-) -> Result<IisChange, IisChangeError> {
+) -> Result<IisChange> {
     check_free(site.name, &site.bindings, server)?;
     Ok(IisChange::new(site.edits()).with_folder(folder))
 }
 
-fn new_iis_site(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisChangeError> {
+fn new_iis_site(call: CmdletCall<'_>, server: &Server) -> Result<IisChange> {
     let name = call.needed("name")?;
     check_new(server.has_site(&name), &format!("site {name:?}"), call)?;
     let protocol = call.text("protocol")?.unwrap_or_else(|| "http".to_owned());
@@ -212,7 +204,7 @@ fn new_iis_site(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisC
     new_site(&site, required(call, &path, false), server)
 }
 
-fn remove_iis_sites(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisChangeError> {
+fn remove_iis_sites(call: CmdletCall<'_>, server: &Server) -> Result<IisChange> {
     if call.value("confirm") != Some(&ParameterValue::Bool(false)) {
         return unclear("without -Confirm:$false it asks for confirmation");
     }
@@ -234,7 +226,7 @@ pub(super) fn new_application(
     server: &Server,
     site: &str,
     path: &str,
-) -> Result<IisChange, IisChangeError> {
+) -> Result<IisChange> {
     let what = format!("application {path} in {site:?}");
     check_new(server.is_application(site, path), &what, call)?;
     let (directory, needed) = folder(call)?;
@@ -249,13 +241,13 @@ pub(super) fn new_folder(
     site: &str,
     application: &str,
     path: &str,
-) -> Result<IisChange, IisChangeError> {
+) -> Result<IisChange> {
     let (directory, needed) = folder(call)?;
     let edits = virtual_directory(site, application, path, Some(&directory));
     Ok(IisChange::new(edits).with_folder(needed))
 }
 
-fn new_binding(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisChangeError> {
+fn new_binding(call: CmdletCall<'_>, server: &Server) -> Result<IisChange> {
     let name = known_site(call, "name", server)?;
     let protocol = call.text("protocol")?.unwrap_or_else(|| "http".to_owned());
     let is_http = is_same(&protocol, "http");
@@ -273,11 +265,7 @@ fn new_binding(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisCh
 }
 
 /// The bindings of a site that match the parameters.
-fn fitting(
-    call: CmdletCall<'_>,
-    name: &str,
-    server: &Server,
-) -> Result<Vec<(String, String)>, IisChangeError> {
+fn fitting(call: CmdletCall<'_>, name: &str, server: &Server) -> Result<Vec<(String, String)>> {
     let given = |name| call.text(name);
     let (protocol, whole) = (given("protocol")?, given("bindinginformation")?);
     let (address, port, host) = (given("ipaddress")?, given("port")?, given("hostheader")?);
@@ -297,7 +285,7 @@ fn fitting(
     Ok(bindings)
 }
 
-fn remove_bindings(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisChangeError> {
+fn remove_bindings(call: CmdletCall<'_>, server: &Server) -> Result<IisChange> {
     let name = known_site(call, "name", server)?;
     let found = fitting(call, &name, server)?;
     let edits = pairs(&found).map(|pair| {
@@ -307,7 +295,7 @@ fn remove_bindings(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, I
     Ok(IisChange::new(edits.collect()))
 }
 
-fn set_binding(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisChangeError> {
+fn set_binding(call: CmdletCall<'_>, server: &Server) -> Result<IisChange> {
     let name = known_site(call, "name", server)?;
     let found = fitting(call, &name, server)?;
     let [(protocol, information)] = found.as_slice() else {

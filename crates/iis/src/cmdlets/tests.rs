@@ -1,5 +1,6 @@
 use proptest::prelude::*;
 
+use super::super::change::IisChangeError;
 use super::super::config::Schema;
 use super::*;
 
