@@ -42,6 +42,7 @@ fn name_of(words: &[Word]) -> String {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LintCommand {
     program: String,
+    /// At least the program.
     pub(super) words: Vec<Word>,
     /// True if the words are from a JSON array.
     is_json: bool,
@@ -183,6 +184,9 @@ impl StepScripts {
         };
         if let Some(elements) = json_array(text) {
             let words = json_words(instruction, start, elements);
+            if words.is_empty() {
+                return Self::default();
+            }
             search.add(LintCommand {
                 program: name_of(&words),
                 words,

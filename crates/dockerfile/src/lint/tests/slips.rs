@@ -15,6 +15,15 @@ fn messages(base: &str, text: &str, rule: &str) -> Vec<(Severity, String)> {
 }
 
 #[test]
+fn an_empty_array_has_no_command() {
+    for text in ["ENTRYPOINT []", "CMD []", "RUN []", "HEALTHCHECK CMD []"] {
+        let found = messages(PINNED, text, "missing-program");
+        assert!(found.is_empty(), "{text}: {found:?}");
+    }
+    clean(BaseShell::Cmd, "ENTRYPOINT []\n");
+}
+
+#[test]
 fn a_comment_in_brackets_ends_no_line() {
     check_twins(
         SHELL,
