@@ -10,6 +10,8 @@ use super::entrypoint::has_extension;
 use super::stage::Stage;
 use super::{Findings, Severity};
 
+const RULE: &str = "args-escaped";
+
 pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
     let last = |keyword| stage.all(keyword).next_back();
     // Without a CMD the base decides, which the file does not show.
@@ -24,13 +26,14 @@ pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
     if !needs_quotes(word) {
         return;
     }
+    let line = program.lines().0;
     if is_command_line(word) {
         let mut argv = argv::split(word, ArgvParser::CRuntime);
         argv.extend_from_slice(arguments);
         let message = "the program and its arguments are one string, which works only where BuildKit \
             sets ArgsEscaped; write each as a string of its own";
-        let correction = findings.file.rewrite(program, &exec_form(&argv));
-        findings.add_correction("args-escaped", Severity::Warning, message, correction);
+        let correction = Some(findings.file.rewrite(program, &exec_form(&argv)));
+        findings.add_corrected(RULE, Severity::Warning, line, message, correction);
         return;
     }
     let ends = word.find([' ', '\t']).unwrap_or(word.len());
@@ -39,8 +42,7 @@ pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
         "BuildKit sets ArgsEscaped for an image with a CMD: Windows gets \"{word}\" without quotes and \
          starts \"{other}\" if it exists; put the program in a path without spaces"
     );
-    let line = program.lines().0;
-    findings.add("args-escaped", Severity::Warning, line, message);
+    findings.add(RULE, Severity::Warning, line, message);
 }
 
 /// Returns true if a word contains arguments and is not a path with a space: options follow its

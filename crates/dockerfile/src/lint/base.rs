@@ -48,16 +48,8 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
         if let (Some(host), Some(_)) = (options.host, version)
             && let Some(message) = host_message(reference, version, host)
         {
-            let rule = "base-host-mismatch";
-            report(
-                rule,
-                Severity::Error,
-                linted,
-                stage,
-                message,
-                pinned.as_deref(),
-                findings,
-            );
+            let finding = ("base-host-mismatch", Severity::Error, message);
+            report(finding, linted, stage, pinned.as_deref(), findings);
         }
     }
     report_floating(linted, &floating, findings);
@@ -89,16 +81,8 @@ fn report_floating(
         2 => format!("{message} (and another base of this file)"),
         count => format!("{message} (and {} other bases of this file)", count - 1),
     };
-    let rule = "floating-base";
-    report(
-        rule,
-        *severity,
-        linted,
-        stage,
-        message,
-        pinned.as_deref(),
-        findings,
-    );
+    let finding = ("floating-base", *severity, message);
+    report(finding, linted, stage, pinned.as_deref(), findings);
 }
 
 /// Reason why a base image cannot be pulled or gets no updates.
@@ -278,27 +262,23 @@ fn host_message(
 }
 
 fn report(
-    rule: &str,
-    severity: Severity,
+    (rule, severity, message): (&str, Severity, String),
     linted: &LintFile<'_>,
     stage: &Stage<'_>,
-    message: String,
     pinned: Option<&str>,
     findings: &mut Findings<'_>,
 ) {
     let from = stage.from;
     let image = from.text().split_whitespace().next().unwrap_or_default();
     let start = from.start();
-    if !image.contains('$')
-        && let Some(pinned) = pinned
-    {
-        let edit = Edit::new(start..start + image.len(), pinned);
-        findings.add_edits(rule, severity, from, message, &[edit]);
-        return;
-    }
-    // The argument's default is corrected, and never a literal put over the argument.
-    let default = pinned.and_then(|pinned| default_edit(linted, image, &stage.image, pinned));
-    match default {
+    let edit = pinned.and_then(|pinned| {
+        if image.contains('$') {
+            // The argument's default is corrected, and never a literal put over the argument.
+            return default_edit(linted, image, &stage.image, pinned);
+        }
+        Some((from, Edit::new(start..start + image.len(), pinned)))
+    });
+    match edit {
         Some((instruction, edit)) => {
             findings.add_edits(rule, severity, instruction, message, &[edit]);
         }

@@ -15,6 +15,17 @@ pub(super) struct Correction {
     pub(super) text: String,
 }
 
+impl Correction {
+    /// Replaces lines, which count from 0.
+    pub(super) fn new((first, last): (usize, usize), text: String) -> Self {
+        Self {
+            first_line: first + 1,
+            last_line: last + 1,
+            text,
+        }
+    }
+}
+
 /// A change of a range of an instruction's joined text. An empty range is the position *after* the
 /// character before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,11 +95,7 @@ impl Dockerfile<'_> {
             replaced(self.line(line), own.map(|(_, range, text)| (range, *text)))
         });
         let lines: Vec<String> = lines.collect();
-        Some(Correction {
-            first_line: first + 1,
-            last_line: last + 1,
-            text: lines.join("\n"),
-        })
+        Some(Correction::new((first, last), lines.join("\n")))
     }
 
     /// Correction that writes the instruction on one line with other arguments.
@@ -96,50 +103,8 @@ impl Dockerfile<'_> {
         let (first, last) = instruction.lines();
         let line = self.line(first);
         let indent = &line[..line.len() - line.trim_start().len()];
-        Correction {
-            first_line: first + 1,
-            last_line: last + 1,
-            text: format!("{indent}{}{arguments}", instruction.head()),
-        }
-    }
-
-    /// Correction that appends a line to the instruction's lines from one on.
-    pub(super) fn append_line(
-        &self,
-        instruction: &Instruction,
-        from: usize,
-        line: &str,
-    ) -> Correction {
-        let (_, last) = instruction.lines();
-        Correction {
-            first_line: from + 1,
-            last_line: last + 1,
-            text: format!("{}\n{line}", self.lines_of(from..=last)),
-        }
-    }
-
-    /// Correction that adds lines before and after the instruction.
-    pub(super) fn wrap_lines(
-        &self,
-        instruction: &Instruction,
-        before: &str,
-        after: &str,
-    ) -> Correction {
-        let (first, last) = instruction.lines();
-        Correction {
-            first_line: first + 1,
-            last_line: last + 1,
-            text: format!("{before}\n{}\n{after}", self.lines_of(first..=last)),
-        }
-    }
-
-    /// Correction that replaces one line.
-    pub(super) fn replace_line(line: usize, text: String) -> Correction {
-        Correction {
-            first_line: line + 1,
-            last_line: line + 1,
-            text,
-        }
+        let text = format!("{indent}{}{arguments}", instruction.head());
+        Correction::new((first, last), text)
     }
 }
 

@@ -133,13 +133,8 @@ fn report(
         Severity::Error => "invalid-json",
         Severity::Warning | Severity::Note => "shell-form-entrypoint",
     };
-    match argv {
-        Some(argv) => {
-            let correction = findings.file.rewrite(instruction, &exec_form(&argv));
-            findings.add_correction(rule, severity, message, correction);
-        }
-        None => findings.add(rule, severity, instruction.lines().0, message),
-    }
+    let correction = argv.map(|argv| findings.file.rewrite(instruction, &exec_form(&argv)));
+    findings.add_corrected(rule, severity, instruction.lines().0, message, correction);
 }
 
 /// Returns true for a shell without arguments, which reads another one's name as a command.

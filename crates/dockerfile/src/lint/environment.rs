@@ -1,5 +1,6 @@
 //! Variables of Windows in instructions: `ENV PATH` with `%PATH%`, which only cmd expands.
 
+use super::correction::Correction;
 use super::evaluation::EvaluatedStep;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage, StageBaseRef};
@@ -34,14 +35,9 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
         "ENV does not expand {name}{of_buildkit}, and this PATH hides the one in the registry; set \
          it with RUN setx /M PATH, or list the folders; a recipe's `path` adds to it"
     );
-    match correction(stage, step, value) {
-        Some(line) if is_only => {
-            let mut correction = findings.file.rewrite(step.instruction, "");
-            correction.text = line;
-            findings.add_correction(rule, Severity::Error, message, correction);
-        }
-        _ => findings.add(rule, Severity::Error, step.line(), message),
-    }
+    let text = correction(stage, step, value).filter(|_| is_only);
+    let correction = text.map(|text| Correction::new(step.instruction.lines(), text));
+    findings.add_corrected(rule, Severity::Error, step.line(), message, correction);
 }
 
 /// A variable that was meant to be the PATH so far, and is not.

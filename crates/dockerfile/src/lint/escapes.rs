@@ -235,14 +235,10 @@ pub(super) fn check_directive(linted: &LintFile<'_>, findings: &mut Findings<'_>
     let correction = is_readable_with(file).then(|| {
         let above = file.lines().take(line);
         let lines: Vec<&str> = [file.line(line)].into_iter().chain(above).collect();
-        Correction {
-            first_line: 1,
-            last_line: line + 1,
-            text: lines.join("\n"),
-        }
+        Correction::new((0, line), lines.join("\n"))
     });
-    let place = (line, message);
-    findings.add_correction_above("misplaced-escape", Severity::Error, place, correction);
+    let rule = "misplaced-escape";
+    findings.add_corrected(rule, Severity::Error, line, message, correction);
 }
 
 /// Returns true if no instruction uses the escape character that applies to continue on a line: the
@@ -328,11 +324,8 @@ pub(super) fn check_swallowed(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut
         .strip_suffix("&&")
         .or_else(|| kept.strip_suffix(';'))
         .unwrap_or(kept);
-    let correction = Dockerfile::replace_line(found.line, kept.trim_end().to_owned());
-    findings.add_correction(
-        "swallowed-instruction",
-        Severity::Error,
-        message,
-        correction,
-    );
+    let lines = (found.line, found.line);
+    let correction = Some(Correction::new(lines, kept.trim_end().to_owned()));
+    let rule = "swallowed-instruction";
+    findings.add_corrected(rule, Severity::Error, found.line, message, correction);
 }

@@ -2,6 +2,7 @@
 
 use wincimg_windows::quoting::{Escape, argv, powershell};
 
+use super::correction::Correction;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage};
 use super::{Findings, Severity};
@@ -31,15 +32,9 @@ pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<
             "the backslash at the end is the line continuation, which joins this line with the next \
              one: {instead}, or begin the file with the line # escape=`"
         );
-        match corrected {
-            Some(text) => findings.add_correction(
-                "trailing-backslash",
-                Severity::Error,
-                message,
-                Dockerfile::replace_line(join.line, text),
-            ),
-            None => findings.add("trailing-backslash", Severity::Error, join.line, message),
-        }
+        let correction = corrected.map(|text| Correction::new((join.line, join.line), text));
+        let rule = "trailing-backslash";
+        findings.add_corrected(rule, Severity::Error, join.line, message, correction);
     }
 }
 

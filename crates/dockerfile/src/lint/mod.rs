@@ -361,67 +361,43 @@ impl Findings<'_> {
         message: impl Into<String>,
         edits: &[Edit],
     ) {
-        let line = edits.first().map_or(instruction.lines().0, |edit| {
-            instruction.line_of(edit.range.start)
-        });
-        match self.file.apply_edits(instruction, edits) {
-            Some(correction) => self.add_correction(rule, severity, message, correction),
-            None => self.add(rule, severity, line, message),
-        }
+        let correction = self.file.apply_edits(instruction, edits);
+        let line = match (&correction, edits) {
+            (Some(correction), _) => correction.first_line - 1,
+            (None, [first, ..]) => instruction.line_of(first.range.start),
+            (None, []) => instruction.lines().0,
+        };
+        self.add_corrected(rule, severity, line, message, correction);
     }
 
-    /// Adds a finding with a correction.
-    fn add_correction(
+    /// Adds a finding with its correction, if there is one, which may begin above its line; `line`
+    /// counts from 0.
+    fn add_corrected(
         &mut self,
         rule: &str,
         severity: Severity,
+        line: usize,
         message: impl Into<String>,
-        correction: Correction,
+        correction: Option<Correction>,
     ) {
+        let line = line + 1;
+        let (fix_line, last_line) = correction
+            .as_ref()
+            .map_or((line, line), |it| (it.first_line, it.last_line));
         self.push(LintFinding {
-            line: correction.first_line,
-            last_line: correction.last_line,
+            line,
+            last_line,
             rule: rule::named(rule),
             severity,
             message: message.into(),
-            fix: Some(correction.text),
-            fix_line: correction.first_line,
-        });
-    }
-
-    /// Adds a finding with a correction that begins above its line, which counts from 0.
-    fn add_correction_above(
-        &mut self,
-        rule: &str,
-        severity: Severity,
-        (line, message): (usize, &str),
-        correction: Option<Correction>,
-    ) {
-        let Some(correction) = correction else {
-            return self.add(rule, severity, line, message);
-        };
-        self.push(LintFinding {
-            line: line + 1,
-            last_line: line + 1,
-            rule: rule::named(rule),
-            severity,
-            message: message.to_owned(),
-            fix: Some(correction.text),
-            fix_line: correction.first_line,
+            fix: correction.map(|it| it.text),
+            fix_line,
         });
     }
 
     /// Adds a finding without a correction; `line` counts from 0.
     fn add(&mut self, rule: &str, severity: Severity, line: usize, message: impl Into<String>) {
-        self.push(LintFinding {
-            line: line + 1,
-            last_line: line + 1,
-            rule: rule::named(rule),
-            severity,
-            message: message.into(),
-            fix: None,
-            fix_line: line + 1,
-        });
+        self.add_corrected(rule, severity, line, message, None);
     }
 
     /// Adds a finding about the line with a position of an instruction.

@@ -1,9 +1,12 @@
 //! Programs that Nano Server does not have, and commands that its user may not run.
 
+use super::correction::Correction;
 use super::stage::{LintStep, StageBaseRef};
 use super::words::{LintCommand, Word, program_name};
 use super::{Findings, LintFile, Severity};
 use crate::source::Instruction;
+
+const RULE: &str = "nano-server-lacks";
 
 /// Programs of Server Core that Nano Server lacks, with alternatives.
 const MISSING_PROGRAMS: [(&str, &str); 16] = [
@@ -209,7 +212,7 @@ impl NanoState {
                 format!("{message} (a HostProcess container uses the host's)"),
             ),
         };
-        findings.add("nano-server-lacks", severity, line, message);
+        findings.add(RULE, severity, line, message);
     }
 
     fn check_setx(&self, step: &LintStep<'_>, command: &LintCommand, findings: &mut Findings<'_>) {
@@ -285,9 +288,11 @@ fn report_for_administrator(
     message: impl Into<String>,
     findings: &mut Findings<'_>,
 ) {
-    let (before, after) = ("USER ContainerAdministrator", "USER ContainerUser");
-    let correction = findings.file.wrap_lines(step.instruction, before, after);
-    findings.add_correction("nano-server-lacks", severity, message, correction);
+    let (first, last) = step.instruction.lines();
+    let lines = findings.file.lines_of(first..=last);
+    let text = format!("USER ContainerAdministrator\n{lines}\nUSER ContainerUser");
+    let correction = Some(Correction::new((first, last), text));
+    findings.add_corrected(RULE, severity, first, message, correction);
 }
 
 /// Returns true for changes of the machine's registry, and of accounts.

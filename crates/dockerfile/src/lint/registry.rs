@@ -9,11 +9,13 @@ use change::{Change, Tool};
 use wincimg_windows::quoting::exec_form;
 use wincimg_windows::shutdown::ShutdownValue;
 
-use super::correction::Edit;
+use super::correction::{Correction, Edit};
 use super::reference::Platform;
 use super::stage::{LintStep, StageBaseRef};
 use super::words::{LintCommand, Word};
 use super::{Findings, LintFile, Severity};
+
+const PAIR: &str = "shutdown-pair";
 
 /// A smaller value in milliseconds is probably in seconds.
 const LEAST_MILLISECONDS: u64 = 1000;
@@ -331,14 +333,13 @@ fn check_alone(one: &ShutdownAssignment<'_>, findings: &mut Findings<'_>) {
         missing.name()
     );
     let line = one.step.instruction.line_of(one.position);
-    match &one.data {
-        Some((_, number)) => {
-            let run = run_line(missing, seconds(one.time, *number));
-            let correction = findings.file.append_line(one.step.instruction, line, &run);
-            findings.add_correction("shutdown-pair", Severity::Error, message, correction);
-        }
-        None => findings.add("shutdown-pair", Severity::Error, line, message),
-    }
+    let correction = one.data.as_ref().map(|(_, number)| {
+        let last = one.step.instruction.lines().1;
+        let lines = findings.file.lines_of(line..=last);
+        let run = run_line(missing, seconds(one.time, *number));
+        Correction::new((line, last), format!("{lines}\n{run}"))
+    });
+    findings.add_corrected(PAIR, Severity::Error, line, message, correction);
 }
 
 fn check_equal(
@@ -353,21 +354,15 @@ fn check_equal(
     if wanted == seconds(second.time, *another) {
         return;
     }
-    findings.add_edits(
-        "shutdown-pair",
-        Severity::Error,
-        second.step.instruction,
-        format!(
-            "{} and {} differ, and the shorter time wins",
-            first.time.name(),
-            second.time.name()
-        ),
-        &[replace(
-            &second.step,
-            word,
-            &data_for(second.time, wanted).to_string(),
-        )],
+    let message = format!(
+        "{} and {} differ, and the shorter time wins",
+        first.time.name(),
+        second.time.name()
     );
+    let data = data_for(second.time, wanted).to_string();
+    let edit = replace(&second.step, word, &data);
+    let instruction = second.step.instruction;
+    findings.add_edits(PAIR, Severity::Error, instruction, message, &[edit]);
 }
 
 /// A `RUN` line that sets a shutdown time in any shell.

@@ -14,6 +14,8 @@ use crate::lint::stage::LintStep;
 use crate::lint::variables::dollar_names;
 use crate::lint::{BaseShell, Findings, Severity};
 
+const RULE: &str = "quotes-in-nested-shell";
+
 const MESSAGE: &str = "the daemon escapes the quotes of HEALTHCHECK CMD, and the program gets them \
     as part of its arguments; use the exec form";
 
@@ -32,20 +34,13 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     if step.shell != BaseShell::Cmd || !changes(text) {
         return;
     }
-    let rule = "quotes-in-nested-shell";
-    match exec(text) {
-        Some(argv) => {
-            let keyword_and_flags = instruction.text().len() - text.len();
-            let arguments = format!(
-                "{}{}",
-                &instruction.text()[..keyword_and_flags],
-                exec_form(&argv)
-            );
-            let correction = findings.file.rewrite(instruction, &arguments);
-            findings.add_correction(rule, Severity::Error, MESSAGE, correction);
-        }
-        None => findings.add(rule, Severity::Error, instruction.lines().0, MESSAGE),
-    }
+    let correction = exec(text).map(|argv| {
+        let keyword_and_flags = instruction.text().len() - text.len();
+        let head = &instruction.text()[..keyword_and_flags];
+        let arguments = format!("{head}{}", exec_form(&argv));
+        findings.file.rewrite(instruction, &arguments)
+    });
+    findings.add_corrected(RULE, Severity::Error, step.line(), MESSAGE, correction);
 }
 
 /// Reports a nested script in double quotes, in which the outer PowerShell expands the variables.
@@ -65,8 +60,7 @@ fn check_under_powershell(step: &LintStep<'_>, text: &str, findings: &mut Findin
             "the outer PowerShell expands ${name} in these quotes, and the inner one gets nothing \
              in its place: write the script without powershell -Command"
         );
-        let number = step.line();
-        findings.add("quotes-in-nested-shell", Severity::Error, number, message);
+        findings.add(RULE, Severity::Error, step.line(), message);
     }
 }
 
