@@ -1,6 +1,5 @@
 //! Commands of cmd under PowerShell: aliases of cmdlets with other parameters, and missing ones.
 
-use super::reference::Platform;
 use super::shells::is_read_by_powershell;
 use super::stage::{LintStep, Stage};
 use super::words::{Grammar, LintCommand, Word};
@@ -41,10 +40,7 @@ const ONLY_CMD: [&str; 14] = [
 ];
 
 /// Reports commands of cmd in a script of PowerShell.
-pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
-    if stage.platform != Platform::Windows {
-        return;
-    }
+pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
     for command in step.commands() {
         let Some(word) = command
             .words

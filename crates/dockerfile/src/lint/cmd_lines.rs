@@ -1,20 +1,18 @@
 //! What cmd makes of the operators of a line.
 
-use super::reference::Platform;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage};
 use super::words::{Grammar, LintCommand};
 use super::{Findings, Severity};
 
 /// True if commands with the grammar of cmd are read by it.
-fn reads_cmd(stage: &Stage<'_>, step: &LintStep<'_>) -> bool {
-    let is_known = matches!(step.shell, BaseShell::Cmd | BaseShell::PowerShell);
-    stage.platform == Platform::Windows && is_known
+fn reads_cmd(step: &LintStep<'_>) -> bool {
+    matches!(step.shell, BaseShell::Cmd | BaseShell::PowerShell)
 }
 
 /// Reports a text of `echo` whose last digit is the number of a stream.
-pub(super) fn check_digit(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
-    if !reads_cmd(stage, step) {
+pub(super) fn check_digit(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+    if !reads_cmd(step) {
         return;
     }
     let is_echo = |it: &&LintCommand| {
@@ -74,8 +72,8 @@ fn stream_digit(text: &str) -> Option<(usize, char)> {
 }
 
 /// Reports commands after `exit` that never run.
-pub(super) fn check_exit(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
-    if !reads_cmd(stage, step) {
+pub(super) fn check_exit(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+    if !reads_cmd(step) {
         return;
     }
     let mut scripts = step.scripts().iter();

@@ -1,7 +1,6 @@
 //! Comments at the end of a line, where Docker and cmd have none.
 
 use super::evaluation::EvaluatedStep;
-use super::reference::Platform;
 use super::shell::BaseShell;
 use super::shells::is_known_cmdlet;
 use super::words::{Grammar, LintCommand};
@@ -11,9 +10,6 @@ use crate::instruction::InstructionKind;
 const RULE: &str = "inline-comment";
 
 pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
-    if it.stage.platform != Platform::Windows {
-        return;
-    }
     let instruction = it.step.instruction;
     let keyword = &instruction.keyword;
     match it.kind {

@@ -1,7 +1,6 @@
 //! `RUN` lines whose failure or effect is lost.
 
 use super::entrypoint::has_extension;
-use super::reference::Platform;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage, StageBaseRef};
 use super::statements::PowerShellStatement;
@@ -140,10 +139,7 @@ fn target_of(statement: &PowerShellStatement) -> Option<&str> {
 }
 
 /// Reports `robocopy`, whose exit code is not 0 when it copies.
-pub(super) fn check_robocopy(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
-    if !step.is("RUN") || stage.platform != Platform::Windows {
-        return;
-    }
+pub(super) fn check_robocopy(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
     let commands = step.commands();
     if commands.iter().all(|it| it.program() != "robocopy") {
         return;
@@ -279,14 +275,7 @@ fn sets_path(command: &str, spellings: &[&str]) -> Option<bool> {
 }
 
 /// Reports web requests whose answer Internet Explorer would parse.
-pub(super) fn check_basic_parsing(
-    stage: &Stage<'_>,
-    step: &LintStep<'_>,
-    findings: &mut Findings<'_>,
-) {
-    if stage.platform != Platform::Windows {
-        return;
-    }
+pub(super) fn check_basic_parsing(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
     for script in step.scripts() {
         if script.grammar != Grammar::PowerShell {
             continue;

@@ -7,7 +7,6 @@ use wincimg_windows::quoting::Escape;
 
 use super::correction::{Correction, Edit};
 use super::evaluation::EvaluatedStep;
-use super::reference::Platform;
 use super::stage::{LintStep, Stage};
 use super::{Findings, LintFile, Severity, environment, line_end};
 use crate::instruction::InstructionKind;
@@ -28,9 +27,8 @@ enum TextUse {
 /// Reports backslashes that the parser removes from a path or value.
 pub(super) fn check_eaten(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
     let file = it.linted.file;
-    let is_readable = file.escape == Escape::Backslash
-        && it.stage.platform == Platform::Windows
-        && !continues_by_mistake(file, it.step.instruction);
+    let is_readable =
+        file.escape == Escape::Backslash && !continues_by_mistake(file, it.step.instruction);
     if !is_readable {
         return;
     }

@@ -282,12 +282,14 @@ fn check_step(
         copied: &*place.copied,
     };
     for rule in &RULES {
-        // A later build sets the variables of a trigger.
-        let is_open = kept.is_some() && rule == "unset-variable";
-        if let Check::State(check) = rule.check
-            && !is_open
-        {
-            check(&evaluated, findings);
+        match rule.check {
+            // A later build sets the variables of a trigger.
+            _ if kept.is_some() && rule == "unset-variable" => {}
+            Check::State(check) if stage.platform == Platform::Windows => {
+                check(&evaluated, findings);
+            }
+            Check::AnyState(check) => check(&evaluated, findings),
+            _ => {}
         }
     }
     let copied = CopiedFiles::read(&evaluated);

@@ -6,7 +6,6 @@ use super::entrypoint::has_extension;
 use super::environment::shell_variables;
 use super::evaluation::EvaluatedStep;
 use super::instructions::requires_buildkit;
-use super::reference::Platform;
 use super::shells::is_known_cmdlet;
 use super::stage::StageBaseRef;
 use super::words::program_name;
@@ -39,7 +38,7 @@ fn words<'a>(it: &'a EvaluatedStep<'_>) -> Option<&'a [String]> {
     };
     // They are arguments of the entry point.
     let is_argument = matches!(it.kind, InstructionKind::Cmd(_)) && it.stage.has("ENTRYPOINT");
-    (it.stage.platform == Platform::Windows && !is_argument).then_some(words)
+    (!is_argument).then_some(words)
 }
 
 /// Reports what Windows cannot start as a program.

@@ -1,6 +1,5 @@
 //! Exit codes of programs that nothing looks at, so that a build succeeds without what they make.
 
-use super::reference::Platform;
 use super::stage::{LintStep, Stage};
 use super::statements::PowerShellStatement;
 use super::words::{Grammar, LintCommand, NextOperator, Word};
@@ -23,10 +22,7 @@ const HANDLED: [&str; 11] = [
 ];
 
 /// Reports a program before the last of a line that continues without its success.
-pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
-    if !step.is("RUN") || stage.platform != Platform::Windows {
-        return;
-    }
+pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
     if let Some((position, consequence)) = early_errorlevel(step) {
         const EARLY: &str = "cmd replaces %ERRORLEVEL% before it runs the line";
         let message = format!("{EARLY}, so {consequence}, or use cmd /V:ON and !ERRORLEVEL!");

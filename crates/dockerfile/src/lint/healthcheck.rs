@@ -2,18 +2,15 @@
 
 use super::effects::{is_shell, powershell_scripts};
 use super::entrypoint::has_extension;
-use super::reference::Platform;
 use super::stage::{LintStep, Stage};
 use super::words::{Grammar, LintCommand, NextOperator};
 use super::{Findings, Severity};
 
 const RULE: &str = "healthcheck-never-fails";
 
-pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
-    if !step.is("HEALTHCHECK") || stage.platform != Platform::Windows {
-        return;
-    }
-    let Some(command) = step.instruction.health_command() else {
+pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+    let command = step.instruction.health_command();
+    let Some(command) = command.filter(|_| step.is("HEALTHCHECK")) else {
         return;
     };
     let line = step.line();

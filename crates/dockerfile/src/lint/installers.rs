@@ -3,7 +3,6 @@
 use super::effects::powershell_scripts;
 use super::entrypoint::has_extension;
 use super::prompts::is_known_installer;
-use super::reference::Platform;
 use super::stage::{LintStep, Stage};
 use super::statements::PowerShellStatement;
 use super::words::{Grammar, LintCommand};
@@ -11,9 +10,6 @@ use super::{ContainsAny, Findings, Severity};
 
 /// Reports installers that PowerShell starts and does not wait for.
 pub(super) fn check_wait(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
-    if !step.is("RUN") || stage.platform != Platform::Windows {
-        return;
-    }
     // That of an installer waits for its own parts.
     let whole = step.lower_text().replace("--wait", "");
     let waits = [

@@ -48,9 +48,6 @@ fn is_inherited(it: &EvaluatedStep<'_>, name: &str) -> bool {
 
 /// Reports variables that are not set, so that they expand to nothing.
 pub(super) fn check_unset(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
-    if it.stage.platform != Platform::Windows {
-        return;
-    }
     let rule = "unset-variable";
     for text in expanded_texts(it.kind) {
         let given = &it.linted.arguments.given;
@@ -242,9 +239,6 @@ fn is_named_like_base(it: &EvaluatedStep<'_>, name: &str) -> bool {
 
 /// Reports variables in the syntax of a shell, which Docker does not expand.
 pub(super) fn check_shell_syntax(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
-    if it.stage.platform != Platform::Windows {
-        return;
-    }
     let instruction = it.step.instruction;
     for text in expanded_texts(it.kind) {
         let Some(name) = environment::shell_variables(text).next() else {
@@ -430,9 +424,6 @@ pub(super) fn check_copy_source(it: &EvaluatedStep<'_>, findings: &mut Findings<
     let InstructionKind::Copy(copy) = it.kind else {
         return;
     };
-    if it.stage.platform != Platform::Windows {
-        return;
-    }
     if copy.from.is_some() {
         super::copied_files::check_stage_source(it, copy, findings);
         return;
@@ -469,7 +460,7 @@ pub(super) fn check_copy_source(it: &EvaluatedStep<'_>, findings: &mut Findings<
 
 /// Reports arrays that are not valid JSON, so that they are read as plain text, and those with
 /// control characters in a path.
-pub(super) fn check_json(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check_json(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
     let instruction = step.instruction;
     let keyword = instruction.keyword.as_str();
     let text = match keyword {
@@ -477,7 +468,7 @@ pub(super) fn check_json(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut 
         "HEALTHCHECK" => instruction.health_command().unwrap_or_default(),
         _ => return,
     };
-    if !text.starts_with('[') || stage.platform != Platform::Windows {
+    if !text.starts_with('[') {
         return;
     }
     if let Ok(words) = serde_json::from_str::<Vec<String>>(text) {
@@ -724,7 +715,7 @@ pub(super) fn check_buildkit(linted: &LintFile<'_>, findings: &mut Findings<'_>)
 /// Reports zip files that `ADD` puts into a folder, where it unpacks only tar archives.
 pub(super) fn check_zip(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
     super::copied_files::check_folder(stage, step, findings);
-    if !step.is("ADD") || stage.platform != Platform::Windows {
+    if !step.is("ADD") {
         return;
     }
     let text = step.instruction.text();
@@ -757,7 +748,7 @@ pub(super) fn check_signal(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) 
     };
     let name = signal.trim_start_matches("SIG").to_ascii_uppercase();
     let is_known = matches!(name.as_str(), "TERM" | "KILL" | "9" | "15") || signal.contains('$');
-    if it.stage.platform == Platform::Windows && !is_known {
+    if !is_known {
         let message = format!("Windows has no signal {signal}: only SIGTERM and SIGKILL");
         findings.add("unix-permissions", Severity::Error, it.line(), message);
     }

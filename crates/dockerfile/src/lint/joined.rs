@@ -1,7 +1,6 @@
 //! Commands on lines of their own that are one command: a line that continues ends no command.
 
 use super::entrypoint::has_extension;
-use super::reference::Platform;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage};
 use super::words::program_name;
@@ -27,13 +26,10 @@ const LAUNCHERS: [&str; 14] = [
 ];
 
 /// Reports a line that begins with a command, below one that does not end its own.
-pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
     let instruction = step.instruction;
-    if !step.is("RUN") || stage.platform != Platform::Windows || instruction.has_here_document() {
-        return;
-    }
     let (first, last) = instruction.lines();
-    if first == last {
+    if first == last || instruction.has_here_document() {
         return;
     }
     let mut is_first = true;

@@ -229,22 +229,27 @@ fn find(linted: &LintFile<'_>) -> Vec<LintFinding> {
     };
     evaluation::check(linted, &mut findings);
     for rule in &RULES {
-        match rule.check {
-            Check::File(check) => check(linted, &mut findings),
-            Check::Stage(check) => linted
-                .stages
-                .iter()
-                .filter(|stage| stage.platform == Platform::Windows)
-                .for_each(|stage| check(stage, &mut findings)),
-            Check::Step(check) => {
-                for stage in linted.stages.iter().filter(|stage| !stage.is_linux()) {
-                    for step in &stage.steps {
-                        check(stage, step, &mut findings);
-                    }
+        if let Check::File(check) = rule.check {
+            check(linted, &mut findings);
+        }
+        for stage in &linted.stages {
+            let is_windows = stage.platform == Platform::Windows;
+            let steps = stage.steps.iter();
+            match rule.check {
+                Check::Stage(check) if is_windows => check(stage, &mut findings),
+                Check::Step(check) if is_windows => {
+                    steps.for_each(|step| check(stage, step, &mut findings));
                 }
+                Check::Run(check) if is_windows => {
+                    let runs = steps.filter(|step| step.is("RUN"));
+                    runs.for_each(|step| check(stage, step, &mut findings));
+                }
+                Check::AnyStep(check) if !stage.is_linux() => {
+                    steps.for_each(|step| check(stage, step, &mut findings));
+                }
+                // The evaluation runs those of a state, and another rule those that it shares.
+                _ => {}
             }
-            // Run by the evaluation, or by the other rule.
-            Check::State(_) | Check::Shared => {}
         }
     }
     ignore::check(linted.file, without_consequences(findings.sorted()))

@@ -1,6 +1,5 @@
 //! Syntax and parameters of PowerShell 7 in Windows PowerShell, which is 5.1.
 
-use super::reference::Platform;
 use super::stage::{LintStep, Stage};
 use super::words::{Grammar, LintCommand};
 use super::{ContainsAny, Findings, Severity};
@@ -28,7 +27,7 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
     // A test of the version decides, or `powershell` may be another one.
     let is_open = text.contains_any(&["psversion", "psedition", "iscoreclr"])
         || stage.image.contains("powershell");
-    if stage.platform != Platform::Windows || is_open {
+    if is_open {
         return;
     }
     let is_own = |grammar: Grammar| grammar == Grammar::PowerShell;

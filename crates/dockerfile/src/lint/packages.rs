@@ -15,7 +15,6 @@ use wincimg_registry::{KeyPath, Presence, RegistryData};
 use wincimg_windows::path::ImagePath;
 
 use super::evaluation::EvaluatedStep;
-use super::reference::Platform;
 use super::{Findings, Severity};
 use crate::instruction::InstructionKind;
 use crate::stages::{context_file, copy_target, image_path, source_path};
@@ -80,13 +79,10 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
     let Some(dockerfile) = &it.linted.options.file else {
         return;
     };
-    if !it.step.is("RUN") || it.stage.platform != Platform::Windows {
+    if !it.step.is("RUN") || !it.step.lower_text().contains("msiexec") {
         return;
     }
     let text = it.step.instruction.text();
-    if !text.to_ascii_lowercase().contains("msiexec") {
-        return;
-    }
     let text = text.replace(r"\\", r"\");
     let words = text.split(|c: char| c.is_whitespace() || "'\"()[]".contains(c));
     let words: Vec<&str> = words.map(|word| word.trim_matches(',')).collect();

@@ -1,7 +1,6 @@
 //! Output of PowerShell that no program reads: in an encoding of its own, or only printed.
 
 use super::entrypoint::has_extension;
-use super::reference::Platform;
 use super::shells::is_reread;
 use super::stage::{LintStep, Stage};
 use super::statements::PowerShellStatement;
@@ -15,9 +14,6 @@ const FILES: [&str; 10] = [
 
 /// Reports files that Windows PowerShell writes as UTF-16.
 pub(super) fn check_encoding(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
-    if !step.is("RUN") || stage.platform != Platform::Windows {
-        return;
-    }
     for script in step.scripts() {
         if script.grammar != Grammar::PowerShell || is_reread(step, script) {
             continue;

@@ -1,7 +1,6 @@
 //! Commands that ask, which a build cannot answer.
 
 use super::entrypoint::has_extension;
-use super::reference::Platform;
 use super::stage::{LintStep, Stage, StageBaseRef};
 use super::words::{Grammar, LintCommand};
 use super::{ContainsAny, Edit, Findings, Severity};
@@ -41,9 +40,6 @@ impl Prompt {
 
 /// Reports commands that ask, which a build cannot answer.
 pub(super) fn check_prompt(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
-    if !step.is("RUN") || stage.platform != Platform::Windows {
-        return;
-    }
     let file = findings.file;
     let is_confirmed = || file.text().contains("allowGlobalConfirmation");
     let is_trusted = || {

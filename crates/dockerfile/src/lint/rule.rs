@@ -43,10 +43,16 @@ pub(super) enum Check {
     File(fn(&LintFile<'_>, &mut Findings<'_>)),
     /// Of a stage for Windows.
     Stage(fn(&Stage<'_>, &mut Findings<'_>)),
-    /// Of an instruction in a stage that is not for Linux.
+    /// Of an instruction in such a stage.
     Step(fn(&Stage<'_>, &LintStep<'_>, &mut Findings<'_>)),
-    /// Of such an instruction, with the state of its stage.
+    /// Of a `RUN` in such a stage.
+    Run(fn(&Stage<'_>, &LintStep<'_>, &mut Findings<'_>)),
+    /// Of an instruction in a stage that is not for Linux.
+    AnyStep(fn(&Stage<'_>, &LintStep<'_>, &mut Findings<'_>)),
+    /// Of an instruction in a stage for Windows, with the state of the stage.
     State(fn(&EvaluatedStep<'_>, &mut Findings<'_>)),
+    /// Of an instruction in a stage that is not for Linux, with the state of the stage.
+    AnyState(fn(&EvaluatedStep<'_>, &mut Findings<'_>)),
     /// The check of another rule, or the builder's reader, tells which of them applies.
     Shared,
 }
@@ -104,7 +110,7 @@ pub static RULES: [Rule; 73] = rules![
     /// Docker or `wincimg build` refuses the instruction
     Error "invalid-instruction" Safe Shared;
     /// The command fails on every Windows
-    Error "failing-run" None Step(usage::check);
+    Error "failing-run" None Run(usage::check);
     /// An array that is not valid JSON is read as plain text
     Error "invalid-json" Safe Step(instructions::check_json);
     /// FROM or COPY --from names a stage that does not exist before it
@@ -118,7 +124,7 @@ pub static RULES: [Rule; 73] = rules![
     /// Docker does not expand %NAME% and $env:NAME
     Error "shell-variable" None State(instructions::check_shell_syntax);
     /// Spaces around = become a part of the value
-    Error "spaced-equals" Safe Step(instructions::check_equals);
+    Error "spaced-equals" Safe AnyStep(instructions::check_equals);
     /// Comments are on lines of their own
     Error "inline-comment" None State(comments::check);
     /// Of several CMD, ENTRYPOINT or HEALTHCHECK only the last counts
@@ -136,11 +142,11 @@ pub static RULES: [Rule; 73] = rules![
     /// The parser removes single backslashes
     Error "eaten-backslash" Safe State(escapes::check_eaten);
     /// A backslash at the end of a line joins the next line
-    Error "trailing-backslash" Safe Step(line_end::check);
+    Error "trailing-backslash" Safe AnyStep(line_end::check);
     /// A line continues into the next instruction
-    Error "swallowed-instruction" Unsafe Step(escapes::check_swallowed);
+    Error "swallowed-instruction" Unsafe AnyStep(escapes::check_swallowed);
     /// A command on a line of its own continues the one above
-    Error "joined-commands" None Step(joined::check);
+    Error "joined-commands" None Run(joined::check);
     /// The escape directive works only at the top of the file
     Error "misplaced-escape" Safe File(escapes::check_directive);
     /// The command or shell is of Linux
@@ -152,9 +158,9 @@ pub static RULES: [Rule; 73] = rules![
     /// USER names an account that does not exist
     Error "unknown-user" None State(user::check);
     /// In PowerShell, curl, rm, sc, set and others are aliases with other parameters
-    Error "alias-parameter" Safe Step(unix::check_alias);
+    Error "alias-parameter" Safe AnyStep(unix::check_alias);
     /// Windows PowerShell has no && and ||
-    Error "powershell-chain" None Step(shells::check_operators);
+    Error "powershell-chain" None AnyStep(shells::check_operators);
     /// Windows PowerShell lacks syntax and parameters of PowerShell 7
     Error "powershell-version" None Step(newer_powershell::check);
     /// cmd does not run cmdlets and scripts of PowerShell
@@ -164,19 +170,19 @@ pub static RULES: [Rule; 73] = rules![
     /// The shell does not read the variable's syntax
     Error "foreign-variable" None State(variables::check);
     /// In cmd a semicolon does not separate commands
-    Error "semicolon-under-cmd" None Step(shells::check_semicolons);
+    Error "semicolon-under-cmd" None Run(shells::check_semicolons);
     /// cmd takes a digit before > for a stream
     Error "redirected-digit" None Step(cmd_lines::check_digit);
     /// In cmd single quotes are ordinary characters
     Error "single-quotes-under-cmd" None Step(shells::check_single_quotes);
     /// A path or name with spaces requires quotes
-    Error "unquoted-spaces" None Step(spaces::check);
+    Error "unquoted-spaces" None Run(spaces::check);
     /// cmd removes the first and the last quote of a line that begins with one
     Error "outer-quotes-under-cmd" Safe Shared;
     /// The shell runs no command
     Error "shell-without-command" None State(shells::check_shell);
     /// PowerShell drops plain double quotes from its command line before it reads the script
-    Error "quotes-under-powershell" Safe Step(quotes::check);
+    Error "quotes-under-powershell" Safe AnyStep(quotes::check);
     /// In cmd a backslash does not escape a quote, and the program gets an extra quote
     Error "backslash-quotes-under-cmd" Safe Shared;
     /// powershell.exe drops plain double quotes from its command line, and HEALTHCHECK CMD escapes them
@@ -192,27 +198,27 @@ pub static RULES: [Rule; 73] = rules![
     /// PowerShell continues after an error
     Warning "error-action" None Stage(effects::check_error_action);
     /// The exit code of a program before the last is lost
-    Warning "lost-exit-code" None Step(exit_codes::check);
+    Warning "lost-exit-code" None Run(exit_codes::check);
     /// What follows exit does not run
     Error "unreachable-command" None Step(cmd_lines::check_exit);
     /// robocopy exits with 1 when it copies files
-    Error "robocopy-exit-code" None Step(effects::check_robocopy);
+    Error "robocopy-exit-code" None Run(effects::check_robocopy);
     /// PowerShell does not wait for an installer
-    Error "installer-wait" None Step(installers::check_wait);
+    Error "installer-wait" None Run(installers::check_wait);
     /// A build cannot answer a prompt
-    Error "prompt" Safe Step(prompts::check_prompt);
+    Error "prompt" Safe Run(prompts::check_prompt);
     /// Without -UseBasicParsing a web request requires Internet Explorer
     Warning "basic-parsing" None Step(effects::check_basic_parsing);
     /// Windows PowerShell writes files as UTF-16
-    Warning "utf16-output" None Step(powershell_output::check_encoding);
+    Warning "utf16-output" None Run(powershell_output::check_encoding);
     /// Windows PowerShell of Server 2016 offers only TLS 1.0
     Warning "tls-version" None Stage(tls::check);
     /// Each RUN is a process of its own
-    Error "lost-with-line" None Step(line_effects::check);
+    Error "lost-with-line" None AnyStep(line_effects::check);
     /// setx cuts the PATH after 1024 characters and mixes the user's with the machine's
     Warning "setx-path" None Stage(effects::check_setx);
     /// ENV does not expand %NAME%, and its PATH hides the registry's
-    Error "path-not-expanded" Unsafe State(environment::check);
+    Error "path-not-expanded" Unsafe AnyState(environment::check);
     /// Windows separates the folders of PATH with semicolons
     Error "path-separator" None Shared;
     /// Windows does not copy a folder's files into a volume
@@ -232,7 +238,7 @@ pub static RULES: [Rule; 73] = rules![
     /// The base image does not have the program, or not on its PATH
     Error "missing-program" None File(programs::check);
     /// IIS requires the dot of a file extension
-    Error "file-extension-dot" Safe Step(iis::check);
+    Error "file-extension-dot" Safe AnyStep(iis::check);
     /// WaitToKillServiceTimeout is a REG_SZ, ProcessShutdownTimeoutSeconds a REG_DWORD
     Error "shutdown-value-type" Safe File(registry::check);
     /// WaitToKillServiceTimeout is in milliseconds, ProcessShutdownTimeoutSeconds in seconds

@@ -4,7 +4,6 @@ use wincimg_scripts::script;
 
 use super::entrypoint::has_extension;
 use super::evaluation::EvaluatedStep;
-use super::reference::Platform;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage, StageBaseRef};
 use super::statements::PowerShellStatement;
@@ -52,7 +51,7 @@ pub(super) fn is_shell(program: &str) -> bool {
 
 /// Reports cmdlets that cmd is to run.
 pub(super) fn check_cmdlets(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
-    if step.shell != BaseShell::Cmd || stage.platform != Platform::Windows {
+    if step.shell != BaseShell::Cmd {
         return;
     }
     let text = step.instruction.text();
@@ -223,12 +222,8 @@ fn chain_operator(text: &str) -> Option<(usize, &'static str)> {
 }
 
 /// Reports single quotes around words with spaces, which cmd passes on.
-pub(super) fn check_single_quotes(
-    stage: &Stage<'_>,
-    step: &LintStep<'_>,
-    findings: &mut Findings<'_>,
-) {
-    if step.shell != BaseShell::Cmd || stage.platform != Platform::Windows {
+pub(super) fn check_single_quotes(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+    if step.shell != BaseShell::Cmd {
         return;
     }
     if let Some(script) = step.scripts().iter().find(|it| is_string_script(step, it)) {
@@ -377,9 +372,6 @@ fn reads_single_quotes(program: &str) -> bool {
 
 /// Reports shells without the option for a command.
 pub(super) fn check_shell(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
-    if it.stage.platform != Platform::Windows {
-        return;
-    }
     if let Some((at, message)) = lost_command(it) {
         let at = (it.step.instruction, at);
         findings.add_at("shell-without-command", Severity::Error, at, message);
@@ -508,12 +500,8 @@ fn is_used(it: &EvaluatedStep<'_>) -> bool {
 }
 
 /// Reports `;` between commands of cmd.
-pub(super) fn check_semicolons(
-    stage: &Stage<'_>,
-    step: &LintStep<'_>,
-    findings: &mut Findings<'_>,
-) {
-    if step.shell != BaseShell::Cmd || stage.platform != Platform::Windows || !step.is("RUN") {
+pub(super) fn check_semicolons(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+    if step.shell != BaseShell::Cmd {
         return;
     }
     for command in step.commands() {

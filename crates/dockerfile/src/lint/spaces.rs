@@ -1,7 +1,6 @@
 //! Paths and names with spaces that no quotes keep together.
 
 use super::quotes::is_stripped;
-use super::reference::Platform;
 use super::shell::BaseShell;
 use super::shells::is_shell;
 use super::stage::{LintStep, Stage};
@@ -10,10 +9,7 @@ use super::{Findings, Severity};
 
 const RULE: &str = "unquoted-spaces";
 
-pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
-    if !step.is("RUN") || stage.platform != Platform::Windows {
-        return;
-    }
+pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
     for command in step.commands() {
         if command.grammar == Grammar::Exec || is_shell(command.program()) {
             continue;

@@ -2,7 +2,6 @@
 
 use super::entrypoint::has_extension;
 use super::evaluation::EvaluatedStep;
-use super::reference::Platform;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage, StageBaseRef};
 use super::words::{Grammar, LintCommand, Word, program_name};
@@ -593,9 +592,6 @@ pub(super) fn check_user(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
     let InstructionKind::User(text) = it.kind else {
         return;
     };
-    if it.stage.platform != Platform::Windows {
-        return;
-    }
     let Ok(user) = it
         .state
         .expand(it.lexer(), text, &it.linted.arguments.given)

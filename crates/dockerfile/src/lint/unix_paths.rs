@@ -2,7 +2,6 @@
 
 use super::entrypoint::has_extension;
 use super::evaluation::EvaluatedStep;
-use super::reference::Platform;
 use super::shell::BaseShell;
 use super::shells::{is_known_cmdlet, is_read_by_powershell};
 use super::stage::LintStep;
@@ -14,7 +13,7 @@ const RULE: &str = "unix-path";
 const NULL: &str = "/dev/null";
 
 pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
-    if it.stage.platform != Platform::Windows || it.step.shell == BaseShell::Other {
+    if it.step.shell == BaseShell::Other {
         return;
     }
     let folders: &[String] = match it.kind {

@@ -3,7 +3,6 @@
 use super::effects::powershell_scripts;
 use super::entrypoint::has_extension;
 use super::missing_folder::has_only_windows;
-use super::reference::Platform;
 use super::shell::BaseShell;
 use super::shells::is_read_by_powershell;
 use super::stage::{LintStep, Stage};
@@ -14,9 +13,6 @@ use super::{ContainsAny, Findings, Severity, features};
 const RULE: &str = "failing-run";
 
 pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
-    if !step.is("RUN") || stage.platform != Platform::Windows {
-        return;
-    }
     let of_command = step.commands().iter().find_map(|command| {
         let message = problem(command)?;
         let severity = if is_for_firewall(command)

@@ -1,7 +1,6 @@
 //! `USER` with an account that no Windows image has and no line creates.
 
 use super::evaluation::EvaluatedStep;
-use super::reference::Platform;
 use super::stage::{LintStep, StageBaseRef};
 use super::words::LintCommand;
 use super::{ContainsAny, Findings, LintFile, Severity};
@@ -29,10 +28,7 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
             .all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c))
         && !name.chars().all(|c| c.is_ascii_digit());
     let is_open = !user.unset.is_empty() || !is_name || is_known_account(&name);
-    if is_open || it.stage.platform != Platform::Windows {
-        return;
-    }
-    if may_exist(it, &name) {
+    if is_open || may_exist(it, &name) {
         return;
     }
     // The finding about users of Linux says it.

@@ -4,7 +4,6 @@ use super::effects::powershell_scripts;
 use super::entrypoint::has_extension;
 use super::environment::shell_variables;
 use super::evaluation::EvaluatedStep;
-use super::reference::Platform;
 use super::shell::BaseShell;
 use super::shells::{is_behind_script, is_read_by_powershell, is_shell};
 use super::stage::LintStep;
@@ -34,7 +33,7 @@ const AUTOMATIC: [&str; 18] = [
 /// Reports variables in the syntax of another shell.
 pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
     let step = it.step;
-    if it.stage.platform != Platform::Windows || step.shell == BaseShell::Unknown {
+    if step.shell == BaseShell::Unknown {
         return;
     }
     // Another rule knows what an invalid array was meant to be.

@@ -4,7 +4,6 @@ use wincimg_windows::path::ImagePath;
 
 use super::evaluation::EvaluatedStep;
 use super::packages::CopiedFiles;
-use super::reference::Platform;
 use super::{Findings, Severity};
 use crate::instruction::InstructionKind;
 use crate::stages::image_path;
@@ -12,9 +11,6 @@ use crate::stages::image_path;
 const RULE: &str = "volume-content";
 
 pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
-    if it.stage.platform != Platform::Windows {
-        return;
-    }
     match it.kind {
         InstructionKind::Volume(list) => {
             let given = &it.linted.arguments.given;
