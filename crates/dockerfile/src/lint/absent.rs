@@ -112,38 +112,27 @@ fn report(
     findings: &mut Findings<'_>,
 ) {
     let (repository, program) = (&reference.repository, command.program());
-    let instead = match (lack, program) {
-        (Lack::Sdk, _) => {
-            let message = format!(
-                "{repository} runs programs of .NET and has no SDK for dotnet {}: use \
-                 mcr.microsoft.com/dotnet/sdk",
-                command.words[1].value
-            );
-            let at = (step.instruction, command.words[0].range.start);
-            findings.add_at(RULE, Severity::Error, at, message);
-            return;
-        }
+    let is_nano = repository.ends_with("nanoserver");
+    let message = match (lack, program) {
+        (Lack::Sdk, _) => format!(
+            "{repository} runs programs of .NET and has no SDK for dotnet {}: use \
+             mcr.microsoft.com/dotnet/sdk",
+            command.word(1)
+        ),
         // Another rule says it.
-        (_, "choco" | "cinst") if repository.ends_with("nanoserver") => return,
-        (_, "msbuild" | "nuget") if !repository.ends_with("nanoserver") => {
-            "use mcr.microsoft.com/dotnet/framework/sdk, or install it"
+        (_, "choco" | "cinst") if is_nano => return,
+        (_, "msbuild" | "nuget") if !is_nano => format!(
+            "{repository} has no {program}: use mcr.microsoft.com/dotnet/framework/sdk, or install it"
+        ),
+        _ => {
+            format!("{repository} has no {program}: install it before, or use an image that has it")
         }
-        _ => "install it before, or use an image that has it",
     };
     // `wincimg build` installs such a package from its feed.
-    let is_of_feed = program == "choco"
-        && command
-            .words
-            .iter()
-            .any(|word| word.value.starts_with("--version"));
-    let severity = if is_of_feed {
-        Severity::Warning
-    } else {
-        Severity::Error
-    };
-    let message = format!("{repository} has no {program}: {instead}");
-    let at = (step.instruction, command.words[0].range.start);
-    findings.add_at(RULE, severity, at, message);
+    let is_version = |word: &Word| word.value.starts_with("--version");
+    let is_of_feed = program == "choco" && command.words.iter().any(is_version);
+    let severity = Severity::error_if(!is_of_feed);
+    findings.add(RULE, severity, step.line_of(command), message);
 }
 
 impl<'a> Contents<'a> {
@@ -155,11 +144,7 @@ impl<'a> Contents<'a> {
         let name = reference.repository.as_str();
         let (_, runs_dotnet) = BASES.iter().find(|(base, _)| *base == name)?;
         let written = stage.from.text().get(..name.len())?;
-        let is_of_windows = !runs_dotnet
-            || reference
-                .tag
-                .as_deref()
-                .is_some_and(|tag| tag.contains("nanoserver") || tag.contains("windowsservercore"));
+        let is_of_windows = !runs_dotnet || reference.names_windows();
         (written.eq_ignore_ascii_case(name) && is_of_windows).then_some(Self {
             reference,
             has_programs: false,
@@ -214,82 +199,32 @@ impl<'a> Contents<'a> {
 
     /// What a command lacks, if it requires it.
     fn lack(&self, command: &LintCommand) -> Option<Lack> {
-        let written = command.words.first()?.value.as_str();
+        let written = command.word(0);
         // What follows `||` handles a missing program.
         if written.contains(['\\', '/', '%', '$']) || command.next == NextOperator::Or {
             return None;
         }
         let program = command.program();
-        if !self.has_programs && is_tool(program) {
+        if !self.has_programs && TOOLS.contains(&program) {
             return Some(Lack::Program);
         }
-        let second = command.words.get(1).map(|word| word.value.as_str());
-        let is_of_sdk = second.is_some_and(|it| {
-            matches!(
-                it,
-                "build"
-                    | "publish"
-                    | "restore"
-                    | "test"
-                    | "pack"
-                    | "run"
-                    | "new"
-                    | "tool"
-                    | "msbuild"
-            )
-        });
-        (!self.has_sdk && program == "dotnet" && is_of_sdk).then_some(Lack::Sdk)
+        let is_of_sdk = program == "dotnet" && OF_SDK.contains(&command.word(1));
+        (!self.has_sdk && is_of_sdk).then_some(Lack::Sdk)
     }
 }
 
-/// Returns true for a program that only installers and copies bring.
-fn is_tool(program: &str) -> bool {
-    matches!(
-        program,
-        "choco"
-            | "cinst"
-            | "scoop"
-            | "git"
-            | "npm"
-            | "npx"
-            | "node"
-            | "yarn"
-            | "pnpm"
-            | "python"
-            | "pip"
-            | "pip3"
-            | "conda"
-            | "java"
-            | "javac"
-            | "mvn"
-            | "gradle"
-            | "go"
-            | "cargo"
-            | "rustc"
-            | "ruby"
-            | "gem"
-            | "bundle"
-            | "php"
-            | "composer"
-            | "cmake"
-            | "ninja"
-            | "msbuild"
-            | "nuget"
-            | "7z"
-            | "terraform"
-            | "kubectl"
-            | "helm"
-            | "aws"
-            | "az"
-            | "make"
-            | "nmake"
-            | "cl"
-            | "sqlcmd"
-            | "jq"
-            | "vswhere"
-            | "docker"
-    )
-}
+/// Programs that only installers and copies bring.
+const TOOLS: [&str; 42] = [
+    "choco", "cinst", "scoop", "git", "npm", "npx", "node", "yarn", "pnpm", "python", "pip",
+    "pip3", "conda", "java", "javac", "mvn", "gradle", "go", "cargo", "rustc", "ruby", "gem",
+    "bundle", "php", "composer", "cmake", "ninja", "msbuild", "nuget", "7z", "terraform",
+    "kubectl", "helm", "aws", "az", "make", "nmake", "cl", "sqlcmd", "jq", "vswhere", "docker",
+];
+
+/// Commands of `dotnet` that only the SDK has.
+const OF_SDK: [&str; 9] = [
+    "build", "publish", "restore", "test", "pack", "run", "new", "tool", "msbuild",
+];
 
 /// Returns true for a copy of files that are no programs.
 fn copies_data(step: &LintStep<'_>) -> bool {
@@ -303,61 +238,39 @@ fn copies_data(step: &LintStep<'_>) -> bool {
         && words.all(|source| has_extension(source, &OF_DATA))
 }
 
+/// Commands that bring no program, whatever their arguments are.
+const HARMLESS: [&str; 22] = [
+    "echo", "mkdir", "md", "cd", "chdir", "dir", "type", "rem", "ver", "del", "rd", "rmdir",
+    "icacls", "whoami", "hostname", "ipconfig", "tzutil", "write-host", "write-output",
+    "remove-item", "get-childitem", "set-executionpolicy",
+];
+
 /// Returns true for a command that brings no program.
 fn is_harmless(command: &LintCommand) -> bool {
-    let program = command.program();
-    let words = &command.words[1..];
     let is_script = |word: &Word| has_extension(&word.value, &["ps1", "bat", "cmd"]);
     if command.files.iter().any(is_script) {
         return false;
     }
-    let has_path = || {
-        let is_path = |word: &Word| word.value.to_ascii_lowercase().contains("path");
-        words.iter().any(is_path)
+    let arguments = command.arguments();
+    let names = |part: &str| {
+        let mut words = arguments.iter();
+        words.any(|word| word.value.to_ascii_lowercase().contains(part))
     };
-    match program {
-        "echo"
-        | "mkdir"
-        | "md"
-        | "cd"
-        | "chdir"
-        | "dir"
-        | "type"
-        | "rem"
-        | "ver"
-        | "del"
-        | "rd"
-        | "rmdir"
-        | "icacls"
-        | "whoami"
-        | "hostname"
-        | "ipconfig"
-        | "tzutil"
-        | "write-host"
-        | "write-output"
-        | "remove-item"
-        | "get-childitem"
-        | "set-executionpolicy"
-        | "install-windowsfeature"
-        | "add-windowsfeature"
-        | "enable-windowsoptionalfeature" => true,
-        "new-item" => !words
-            .iter()
-            .any(|word| word.value.to_ascii_lowercase().contains("link")),
-        "dism" => words
-            .iter()
-            .any(|word| word.eq_ignore_case("/enable-feature")),
-        "net" => words
-            .first()
-            .is_some_and(|word| word.eq_ignore_case("user")),
-        "set" | "setx" => !has_path(),
+    match command.program() {
+        program if HARMLESS.contains(&program) => true,
+        "install-windowsfeature" | "add-windowsfeature" | "enable-windowsoptionalfeature" => true,
+        "new-item" => !names("link"),
+        "dism" => command.has(&["/enable-feature"]),
+        "net" => command.word(1).eq_ignore_ascii_case("user"),
+        "set" | "setx" => !names("path"),
         // Its script's commands come before it.
         "powershell" | "pwsh" | "cmd" => {
             let is_encoded = |word: &Word| {
                 let lower = word.value.to_ascii_lowercase();
                 lower == "-e" || lower == "-ec" || lower.starts_with("-en")
             };
-            script_of(command).is_some() && !words.iter().any(|it| is_script(it) || is_encoded(it))
+            let is_open = |word: &Word| is_script(word) || is_encoded(word);
+            script_of(command).is_some() && !arguments.iter().any(is_open)
         }
         _ => false,
     }

@@ -22,10 +22,8 @@ pub(super) fn find(stages: &[Stage<'_>]) -> Vec<RecipeAlternative> {
     let mut offers: Vec<RecipeAlternative> = Vec::new();
     for step in steps {
         for command in step.commands() {
-            let (Some(key), Some(word)) = (key_of(command), command.words.first()) else {
-                continue;
-            };
-            let line = step.instruction.line_of(word.range.start) + 1;
+            let Some(key) = key_of(command) else { continue };
+            let line = step.line_of(command) + 1;
             match offers.iter_mut().find(|offer| offer.key == key) {
                 Some(offer) if offer.lines.last() == Some(&line) => {}
                 Some(offer) => offer.lines.push(line),
@@ -41,25 +39,16 @@ pub(super) fn find(stages: &[Stage<'_>]) -> Vec<RecipeAlternative> {
 
 /// Recipe key that replaces a command.
 fn key_of(command: &LintCommand) -> Option<&'static str> {
-    let word = |place: usize| {
-        let word = command.words.get(place)?;
-        Some(word.value.to_ascii_lowercase())
-    };
-    let verb = word(1).unwrap_or_default();
+    let verb = command.word(1).to_ascii_lowercase();
+    let object = command.word(2).to_ascii_lowercase();
     match command.program() {
         "appcmd" => {
-            let object = word(2).unwrap_or_default();
-            let is_known = match verb.as_str() {
-                "set" | "add" => {
-                    matches!(
-                        object.as_str(),
-                        "config" | "apppool" | "site" | "app" | "vdir"
-                    )
-                }
-                "clear" => object == "config",
-                _ => false,
+            let objects: &[&str] = match verb.as_str() {
+                "set" | "add" => &["config", "apppool", "site", "app", "vdir"],
+                "clear" => &["config"],
+                _ => &[],
             };
-            is_known.then_some("[iis]")
+            objects.contains(&object.as_str()).then_some("[iis]")
         }
         "new-website"
         | "new-iissite"
@@ -73,27 +62,16 @@ fn key_of(command: &LintCommand) -> Option<&'static str> {
         | "set-webconfigurationproperty"
         | "add-webconfigurationproperty"
         | "remove-webconfigurationproperty" => Some("[iis]"),
-        "certutil" => {
-            let mut words = command.words.iter();
-            let adds = words
-                .any(|word| word.eq_ignore_case("-addstore") || word.eq_ignore_case("/addstore"));
-            adds.then_some("[certificates]")
-        }
+        "certutil" => command
+            .has(&["-addstore", "/addstore"])
+            .then_some("[certificates]"),
         "import-certificate" => Some("[certificates]"),
         "sc" => (verb == "create").then_some("[[services]]"),
         "new-service" => Some("[[services]]"),
-        "icacls" => {
-            let mut words = command.words.iter();
-            let grants =
-                words.any(|word| word.eq_ignore_case("/grant") || word.eq_ignore_case("/grant:r"));
-            grants.then_some("[[access]]")
-        }
+        "icacls" => command.has(&["/grant", "/grant:r"]).then_some("[[access]]"),
         "setx" => {
-            let names_path = verb == "path" || word(2).is_some_and(|name| name == "path");
-            let mut words = command.words.iter();
-            let is_machines =
-                words.any(|word| word.eq_ignore_case("/m") || word.eq_ignore_case("-m"));
-            (names_path && is_machines).then_some("path")
+            let names_path = verb == "path" || object == "path";
+            (names_path && command.has(&["/m", "-m"])).then_some("path")
         }
         _ => None,
     }

@@ -5,6 +5,9 @@ use super::stage::{LintStep, Stage};
 use super::words::{Grammar, LintCommand, Word};
 use super::{Edit, Findings, Severity};
 
+const RULE: &str = "cmd-under-powershell";
+const ALIAS: &str = "alias-parameter";
+
 /// Commands of cmd that are aliases in PowerShell, their cmdlets, and switches of cmd.
 const SWITCHES: [(&[&str], &str, &[&str]); 6] = [
     (&["copy"], "Copy-Item", &["y", "-y", "a", "b", "v", "z"]),
@@ -41,15 +44,8 @@ const ONLY_CMD: [&str; 14] = [
 
 /// Reports commands of cmd in a script of PowerShell.
 pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
-    for command in step.commands() {
-        let Some(word) = command
-            .words
-            .first()
-            .filter(|_| command.grammar.is_powershell())
-        else {
-            continue;
-        };
-        let at = (step.instruction, word.range.start);
+    let commands = step.commands().iter();
+    for command in commands.filter(|it| it.grammar.is_powershell()) {
         let is_nul = |file: &&Word| {
             let is_plain = !file.is_quoted && file.eq_ignore_case("nul");
             is_plain && is_read_by_powershell(step, file.range.start)
@@ -58,24 +54,34 @@ pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<
         if let Some(device) = device.filter(|_| command.grammar == Grammar::PowerShell) {
             let message = "Windows PowerShell does not write to the device NUL, and does not run the \
                 command: write $null";
-            let at = (step.instruction, device.range.start);
-            findings.add_at("cmd-under-powershell", Severity::Error, at, message);
+            let line = step.line_at(device.range.start);
+            findings.add(RULE, Severity::Error, line, message);
         } else if let Some(message) = alias_message(command) {
-            let is_program = word.eq_ignore_case("sc") || word.eq_ignore_case("where");
-            let edit = Edit::after(word.range.end, ".exe");
-            let edits: &[Edit] = if is_program { &[edit] } else { &[] };
-            let line = step.line_at(word.range.start);
-            if edits.is_empty() {
-                findings.add("alias-parameter", Severity::Error, line, message);
-            } else {
-                findings.add_edits("alias-parameter", Severity::Error, at.0, message, edits);
-            }
+            let is_program = matches!(command.program(), "sc" | "where");
+            report_alias(step, command, message, is_program, findings);
         } else if let Some(message) = missing_message(step, command) {
-            findings.add_at("cmd-under-powershell", Severity::Error, at, message);
+            findings.add(RULE, Severity::Error, step.line_of(command), message);
         } else {
             continue;
         }
         return;
+    }
+}
+
+/// Reports arguments of another command than an alias means; if that is a program, it is found with its
+/// extension.
+pub(super) fn report_alias(
+    step: &LintStep<'_>,
+    command: &LintCommand,
+    message: String,
+    is_program: bool,
+    findings: &mut Findings<'_>,
+) {
+    if is_program {
+        let edit = Edit::after(command.words[0].range.end, ".exe");
+        findings.add_edits(ALIAS, Severity::Error, step.instruction, message, &[edit]);
+    } else {
+        findings.add(ALIAS, Severity::Error, step.line_of(command), message);
     }
 }
 

@@ -20,7 +20,7 @@ pub(super) fn check_digit(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Fin
         is_cmd && it.program().trim_end_matches(['.', ':', '(']) == "echo"
     };
     let found = step.commands().iter().filter(is_echo).find_map(|command| {
-        let start = command.words[0].range.start;
+        let start = command.start();
         let (at, digit) = stream_digit(&step.instruction.full_text()[start..])?;
         Some((start + at, digit))
     });
@@ -29,8 +29,8 @@ pub(super) fn check_digit(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Fin
         "cmd takes the {digit} before > for the number of a stream, and the text loses it: write \
          (echo …)>FILE"
     );
-    let at = (step.instruction, at);
-    findings.add_at("redirected-digit", Severity::Error, at, message);
+    let line = step.line_at(at);
+    findings.add("redirected-digit", Severity::Error, line, message);
 }
 
 /// The characters of a text that neither quotes nor a caret keep from cmd. The caret and the closing
@@ -84,8 +84,8 @@ pub(super) fn check_exit(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Find
     });
     let Some(at) = found else { return };
     let message = "cmd ends at this exit, and what follows it never runs";
-    let at = (step.instruction, at);
-    findings.add_at("unreachable-command", Severity::Error, at, message);
+    let line = step.line_at(at);
+    findings.add("unreachable-command", Severity::Error, line, message);
 }
 
 /// Position of an `exit` before commands that never run.

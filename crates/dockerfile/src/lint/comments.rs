@@ -3,7 +3,7 @@
 use super::evaluation::EvaluatedStep;
 use super::shell::BaseShell;
 use super::shells::is_known_cmdlet;
-use super::words::{Grammar, LintCommand};
+use super::words::Grammar;
 use super::{Findings, Severity};
 use crate::instruction::InstructionKind;
 
@@ -46,27 +46,21 @@ fn check_commands(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
         return;
     }
     for command in step.commands() {
-        let prints = |it: &LintCommand| {
-            matches!(
-                it.program(),
-                "echo" | "rem" | "git" | "findstr" | "find" | "grep"
-            )
-        };
+        let prints = ["echo", "rem", "git", "findstr", "find", "grep"].contains(&command.program());
         // PowerShell has comments.
-        let first = command.words.first().map_or("", |word| word.value.as_str());
+        let first = command.word(0);
         let is_powershell = first.starts_with('$') || is_known_cmdlet(first);
-        if command.grammar != Grammar::Cmd || prints(command) || is_powershell {
+        if command.grammar != Grammar::Cmd || prints || is_powershell {
             continue;
         }
-        let is_plain = |at: usize| command.words[at].range.len() == 1;
-        let mut places = 0..command.words.len().saturating_sub(1);
-        let Some(at) = places.find(|at| command.words[*at].value == "#" && is_plain(*at)) else {
+        let mut words = command.words[..command.words.len() - 1].iter();
+        let Some(word) = words.find(|word| word.value == "#" && word.range.len() == 1) else {
             continue;
         };
         let message = "cmd has no comments at the end of a line, and passes # and what follows it to \
             the program: write the comment on a line of its own";
-        let position = command.words[at].range.start;
-        findings.add_at(RULE, Severity::Error, (step.instruction, position), message);
+        let line = step.line_at(word.range.start);
+        findings.add(RULE, Severity::Error, line, message);
         return;
     }
 }

@@ -83,24 +83,12 @@ fn can_fail(statement: &PowerShellStatement) -> bool {
     }
     let name = statement.written_command();
     let (verb, _) = name.split_once('-').unwrap_or(("", ""));
-    let is_cmdlet = wincimg_scripts::script::is_cmdlet(&name)
-        && matches!(
-            verb,
-            "invoke" | "expand" | "install" | "copy" | "move" | "enable" | "import"
-        )
-        && !matches!(
-            name.as_str(),
-            "set-executionpolicy"
-                | "new-object"
-                | "start-sleep"
-                | "set-strictmode"
-                | "import-module"
-        );
-    is_cmdlet
-        || matches!(
-            name.as_str(),
-            "iwr" | "curl" | "wget" | "irm" | "copy" | "cp" | "move" | "mv"
-        )
+    let verbs = [
+        "invoke", "expand", "install", "copy", "move", "enable", "import",
+    ];
+    let aliases = ["iwr", "curl", "wget", "irm", "copy", "cp", "move", "mv"];
+    let is_cmdlet = wincimg_scripts::script::is_cmdlet(&name) && verbs.contains(&verb);
+    is_cmdlet && name != "import-module" || aliases.contains(&name.as_str())
 }
 
 /// Returns true if a script's last statement fails without what another one makes.
@@ -110,11 +98,9 @@ fn requires_file_of(last: &PowerShellStatement, maker: &PowerShellStatement) -> 
     let is_installed = has_extension(&command, &["exe"])
         && command.contains(['\\', '/'])
         && !command.contains("windows");
-    let is_unpacked = maker.written_command() == "expand-archive"
-        && matches!(
-            command.as_str(),
-            "rename-item" | "ren" | "move-item" | "move"
-        );
+    let moves = ["rename-item", "ren", "move-item", "move"];
+    let is_unpacked =
+        maker.written_command() == "expand-archive" && moves.contains(&command.as_str());
     is_installed
         || is_unpacked
         || target_of(maker).is_some_and(|target| last.contains(&target.to_ascii_lowercase()))
@@ -141,34 +127,27 @@ fn target_of(statement: &PowerShellStatement) -> Option<&str> {
 /// Reports `robocopy`, whose exit code is not 0 when it copies.
 pub(super) fn check_robocopy(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
     let commands = step.commands();
-    if commands.iter().all(|it| it.program() != "robocopy") {
+    let mut copies = commands
+        .iter()
+        .enumerate()
+        .filter(|(_, it)| it.program() == "robocopy");
+    let counts = |(index, command): &(usize, &LintCommand)| match command.next {
+        NextOperator::And | NextOperator::End => true,
+        NextOperator::Or | NextOperator::Pipe => false,
+        NextOperator::Other => commands[index + 1..].iter().all(is_shell),
+    };
+    let Some((_, command)) = copies.find(counts) else {
         return;
-    }
-    let text = step.lower_text();
-    let is_handled = text.contains_any(&[
+    };
+    let is_handled = step.lower_text().contains_any(&[
         "errorlevel", "exitcode", "exit 0", "exit /b", "|| ver", "|| rem", "|| echo", "|| cd",
         "|| (", "exit $",
     ]);
-    for (index, command) in commands.iter().enumerate() {
-        if command.program() != "robocopy" || is_handled {
-            continue;
-        }
-        let is_last =
-            commands[index + 1..].iter().all(is_shell) || command.next == NextOperator::End;
-        let counts = match command.next {
-            NextOperator::And => true,
-            NextOperator::Or | NextOperator::Pipe => false,
-            NextOperator::End | NextOperator::Other => is_last,
-        };
-        if !counts {
-            continue;
-        }
-        let position = command.words[0].range.start;
+    if !is_handled {
         let message = "robocopy exits with 1 when it copies files, which ends the build: add \
             `& if errorlevel 8 exit 1` and `exit 0`, or use xcopy";
-        let at = (step.instruction, position);
-        findings.add_at("robocopy-exit-code", Severity::Error, at, message);
-        return;
+        let line = step.line_of(command);
+        findings.add("robocopy-exit-code", Severity::Error, line, message);
     }
 }
 
@@ -178,6 +157,9 @@ pub(super) fn is_shell(command: &LintCommand) -> bool {
 
 const MACHINE: &str = "setx cuts the PATH after 1024 characters and writes the user's part and the \
     values of variables into the machine's; use [Environment]::SetEnvironmentVariable";
+
+const USER: &str = "setx without /M adds the machine's PATH to the user's, and cuts it after 1024 \
+    characters: add /M";
 
 const LONG: &str = "the PATH of a developer prompt has more than 1024 characters, after which setx cuts \
     it; use [Environment]::SetEnvironmentVariable";
@@ -198,17 +180,13 @@ fn check_setx_user(stage: &Stage<'_>, findings: &mut Findings<'_>) {
         let Some(command) = step.commands().iter().find(|it| it.program() == "setx") else {
             continue;
         };
-        let is_machine = command.words.iter().any(|word| {
-            ["/m", "-m", "/s"]
-                .iter()
-                .any(|name| word.eq_ignore_case(name))
-                || word.value.starts_with('%')
-        });
+        let is_machine = command.has(&["/m", "-m", "/s"])
+            || command.words.iter().any(|it| it.value.starts_with('%'));
         if step.is("RUN") && !is_machine && last_user.is_some_and(|last| last > index) {
             let message = "setx without /M sets the variable for the user of the build, and the \
                 container runs as another: use ENV";
-            let at = (step.instruction, command.words[0].range.start);
-            findings.add_at("setx-path", Severity::Warning, at, message);
+            let line = step.line_of(command);
+            findings.add("setx-path", Severity::Warning, line, message);
         }
     }
 }
@@ -218,23 +196,20 @@ pub(super) fn check_setx(stage: &Stage<'_>, findings: &mut Findings<'_>) {
     check_setx_user(stage, findings);
     let mut count = 0;
     for step in stage.all("RUN") {
-        let of_cmd = step
-            .commands()
-            .iter()
-            .filter(|command| command.grammar.may_be_cmd() && command.program() == "setx")
-            .map(|command| {
-                let words = command.words.iter().map(|word| word.value.as_str());
-                let words = words.collect::<Vec<_>>().join(" ");
-                (command.words[0].range.start, words)
-            });
+        let is_setx = |it: &&LintCommand| it.grammar.may_be_cmd() && it.program() == "setx";
+        let of_cmd = step.commands().iter().filter(is_setx).map(|command| {
+            let words = command.words.iter().map(|word| word.value.as_str());
+            let text = words.collect::<Vec<_>>().join(" ");
+            (command.start(), sets_path(&text, &["%path%"]))
+        });
         let of_powershell = powershell_scripts(step).flat_map(|script| {
             let all = script.statements.iter();
             let setx = all.filter(|it| it.command() == "setx");
-            setx.map(|it| (script.range.start + it.at, it.text.clone()))
+            setx.map(|it| {
+                let is_machine = sets_path(&it.text, &["$env:path", "${env:path}"]);
+                (script.range.start + it.at, is_machine)
+            })
         });
-        let of_cmd = of_cmd.map(|(at, text)| (at, sets_path(&text, &["%path%"])));
-        let of_powershell =
-            of_powershell.map(|(at, text)| (at, sets_path(&text, &["$env:path", "${env:path}"])));
         for (at, is_machine) in of_cmd.chain(of_powershell) {
             let Some(is_machine) = is_machine else {
                 continue;
@@ -242,21 +217,13 @@ pub(super) fn check_setx(stage: &Stage<'_>, findings: &mut Findings<'_>) {
             count += 1;
             let (severity, message) = match is_machine {
                 _ if is_developer_prompt(stage) => (Severity::Warning, LONG),
-                false => (
-                    if count > 1 {
-                        Severity::Warning
-                    } else {
-                        Severity::Note
-                    },
-                    "setx without /M adds the machine's PATH to the user's, and cuts it after 1024 \
-                     characters: add /M",
-                ),
-                true if count > 1 => (Severity::Note, MACHINE),
+                false if count > 1 => (Severity::Warning, USER),
+                false => (Severity::Note, USER),
                 // Nano Server has no other program for it.
-                true if stage.is_nano_server() => continue,
+                true if count == 1 && stage.is_nano_server() => continue,
                 true => (Severity::Note, MACHINE),
             };
-            findings.add_at("setx-path", severity, (step.instruction, at), message);
+            findings.add("setx-path", severity, step.line_at(at), message);
         }
     }
 }

@@ -170,7 +170,6 @@ fn needs_shell(step: &LintStep<'_>) -> bool {
         return true;
     }
     let script = script::read(&powershell::script(step.instruction.text()));
-    let is_script = |name: &str| has_extension(name, &["cmd", "bat", "ps1", "vbs", "sh"]);
     script.only_command().is_none_or(|name| {
         // Without an extension a path may be a script.
         let may_be_script = name.contains(['\\', '/']) && !has_extension(name, &["exe"]);

@@ -12,6 +12,8 @@ use super::words::program_name;
 use super::{ContainsAny, Findings, Severity, args_escaped};
 use crate::instruction::{InstructionKind, ProgramForm};
 
+const PROGRAM: &str = "exec-form-program";
+
 /// Commands that are batch files, which Windows finds only with their extension.
 const BATCH_FILES: [&str; 22] = [
     "npm", "npx", "yarn", "yarnpkg", "pnpm", "mvn", "gradle", "gradlew", "mvnw", "ng", "tsc",
@@ -52,56 +54,42 @@ pub(super) fn check_program(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>)
     }
     let name = program_name(program);
     let has_folder = program.contains(['\\', '/']);
-    let (severity, message) = if cmd::is_built_in(&name) && !has_folder && !program.contains('.') {
-        let message =
-            format!("{program} is a command of cmd and not a program: begin with \"cmd\", \"/C\"");
-        (Severity::Error, message)
+    let message = if cmd::is_built_in(&name) && !has_folder && !program.contains('.') {
+        format!("{program} is a command of cmd and not a program: begin with \"cmd\", \"/C\"")
     } else if is_known_cmdlet(program) || CMDLETS.contains(&name.as_str()) && !has_folder {
-        let message = format!(
-            "{program} is a cmdlet and not a program: begin with \"powershell\", \"-Command\""
-        );
-        (Severity::Error, message)
-    } else if BATCH_FILES.contains(&name.as_str())
-        && !program.to_ascii_lowercase().ends_with(".exe")
-    {
-        let message = format!(
+        format!("{program} is a cmdlet and not a program: begin with \"powershell\", \"-Command\"")
+    } else if BATCH_FILES.contains(&name.as_str()) && !has_extension(program, &["exe"]) {
+        format!(
             "{name} is a batch file, which Windows does not find without its extension: begin with \
              \"cmd\", \"/C\", or write {name}.cmd"
-        );
-        (Severity::Error, message)
+        )
     } else {
         match name.rsplit_once('.').map(|(_, extension)| extension) {
-            Some("ps1") => (
-                Severity::Error,
-                format!("Windows does not start {program}: begin with \"powershell\", \"-File\""),
-            ),
-            Some("sh") => (
-                Severity::Error,
-                format!("Windows does not start the shell script {program}"),
-            ),
-            Some("js" | "py" | "vbs" | "jar" | "rb" | "dll") => (
-                Severity::Error,
-                format!("{program} is not a program: begin with the one that runs it"),
-            ),
-            // `VsDevCmd.bat && powershell`, as Microsoft's pages have it.
-            // Nothing expands the variable, which the other rule says.
-            Some("cmd" | "bat") if shell_variables(program).next().is_some() => return,
-            Some("cmd" | "bat")
-                if words(it).is_some_and(|words| words.iter().any(|it| it.starts_with('&'))) =>
-            {
-                return;
+            Some("ps1") => {
+                format!("Windows does not start {program}: begin with \"powershell\", \"-File\"")
             }
-            Some("cmd" | "bat") => (
-                Severity::Note,
-                format!(
-                    "Windows starts cmd for {program}, which reads the arguments again: begin with \
-                     \"cmd\", \"/C\""
-                ),
-            ),
+            Some("sh") => format!("Windows does not start the shell script {program}"),
+            Some("js" | "py" | "vbs" | "jar" | "rb" | "dll") => {
+                format!("{program} is not a program: begin with the one that runs it")
+            }
+            Some("cmd" | "bat") => return check_batch_file(it, program, findings),
             _ => return,
         }
     };
-    findings.add("exec-form-program", severity, it.line(), message);
+    findings.add(PROGRAM, Severity::Error, it.line(), message);
+}
+
+fn check_batch_file(it: &EvaluatedStep<'_>, program: &str, findings: &mut Findings<'_>) {
+    // `VsDevCmd.bat && powershell`, as Microsoft's pages have it.
+    let is_chain = words(it).is_some_and(|words| words.iter().any(|it| it.starts_with('&')));
+    // Nothing expands a variable, which the other rule says.
+    if !is_chain && shell_variables(program).next().is_none() {
+        let message = format!(
+            "Windows starts cmd for {program}, which reads the arguments again: begin with \"cmd\", \
+             \"/C\""
+        );
+        findings.add(PROGRAM, Severity::Note, it.line(), message);
+    }
 }
 
 /// Reports a program and its arguments in one string.
@@ -115,29 +103,29 @@ fn check_one_string(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
         let base = it.linted.lowest_base(it.stage);
         let is_known = matches!(base, StageBaseRef::Image(image) if image.is_of_microsoft());
         let is_open = !is_known || requires_buildkit(it.linted);
-        let severity = if is_start && is_open {
-            Severity::Warning
-        } else {
-            Severity::Error
-        };
-        findings.add("exec-form-program", severity, it.line(), message);
+        let severity = Severity::error_if(!(is_start && is_open));
+        findings.add(PROGRAM, severity, it.line(), message);
     }
 }
 
 /// Reports operators and variables that a shell would read.
 pub(super) fn check_shell_syntax(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
-    let Some((program, arguments)) = words(it).and_then(<[String]>::split_first) else {
-        return;
-    };
-    let shell = program_name(program);
-    if let Some(message) = joined_words(&shell, arguments) {
+    if let Some(message) = shell_syntax(it) {
         findings.add("exec-form-syntax", Severity::Error, it.line(), message);
-        return;
+    }
+}
+
+fn shell_syntax(it: &EvaluatedStep<'_>) -> Option<String> {
+    let (program, arguments) = words(it)?.split_first()?;
+    let shell = program_name(program);
+    let joined = joined_words(&shell, arguments);
+    if joined.is_some() {
+        return joined;
     }
     let (reads_cmd, reads_powershell) = match shell.as_str() {
         "cmd" => (true, false),
         "powershell" | "pwsh" => (false, true),
-        "bash" | "sh" => return,
+        "bash" | "sh" => return None,
         _ => (false, false),
     };
     // A shell within the shell.
@@ -163,14 +151,12 @@ pub(super) fn check_shell_syntax(it: &EvaluatedStep<'_>, findings: &mut Findings
     if !reads_cmd && !reads_powershell {
         let operators = ["&&", "||", "|", ">", ">>", "&", "2>&1"];
         if let Some(operator) = all().find(|word| operators.contains(&word.as_str())) {
-            let message = format!(
+            return Some(format!(
                 "no shell reads the exec form, and the program gets \"{operator}\" as an argument"
-            );
-            findings.add("exec-form-syntax", Severity::Error, it.line(), message);
-            return;
+            ));
         }
     }
-    for word in all() {
+    let name = all().find_map(|word| {
         let foreign = shell_variables(word).find(|name| {
             let is_of_cmd = word.contains(&format!("%{name}%"));
             // Windows starts the program before any cmd reads a word.
@@ -183,22 +169,18 @@ pub(super) fn check_shell_syntax(it: &EvaluatedStep<'_>, findings: &mut Findings
         });
         let is_dockers = |name: &&str| !reads_powershell && it.state.declares(name);
         let dockers = || super::variables::dollar_names(word).find(is_dockers);
-        let Some(name) = foreign.or_else(dockers) else {
-            continue;
-        };
-        let message = if is_file {
-            format!(
-                "-File does not run its arguments as a script, and {name} stays as it is written: use -Command"
-            )
-        } else {
-            format!(
-                "the exec form does not expand variables, and {name} stays as it is written: use the \
-                 shell form, or \"cmd\", \"/C\" with %{name}%"
-            )
-        };
-        findings.add("exec-form-syntax", Severity::Error, it.line(), message);
-        return;
-    }
+        foreign.or_else(dockers)
+    })?;
+    Some(if is_file {
+        format!(
+            "-File does not run its arguments as a script, and {name} stays as it is written: use -Command"
+        )
+    } else {
+        format!(
+            "the exec form does not expand variables, and {name} stays as it is written: use the shell \
+             form, or \"cmd\", \"/C\" with %{name}%"
+        )
+    })
 }
 
 /// An operator of cmd among the arguments of PowerShell that no other shell reads.

@@ -26,23 +26,17 @@ pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<
     if let Some((position, consequence)) = early_errorlevel(step) {
         const EARLY: &str = "cmd replaces %ERRORLEVEL% before it runs the line";
         let message = format!("{EARLY}, so {consequence}, or use cmd /V:ON and !ERRORLEVEL!");
-        let at = (step.instruction, position);
+        let mut before = findings.found.iter().rev();
         // Copied from line to line, once is enough.
-        if findings
-            .found
-            .iter()
-            .rev()
-            .all(|found| !found.message.starts_with(EARLY))
-        {
-            findings.add_at(RULE, Severity::Warning, at, message);
+        if !before.any(|found| found.message.starts_with(EARLY)) {
+            findings.add(RULE, Severity::Warning, step.line_at(position), message);
         }
         return;
     }
     if let Some(position) = true_errorlevel(step) {
         let message =
             "if errorlevel 0 is true for every exit code from 0 on: write if not errorlevel 1";
-        let at = (step.instruction, position);
-        findings.add_at(RULE, Severity::Warning, at, message);
+        findings.add(RULE, Severity::Warning, step.line_at(position), message);
         return;
     }
     let text = step.lower_text();
@@ -58,8 +52,7 @@ pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<
         _ => "add `; if ($LASTEXITCODE) { exit $LASTEXITCODE }`, or give it a RUN of its own",
     };
     let message = format!("the build continues if {name} fails, as its exit code is lost: {mend}");
-    let at = (step.instruction, position);
-    findings.add_at(RULE, Severity::Warning, at, message);
+    findings.add(RULE, Severity::Warning, step.line_at(position), message);
 }
 
 /// Position of an `%ERRORLEVEL%` that is to be the exit code of a program of the same line, and what
@@ -81,8 +74,7 @@ fn early_errorlevel(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
         let word = words.find(|word| uses(word)).filter(|_| is_check)?;
         let is_never = || {
             let code = word.value.split_once("==").map_or("0", |(_, code)| code);
-            code.parse::<u32>().is_ok_and(|code| code > 0)
-                && !it.words.iter().any(|word| word.eq_ignore_case("not"))
+            code.parse::<u32>().is_ok_and(|code| code > 0) && !it.has(&["not"])
         };
         let consequence = match it.program() {
             "exit" => "this exits with 0 also after a failure: omit it after the last program",
@@ -101,15 +93,14 @@ fn early_errorlevel(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
 
 /// Position of an `if errorlevel 0` that no other condition follows.
 fn true_errorlevel(step: &LintStep<'_>) -> Option<usize> {
-    step.commands().iter().find_map(|it| {
-        let word = |index: usize| it.words.get(index).map_or("", |word| word.value.as_str());
-        let is_true = it.grammar.may_be_cmd()
+    let is_true = |it: &&LintCommand| {
+        it.grammar.may_be_cmd()
             && it.program() == "if"
-            && word(1).eq_ignore_ascii_case("errorlevel")
-            && word(2) == "0"
-            && !word(3).eq_ignore_ascii_case("if");
-        is_true.then(|| it.words[0].range.start)
-    })
+            && it.word(1).eq_ignore_ascii_case("errorlevel")
+            && it.word(2) == "0"
+            && !it.word(3).eq_ignore_ascii_case("if")
+    };
+    step.commands().iter().find(is_true).map(LintCommand::start)
 }
 
 /// Windows PowerShell exits with the result of its last statement.
@@ -171,40 +162,23 @@ fn in_cmd(commands: &[LintCommand]) -> Option<(usize, String, Grammar)> {
             && (BUILDERS.contains(&it.program()) || installs_package(it))
             && is_work(&words.join(" "))
     })?;
-    Some((
-        lost.words[0].range.start,
-        lost.program().to_owned(),
-        lost.grammar,
-    ))
+    Some((lost.start(), lost.program().to_owned(), lost.grammar))
 }
 
 /// Returns true for Windows Installer with a package to install.
 fn installs_package(command: &LintCommand) -> bool {
-    let is_option = |word: &Word| {
-        let options = ["/i", "-i", "/package", "-package"];
-        options.iter().any(|it| word.eq_ignore_case(it))
-    };
-    command.program() == "msiexec" && command.words.iter().any(is_option)
+    command.program() == "msiexec" && command.has(&["/i", "-i", "/package", "-package"])
 }
+
+/// Commands of programs that only show or set something.
+const IDLE: [&str; 11] = [
+    "config", "lfs", "version", "help", "cache", "list", "info", "set", "feature", "source", "pin",
+];
 
 /// Returns false for a command that only shows or sets something.
 fn is_work(text: &str) -> bool {
     let mut words = text.split_whitespace().skip(1);
     let first = words.next().unwrap_or_default();
     let is_shown = first.starts_with('-') && words.next().is_none();
-    !is_shown
-        && !matches!(
-            first,
-            "config"
-                | "lfs"
-                | "version"
-                | "help"
-                | "cache"
-                | "list"
-                | "info"
-                | "set"
-                | "feature"
-                | "source"
-                | "pin"
-        )
+    !is_shown && !IDLE.contains(&first)
 }

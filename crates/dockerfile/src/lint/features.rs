@@ -36,7 +36,7 @@ pub(super) fn problem(
     if is_dism && !has("/enable-feature") {
         return None;
     }
-    let words = command.words[1..].iter();
+    let words = command.arguments().iter();
     let names = words.flat_map(|word| names_in(&word.value));
     let names: Vec<(&str, String)> = names
         .map(|name| (name, name.to_ascii_lowercase()))

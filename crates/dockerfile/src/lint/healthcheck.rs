@@ -28,8 +28,7 @@ pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<
         findings.add(RULE, Severity::Error, line, message);
     } else if let Some(command) = step.commands().iter().find(|it| ignores_status(it)) {
         let message = "curl succeeds also at an error of the server, such as 500: add -f";
-        let at = (step.instruction, command.words[0].range.start);
-        findings.add_at(RULE, Severity::Warning, at, message);
+        findings.add(RULE, Severity::Warning, step.line_of(command), message);
     }
 }
 
@@ -104,20 +103,11 @@ fn never_fails(step: &LintStep<'_>, command: &str) -> Option<&'static str> {
     if compares_only(step) {
         return Some("its result is only printed: add exit 1 for the other case");
     }
-    let mut programs = step.commands().iter();
-    let is_idle = |name: &str| {
-        matches!(
-            name,
-            "echo" | "rem" | "ver" | "write-host" | "write-output" | "exit"
-        )
-    };
-    let is_shell = |name: &str| matches!(name, "cmd" | "powershell" | "pwsh");
-    let all_idle = programs.all(|it| {
-        let name = it.program();
-        is_idle(name) || is_shell(name)
-    });
-    let has_some = step.commands().iter().any(|it| is_idle(it.program()));
-    (all_idle && has_some).then_some("it only prints")
+    let idle = ["echo", "rem", "ver", "write-host", "write-output", "exit"];
+    let is_idle = |it: &LintCommand| idle.contains(&it.program());
+    let commands = step.commands();
+    let is_all = commands.iter().all(|it| is_idle(it) || is_shell(it));
+    (is_all && commands.iter().any(is_idle)).then_some("it only prints")
 }
 
 /// Returns true for a script of PowerShell whose last statement compares and does not exit.
@@ -129,12 +119,10 @@ fn compares_only(step: &LintStep<'_>) -> bool {
         };
         let is_comparison = last.depth == 0
             && last.text.starts_with(['$', '('])
-            && [" -eq ", " -ne ", " -like ", " -match "]
-                .iter()
-                .any(|it| last.contains(it));
+            && last.contains_any(&[" -eq ", " -ne ", " -like ", " -match "]);
         let mut texts = before.iter();
         is_comparison
             && !last.text.contains('=')
-            && !texts.any(|it| it.contains("erroraction") || it.contains("exit"))
+            && !texts.any(|it| it.contains_any(&["erroraction", "exit"]))
     })
 }

@@ -7,10 +7,8 @@ use super::{Findings, Severity};
 const ATTRIBUTE: &str = "fileextension";
 
 pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
-    if !matches!(
-        step.instruction.keyword.as_str(),
-        "RUN" | "CMD" | "ENTRYPOINT"
-    ) {
+    let keyword = step.instruction.keyword.as_str();
+    if !matches!(keyword, "RUN" | "CMD" | "ENTRYPOINT") {
         return;
     }
     let text = step.instruction.text();

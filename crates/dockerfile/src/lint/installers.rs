@@ -5,8 +5,10 @@ use super::entrypoint::has_extension;
 use super::prompts::is_known_installer;
 use super::stage::{LintStep, Stage};
 use super::statements::PowerShellStatement;
-use super::words::{Grammar, LintCommand};
+use super::words::{Grammar, LintCommand, Word};
 use super::{ContainsAny, Findings, Severity};
+
+const RULE: &str = "installer-wait";
 
 /// Reports installers that PowerShell starts and does not wait for.
 pub(super) fn check_wait(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
@@ -31,20 +33,19 @@ pub(super) fn check_wait(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut 
             continue;
         };
         let line = step.line_at(script.range.start + statement.at);
-        findings.add("installer-wait", severity, line, message);
+        findings.add(RULE, severity, line, message);
         return;
     }
     if let Some(command) = step.commands().iter().find(|it| leaves_its_setup(it)) {
         let message = "the installer of Visual Studio returns before its setup ends: add --wait";
-        let at = (step.instruction, command.words[0].range.start);
-        findings.add_at("installer-wait", Severity::Warning, at, message);
+        findings.add(RULE, Severity::Warning, step.line_of(command), message);
         return;
     }
     for command in step.commands() {
         if command.program() != "start" || command.grammar != Grammar::Cmd {
             continue;
         }
-        let mut names = command.words.iter().skip(1);
+        let mut names = command.arguments().iter();
         let (severity, message) = if names.any(|word| is_installer(&word.value)) {
             let message = "start does not wait for the installer, and the build may end before it: \
                 add /wait";
@@ -55,29 +56,22 @@ pub(super) fn check_wait(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut 
         } else {
             continue;
         };
-        let at = (step.instruction, command.words[0].range.start);
-        findings.add_at("installer-wait", severity, at, message);
+        findings.add(RULE, severity, step.line_of(command), message);
         return;
     }
 }
 
 /// Returns true for an installer of Visual Studio in cmd that starts its setup and returns.
 fn leaves_its_setup(command: &LintCommand) -> bool {
-    let is_option = |names: &[&str]| {
-        let mut words = command.words.iter();
-        words.any(|word| names.iter().any(|name| word.eq_ignore_case(name)))
-    };
-    let program = command.program();
-    let is_installer = matches!(
-        program,
-        "vs_buildtools" | "vs_community" | "vs_professional" | "vs_enterprise" | "vs_testagent"
-    );
-    let is_open = |text: &str| text.contains(['%', '@']);
+    let installers = [
+        "vs_buildtools", "vs_community", "vs_professional", "vs_enterprise", "vs_testagent",
+    ];
+    let is_open = |word: &Word| word.value.contains(['%', '@']);
     command.grammar == Grammar::Cmd
-        && is_installer
-        && is_option(&["--quiet", "-q", "--passive", "-p"])
-        && !is_option(&["--wait", "--layout"])
-        && !command.words.iter().any(|word| is_open(&word.value))
+        && installers.contains(&command.program())
+        && command.has(&["--quiet", "-q", "--passive", "-p"])
+        && !command.has(&["--wait", "--layout"])
+        && !command.words.iter().any(is_open)
 }
 
 /// Returns true if a line does nothing that may use a program that it started.
@@ -88,7 +82,7 @@ fn is_last_work(line: &str) -> bool {
 
 fn starts_program(command: &LintCommand) -> bool {
     let started = command.started();
-    started.is_some_and(|started| has_extension(&started.words[0].value, &["exe"]))
+    started.is_some_and(|started| has_extension(started.word(0), &["exe"]))
 }
 
 /// Returns true if an earlier instruction, or an earlier part of this one, names a file: it is copied
@@ -135,12 +129,8 @@ fn find_unawaited(
         let words = statement.text.split([' ', '\'', '"', ',']);
         let mut programs = words.skip(1).filter(|word| !word.is_empty());
         let installs = programs.any(is_installer);
-        let severity = if installs {
-            Severity::Error
-        } else {
-            Severity::Warning
-        };
-        let is_program = installs || statement.contains(".exe") || statement.contains(".msi");
+        let severity = Severity::error_if(installs);
+        let is_program = installs || statement.contains_any(&[".exe", ".msi"]);
         return is_program.then(|| {
             let message = "Start-Process does not wait for the program, and the build may end \
                 before it: add -Wait";

@@ -154,6 +154,17 @@ pub enum Severity {
     Note,
 }
 
+impl Severity {
+    /// An error if what a finding says is certain, else a warning.
+    fn error_if(is_certain: bool) -> Self {
+        if is_certain {
+            Self::Error
+        } else {
+            Self::Warning
+        }
+    }
+}
+
 /// A finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LintFinding {
@@ -403,17 +414,6 @@ impl Findings<'_> {
     /// Adds a finding without a correction; `line` counts from 0.
     fn add(&mut self, rule: &str, severity: Severity, line: usize, message: impl Into<String>) {
         self.add_corrected(rule, severity, line, message, None);
-    }
-
-    /// Adds a finding about the line with a position of an instruction.
-    fn add_at(
-        &mut self,
-        rule: &str,
-        severity: Severity,
-        (instruction, position): (&Instruction, usize),
-        message: impl Into<String>,
-    ) {
-        self.add(rule, severity, instruction.line_of(position), message);
     }
 
     /// Returns true if a rule has a finding on a line, which counts from 0.

@@ -184,6 +184,12 @@ impl Reference {
                 || tag.split('-').any(is_of_linux))
     }
 
+    /// Returns true if the tag names a base of Windows.
+    pub(super) fn names_windows(&self) -> bool {
+        let tag = self.tag.as_deref().unwrap_or_default();
+        tag.contains_any(&["nanoserver", "windowsservercore"])
+    }
+
     /// Returns true for Nano Server and published images on it.
     pub(super) fn is_nano_server(&self) -> bool {
         // Nano Server 2016 had PowerShell and more.

@@ -108,6 +108,11 @@ impl LintStep<'_> {
         self.instruction.lines().0
     }
 
+    /// Line of one of its commands.
+    pub(super) fn line_of(&self, command: &LintCommand) -> usize {
+        self.line_at(command.start())
+    }
+
     /// Line of a position in the joined text, or the first.
     pub(super) fn line_at(&self, position: usize) -> usize {
         self.instruction.line_of(position)

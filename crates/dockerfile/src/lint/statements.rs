@@ -1,5 +1,7 @@
 //! Statements of a PowerShell script, with their positions: loose enough for any text.
 
+use super::ContainsAny;
+
 /// A statement, or the part of one between braces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PowerShellStatement {
@@ -68,7 +70,11 @@ impl PowerShellStatement {
     }
 
     pub(super) fn contains(&self, part: &str) -> bool {
-        self.text.to_ascii_lowercase().contains(part)
+        self.contains_any(&[part])
+    }
+
+    pub(super) fn contains_any(&self, parts: &[&str]) -> bool {
+        self.text.to_ascii_lowercase().contains_any(parts)
     }
 }
 

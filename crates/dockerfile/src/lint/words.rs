@@ -79,6 +79,27 @@ impl LintCommand {
         &self.program
     }
 
+    /// Start of the program's name in the instruction's joined text.
+    pub(super) fn start(&self) -> usize {
+        self.words[0].range.start
+    }
+
+    /// The words after the program.
+    pub(super) fn arguments(&self) -> &[Word] {
+        &self.words[1..]
+    }
+
+    /// The word at a place, of which 0 is the program's; empty without one.
+    pub(super) fn word(&self, place: usize) -> &str {
+        self.words.get(place).map_or("", |word| word.value.as_str())
+    }
+
+    /// True if it has a word of one of these names, in any case.
+    pub(super) fn has(&self, names: &[&str]) -> bool {
+        let is_named = |word: &Word| names.iter().any(|name| word.eq_ignore_case(name));
+        self.words.iter().any(is_named)
+    }
+
     /// The command that `start` or `Start-Process` launches.
     pub(super) fn started(&self) -> Option<Self> {
         if !matches!(self.program(), "start" | "start-process" | "saps") {
