@@ -251,26 +251,18 @@ fn is_harmless(command: &LintCommand) -> bool {
     if command.files.iter().any(is_script) {
         return false;
     }
-    let arguments = command.arguments();
-    let names = |part: &str| {
-        let mut words = arguments.iter();
-        words.any(|word| word.value.to_ascii_lowercase().contains(part))
-    };
     match command.program() {
         program if HARMLESS.contains(&program) => true,
         "install-windowsfeature" | "add-windowsfeature" | "enable-windowsoptionalfeature" => true,
-        "new-item" => !names("link"),
+        "new-item" => !command.any(|it| it.contains("link")),
         "dism" => command.has(&["/enable-feature"]),
         "net" => command.word(1).eq_ignore_ascii_case("user"),
-        "set" | "setx" => !names("path"),
+        "set" | "setx" => !command.any(|it| it.contains("path")),
         // Its script's commands come before it.
         "powershell" | "pwsh" | "cmd" => {
-            let is_encoded = |word: &Word| {
-                let lower = word.value.to_ascii_lowercase();
-                lower == "-e" || lower == "-ec" || lower.starts_with("-en")
-            };
-            let is_open = |word: &Word| is_script(word) || is_encoded(word);
-            script_of(command).is_some() && !arguments.iter().any(is_open)
+            let is_encoded = |it: &str| it == "-e" || it == "-ec" || it.starts_with("-en");
+            let has_file = command.arguments().iter().any(is_script);
+            script_of(command).is_some() && !has_file && !command.any(is_encoded)
         }
         _ => false,
     }

@@ -7,9 +7,9 @@ use wincimg_windows::version::WindowsVersion;
 use wincimg_windows::{compat, release};
 
 use super::correction::Edit;
-use super::reference::{Reference, SERVER_2022, TagVersion};
+use super::reference::{Reference, SERVER_2016, SERVER_2022, TagVersion};
 use super::stage::{Stage, StageBaseRef};
-use super::{ContainsAny, Findings, LintFile, Severity};
+use super::{Findings, LintFile, Severity};
 use crate::source::Instruction;
 
 pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
@@ -133,11 +133,9 @@ fn find_dead(reference: &Reference, tag: TagVersion) -> Option<(Severity, String
     } else {
         release::from_build(tag.version?.build)?
     };
-    let is_old_nano = release.build == 14393 && repository.ends_with("windows/nanoserver");
-    let names_windows =
-        name.is_some_and(|tag| tag.contains_any(&["windowsservercore", "nanoserver"]));
+    let is_old_nano = release.build == SERVER_2016 && repository.ends_with("windows/nanoserver");
     let is_published = is_own
-        || names_windows
+        || reference.names_windows()
         || reference.is_monthly()
         || repository.contains("mcr.microsoft.com/");
     (is_published && (release.kind == ReleaseKind::Sac || is_old_nano)).then(|| {

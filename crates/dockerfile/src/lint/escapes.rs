@@ -7,6 +7,7 @@ use wincimg_windows::quoting::Escape;
 
 use super::correction::{Correction, Edit};
 use super::evaluation::EvaluatedStep;
+use super::instructions::expanded_texts;
 use super::stage::{LintStep, Stage};
 use super::{Findings, LintFile, Severity, environment, line_end};
 use crate::instruction::InstructionKind;
@@ -52,62 +53,39 @@ pub(super) fn check_eaten(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
         if let Some(at) = joined[from..].find(text).map(|at| from + at) {
             from = at + text.len();
             let start = it.step.instruction.start() + at;
-            edits.extend(
-                slashes(text, usage, &positions)
-                    .into_iter()
-                    .map(|edit| edit.shift(start)),
-            );
+            let own = slashes(text, usage, &positions).into_iter();
+            edits.extend(own.map(|edit| edit.shift(start)));
         }
     }
     let Some((text, lost)) = example else { return };
     let shown = |text: &str| {
-        let is_quoted = text.starts_with('"');
-        if is_quoted {
-            text.to_owned()
-        } else {
-            format!("\"{text}\"")
-        }
+        let quote = if text.starts_with('"') { "" } else { "\"" };
+        format!("{quote}{text}{quote}")
     };
     let (text, lost) = (shown(&text), shown(&lost));
     let message = format!(
         "the parser removes these backslashes, and {text} becomes {lost}; write / or \\\\, or \
          begin the file with the line # escape=`"
     );
-    let instruction = it.step.instruction;
-    findings.add_edits(
-        "eaten-backslash",
-        Severity::Error,
-        instruction,
-        message,
-        &edits,
-    );
+    let (rule, instruction) = ("eaten-backslash", it.step.instruction);
+    findings.add_edits(rule, Severity::Error, instruction, message, &edits);
 }
 
 fn texts(kind: &InstructionKind) -> Vec<(&str, TextUse)> {
-    match kind {
-        InstructionKind::Workdir(text) => vec![(text, TextUse::Target)],
-        InstructionKind::User(text) => vec![(text, TextUse::Value)],
-        InstructionKind::Volume(list) => list
-            .iter()
-            .map(|text| (text.as_str(), TextUse::Target))
-            .collect(),
-        InstructionKind::Env(list) => list
-            .iter()
-            .map(|(_, value)| (value.as_str(), TextUse::Value))
-            .collect(),
-        InstructionKind::Arg(list) => {
-            let values = list.iter().filter_map(|(_, value)| value.as_deref());
-            values.map(|value| (value, TextUse::Value)).collect()
+    let usage = match kind {
+        InstructionKind::Workdir(_) | InstructionKind::Volume(_) => TextUse::Target,
+        InstructionKind::Copy(_) => TextUse::Source,
+        InstructionKind::User(_) | InstructionKind::Env(_) | InstructionKind::Arg(_) => {
+            TextUse::Value
         }
-        InstructionKind::Copy(copy) => {
-            let sources = copy.sources.iter();
-            let sources = sources.map(|source| (source.as_str(), TextUse::Source));
-            sources
-                .chain([(copy.target.as_str(), TextUse::Target)])
-                .collect()
-        }
-        _ => Vec::new(),
+        _ => return Vec::new(),
+    };
+    let texts = expanded_texts(kind).into_iter();
+    let mut texts: Vec<_> = texts.map(|text| (text, usage)).collect();
+    if let (InstructionKind::Copy(_), Some((_, target))) = (kind, texts.last_mut()) {
+        *target = TextUse::Target;
     }
+    texts
 }
 
 /// Positions of removed backslashes, if the text then means something else.

@@ -29,10 +29,7 @@ pub(super) fn problem(
 ) -> Option<(Severity, String)> {
     let tool = FeatureTool::of(command)?;
     let is_dism = command.program() == "dism";
-    let has = |option: &str| {
-        let mut words = command.words.iter();
-        words.any(|word| word.value.to_ascii_lowercase().starts_with(option))
-    };
+    let has = |option: &str| command.any(|it| it.starts_with(option));
     if is_dism && !has("/enable-feature") {
         return None;
     }

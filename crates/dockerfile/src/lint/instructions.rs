@@ -15,8 +15,11 @@ use super::{ContainsAny, Edit, Findings, LintFile, Severity};
 use crate::instruction::InstructionKind;
 use crate::source::Instruction;
 
-/// Texts of an instruction in which Docker expands variables.
-fn expanded_texts(kind: &InstructionKind) -> Vec<&str> {
+const EQUALS: &str = "spaced-equals";
+const JSON: &str = "invalid-json";
+
+/// Texts of an instruction in which Docker expands variables, in order.
+pub(super) fn expanded_texts(kind: &InstructionKind) -> Vec<&str> {
     match kind {
         InstructionKind::Env(list) | InstructionKind::Label(list) => {
             list.iter().map(|(_, value)| value.as_str()).collect()
@@ -28,12 +31,8 @@ fn expanded_texts(kind: &InstructionKind) -> Vec<&str> {
         | InstructionKind::StopSignal(text) => vec![text],
         InstructionKind::Volume(list) => list.iter().map(String::as_str).collect(),
         InstructionKind::Copy(copy) => {
-            let target = [&copy.target];
-            copy.sources
-                .iter()
-                .chain(target)
-                .map(String::as_str)
-                .collect()
+            let texts = copy.sources.iter().chain([&copy.target]);
+            texts.map(String::as_str).collect()
         }
         _ => Vec::new(),
     }
@@ -121,7 +120,7 @@ fn set_variables<'a>(step: &'a LintStep<'_>) -> HashMap<String, &'a LintCommand>
     let mut first = HashMap::new();
     let commands = step.commands().iter();
     for command in commands.filter(|command| command.grammar == Grammar::Cmd) {
-        let mut words = command.words.iter().skip(1).map(|it| it.value.as_str());
+        let mut words = command.arguments().iter().map(|it| it.value.as_str());
         let name = match command.program() {
             "set" => {
                 let is_option =
@@ -151,10 +150,9 @@ fn expanded_early(it: &EvaluatedStep<'_>, lower: &str, set: &LintCommand) -> Opt
     let used = format!("%{lower}%");
     let commands = it.step.commands().iter();
     let mut commands = commands.filter(|command| command.grammar == Grammar::Cmd);
-    let start = |command: &LintCommand| command.words[0].range.start;
     let is_used = commands.any(|command| {
         let mut words = command.words.iter();
-        start(command) > start(set)
+        command.start() > set.start()
             && !matches!(command.program(), "setx" | "reg")
             && words.any(|word| word.value.to_ascii_lowercase().contains(&used))
     });
@@ -304,13 +302,7 @@ fn check_argument(instruction: &Instruction, findings: &mut Findings<'_>) {
         format!("ARG {text} declares two arguments without defaults: write {name}={value}");
     let start = instruction.start();
     let edit = Edit::new(start..start + text.len(), format!("{name}={value}"));
-    findings.add_edits(
-        "spaced-equals",
-        Severity::Error,
-        instruction,
-        message,
-        &[edit],
-    );
+    findings.add_edits(EQUALS, Severity::Error, instruction, message, &[edit]);
 }
 
 /// Reports `set A = b` of cmd, which sets a variable whose name ends in a space.
@@ -331,8 +323,7 @@ fn check_set(step: &LintStep<'_>, findings: &mut Findings<'_>) {
         let message = format!(
             "set with a space before the = sets a variable named \"{name} \": write set {name}=VALUE"
         );
-        let at = (step.instruction, command.words[0].range.start);
-        findings.add_at("spaced-equals", Severity::Error, at, message);
+        findings.add(EQUALS, Severity::Error, step.line_of(command), message);
     }
 }
 
@@ -358,18 +349,9 @@ pub(super) fn check_equals(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Fi
         let value = rest.trim();
         let value_at = text.len() - rest.trim_start().len();
         let edit = Edit::new(start + name.len() - 1..start + value_at, "=");
-        let edits: &[Edit] = if value.contains([' ', '\t', '=']) {
-            &[]
-        } else {
-            &[edit]
-        };
-        findings.add_edits(
-            "spaced-equals",
-            Severity::Warning,
-            instruction,
-            message,
-            edits,
-        );
+        let is_one_word = !value.contains([' ', '\t', '=']);
+        let edits: &[Edit] = if is_one_word { &[edit] } else { &[] };
+        findings.add_edits(EQUALS, Severity::Warning, instruction, message, edits);
         return;
     }
     let Some(value) = rest.trim_start().strip_prefix('=') else {
@@ -388,13 +370,7 @@ pub(super) fn check_equals(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Fi
     let edit = Edit::new(start + name.len()..start + value_at, "=");
     let is_one_word = !value.trim().contains([' ', '\t']) || value.trim().starts_with('"');
     let edits: &[Edit] = if is_one_word { &[edit] } else { &[] };
-    findings.add_edits(
-        "spaced-equals",
-        Severity::Error,
-        instruction,
-        message,
-        edits,
-    );
+    findings.add_edits(EQUALS, Severity::Error, instruction, message, edits);
 }
 
 /// The beginning of a value as Docker reads it.
@@ -435,10 +411,7 @@ pub(super) fn check_copy_source(it: &EvaluatedStep<'_>, findings: &mut Findings<
             continue;
         };
         let text = expanded.text.replace('\\', "/");
-        let mut start = text.chars();
-        let has_drive =
-            start.next().is_some_and(|c| c.is_ascii_alphabetic()) && start.next() == Some(':');
-        let message = if has_drive && expanded.unset.is_empty() {
+        let message = if has_drive(&text) && expanded.unset.is_empty() {
             format!(
                 "{keyword} reads \"{source}\" from the build context, which has no drives: write a \
                  path relative to the context"
@@ -508,17 +481,9 @@ pub(super) fn check_json(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Find
         Some(words) => quoted_array(&words),
         None => doubled.filter(|_| is_mended),
     };
-    let edits: Vec<Edit> = mended
-        .map(|text_in_json| Edit::new(start..start + text.len(), text_in_json))
-        .into_iter()
-        .collect();
-    findings.add_edits(
-        "invalid-json",
-        Severity::Error,
-        instruction,
-        message,
-        &edits,
-    );
+    let edit = mended.map(|text_in_json| Edit::new(start..start + text.len(), text_in_json));
+    let edits = edit.as_slice();
+    findings.add_edits(JSON, Severity::Error, instruction, message, edits);
 }
 
 /// A text with the backslashes of its paths doubled, and without those before a variable; `None` if one
@@ -570,17 +535,18 @@ fn quoted_array(words: &[&str]) -> Option<String> {
     Some(exec_form(&words))
 }
 
+/// Returns true for a path that begins with a drive.
+fn has_drive(path: &str) -> bool {
+    let mut start = path.chars();
+    start.next().is_some_and(|c| c.is_ascii_alphabetic()) && start.next() == Some(':')
+}
+
 fn check_control_characters(
     instruction: &Instruction,
     words: &[String],
     findings: &mut Findings<'_>,
 ) {
-    let is_path = |word: &&String| {
-        let mut start = word.chars();
-        let has_drive =
-            start.next().is_some_and(|c| c.is_ascii_alphabetic()) && start.next() == Some(':');
-        has_drive && word.contains(char::is_control)
-    };
+    let is_path = |word: &&String| has_drive(word) && word.contains(char::is_control);
     let Some(word) = words.iter().find(is_path) else {
         return;
     };
@@ -604,13 +570,7 @@ fn check_control_characters(
             .map(|at| Edit::new(at..at + 1, "\\\\"))
             .collect()
     };
-    findings.add_edits(
-        "invalid-json",
-        Severity::Error,
-        instruction,
-        message,
-        &edits,
-    );
+    findings.add_edits(JSON, Severity::Error, instruction, message, &edits);
 }
 
 /// Reports instructions of which only the last counts.

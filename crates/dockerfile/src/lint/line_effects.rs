@@ -21,7 +21,7 @@ const ENVIRONMENTS: [&str; 9] = [
 /// Returns true for a change to the root, with which an author leaves a folder, and for one that
 /// changes nothing.
 fn is_without_effect(command: &LintCommand) -> bool {
-    let mut folders = command.words.iter().skip(1).map(|word| {
+    let mut folders = command.arguments().iter().map(|word| {
         let folder = word.value.to_ascii_lowercase();
         folder.replace('/', "\\")
     });
@@ -49,16 +49,15 @@ enum LineEffect {
 
 impl LineEffect {
     fn of(command: &LintCommand) -> Option<Self> {
-        let first = command.words.first()?.value.to_ascii_lowercase();
-        let second = command.words.get(1).map_or("", |word| word.value.as_str());
+        let first = command.word(0).to_ascii_lowercase();
+        let second = command.word(1);
         // In PowerShell, `set` and `path` set no variable of a later RUN either.
         let is_cmd = command.grammar.may_be_cmd();
         match command.program() {
             "set"
                 if is_cmd
                     && !second.starts_with('/')
-                    && (second.contains('=')
-                        || command.words.len() > 2 && command.words[2].value.starts_with('=')) =>
+                    && (second.contains('=') || command.word(2).starts_with('=')) =>
             {
                 Some(Self::Variable)
             }
@@ -121,7 +120,7 @@ fn is_preference(first: &str, second: &str) -> bool {
 
 /// Returns true for a `net use` that connects a share.
 fn maps_drive(command: &LintCommand) -> bool {
-    let mut words = command.words.iter().skip(1);
+    let mut words = command.arguments().iter();
     let is_use = words.next().is_some_and(|word| word.eq_ignore_case("use"));
     let mut words = words.map(|word| word.value.to_ascii_lowercase());
     let is_option = |word: String| word.starts_with('/') && !word.starts_with("//");
@@ -140,13 +139,12 @@ fn lost_refresh<'a>(step: &LintStep<'_>, commands: &[&'a LintCommand]) -> Option
     let refreshes = |it: &LintCommand| it.grammar.is_powershell() && it.program() == "refreshenv";
     let at = before.iter().position(|it| refreshes(it))?;
     // A RUN begins with what the ones before it installed.
-    let installs = before[..at].iter().any(|it| {
-        let name = it.program();
-        matches!(
-            name,
-            "choco" | "cinst" | "msiexec" | "start-process" | "winget" | "scoop"
-        ) || it.words[0].value.to_ascii_lowercase().ends_with(".exe")
-    });
+    let installers = [
+        "choco", "cinst", "msiexec", "start-process", "winget", "scoop",
+    ];
+    let installs = before[..at]
+        .iter()
+        .any(|it| installers.contains(&it.program()) || has_extension(it.word(0), &["exe"]));
     (installs && !is_imported).then(|| before[at])
 }
 
@@ -162,9 +160,8 @@ fn lost_environment<'a>(commands: &[&'a LintCommand]) -> Option<&'a LintCommand>
 
 /// Starts a service in the build.
 fn starts_service(command: &LintCommand) -> bool {
-    let second = command.words.get(1).map_or("", |word| word.value.as_str());
     match command.program() {
-        "net" | "sc" => second.eq_ignore_ascii_case("start") && command.words.len() > 2,
+        "net" | "sc" => command.word(1).eq_ignore_ascii_case("start") && command.words.len() > 2,
         "start-service" | "restart-service" => true,
         _ => false,
     }
@@ -181,7 +178,7 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
     if let Some(at) = only_settings(step) {
         let message = "this setting ends with its RUN: each RUN is a process of its own; write it \
             in the RUN that requires it, or in SHELL";
-        findings.add_at(RULE, Severity::Error, (step.instruction, at), message);
+        findings.add(RULE, Severity::Error, step.line_at(at), message);
         return;
     }
     // What separates commands of another shell is unknown.
@@ -215,7 +212,7 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
             SERVICE | REFRESH | ANSWER => Severity::Warning,
             _ => Severity::Error,
         };
-        findings.add_at(RULE, severity, (step.instruction, at), message);
+        findings.add(RULE, severity, step.line_at(at), message);
     }
 }
 
@@ -233,10 +230,8 @@ fn goes_back(command: &LintCommand, before: &[&LintCommand]) -> bool {
 /// Returns true for a `set PATH=…` of cmd that only this line could keep: it installs nothing that sets
 /// the PATH itself, and no `ENV` does.
 fn is_path_lost(stage: &Stage<'_>, step: &LintStep<'_>, command: &LintCommand) -> bool {
-    let second = command.words.get(1).map_or("", |word| word.value.as_str());
-    let is_path = second
-        .get(..5)
-        .is_some_and(|it| it.eq_ignore_ascii_case("path="));
+    let start = command.word(1).get(..5);
+    let is_path = start.is_some_and(|it| it.eq_ignore_ascii_case("path="));
     let setters = [
         "setx", "environment", "install", "setup", "choco", "reg ", ".exe", ".msi", ".bat", ".cmd",
         ".ps1",
@@ -285,8 +280,8 @@ fn check_script_variable(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut 
             "${name} is empty here, as the RUN on line {line} that sets it is a process of its own: \
              use ENV, or one RUN"
         );
-        let at = (step.instruction, step.instruction.start() + at);
-        findings.add_at(RULE, Severity::Error, at, message);
+        let line = step.line_at(step.instruction.start() + at);
+        findings.add(RULE, Severity::Error, line, message);
         return;
     }
 }
@@ -317,10 +312,9 @@ fn report_effect(
         .any(|word| word.value.to_ascii_lowercase().contains("path"));
     let is_condition = matches!(command.next, NextOperator::Pipe | NextOperator::Or);
     // Other commands, which no operator separates from this one.
-    let (first, last) = (command.words.first(), command.words.last());
-    let is_joined = first.zip(last).is_some_and(|(first, last)| {
-        step.line_at(first.range.start) != step.line_at(last.range.start)
-    });
+    let line = step.line_of(command);
+    let last = command.words.last();
+    let is_joined = last.is_some_and(|last| step.line_at(last.start()) != line);
     if is_condition || is_joined || ((is_path || effect.is_minor()) && !is_lost) {
         return;
     }
@@ -335,8 +329,7 @@ fn report_effect(
     let (what, instead) = effect.words();
     let message =
         format!("this {what} ends with its RUN: each RUN is a process of its own; use {instead}");
-    let at = (step.instruction, command.words[0].range.start);
-    findings.add_at(RULE, severity, at, message);
+    findings.add(RULE, severity, line, message);
 }
 
 const SERVICE: &str = "a service that a RUN starts does not run in containers: start it in CMD or \
@@ -389,10 +382,10 @@ fn lost_setting(
     commands: &[&LintCommand],
 ) -> Option<(usize, &'static str)> {
     if let Some(command) = lost_refresh(step, commands) {
-        return Some((command.words[0].range.start, REFRESH));
+        return Some((command.start(), REFRESH));
     }
     if let Some(command) = lost_environment(commands) {
-        return Some((command.words[0].range.start, BATCH));
+        return Some((command.start(), BATCH));
     }
     let of_process = powershell_scripts(step).find_map(|script| {
         let all = &script.statements;
@@ -408,7 +401,7 @@ fn lost_setting(
         return Some((at, ANSWER));
     }
     let last = commands.last().filter(|it| starts_service(it))?;
-    let at = last.words[0].range.start;
+    let at = last.start();
     if sets_start(stage, step, &START_TYPES) {
         return None;
     }

@@ -50,7 +50,7 @@ pub(super) fn find(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usize, Sev
         true if file.value.starts_with("/tmp/") => Severity::Warning,
         true => return None,
     };
-    let program = &command.words[0].value;
+    let program = command.word(0);
     let more = if command.program() == "curl" && !command.grammar.is_powershell() {
         ", or add --create-dirs"
     } else {
@@ -75,7 +75,7 @@ pub(super) fn has_only_windows(stage: &Stage<'_>) -> bool {
 fn output_file(command: &LintCommand) -> Option<&Word> {
     let is_powershell = command.grammar.is_powershell();
     let is_option: fn(&str) -> bool = match command.program() {
-        "curl" if !is_powershell || command.words[0].value.len() > 4 => |word| {
+        "curl" if !is_powershell || command.word(0).len() > 4 => |word| {
             let short = word.strip_prefix('-').and_then(|it| it.strip_suffix('o'));
             word == "--output"
                 || short.is_some_and(|it| it.chars().all(|c| c.is_ascii_alphabetic()))
@@ -91,10 +91,8 @@ fn output_file(command: &LintCommand) -> Option<&Word> {
     if command.next == NextOperator::Or || command.words.iter().any(makes) {
         return None;
     }
-    let at = command
-        .words
-        .iter()
-        .position(|word| is_option(&word.value))?;
+    let mut words = command.words.iter();
+    let at = words.position(|word| is_option(&word.value))?;
     command.words.get(at + 1)
 }
 

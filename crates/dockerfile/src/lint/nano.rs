@@ -36,23 +36,6 @@ const MISSING_PROGRAMS: [(&str, &str); 16] = [
 
 const IN_SERVER_CORE: &str = "install in a Server Core stage and copy the files";
 
-/// Phase in which an instruction's commands run: in the build, or in containers, which may be
-/// `HostProcess` containers.
-#[derive(Clone, Copy)]
-enum ExecutionPhase {
-    Built,
-    Run,
-}
-
-impl ExecutionPhase {
-    fn from_instruction(instruction: &Instruction) -> Self {
-        match instruction.keyword.as_str() {
-            "CMD" | "ENTRYPOINT" | "HEALTHCHECK" => Self::Run,
-            _ => Self::Built,
-        }
-    }
-}
-
 /// Names that are files in the root of the drive, where the default user may only make folders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum RootFiles {
@@ -146,19 +129,18 @@ impl NanoState {
                 if step.lower_full_text().contains("icacls") {
                     self.root = RootFiles::Open;
                 }
-                let when = ExecutionPhase::from_instruction(instruction);
+                let keyword = instruction.keyword.as_str();
+                let is_start = matches!(keyword, "CMD" | "ENTRYPOINT" | "HEALTHCHECK");
                 if uses_shell(instruction)
                     && let Some((line, program)) = self.shell.take()
                 {
-                    self.check_program(&program, line, when, findings);
+                    self.check_program(&program, line, is_start, findings);
                 }
                 for command in step.commands() {
-                    let first = command.words.first();
-                    let position = first.map_or(instruction.start(), |word| word.range.start);
-                    let line = instruction.line_of(position);
-                    self.check_program(command.program(), line, when, findings);
+                    let line = step.line_of(command);
+                    self.check_program(command.program(), line, is_start, findings);
                     if let Some(started) = command.started() {
-                        self.check_program(started.program(), line, when, findings);
+                        self.check_program(started.program(), line, is_start, findings);
                     }
                     self.check_setx(step, command, findings);
                     self.check_administrator(step, command, findings);
@@ -180,17 +162,17 @@ impl NanoState {
         }
     }
 
+    /// `is_start` is true for a program of containers, which may be `HostProcess` containers, and not
+    /// of the build.
     fn check_program(
         &self,
         program: &str,
         line: usize,
-        when: ExecutionPhase,
+        is_start: bool,
         findings: &mut Findings<'_>,
     ) {
-        let Some(index) = MISSING_PROGRAMS
-            .iter()
-            .position(|(name, _)| *name == program)
-        else {
+        let mut known = MISSING_PROGRAMS.iter();
+        let Some(index) = known.position(|(name, _)| *name == program) else {
             return;
         };
         let (name, instead) = MISSING_PROGRAMS[index];
@@ -201,23 +183,17 @@ impl NanoState {
             true => return,
             false => format!("Nano Server has no {name}; {instead}"),
         };
-        let (severity, message) = match when {
-            ExecutionPhase::Built if self.is_certain => (Severity::Error, message),
-            ExecutionPhase::Built => (
-                Severity::Warning,
-                format!("{message} (Nano Server of 2016 has more)"),
-            ),
-            ExecutionPhase::Run => (
-                Severity::Warning,
-                format!("{message} (a HostProcess container uses the host's)"),
-            ),
+        let exception = match is_start {
+            false if self.is_certain => "",
+            false => " (Nano Server of 2016 has more)",
+            true => " (a HostProcess container uses the host's)",
         };
-        findings.add(RULE, severity, line, message);
+        let severity = Severity::error_if(exception.is_empty());
+        findings.add(RULE, severity, line, message + exception);
     }
 
     fn check_setx(&self, step: &LintStep<'_>, command: &LintCommand, findings: &mut Findings<'_>) {
-        let is_machine = command.words.iter().any(|word| word.eq_ignore_case("/M"));
-        if !self.is_plain_user || command.program() != "setx" || !is_machine {
+        if !self.is_plain_user || command.program() != "setx" || !command.has(&["/M"]) {
             return;
         }
         let message =
@@ -297,22 +273,15 @@ fn report_for_administrator(
 
 /// Returns true for changes of the machine's registry, and of accounts.
 fn is_for_administrator(command: &LintCommand) -> bool {
-    let word = |at: usize| {
-        let word = command.words.get(at);
-        word.map_or_else(String::new, |word| word.value.to_ascii_lowercase())
-    };
+    let verb = command.word(1).to_ascii_lowercase();
     match command.program() {
         "reg" => {
-            let key = word(2);
-            matches!(word(1).as_str(), "add" | "delete")
+            let key = command.word(2).to_ascii_lowercase();
+            matches!(verb.as_str(), "add" | "delete")
                 && (key.starts_with(r"hklm\") || key.starts_with(r"hkey_local_machine\"))
         }
         "net" => {
-            let is_change = command
-                .words
-                .iter()
-                .any(|word| word.eq_ignore_case("/add") || word.eq_ignore_case("/delete"));
-            matches!(word(1).as_str(), "user" | "localgroup") && is_change
+            matches!(verb.as_str(), "user" | "localgroup") && command.has(&["/add", "/delete"])
         }
         _ => false,
     }
@@ -320,7 +289,7 @@ fn is_for_administrator(command: &LintCommand) -> bool {
 
 /// A file or folder that a command makes or changes where only administrators may write.
 fn protected_target(command: &LintCommand) -> Option<&Word> {
-    let (_, arguments) = command.words.split_first()?;
+    let arguments = command.arguments();
     let is_operand = |word: &&Word| !word.value.starts_with(['/', '-']);
     let after = |is_option: &dyn Fn(&str) -> bool| {
         let at = arguments.iter().position(|word| is_option(&word.value))?;

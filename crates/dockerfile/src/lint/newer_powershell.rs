@@ -46,8 +46,8 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
         "{what} is of PowerShell 7, and Windows PowerShell 5.1 fails: install PowerShell 7 and write \
          pwsh, or do without it"
     );
-    let at = (step.instruction, at);
-    findings.add_at("powershell-version", Severity::Error, at, message);
+    let line = step.line_at(at);
+    findings.add("powershell-version", Severity::Error, line, message);
 }
 
 /// A parameter or value that a cmdlet of Windows PowerShell does not have, and its position.
@@ -66,7 +66,7 @@ fn parameter(command: &LintCommand) -> Option<(usize, &'static str)> {
     }
     let mut known = PARAMETERS.iter();
     let (_, parameters) = known.find(|(names, _)| names.contains(&command.program()))?;
-    command.words.iter().skip(1).find_map(|word| {
+    command.arguments().iter().find_map(|word| {
         // `-Name:$true`
         let option = word.value.split(':').next().unwrap_or_default();
         let mut names = parameters.iter();

@@ -37,8 +37,8 @@ pub(super) fn check_encoding(stage: &Stage<'_>, step: &LintStep<'_>, findings: &
             "Windows PowerShell writes {file} as UTF-16, which most programs do not read: write | \
              Set-Content, or | Out-File -Encoding ascii"
         );
-        let at = (step.instruction, script.range.start + statement.at);
-        findings.add_at("utf16-output", Severity::Warning, at, message);
+        let line = step.line_at(script.range.start + statement.at);
+        findings.add("utf16-output", Severity::Warning, line, message);
         return;
     }
 }

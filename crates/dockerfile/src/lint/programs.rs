@@ -1,20 +1,13 @@
 //! Programs that a published base image does not have, or not on its PATH.
 
 use super::entrypoint::has_extension;
-use super::reference::{Platform, Reference};
+use super::reference::{Platform, Reference, SERVER_2016};
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage, StageBaseRef};
 use super::words::{Grammar, LintCommand, Word, program_name};
 use super::{ContainsAny, Findings, LintFile, Severity, absent};
 
 const RULE: &str = "missing-program";
-
-/// Repositories of images with IIS.
-const IIS: [&str; 3] = [
-    "mcr.microsoft.com/windows/servercore/iis",
-    "mcr.microsoft.com/dotnet/framework/aspnet",
-    "mcr.microsoft.com/dotnet/framework/wcf",
-];
 
 pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
     for stage in &linted.stages {
@@ -49,8 +42,8 @@ fn check_stage(stage: &Stage<'_>, findings: &mut Findings<'_>) {
     }
     check_appcmd(stage, reference, findings);
     check_python(stage, reference, findings);
-    let is_framework = IIS.contains(&reference.repository.as_str())
-        || reference.repository == "mcr.microsoft.com/dotnet/framework/runtime";
+    let is_framework =
+        reference.has_iis() || reference.repository == "mcr.microsoft.com/dotnet/framework/runtime";
     if is_framework {
         check_dotnet(stage, reference, findings);
     }
@@ -93,13 +86,10 @@ fn is_package(word: &Word, name: &str) -> bool {
 
 /// Programs that a command installs into a new folder of the PATH.
 fn brought(command: &LintCommand) -> impl Iterator<Item = &'static [&'static str]> {
-    let is_install = command
-        .words
-        .get(1)
-        .is_some_and(|word| word.eq_ignore_case("install"));
+    let is_install = command.word(1).eq_ignore_ascii_case("install");
     let packages: &[Word] = match command.program() {
         "choco" | "choco.bat" if is_install => &command.words[2..],
-        "cinst" => &command.words[1..],
+        "cinst" => command.arguments(),
         _ => &[],
     };
     // Python was below its package until 3.5, and had shims.
@@ -147,15 +137,11 @@ fn check_fresh_path(stage: &Stage<'_>, findings: &mut Findings<'_>) {
         }
         let may_be_there = |names: &[&str]| {
             let mut earlier = stage.steps[..index].iter();
-            earlier.any(|it| {
-                let text = it.lower_full_text();
-                text.contains_any(names)
-            })
+            earlier.any(|it| it.lower_full_text().contains_any(names))
         };
         let lost = fresh_program(step, &may_be_there).or_else(|| fresh_choco(step, &may_be_there));
         if let Some((command, message)) = lost {
-            let at = (step.instruction, command.words[0].range.start);
-            findings.add_at(RULE, Severity::Error, at, message);
+            findings.add(RULE, Severity::Error, step.line_of(command), message);
             return;
         }
     }
@@ -212,14 +198,12 @@ fn fresh_choco<'a>(
         it.grammar == Grammar::Cmd
             && it.program() == "choco"
             && is_plain(it)
-            && it.words[0].range.start > installer
+            && it.start() > installer
     })?;
     let message = "choco is not found yet: its installer sets the PATH of the next RUN, and of its own \
         PowerShell; move this command there";
     Some((command, message.to_owned()))
 }
-
-const SERVER_2016: u32 = 14393;
 
 /// Ends of the names of images without the programs of a desktop.
 const SERVER_CORE: [&str; 3] = ["windows/servercore", "windows/nanoserver", "servercore/iis"];
@@ -238,8 +222,13 @@ fn is_without_pwsh(reference: &Reference) -> bool {
 
 /// True for a command that the shell finds by its name on the PATH.
 fn is_plain(command: &LintCommand) -> bool {
-    let program = command.words.first();
-    program.is_some_and(|word| !word.value.contains(['\\', '/', '%', '$']))
+    !command.word(0).contains(['\\', '/', '%', '$'])
+}
+
+/// First command of an instruction that the shell finds by this name on the PATH.
+fn plain_command<'a>(step: &'a LintStep<'_>, program: &str) -> Option<&'a LintCommand> {
+    let mut commands = step.commands().iter();
+    commands.find(|it| it.program() == program && is_plain(it))
 }
 
 /// Reports PowerShell 7 on a base that does not have it.
@@ -247,12 +236,9 @@ fn check_pwsh(stage: &Stage<'_>, reference: &Reference, findings: &mut Findings<
     for step in &stage.steps {
         let instruction = step.instruction;
         let text = step.lower_text();
-        let is_shell = step.is("SHELL")
-            && instruction.exec_form().is_some_and(|words| {
-                words
-                    .first()
-                    .is_some_and(|word| program_name(word) == "pwsh")
-            });
+        let words = instruction.exec_form().filter(|_| step.is("SHELL"));
+        let program = words.unwrap_or_default().into_iter().next();
+        let is_shell = program.is_some_and(|program| program_name(&program) == "pwsh");
         let command = step.commands().iter().find(|it| it.program() == "pwsh");
         if (is_shell && !text.contains(":\\")) || command.is_some_and(is_plain) {
             let instead = if reference.is_nano_server() {
@@ -261,16 +247,13 @@ fn check_pwsh(stage: &Stage<'_>, reference: &Reference, findings: &mut Findings<
                 "use powershell, or install it"
             };
             let message = format!("{} has no pwsh: {instead}", reference.repository);
-            let line = instruction.lines().0;
-            findings.add(RULE, Severity::Error, line, message);
+            findings.add(RULE, Severity::Error, step.line(), message);
             return;
         }
         // Anything about it before may bring it.
         if text.contains("powershell") || text.contains("pwsh") {
-            let is_call = step
-                .commands()
-                .iter()
-                .any(|it| it.program() == "powershell");
+            let mut commands = step.commands().iter();
+            let is_call = commands.any(|it| it.program() == "powershell");
             if !is_call && !step.is("SHELL")
                 || text.contains("powershell-")
                 || text.contains("install")
@@ -293,13 +276,10 @@ fn first_without<'a>(
         let command = step.commands().iter().find(|it| is_meant(it))?;
         Some((index, step, command))
     })?;
-    let own = &step.instruction.full_text()[..command.words[0].range.start];
+    let own = &step.lower_full_text()[..command.start()];
     let earlier = stage.steps[..index].iter();
-    let mut texts = earlier.map(|it| it.instruction.full_text()).chain([own]);
-    let is_brought = texts.any(|text| {
-        let text = text.to_ascii_lowercase();
-        text.contains_any(brings)
-    });
+    let mut texts = earlier.map(LintStep::lower_full_text).chain([own]);
+    let is_brought = texts.any(|text| text.contains_any(brings));
     (!is_brought).then_some((step, command))
 }
 
@@ -308,7 +288,7 @@ fn check_downloaders(stage: &Stage<'_>, findings: &mut Findings<'_>) {
     let is_missing = |it: &LintCommand| match it.program() {
         // PowerShell has an alias.
         "curl" => {
-            let is_program = has_extension(&it.words[0].value, &["exe"]);
+            let is_program = has_extension(it.word(0), &["exe"]);
             (is_program || !it.grammar.is_powershell()) && is_plain(it)
         }
         "tar" => is_plain(it),
@@ -323,8 +303,7 @@ fn check_downloaders(stage: &Stage<'_>, findings: &mut Findings<'_>) {
             "Windows Server 2016 has no {}: use Invoke-WebRequest and Expand-Archive",
             command.program()
         );
-        let at = (step.instruction, command.words[0].range.start);
-        findings.add_at(RULE, Severity::Error, at, message);
+        findings.add(RULE, Severity::Error, step.line_of(command), message);
     }
 }
 
@@ -337,14 +316,13 @@ fn check_winget(stage: &Stage<'_>, reference: &Reference, findings: &mut Finding
             "{} has no winget: download the installer, or use another package manager",
             reference.repository
         );
-        let at = (step.instruction, command.words[0].range.start);
-        findings.add_at(RULE, Severity::Error, at, message);
+        findings.add(RULE, Severity::Error, step.line_of(command), message);
     }
 }
 
 /// Reports `appcmd` without its folder, which no image with IIS has on its PATH.
 fn check_appcmd(stage: &Stage<'_>, reference: &Reference, findings: &mut Findings<'_>) {
-    let mut has_iis = IIS.contains(&reference.repository.as_str());
+    let mut has_iis = reference.has_iis();
     for step in &stage.steps {
         let text = step.lower_text();
         has_iis |=
@@ -353,8 +331,7 @@ fn check_appcmd(stage: &Stage<'_>, reference: &Reference, findings: &mut Finding
         if text.contains("inetsrv") && (!step.is("RUN") || text.contains_any(&is_entered)) {
             return;
         }
-        let mut commands = step.commands().iter();
-        let command = commands.find(|it| it.program() == "appcmd" && is_plain(it));
+        let command = plain_command(step, "appcmd");
         let Some(command) = command.filter(|_| has_iis) else {
             continue;
         };
@@ -365,36 +342,25 @@ fn check_appcmd(stage: &Stage<'_>, reference: &Reference, findings: &mut Finding
         };
         let message =
             format!("appcmd is not on the PATH: write {folder}\\System32\\inetsrv\\appcmd.exe");
-        let at = (step.instruction, command.words[0].range.start);
-        findings.add_at(RULE, Severity::Error, at, message);
+        findings.add(RULE, Severity::Error, step.line_of(command), message);
     }
 }
 
 /// Reports `python3` on the official image, which for Windows has only `python`.
 fn check_python(stage: &Stage<'_>, reference: &Reference, findings: &mut Findings<'_>) {
     let repository = reference.repository.as_str();
-    let name = repository.strip_prefix("docker.io/").unwrap_or(repository);
     let tag = reference.tag.as_deref().unwrap_or_default();
-    if name.strip_prefix("library/").unwrap_or(name) != "python"
-        || !tag.contains("windowsservercore")
-    {
+    if reference.name_on_hub() != "python" || !tag.contains("windowsservercore") {
         return;
     }
     for step in &stage.steps {
-        let mut commands = step.commands().iter();
-        if let Some(command) = commands.find(|it| it.program() == "python3" && is_plain(it)) {
+        if let Some(command) = plain_command(step, "python3") {
             let message = format!("{repository} has no python3 for Windows: write python");
-            let at = (step.instruction, command.words[0].range.start);
-            findings.add_at(RULE, Severity::Error, at, message);
+            findings.add(RULE, Severity::Error, step.line_of(command), message);
             return;
         }
         // A copy or a link of this name.
-        if step
-            .instruction
-            .text()
-            .to_ascii_lowercase()
-            .contains("python3")
-        {
+        if step.lower_text().contains("python3") {
             return;
         }
     }
@@ -403,14 +369,12 @@ fn check_python(stage: &Stage<'_>, reference: &Reference, findings: &mut Finding
 /// Reports `dotnet` on an image that has at most .NET Framework.
 fn check_dotnet(stage: &Stage<'_>, reference: &Reference, findings: &mut Findings<'_>) {
     for step in &stage.steps {
-        let mut commands = step.commands().iter();
-        if let Some(command) = commands.find(|it| it.program() == "dotnet" && is_plain(it)) {
+        if let Some(command) = plain_command(step, "dotnet") {
             let message = format!(
                 "{} has no dotnet: use mcr.microsoft.com/dotnet/aspnet or runtime, or install it",
                 reference.repository
             );
-            let at = (step.instruction, command.words[0].range.start);
-            findings.add_at(RULE, Severity::Error, at, message);
+            findings.add(RULE, Severity::Error, step.line_of(command), message);
             return;
         }
         // Anything that names it, or a script, may bring it.
@@ -420,10 +384,7 @@ fn check_dotnet(stage: &Stage<'_>, reference: &Reference, findings: &mut Finding
         let is_root = |target: &str| target.trim_end_matches(['/', '\\']).len() < 3;
         let is_open = reference.is_windows_base()
             && (step.is("RUN") || step.is("ADD") || text.split_whitespace().any(is_root));
-        if is_open {
-            return;
-        }
-        if text.contains_any(&brings) {
+        if is_open || text.contains_any(&brings) {
             return;
         }
     }

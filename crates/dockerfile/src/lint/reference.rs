@@ -76,13 +76,10 @@ impl PublishedImage {
         self.repository.starts_with('=') && self.tag == Some("nanoserver")
     }
 
-    fn is_of(&self, repository: &str) -> bool {
+    fn is_of(&self, reference: &Reference) -> bool {
         match self.repository.strip_prefix('=') {
-            Some(name) => {
-                let official = repository.strip_prefix("docker.io/").unwrap_or(repository);
-                official.strip_prefix("library/").unwrap_or(official) == name
-            }
-            None => is_or_ends_with(repository, self.repository),
+            Some(name) => reference.name_on_hub() == name,
+            None => is_or_ends_with(&reference.repository, self.repository),
         }
     }
 }
@@ -96,6 +93,8 @@ fn is_or_ends_with(repository: &str, name: &str) -> bool {
 /// Repositories of the full Windows image, before and since Server 2022.
 const WINDOWS: &str = "mcr.microsoft.com/windows";
 const WINDOWS_SERVER: &str = "mcr.microsoft.com/windows/server";
+/// Build of Windows Server 2016.
+pub(super) const SERVER_2016: u32 = 14393;
 /// Build of Windows Server 2019.
 const SERVER_2019: u32 = 17763;
 /// Build of Windows Server 2022.
@@ -152,7 +151,7 @@ impl Reference {
             .filter(|row| build.is_some() || !row.is_older_elsewhere());
         let row = row.into_iter().find(|row| {
             let fits = || build.is_some_and(|build| (row.first..=row.last).contains(&build));
-            row.is_of(&self.repository)
+            row.is_of(self)
                 && row.tag.is_none_or(|part| tag.contains(part))
                 && (!row.by_build || fits())
         });
@@ -184,6 +183,23 @@ impl Reference {
                 || tag.split('-').any(is_of_linux))
     }
 
+    /// Returns true for Microsoft's images with IIS.
+    pub(super) fn has_iis(&self) -> bool {
+        [
+            "mcr.microsoft.com/windows/servercore/iis",
+            "mcr.microsoft.com/dotnet/framework/aspnet",
+            "mcr.microsoft.com/dotnet/framework/wcf",
+        ]
+        .contains(&self.repository.as_str())
+    }
+
+    /// Path on Docker Hub, without the owner of the official images.
+    pub(super) fn name_on_hub(&self) -> &str {
+        let name = self.repository.strip_prefix("docker.io/");
+        let name = name.unwrap_or(&self.repository);
+        name.strip_prefix("library/").unwrap_or(name)
+    }
+
     /// Returns true if the tag names a base of Windows.
     pub(super) fn names_windows(&self) -> bool {
         let tag = self.tag.as_deref().unwrap_or_default();
@@ -193,18 +209,15 @@ impl Reference {
     /// Returns true for Nano Server and published images on it.
     pub(super) fn is_nano_server(&self) -> bool {
         // Nano Server 2016 had PowerShell and more.
-        let is_new = |build: u32| build > 14393;
+        let is_new = |build: u32| build > SERVER_2016;
         if is_or_ends_with(&self.repository, "windows/nanoserver") {
             return self.build().is_some_and(is_new);
         }
         let is_published = self.repository.starts_with("mcr.microsoft.com/")
             || self.repository == "microsoft/dotnet"
             || self.is_updated_monthly();
-        let is_tagged = self
-            .tag
-            .as_deref()
-            .is_some_and(|tag| tag.contains("nanoserver"));
-        is_published && is_tagged && self.build().is_none_or(is_new)
+        let tag = self.tag.as_deref().unwrap_or_default();
+        is_published && tag.contains("nanoserver") && self.build().is_none_or(is_new)
     }
 
     /// Windows version in the tag.
@@ -251,9 +264,9 @@ impl Reference {
         self.is_windows_base()
             || self.is_monthly()
             || self.repository.contains("mcr.microsoft.com/")
-            || PUBLISHED.iter().any(|row| {
-                row.is_of(&self.repository) && !row.repository.starts_with("=microsoft/")
-            })
+            || PUBLISHED
+                .iter()
+                .any(|row| row.is_of(self) && !row.repository.starts_with("=microsoft/"))
     }
 
     /// Returns true for Microsoft's images, whose contents are published.

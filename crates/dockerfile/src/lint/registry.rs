@@ -15,6 +15,9 @@ use super::stage::{LintStep, StageBaseRef};
 use super::words::{LintCommand, Word};
 use super::{Findings, LintFile, Severity};
 
+const FORCE: &str = "reg-add-force";
+const TYPE: &str = "shutdown-value-type";
+const UNIT: &str = "shutdown-value-unit";
 const PAIR: &str = "shutdown-pair";
 
 /// A smaller value in milliseconds is probably in seconds.
@@ -86,7 +89,7 @@ fn data_for(time: ShutdownValue, seconds: u64) -> u64 {
 #[derive(Debug, Clone)]
 struct ShutdownAssignment<'a> {
     time: ShutdownValue,
-    step: LintStep<'a>,
+    step: &'a LintStep<'a>,
     data: Option<(Word, u64)>,
     position: usize,
 }
@@ -201,31 +204,23 @@ fn check_force(
     }
     let asks = verb.eq_ignore_case("delete")
         || (verb.eq_ignore_case("add") && overwrites(command, values));
-    let forced = command
-        .words
-        .iter()
-        .any(|word| word.eq_ignore_case("/f") || word.eq_ignore_case("-f"));
-    let help = command.words.iter().any(|word| word.eq_ignore_case("/?"));
-    let Some(last) = command.words.last() else {
-        return;
-    };
-    if asks && !forced && !help && !command.has_input {
-        findings.add_edits(
-            "reg-add-force",
-            Severity::Error,
-            step.instruction,
-            format!(
-                "reg {} without /f prompts for confirmation, which a build cannot give",
-                verb.value
-            ),
-            command.add_after(last, &["/f"]).as_slice(),
+    if asks && !command.has(&["/f", "-f", "/?"]) && !command.has_input {
+        let message = format!(
+            "reg {} without /f prompts for confirmation, which a build cannot give",
+            verb.value
         );
+        let edit = command
+            .words
+            .last()
+            .and_then(|last| command.add_after(last, &["/f"]));
+        let (instruction, edits) = (step.instruction, edit.as_slice());
+        findings.add_edits(FORCE, Severity::Error, instruction, message, edits);
     }
 }
 
 /// Checks a shutdown time's type, and returns its assignment.
 fn check_time<'a>(
-    step: &LintStep<'a>,
+    step: &'a LintStep<'a>,
     command: &LintCommand,
     findings: &mut Findings<'_>,
 ) -> Option<ShutdownAssignment<'a>> {
@@ -239,7 +234,7 @@ fn check_time<'a>(
         .and_then(|word| Some((word.clone(), number(&word.value)?)));
     Some(ShutdownAssignment {
         time,
-        step: step.clone(),
+        step,
         data,
         position: change.name.range.start,
     })
@@ -264,16 +259,10 @@ fn check_type(
         }
         (None, _) => return,
     };
-    findings.add_edits(
-        "shutdown-value-type",
-        Severity::Error,
-        step.instruction,
-        format!(
-            "{} must be {right}: as {found} it has no effect",
-            time.name()
-        ),
-        edit.as_slice(),
-    );
+    let name = time.name();
+    let message = format!("{name} must be {right}: as {found} it has no effect");
+    let (instruction, edits) = (step.instruction, edit.as_slice());
+    findings.add_edits(TYPE, Severity::Error, instruction, message, edits);
 }
 
 fn check_pair(set: &[ShutdownAssignment<'_>], findings: &mut Findings<'_>) {
@@ -313,16 +302,10 @@ fn check_unit(one: &ShutdownAssignment<'_>, findings: &mut Findings<'_>) {
         ShutdownValue::Process => "seconds",
         ShutdownValue::Service => "milliseconds",
     };
-    findings.add_edits(
-        "shutdown-value-unit",
-        Severity::Error,
-        one.step.instruction,
-        format!(
-            "{} is in {unit}: write {right} instead of {given}",
-            one.time.name()
-        ),
-        &[replace(&one.step, word, &right.to_string())],
-    );
+    let (name, instruction) = (one.time.name(), one.step.instruction);
+    let message = format!("{name} is in {unit}: write {right} instead of {given}");
+    let edit = replace(one.step, word, &right.to_string());
+    findings.add_edits(UNIT, Severity::Error, instruction, message, &[edit]);
 }
 
 fn check_alone(one: &ShutdownAssignment<'_>, findings: &mut Findings<'_>) {
@@ -360,26 +343,17 @@ fn check_equal(
         second.time.name()
     );
     let data = data_for(second.time, wanted).to_string();
-    let edit = replace(&second.step, word, &data);
+    let edit = replace(second.step, word, &data);
     let instruction = second.step.instruction;
     findings.add_edits(PAIR, Severity::Error, instruction, message, &[edit]);
 }
 
 /// A `RUN` line that sets a shutdown time in any shell.
 fn run_line(time: ShutdownValue, seconds: u64) -> String {
-    let data = data_for(time, seconds).to_string();
-    let argv = [
-        "reg",
-        "add",
-        key(time),
-        "/v",
-        time.name(),
-        "/t",
-        kind(time, Tool::Reg),
-        "/d",
-        &data,
-        "/f",
-    ];
+    let (key, name, kind) = (key(time), time.name(), kind(time, Tool::Reg));
+    let data = data_for(time, seconds);
+    let line = format!("reg add {key} /v {name} /t {kind} /d {data} /f");
+    let argv: Vec<&str> = line.split(' ').collect();
     format!("RUN {}", exec_form(&argv))
 }
 

@@ -2,7 +2,6 @@
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
-use std::rc::Rc;
 
 use wincimg_windows::quoting::Escape;
 
@@ -45,13 +44,13 @@ pub(super) struct Stage<'a> {
 }
 
 /// An instruction and its shell.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct LintStep<'a> {
     pub(super) instruction: &'a Instruction,
     pub(super) shell: BaseShell,
     /// True if the shell is `pwsh` and not Windows PowerShell.
     pub(super) is_core: bool,
-    scripts: Rc<OnceCell<StepScripts>>,
+    scripts: OnceCell<StepScripts>,
     lower: OnceCell<String>,
 }
 
@@ -221,7 +220,7 @@ impl<'a> Stage<'a> {
             instruction,
             shell: self.shell,
             is_core: self.is_core,
-            scripts: Rc::default(),
+            scripts: OnceCell::new(),
             lower: OnceCell::new(),
         });
     }

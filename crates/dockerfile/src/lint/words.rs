@@ -25,6 +25,10 @@ impl Word {
     pub(super) fn eq_ignore_case(&self, name: &str) -> bool {
         self.value.eq_ignore_ascii_case(name)
     }
+
+    pub(super) fn start(&self) -> usize {
+        self.range.start
+    }
 }
 
 /// A program's name without folder and `.exe`, in lower case.
@@ -81,7 +85,7 @@ impl LintCommand {
 
     /// Start of the program's name in the instruction's joined text.
     pub(super) fn start(&self) -> usize {
-        self.words[0].range.start
+        self.words[0].start()
     }
 
     /// The words after the program.
@@ -98,6 +102,12 @@ impl LintCommand {
     pub(super) fn has(&self, names: &[&str]) -> bool {
         let is_named = |word: &Word| names.iter().any(|name| word.eq_ignore_case(name));
         self.words.iter().any(is_named)
+    }
+
+    /// True if a test accepts one of the arguments in lower case.
+    pub(super) fn any(&self, is_meant: impl Fn(&str) -> bool) -> bool {
+        let mut arguments = self.arguments().iter();
+        arguments.any(|word| is_meant(&word.value.to_ascii_lowercase()))
     }
 
     /// The command that `start` or `Start-Process` launches.
