@@ -2,8 +2,8 @@
 
 use super::entrypoint::has_extension;
 use super::stage::{LintStep, Stage, StageBaseRef};
-use super::words::{Grammar, LintCommand};
-use super::{ContainsAny, Edit, Findings, Severity};
+use super::words::{Grammar, LintCommand, Word};
+use super::{ContainsAny, Findings, Severity};
 
 /// A question of a command.
 struct Prompt {
@@ -14,19 +14,19 @@ struct Prompt {
 }
 
 impl Prompt {
-    fn new(severity: Severity, message: &str) -> Self {
+    fn new(severity: Severity, message: impl Into<String>) -> Self {
         Self {
             severity,
-            message: message.to_owned(),
+            message: message.into(),
             answer: None,
         }
     }
 
-    fn error(message: &str) -> Self {
+    fn error(message: impl Into<String>) -> Self {
         Self::new(Severity::Error, message)
     }
 
-    fn warning(message: &str) -> Self {
+    fn warning(message: impl Into<String>) -> Self {
         Self::new(Severity::Warning, message)
     }
 
@@ -37,6 +37,8 @@ impl Prompt {
         }
     }
 }
+
+const RULE: &str = "prompt";
 
 /// Reports commands that ask, which a build cannot answer.
 pub(super) fn check_prompt(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
@@ -65,25 +67,17 @@ pub(super) fn check_prompt(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mu
                 .then(asks)?
                 .or_else(|| xcopy_question(stage, step, command))
         });
-        let Some(Prompt {
-            severity,
-            message,
-            answer,
-        }) = found
-        else {
-            continue;
-        };
-        let edit = answer.and_then(|(after, option)| {
+        let Some(found) = found else { continue };
+        let edit = found.answer.and_then(|(after, option)| {
             let after = command.words.get(after)?;
             command.add_after(after, &[option])
         });
-        let (instruction, at) = (step.instruction, command.words[0].range.start);
+        let (severity, message) = (found.severity, found.message);
         match edit {
             Some(edit) => {
-                let edits: &[Edit] = &[edit];
-                findings.add_edits("prompt", severity, instruction, message, edits);
+                findings.add_edits(RULE, severity, step.instruction, message, &[edit]);
             }
-            None => findings.add_at("prompt", severity, (instruction, at), message),
+            None => findings.add(RULE, severity, step.line_of(command), message),
         }
         return;
     }
@@ -94,120 +88,111 @@ fn prompt(
     is_confirmed: &dyn Fn() -> bool,
     is_trusted: &dyn Fn() -> bool,
 ) -> Option<Prompt> {
-    let words = || {
-        command
-            .words
-            .iter()
-            .skip(1)
-            .map(|word| word.value.to_ascii_lowercase())
-    };
-    let has = |names: &[&str]| words().any(|word| names.contains(&word.as_str()));
-    let is_cmd = matches!(command.grammar, Grammar::Cmd | Grammar::Exec);
-    match command.program() {
-        "msiexec" if has(&["/i", "-i", "/x", "/package", "/a"]) => {
-            let is_quiet = words().any(|word| {
-                let option = word.trim_start_matches(['/', '-']);
-                option.starts_with('q') || option == "passive"
+    let (asks, prompt) = match command.program() {
+        "msiexec" => {
+            let is_answered = command.any(|it| {
+                let option = it.trim_start_matches(['/', '-']);
+                option.starts_with('q') || option == "passive" || it.starts_with(['$', '%'])
             });
             let message = "msiexec without /qn opens a window and waits for it: add /qn";
-            (!is_quiet && !words().any(|it| it.starts_with('$') || it.starts_with('%')))
-                .then(|| Prompt::error(message))
+            let installs = command.has(&["/i", "-i", "/x", "/package", "/a"]);
+            (installs && !is_answered, Prompt::error(message))
         }
         "choco" | "cinst" | "chocolatey" => {
-            let asks = has(&["install", "upgrade", "uninstall"]) || command.program() == "cinst";
-            let is_answered = words().any(|word| confirms(&word));
+            let installs =
+                command.program() == "cinst" || command.has(&["install", "upgrade", "uninstall"]);
             let message = "choco without -y asks before it installs: add -y";
-            let prompt = || Prompt::warning(message).with_answer(1, "-y");
-            (asks && !is_answered && !is_confirmed()).then(prompt)
+            let asks = installs && !command.any(confirms) && !is_confirmed();
+            (asks, Prompt::warning(message).with_answer(1, "-y"))
         }
-        "rd" | "rmdir" if is_cmd && has(&["/s"]) && !has(&["/q", "/s/q", "/q/s"]) => {
-            let message = "rd /s without /q asks before it deletes: add /q";
-            Some(Prompt::error(message).with_answer(1, "/q"))
+        "install-module" | "install-script" | "install-packageprovider" | "update-module" => {
+            let is_answered = command.any(|it| {
+                it.starts_with("-f") || it.starts_with("-confirm:") || it.starts_with('@')
+            });
+            let message =
+                "this asks before it installs from a gallery that is not trusted: add -Force";
+            (!is_answered && !is_trusted(), Prompt::warning(message))
         }
-        _ => console_prompt(command, is_trusted),
-    }
+        "new-localuser" => {
+            let message = "New-LocalUser without -Password asks for one, and a build has no console: \
+                add it, or -NoPassword";
+            let is_given = command.any(|it| {
+                let is_password = it == "-password" || it.starts_with("-password:");
+                is_password || it.starts_with("-no") || it.starts_with('@')
+            });
+            let asks = command.grammar.is_powershell() && !is_given && !command.has_input;
+            (asks, Prompt::error(message))
+        }
+        "net" => {
+            let message =
+                "net user asks before it sets a password of more than 14 characters: add /y";
+            let adds_user = command.has(&["user"]) && command.has(&["/add"]);
+            let asks = adds_user && !command.has(&["/y", "/yes"]) && has_long_password(command);
+            (asks, Prompt::error(message))
+        }
+        "runas" => {
+            let message = "runas asks for a password, and a build has no console";
+            (true, Prompt::error(message))
+        }
+        "read-host" => {
+            let message = "Read-Host prompts, and a build has no console";
+            (true, Prompt::error(message))
+        }
+        _ => return console_prompt(command),
+    };
+    asks.then_some(prompt)
 }
 
-/// A prompt of Windows itself or of PowerShell's gallery.
-fn console_prompt(command: &LintCommand, is_trusted: &dyn Fn() -> bool) -> Option<Prompt> {
-    let words = || {
-        let words = command.words.iter().skip(1);
-        words.map(|word| word.value.to_ascii_lowercase())
-    };
-    let has = |names: &[&str]| words().any(|word| names.contains(&word.as_str()));
-    let is_cmd = matches!(command.grammar, Grammar::Cmd | Grammar::Exec);
-    match command.program() {
-        "timeout" if !has(&["/?"]) && is_cmd => {
+/// A prompt of a command that PowerShell does not have, or does not wait for.
+fn console_prompt(command: &LintCommand) -> Option<Prompt> {
+    let (asks, prompt) = match command.program() {
+        "rd" | "rmdir" => {
+            let message = "rd /s without /q asks before it deletes: add /q";
+            let asks = command.has(&["/s"]) && !command.has(&["/q", "/s/q", "/q/s"]);
+            (asks, Prompt::error(message).with_answer(1, "/q"))
+        }
+        "timeout" => {
             let message = "timeout requires a console, which a build has not, and fails: use \
                 ping -n, or Start-Sleep";
-            let is_windows = has(&["/t", "-t"]) || words().all(|word| word.parse::<u32>().is_ok());
-            is_windows.then(|| Prompt::error(message))
+            let is_windows =
+                command.has(&["/t", "-t"]) || !command.any(|it| it.parse::<u32>().is_err());
+            (is_windows && !command.has(&["/?"]), Prompt::error(message))
         }
-        "del" | "erase" if is_cmd && !has(&["/q", "/f/q", "/q/f", "/s/q", "/q/s"]) => {
-            let is_all = |word: &String| {
+        "del" | "erase" => {
+            let is_all = |word: &str| {
                 let file = word.rsplit(['\\', '/']).next().unwrap_or_default();
                 matches!(file, "*" | "*.*") && !word.starts_with('/')
             };
             let message = "del of all files asks before it deletes: add /q";
-            words()
-                .any(|word| is_all(&word))
-                .then(|| Prompt::warning(message))
+            let is_quiet = command.has(&["/q", "/f/q", "/q/f", "/s/q", "/q/s"]);
+            (!is_quiet && command.any(is_all), Prompt::warning(message))
         }
-        "date" | "time" if is_cmd && command.words.len() == 1 && command.files.is_empty() => {
+        "date" | "time" => {
             let message = "date and time ask for a new value: add /t";
-            Some(Prompt::error(message))
+            let is_bare = command.words.len() == 1 && command.files.is_empty();
+            (is_bare, Prompt::error(message))
         }
-        "install-module" | "install-script" | "install-packageprovider" | "update-module"
-            if !words().any(|it| {
-                it.starts_with("-f") || it.starts_with("-confirm:") || it.starts_with('@')
-            }) =>
-        {
-            let message =
-                "this asks before it installs from a gallery that is not trusted: add -Force";
-            (!is_trusted()).then(|| Prompt::warning(message))
-        }
-        "new-localuser" if command.grammar.is_powershell() => {
-            let message = "New-LocalUser without -Password asks for one, and a build has no console: \
-                add it, or -NoPassword";
-            let is_given = words().any(|it| {
-                let is_password = it == "-password" || it.starts_with("-password:");
-                is_password || it.starts_with("-no") || it.starts_with('@')
-            });
-            (!is_given && !command.has_input).then(|| Prompt::error(message))
-        }
-        "net" if has(&["user"]) && has(&["/add"]) && !has(&["/y", "/yes"]) => {
-            let message =
-                "net user asks before it sets a password of more than 14 characters: add /y";
-            has_long_password(command).then(|| Prompt::error(message))
-        }
-        // PowerShell does not wait for it.
-        "regsvr32"
-            if is_cmd
-                && !words().any(|it| it.starts_with(['/', '-', '%', '$']) && it.contains('s')) =>
-        {
+        "regsvr32" => {
             let message = "regsvr32 without /s opens a window and waits for it: add /s";
-            (command.words.len() > 1).then(|| Prompt::error(message))
+            let is_quiet =
+                command.any(|it| it.starts_with(['/', '-', '%', '$']) && it.contains('s'));
+            let asks = command.words.len() > 1 && !is_quiet;
+            (asks, Prompt::error(message))
         }
-        "regedit" if is_cmd && !words().any(|it| it.starts_with(['/', '-', '%', '$', '@'])) => {
+        "regedit" => {
             let message = "regedit without /s opens a window and waits for it: use reg import";
-            let mut files = words();
-            let imports = files.any(|file| has_extension(&file, &["reg"]));
-            imports.then(|| Prompt::error(message))
+            let is_quiet = command.any(|it| it.starts_with(['/', '-', '%', '$', '@']));
+            let imports = command.any(|it| has_extension(it, &["reg"]));
+            (imports && !is_quiet, Prompt::error(message))
         }
-        "runas" => {
-            let message = "runas asks for a password, and a build has no console";
-            Some(Prompt::error(message))
-        }
-        "pause" if is_cmd => {
+        "pause" => {
             let message = "pause waits for a key, and a build has no console";
-            Some(Prompt::warning(message))
+            (true, Prompt::warning(message))
         }
-        "read-host" => {
-            let message = "Read-Host prompts, and a build has no console";
-            Some(Prompt::error(message))
-        }
-        _ => None,
-    }
+        _ => return None,
+    };
+    let is_cmd = matches!(command.grammar, Grammar::Cmd | Grammar::Exec);
+    (is_cmd && asks).then_some(prompt)
 }
 
 /// True for a command of choco that a parenthesis of PowerShell cuts: its options may be behind that.
@@ -268,7 +253,7 @@ const WITHOUT_WINDOW: [&str; 12] = [
 
 /// A known installer without the option that keeps it from opening a window.
 fn installer_window(step: &LintStep<'_>, command: &LintCommand) -> Option<Prompt> {
-    let program = command.words.first()?.value.to_ascii_lowercase();
+    let program = command.word(0).to_ascii_lowercase();
     let file = program.rsplit(['\\', '/']).next().unwrap_or_default();
     // The arguments of a method are no program.
     if program.contains(',') || program.contains("://") {
@@ -293,26 +278,24 @@ fn installer_window(step: &LintStep<'_>, command: &LintCommand) -> Option<Prompt
                 name.starts_with(['q', 'y']) || WITHOUT_WINDOW.contains(&name)
             });
     // A variable or a file may have its options.
-    let mut arguments = command.words.iter().skip(1);
-    let is_open = arguments.any(|word| word.value.contains(['%', '$', '@', '!']));
+    let is_open = command.any(|it| it.contains(['%', '$', '@', '!']));
     let message = format!("{file} opens a window and waits for it: add {options}");
-    (!is_quiet && !is_open).then(|| Prompt::error(&message))
+    (!is_quiet && !is_open).then(|| Prompt::error(message))
 }
 
 /// A package that is started by its name, without the option that keeps it from opening a window.
 fn package_window(step: &LintStep<'_>, command: &LintCommand, file: &str) -> Option<Prompt> {
     let text = step.lower_text();
     let is_quiet = text.contains_any(&["quiet", "passive", "/q", "-q"]);
-    let mut arguments = command.words.iter().skip(1);
-    let is_open = arguments.any(|word| word.value.contains(['%', '$', '@', '!']));
+    let is_open = command.any(|it| it.contains(['%', '$', '@', '!']));
     let message = format!("{file} opens a window and waits for it: write msiexec /i {file} /qn");
     // PowerShell waits only if it is told to, and `${…}` before a name is a part of it.
     let is_awaited = !command.grammar.is_powershell() || text.contains("-wait");
-    let before = &step.instruction.full_text()[..command.words[0].range.start];
+    let before = &step.instruction.full_text()[..command.start()];
     let is_part = file.starts_with('-') || before.ends_with(['}', ')']);
     let is_run =
         command.grammar != Grammar::Exec && is_awaited && !is_part && !is_quiet && !is_open;
-    is_run.then(|| Prompt::error(&message))
+    is_run.then(|| Prompt::error(message))
 }
 
 /// `xcopy` with a destination that does not exist asks whether that is a file or a folder.
@@ -325,22 +308,20 @@ fn xcopy_question(stage: &Stage<'_>, step: &LintStep<'_>, command: &LintCommand)
         .by_ref()
         .filter(|(_, word)| !word.value.starts_with('/'));
     let ((_, source), (at, target)) = (paths.next()?, paths.next()?);
-    let has = |name: &str| command.words.iter().any(|word| word.eq_ignore_case(name));
-    if paths.next().is_some() || has("/i") || may_exist(stage, step, target) {
+    if paths.next().is_some() || command.has(&["/i"]) || may_exist(stage, step, target) {
         return None;
     }
     let source = step.instruction.part(source.range.clone());
-    let is_folder = has("/e")
-        || has("/s")
+    let is_folder = command.has(&["/e", "/s"])
         || source.contains(['*', '?'])
         || source.trim_end_matches(['"', '\'']).ends_with(['\\', '/']);
     let target = &target.value;
     Some(if is_folder {
         let message =
             format!("xcopy asks whether {target} is a file or a folder: add /I for a folder");
-        Prompt::error(&message).with_answer(at, "/I")
+        Prompt::error(message).with_answer(at, "/I")
     } else {
-        Prompt::error(&format!(
+        Prompt::error(format!(
             "xcopy asks whether {target} is a file or a folder: end it with a separator for a \
              folder, and use copy for a file"
         ))
@@ -348,7 +329,7 @@ fn xcopy_question(stage: &Stage<'_>, step: &LintStep<'_>, command: &LintCommand)
 }
 
 /// Returns true if the target of an `xcopy` may exist by then, or is written as a folder.
-fn may_exist(stage: &Stage<'_>, step: &LintStep<'_>, target: &super::words::Word) -> bool {
+fn may_exist(stage: &Stage<'_>, step: &LintStep<'_>, target: &Word) -> bool {
     let written = step.instruction.part(target.range.clone());
     let path = target.value.replace('/', "\\").to_ascii_lowercase();
     let below = path.strip_prefix("c:\\").unwrap_or(&path);

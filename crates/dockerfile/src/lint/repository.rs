@@ -24,23 +24,17 @@ const OF_DOTNET: [&str; 3] = [
     "mcr.microsoft.com/dotnet/sdk",
 ];
 
-/// Mistaken repositories of Docker Hub, and the intended ones.
+/// Mistaken repositories of Docker Hub, and the intended ones of Microsoft.
 const MEANT: [(&str, &str); 9] = [
-    ("windowsservercore", "mcr.microsoft.com/windows/servercore"),
-    ("servercore", "mcr.microsoft.com/windows/servercore"),
-    ("nanoserver", "mcr.microsoft.com/windows/nanoserver"),
-    ("windows/servercore", "mcr.microsoft.com/windows/servercore"),
-    ("windows/nanoserver", "mcr.microsoft.com/windows/nanoserver"),
-    ("windows/server", "mcr.microsoft.com/windows/server"),
-    ("windows", "mcr.microsoft.com/windows/server"),
-    (
-        "dotnet/framework/aspnet",
-        "mcr.microsoft.com/dotnet/framework/aspnet",
-    ),
-    (
-        "windows/servercore/iis",
-        "mcr.microsoft.com/windows/servercore/iis",
-    ),
+    ("windowsservercore", "windows/servercore"),
+    ("servercore", "windows/servercore"),
+    ("nanoserver", "windows/nanoserver"),
+    ("windows/servercore", "windows/servercore"),
+    ("windows/nanoserver", "windows/nanoserver"),
+    ("windows/server", "windows/server"),
+    ("windows", "windows/server"),
+    ("dotnet/framework/aspnet", "dotnet/framework/aspnet"),
+    ("windows/servercore/iis", "windows/servercore/iis"),
 ];
 
 /// A release of Windows with images in each repository.
@@ -55,6 +49,7 @@ pub(super) fn check_images(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
         if stage_names::check_base(linted, index, findings) {
             continue;
         }
+        let from = stage.from;
         let is_known = linted.options.bases.contains_key(&stage.image);
         if is_known || reference.digest.is_some() {
             continue;
@@ -68,42 +63,27 @@ pub(super) fn check_images(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
             } else {
                 (meant, message)
             };
-            let name_end = stage
-                .from
-                .text()
-                .split_whitespace()
-                .next()
-                .unwrap_or_default();
-            let path = name_end.rfind('/').map_or(0, |slash| slash + 1);
-            let end = name_end[path..]
-                .find([':', '@'])
-                .map_or(name_end.len(), |at| path + at);
-            let start = stage.from.start();
-            let edit = Edit::new(start..start + end, meant.clone());
-            let is_literal = !name_end.contains('$') && !meant.is_empty();
-            let edits: &[Edit] = if is_literal { &[edit] } else { &[] };
-            findings.add_edits(
-                "unknown-repository",
-                Severity::Error,
-                stage.from,
-                message,
-                edits,
-            );
+            let mut words = from.text().split_whitespace();
+            let image = words.next().unwrap_or_default();
+            let path = image.rfind('/').map_or(0, |slash| slash + 1);
+            let end = image[path..].find([':', '@']);
+            let end = end.map_or(image.len(), |at| path + at);
+            let start = from.start();
+            let edit = Edit::new(start..start + end, meant);
+            let edits: &[Edit] = if image.contains('$') { &[] } else { &[edit] };
+            let rule = "unknown-repository";
+            findings.add_edits(rule, Severity::Error, from, message, edits);
             continue;
         }
-        let line = stage.from.lines().0;
+        let line = from.lines().0;
         // An argument may mean an image of the machine.
-        let is_literal = !stage.from.text().contains('$');
+        let is_literal = !from.text().contains('$');
         if let Some(message) = windows_of_node(reference).filter(|_| is_literal) {
             findings.add("unknown-tag", Severity::Warning, line, message);
             continue;
         }
         if let Some(message) = check_tag(reference) {
-            let severity = if is_literal {
-                Severity::Error
-            } else {
-                Severity::Warning
-            };
+            let severity = Severity::error_if(is_literal);
             findings.add("unknown-tag", severity, line, message);
         }
     }
@@ -112,11 +92,8 @@ pub(super) fn check_images(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
 /// Message about the official image of Node.js, which is only for Linux, with a tag of Windows.
 fn windows_of_node(reference: &Reference) -> Option<String> {
     let repository = reference.repository.as_str();
-    let name = repository.strip_prefix("docker.io/").unwrap_or(repository);
     let tag = reference.tag.as_deref()?;
-    let is_node = matches!(name, "node" | "library/node");
-    let is_on_windows = tag.contains("windowsservercore") || tag.contains("nanoserver");
-    (is_node && is_on_windows).then(|| {
+    (reference.name_on_hub() == "node" && reference.names_windows()).then(|| {
         format!(
             "Docker Hub has no {repository}:{tag}, as this image is only for Linux: install Node.js on a \
              base of Windows"
@@ -127,47 +104,41 @@ fn windows_of_node(reference: &Reference) -> Option<String> {
 /// The repository that was meant, and a message.
 fn check_repository(reference: &Reference) -> Option<(String, String)> {
     let repository = reference.repository.as_str();
-    let hub = repository.strip_prefix("docker.io/").unwrap_or(repository);
-    let hub = hub.strip_prefix("library/").unwrap_or(hub);
+    let hub = reference.name_on_hub();
     if let Some((_, meant)) = MEANT.iter().find(|(name, _)| *name == hub) {
+        let meant = format!("mcr.microsoft.com/{meant}");
         let message = format!("Docker Hub has no image {hub}; use {meant}");
-        return Some(((*meant).to_owned(), message));
+        return Some((meant, message));
     }
     let path = repository.strip_prefix("mcr.microsoft.com/")?;
-    let (folder, name, known): (&str, &str, &[&str]) =
-        if let Some(name) = path.strip_prefix("windows/") {
-            ("windows", name, &OF_WINDOWS)
-        } else if let Some(name) = path
-            .strip_prefix("window/")
-            .filter(|it| OF_WINDOWS.contains(it))
-        {
-            let meant = format!("mcr.microsoft.com/windows/{name}");
-            let message = format!("{repository} does not exist; use {meant}");
-            return Some((meant, message));
-        } else if let Some(name) = path.strip_prefix("dotnet/framework/") {
-            ("dotnet/framework", name, &OF_FRAMEWORK)
-        } else {
-            let (_, meant) = MEANT
-                .iter()
-                .find(|(name, _)| *name == path && !name.contains('/'))?;
-            if path == "windows" {
-                return None;
-            }
-            let message = format!("{repository} does not exist; use {meant}");
-            return Some(((*meant).to_owned(), message));
-        };
-    // Others may be added.
+    let meant = if let Some(name) = path.strip_prefix("windows/") {
+        format!("windows/{}", meant_name(name, &OF_WINDOWS)?)
+    } else if let Some(name) = path.strip_prefix("dotnet/framework/") {
+        format!("dotnet/framework/{}", meant_name(name, &OF_FRAMEWORK)?)
+    } else if let Some(name) = path.strip_prefix("window/")
+        && OF_WINDOWS.contains(&name)
+    {
+        format!("windows/{name}")
+    } else {
+        let mut names = MEANT.iter().filter(|(name, _)| !name.contains('/'));
+        let (_, meant) = names.find(|(name, _)| *name == path && path != "windows")?;
+        (*meant).to_owned()
+    };
+    let meant = format!("mcr.microsoft.com/{meant}");
+    let message = format!("{repository} does not exist; use {meant}");
+    Some((meant, message))
+}
+
+/// The name of a folder's repository that was meant by another one; others may be added.
+fn meant_name(name: &str, known: &[&str]) -> Option<String> {
     if known.contains(&name) || name.contains("insider") {
         return None;
     }
-    let meant = match name {
+    match name {
         "windowsservercore" | "core" | "servercore-iis" => Some("servercore".to_owned()),
         "iis" => Some("servercore/iis".to_owned()),
         _ => closest_match(name, known.iter().copied()),
-    }?;
-    let meant = format!("mcr.microsoft.com/{folder}/{meant}");
-    let message = format!("{repository} does not exist; use {meant}");
-    Some((meant, message))
+    }
 }
 
 /// Message about a tag that does not exist.
@@ -410,11 +381,8 @@ pub(super) fn check_platform(linted: &LintFile<'_>, findings: &mut Findings<'_>)
         let Some(platform) = stage.from.flag("platform") else {
             continue;
         };
-        let system = platform
-            .split('/')
-            .next()
-            .unwrap_or_default()
-            .to_ascii_lowercase();
+        let system = platform.split('/').next().unwrap_or_default();
+        let system = system.to_ascii_lowercase();
         let line = stage.from.lines().0;
         let rule = "platform-mismatch";
         if system.contains('$') || system.contains('{') {
@@ -435,10 +403,7 @@ pub(super) fn check_platform(linted: &LintFile<'_>, findings: &mut Findings<'_>)
             || reference
                 .repository
                 .starts_with("mcr.microsoft.com/dotnet/framework/")
-            || reference
-                .tag
-                .as_deref()
-                .is_some_and(|tag| tag.contains("nanoserver") || tag.contains("windowsservercore"));
+            || reference.names_windows();
         let is_of_linux = reference.platform() == Platform::Linux;
         if (system == "linux" && is_of_windows) || (system == "windows" && is_of_linux) {
             let message = format!("{} is not for {platform}", stage.image);
@@ -458,11 +423,7 @@ pub(super) fn check_mixed(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
             let Some(from) = step.instruction.flag("from") else {
                 continue;
             };
-            let text = step
-                .instruction
-                .text()
-                .replace('\\', "/")
-                .to_ascii_lowercase();
+            let text = step.lower_text().replace('\\', "/");
             if !text.contains("windows/system32") && !text.contains("windows/syswow64") {
                 continue;
             }

@@ -228,7 +228,7 @@ pub static RULES: [Rule; 73] = rules![
     /// Options of HEALTHCHECK belong before CMD
     Error "healthcheck-options" None Shared;
     /// ServiceMonitor ignores further arguments, and is only in IIS images
-    Error "service-monitor" None File(services::check_monitor);
+    Error "service-monitor" None Stage(services::check_monitor);
     /// The container ends with its command
     Warning "container-exits" None Stage(services::check_exit);
     /// Nano Server does not have this program, or its user may not run it

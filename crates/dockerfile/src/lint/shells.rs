@@ -11,6 +11,10 @@ use super::words::{Grammar, LintCommand, LintScript, NextOperator, Word};
 use super::{ContainsAny, Findings, Severity};
 use crate::instruction::InstructionKind;
 
+const CMDLET: &str = "cmdlet-under-cmd";
+const CHAIN: &str = "powershell-chain";
+const QUOTES: &str = "single-quotes-under-cmd";
+
 /// Verbs of cmdlets that no program's name begins with.
 const VERBS: [&str; 42] = [
     "add", "clear", "compress", "convertfrom", "convertto", "copy", "disable", "enable", "expand",
@@ -33,20 +37,13 @@ pub(super) fn is_known_cmdlet(name: &str) -> bool {
         && VERBS.contains(&verb.to_ascii_lowercase().as_str())
 }
 
+/// Programs that read scripts of their own.
+const SHELLS: [&str; 10] = [
+    "powershell", "pwsh", "cmd", "bash", "sh", "python", "python3", "node", "perl", "ruby",
+];
+
 pub(super) fn is_shell(program: &str) -> bool {
-    matches!(
-        program,
-        "powershell"
-            | "pwsh"
-            | "cmd"
-            | "bash"
-            | "sh"
-            | "python"
-            | "python3"
-            | "node"
-            | "perl"
-            | "ruby"
-    )
+    SHELLS.contains(&program)
 }
 
 /// Reports cmdlets that cmd is to run.
@@ -58,17 +55,15 @@ pub(super) fn check_cmdlets(stage: &Stage<'_>, step: &LintStep<'_>, findings: &m
     if step.is("RUN") && text.starts_with('&') && !text.starts_with("&&") {
         let message = "cmd reads this line, and & before a program is of PowerShell: remove it, or set \
             SHELL [\"powershell\", \"-Command\"]";
-        findings.add("cmdlet-under-cmd", Severity::Error, step.line(), message);
+        findings.add(CMDLET, Severity::Error, step.line(), message);
         return;
     }
     for (index, command) in step.commands().iter().enumerate() {
-        let Some(word) = command.words.first() else {
-            continue;
-        };
+        let word = &command.words[0];
         let is_behind = is_behind_script(step, index);
         let is_assignment = word.value.starts_with('$')
             && word.value.len() > 1
-            && !step.is_in_powershell(word.range.start);
+            && !step.is_in_powershell(word.start());
         // `[Environment]::Exit(1)`
         let written = step.instruction.part(word.range.clone());
         let is_call = written.starts_with('[') && written.contains("]::");
@@ -100,8 +95,7 @@ pub(super) fn check_cmdlets(stage: &Stage<'_>, step: &LintStep<'_>, findings: &m
                  -Command, or set SHELL [\"powershell\", \"-Command\"]"
             )
         };
-        let line = step.line_at(word.range.start);
-        findings.add("cmdlet-under-cmd", Severity::Error, line, message);
+        findings.add(CMDLET, Severity::Error, step.line_of(command), message);
         return;
     }
 }
@@ -114,8 +108,7 @@ const PIPELINE_ALIASES: [&str; 11] = [
 /// True for an alias of a cmdlet; `where` is a program of Windows, but not with a script block.
 fn is_alias(command: &LintCommand) -> bool {
     let name = command.program();
-    let next = command.words.get(1).map_or("", |word| word.value.as_str());
-    PIPELINE_ALIASES.contains(&name) || name == "where" && next.starts_with('{')
+    PIPELINE_ALIASES.contains(&name) || name == "where" && command.word(1).starts_with('{')
 }
 
 /// True if cmd pipes the output of a PowerShell script without quotes into a command: the script
@@ -145,8 +138,8 @@ pub(super) fn check_operators(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut
         if let Some(at) = script.statements.iter().find_map(lone_ampersand) {
             let message =
                 "Windows PowerShell has no & between commands, and the script fails: write ;";
-            let at = (step.instruction, script.range.start + at);
-            findings.add_at("powershell-chain", Severity::Error, at, message);
+            let line = step.line_at(script.range.start + at);
+            findings.add(CHAIN, Severity::Error, line, message);
             return;
         }
         let Some((at, operator)) = chain_operator(text) else {
@@ -159,7 +152,7 @@ pub(super) fn check_operators(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut
         };
         let message = format!("Windows PowerShell has no {operator}, and the script fails: {cure}");
         let line = step.line_at(script.range.start + at);
-        findings.add("powershell-chain", Severity::Error, line, message);
+        findings.add(CHAIN, Severity::Error, line, message);
         return;
     }
 }
@@ -230,14 +223,13 @@ pub(super) fn check_single_quotes(_: &Stage<'_>, step: &LintStep<'_>, findings: 
         let message = "PowerShell prints a script in single quotes and does not run it: write \
             double quotes";
         let line = step.line_at(script.range.start);
-        findings.add("single-quotes-under-cmd", Severity::Error, line, message);
+        findings.add(QUOTES, Severity::Error, line, message);
         return;
     }
     if let Some(word) = step.commands().iter().find_map(|it| cut_script(step, it)) {
         let message = "cmd does not know single quotes, and reads the operators of this script \
             itself: write double quotes";
-        let at = (step.instruction, word.range.start);
-        findings.add_at("single-quotes-under-cmd", Severity::Error, at, message);
+        findings.add(QUOTES, Severity::Error, step.line_at(word.start()), message);
         return;
     }
     let is_escaped = step.instruction.text().contains("^\"");
@@ -245,19 +237,18 @@ pub(super) fn check_single_quotes(_: &Stage<'_>, step: &LintStep<'_>, findings: 
         if let Some(word) = quoted_line_of_batch_file(step, command) {
             let message = "cmd writes the single quotes into the batch file, where they are a part of \
                 the command: omit them";
-            let at = (step.instruction, word.range.start);
-            findings.add_at("single-quotes-under-cmd", Severity::Warning, at, message);
+            let line = step.line_at(word.start());
+            findings.add(QUOTES, Severity::Warning, line, message);
             return;
         }
         if command.grammar != Grammar::Cmd || is_escaped || reads_single_quotes(command.program()) {
             continue;
         }
         if let Some((word, message)) = quoted_word(command) {
-            let at = (step.instruction, word.range.start);
-            findings.add_at("single-quotes-under-cmd", Severity::Error, at, message);
+            findings.add(QUOTES, Severity::Error, step.line_at(word.start()), message);
             return;
         }
-        let mut words = command.words.iter().skip(1);
+        let mut words = command.arguments().iter();
         let Some(open) = words.find(|word| {
             let value = word.value.as_str();
             let is_plain = step.instruction.part(word.range.clone()).starts_with('\'');
@@ -270,8 +261,7 @@ pub(super) fn check_single_quotes(_: &Stage<'_>, step: &LintStep<'_>, findings: 
         }
         let message = "in cmd a single quote is an ordinary character, and the program gets several \
             arguments: write double quotes";
-        let line = step.line_at(open.range.start);
-        findings.add("single-quotes-under-cmd", Severity::Error, line, message);
+        findings.add(QUOTES, Severity::Error, step.line_at(open.start()), message);
         return;
     }
 }
@@ -331,7 +321,7 @@ fn cut_script<'a>(step: &LintStep<'_>, command: &'a LintCommand) -> Option<&'a W
     if command.grammar != Grammar::Cmd || !is_shell || !is_cut {
         return None;
     }
-    let mut words = command.words.iter().skip(1);
+    let mut words = command.arguments().iter();
     let written = |word: &Word| step.instruction.part(word.range.clone());
     let first = words.find(|word| !word.value.starts_with(['-', '/']))?;
     let rest = words.map(written).chain([written(first)]);
@@ -362,19 +352,19 @@ fn is_string_script(step: &LintStep<'_>, script: &LintScript) -> bool {
 }
 
 /// Programs whose arguments have single quotes of their own.
+const READ_SINGLE_QUOTES: [&str; 10] = [
+    "for", "appcmd", "echo", "sqlcmd", "wmic", "if", "rem", "mysql", "psql", "git",
+];
+
 fn reads_single_quotes(program: &str) -> bool {
-    is_shell(program)
-        || matches!(
-            program,
-            "for" | "appcmd" | "echo" | "sqlcmd" | "wmic" | "if" | "rem" | "mysql" | "psql" | "git"
-        )
+    is_shell(program) || READ_SINGLE_QUOTES.contains(&program)
 }
 
 /// Reports shells without the option for a command.
 pub(super) fn check_shell(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
     if let Some((at, message)) = lost_command(it) {
-        let at = (it.step.instruction, at);
-        findings.add_at("shell-without-command", Severity::Error, at, message);
+        let line = it.step.line_at(at);
+        findings.add("shell-without-command", Severity::Error, line, message);
         return;
     }
     let InstructionKind::Shell(words) = it.kind else {
@@ -423,7 +413,7 @@ fn lost_command(it: &EvaluatedStep<'_>) -> Option<(usize, &'static str)> {
     }
     if let Some(command) = step.commands().iter().find(|it| is_interactive_cmd(it)) {
         let message = "cmd without /C runs no command, and ends at the end of its input: add /C";
-        return Some((command.words[0].range.start, message));
+        return Some((command.start(), message));
     }
     let printed = step.scripts().iter().find_map(|script| {
         let mut all = script.statements.iter();
@@ -449,22 +439,14 @@ fn lost_command(it: &EvaluatedStep<'_>) -> Option<(usize, &'static str)> {
 
 /// Returns true for `cmd` with a command and without the option for one.
 fn is_interactive_cmd(command: &LintCommand) -> bool {
-    let Some((program, arguments)) = command.words.split_first() else {
-        return false;
-    };
+    let program = &command.words[0];
     let is_cmd = program.eq_ignore_case("cmd") || program.eq_ignore_case("cmd.exe");
-    let is_open = |word: &Word| {
-        word.value
-            .starts_with(['/', '-', '%', '$', '!', '@', '(', '{'])
-    };
-    let has_option = |word: &Word| {
-        let lower = word.value.to_ascii_lowercase();
-        lower.contains_any(&["/c", "/k", "/r"])
-    };
+    let opens = |it: &str| it.starts_with(['/', '-', '%', '$', '!', '@', '(', '{']);
     is_cmd
         && !command.has_input
-        && arguments.first().is_some_and(|first| !is_open(first))
-        && !arguments.iter().any(has_option)
+        && command.words.len() > 1
+        && !opens(command.word(1))
+        && !command.any(|it| it.contains_any(&["/c", "/k", "/r"]))
 }
 
 /// Returns true for a text whose first brace is closed by its last character.
@@ -509,56 +491,39 @@ pub(super) fn check_semicolons(_: &Stage<'_>, step: &LintStep<'_>, findings: &mu
             continue;
         }
         // `a; b` and `a ; b`, where b could be a command.
-        let separator = command.words.iter().enumerate().find(|(index, word)| {
-            let text = step.instruction.part(word.range.clone());
+        let mut pairs = command.words.windows(2);
+        let separator = pairs.find(|pair| {
+            let text = step.instruction.part(pair[0].range.clone());
             let ends = text.ends_with(';') && !text.contains('"') && !text.contains('=');
             // A list of folders does not repeat the command.
-            command.words.get(*index + 1).is_some_and(|next| {
-                let is_same = next.eq_ignore_case(&command.words[0].value);
-                text == ";" || ends && (is_same || !text.contains(['%', '\\']))
-            })
+            let is_same = pair[1].eq_ignore_case(command.word(0));
+            text == ";" || ends && (is_same || !text.contains(['%', '\\']))
         });
-        let next = separator.and_then(|(index, word)| Some((word, command.words.get(index + 1)?)));
-        let Some((word, next)) = next else { continue };
-        let is_same = next.eq_ignore_case(&command.words[0].value);
+        let Some([word, next]) = separator else {
+            continue;
+        };
+        let is_same = next.eq_ignore_case(command.word(0));
         if command.next == NextOperator::Pipe || !(is_same || is_command_word(&next.value)) {
             continue;
         }
         let message = "in cmd a semicolon does not separate commands: write && or &";
-        let line = step.line_at(word.range.start);
+        let line = step.line_at(word.start());
         findings.add("semicolon-under-cmd", Severity::Error, line, message);
         return;
     }
 }
 
+/// Programs that often begin a command.
+const PROGRAMS: [&str; 22] = [
+    "choco", "npm", "npx", "yarn", "node", "git", "dotnet", "nuget", "msbuild", "msiexec",
+    "powershell", "curl", "tar", "pip", "python", "cmake", "reg", "setx", "xcopy", "robocopy",
+    "icacls", "net",
+];
+
 /// True for a word that is a command of cmd, a cmdlet or a program.
 fn is_command_word(word: &str) -> bool {
     wincimg_windows::quoting::cmd::is_built_in(word)
         || is_known_cmdlet(word)
-        || word.to_ascii_lowercase().ends_with(".exe")
-        || matches!(
-            word,
-            "choco"
-                | "npm"
-                | "npx"
-                | "yarn"
-                | "node"
-                | "git"
-                | "dotnet"
-                | "nuget"
-                | "msbuild"
-                | "msiexec"
-                | "powershell"
-                | "curl"
-                | "tar"
-                | "pip"
-                | "python"
-                | "cmake"
-                | "reg"
-                | "setx"
-                | "xcopy"
-                | "robocopy"
-                | "icacls"
-                | "net"
-        )
+        || has_extension(word, &["exe"])
+        || PROGRAMS.contains(&word)
 }

@@ -19,8 +19,7 @@ pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<
             .or_else(|| extra_word_of_reg(command))
             .or_else(|| joined_argument(step, command));
         if let Some((word, message)) = found {
-            let at = (step.instruction, word.range.start);
-            findings.add_at(RULE, Severity::Error, at, message);
+            findings.add(RULE, Severity::Error, step.line_at(word.start()), message);
             return;
         }
     }
@@ -28,18 +27,11 @@ pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<
 
 /// Commands that take a path with spaces as it is, or print it.
 fn takes_spaces(command: &LintCommand) -> bool {
-    let program = command.program();
-    let is_of_cmd = command.grammar == Grammar::Cmd
-        && matches!(
-            program,
-            "cd" | "chdir" | "set" | "path" | "title" | "prompt"
-        );
-    is_of_cmd
-        || matches!(
-            program,
-            "echo" | "rem" | "if" | "for" | "wmic" | "assoc" | "ftype"
-        )
-        || program.starts_with("write-")
+    match command.program() {
+        "cd" | "chdir" | "set" | "path" | "title" | "prompt" => command.grammar == Grammar::Cmd,
+        "echo" | "rem" | "if" | "for" | "wmic" | "assoc" | "ftype" => true,
+        program => program.starts_with("write-"),
+    }
 }
 
 /// The `C:\Program` of `C:\Program Files`, where that is two words.
@@ -88,8 +80,8 @@ const VALUED: [&str; 4] = ["v", "t", "d", "s"];
 
 /// A word of `reg add` that is neither its key nor an option or its value.
 fn extra_word_of_reg(command: &LintCommand) -> Option<(&Word, String)> {
-    let (first, rest) = command.words.split_first()?;
-    let (verb, rest) = rest.split_first()?;
+    let first = &command.words[0];
+    let (verb, rest) = command.arguments().split_first()?;
     let is_add = first.eq_ignore_case("reg") || first.eq_ignore_case("reg.exe");
     let is_open = |word: &Word| word.value.contains(['%', '$', '!', '@', '`', '\'', '{']);
     if !is_add || !verb.eq_ignore_case("add") || rest.iter().any(is_open) {

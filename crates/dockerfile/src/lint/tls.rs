@@ -2,16 +2,19 @@
 
 use super::Severity;
 use super::effects::powershell_scripts;
+use super::reference::SERVER_2016;
 use super::stage::{Stage, StageBaseRef};
 use super::{ContainsAny, Findings};
-
-/// Build of Windows Server 2016.
-const SERVER_2016: u32 = 14393;
 
 /// Hosts that refuse TLS 1.0 and 1.1.
 const HOSTS: [&str; 8] = [
     "//github.com/", ".github.com/", "githubusercontent.com/", "chocolatey.org/", "nuget.org/",
     "powershellgallery.com/", "python.org/", "pypi.org/",
+];
+
+/// Parts of a statement that downloads.
+const REQUESTS: [&str; 5] = [
+    "invoke-webrequest", "iwr ", "invoke-restmethod", "irm ", "download",
 ];
 
 /// Reports the first download of a stage.
@@ -33,19 +36,13 @@ pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
             return;
         }
         for script in powershell_scripts(step).filter(|_| step.is("RUN")) {
-            let all = &script.statements;
-            let download = all.iter().find(|it| {
-                let requests = [
-                    "invoke-webrequest", "iwr ", "invoke-restmethod", "irm ", "download",
-                ];
-                requests.iter().any(|part| it.contains(part))
-                    && HOSTS.iter().any(|host| it.contains(host))
-            });
+            let mut all = script.statements.iter();
+            let download = all.find(|it| it.contains_any(&REQUESTS) && it.contains_any(&HOSTS));
             let Some(download) = download else { continue };
             let message = "Windows PowerShell of Server 2016 offers only TLS 1.0, which this host refuses: \
                 begin with [Net.ServicePointManager]::SecurityProtocol = 'Tls12';";
-            let at = (step.instruction, script.range.start + download.at);
-            findings.add_at("tls-version", Severity::Warning, at, message);
+            let line = step.line_at(script.range.start + download.at);
+            findings.add("tls-version", Severity::Warning, line, message);
             return;
         }
     }

@@ -30,14 +30,17 @@ fn severities_in_the_sources_are_in_the_documentation() {
             continue;
         }
         let source = std::fs::read_to_string(&path).unwrap();
-        let own = source.split("const RULE: &str = \"").nth(1);
-        let own = own.and_then(|rest| rest.split('"').next());
+        let constant = |name: &str| {
+            let rest = source.split(&format!("const {name}: &str = \"")).nth(1)?;
+            rest.split('"').next()
+        };
         for call in source.split("findings.add").skip(1) {
             let mut parts = call.split_once('(').unwrap().1.split(',').map(str::trim);
             let (first, second) = (parts.next().unwrap(), parts.next().unwrap_or_default());
-            let rule = match first {
-                "RULE" => own.unwrap(),
-                literal => literal.trim_matches('"'),
+            let rule = if first.chars().all(|c| c.is_ascii_uppercase()) {
+                constant(first).unwrap()
+            } else {
+                first.trim_matches('"')
             };
             let (Some(level), Some(text)) = (second.strip_prefix("Severity::"), about(rule)) else {
                 continue;
