@@ -1,5 +1,6 @@
 //! Commands, options, owners and users of Linux in an image for Windows.
 
+use super::builtins::report_alias;
 use super::entrypoint::has_extension;
 use super::evaluation::EvaluatedStep;
 use super::shell::BaseShell;
@@ -8,6 +9,9 @@ use super::words::{Grammar, LintCommand, Word, program_name};
 use super::{ContainsAny, Edit, Findings, Severity, instructions};
 use crate::instruction::InstructionKind;
 use crate::source::Instruction;
+
+const COMMAND: &str = "unix-command";
+const PERMISSIONS: &str = "unix-permissions";
 
 /// Programs that only Linux has.
 const ONLY_LINUX: [&str; 14] = [
@@ -190,21 +194,16 @@ pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
         }
         installed.add_tools_of_git(step.lower_full_text());
         for command in step.commands() {
-            let position = command.words.first().map_or(0, |word| word.range.start);
-            let line = step.line_at(position);
+            let line = step.line_of(command);
             let message = problem(command.program(), command, &installed)
                 .filter(|_| !super::usage::is_rest_of_address(step, command));
             // One finding a line is enough.
             if let Some(message) = message
                 && seen.replace(line) != Some(line)
             {
-                findings.add("unix-command", Severity::Error, line, message);
+                findings.add(COMMAND, Severity::Error, line, message);
             }
-            if command
-                .words
-                .iter()
-                .any(|word| word.eq_ignore_case("install"))
-            {
+            if command.has(&["install"]) {
                 let words = command.words.iter();
                 let words = words.map(|word| word.value.to_ascii_lowercase());
                 installed.installs.extend(words);
@@ -218,29 +217,26 @@ fn check_shell(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     let words = step.instruction.exec_form().unwrap_or_default();
     let path = words.first().map_or("", String::as_str);
     if path.starts_with("/bin/") || path.starts_with("/usr/") {
-        let line = step.line();
         let message = format!("Windows has no {path}; use cmd or PowerShell");
-        findings.add("unix-command", Severity::Error, line, message);
+        findings.add(COMMAND, Severity::Error, step.line(), message);
     }
 }
 
+/// Programs that files for Linux name with their folder.
+const IN_UNIX_FOLDERS: [&str; 9] = [
+    "sh", "bash", "env", "python", "python3", "tini", "dotnet", "node", "java",
+];
+
 /// Message about a command that Windows does not have.
 fn problem(program: &str, command: &LintCommand, installed: &Installed) -> Option<String> {
-    let written = command.words.first()?.value.as_str();
+    let written = command.word(0);
     if ONLY_LINUX.contains(&program) && written.eq_ignore_ascii_case(program) {
         return Some(format!(
             "{program} is a program of Linux, and this image is for Windows"
         ));
     }
-    let is_unix_folder = ["/bin/", "/usr/bin/"]
-        .iter()
-        .any(|it| written.starts_with(it));
-    if is_unix_folder
-        && matches!(
-            program,
-            "sh" | "bash" | "env" | "python" | "python3" | "tini" | "dotnet" | "node" | "java"
-        )
-    {
+    let is_unix_folder = written.starts_with("/bin/") || written.starts_with("/usr/bin/");
+    if is_unix_folder && IN_UNIX_FOLDERS.contains(&program) {
         return Some(format!("Windows has no {written}"));
     }
     let of_shell = shell_syntax(written, command);
@@ -260,7 +256,7 @@ fn problem(program: &str, command: &LintCommand, installed: &Installed) -> Optio
 
 /// Message about a program that only ports bring.
 fn missing_program(program: &str, command: &LintCommand, installed: &Installed) -> Option<String> {
-    let written = command.words[0].value.as_str();
+    let written = command.word(0);
     let is_search = |word: &Word| {
         let options = ["-name", "-iname", "-type", "-exec", "-delete", "-maxdepth"];
         options.contains(&word.value.as_str())
@@ -274,7 +270,7 @@ fn missing_program(program: &str, command: &LintCommand, installed: &Installed) 
         ));
     }
     // Neither shell knows the options of `rm -rf`.
-    let first = command.words.get(1).map_or("", |word| word.value.as_str());
+    let first = command.word(1);
     let may_be_powershell = command.grammar == Grammar::Unknown && !matches!(first, "-rf" | "-fr");
     let is_powershell = command.grammar.is_powershell() || may_be_powershell;
     let is_alias = is_powershell && ALIASES.contains(&program);
@@ -286,17 +282,17 @@ fn missing_program(program: &str, command: &LintCommand, installed: &Installed) 
     if installed.installs.contains(program) {
         return None;
     }
-    let of_powershell = IN_POWERSHELL
-        .iter()
+    let mut of_powershell = IN_POWERSHELL.iter();
+    let of_powershell = of_powershell
+        .find(|(name, _)| *name == program)
         .filter(|_| command.grammar.is_powershell());
-    let of_powershell = of_powershell.into_iter().find(|(name, _)| *name == program);
     let instead = of_powershell.map_or(*instead, |(_, instead)| *instead);
     Some(format!("Windows has no {program}; use {instead}"))
 }
 
 /// Message about an option of Linux after a command of cmd.
 fn option_of_built_in(program: &str, written: &str, command: &LintCommand) -> Option<String> {
-    let first = command.words.get(1).map_or("", |word| word.value.as_str());
+    let first = command.word(1);
     if program == "set" && command.grammar != Grammar::Exec && first.starts_with("-e") {
         return Some("set -e is of Linux shells, and has no effect here".to_owned());
     }
@@ -304,12 +300,7 @@ fn option_of_built_in(program: &str, written: &str, command: &LintCommand) -> Op
         return None;
     }
     if matches!(program, "md" | "mkdir") && first == "-p" {
-        let has_slash = command
-            .words
-            .iter()
-            .skip(2)
-            .any(|word| word.value.contains('/'));
-        let rest = if has_slash {
+        let rest = if command.any(|it| it.contains('/')) {
             ", and a path with / requires quotes"
         } else {
             ""
@@ -319,14 +310,11 @@ fn option_of_built_in(program: &str, written: &str, command: &LintCommand) -> Op
              created{rest}"
         ));
     }
-    let is_built_in = matches!(
-        program,
-        "rd" | "rmdir" | "del" | "erase" | "copy" | "move" | "ren"
-    );
+    let built_in = ["rd", "rmdir", "del", "erase", "copy", "move", "ren"];
     let is_dashed = first.starts_with('-')
         && first.len() < 5
         && first[1..].chars().all(|c| c.is_ascii_alphabetic());
-    (is_built_in && is_dashed)
+    (built_in.contains(&program) && is_dashed)
         .then(|| format!("{program} of cmd takes {first} for a name: its options begin with /"))
 }
 
@@ -338,11 +326,10 @@ fn shell_syntax(written: &str, command: &LintCommand) -> Option<String> {
     if let Some((_, instead)) = OF_SHELLS.iter().find(|(name, _)| *name == written) {
         return Some(format!("Windows has no {written}; use {instead}"));
     }
-    let second = command.words.get(1).map_or("", |word| word.value.as_str());
-    let third = command.words.get(2).map_or("", |word| word.value.as_str());
+    let second = command.word(1);
     let is_block = match written {
         "if" | "while" => second == "[" || second == "[[",
-        "for" => third == "in" && !second.starts_with(['%', '$', '/']),
+        "for" => command.word(2) == "in" && !second.starts_with(['%', '$', '/']),
         _ => false,
     };
     if is_block {
@@ -362,10 +349,9 @@ fn shell_syntax(written: &str, command: &LintCommand) -> Option<String> {
     } else {
         format!("set {name}={value}&&")
     };
-    let program = command.words.get(1).map_or("", |word| word.value.as_str());
-    if is_prefix && ONLY_LINUX.contains(&program) {
+    if is_prefix && ONLY_LINUX.contains(&second) {
         return Some(format!(
-            "{program} is a program of Linux, and this image is for Windows"
+            "{second} is a program of Linux, and this image is for Windows"
         ));
     }
     is_prefix
@@ -373,87 +359,50 @@ fn shell_syntax(written: &str, command: &LintCommand) -> Option<String> {
 }
 
 /// Parameters of the cmdlets behind aliases that look like programs of Linux.
-const CMDLETS: [(&[&str], &str, &[&str]); 5] = [
+const CMDLETS: [(&[&str], &str, &str); 5] = [
     (
         &["curl", "wget"],
         "Invoke-WebRequest",
-        &[
-            "uri",
-            "usebasicparsing",
-            "websession",
-            "sessionvariable",
-            "sv",
-            "credential",
-            "usedefaultcredentials",
-            "certificatethumbprint",
-            "certificate",
-            "useragent",
-            "disablekeepalive",
-            "timeoutsec",
-            "headers",
-            "maximumredirection",
-            "method",
-            "proxy",
-            "proxycredential",
-            "proxyusedefaultcredentials",
-            "body",
-            "contenttype",
-            "transferencoding",
-            "infile",
-            "outfile",
-            "passthru",
-        ],
+        "uri usebasicparsing websession sessionvariable sv credential usedefaultcredentials \
+         certificatethumbprint certificate useragent disablekeepalive timeoutsec headers \
+         maximumredirection method proxy proxycredential proxyusedefaultcredentials body \
+         contenttype transferencoding infile outfile passthru",
     ),
     (
         &["rm", "rmdir"],
         "Remove-Item",
-        &[
-            "path", "literalpath", "pspath", "filter", "include", "exclude", "recurse", "force",
-            "credential", "stream", "confirm", "whatif", "wi", "cf",
-        ],
+        "path literalpath pspath filter include exclude recurse force credential stream confirm \
+         whatif wi cf",
     ),
     (
         &["ls"],
         "Get-ChildItem",
-        &[
-            "path", "literalpath", "pspath", "filter", "include", "exclude", "recurse", "s",
-            "depth", "force", "name", "attributes", "directory", "ad", "d", "file", "af", "hidden",
-            "ah", "h", "readonly", "ar", "system", "as",
-        ],
+        "path literalpath pspath filter include exclude recurse s depth force name attributes \
+         directory ad d file af hidden ah h readonly ar system as",
     ),
     (
         &["cp"],
         "Copy-Item",
-        &[
-            "path", "literalpath", "pspath", "destination", "container", "force", "filter",
-            "include", "exclude", "recurse", "passthru", "credential", "confirm", "whatif",
-            "fromsession", "tosession",
-        ],
+        "path literalpath pspath destination container force filter include exclude recurse \
+         passthru credential confirm whatif fromsession tosession",
     ),
     (
         &["mv"],
         "Move-Item",
-        &[
-            "path", "literalpath", "pspath", "destination", "force", "filter", "include",
-            "exclude", "passthru", "credential", "confirm", "whatif",
-        ],
+        "path literalpath pspath destination force filter include exclude passthru credential \
+         confirm whatif",
     ),
 ];
 
 /// Parameters of every cmdlet, with their short names.
-const COMMON: [&str; 21] = [
-    "verbose", "vb", "debug", "db", "erroraction", "ea", "warningaction", "wa",
-    "informationaction", "infa", "errorvariable", "ev", "warningvariable", "wv",
-    "informationvariable", "iv", "outvariable", "ov", "outbuffer", "ob", "pipelinevariable",
-];
+const COMMON: &str = "verbose vb debug db erroraction ea warningaction wa informationaction infa \
+    errorvariable ev warningvariable wv informationvariable iv outvariable ov outbuffer ob \
+    pipelinevariable";
 
 /// Reports options of Linux after an alias of PowerShell.
 pub(super) fn check_alias(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
     for command in step.commands() {
-        let Some(word) = command.words.first() else {
-            continue;
-        };
-        let name = word.value.to_ascii_lowercase();
+        let name = command.word(0).to_ascii_lowercase();
         // PowerShell 6 and later have no aliases for programs that Windows has.
         let is_download = matches!(name.as_str(), "curl" | "wget");
         let has_alias = match command.grammar {
@@ -470,14 +419,14 @@ pub(super) fn check_alias(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Fin
         let Some((_, cmdlet, parameters)) = cmdlet else {
             continue;
         };
-        let options = command.words[1..].iter().map(|word| word.value.as_str());
+        let mut options = command.arguments().iter().map(|word| word.value.as_str());
         if is_download && check_output(step, command, findings) {
             return;
         }
-        let Some(option) = options
-            .filter(|option| option.starts_with('-') && option.len() > 1)
-            .find(|option| !is_parameter(&option[1..], parameters))
-        else {
+        let is_foreign = |option: &&str| {
+            option.len() > 1 && option.starts_with('-') && !is_parameter(&option[1..], parameters)
+        };
+        let Some(option) = options.find(is_foreign) else {
             continue;
         };
         let other = if is_download {
@@ -487,57 +436,44 @@ pub(super) fn check_alias(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Fin
         };
         let message =
             format!("{name} is {cmdlet} in PowerShell, which has no parameter {option}{other}");
-        let at = (step.instruction, word.range.start);
-        let line = step.line_at(at.1);
-        if is_download {
-            let edit = Edit::after(word.range.end, ".exe");
-            findings.add_edits("alias-parameter", Severity::Error, at.0, message, &[edit]);
-        } else {
-            findings.add("alias-parameter", Severity::Error, line, message);
-        }
+        report_alias(step, command, message, is_download, findings);
     }
 }
 
 /// Reports `-O`, which is `-OutFile` only in Windows PowerShell 5.1.
 fn check_output(step: &LintStep<'_>, command: &LintCommand, findings: &mut Findings<'_>) -> bool {
-    let words = &command.words;
     let is_output = |word: &&Word| word.eq_ignore_case("-o");
-    let is_only = words[1..]
-        .iter()
-        .filter(|word| word.value.starts_with('-'))
-        .all(|word| word.eq_ignore_case("-o"));
-    let Some(word) = words[1..].iter().find(is_output).filter(|_| is_only) else {
+    let has_others = command.any(|it| it.starts_with('-') && it != "-o");
+    let mut arguments = command.arguments().iter();
+    let Some(word) = arguments.find(is_output).filter(|_| !has_others) else {
         return false;
     };
     let message = "-O is ambiguous for Invoke-WebRequest in other versions than Windows PowerShell \
         5.1, and curl and wget are its aliases: write -OutFile, or curl.exe";
-    let at = (step.instruction, word.range.start);
-    findings.add_at("alias-parameter", Severity::Warning, at, message);
+    let line = step.line_at(word.start());
+    findings.add("alias-parameter", Severity::Warning, line, message);
     true
 }
 
 /// Returns true if a name is a parameter's or begins only one of them.
-fn is_parameter(name: &str, own: &[&str]) -> bool {
-    let name = name
-        .split(':')
-        .next()
-        .unwrap_or_default()
-        .to_ascii_lowercase();
+fn is_parameter(name: &str, own: &str) -> bool {
+    let name = name.split(':').next().unwrap_or_default();
+    let name = name.to_ascii_lowercase();
     // Not an option.
-    if name.is_empty() || !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
+    if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
         return true;
     }
-    let mut all = own.iter().chain(&COMMON);
-    if all.any(|known| *known == name) {
+    let mut all = own.split(' ').chain(COMMON.split(' '));
+    if all.any(|known| known == name) {
         return true;
     }
-    let count = |list: &[&str]| {
-        let begun = list.iter().filter(|known| known.starts_with(name.as_str()));
+    let count = |list: &str| {
+        let begun = list.split(' ').filter(|known| known.starts_with(&name));
         begun.count()
     };
     // A cmdlet's own parameters come before those of all cmdlets.
     match count(own) {
-        0 => count(&COMMON) == 1,
+        0 => count(COMMON) == 1,
         own => own == 1,
     }
 }
@@ -559,27 +495,20 @@ pub(super) fn report_copy_flags(
         let message = "BuildKit and wincimg do not set owners on Windows, only Docker's own builder \
             does: use icacls";
         let line = instruction.lines().0;
-        findings.add("unix-permissions", Severity::Warning, line, message);
+        findings.add(PERMISSIONS, Severity::Warning, line, message);
         return;
     }
     let head = instruction.head();
     let mut edits = Vec::new();
     for flag in ["--chown", "--chmod"] {
         for (at, _) in head.match_indices(flag) {
-            let end = head[at..]
-                .find([' ', '\t'])
-                .map_or(head.len(), |end| at + end);
+            let end = head[at..].find([' ', '\t']);
+            let end = end.map_or(head.len(), |end| at + end);
             let blank = head[end..].len() - head[end..].trim_start().len();
             edits.push(Edit::new(at..end + blank, ""));
         }
     }
-    findings.add_edits(
-        "unix-permissions",
-        Severity::Error,
-        instruction,
-        message,
-        &edits,
-    );
+    findings.add_edits(PERMISSIONS, Severity::Error, instruction, message, &edits);
 }
 
 fn is_user_of_linux(name: &str) -> bool {
@@ -598,12 +527,8 @@ pub(super) fn check_user(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
     else {
         return;
     };
-    let name = user
-        .text
-        .split(':')
-        .next()
-        .unwrap_or_default()
-        .to_ascii_lowercase();
+    let name = user.text.split(':').next().unwrap_or_default();
+    let name = name.to_ascii_lowercase();
     let is_number = !name.is_empty() && name.chars().all(|c| c.is_ascii_digit());
     let is_of_linux = is_user_of_linux(&name);
     let is_created = || {
@@ -617,6 +542,6 @@ pub(super) fn check_user(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
             "Windows has no user \"{}\"; use ContainerAdministrator or ContainerUser",
             user.text
         );
-        findings.add("unix-permissions", Severity::Error, it.line(), message);
+        findings.add(PERMISSIONS, Severity::Error, it.line(), message);
     }
 }

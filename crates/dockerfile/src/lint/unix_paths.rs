@@ -39,15 +39,14 @@ fn check_commands(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     for command in step.commands() {
         let null = command.files.iter().find(|word| word.value == NULL);
         let is_own = |word: &Word| {
-            command.grammar.is_powershell() && is_read_by_powershell(step, word.range.start)
+            command.grammar.is_powershell() && is_read_by_powershell(step, word.start())
         };
         let redirected = null.map(|word| (word, null_message(is_own(word))));
         let found = redirected
             .or_else(|| null_argument(command).map(|word| (word, argument_message(command))))
             .or_else(|| cmd_path(step, command));
         if let Some((word, message)) = found {
-            let at = (step.instruction, word.range.start);
-            findings.add_at(RULE, Severity::Error, at, message);
+            findings.add(RULE, Severity::Error, step.line_at(word.start()), message);
             return;
         }
     }
@@ -63,7 +62,7 @@ fn null_message(is_of_powershell: bool) -> &'static str {
 }
 
 fn argument_message(command: &LintCommand) -> &'static str {
-    let is_program = has_extension(&command.words[0].value, &["exe"]);
+    let is_program = has_extension(command.word(0), &["exe"]);
     if command.grammar.is_powershell() && !is_program {
         "Windows has no /dev/null, and cmdlets write to no device: write | Out-Null instead of it"
     } else {
@@ -73,34 +72,34 @@ fn argument_message(command: &LintCommand) -> &'static str {
 
 /// `/dev/null` as an output file of a download or cmdlet; ports of programs may know it.
 fn null_argument(command: &LintCommand) -> Option<&Word> {
-    let (program, arguments) = command.words.split_first()?;
     let writes = matches!(command.program(), "curl" | "wget" | "iwr" | "irm")
-        || is_known_cmdlet(&program.value);
-    let mut arguments = arguments.iter().filter(|_| writes);
+        || is_known_cmdlet(command.word(0));
+    let mut arguments = command.arguments().iter().filter(|_| writes);
     arguments.find(|word| {
         let before = word.value.strip_suffix(NULL);
         before.is_some_and(|before| before.is_empty() || before.starts_with('-'))
     })
 }
 
+/// Commands of cmd that take paths.
+const TAKE_PATHS: [&str; 10] = [
+    "cd", "chdir", "md", "mkdir", "copy", "xcopy", "move", "del", "rd", "rmdir",
+];
+
 /// A path that cmd does not read as in Linux.
 fn cmd_path<'a>(step: &LintStep<'_>, command: &'a LintCommand) -> Option<(&'a Word, &'static str)> {
     if command.grammar != Grammar::Cmd || step.shell == BaseShell::Unknown {
         return None;
     }
-    let (program, arguments) = command.words.split_first()?;
+    let program = &command.words[0];
     // In quotes the whole word is the program.
     let written = step.instruction.part(program.range.clone());
     if written.starts_with("./") || written.starts_with("../") {
         let message = "cmd reads / as the start of a switch and runs the program \".\": write \\";
         return Some((program, message));
     }
-    let makes_path = matches!(
-        command.program(),
-        "cd" | "chdir" | "md" | "mkdir" | "copy" | "xcopy" | "move" | "del" | "rd" | "rmdir"
-    );
-    let home = arguments
-        .iter()
-        .find(|word| makes_path && is_home(&word.value))?;
+    let makes_path = TAKE_PATHS.contains(&command.program());
+    let mut arguments = command.arguments().iter().filter(|_| makes_path);
+    let home = arguments.find(|word| is_home(&word.value))?;
     Some((home, "cmd does not expand ~: write %USERPROFILE%"))
 }

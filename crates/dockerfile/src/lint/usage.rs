@@ -15,22 +15,16 @@ const RULE: &str = "failing-run";
 pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
     let of_command = step.commands().iter().find_map(|command| {
         let message = problem(command)?;
-        let severity = if is_for_firewall(command)
-            || opens_slashed_package(command)
-            || replaces_pip(command)
-        {
-            Severity::Warning
-        } else {
-            Severity::Error
-        };
-        Some((command.words[0].range.start, severity, message))
+        let may_work =
+            is_for_firewall(command) || opens_slashed_package(command) || replaces_pip(command);
+        Some((command.start(), Severity::error_if(!may_work), message))
     });
     let of_syntax = || syntax_error(step).map(|(at, message)| (at, Severity::Error, message));
     let of_syntax = || of_syntax().or_else(|| tape(stage, step));
     let of_feature = || {
         step.commands().iter().find_map(|command| {
             let (severity, message) = features::problem(stage, step, command)?;
-            Some((command.words[0].range.start, severity, message))
+            Some((command.start(), severity, message))
         })
     };
     let of_command = of_command.or_else(of_syntax);
@@ -53,8 +47,8 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
         if let Some(statement) = open {
             let message = "PowerShell evaluates the parentheses of the rights: quote them, as in \
                 'Users:(OI)(CI)M'";
-            let at = (step.instruction, script.range.start + statement.at);
-            findings.add_at(RULE, Severity::Error, at, message);
+            let line = step.line_at(script.range.start + statement.at);
+            findings.add(RULE, Severity::Error, line, message);
             return;
         }
     }
@@ -64,7 +58,7 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
     };
     let found = super::missing_folder::find(stage, step).or_else(of_script);
     if let Some((at, severity, message)) = found {
-        findings.add_at(RULE, severity, (step.instruction, at), message);
+        findings.add(RULE, severity, step.line_at(at), message);
     }
 }
 
@@ -83,18 +77,18 @@ fn syntax_error(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
             }
             _ => "cmd ends the command at the & of this address: put it in double quotes",
         };
-        return Some((word.range.start, message));
+        return Some((word.start(), message));
     }
     if let Some(word) = commands.iter().find_map(|it| split_element(step, it)) {
         let message = "PowerShell splits this argument at its commas, and appcmd fails: write it in \\\" … \\\", \
             with its single quotes";
-        return Some((word.range.start, message));
+        return Some((word.start(), message));
     }
     if step.shell == BaseShell::Cmd
         && let Some(command) = commands.iter().find(|it| lacks_do(step, it))
     {
         let message = "for without do is a syntax error, and cmd runs nothing of the line";
-        return Some((command.words[0].range.start, message));
+        return Some((command.start(), message));
     }
     if step.shell == BaseShell::Cmd {
         let text = step.instruction.text();
@@ -140,23 +134,25 @@ fn tape(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usize, Severity, &'st
     }
     let message =
         "without -f, tar of Windows reads the tape \\\\.\\tape0 and not its input: write -f -";
-    Some((command.words[0].range.start, Severity::Error, message))
+    Some((command.start(), Severity::Error, message))
 }
 
 /// Returns true for a `tar` that extracts its input without `-f`.
 fn reads_tape(command: &LintCommand) -> bool {
-    let values = || command.words.iter().skip(1).map(|word| word.value.as_str());
-    let first = values().next().unwrap_or_default();
+    let first = command.word(1);
     let is_cluster = |word: &str| {
         let letters = word.strip_prefix('-').unwrap_or(word);
         !letters.is_empty() && letters.chars().all(|c| "xzjJvpmokP".contains(c))
     };
-    let has_file = |word: &str| {
-        let is_short = word.starts_with('-') && !word.starts_with("--") && word.contains('f');
-        is_short || word.starts_with("--f")
+    let has_file = |word: &Word| {
+        let option = word.value.strip_prefix('-').unwrap_or_default();
+        option.starts_with("-f") || !option.starts_with('-') && option.contains('f')
     };
     let is_extraction = is_cluster(first) && first.contains('x');
-    command.program() == "tar" && command.has_input && is_extraction && !values().any(has_file)
+    command.program() == "tar"
+        && command.has_input
+        && is_extraction
+        && !command.arguments().iter().any(has_file)
 }
 
 /// A program in single quotes at the start of a statement, and what follows it.
@@ -180,7 +176,7 @@ fn lacks_do(step: &LintStep<'_>, command: &LintCommand) -> bool {
     if command.program() != "for" || command.grammar != Grammar::Cmd {
         return false;
     }
-    let text = &step.lower_full_text()[command.words[0].range.start..];
+    let text = &step.lower_full_text()[command.start()..];
     let Some(list) = text.split_once(" in ").map(|(_, list)| list.trim_start()) else {
         return false;
     };
@@ -206,7 +202,7 @@ fn lacks_do(step: &LintStep<'_>, command: &LintCommand) -> bool {
 
 /// True for what follows the `&` of an address without quotes: it looks like a command.
 pub(super) fn is_rest_of_address(step: &LintStep<'_>, command: &LintCommand) -> bool {
-    let before = &step.instruction.full_text()[..command.words[0].range.start];
+    let before = &step.instruction.full_text()[..command.start()];
     before.ends_with('&')
         && before
             .rsplit(char::is_whitespace)
@@ -265,25 +261,17 @@ fn is_cut_path(script: &str, pair: &[PowerShellStatement]) -> bool {
 
 /// Returns true for a command that changes the firewall.
 fn is_for_firewall(command: &LintCommand) -> bool {
-    let is_advanced = |word: &Word| word.eq_ignore_case("advfirewall");
     let (verb, noun) = command.program().split_once('-').unwrap_or_default();
-    command.program() == "netsh" && command.words.get(1).is_some_and(is_advanced)
+    command.program() == "netsh" && command.word(1).eq_ignore_ascii_case("advfirewall")
         || noun.starts_with("netfirewall") && matches!(verb, "new" | "set" | "enable" | "disable")
 }
 
 fn problem(command: &LintCommand) -> Option<&'static str> {
-    let words: Vec<String> = command.words[1..]
-        .iter()
-        .map(|word| word.value.to_ascii_lowercase())
-        .collect();
-    let has = |names: &[&str]| words.iter().any(|word| names.contains(&word.as_str()));
-    let begins = |names: &[&str]| {
-        words
-            .iter()
-            .any(|word| names.iter().any(|name| word.starts_with(name)))
-    };
+    let begins =
+        |names: &[&str]| command.any(|word| names.iter().any(|name| word.starts_with(name)));
     match command.program() {
-        "ren" | "rename" if command.grammar == Grammar::Cmd && words.len() == 2 => words[1]
+        "ren" | "rename" if command.grammar == Grammar::Cmd && command.words.len() == 3 => command
+            .word(2)
             .contains(['\\', '/', ':'])
             .then_some("ren takes a new name without a folder: use move to change the folder"),
         "copy" if command.grammar == Grammar::Cmd && copies_three(command) => Some(
@@ -313,11 +301,11 @@ fn problem(command: &LintCommand) -> Option<&'static str> {
                 "this is a path of files: PowerShell's drives of the registry are HKLM:\\ and HKCU:\\",
             )
         }
-        "reg" if words.iter().any(|word| is_drive_of_registry(word)) => Some(
+        "reg" if command.any(is_drive_of_registry) => Some(
             "the colon after the root of a key is of PowerShell's drives, and reg refuses it: write \
              HKLM\\…",
         ),
-        "if" if command.grammar == Grammar::Cmd && is_condition_only(command, &words) => {
+        "if" if command.grammar == Grammar::Cmd && is_condition_only(command) => {
             Some("if without a command is a syntax error, and cmd runs nothing of the line")
         }
         "for" if command.grammar == Grammar::Cmd && begins(&["%%"]) => {
@@ -340,7 +328,7 @@ fn problem(command: &LintCommand) -> Option<&'static str> {
              python -m pip install --upgrade pip",
         ),
         "restart-computer" | "stop-computer" => Some("a container cannot restart in a build"),
-        "shutdown" if has(&["/r", "-r", "/s", "-s"]) => {
+        "shutdown" if command.has(&["/r", "-r", "/s", "-s"]) => {
             Some("a container cannot restart in a build")
         }
         _ => None,
@@ -349,19 +337,19 @@ fn problem(command: &LintCommand) -> Option<&'static str> {
 
 /// Returns true if pip is to replace the program that runs it.
 fn replaces_pip(command: &LintCommand) -> bool {
-    let words = || command.words.iter().skip(1).map(|word| word.value.as_str());
+    let words = || command.arguments().iter().map(|word| word.value.as_str());
     let version = command.program().strip_prefix("pip");
     let is_pip =
         version.is_some_and(|version| version.chars().all(|c| c.is_ascii_digit() || c == '.'));
     let is_upgrade = words().any(|word| matches!(word, "--upgrade" | "-U"));
     let names_pip = words().any(|word| word == "pip" || word.starts_with("pip=="));
     let is_elsewhere = words().any(|word| word.starts_with("--t") || word.starts_with("--prefix"));
-    is_pip && words().next() == Some("install") && is_upgrade && names_pip && !is_elsewhere
+    is_pip && command.word(1) == "install" && is_upgrade && names_pip && !is_elsewhere
 }
 
 /// Returns true for `copy a to b` of cmd, which joins no files with `+`.
 fn copies_three(command: &LintCommand) -> bool {
-    let names = command.words[1..].iter();
+    let names = command.arguments().iter();
     let names = names.filter(|word| !word.value.starts_with('/'));
     // A variable may be empty, and these separate names or lists.
     let is_open = |word: &Word| {
@@ -375,7 +363,7 @@ fn copies_three(command: &LintCommand) -> bool {
 fn split_element<'a>(step: &LintStep<'_>, command: &'a LintCommand) -> Option<&'a Word> {
     let is_own = command.program() == "appcmd"
         && command.grammar.is_powershell()
-        && is_read_by_powershell(step, command.words[0].range.start);
+        && is_read_by_powershell(step, command.start());
     let mut words = command.words.iter().filter(|_| is_own);
     words.find(|word| {
         let written = step.instruction.part(word.range.clone());
@@ -406,7 +394,7 @@ fn opens_slashed_package(command: &LintCommand) -> bool {
 
 /// Returns true for a `start` with a program in quotes and none behind it.
 fn starts_title(command: &LintCommand) -> bool {
-    let mut words = command.words.iter().skip(1);
+    let mut words = command.arguments().iter();
     let is_option = |word: &&Word| word.value.starts_with('/');
     let Some(title) = words.find(|word| !is_option(word)) else {
         return false;
@@ -426,13 +414,13 @@ fn has_plain_password(command: &LintCommand) -> bool {
 }
 
 /// Returns true for an `if` that ends after its condition.
-fn is_condition_only(command: &LintCommand, words: &[String]) -> bool {
-    let mut words = words.iter().map(String::as_str).peekable();
-    while words
-        .next_if(|word| matches!(*word, "/i" | "not"))
-        .is_some()
-    {}
-    let count = match words.next() {
+fn is_condition_only(command: &LintCommand) -> bool {
+    let words = command.arguments().iter();
+    let mut words = words
+        .map(|word| word.value.to_ascii_lowercase())
+        .skip_while(|word| matches!(word.as_str(), "/i" | "not"));
+    let first = words.next();
+    let count = match first.as_deref() {
         Some("exist" | "defined" | "errorlevel" | "cmdextversion") => 1,
         Some(first) => match first.split_once("==") {
             Some((_, "")) => 1,

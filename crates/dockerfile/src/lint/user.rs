@@ -61,25 +61,20 @@ pub(super) fn check_rights(
          ContainerAdministrator above it",
         command.program()
     );
-    let at = (step.instruction, command.words[0].range.start);
-    findings.add_at("failing-run", severity, at, message);
+    findings.add("failing-run", severity, step.line_of(command), message);
     true
 }
 
 /// The command, if only an administrator may run it; a package may be for a user.
 fn of_administrator(command: &LintCommand) -> Option<(&LintCommand, Severity)> {
-    let has = |names: &[&str]| {
-        let mut words = command.words.iter();
-        words.any(|word| names.iter().any(|name| word.eq_ignore_case(name)))
-    };
     let severity = match command.program() {
-        "dism" if has(&["/online"]) => Severity::Error,
         "install-windowsfeature"
         | "add-windowsfeature"
         | "enable-windowsoptionalfeature"
         | "new-localuser" => Severity::Error,
-        "net" if has(&["user", "localgroup"]) && has(&["/add"]) => Severity::Error,
-        "msiexec" if has(&["/i", "/package"]) => Severity::Warning,
+        "dism" if command.has(&["/online"]) => Severity::Error,
+        "net" if command.has(&["user", "localgroup"]) && command.has(&["/add"]) => Severity::Error,
+        "msiexec" if command.has(&["/i", "/package"]) => Severity::Warning,
         _ => return None,
     };
     Some((command, severity))

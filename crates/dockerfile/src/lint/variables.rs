@@ -12,6 +12,8 @@ use super::words::{Grammar, LintCommand, Word};
 use super::{ContainsAny, Findings, Severity};
 use crate::stages::StageState;
 
+const RULE: &str = "foreign-variable";
+
 /// Variables that Windows sets.
 const OF_WINDOWS: [&str; 16] = [
     "path", "temp", "tmp", "userprofile", "programfiles", "programdata", "systemroot", "windir",
@@ -43,8 +45,7 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
     let whole = step.instruction.full_text();
     let lower = step.lower_full_text();
     if let Some((at, message)) = literal_text(step) {
-        let at = (step.instruction, at);
-        findings.add_at("foreign-variable", Severity::Error, at, message);
+        findings.add(RULE, Severity::Error, step.line_at(at), message);
         return;
     }
     let reads_dollar = lower.contains("bash");
@@ -63,15 +64,14 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
         if is_of_cmd && let Some(word) = substitution(command) {
             let message = "cmd does not run $(…), and the command gets it as it is written: use for /F, \
                 or PowerShell";
-            let at = (step.instruction, word.range.start);
-            findings.add_at("foreign-variable", Severity::Error, at, message);
+            findings.add(RULE, Severity::Error, step.line_at(word.start()), message);
             return;
         }
         let is_own = match command.grammar {
             Grammar::Cmd => {
                 step.shell == BaseShell::Cmd
                     && (program != "echo" || shows_variable(step, command))
-                    && !step.is_in_powershell(command.words[0].range.start)
+                    && !step.is_in_powershell(command.start())
             }
             Grammar::PowerShell | Grammar::PowerShellCore => !expands_itself,
             Grammar::Exec | Grammar::Unknown => false,
@@ -105,8 +105,7 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
             } else {
                 format!("PowerShell does not read {written} as a variable: write {right}")
             };
-            let line = step.line_at(word.range.start);
-            findings.add("foreign-variable", Severity::Error, line, message);
+            findings.add(RULE, Severity::Error, step.line_at(word.start()), message);
             return;
         }
     }
@@ -138,7 +137,7 @@ fn is_expanded_later(step: &LintStep<'_>, command: &LintCommand, word: &Word) ->
 /// True for a part of a statement with `Start-Process`, of one that may prepare its arguments, and of
 /// any other shell.
 fn is_for_start(step: &LintStep<'_>, command: &LintCommand) -> bool {
-    let at = command.words[0].range.start;
+    let at = command.start();
     let scripts = powershell_scripts(step).filter(|script| script.range.contains(&at));
     let own = scripts.filter_map(|script| {
         let before = |it: &&PowerShellStatement| script.range.start + it.at <= at;
@@ -153,10 +152,8 @@ fn is_for_start(step: &LintStep<'_>, command: &LintCommand) -> bool {
 
 /// Returns true for an `echo $env:NAME` that writes no file.
 fn shows_variable(step: &LintStep<'_>, command: &LintCommand) -> bool {
-    let first = command.words.get(1).map_or("", |word| word.value.as_str());
-    let is_variable = first
-        .get(..5)
-        .is_some_and(|start| start.eq_ignore_ascii_case("$env:"));
+    let start = command.word(1).get(..5);
+    let is_variable = start.is_some_and(|start| start.eq_ignore_ascii_case("$env:"));
     is_variable && command.words.len() == 2 && !step.instruction.text().contains(['>', '|'])
 }
 
@@ -177,7 +174,7 @@ fn literal_text(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
     if let Some(word) = folder {
         let message =
             "%~dp0 is the folder of a batch file, and stays as it is written: write the folder";
-        return Some((word.range.start, message));
+        return Some((word.start(), message));
     }
     powershell_scripts(step).find_map(|script| {
         let mut statements = script.statements.iter();
@@ -205,7 +202,7 @@ fn reads_literal(statement: &PowerShellStatement) -> bool {
     let is_text = [
         "-value", "-body", "-headers", "expandstring", "-replace", "|",
     ];
-    let is_open = || statement.text.to_ascii_lowercase().contains_any(&is_text);
+    let is_open = || statement.contains_any(&is_text);
     (sets_variable || OF_PATHS.contains(&statement.command().as_str())) && !is_open()
 }
 
@@ -260,9 +257,8 @@ fn foreign_to_powershell(
     let whole = step.instruction.full_text();
     let program = command.program();
     // Such data is expanded by its reader; the user's PATH adds to the machine's.
-    let is_machine = command.words.iter().any(|word| word.eq_ignore_case("/m"));
     let is_data = matches!(program, "reg" | "new-itemproperty" | "set-itemproperty")
-        || program == "setx" && !is_machine && whole.contains(&format!("'{word}'"));
+        || program == "setx" && !command.has(&["/m"]) && whole.contains(&format!("'{word}'"));
     let of_cmd = shell_variables(word).find(|name| {
         let is_known =
             state.declares(name) || OF_WINDOWS.contains(&name.to_ascii_lowercase().as_str());

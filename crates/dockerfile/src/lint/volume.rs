@@ -75,7 +75,7 @@ fn check_run(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
         return;
     }
     let found = it.step.commands().iter().find_map(|command| {
-        let arguments = command.words.iter().skip(1);
+        let arguments = command.arguments().iter();
         let arguments = arguments.filter(|_| WRITERS.contains(&command.program()));
         let mut targets = command.files.iter().chain(arguments);
         targets.find_map(|word| {
