@@ -90,7 +90,7 @@ pub(super) fn unqualified_script(
             let message = format!(
                 "PowerShell does not look into the working folder for {name}: write .\\{name}"
             );
-            (script.range.start + statement.at, message)
+            (statement.at, message)
         })
     })
 }

@@ -9,14 +9,6 @@ use super::{ContainsAny, Findings, Severity};
 
 const STOP: &str = "$ErrorActionPreference = 'Stop'";
 
-/// Scripts for PowerShell of an instruction.
-pub(super) fn powershell_scripts<'a>(
-    step: &'a LintStep<'_>,
-) -> impl Iterator<Item = &'a LintScript> {
-    let scripts = step.scripts().iter();
-    scripts.filter(|script| script.grammar.is_powershell())
-}
-
 /// Reports the first `RUN` of a stage in which PowerShell goes on after an error.
 pub(super) fn check_error_action(stage: &Stage<'_>, findings: &mut Findings<'_>) {
     // The published images with PowerShell as their shell stop at errors.
@@ -36,7 +28,7 @@ pub(super) fn check_error_action(stage: &Stage<'_>, findings: &mut Findings<'_>)
         if !step.is("RUN") || is_stopped {
             continue;
         }
-        for script in powershell_scripts(step) {
+        for script in step.powershell_scripts() {
             // The shell around it reads a script in plain quotes itself.
             let before = &step.instruction.full_text()[..script.range.start];
             let is_plain = before.ends_with('"') && !before.ends_with("\\\"");
@@ -57,7 +49,7 @@ pub(super) fn check_error_action(stage: &Stage<'_>, findings: &mut Findings<'_>)
                  begin with {STOP};",
                 risky.written_command()
             );
-            let line = step.line_at(script.range.start + risky.at);
+            let line = step.line_at(risky.at);
             findings.add("error-action", Severity::Warning, line, message);
             return;
         }
@@ -202,14 +194,9 @@ pub(super) fn check_setx(stage: &Stage<'_>, findings: &mut Findings<'_>) {
             let text = words.collect::<Vec<_>>().join(" ");
             (command.start(), sets_path(&text, &["%path%"]))
         });
-        let of_powershell = powershell_scripts(step).flat_map(|script| {
-            let all = script.statements.iter();
-            let setx = all.filter(|it| it.command() == "setx");
-            setx.map(|it| {
-                let is_machine = sets_path(&it.text, &["$env:path", "${env:path}"]);
-                (script.range.start + it.at, is_machine)
-            })
-        });
+        let of_powershell = step.statements().filter(|it| it.command() == "setx");
+        let of_powershell =
+            of_powershell.map(|it| (it.at, sets_path(&it.text, &["$env:path", "${env:path}"])));
         for (at, is_machine) in of_cmd.chain(of_powershell) {
             let Some(is_machine) = is_machine else {
                 continue;
@@ -266,7 +253,7 @@ pub(super) fn check_basic_parsing(_: &Stage<'_>, step: &LintStep<'_>, findings: 
         let Some(request) = request else { continue };
         let message = "without -UseBasicParsing, Windows PowerShell reads the answer with Internet \
             Explorer, which containers do not have";
-        let line = step.line_at(script.range.start + request.at);
+        let line = step.line_at(request.at);
         findings.add("basic-parsing", Severity::Warning, line, message);
         return;
     }

@@ -118,8 +118,7 @@ fn in_powershell(step: &LintStep<'_>) -> Option<(usize, String, Grammar)> {
         let mut candidates = before.iter().enumerate();
         let (_, lost) =
             candidates.find(|(index, it)| is_lost(it) && !is_started(it, &all[index + 1..]))?;
-        let position = script.range.start + lost.at;
-        Some((position, lost.command(), script.grammar))
+        Some((lost.at, lost.command(), script.grammar))
     })
 }
 

@@ -1,6 +1,6 @@
 //! `HEALTHCHECK` that cannot fail, or whose options are a part of its command.
 
-use super::effects::{is_shell, powershell_scripts};
+use super::effects::is_shell;
 use super::entrypoint::has_extension;
 use super::stage::{LintStep, Stage};
 use super::words::{Grammar, LintCommand, NextOperator};
@@ -112,7 +112,7 @@ fn never_fails(step: &LintStep<'_>, command: &str) -> Option<&'static str> {
 
 /// Returns true for a script of PowerShell whose last statement compares and does not exit.
 fn compares_only(step: &LintStep<'_>) -> bool {
-    powershell_scripts(step).any(|script| {
+    step.powershell_scripts().any(|script| {
         let all = &script.statements;
         let Some((last, before)) = all.split_last() else {
             return false;

@@ -1,6 +1,5 @@
 //! Installers that PowerShell starts and does not wait for.
 
-use super::effects::powershell_scripts;
 use super::entrypoint::has_extension;
 use super::prompts::is_known_installer;
 use super::stage::{LintStep, Stage};
@@ -22,18 +21,12 @@ pub(super) fn check_wait(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut 
     if is_polled || whole.contains_any(&waits) || keeps_process(&whole) {
         return;
     }
-    for script in powershell_scripts(step) {
-        let all = &script.statements;
-        let found = all.iter().find_map(|it| {
-            let at = script.range.start + it.at;
-            let is_brought = |file: &str| is_brought(stage, step, at, file);
-            Some((it, find_unawaited(it, &is_brought)?))
-        });
-        let Some((statement, (severity, message))) = found else {
-            continue;
-        };
-        let line = step.line_at(script.range.start + statement.at);
-        findings.add(RULE, severity, line, message);
+    let unawaited = step.statements().find_map(|it| {
+        let is_brought = |file: &str| is_brought(stage, step, it.at, file);
+        Some((it.at, find_unawaited(it, &is_brought)?))
+    });
+    if let Some((at, (severity, message))) = unawaited {
+        findings.add(RULE, severity, step.line_at(at), message);
         return;
     }
     if let Some(command) = step.commands().iter().find(|it| leaves_its_setup(it)) {

@@ -1,6 +1,6 @@
 //! Effects that end with their `RUN`: the next one is a process of its own.
 
-use super::effects::{is_shell, powershell_scripts};
+use super::effects::is_shell;
 use super::entrypoint::has_extension;
 use super::powershell_output::unused_answer;
 use super::reference::Platform;
@@ -350,7 +350,7 @@ fn only_settings(step: &LintStep<'_>) -> Option<usize> {
         .commands()
         .iter()
         .filter(|it| !it.grammar.is_powershell());
-    let mut scripts = powershell_scripts(step);
+    let mut scripts = step.powershell_scripts();
     let (script, more) = (scripts.next()?, scripts.next());
     let all = &script.statements;
     let is_only = more.is_none()
@@ -360,7 +360,7 @@ fn only_settings(step: &LintStep<'_>) -> Option<usize> {
             .iter()
             .all(|it| sets_process(&it.text) || is_preference(&it.text.to_ascii_lowercase(), ""));
     let first = all.iter().find(|it| sets_process(&it.text))?;
-    is_only.then_some(script.range.start + first.at)
+    is_only.then_some(first.at)
 }
 
 /// Returns true for a setting of the process, not of the machine.
@@ -387,10 +387,10 @@ fn lost_setting(
     if let Some(command) = lost_environment(commands) {
         return Some((command.start(), BATCH));
     }
-    let of_process = powershell_scripts(step).find_map(|script| {
+    let of_process = step.powershell_scripts().find_map(|script| {
         let all = &script.statements;
         let last = all.last()?;
-        sets_process_variable(&last.text).then_some(script.range.start + last.at)
+        sets_process_variable(&last.text).then_some(last.at)
     });
     if let Some(at) = of_process {
         return Some((at, PROCESS));

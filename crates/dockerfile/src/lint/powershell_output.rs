@@ -37,7 +37,7 @@ pub(super) fn check_encoding(stage: &Stage<'_>, step: &LintStep<'_>, findings: &
             "Windows PowerShell writes {file} as UTF-16, which most programs do not read: write | \
              Set-Content, or | Out-File -Encoding ascii"
         );
-        let line = step.line_at(script.range.start + statement.at);
+        let line = step.line_at(statement.at);
         findings.add("utf16-output", Severity::Warning, line, message);
         return;
     }
@@ -109,7 +109,7 @@ pub(super) fn unused_answer(step: &LintStep<'_>) -> Option<usize> {
         let is_cut = after.starts_with('&') && !after.starts_with("&&");
         let is_used = is_cut || after.contains(['|', '>']);
         let is_lost = script.grammar.is_powershell() && !is_test && !is_used;
-        is_lost.then_some(script.range.start + unused.at)
+        is_lost.then_some(unused.at)
     })
 }
 

@@ -138,8 +138,7 @@ pub(super) fn check_operators(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut
         if let Some(at) = script.statements.iter().find_map(lone_ampersand) {
             let message =
                 "Windows PowerShell has no & between commands, and the script fails: write ;";
-            let line = step.line_at(script.range.start + at);
-            findings.add(CHAIN, Severity::Error, line, message);
+            findings.add(CHAIN, Severity::Error, step.line_at(at), message);
             return;
         }
         let Some((at, operator)) = chain_operator(text) else {
@@ -166,10 +165,8 @@ pub(super) fn is_reread(step: &LintStep<'_>, script: &LintScript) -> bool {
 
 /// True for a position that PowerShell reads itself, and no shell around it.
 pub(super) fn is_read_by_powershell(step: &LintStep<'_>, at: usize) -> bool {
-    let mut scripts = step.scripts().iter();
-    scripts.any(|script| {
-        script.grammar.is_powershell() && script.range.contains(&at) && !is_reread(step, script)
-    })
+    let mut scripts = step.powershell_scripts();
+    scripts.any(|script| script.range.contains(&at) && !is_reread(step, script))
 }
 
 /// Words of PowerShell after which a program may be called.
@@ -415,20 +412,15 @@ fn lost_command(it: &EvaluatedStep<'_>) -> Option<(usize, &'static str)> {
         let message = "cmd without /C runs no command, and ends at the end of its input: add /C";
         return Some((command.start(), message));
     }
-    let printed = step.scripts().iter().find_map(|script| {
-        let mut all = script.statements.iter();
-        let is_printed = |it: &&PowerShellStatement| {
-            super::usage::program_in_quotes(it).is_some_and(|(_, rest)| rest.is_empty())
-        };
-        let statement = all.find(is_printed).filter(|_| step.is("RUN"))?;
-        Some(script.range.start + statement.at)
-    });
-    if let Some(at) = printed {
+    let is_printed = |it: &&PowerShellStatement| {
+        super::usage::program_in_quotes(it).is_some_and(|(_, rest)| rest.is_empty())
+    };
+    let mut statements = step.statements().filter(|_| step.is("RUN"));
+    if let Some(statement) = statements.find(is_printed) {
         let message = "PowerShell prints a path in quotes and does not run it: write & before it";
-        return Some((at, message));
+        return Some((statement.at, message));
     }
-    let mut scripts = step.scripts().iter();
-    let script = scripts.find(|script| script.grammar.is_powershell())?;
+    let script = step.powershell_scripts().next()?;
     // Within PowerShell a block without quotes is a script.
     let is_text = step.shell == BaseShell::Cmd || step.instruction.exec_form().is_some();
     let is_block = script.is_nested && is_text && !step.is("HEALTHCHECK");

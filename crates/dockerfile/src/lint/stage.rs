@@ -7,6 +7,7 @@ use wincimg_windows::quoting::Escape;
 
 use super::reference::{Platform, Reference};
 use super::shell::BaseShell;
+use super::statements::PowerShellStatement;
 use super::words::{LintCommand, LintScript, StepScripts};
 use super::{ContainsAny, LintOptions};
 use crate::instruction::{InstructionKind, ParsedInstruction};
@@ -67,6 +68,18 @@ impl LintStep<'_> {
     /// Its scripts, outer before inner.
     pub(super) fn scripts(&self) -> &[LintScript] {
         &self.scripts_read().scripts
+    }
+
+    /// Its scripts of PowerShell.
+    pub(super) fn powershell_scripts(&self) -> impl Iterator<Item = &LintScript> {
+        let scripts = self.scripts().iter();
+        scripts.filter(|script| script.grammar.is_powershell())
+    }
+
+    /// Statements of those.
+    pub(super) fn statements(&self) -> impl Iterator<Item = &PowerShellStatement> {
+        self.powershell_scripts()
+            .flat_map(|script| &script.statements)
     }
 
     /// True for a position in what PowerShell reads before another shell does.

@@ -5,7 +5,7 @@ use super::ContainsAny;
 /// A statement, or the part of one between braces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PowerShellStatement {
-    /// Start in the script.
+    /// Start in the instruction's joined text.
     pub(super) at: usize,
     /// Text, with `\"` as a quote.
     pub(super) text: String,
@@ -111,10 +111,12 @@ impl Reader {
     }
 }
 
-/// Splits a script at semicolons, line ends and braces that are not in quotes or parentheses.
-pub(super) fn statements(script: &str) -> Vec<PowerShellStatement> {
+/// Splits a script, which begins at `start`, at semicolons, line ends and braces that are not in quotes
+/// or parentheses.
+pub(super) fn statements(script: &str, start: usize) -> Vec<PowerShellStatement> {
     let mut reader = Reader::default();
-    let mut characters = script.char_indices().peekable();
+    let characters = script.char_indices();
+    let mut characters = characters.map(|(at, c)| (start + at, c)).peekable();
     while let Some((at, c)) = characters.next() {
         let next = characters.peek().map(|(_, next)| *next);
         match c {

@@ -1,7 +1,6 @@
 //! Downloads of Windows PowerShell in images of Server 2016, which offers servers only TLS 1.0.
 
 use super::Severity;
-use super::effects::powershell_scripts;
 use super::reference::SERVER_2016;
 use super::stage::{Stage, StageBaseRef};
 use super::{ContainsAny, Findings};
@@ -35,13 +34,12 @@ pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
         if is_script || text.contains_any(&sets) {
             return;
         }
-        for script in powershell_scripts(step).filter(|_| step.is("RUN")) {
-            let mut all = script.statements.iter();
-            let download = all.find(|it| it.contains_any(&REQUESTS) && it.contains_any(&HOSTS));
-            let Some(download) = download else { continue };
+        let mut statements = step.statements().filter(|_| step.is("RUN"));
+        let download = statements.find(|it| it.contains_any(&REQUESTS) && it.contains_any(&HOSTS));
+        if let Some(download) = download {
             let message = "Windows PowerShell of Server 2016 offers only TLS 1.0, which this host refuses: \
                 begin with [Net.ServicePointManager]::SecurityProtocol = 'Tls12';";
-            let line = step.line_at(script.range.start + download.at);
+            let line = step.line_at(download.at);
             findings.add("tls-version", Severity::Warning, line, message);
             return;
         }

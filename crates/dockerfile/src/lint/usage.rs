@@ -1,6 +1,5 @@
 //! Commands with arguments that they refuse on every Windows.
 
-use super::effects::powershell_scripts;
 use super::entrypoint::has_extension;
 use super::missing_folder::has_only_windows;
 use super::shell::BaseShell;
@@ -37,20 +36,16 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
         }
         return;
     }
-    for script in powershell_scripts(step) {
-        let all = &script.statements;
-        let open = all.iter().find(|it| {
-            // PowerShell evaluates parentheses outside of quotes.
-            let text = it.text.replace("\\\"", "\"");
-            it.command() == "icacls" && text.contains(":(") && !text.contains(['"', '\'', '`'])
-        });
-        if let Some(statement) = open {
-            let message = "PowerShell evaluates the parentheses of the rights: quote them, as in \
-                'Users:(OI)(CI)M'";
-            let line = step.line_at(script.range.start + statement.at);
-            findings.add(RULE, Severity::Error, line, message);
-            return;
-        }
+    let open = step.statements().find(|it| {
+        // PowerShell evaluates parentheses outside of quotes.
+        let text = it.text.replace("\\\"", "\"");
+        it.command() == "icacls" && text.contains(":(") && !text.contains(['"', '\'', '`'])
+    });
+    if let Some(statement) = open {
+        let message = "PowerShell evaluates the parentheses of the rights: quote them, as in \
+            'Users:(OI)(CI)M'";
+        findings.add(RULE, Severity::Error, step.line_at(statement.at), message);
+        return;
     }
     let of_script = || {
         let (at, message) = super::copied_files::unqualified_script(stage, step)?;
@@ -96,17 +91,12 @@ fn syntax_error(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
         let message = "two && in a row are a syntax error, and cmd runs nothing of the line";
         return Some((step.instruction.start() + at, message));
     }
-    let of_text = powershell_scripts(step).find_map(|script| {
-        let mut all = script.statements.iter();
-        let statement = all.find(|it| is_text_with_words(it))?;
+    if let Some(statement) = step.statements().find(|it| is_text_with_words(it)) {
         let message = "PowerShell reads a path in quotes as a text, and words after it are a syntax error: \
             write & before it";
-        Some((script.range.start + statement.at, message))
-    });
-    if of_text.is_some() {
-        return of_text;
+        return Some((statement.at, message));
     }
-    powershell_scripts(step).filter(|it| !it.is_nested).find_map(|script| {
+    step.powershell_scripts().filter(|it| !it.is_nested).find_map(|script| {
         let text = step.instruction.part(script.range.clone());
         if let Some(at) = open_quote(text) {
             let message = "a single quote stays open, which is a syntax error: write it twice within a \
@@ -114,10 +104,10 @@ fn syntax_error(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
             return Some((script.range.start + at, message));
         }
         let all = &script.statements;
-        let cut = all.windows(2).find(|pair| is_cut_path(text, pair))?;
+        let cut = all.windows(2).find(|pair| is_cut_path(step, pair))?;
         let message = "PowerShell ends the command at this ; and runs the folder behind it, which fails: \
             put the list in quotes";
-        Some((script.range.start + cut[1].at, message))
+        Some((cut[1].at, message))
     })
 }
 
@@ -245,7 +235,7 @@ fn open_quote(text: &str) -> Option<usize> {
 }
 
 /// Returns true if the second of two statements is a folder of a list that was meant for the first.
-fn is_cut_path(script: &str, pair: &[PowerShellStatement]) -> bool {
+fn is_cut_path(step: &LintStep<'_>, pair: &[PowerShellStatement]) -> bool {
     let [list, folder] = pair else { return false };
     let path = folder.text.as_str();
     let has_drive = path.get(1..3).is_some_and(|it| matches!(it, ":\\" | ":/"));
@@ -256,7 +246,7 @@ fn is_cut_path(script: &str, pair: &[PowerShellStatement]) -> bool {
     is_folder
         && list.contains("$env:path")
         && !list.text.contains(['"', '\''])
-        && script[..folder.at].ends_with(';')
+        && step.instruction.full_text()[..folder.at].ends_with(';')
 }
 
 /// Returns true for a command that changes the firewall.

@@ -1,6 +1,5 @@
 //! Variables in the syntax of another shell than the one that reads them.
 
-use super::effects::powershell_scripts;
 use super::entrypoint::has_extension;
 use super::environment::shell_variables;
 use super::evaluation::EvaluatedStep;
@@ -125,7 +124,7 @@ fn is_expanded_later(step: &LintStep<'_>, command: &LintCommand, word: &Word) ->
     let is_of_iis = noun.is_some_and(is_cmdlet) || command.program() == "appcmd";
     let first = &command.words[0];
     // In parentheses and tables an expression begins, and after & the name of a program.
-    let before = &step.instruction.full_text()[..first.range.start];
+    let before = &step.instruction.full_text()[..first.start()];
     let is_expression = first.is_quoted
         && !before
             .trim_end_matches(['\'', '"', '\\', ' '])
@@ -138,11 +137,10 @@ fn is_expanded_later(step: &LintStep<'_>, command: &LintCommand, word: &Word) ->
 /// any other shell.
 fn is_for_start(step: &LintStep<'_>, command: &LintCommand) -> bool {
     let at = command.start();
-    let scripts = powershell_scripts(step).filter(|script| script.range.contains(&at));
-    let own = scripts.filter_map(|script| {
-        let before = |it: &&PowerShellStatement| script.range.start + it.at <= at;
-        script.statements.iter().rfind(before)
-    });
+    let scripts = step
+        .powershell_scripts()
+        .filter(|script| script.range.contains(&at));
+    let own = scripts.filter_map(|script| script.statements.iter().rfind(|it| it.at <= at));
     let mut own = own.peekable();
     own.peek().is_none()
         || own.any(|it| {
@@ -176,10 +174,10 @@ fn literal_text(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
             "%~dp0 is the folder of a batch file, and stays as it is written: write the folder";
         return Some((word.start(), message));
     }
-    powershell_scripts(step).find_map(|script| {
+    step.powershell_scripts().find_map(|script| {
         let mut statements = script.statements.iter();
         let found = statements.find(|it| reads_literal(it) && has_literal_variable(&it.text))?;
-        let at = script.range.start + found.at;
+        let at = found.at;
         let message = "PowerShell expands nothing in single quotes, and $env: stays as it is written: write \
             ($env:NAME + '…')";
         // A PowerShell around it expands its own string first.

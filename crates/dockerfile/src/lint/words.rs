@@ -422,7 +422,7 @@ impl Search<'_> {
             range: range.clone(),
             is_nested: self.depth > 0,
             statements: if grammar.is_powershell() {
-                statements(text)
+                statements(text, range.start)
             } else {
                 Vec::new()
             },
