@@ -102,8 +102,7 @@ fn removed_backslashes(it: &EvaluatedStep<'_>, text: &str, usage: TextUse) -> Op
         from = *at;
     }
     doubled.push_str(&text[from..]);
-    let given = &it.linted.arguments.given;
-    let expanded = |text: &str| Some(it.state.expand(it.lexer(), text, given).ok()?.text);
+    let expanded = |text: &str| Some(it.expand(text)?.text);
     let (written, meant) = (expanded(text)?, expanded(&doubled)?);
     let differs = match usage {
         TextUse::Value => written != meant,

@@ -12,8 +12,8 @@ use super::reference::Platform;
 use super::rule::{Check, RULES};
 use super::stage::{LintStep, Stage, StageBaseRef};
 use super::{ContainsAny, Edit, Findings, LintFile, Severity, escapes};
-use crate::expand::Lexer;
-use crate::instruction::{CopyInstruction, InstructionKind, ParsedInstruction, ProgramForm};
+use crate::expand::{ExpandedWord, Lexer};
+use crate::instruction::{InstructionKind, ParsedInstruction, ProgramForm};
 use crate::source::Instruction;
 use crate::stages::{StageState, copy_target, script_error};
 
@@ -33,6 +33,12 @@ pub(super) struct EvaluatedStep<'a> {
 impl EvaluatedStep<'_> {
     pub(super) fn lexer(&self) -> Lexer {
         Lexer::new(self.linted.file.escape)
+    }
+
+    /// A text with its variables; `None` if it is not valid.
+    pub(super) fn expand(&self, text: &str) -> Option<ExpandedWord> {
+        let given = &self.linted.arguments.given;
+        self.state.expand(self.lexer(), text, given).ok()
     }
 
     pub(super) fn line(&self) -> usize {
@@ -313,7 +319,14 @@ fn apply(
     let lexer = Lexer::new(linted.file.escape);
     let arguments = &linted.arguments;
     match kind {
-        InstructionKind::Copy(copy) => check_copy(current, copy, lexer, linted),
+        InstructionKind::Copy(copy) => {
+            let mut unset = Vec::new();
+            let copy = current.expand_copy(copy, lexer, arguments, &mut unset)?;
+            if unset.is_empty() {
+                copy_target(current, &copy)?;
+            }
+            Ok(())
+        }
         InstructionKind::Run(program) => {
             let place = (&*current, &mut *place.made);
             check_run(linted, stage, step, place, program, findings);
@@ -349,11 +362,7 @@ fn report_refused(
     if !is_certain || is_folder_open && super::instructions::requires_buildkit(linted) {
         return;
     }
-    let severity = if is_folder_open {
-        Severity::Warning
-    } else {
-        Severity::Error
-    };
+    let severity = Severity::error_if(!is_folder_open);
     let is_copy = matches!(instruction.keyword.as_str(), "ADD" | "COPY");
     let message = if is_copy && message.ends_with("is not closed") {
         let keyword = &instruction.keyword;
@@ -377,20 +386,6 @@ fn is_own_drive(linted: &LintFile<'_>, message: &str) -> bool {
 fn is_open_value(text: &str, message: &str) -> bool {
     text.contains('$')
         && (message.contains("\"\"") || message.contains("empty") || message.contains('?'))
-}
-
-fn check_copy(
-    state: &StageState,
-    copy: &CopyInstruction,
-    lexer: Lexer,
-    linted: &LintFile<'_>,
-) -> Result<(), String> {
-    let mut unset = Vec::new();
-    let copy = state.expand_copy(copy, lexer, &linted.arguments, &mut unset)?;
-    if unset.is_empty() {
-        copy_target(state, &copy)?;
-    }
-    Ok(())
 }
 
 /// Maximum number of remembered folders: each stage takes over those of its base.
@@ -445,8 +440,7 @@ fn check_run(
         return;
     }
     if error.kind == ScriptErrorKind::Fails {
-        let position = step.instruction.start() + error.at;
-        let line = step.line_at(position);
+        let line = step.line_at(step.instruction.start() + error.at);
         let message = format!("this RUN fails: {error}");
         findings.add("failing-run", Severity::Error, line, message);
     }

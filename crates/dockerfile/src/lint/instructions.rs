@@ -49,16 +49,12 @@ fn is_inherited(it: &EvaluatedStep<'_>, name: &str) -> bool {
 pub(super) fn check_unset(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
     let rule = "unset-variable";
     for text in expanded_texts(it.kind) {
-        let given = &it.linted.arguments.given;
-        let Ok(expanded) = it.state.expand(it.lexer(), text, given) else {
+        let Some(expanded) = it.expand(text) else {
             continue;
         };
         for name in expanded.unset {
             let is_shells = name.eq_ignore_ascii_case("env") || name.eq_ignore_ascii_case("path");
-            if is_shells || it.state.declares(&name) {
-                continue;
-            }
-            if is_named_like_base(it, &name) {
+            if is_shells || it.state.declares(&name) || is_named_like_base(it, &name) {
                 continue;
             }
             if it.linted.arguments.is_declared(&name) {
@@ -225,11 +221,8 @@ fn declared_elsewhere(it: &EvaluatedStep<'_>, name: &str) -> Option<String> {
 
 /// Returns true if the base image may set a variable: `DOTNET_VERSION` in `dotnet/sdk`.
 fn is_named_like_base(it: &EvaluatedStep<'_>, name: &str) -> bool {
-    let product = name
-        .split('_')
-        .next()
-        .unwrap_or_default()
-        .to_ascii_lowercase();
+    let product = name.split('_').next().unwrap_or_default();
+    let product = product.to_ascii_lowercase();
     !it.stage.knows_environment
         && product.len() > 2
         && it.stage.image.to_ascii_lowercase().contains(&product)
@@ -406,8 +399,7 @@ pub(super) fn check_copy_source(it: &EvaluatedStep<'_>, findings: &mut Findings<
     }
     let keyword = &it.step.instruction.keyword;
     for source in &copy.sources {
-        let given = &it.linted.arguments.given;
-        let Ok(expanded) = it.state.expand(it.lexer(), source, given) else {
+        let Some(expanded) = it.expand(source) else {
             continue;
         };
         let text = expanded.text.replace('\\', "/");

@@ -266,8 +266,21 @@ fn find(linted: &LintFile<'_>) -> Vec<LintFinding> {
     ignore::check(linted.file, without_consequences(findings.sorted()))
 }
 
+/// Rules, and those whose errors on the same line explain their findings.
+const CONSEQUENCES: [(&[&str], &[&str]); 3] = [
+    (
+        &["prompt", "basic-parsing", "error-action"],
+        &["nano-server-lacks"],
+    ),
+    (
+        &["invalid-instruction"],
+        &["invalid-json", "eaten-backslash", "shell-variable"],
+    ),
+    (&["foreign-variable"], &["cmdlet-under-cmd"]),
+];
+
 /// Findings without those that another one on their line explains.
-fn without_consequences(findings: Vec<LintFinding>) -> Vec<LintFinding> {
+fn without_consequences(mut findings: Vec<LintFinding>) -> Vec<LintFinding> {
     let errors: BTreeSet<(usize, &str)> = findings
         .iter()
         .filter(|finding| finding.severity == Severity::Error)
@@ -279,30 +292,20 @@ fn without_consequences(findings: Vec<LintFinding>) -> Vec<LintFinding> {
         .filter(|finding| names.contains(&finding.rule.name))
         .map(|finding| finding.line)
         .collect();
-    let keep = |finding: &LintFinding| {
-        let name = finding.rule.name;
+    findings.retain(|finding| {
+        let (line, name) = (finding.line, finding.rule.name);
         let by_any = matches!(name, "failing-run" | "semicolon-under-cmd")
             && errors
-                .range((finding.line, "")..(finding.line + 1, ""))
+                .range((line, "")..(line + 1, ""))
                 .any(|(_, other)| *other != name);
-        let by_base = matches!(name, "prompt" | "basic-parsing" | "error-action")
-            && errors.contains(&(finding.line, "nano-server-lacks"));
-        let is_of_base = matches!(name, "floating-base" | "dead-base");
-        let by_name = is_of_base && misnamed.contains(&finding.line);
-        let by_form = name == "invalid-instruction"
-            && ["invalid-json", "eaten-backslash"]
-                .iter()
-                .any(|other| errors.contains(&(finding.line, *other)));
-        let by_script =
-            name == "foreign-variable" && errors.contains(&(finding.line, "cmdlet-under-cmd"));
-        let by_variable =
-            name == "invalid-instruction" && errors.contains(&(finding.line, "shell-variable"));
-        !by_any && !by_base && !by_name && !by_form && !by_script && !by_variable
-    };
-    let kept: Vec<bool> = findings.iter().map(keep).collect();
-    let mut kept = kept.into_iter();
-    let mut findings = findings;
-    findings.retain(|_| kept.next() == Some(true));
+        let by_name = matches!(name, "floating-base" | "dead-base") && misnamed.contains(&line);
+        let mut known = CONSEQUENCES.iter();
+        let by_other = known.any(|(rules, others)| {
+            let mut others = others.iter();
+            rules.contains(&name) && others.any(|other| errors.contains(&(line, *other)))
+        });
+        !by_any && !by_name && !by_other
+    });
     findings
 }
 

@@ -63,24 +63,18 @@ fn is_template(text: &str) -> bool {
 /// shell.
 fn check_under_any(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     for (_, script) in cmd::scripts(step.instruction.text()) {
-        let problems = ScriptInterpretation::parse(&script).map(|reading| reading.problems(step));
-        for problem in problems.into_iter().flatten() {
-            findings.add(
-                "quotes-in-nested-shell",
-                Severity::Error,
-                problem.line,
-                powershell::NESTED,
-            );
+        let misread = ScriptInterpretation::misread(&script, step);
+        let rule = "quotes-in-nested-shell";
+        for problem in misread.into_iter().flat_map(|(_, problems)| problems) {
+            findings.add(rule, Severity::Error, problem.line, powershell::NESTED);
         }
     }
 }
 
 /// Applies edits that are sorted by position.
 fn edited(text: &str, edits: &[Edit]) -> String {
-    replaced(
-        text,
-        edits.iter().map(|edit| (&edit.range, edit.text.as_str())),
-    )
+    let edits = edits.iter();
+    replaced(text, edits.map(|edit| (&edit.range, edit.text.as_str())))
 }
 
 /// Adds a finding, with its correction if that passed the check.

@@ -8,7 +8,7 @@ use wincimg_windows::quoting::Escape;
 use super::reference::{Platform, Reference};
 use super::shell::BaseShell;
 use super::statements::PowerShellStatement;
-use super::words::{LintCommand, LintScript, StepScripts};
+use super::words::{LintCommand, LintScript, StepScripts, program_name};
 use super::{ContainsAny, LintOptions};
 use crate::instruction::{InstructionKind, ParsedInstruction};
 use crate::source::{Dockerfile, Instruction};
@@ -278,11 +278,8 @@ impl<'a> Stage<'a> {
 
     /// Platform of a stage by its commands.
     fn platform_of_steps(&self) -> Platform {
-        let is_linux = self.steps.iter().any(|step| {
-            let text = step.instruction.text();
-            text.contains_any(&OF_LINUX)
-        });
-        if is_linux {
+        let mut texts = self.steps.iter().map(|step| step.instruction.text());
+        if texts.any(|text| text.contains_any(&OF_LINUX)) {
             Platform::Linux
         } else {
             Platform::Unknown
@@ -305,7 +302,7 @@ fn shell_words(instruction: &Instruction) -> Option<Vec<String>> {
         let words = text.split(|c: char| c.is_whitespace() || "[]\"',".contains(c));
         let words = words.filter(|word| !word.is_empty()).map(str::to_owned);
         let words: Vec<String> = words.collect();
-        let program = super::words::program_name(words.first()?);
+        let program = program_name(words.first()?);
         matches!(program.as_str(), "cmd" | "powershell" | "pwsh").then_some(words)
     })
 }
@@ -414,10 +411,9 @@ impl<'a> StageReader<'a> {
 
 /// Returns true for `pwsh`, which differs from Windows PowerShell.
 fn is_core(words: &[String]) -> bool {
-    let path = words.first().map(|path| path.to_ascii_lowercase());
-    let path = path.unwrap_or_default();
-    let file = path.rsplit(['\\', '/']).next().unwrap_or_default();
-    matches!(file, "pwsh" | "pwsh.exe")
+    words
+        .first()
+        .is_some_and(|path| program_name(path) == "pwsh")
 }
 
 /// Returns true if a character is valid in an image's name; others are placeholders of a template.

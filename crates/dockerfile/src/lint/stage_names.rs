@@ -8,6 +8,8 @@ use super::{Edit, Findings, LintFile, Severity};
 use crate::instruction::CopyInstruction;
 use crate::source::Instruction;
 
+const RULE: &str = "unknown-stage";
+
 /// Official images that are written like names of stages.
 const OFFICIAL: [&str; 12] = [
     "bash", "caddy", "docker", "golang", "julia", "maven", "mongo", "nats", "python", "scratch",
@@ -38,17 +40,13 @@ pub(super) fn check_base(linted: &LintFile<'_>, index: usize, findings: &mut Fin
         return false;
     };
     // It may be an image of this machine.
-    let severity = if STAGE_NAMES.contains(&name) {
-        Severity::Warning
-    } else {
-        Severity::Error
-    };
+    let severity = Severity::error_if(!STAGE_NAMES.contains(&name));
     let message = format!(
         "no stage \"{name}\", and Docker would pull an image of this name: did you mean {meant}?"
     );
     let start = stage.from.start();
     let edit = Edit::new(start..start + name.len(), meant);
-    findings.add_edits("unknown-stage", severity, stage.from, message, &[edit]);
+    findings.add_edits(RULE, severity, stage.from, message, &[edit]);
     true
 }
 
@@ -75,12 +73,7 @@ fn reports_variable(
     if is_windows && super::variables::dollar_names(from).any(is_argument) {
         let message = "COPY --from does not expand variables: name a stage that begins with \
             FROM and the variable";
-        findings.add(
-            "unknown-stage",
-            Severity::Error,
-            instruction.lines().0,
-            message,
-        );
+        findings.add(RULE, Severity::Error, instruction.lines().0, message);
         return true;
     }
     false
@@ -106,7 +99,6 @@ pub(super) fn check_source(
         return;
     }
     let line = instruction.lines().0;
-    let rule = "unknown-stage";
     let mut later = linted.stages[index..].iter();
     if let Some(stage) = later.find(|stage| stage.name.as_deref() == Some(lower.as_str())) {
         let at = stage.from.lines().0 + 1;
@@ -115,13 +107,13 @@ pub(super) fn check_source(
         } else {
             format!("the stage \"{from}\" is defined later, on line {at}")
         };
-        findings.add(rule, Severity::Error, line, message);
+        findings.add(RULE, Severity::Error, line, message);
         return;
     }
     if let Ok(number) = from.parse::<usize>() {
         if number >= index {
             let message = format!("no stage {from} before this one: numbers count from 0");
-            findings.add(rule, Severity::Error, line, message);
+            findings.add(RULE, Severity::Error, line, message);
         }
         return;
     }
@@ -143,5 +135,5 @@ pub(super) fn check_source(
         let at = head.find("--from=")? + "--from=".len();
         Some(Edit::new(at..at + from.len(), meant))
     });
-    findings.add_edits(rule, Severity::Error, instruction, message, edit.as_slice());
+    findings.add_edits(RULE, Severity::Error, instruction, message, edit.as_slice());
 }

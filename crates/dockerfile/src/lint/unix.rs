@@ -521,12 +521,7 @@ pub(super) fn check_user(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
     let InstructionKind::User(text) = it.kind else {
         return;
     };
-    let Ok(user) = it
-        .state
-        .expand(it.lexer(), text, &it.linted.arguments.given)
-    else {
-        return;
-    };
+    let Some(user) = it.expand(text) else { return };
     let name = user.text.split(':').next().unwrap_or_default();
     let name = name.to_ascii_lowercase();
     let is_number = !name.is_empty() && name.chars().all(|c| c.is_ascii_digit());

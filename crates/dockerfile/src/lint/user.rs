@@ -17,10 +17,7 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
     let InstructionKind::User(text) = it.kind else {
         return;
     };
-    let given = &it.linted.arguments.given;
-    let Ok(user) = it.state.expand(it.lexer(), text, given) else {
-        return;
-    };
+    let Some(user) = it.expand(text) else { return };
     let name = user.text.to_ascii_lowercase();
     let is_name = !name.is_empty()
         && name

@@ -13,15 +13,10 @@ const RULE: &str = "volume-content";
 pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
     match it.kind {
         InstructionKind::Volume(list) => {
-            let given = &it.linted.arguments.given;
-            for text in list {
-                let Ok(text) = it.state.expand(it.lexer(), text, given) else {
-                    continue;
-                };
-                let Some(folder) = resolve(it, &text.text) else {
-                    continue;
-                };
-                check_volume(it, &text.text, &folder, findings);
+            for text in list.iter().filter_map(|text| it.expand(text)) {
+                if let Some(folder) = resolve(it, &text.text) {
+                    check_volume(it, &text.text, &folder, findings);
+                }
             }
         }
         InstructionKind::Copy(_) => {

@@ -152,7 +152,7 @@ impl LintCommand {
 }
 
 /// Operators that separate commands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Grammar {
     Cmd,
     PowerShell,
@@ -161,6 +161,7 @@ pub(super) enum Grammar {
     /// The words of a JSON array, which no shell reads.
     Exec,
     /// A script for a shell that is not known, read like one of cmd.
+    #[default]
     Unknown,
 }
 
@@ -427,7 +428,10 @@ impl Search<'_> {
                 Vec::new()
             },
         });
-        let mut reader = ScriptReader::new(grammar);
+        let mut reader = ScriptReader {
+            grammar,
+            ..ScriptReader::default()
+        };
         let mut characters = text.char_indices().peekable();
         while let Some((at, c)) = characters.next() {
             let position = range.start + at;
@@ -480,6 +484,7 @@ impl Search<'_> {
     }
 }
 
+#[derive(Default)]
 struct ScriptReader {
     grammar: Grammar,
     words: Vec<Word>,
@@ -495,19 +500,6 @@ struct ScriptReader {
 }
 
 impl ScriptReader {
-    fn new(grammar: Grammar) -> Self {
-        Self {
-            grammar,
-            words: Vec::new(),
-            files: Vec::new(),
-            word: None,
-            quote: None,
-            has_input: false,
-            is_redirected: false,
-            blocks: 0,
-        }
-    }
-
     fn is_quote(&self, c: char) -> bool {
         match self.quote {
             Some(open) => open == c,

@@ -9,6 +9,7 @@ use super::line::{SourceLine, Word};
 use super::{edited, line_wrap, report};
 use crate::lint::Findings;
 use crate::lint::correction::Edit;
+use crate::lint::entrypoint::has_extension;
 use crate::lint::stage::LintStep;
 use crate::lint::words::program_name;
 
@@ -173,19 +174,13 @@ const OWN_READERS: [&str; 12] = [
 ];
 
 pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
-    let text = step.instruction.text();
+    let instruction = step.instruction;
+    let text = instruction.text();
     if is_stripped(text) && !has_own_cmd(findings) {
         let mut edits = Vec::new();
         line_wrap(&mut edits, text, 0);
         let (rule, line) = ("outer-quotes-under-cmd", step.line());
-        report(
-            rule,
-            step.instruction,
-            STRIPPED,
-            line,
-            Some(edits),
-            findings,
-        );
+        report(rule, instruction, STRIPPED, line, Some(edits), findings);
         return;
     }
     let rule = "backslash-quotes-under-cmd";
@@ -193,13 +188,13 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     let found = commands(&all);
     for (index, command) in found.iter().enumerate() {
         if let Some((line, edits)) = find_divided(text, &all, command) {
-            let line = step.instruction.line_of(step.instruction.start() + line);
-            report(rule, step.instruction, DIVIDED, line, Some(edits), findings);
+            let line = instruction.line_of(instruction.start() + line);
+            report(rule, instruction, DIVIDED, line, Some(edits), findings);
             return;
         }
         if let Some((line, edits)) = find_split(text, index, command) {
-            let line = step.instruction.line_of(step.instruction.start() + line);
-            report(rule, step.instruction, SPLIT, line, edits, findings);
+            let line = instruction.line_of(instruction.start() + line);
+            report(rule, instruction, SPLIT, line, edits, findings);
             return;
         }
     }
@@ -212,13 +207,9 @@ pub(in crate::lint) fn is_stripped(text: &str) -> bool {
     let Some((path, after)) = quoted else {
         return false;
     };
-    let lower = path.to_ascii_lowercase();
-    let ends = [".exe", ".cmd", ".bat", ".com"];
-    let is_program = path
-        .get(1..3)
-        .is_some_and(|drive| drive == ":\\" || drive == ":/")
-        && !lower.contains(['%', '\'', '&', '|'])
-        && ends.iter().any(|end| lower.ends_with(end));
+    let is_program = matches!(path.get(1..3), Some(":\\" | ":/"))
+        && !path.contains(['%', '\'', '&', '|'])
+        && has_extension(path, &["exe", "cmd", "bat", "com"]);
     let first = path.split(' ').next().unwrap_or_default();
     // Without arguments, the quotes may be around a whole command.
     let is_alone = after.trim().is_empty() && !first.to_ascii_lowercase().ends_with(":\\program");

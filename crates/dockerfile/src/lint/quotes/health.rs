@@ -10,6 +10,7 @@ use wincimg_windows::quoting::{argv, cmd as windows_cmd, exec_form, powershell};
 
 use super::line::SourceLine;
 use super::{cmd, is_template};
+use crate::lint::entrypoint::has_extension;
 use crate::lint::stage::LintStep;
 use crate::lint::variables::dollar_names;
 use crate::lint::{BaseShell, Findings, Severity};
@@ -92,8 +93,6 @@ fn exec(text: &str) -> Option<Vec<String>> {
     let line = windows_cmd::parse(text, |_| None).ok()?;
     let argv = argv::split(&line, ArgvParser::CRuntime);
     let name = argv.first()?;
-    let is_script = [".cmd", ".bat", ".ps1"]
-        .iter()
-        .any(|end| name.to_ascii_lowercase().ends_with(end));
+    let is_script = has_extension(name, &["cmd", "bat", "ps1"]);
     (!is_script && !windows_cmd::is_built_in(name)).then_some(argv)
 }

@@ -134,6 +134,13 @@ impl SourceLine {
         (parts, open.is_none())
     }
 
+    /// The texts before a part, in its quotes and after it.
+    pub(super) fn around(&self, part: QuotedSpan) -> (&str, &str, &str) {
+        let (before, rest) = self.text.split_at(part.open.at);
+        let (inside, after) = rest.split_at(part.close.at - part.open.at);
+        (before, &inside[1..], &after[1..])
+    }
+
     /// True for quotes in quotes, which end the outer ones: `"a "b" c"`.
     pub(super) fn is_nested(&self) -> bool {
         let (parts, _) = self.parts();

@@ -1,7 +1,5 @@
 //! Plain quotes in a script on PowerShell's command line, which drops them.
 
-use std::borrow::Cow;
-
 use wincimg_scripts::script;
 use wincimg_scripts::script::TokenizedScript;
 use wincimg_windows::quoting::powershell;
@@ -36,9 +34,7 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     let text = step.instruction.text();
     let line = SourceLine::new(text);
     let rule = "quotes-under-powershell";
-    let reading = ScriptInterpretation::parse(&line);
-    let problems = reading.as_ref().map(|reading| reading.problems(step));
-    let (Some(reading), Some(problems)) = (reading, problems.filter(|all| !all.is_empty())) else {
+    let Some((reading, problems)) = ScriptInterpretation::misread(&line, step) else {
         json::check(rule, step, &line, findings);
         return;
     };
@@ -174,10 +170,7 @@ pub(super) fn check_nested(step: &LintStep<'_>, findings: &mut Findings<'_>) {
             report(rule, step.instruction, BARED, line, None, findings);
             return;
         }
-        let reading = ScriptInterpretation::parse(&script);
-        let problems = reading.as_ref().map(|reading| reading.problems(step));
-        let (Some(reading), Some(problems)) = (reading, problems.filter(|all| !all.is_empty()))
-        else {
+        let Some((reading, problems)) = ScriptInterpretation::misread(&script, step) else {
             json::check(rule, step, &script, findings);
             continue;
         };
@@ -244,8 +237,18 @@ pub(super) struct QuoteProblem {
 const GROUPS: usize = 60;
 
 impl<'a> ScriptInterpretation<'a> {
+    /// Parses both, and returns their problems; `None` without one.
+    pub(super) fn misread(
+        line: &'a SourceLine,
+        step: &LintStep<'_>,
+    ) -> Option<(Self, Vec<QuoteProblem>)> {
+        let reading = Self::parse(line)?;
+        let problems = reading.problems(step);
+        (!problems.is_empty()).then_some((reading, problems))
+    }
+
     /// Parses both; `None` if they are equal or the intention is unclear.
-    pub(super) fn parse(line: &'a SourceLine) -> Option<Self> {
+    fn parse(line: &'a SourceLine) -> Option<Self> {
         let (all, is_closed) = line.parts();
         if all.is_empty() && is_closed {
             return None;
@@ -312,7 +315,7 @@ impl<'a> ScriptInterpretation<'a> {
     }
 
     /// Groups of lines with another meaning than intended.
-    pub(super) fn problems(&self, step: &LintStep<'_>) -> Vec<QuoteProblem> {
+    fn problems(&self, step: &LintStep<'_>) -> Vec<QuoteProblem> {
         let written = powershell::script(&self.line.text);
         if self.is_as_meant(&written) || self.is_the_same_path(&written) {
             return Vec::new();
@@ -434,7 +437,7 @@ fn is_intended(line: &SourceLine, part: QuotedSpan) -> bool {
     if part.has_literal {
         return false;
     }
-    let inside = &line.text[part.open.at + 1..part.close.at];
+    let (_, inside, _) = line.around(part);
     if is_list_of_texts(inside)
         || is_path_in_text(line, part)
         || is_plain_word(line, part)
@@ -458,11 +461,7 @@ fn is_intended(line: &SourceLine, part: QuotedSpan) -> bool {
 /// Returns true for a path without spaces in a text in single quotes, as of a line that is written to
 /// a script: it means the same without quotes.
 fn is_path_in_text(line: &SourceLine, part: QuotedSpan) -> bool {
-    let (before, inside) = (
-        &line.text[..part.open.at],
-        &line.text[part.open.at + 1..part.close.at],
-    );
-    let after = &line.text[part.close.at + 1..];
+    let (before, inside, after) = line.around(part);
     let ends = |c: char| c == '\'' || c.is_whitespace();
     let of_batch_file = inside.strip_prefix("%~dp0");
     let is_absolute = inside.get(1..).is_some_and(|rest| rest.starts_with(":\\"));
@@ -480,9 +479,7 @@ fn is_path_in_text(line: &SourceLine, part: QuotedSpan) -> bool {
 
 /// Returns true for `'…?a=1"&"b=2'`: the quotes keep the operator from cmd, and are to be dropped.
 fn is_operator_in_text(line: &SourceLine, part: QuotedSpan) -> bool {
-    let inside = &line.text[part.open.at + 1..part.close.at];
-    let before = &line.text[..part.open.at];
-    let after = &line.text[part.close.at + 1..];
+    let (before, inside, after) = line.around(part);
     let is_operator = !inside.is_empty() && inside.chars().all(|c| "&|<>^".contains(c));
     is_operator
         && before.matches('\'').count() % 2 == 1
@@ -490,34 +487,25 @@ fn is_operator_in_text(line: &SourceLine, part: QuotedSpan) -> bool {
         && after.starts_with(|c: char| c.is_alphanumeric())
 }
 
+/// Parameters and operators whose value is a text.
+const TAKE_TEXTS: [&str; 9] = [
+    "-value", "-match", "-notmatch", "-notlike", "-replace", "-split", "-contains", "-notcontains",
+    "-notin",
+];
+
 /// Returns true for a program, or the value of a parameter, that means the same without quotes.
 fn is_plain_word(line: &SourceLine, part: QuotedSpan) -> bool {
-    let inside = &line.text[part.open.at + 1..part.close.at];
-    let before = line.text[..part.open.at].trim_end();
-    let after = &line.text[part.close.at + 1..];
+    let (before, inside, after) = line.around(part);
+    let before = before.trim_end();
     let is_plain = inside.starts_with(|c: char| c.is_alphanumeric())
         && inside
             .chars()
             .all(|c| c.is_alphanumeric() || "\\/:._-".contains(c));
-    let parameter = before
-        .rsplit(char::is_whitespace)
-        .next()
-        .unwrap_or_default();
-    let parameter = parameter.to_ascii_lowercase();
+    let parameter = before.rsplit(char::is_whitespace).next();
+    let parameter = parameter.unwrap_or_default().to_ascii_lowercase();
     let is_value = parameter.starts_with('-')
         && parameter.len() > 5
-        && !matches!(
-            parameter.as_str(),
-            "-value"
-                | "-match"
-                | "-notmatch"
-                | "-notlike"
-                | "-replace"
-                | "-split"
-                | "-contains"
-                | "-notcontains"
-                | "-notin"
-        );
+        && !TAKE_TEXTS.contains(&parameter.as_str());
     let is_program = before.is_empty() && inside.contains(".ps1");
     is_plain
         && (is_value || is_program)
@@ -610,6 +598,6 @@ fn with_quotes(text: &str, parts: &[QuotedSpan], wrapper: Option<(usize, usize)>
 }
 
 /// Removes the white space that a command line does not keep.
-fn normalize_white_space(text: &str) -> Cow<'_, str> {
-    Cow::Owned(text.split_whitespace().collect::<Vec<_>>().join(" "))
+fn normalize_white_space(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
