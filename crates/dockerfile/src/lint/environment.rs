@@ -19,8 +19,7 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
         let message = format!(
             "Windows separates the folders of PATH with ;, and does not find \"{part}\": write ; instead of :"
         );
-        let line = step.line();
-        findings.add("path-separator", Severity::Error, line, message);
+        findings.add("path-separator", Severity::Error, step.line(), message);
     }
     let Some(name) = hidden_variable(it, value) else {
         return;

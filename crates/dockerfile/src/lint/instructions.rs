@@ -634,8 +634,7 @@ pub(super) fn check_buildkit(linted: &LintFile<'_>, findings: &mut Findings<'_>)
     if let Some(step) = script {
         let message = "Docker on Windows has no here-documents, and BuildKit there supports only one \
             statement in one: write the commands as one RUN with && or ;";
-        let line = step.line();
-        findings.add("requires-buildkit", Severity::Warning, line, message);
+        findings.add("requires-buildkit", Severity::Warning, step.line(), message);
         return;
     }
     if has_syntax(linted) {
@@ -688,8 +687,7 @@ pub(super) fn check_zip(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut F
     if uses.count() == 1 && !target.to_ascii_lowercase().ends_with(".zip") {
         let message = "ADD unpacks tar archives and copies a zip as it is: unpack it with tar -xf, or \
             Expand-Archive";
-        let line = step.line();
-        findings.add("add-zip", Severity::Warning, line, message);
+        findings.add("add-zip", Severity::Warning, step.line(), message);
     }
 }
 
