@@ -26,7 +26,7 @@ impl Shell<'_, '_> {
         let mut input: Option<PsValue> = None;
         let mut all_ok = true;
         let mut skipped = None;
-        self.is_piped = pipeline.elements.len() > 1;
+        self.pipeline_length = pipeline.elements.len();
         for element in &pipeline.elements {
             input = Some(match element {
                 Element::Expression(expression) => {
@@ -186,7 +186,7 @@ impl Shell<'_, '_> {
         // It leaves out empty arguments.
         words.retain(|word| !word.is_empty());
         words.insert(0, name.to_owned());
-        if tools::program_name(name) == "msiexec" && !self.is_piped {
+        if tools::program_name(name) == "msiexec" && self.pipeline_length < 2 {
             let why = "PowerShell does not wait for it, and the build may end before it";
             let help = "use Start-Process msiexec -Wait -ArgumentList …";
             return Err(ScriptError::refused(why).help(help));

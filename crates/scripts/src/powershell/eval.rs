@@ -46,9 +46,9 @@ pub(super) struct Shell<'m, 'a> {
     pub(super) scripts: usize,
     /// Number of programs of `Start-Process -PassThru` that nothing has waited for.
     pub(super) unawaited: u32,
-    /// True if the current pipeline has several commands. PowerShell waits for a program with
-    /// windows only in such a one.
-    pub(super) is_piped: bool,
+    /// Number of commands in the current pipeline. PowerShell waits for a program with windows
+    /// only in one of several.
+    pub(super) pipeline_length: usize,
     /// Files that the current pipelines read.
     pub(super) read_files: Vec<ImagePath>,
 }
@@ -95,7 +95,7 @@ impl<'m, 'a> Shell<'m, 'a> {
             functions: BTreeMap::new(),
             calls: 0,
             depth: 0,
-            is_piped: false,
+            pipeline_length: 1,
             read_files: Vec::new(),
             scripts: 0,
             unawaited: 0,
