@@ -38,9 +38,9 @@ impl BuildRequest {
                 let files = sources.iter().map(|(path, source)| (path.as_str(), source));
                 json!({
                     "dockerfile": stages.text(),
-                    "target": stages.target_stage(),
-                    "arguments": stages.build_args(),
-                    "skipped_actions": stages.skipped_actions(),
+                    "target": stages.request.target,
+                    "arguments": stages.request.arguments,
+                    "skipped_actions": stages.request.skipped_actions,
                     "choco_feed": stages.choco_feed_url(),
                     "context": source_digests(files)?.to_string(),
                 })

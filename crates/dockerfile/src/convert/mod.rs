@@ -105,15 +105,15 @@ pub fn obstacles(error: &StageError, dockerfile: &Path) -> Vec<ConversionError> 
             StageError::Line {
                 file,
                 line,
-                problem,
                 text,
+                error,
                 ..
             } => ConversionError {
-                file: file.to_string(),
+                file: file.clone(),
                 line: Some(*line),
-                command: text.to_string(),
-                why: problem.to_string(),
-                help: error.diagnosis().hint,
+                command: text.clone(),
+                why: error.problem.clone(),
+                help: error.hint.clone(),
             },
             other => ConversionError {
                 file: dockerfile.display().to_string(),

@@ -35,6 +35,8 @@ pub(crate) fn target(state: &StageState, copy: &CopyInstruction) -> Result<CopyT
 /// Entries of one instruction under construction.
 pub(super) struct Draft<'a> {
     tree: &'a Tree,
+    target: CopyTarget,
+    excluded: IgnoreRules,
     entries: BTreeMap<String, PlannedEntry>,
     /// Target of a file at which the base may have a folder, which then is the target.
     pub(super) unknown: Option<ImagePath>,
@@ -55,9 +57,11 @@ fn has_extension_of(path: &ImagePath, name: &str) -> bool {
 }
 
 impl<'a> Draft<'a> {
-    pub(super) fn new(tree: &'a Tree) -> Self {
+    pub(super) fn new(tree: &'a Tree, target: CopyTarget, excluded: IgnoreRules) -> Self {
         Self {
             tree,
+            target,
+            excluded,
             entries: BTreeMap::new(),
             unknown: None,
         }
@@ -66,6 +70,11 @@ impl<'a> Draft<'a> {
     /// Entries, sorted by path.
     pub(super) fn into_entries(self) -> Vec<PlannedEntry> {
         self.entries.into_values().collect()
+    }
+
+    /// Returns true if a path is the target itself, and the target is not written as a folder.
+    pub(super) fn is_target(&self, path: &ImagePath) -> bool {
+        !self.target.is_folder && *path == self.target.path
     }
 
     /// Current kind of the entry at a path.
@@ -113,68 +122,53 @@ impl<'a> Draft<'a> {
     }
 
     /// Target path of a file: inside the target if that is a folder, else the target itself.
-    pub(super) fn file_target(
-        &mut self,
-        target: &CopyTarget,
-        name: &str,
-    ) -> Result<ImagePath, String> {
-        let inside = || target.path.join(name).map_err(|error| error.to_string());
-        if target.is_folder {
+    pub(super) fn file_target(&mut self, name: &str) -> Result<ImagePath, String> {
+        let CopyTarget { path, is_folder } = &self.target;
+        let inside = || path.join(name).map_err(|error| error.to_string());
+        if *is_folder {
             return inside();
         }
-        let kind = self.kind(&target.path)?;
+        let kind = self.kind(path)?;
         if kind == Presence::Present(PathKind::Folder) {
             return inside();
         }
         // The same extension is that of a file.
-        if kind == Presence::Unknown && !has_extension_of(&target.path, name) {
-            self.unknown.get_or_insert_with(|| target.path.clone());
+        if kind == Presence::Unknown && !has_extension_of(path, name) {
+            self.unknown.get_or_insert_with(|| path.clone());
         }
-        Ok(target.path.clone())
+        Ok(path.clone())
     }
 
     /// Copies all matches of a pattern. Several files require a folder as target.
-    pub(super) fn copy(
-        &mut self,
-        files: &dyn Files,
-        pattern: &str,
-        target: &CopyTarget,
-        excluded: &IgnoreRules,
-    ) -> Result<(), String> {
+    pub(super) fn copy(&mut self, files: &dyn Files, pattern: &str) -> Result<(), String> {
         let found = files.matching(pattern)?;
         if found.is_empty() {
             return Err(files.missing_message(pattern));
         }
-        if found.len() > 1 && !target.is_folder {
+        if found.len() > 1 && !self.target.is_folder {
             return Err(format!(
                 "{pattern:?} matches {} files and folders: end the target with a separator",
                 found.len()
             ));
         }
         for found in found {
-            self.copy_found(files, found, target, excluded)?;
+            self.copy_found(files, found)?;
         }
         Ok(())
     }
 
-    fn copy_found(
-        &mut self,
-        files: &dyn Files,
-        found: FoundFile,
-        target: &CopyTarget,
-        excluded: &IgnoreRules,
-    ) -> Result<(), String> {
+    fn copy_found(&mut self, files: &dyn Files, found: FoundFile) -> Result<(), String> {
         if !found.is_folder() {
-            if excluded.is_ignored(found.name()) {
+            if self.excluded.is_ignored(found.name()) {
                 return Err(format!(
                     "--exclude applies only inside folders, and {:?} is copied by name",
                     found.path
                 ));
             }
-            let path = self.file_target(target, found.name())?;
+            let path = self.file_target(found.name())?;
             return self.insert(path, found.content);
         }
-        self.insert(target.path.clone(), PlannedContent::Folder)?;
+        self.insert(self.target.path.clone(), PlannedContent::Folder)?;
         let root = found.path;
         let mut pending = vec![root.clone()];
         while let Some(folder) = pending.pop() {
@@ -187,13 +181,13 @@ impl<'a> Draft<'a> {
                 if entry.is_folder() {
                     pending.push(entry.path.clone());
                 }
-                if excluded.is_ignored(inside) {
-                    if entry.is_folder() && !excluded.may_reinclude() {
+                if self.excluded.is_ignored(inside) {
+                    if entry.is_folder() && !self.excluded.may_reinclude() {
                         pending.pop();
                     }
                     continue;
                 }
-                let path = target.path.join_all(inside.split('/'));
+                let path = self.target.path.join_all(inside.split('/'));
                 let path = path.map_err(|error| error.to_string())?;
                 // An excluded folder is created only for its included contents.
                 if !(entry.is_folder() && files.excludes(&entry.path)) {
@@ -204,19 +198,13 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Adds unpacked entries to a folder.
-    pub(super) fn unpack_into(
-        &mut self,
-        target: &CopyTarget,
-        entries: Vec<UnpackedEntry>,
-    ) -> Result<(), String> {
-        self.insert(target.path.clone(), PlannedContent::Folder)?;
+    /// Adds unpacked entries to the target, which is a folder.
+    pub(super) fn unpack(&mut self, entries: Vec<UnpackedEntry>) -> Result<(), String> {
+        self.insert(self.target.path.clone(), PlannedContent::Folder)?;
         for entry in entries {
-            let path = target.path.join_all(entry.path.split('/'));
-            self.insert(
-                path.map_err(|error| error.to_string())?,
-                entry.content.into(),
-            )?;
+            let path = self.target.path.join_all(entry.path.split('/'));
+            let path = path.map_err(|error| error.to_string())?;
+            self.insert(path, entry.content.into())?;
         }
         Ok(())
     }

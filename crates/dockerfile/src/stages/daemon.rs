@@ -53,7 +53,7 @@ impl Stages {
             dockerfile,
             context,
             name: Some(name),
-            target: self.wanted.clone(),
+            target: self.request.target.clone(),
             labels: labels.clone(),
         })
     }

@@ -4,10 +4,10 @@ use wincimg_common::digest::{Digest, Hasher};
 use wincimg_http::{download_url, name_in};
 use wincimg_recipe::{DownloadRequest, FileSource, PlannedContent, PlannedDownload};
 
+use super::Evaluation;
 use super::copy::Draft;
-use super::paths::CopyTarget;
+use super::error::StepError;
 use super::run::downloads::check;
-use super::{Evaluation, StageError};
 use crate::instruction::{CopyInstruction, ParsedInstruction};
 
 impl Evaluation<'_> {
@@ -16,82 +16,71 @@ impl Evaluation<'_> {
         &mut self,
         draft: &mut Draft<'_>,
         text: &str,
-        target: &CopyTarget,
         step: &ParsedInstruction,
         copy: &CopyInstruction,
-    ) -> Result<(), StageError> {
-        let stages = self.stages;
-        let failed = |problem: String| stages.error(step, problem);
+    ) -> Result<(), StepError> {
         if !copy.is_add {
-            let problem = format!("COPY does not support URLs: use ADD for {text}");
-            return Err(failed(problem));
+            return Err(format!("COPY does not support URLs: use ADD for {text}").into());
         }
         let place = text.split(['#', '?']).next().unwrap_or(text);
         let place = place.trim_end_matches('/');
         let has_scheme = text.starts_with("git@") || text.starts_with("git://");
         if has_scheme || place.strip_suffix(".git").is_some() {
-            return Err(
-                failed(format!("{text} is a Git repository, which is unsupported"))
-                    .with_hint("clone it beforehand, and COPY the folder"),
-            );
+            return Err(StepError::hinted(
+                format!("{text} is a Git repository, which is unsupported"),
+                "clone it beforehand, and COPY the folder",
+            ));
         }
-        let url = download_url(text).map_err(failed)?;
+        let url = download_url(text)?;
         if copy.unpack == Some(true) {
-            let problem = "--unpack supports only archives of the context".to_owned();
-            return Err(failed(problem));
+            let problem = "--unpack supports only archives of the context";
+            return Err(problem.to_owned().into());
         }
-        let checksum = self.checksum(step, copy)?;
+        let checksum = checksum(copy)?;
         let name = name_in(&url);
-        let path = draft.file_target(target, name.as_deref().unwrap_or_default());
+        let path = draft.file_target(name.as_deref().unwrap_or_default());
         let path = path
             .ok()
-            .filter(|path| name.is_some() || !target.is_folder && *path == target.path)
+            .filter(|path| name.is_some() || draft.is_target(path))
             .ok_or_else(|| {
                 let problem = format!("{text} has no file name that Windows supports");
-                failed(problem).with_hint("end the target with the file's name")
+                StepError::hinted(problem, "end the target with the file's name")
             })?;
         let mut download = PlannedDownload::at(text);
         if let Some(here) = self.inputs.downloads.get(text) {
             download.set_content(here.digest.clone(), here.size, here.content.clone());
         }
         if let Some(expected) = &checksum {
-            check(&download, expected).map_err(failed)?;
+            check(&download, expected)?;
         }
         let want = DownloadRequest {
             digests: checksum.into_iter().collect(),
             name: path.components().last().cloned().unwrap_or_default(),
             follows: true,
-            place: format!("{}:{}", stages.file.display(), step.line),
+            place: self.position(step),
         };
         want.add_to(&mut self.result.wants, text);
         let content = PlannedContent::File(FileSource::Download(Box::new(download)));
-        draft.insert(path, content).map_err(failed)
+        Ok(draft.insert(path, content)?)
     }
+}
 
-    /// Digest of `--checksum`, which requires one URL.
-    pub(super) fn checksum(
-        &self,
-        step: &ParsedInstruction,
-        copy: &CopyInstruction,
-    ) -> Result<Option<Digest>, StageError> {
-        let Some(text) = &copy.checksum else {
-            return Ok(None);
-        };
-        let failed = |problem: String| self.stages.error(step, problem);
-        if copy.sources.len() + copy.documents.len() > 1
-            || !copy.sources.iter().all(|it| is_url(it))
-        {
-            return Err(failed("--checksum requires exactly one URL".to_owned()));
-        }
-        let digest: Option<Digest> = text.parse().ok();
-        let is_strong =
-            |digest: &Digest| digest.algorithm() != "sha1" && Hasher::matching(digest).is_some();
-        digest.filter(is_strong).map(Some).ok_or_else(|| {
-            failed(format!(
-                "invalid checksum {text:?}: expected sha256:, sha384: or sha512: and hexadecimal digits"
-            ))
-        })
+/// Digest of `--checksum`, which requires one URL.
+pub(super) fn checksum(copy: &CopyInstruction) -> Result<Option<Digest>, String> {
+    let Some(text) = &copy.checksum else {
+        return Ok(None);
+    };
+    if copy.sources.len() + copy.documents.len() > 1 || !copy.sources.iter().all(|it| is_url(it)) {
+        return Err("--checksum requires exactly one URL".to_owned());
     }
+    let digest: Option<Digest> = text.parse().ok();
+    let is_strong =
+        |digest: &Digest| digest.algorithm() != "sha1" && Hasher::matching(digest).is_some();
+    digest.filter(is_strong).map(Some).ok_or_else(|| {
+        format!(
+            "invalid checksum {text:?}: expected sha256:, sha384: or sha512: and hexadecimal digits"
+        )
+    })
 }
 
 /// Returns true if a source is a URL.

@@ -26,28 +26,56 @@ pub enum StageError {
     #[diagnose(code = "dockerfile/request", hint = _1.clone())]
     Request(String, Option<String>),
     /// A line is invalid or unsupported.
-    #[error("{file}:{line}: {problem}")]
-    #[diagnose(code = code_of(*kind), blame = blame_of(*kind, further), hint = hint.clone(), excerpt = Some(Excerpt::from_quoted(*line, text, problem).in_file(file)))]
+    #[error("{file}:{line}: {}", error.problem)]
+    #[diagnose(code = code_of(error.kind), blame = blame_of(error.kind, further), hint = error.hint.clone(), excerpt = Some(Excerpt::from_quoted(*line, text, &error.problem).in_file(file)))]
     Line {
         /// File.
-        file: Box<str>,
+        file: String,
         /// Line, from 1.
         line: usize,
-        /// Message.
-        problem: Box<str>,
         /// Instruction.
-        text: Box<str>,
-        /// Hint.
-        hint: Option<String>,
-        /// Workaround without changing the Dockerfile.
-        workaround: Workaround,
-        /// Kind of error of a `RUN` line.
-        kind: Option<ScriptErrorKind>,
-        /// True if the error does not depend on earlier lines.
-        is_independent: bool,
+        text: String,
+        /// What is wrong with it.
+        error: Box<StepError>,
         /// Errors of further lines.
-        further: Box<[Self]>,
+        further: Vec<Self>,
     },
+}
+
+/// What is wrong with an instruction; [`StageError::Line`] adds its place.
+#[derive(Debug, Default)]
+pub struct StepError {
+    /// Message.
+    pub problem: String,
+    /// Hint.
+    pub hint: Option<String>,
+    /// Workaround without changing the Dockerfile.
+    pub workaround: Workaround,
+    /// Kind of error of a `RUN` line.
+    pub kind: Option<ScriptErrorKind>,
+    /// Byte of the arguments with the error, if it is known.
+    pub at: Option<usize>,
+    /// True if the error does not depend on earlier lines.
+    pub is_independent: bool,
+}
+
+impl StepError {
+    pub(super) fn hinted(problem: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            problem: problem.into(),
+            hint: Some(hint.into()),
+            ..Self::default()
+        }
+    }
+}
+
+impl From<String> for StepError {
+    fn from(problem: String) -> Self {
+        Self {
+            problem,
+            ..Self::default()
+        }
+    }
 }
 
 /// A line that cannot be evaluated.
@@ -68,9 +96,10 @@ pub struct FailedLine<'a> {
 }
 
 /// Workaround for a line that cannot be evaluated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Workaround {
     /// None.
+    #[default]
     None,
     /// Evaluate again, if more of the base is known by then.
     Retry,
@@ -79,25 +108,22 @@ pub enum Workaround {
 }
 
 impl StageError {
-    pub(super) fn at(file: &Path, line: usize, text: &str, problem: impl Into<String>) -> Self {
+    pub(super) fn at(file: &Path, line: usize, text: &str, error: impl Into<StepError>) -> Self {
         Self::Line {
-            file: file.display().to_string().into(),
+            file: file.display().to_string(),
             line,
-            problem: problem.into().into(),
-            text: without_passwords(text).into(),
-            hint: None,
-            workaround: Workaround::None,
-            kind: None,
-            is_independent: false,
-            further: Box::default(),
+            text: without_passwords(text),
+            error: Box::new(error.into()),
+            further: Vec::new(),
         }
     }
 
-    pub(super) fn with_kind(mut self, new: ScriptErrorKind) -> Self {
-        if let Self::Line { kind, .. } = &mut self {
-            *kind = Some(new);
+    /// What is wrong with an instruction, if it is the error of one.
+    pub(super) fn step(&self) -> Option<&StepError> {
+        match self {
+            Self::Line { error, .. } => Some(error),
+            _ => None,
         }
-        self
     }
 
     /// Joins errors to one: the first, with the others as further ones. If one has no workaround,
@@ -120,27 +146,10 @@ impl StageError {
     /// All errors, each with its line.
     pub fn lines(&self) -> impl Iterator<Item = &Self> {
         let further = match self {
-            Self::Line { further, .. } => further,
-            _ => &[][..],
+            Self::Line { further, .. } => further.as_slice(),
+            _ => &[],
         };
         std::iter::once(self).chain(further)
-    }
-
-    pub(super) fn is_isolated(&self) -> bool {
-        matches!(
-            self,
-            Self::Line {
-                is_independent: true,
-                ..
-            }
-        )
-    }
-
-    pub(super) fn isolated(mut self) -> Self {
-        if let Self::Line { is_independent, .. } = &mut self {
-            *is_independent = true;
-        }
-        self
     }
 
     /// Code of each line's error, with its file, line, instruction and hint.
@@ -149,18 +158,16 @@ impl StageError {
             Self::Line {
                 file,
                 line,
-                problem,
                 text,
-                hint,
-                kind,
+                error,
                 ..
             } => Some(FailedLine {
                 file,
                 line: *line,
                 command: text,
-                code: code_of(*kind),
-                message: problem,
-                hint: hint.as_deref(),
+                code: code_of(error.kind),
+                message: &error.problem,
+                hint: error.hint.as_deref(),
             }),
             _ => None,
         })
@@ -174,25 +181,8 @@ impl StageError {
 
     /// Workaround without changing the Dockerfile.
     pub(super) fn workaround(&self) -> Workaround {
-        match self {
-            Self::Line { workaround, .. } => *workaround,
-            _ => Workaround::None,
-        }
-    }
-
-    pub(super) fn with_workaround(mut self, other: Workaround) -> Self {
-        if let Self::Line { workaround, .. } = &mut self {
-            *workaround = other;
-        }
-        self
-    }
-
-    pub(super) fn with_hint(mut self, text: impl Into<String>) -> Self {
-        match &mut self {
-            Self::Line { hint, .. } | Self::Request(_, hint) => *hint = Some(text.into()),
-            Self::Unreadable { .. } => {}
-        }
-        self
+        self.step()
+            .map_or(Workaround::None, |error| error.workaround)
     }
 }
 
@@ -241,10 +231,7 @@ fn blame_of(kind: Option<ScriptErrorKind>, further: &[StageError]) -> Blame {
             Some(ScriptErrorKind::NeedsWindows | ScriptErrorKind::NotUnderstood)
         )
     };
-    let mut kinds = further.iter().map(|error| match error {
-        StageError::Line { kind, .. } => *kind,
-        _ => None,
-    });
+    let mut kinds = further.iter().map(|error| error.step()?.kind);
     if is_for_windows(kind) && kinds.all(is_for_windows) {
         Blame::Windows
     } else {

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use wincimg_windows::quoting::Escape;
 
 use super::copy::Draft;
 use super::drive::Tree;
-use super::error::Workaround;
+use super::error::{StepError, Workaround};
 use super::files::{Files, Folder, ImageSource, fixed_part};
 use super::run::RootBase;
 use super::segment::StepEngine;
@@ -46,7 +47,7 @@ enum CopyOrigin<'a> {
     Context,
     Folder(&'a Folder),
     Image(&'a str),
-    Stage(usize, Rc<StageState>),
+    Stage(Rc<StageState>),
 }
 
 impl<'a> Evaluation<'a> {
@@ -62,50 +63,51 @@ impl<'a> Evaluation<'a> {
     }
 
     /// Evaluates a stage, once.
-    pub(super) fn evaluate_stage(&mut self, index: usize) -> Result<Rc<StageState>, StageError> {
+    pub(super) fn evaluate_stage(&mut self, index: usize) -> Rc<StageState> {
         if let Some(done) = self.done.get(&index) {
-            return Ok(Rc::clone(done));
+            return Rc::clone(done);
         }
-        let begun = &self.stages.all[index];
+        let stages = self.stages;
+        let begun = &stages.all[index];
         let mut state = match &begun.base {
-            StageBaseImage::Stage(below) => {
-                let below = self.evaluate_stage(*below)?;
-                StageState::clone(&below).fork()
-            }
-            StageBaseImage::Image(name) => {
-                let Some(base) = self.inputs.bases.get(name) else {
-                    let problem = format!("unknown image {name:?}");
-                    return Err(self.stages.error(&begun.from, problem));
-                };
-                let tree = Tree::over(Arc::clone(&base.inside), name);
-                let mut state = StageState::new(base.config.clone(), tree, name);
-                state.skipped_actions = Arc::clone(&self.stages.skipped_actions);
-                state.feed.clone_from(&self.stages.feed);
-                state
-            }
+            StageBaseImage::Stage(below) => StageState::clone(&self.evaluate_stage(*below)).fork(),
+            StageBaseImage::Image(name) => match self.inputs.bases.get(name) {
+                Some(base) => {
+                    let tree = Tree::over(Arc::clone(&base.inside), name);
+                    StageState::new(base.config.clone(), tree, name)
+                }
+                None => {
+                    let mut state = StageState::unknown(name);
+                    let error = stages.error(&begun.from, format!("unknown image {name:?}"));
+                    self.record_error(&mut state, Err(error));
+                    state
+                }
+            },
         };
+        state.index = index;
         for trigger in std::mem::take(&mut state.config.on_build) {
             state.line = begun.from.line;
-            let done = self.trigger(index, &mut state, &trigger);
+            let done = self.trigger(&mut state, &trigger);
             self.record_error(&mut state, done);
         }
         for (place, step) in begun.steps.iter().enumerate() {
             state.line = step.line;
             state.place = Some(place);
-            let done = self.step(index, &mut state, step);
+            let done = self.step(&mut state, step, stages.escape);
             self.record_error(&mut state, done);
         }
-        self.close_segment(index, &mut state);
+        self.close_segment(&mut state);
         let state = Rc::new(state);
         self.done.insert(index, Rc::clone(&state));
-        Ok(state)
+        state
     }
 
     /// Records an error and continues, so that all are reported at once, without possible
     /// consequences of another error.
     fn record_error(&mut self, state: &mut StageState, done: Result<(), StageError>) {
         let Err(error) = done else { return };
-        let is_certain = error.is_isolated() && !state.is_postponed;
+        let is_independent = error.step().is_some_and(|error| error.is_independent);
+        let is_certain = is_independent && !state.is_postponed;
         if !state.has_failed || is_certain {
             state.is_postponed |= error.workaround() != Workaround::None;
             self.errors.push(error);
@@ -115,14 +117,9 @@ impl<'a> Evaluation<'a> {
 
     /// Evaluates an `ONBUILD` trigger of the base. Like the daemon, it uses `\` as the escape
     /// character.
-    fn trigger(
-        &mut self,
-        index: usize,
-        state: &mut StageState,
-        text: &str,
-    ) -> Result<(), StageError> {
+    fn trigger(&mut self, state: &mut StageState, text: &str) -> Result<(), StageError> {
         let stages = self.stages;
-        let from = &stages.all[index].from;
+        let from = &stages.all[state.index].from;
         let failed = |problem: String| {
             let base = &from.text;
             stages.error(from, format!("ONBUILD {text} of {base:?}: {problem}"))
@@ -138,61 +135,60 @@ impl<'a> Evaluation<'a> {
             InstructionKind::From(_) | InstructionKind::OnBuild(_) => {
                 Err(failed("ONBUILD does not support it".to_owned()))
             }
-            _ => self.evaluate_instruction(index, state, &step, Lexer::new(Escape::Backslash)),
+            _ => self.step(state, &step, Escape::Backslash),
         }
     }
 
     fn step(
         &mut self,
-        index: usize,
         state: &mut StageState,
         step: &ParsedInstruction,
+        escape: Escape,
     ) -> Result<(), StageError> {
-        self.evaluate_instruction(index, state, step, Lexer::new(self.stages.escape))
+        let done = self.evaluate_instruction(state, step, Lexer::new(escape));
+        done.map_err(|error| self.stages.error(step, error))
     }
 
     fn evaluate_instruction(
         &mut self,
-        index: usize,
         state: &mut StageState,
         step: &ParsedInstruction,
         lexer: Lexer,
-    ) -> Result<(), StageError> {
-        let stages = self.stages;
-        let failed = |problem: String| stages.error(step, problem);
+    ) -> Result<(), StepError> {
+        let arguments = &self.stages.arguments;
         let mut unset = Vec::new();
         match &step.kind {
             InstructionKind::Copy(copy) => {
-                self.close_segment(index, state);
-                self.place(index, step, StepEngine::Direct, None);
-                let copy = state.expand_copy(copy, lexer, &stages.arguments, &mut unset);
-                let copy = copy.map_err(failed)?;
+                self.close_segment(state);
+                self.place(state, step, StepEngine::Direct, None);
+                let copy = state.expand_copy(copy, lexer, arguments, &mut unset)?;
                 self.note_unset(step, &unset);
-                if let Err(error) = self.copy(index, state, step, &copy) {
-                    let error = match copy.from {
-                        None => error.isolated(),
-                        Some(_) => error,
+                if let Err(error) = self.copy(state, step, &copy) {
+                    let is_independent = error.is_independent || copy.from.is_none();
+                    let error = StepError {
+                        is_independent,
+                        ..error
                     };
                     self.postpone(state, step, copy_history(&copy), error)?;
                 }
                 Ok(())
             }
-            InstructionKind::Run(program) => self.run(index, state, step, program),
+            InstructionKind::Run(program) => self.run(state, step, program),
             kind => {
                 if let InstructionKind::User(text) = kind {
-                    let user = state.expand(lexer, text, &stages.arguments.given);
-                    self.check_user(state, step, text, &user.map_err(failed)?.text)?;
+                    let user = state.expand(lexer, text, &arguments.given)?;
+                    check_user(state, text, &user.text)?;
                 }
-                let done = state.apply(kind, lexer, &stages.arguments, &mut unset);
+                let done = state.apply(kind, lexer, arguments, &mut unset);
                 self.note_unset(step, &unset);
-                self.place(index, step, StepEngine::Direct, None);
-                done.map_err(failed)
+                self.place(state, step, StepEngine::Direct, None);
+                Ok(done?)
             }
         }
     }
 
     fn note_unset(&mut self, step: &ParsedInstruction, unset: &[String]) {
-        let file = self.stages.file.display();
+        let file = self.stages.request.file.display();
         let notes = unset.iter().map(|name| {
             let line = step.line;
             format!("{file}:{line}: ${name} is not set and expands to nothing")
@@ -200,34 +196,13 @@ impl<'a> Evaluation<'a> {
         self.result.notes.extend(notes);
     }
 
-    /// Checks that the image may have an account; of an unknown base, or after a line that is left
-    /// out, any is possible.
-    fn check_user(
-        &self,
-        state: &StageState,
-        step: &ParsedInstruction,
-        written: &str,
-        name: &str,
-    ) -> Result<(), StageError> {
-        let failed = |problem: String| self.stages.error(step, problem);
-        let found = user::find(name, state.config.user.as_deref(), &state.tree);
-        let found = found.map_err(|error| failed(error_chain(&error)))?;
-        let is_missing = found == Presence::Absent && !state.tree.later.contains("");
-        let missing = || is_missing.then(|| user::missing(name));
-        match user::lost_backslash(written, name).or_else(missing) {
-            Some(user) => Err(failed(user.problem).with_hint(user.hint)),
-            None => Ok(()),
-        }
-    }
-
     /// Evaluates a `RUN` line whose commands are changes of files and registry.
     fn run(
         &mut self,
-        index: usize,
         state: &mut StageState,
         step: &ParsedInstruction,
         program: &ProgramForm,
-    ) -> Result<(), StageError> {
+    ) -> Result<(), StepError> {
         let mut lacking = BTreeSet::new();
         let mut wants = self.result.wants.clone();
         let done = self.execute(state, step, program, &mut wants, &mut lacking);
@@ -238,13 +213,13 @@ impl<'a> Evaluation<'a> {
             _ => self.not_pinned(&wants).filter(|_| state.place.is_some()),
         };
         if let Some(reason) = reason {
-            self.run_on_windows(index, state, step, reason);
+            self.run_on_windows(state, step, reason);
             return Ok(());
         }
         if state.segment.is_some() {
             // Now more of the image may be known.
-            self.close_segment(index, state);
-            return self.run(index, state, step, program);
+            self.close_segment(state);
+            return self.run(state, step, program);
         }
         self.result.wants = wants;
         if !lacking.is_empty() && !self.pending.contains(&state.base_name) {
@@ -254,12 +229,12 @@ impl<'a> Evaluation<'a> {
         let done = match done {
             Ok(_) if self.inputs.omits_unread && state.tree.later.contains("") => {
                 let reason = "it may depend on a line above that is left out".to_owned();
-                self.place(index, step, StepEngine::Unknown, Some(reason));
+                self.place(state, step, StepEngine::Unknown, Some(reason));
                 self.make_unclear(state, step, step.text.clone());
                 return Ok(());
             }
             Ok(done) => done,
-            Err(failure) => return self.run_failed(index, state, step, &failure),
+            Err(failure) => return self.run_failed(state, step, &failure),
         };
         let place = self.position(step);
         let notes = done.notes.into_iter();
@@ -269,18 +244,17 @@ impl<'a> Evaluation<'a> {
         state.add_run(done.created_by, done.layer);
         state.tree.apply(done.seen.as_slice());
         state.tree.later = done.later;
-        self.place(index, step, StepEngine::Direct, None);
+        self.place(state, step, StepEngine::Direct, None);
         Ok(())
     }
 
     /// Returns the error of a line, unless more facts may resolve it.
     fn run_failed(
         &mut self,
-        index: usize,
         state: &mut StageState,
         step: &ParsedInstruction,
         trouble: &ScriptError,
-    ) -> Result<(), StageError> {
+    ) -> Result<(), StepError> {
         let is_unread = trouble.kind == ScriptErrorKind::NotKnown && self.is_rehearsal();
         let may_wait = match trouble.kind {
             ScriptErrorKind::Deferred => true,
@@ -289,12 +263,11 @@ impl<'a> Evaluation<'a> {
             }
             _ => false,
         };
-        let stages = self.stages;
-        let error = stages.run_error(&stages.all[index], step, trouble);
+        let error = self.stages.run_error(state.index, trouble);
         if !may_wait {
             return Err(error);
         }
-        self.place(index, step, StepEngine::Unknown, Some(trouble.to_string()));
+        self.place(state, step, StepEngine::Unknown, Some(trouble.to_string()));
         if is_unread {
             self.make_unclear(state, step, step.text.clone());
             return Ok(());
@@ -319,13 +292,12 @@ impl<'a> Evaluation<'a> {
             here: &self.inputs.downloads,
             wants,
         };
-        let archives = &self.stages.archives;
-        run::execute(state, program, archives, root, fetching, lacking)
+        run::execute(self.stages, state, program, root, fetching, lacking)
     }
 
     /// Position of a step, for notes.
-    fn position(&self, step: &ParsedInstruction) -> String {
-        format!("{}:{}", self.stages.file.display(), step.line)
+    pub(super) fn position(&self, step: &ParsedInstruction) -> String {
+        format!("{}:{}", self.stages.request.file.display(), step.line)
     }
 
     /// Returns true if a plan is only shown, without what nothing has read.
@@ -350,8 +322,8 @@ impl<'a> Evaluation<'a> {
         state: &mut StageState,
         step: &ParsedInstruction,
         created_by: String,
-        error: StageError,
-    ) -> Result<(), StageError> {
+        error: StepError,
+    ) -> Result<(), StepError> {
         let here = &self.inputs.downloads;
         let all_here = self.result.wants.keys().all(|url| here.contains_key(url));
         if all_here && self.pending.is_empty() && !self.is_rehearsal() {
@@ -375,18 +347,16 @@ impl<'a> Evaluation<'a> {
 
     fn copy(
         &mut self,
-        index: usize,
         state: &mut StageState,
         step: &ParsedInstruction,
         copy: &CopyInstruction,
-    ) -> Result<(), StageError> {
+    ) -> Result<(), StepError> {
         let stages = self.stages;
-        let failed = |problem: String| stages.error(step, problem);
-        let target = copy::target(state, copy).map_err(failed)?;
-        let rules = copy.excluded.join("\n");
-        let excluded = IgnoreRules::read(&rules, std::path::Path::new("--exclude"))
-            .map_err(|error| failed(error_chain(&error)))?;
-        let origin = self.copy_origin(index, step, copy)?;
+        let index = state.index;
+        let target = copy::target(state, copy)?;
+        let excluded = IgnoreRules::read(&copy.excluded.join("\n"), Path::new("--exclude"))
+            .map_err(|error| error_chain(&error))?;
+        let origin = self.copy_origin(index, copy)?;
         let made_there;
         let lacking = RefCell::default();
         let taken;
@@ -394,36 +364,36 @@ impl<'a> Evaluation<'a> {
             CopyOrigin::Context => &stages.context,
             CopyOrigin::Folder(folder) => *folder,
             CopyOrigin::Image(name) => {
-                let Some(source) = self.image_source(name, step, copy)? else {
+                let Some(source) = self.image_source(name, copy)? else {
                     state.add_layer(copy_history(copy), PlannedLayer::default());
                     return Ok(());
                 };
                 taken = source;
                 &taken
             }
-            CopyOrigin::Stage(other, there) => {
+            CopyOrigin::Stage(there) => {
                 state.has_failed |= there.has_failed;
                 state.is_postponed |= there.is_postponed;
-                self.check_drive(*other, there, step, copy)?;
+                let name = &stages.all[there.index].name;
+                check_drive(there, name, copy)?;
                 let image = there.base_name.as_str();
                 let files = self.inputs.files.get(image);
                 made_there = StageSource {
                     tree: &there.tree,
-                    name: &stages.all[*other].name,
+                    name,
                     base: RootBase { image, files },
                     lacking: &lacking,
                 };
                 &made_there
             }
         };
-        let mut draft = Draft::new(&state.tree);
+        let mut draft = Draft::new(&state.tree, target, excluded);
         let mut done = Ok(());
         for source in &copy.sources {
-            let own = self.copy_source(&mut draft, files, source, &target, &excluded, step, copy);
-            done = done.and(own);
+            done = done.and(self.copy_source(&mut draft, files, source, step, copy));
         }
         let lacking = lacking.take();
-        if let (CopyOrigin::Stage(_, there), false) = (&origin, lacking.is_empty()) {
+        if let (CopyOrigin::Stage(there), false) = (&origin, lacking.is_empty()) {
             let name = there.base_name.clone();
             if self.pending.contains(&name) {
                 self.make_unclear(state, step, copy_history(copy));
@@ -434,22 +404,18 @@ impl<'a> Evaluation<'a> {
             return Ok(());
         }
         done?;
-        self.copy_documents(&mut draft, &target, state, copy)
-            .map_err(failed)?;
+        self.copy_documents(&mut draft, state, copy)?;
         // The result of steps on Windows is not inspected.
-        if let Some(path) = draft
-            .unknown
-            .take()
-            .filter(|_| state.base_name == stages.base_of(index))
-        {
-            let error = failed(format!(
-                "it is unknown whether the base has the folder {path}"
-            ))
-            .with_hint(format!(
-                "end the target with a separator if it is a folder: {:?}",
-                format!("{}/", copy.target)
-            ));
-            return Err(error.with_workaround(Workaround::IndexBase(index)));
+        let unknown = draft.unknown.take();
+        if let Some(path) = unknown.filter(|_| state.base_name == stages.base_of(index)) {
+            let folder = format!("{}/", copy.target);
+            return Err(StepError {
+                workaround: Workaround::IndexBase(index),
+                ..StepError::hinted(
+                    format!("it is unknown whether the base has the folder {path}"),
+                    format!("end the target with a separator if it is a folder: {folder:?}"),
+                )
+            });
         }
         let layer = PlannedLayer {
             entries: draft.into_entries(),
@@ -459,19 +425,32 @@ impl<'a> Evaluation<'a> {
         Ok(())
     }
 
-    /// The files of another image; `None` if some must be extracted first.
+    /// The files of another image; `None` if some must be extracted first, which is recorded.
     fn image_source<'c>(
         &mut self,
         name: &'c str,
-        step: &ParsedInstruction,
         copy: &CopyInstruction,
-    ) -> Result<Option<ImageSource<'c>>, StageError>
+    ) -> Result<Option<ImageSource<'c>>, StepError>
     where
         'a: 'c,
     {
-        let is_lacking = self.image_lacks(name, step, copy)?;
-        let known = self.inputs.files.get(name).filter(|_| !is_lacking);
+        let known = self.inputs.files.get(name);
+        let mut is_lacking = false;
+        for source in &copy.sources {
+            let pattern = paths::source(source)?;
+            let place = fixed_part(&pattern);
+            if place.is_empty() {
+                let problem = format!("{source:?} is the whole drive of {name}");
+                return Err(StepError::hinted(problem, "specify a folder"));
+            }
+            if known.is_none_or(|known| !known.contains(place)) {
+                let lacking = self.result.lacking.entry(name.to_owned()).or_default();
+                lacking.insert(place.to_owned());
+                is_lacking = true;
+            }
+        }
         let is_windows = self.stages.platform_of(name).is_none();
+        let known = known.filter(|_| !is_lacking);
         Ok(known.map(|files| ImageSource {
             files,
             name,
@@ -483,9 +462,8 @@ impl<'a> Evaluation<'a> {
     fn copy_origin<'c>(
         &mut self,
         index: usize,
-        step: &ParsedInstruction,
         copy: &'c CopyInstruction,
-    ) -> Result<CopyOrigin<'c>, StageError>
+    ) -> Result<CopyOrigin<'c>, StepError>
     where
         'a: 'c,
     {
@@ -494,7 +472,7 @@ impl<'a> Evaluation<'a> {
             return Ok(CopyOrigin::Context);
         };
         let Some(other) = stages.stage_before(index, from) else {
-            stages.check_copy(index, step, copy)?;
+            stages.check_copy(index, copy)?;
             return Ok(CopyOrigin::Image(from));
         };
         let stage = &stages.all[other];
@@ -505,14 +483,13 @@ impl<'a> Evaluation<'a> {
             // A stage that is only a source of files stands for its image.
             return Ok(CopyOrigin::Image(stages.base_of(other)));
         }
-        Ok(CopyOrigin::Stage(other, self.evaluate_stage(other)?))
+        Ok(CopyOrigin::Stage(self.evaluate_stage(other)))
     }
 
     /// Adds the here-documents of an instruction.
     fn copy_documents(
         &self,
         draft: &mut Draft<'_>,
-        target: &paths::CopyTarget,
         state: &StageState,
         copy: &CopyInstruction,
     ) -> Result<(), String> {
@@ -527,114 +504,81 @@ impl<'a> Evaluation<'a> {
                     .expand(lexer, &text, &self.stages.arguments.given)?
                     .text;
             }
-            let path = draft.file_target(target, &document.name)?;
+            let path = draft.file_target(&document.name)?;
             let content = PlannedContent::File(FileSource::Text(text));
             draft.insert(path, content)?;
         }
         Ok(())
     }
 
-    /// Records sources that must be extracted from an image first, and returns true if there are
-    /// any.
-    fn image_lacks(
-        &mut self,
-        name: &str,
-        step: &ParsedInstruction,
-        copy: &CopyInstruction,
-    ) -> Result<bool, StageError> {
-        let stages = self.stages;
-        let failed = |problem: String| stages.error(step, problem);
-        let known = self.inputs.files.get(name);
-        let mut is_lacking = false;
-        for source in &copy.sources {
-            let pattern = paths::source(source).map_err(failed)?;
-            let place = fixed_part(&pattern);
-            if place.is_empty() {
-                let problem = format!("{source:?} is the whole drive of {name}");
-                return Err(failed(problem).with_hint("specify a folder"));
-            }
-            if known.is_none_or(|known| !known.contains(place)) {
-                let lacking = self.result.lacking.entry(name.to_owned()).or_default();
-                lacking.insert(place.to_owned());
-                is_lacking = true;
-            }
-        }
-        Ok(is_lacking)
-    }
-
-    /// Refuses a source that requires listing the whole drive of a stage's base.
-    fn check_drive(
-        &self,
-        other: usize,
-        state: &StageState,
-        step: &ParsedInstruction,
-        copy: &CopyInstruction,
-    ) -> Result<(), StageError> {
-        let failed = |problem: String| self.stages.error(step, problem);
-        let name = &self.stages.all[other].name;
-        for source in &copy.sources {
-            let pattern = paths::source(source).map_err(failed)?;
-            if pattern.is_empty() {
-                let problem = format!("{source:?} is the whole drive of the stage {name:?}");
-                return Err(failed(problem).with_hint("specify a folder"));
-            }
-            let listed = state.tree.list_known(&ImagePath::drive());
-            let listed = listed.map_err(|error| failed(error_chain(&error)))?;
-            if fixed_part(&pattern).is_empty() && listed == Presence::Unknown {
-                let problem = format!(
-                    "what {source:?} matches is unknown: the stage {name:?} has the drive of its base"
-                );
-                let error = failed(problem).with_hint("specify a folder or file");
-                return Err(error.with_workaround(Workaround::IndexBase(other)));
-            }
-        }
-        Ok(())
-    }
-
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "the parameters of one source of an instruction"
-    )]
     fn copy_source(
         &mut self,
         draft: &mut Draft<'_>,
         files: &dyn Files,
         source: &str,
-        target: &paths::CopyTarget,
-        excluded: &IgnoreRules,
         step: &ParsedInstruction,
         copy: &CopyInstruction,
-    ) -> Result<(), StageError> {
-        let stages = self.stages;
-        let failed = |problem: String| stages.error(step, problem);
+    ) -> Result<(), StepError> {
         if download::is_url(source) {
-            return self.add_url(draft, source, target, step, copy);
+            return self.add_url(draft, source, step, copy);
         }
-        self.checksum(step, copy)?;
-        let pattern = paths::source(source).map_err(failed)?;
+        download::checksum(copy)?;
+        let pattern = paths::source(source)?;
         if copy.unpack.unwrap_or(copy.is_add) {
-            let found = files.matching(&pattern).map_err(failed)?;
+            let found = files.matching(&pattern)?;
             let mut unpacked = Vec::new();
             for found in &found {
                 let added = copy::unpacked(&self.stages.archives, &found.content);
-                unpacked.extend(added.map_err(|error| failed(error_chain(&error)))?);
+                unpacked.extend(added.map_err(|error| error_chain(&error))?);
             }
             if !unpacked.is_empty() && unpacked.len() < found.len() {
-                return Err(failed(format!(
-                    "{source:?} matches archives and other files: ADD them one by one"
-                )));
+                let problem =
+                    format!("{source:?} matches archives and other files: ADD them one by one");
+                return Err(problem.into());
             }
             if !unpacked.is_empty() {
                 for entries in unpacked {
-                    draft.unpack_into(target, entries).map_err(failed)?;
+                    draft.unpack(entries)?;
                 }
                 return Ok(());
             }
         }
-        draft
-            .copy(files, &pattern, target, excluded)
-            .map_err(failed)
+        Ok(draft.copy(files, &pattern)?)
     }
+}
+
+/// Checks that the image may have an account; of an unknown base, or after a line that is left
+/// out, any is possible.
+fn check_user(state: &StageState, written: &str, name: &str) -> Result<(), StepError> {
+    let found = user::find(name, state.config.user.as_deref(), &state.tree);
+    let found = found.map_err(|error| error_chain(&error))?;
+    let is_missing = found == Presence::Absent && !state.tree.later.contains("");
+    let missing = || is_missing.then(|| user::missing(name));
+    let error = user::lost_backslash(written, name).or_else(missing);
+    error.map_or(Ok(()), Err)
+}
+
+/// Refuses a source that requires listing the whole drive of a stage's base.
+fn check_drive(state: &StageState, name: &str, copy: &CopyInstruction) -> Result<(), StepError> {
+    for source in &copy.sources {
+        let pattern = paths::source(source)?;
+        if pattern.is_empty() {
+            let problem = format!("{source:?} is the whole drive of the stage {name:?}");
+            return Err(StepError::hinted(problem, "specify a folder"));
+        }
+        let listed = state.tree.list_known(&ImagePath::drive());
+        let listed = listed.map_err(|error| error_chain(&error))?;
+        if fixed_part(&pattern).is_empty() && listed == Presence::Unknown {
+            let problem = format!(
+                "what {source:?} matches is unknown: the stage {name:?} has the drive of its base"
+            );
+            return Err(StepError {
+                workaround: Workaround::IndexBase(state.index),
+                ..StepError::hinted(problem, "specify a folder or file")
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Entry of a copy in an image's history.

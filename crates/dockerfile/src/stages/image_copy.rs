@@ -61,13 +61,8 @@ impl<'a> ImageCopy<'a> {
             is_windows: true,
         };
         let tree = Tree::over(Arc::new(UnknownBase), self.image);
-        let mut draft = Draft::new(&tree);
-        draft.copy(
-            &source,
-            &self.pattern,
-            &self.target,
-            &IgnoreRules::default(),
-        )?;
+        let mut draft = Draft::new(&tree, self.target.clone(), IgnoreRules::default());
+        draft.copy(&source, &self.pattern)?;
         Ok(draft.into_entries())
     }
 }

@@ -25,14 +25,14 @@ mod user;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 
 pub(crate) use arguments::BuildArguments;
 use choco_feed::ChocoFeed;
 pub(crate) use copy::target as copy_target;
 pub use error::{FailedLine, StageError};
-use error::{Heading, Workaround};
+use error::{Heading, StepError, Workaround};
 use evaluation::Evaluation;
 pub use files::ExtractedFiles;
 use files::Folder;
@@ -63,10 +63,9 @@ use super::instruction::{CopyInstruction, InstructionKind, ParsedInstruction};
 /// A parsed Dockerfile with its build options.
 #[derive(Debug)]
 pub struct Stages {
-    file: PathBuf,
+    /// The options.
+    pub request: DockerfileRequest,
     text: String,
-    /// Target stage, if one was specified.
-    wanted: Option<String>,
     name: String,
     escape: Escape,
     all: Vec<Stage>,
@@ -74,9 +73,7 @@ pub struct Stages {
     context: Folder,
     archives: Archives,
     arguments: BuildArguments,
-    /// Custom actions of Windows Installer packages to leave out.
-    skipped_actions: Arc<[String]>,
-    feed: Option<Arc<ChocoFeed>>,
+    feed: Option<ChocoFeed>,
 }
 
 #[derive(Debug)]
@@ -193,29 +190,14 @@ impl Stages {
         &self.text
     }
 
-    /// Target stage, if one was specified.
-    pub fn target_stage(&self) -> Option<&str> {
-        self.wanted.as_deref()
-    }
-
-    /// Build arguments.
-    pub fn build_args(&self) -> &[(String, String)] {
-        &self.arguments.given
-    }
-
-    /// Custom actions of Windows Installer packages to leave out.
-    pub fn skipped_actions(&self) -> &[String] {
-        &self.skipped_actions
-    }
-
     /// URL of the feed of Chocolatey packages; those of a folder are among [`Self::sources`].
     pub fn choco_feed_url(&self) -> Option<&str> {
-        self.feed.as_deref().and_then(ChocoFeed::url)
+        self.feed.as_ref().and_then(ChocoFeed::url)
     }
 
     /// Path of the Dockerfile.
-    pub fn file(&self) -> &std::path::Path {
-        &self.file
+    pub fn file(&self) -> &Path {
+        &self.request.file
     }
 
     /// Base image of the target stage, by its name in the file.
@@ -245,9 +227,8 @@ impl Stages {
 
     /// Base images of all required stages, by their names in the file.
     pub fn bases(&self) -> Vec<&str> {
-        let needed = self.needed();
         let mut names = Vec::new();
-        for (stage, _) in self.all.iter().zip(needed).filter(|(_, needed)| *needed) {
+        for (_, stage) in self.needed() {
             if let (StageBaseImage::Image(name), None, None) =
                 (&stage.base, &stage.folder, &stage.platform)
                 && !names.contains(&name.as_str())
@@ -277,8 +258,8 @@ impl Stages {
         })
     }
 
-    /// Returns for each stage true if the target stage requires it.
-    fn needed(&self) -> Vec<bool> {
+    /// The stages that the target stage requires, with their positions.
+    fn needed(&self) -> impl Iterator<Item = (usize, &Stage)> {
         let mut needed = vec![false; self.all.len()];
         needed[self.target] = true;
         for index in (0..=self.target).rev() {
@@ -299,7 +280,8 @@ impl Stages {
                 }
             }
         }
-        needed
+        let stages = self.all.iter().enumerate();
+        stages.filter(move |(index, _)| needed[*index])
     }
 
     /// Index of an earlier stage by name or number.
@@ -314,28 +296,23 @@ impl Stages {
     /// Checks all required stages, as far as possible without the bases. Steps that require Windows
     /// are errors unless it can run them.
     pub fn check(&self, has_windows: bool) -> Result<(), StageError> {
-        let needed = self.needed();
         let mut errors = Vec::new();
-        for (index, stage) in self.all.iter().enumerate() {
-            if !needed[index] || stage.folder.is_some() {
-                continue;
-            }
+        for (index, stage) in self.needed().filter(|(_, stage)| stage.folder.is_none()) {
             let mut shell = self.shell_under(index);
             for step in &stage.steps {
-                match &step.kind {
-                    InstructionKind::Shell(words) => shell = Some(words),
+                let error = match &step.kind {
+                    InstructionKind::Shell(words) => {
+                        shell = Some(words);
+                        None
+                    }
                     InstructionKind::Run(program) if !has_windows => {
-                        if let Some(failure) =
-                            run::needs_windows(program, shell, self.feed.as_deref())
-                        {
-                            errors.push(self.run_error(stage, step, &failure));
-                        }
+                        let failure = run::needs_windows(program, shell, self.feed.as_ref());
+                        failure.map(|failure| self.run_error(index, &failure))
                     }
-                    InstructionKind::Copy(copy) => {
-                        errors.extend(self.check_copy(index, step, copy).err());
-                    }
-                    _ => {}
-                }
+                    InstructionKind::Copy(copy) => self.check_copy(index, copy).err(),
+                    _ => None,
+                };
+                errors.extend(error.map(|error| self.error(step, error)));
             }
         }
         StageError::all(errors).map_or(Ok(()), Err)
@@ -354,79 +331,66 @@ impl Stages {
         own.or_else(|| self.shell_under(below))
     }
 
-    fn check_copy(
-        &self,
-        index: usize,
-        step: &ParsedInstruction,
-        copy: &CopyInstruction,
-    ) -> Result<(), StageError> {
+    fn check_copy(&self, index: usize, copy: &CopyInstruction) -> Result<(), StepError> {
         let Some(from) = &copy.from else {
             return Ok(());
         };
         if self.stage_before(index, from).is_some() {
             return Ok(());
         }
-        let later = self.all[index..].iter();
-        if let Some(later) = later
-            .into_iter()
-            .find(|stage| stage.name.eq_ignore_ascii_case(from))
-        {
-            let problem = format!(
-                "the stage {from:?} is defined later, on line {}",
-                later.from.line
-            );
-            return Err(self.error(step, problem));
+        let mut later = self.all[index..].iter();
+        if let Some(later) = later.find(|stage| stage.name.eq_ignore_ascii_case(from)) {
+            let line = later.from.line;
+            return Err(format!("the stage {from:?} is defined later, on line {line}").into());
         }
         if from.parse::<usize>().is_ok() {
-            let problem = format!("no stage {from} before this one");
             let help = match index {
                 0 => "it is the first stage; numbers count from 0".to_owned(),
                 _ => format!("the stages before it are numbered 0 to {}", index - 1),
             };
-            return Err(self.error(step, problem).with_hint(help));
+            let problem = format!("no stage {from} before this one");
+            return Err(StepError::hinted(problem, help));
         }
         Ok(())
     }
 
-    fn error(&self, step: &ParsedInstruction, problem: impl Into<String>) -> StageError {
-        StageError::at(&self.file, step.line, &step.text, problem)
+    fn error(&self, step: &ParsedInstruction, error: impl Into<StepError>) -> StageError {
+        let error = error.into();
+        let (line, text) = match error.at {
+            Some(at) => step.line_at(at),
+            None => (step.line, step.text.clone()),
+        };
+        StageError::at(self.file(), line, &text, error)
     }
 
-    /// Error for a `RUN` line, with a hint.
-    fn run_error(
-        &self,
-        stage: &Stage,
-        step: &ParsedInstruction,
-        failure: &ScriptError,
-    ) -> StageError {
-        let remedy = match failure.kind {
-            ScriptErrorKind::NotKnown if failure.help.is_none() => {
-                let mut all = self.all.iter();
-                let place = all.position(|other| std::ptr::eq(other, stage));
-                place.map_or(Workaround::None, Workaround::IndexBase)
-            }
+    /// Error for a `RUN` line of a stage, with a hint.
+    fn run_error(&self, index: usize, failure: &ScriptError) -> StepError {
+        let workaround = match failure.kind {
+            ScriptErrorKind::NotKnown if failure.help.is_none() => Workaround::IndexBase(index),
             ScriptErrorKind::Fails => Workaround::Retry,
             _ => Workaround::None,
         };
-        let problem = Heading::for_kind(failure.kind).problem;
-        let (line, text) = step.line_at(failure.at);
-        let error = StageError::at(&self.file, line, &text, format!("{problem}: {failure}"))
-            .with_kind(failure.kind)
-            .with_hint(self.run_hint(stage, failure));
-        let error = error.with_workaround(remedy);
-        match failure.kind {
+        let is_independent = match failure.kind {
             ScriptErrorKind::NeedsWindows
             | ScriptErrorKind::NotUnderstood
-            | ScriptErrorKind::Refused => error.isolated(),
-            ScriptErrorKind::NotKnown | ScriptErrorKind::Deferred | ScriptErrorKind::Fails => error,
+            | ScriptErrorKind::Refused => true,
+            ScriptErrorKind::NotKnown | ScriptErrorKind::Deferred | ScriptErrorKind::Fails => false,
+        };
+        StepError {
+            problem: format!("{}: {failure}", Heading::for_kind(failure.kind).problem),
+            hint: Some(self.run_hint(index, failure)),
+            workaround,
+            kind: Some(failure.kind),
+            at: Some(failure.at),
+            is_independent,
         }
     }
 
     /// What to do about a `RUN` line.
-    fn run_hint(&self, stage: &Stage, failure: &ScriptError) -> String {
+    fn run_hint(&self, index: usize, failure: &ScriptError) -> String {
         const OUTSIDE: &str = "let Windows run the line: --docker-host tcp://HOST:2375";
-        let is_target = std::ptr::eq(stage, &raw const self.all[self.target]);
-        let instead = self.replacement_of(stage);
+        let is_target = index == self.target;
+        let instead = self.replacement_of(index);
         let is_for_windows = matches!(
             failure.kind,
             ScriptErrorKind::NeedsWindows | ScriptErrorKind::NotUnderstood
@@ -453,13 +417,10 @@ impl Stages {
     }
 
     /// What can replace a stage: only an image if others are based on it.
-    fn replacement_of(&self, stage: &Stage) -> String {
-        let name = &stage.name;
-        let is_base = self.all.iter().any(|other| match other.base {
-            StageBaseImage::Stage(below) => std::ptr::eq(&raw const self.all[below], stage),
-            StageBaseImage::Image(_) => false,
-        });
-        if is_base {
+    fn replacement_of(&self, index: usize) -> String {
+        let name = &self.all[index].name;
+        let mut others = self.all.iter();
+        if others.any(|other| other.base == StageBaseImage::Stage(index)) {
             format!("an image in its place: --stage {name}=IMAGE")
         } else {
             format!("a folder with its files instead: --stage {name}=DIR")
@@ -485,23 +446,22 @@ impl Stages {
     /// Evaluates on bases, which must be given for all of [`Self::bases`].
     pub fn evaluate(&self, inputs: &Inputs) -> Result<EvaluationResult, StageError> {
         let mut evaluation = Evaluation::new(self, inputs);
-        let made = evaluation.evaluate_stage(self.target);
+        let state = evaluation.evaluate_stage(self.target);
         let Evaluation {
             errors, mut result, ..
         } = evaluation;
-        let made = made.and_then(|state| StageError::all(errors).map_or(Ok(state), Err));
-        let state = match made {
-            Ok(state) => state,
+        match StageError::all(errors) {
             // A missing file may be the cause.
-            Err(error) if !result.lacking.is_empty() => {
+            Some(error) if !result.lacking.is_empty() => {
                 return Ok(EvaluationResult {
                     lacking: result.lacking,
                     wants: result.wants,
                     ..self.incomplete(inputs).ok_or(error)?
                 });
             }
-            Err(error) => return Err(error),
-        };
+            Some(error) => return Err(error),
+            None => {}
+        }
         result.notes.dedup();
         result.placements.sort_by_key(|step| step.line);
         Ok(EvaluationResult {

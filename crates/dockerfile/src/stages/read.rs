@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use wincimg_common::diagnose::{closest_match, error_chain};
 use wincimg_common::files::{LARGEST_TEXT, read_text};
@@ -11,6 +10,7 @@ use wincimg_oci::store::LOCAL_SCHEMES;
 use wincimg_recipe::{FileSource, LOCK_FILE, PlannedContent};
 
 use super::choco_feed::ChocoFeed;
+use super::error::StepError;
 use super::files::{Files as _, Folder};
 use super::{BuildArguments, Stage, StageBaseImage, StageError, Stages};
 use crate::instruction::{FromInstruction, InstructionKind, ParsedInstruction};
@@ -84,11 +84,11 @@ impl Stages {
         if let Some(problem) = file.directive_problem {
             let line = text.lines().nth(problem.line).unwrap_or_default();
             let number = problem.line + 1;
-            return Err(StageError::at(&request.file, number, line, problem.what));
+            let problem = problem.what.to_owned();
+            return Err(StageError::at(&request.file, number, line, problem));
         }
         let mut stages = Self {
-            file: request.file.clone(),
-            wanted: request.target.clone(),
+            request: request.clone(),
             text: text.clone(),
             name: image_name(request),
             escape: file.escape,
@@ -97,13 +97,11 @@ impl Stages {
             context: context(&request.file, &text, &request.context)?,
             archives: wincimg_layer::archive::Archives::default(),
             arguments: BuildArguments::new(request.arguments.clone()),
-            skipped_actions: request.skipped_actions.as_slice().into(),
             feed: request
                 .choco_feed
                 .as_deref()
                 .map(ChocoFeed::read)
-                .transpose()?
-                .map(Arc::new),
+                .transpose()?,
         };
         for instruction in &file.instructions {
             let step = ParsedInstruction::read(instruction, file.escape).map_err(|error| {
@@ -135,7 +133,10 @@ impl Stages {
                 }
                 Ok(())
             }
-            (_, None) => Err(self.error(&step, "expected FROM before any instruction but ARG")),
+            (_, None) => {
+                let problem = "expected FROM before any instruction but ARG";
+                Err(self.error(&step, problem.to_owned()))
+            }
             (_, Some(stage)) => {
                 stage.steps.push(step);
                 Ok(())
@@ -151,7 +152,7 @@ impl Stages {
         let number = self.all.len();
         let image = self.global(&step, &from.image)?;
         if image.is_empty() {
-            return Err(self.error(&step, "the base has no name"));
+            return Err(self.error(&step, "the base has no name".to_owned()));
         }
         if let Some(platform) = &from.platform {
             self.global(&step, platform)?;
@@ -191,9 +192,8 @@ impl Stages {
         match expanded.unset.first() {
             Some(name) if matches!(step.kind, InstructionKind::From(_)) => {
                 let problem = format!("{name} is not set: no ARG before the first FROM sets it");
-                Err(self.error(step, problem).with_hint(format!(
-                    "add --build-arg {name}=VALUE, and ARG {name} above FROM"
-                )))
+                let hint = format!("add --build-arg {name}=VALUE, and ARG {name} above FROM");
+                Err(self.error(step, StepError::hinted(problem, hint)))
             }
             _ => Ok(expanded.text),
         }
@@ -205,7 +205,7 @@ impl Stages {
         let find = |stages: &Self, name: &str| {
             stages.stage_before(count, name).ok_or_else(|| {
                 let names: Vec<&str> = stages.all.iter().map(|stage| stage.name.as_str()).collect();
-                let problem = format!("{} has no stage {name:?}", stages.file.display());
+                let problem = format!("{} has no stage {name:?}", stages.file().display());
                 let hint = match closest_match(name, names.iter().copied()) {
                     Some(meant) => format!("did you mean {meant:?}?"),
                     None => format!("its stages are: {}", names.join(", ")),
@@ -307,8 +307,7 @@ impl Stages {
     /// one does.
     pub fn architecture(&self) -> Result<Option<String>, StageError> {
         let mut named: Option<String> = None;
-        let needed = self.needed();
-        for (stage, _) in self.all.iter().zip(needed).filter(|(_, needed)| *needed) {
+        for (index, stage) in self.needed() {
             let InstructionKind::From(from) = &stage.from.kind else {
                 continue;
             };
@@ -322,8 +321,8 @@ impl Stages {
             match &named {
                 Some(known) if known != own => {
                     let problem = format!("another stage is for windows/{known}");
-                    let hint = format!("use {}", self.replacement_of(stage));
-                    return Err(self.error(&stage.from, problem).with_hint(hint));
+                    let hint = format!("use {}", self.replacement_of(index));
+                    return Err(self.error(&stage.from, StepError::hinted(problem, hint)));
                 }
                 _ => named = Some(own.to_owned()),
             }
@@ -333,23 +332,22 @@ impl Stages {
 
     /// Refuses bases that are not for Windows.
     fn check_bases(&self) -> Result<(), StageError> {
-        let needed = self.needed();
-        for (stage, _) in self.all.iter().zip(needed).filter(|(_, needed)| *needed) {
+        for (index, stage) in self.needed() {
             let (StageBaseImage::Image(image), None) = (&stage.base, &stage.folder) else {
                 continue;
             };
             if image == "scratch" {
-                return Err(self
-                    .error(&stage.from, "FROM scratch contains no Windows")
-                    .with_hint("use a base such as mcr.microsoft.com/windows/nanoserver"));
+                let problem = "FROM scratch contains no Windows";
+                let hint = "use a base such as mcr.microsoft.com/windows/nanoserver";
+                return Err(self.error(&stage.from, StepError::hinted(problem, hint)));
             }
             if stage.is_replaced || stage.platform.is_some() {
                 continue;
             }
             if let Some(platform) = self.platform(stage)? {
                 let problem = format!("the stage {:?} is for {platform}", stage.name);
-                let hint = format!("use {}", self.replacement_of(stage));
-                return Err(self.error(&stage.from, problem).with_hint(hint));
+                let hint = format!("use {}", self.replacement_of(index));
+                return Err(self.error(&stage.from, StepError::hinted(problem, hint)));
             }
         }
         Ok(())

@@ -20,7 +20,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use wincimg_common::diagnose::error_chain;
 use wincimg_http::DownloadedFile;
-use wincimg_layer::archive::Archives;
 use wincimg_layer::{ContentSource, LinkTo, Symlink};
 use wincimg_msi::SetupProgram;
 use wincimg_recipe::{DownloadRequests, FileSource, PlannedContent, PlannedEntry, PlannedLayer};
@@ -38,10 +37,10 @@ use self::iis::ServerConfig;
 use self::keys::Keys;
 pub(super) use self::needs_windows::needs_windows;
 pub(crate) use self::needs_windows::script_error;
-use super::ExtractedFiles;
 use super::choco_feed::ChocoFeed;
 use super::drive::{PathKind, Tree, key};
 use super::state::StageState;
+use super::{ExtractedFiles, Stages};
 use crate::instruction::ProgramForm;
 
 /// Maximum size of a file that a line may read.
@@ -69,20 +68,20 @@ pub(super) struct RunDownloads<'a> {
 
 /// Evaluates a line on a stage.
 pub(super) fn execute(
+    stages: &Stages,
     state: &StageState,
     program: &ProgramForm,
-    archives: &Archives,
     root: RootBase<'_>,
     fetching: RunDownloads<'_>,
     lacking: &mut BTreeSet<String>,
 ) -> Result<RunResult, ScriptError> {
     let mut running = RunState {
+        stages,
         state,
         tree: state.tree.clone(),
         registry: Keys::new(state),
         base: BaseFiles::new(root),
         fetching,
-        archives,
         changes: Changes::default(),
         server: ServerConfig::default(),
     };
@@ -138,12 +137,12 @@ pub(super) struct RootBase<'a> {
 
 /// State of a stage during a line.
 struct RunState<'a> {
+    stages: &'a Stages,
     state: &'a StageState,
     tree: Tree,
     registry: Keys<'a>,
     base: BaseFiles<'a>,
     fetching: RunDownloads<'a>,
-    archives: &'a Archives,
     changes: Changes,
     server: ServerConfig,
 }
@@ -391,7 +390,7 @@ impl ImageState for RunState<'_> {
             return Lookup::Deferred(Deferred);
         }
         let kind = match self.tree.created_entry(path).map(|entry| &entry.content) {
-            Some(PlannedContent::File(source)) => source.setup_program(self.archives),
+            Some(PlannedContent::File(source)) => source.setup_program(&self.stages.archives),
             _ => None,
         };
         kind.map_or(Lookup::Absent, |kind| {
@@ -404,7 +403,7 @@ impl ImageState for RunState<'_> {
     }
 
     fn feed(&self) -> PackageFeed {
-        let feed = self.state.feed.as_deref();
+        let feed = self.stages.feed.as_ref();
         feed.map(ChocoFeed::packages).unwrap_or_default()
     }
 
@@ -464,7 +463,8 @@ impl ImageState for RunState<'_> {
                 Ok(())
             }
             ImageAction::CopyPackage { file, path } => {
-                let source = self.state.feed.as_deref().and_then(|feed| feed.file(&file));
+                let feed = self.stages.feed.as_ref();
+                let source = feed.and_then(|feed| feed.file(&file));
                 self.check_writable(&path, false)?;
                 let missing = || ScriptError::unknown(format!("the feed has no {file}"));
                 self.put(path, PlannedContent::File(source.ok_or_else(missing)?));

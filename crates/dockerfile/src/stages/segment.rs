@@ -230,7 +230,6 @@ impl Evaluation<'_> {
     /// Adds a step to the segment at the end of a stage, or begins one.
     pub(super) fn run_on_windows(
         &mut self,
-        index: usize,
         state: &mut StageState,
         step: &ParsedInstruction,
         reason: String,
@@ -238,17 +237,17 @@ impl Evaluation<'_> {
         let Some(place) = state.place else { return };
         match &mut state.segment {
             Some(open) => open.last = place,
-            None => state.segment = Some(self.open_segment(index, state, place)),
+            None => state.segment = Some(self.open_segment(state, place)),
         }
         state.steps.clear();
         OPEN.clone_into(&mut state.base_name);
         state.tree = Tree::over(Arc::new(UnknownBase), OPEN);
         state.forget_makers();
-        self.place(index, step, StepEngine::Windows, Some(reason));
+        self.place(state, step, StepEngine::Windows, Some(reason));
     }
 
-    fn open_segment(&self, index: usize, state: &StageState, place: usize) -> OpenSegment {
-        let own = &self.stages.all[index];
+    fn open_segment(&self, state: &StageState, place: usize) -> OpenSegment {
+        let own = &self.stages.all[state.index];
         let is_setting = |step: &ParsedInstruction| {
             !matches!(
                 step.kind,
@@ -286,12 +285,12 @@ impl Evaluation<'_> {
     }
 
     /// Ends the segment at the end of a stage's steps so far: what follows is on its result.
-    pub(super) fn close_segment(&mut self, index: usize, state: &mut StageState) {
+    pub(super) fn close_segment(&mut self, state: &mut StageState) {
         let Some(open) = state.segment.take() else {
             return;
         };
         let id = SegmentId {
-            stage: index,
+            stage: state.index,
             first: open.first,
             last: open.last,
         };
@@ -315,7 +314,7 @@ impl Evaluation<'_> {
         let own = &self.stages.all[id.stage];
         let steps = &own.steps[id.first..=id.last];
         let last = steps.last().map_or(0, |step| step.line);
-        let name = format!("{} after line {last}", self.stages.file.display());
+        let name = format!("{} after line {last}", self.stages.request.file.display());
         self.pending.insert(name.clone());
         let texts = self.stages.source_lines();
         self.result.segments.push(WindowsSegment {
@@ -346,13 +345,13 @@ impl Evaluation<'_> {
     /// Records where a step runs.
     pub(super) fn place(
         &mut self,
-        index: usize,
+        state: &StageState,
         step: &ParsedInstruction,
         engine: StepEngine,
         reason: Option<String>,
     ) {
         self.result.placements.push(StepPlacement {
-            stage: self.stages.all[index].name.clone(),
+            stage: self.stages.all[state.index].name.clone(),
             line: step.line,
             text: without_passwords(&step.text),
             engine,

@@ -13,7 +13,6 @@ use wincimg_recipe::{
 use wincimg_registry::UnknownBase;
 use wincimg_windows::path::ImagePath;
 
-use super::choco_feed::ChocoFeed;
 use super::drive::{Tree, key};
 use super::segment::OpenSegment;
 use super::{BuildArguments, paths};
@@ -61,6 +60,8 @@ pub(crate) struct StageState {
     has_cmd: bool,
     /// Users of the image whose `RUN` created files and folders.
     makers: BTreeMap<String, String>,
+    /// The stage, by its position in the file.
+    pub(super) index: usize,
     /// Line of the current instruction.
     pub(super) line: usize,
     /// Its position in the stage; none for a trigger of the base.
@@ -73,9 +74,6 @@ pub(crate) struct StageState {
     pub(super) has_failed: bool,
     /// True if the failure may be resolved by more facts, so that later instructions are uncertain.
     pub(super) is_postponed: bool,
-    /// Custom actions of Windows Installer packages to leave out.
-    pub(super) skipped_actions: Arc<[String]>,
-    pub(super) feed: Option<Arc<ChocoFeed>>,
 }
 
 impl StageState {
@@ -96,14 +94,13 @@ impl StageState {
             arg_places: Places::default(),
             has_cmd: false,
             makers: BTreeMap::new(),
+            index: 0,
             line: 0,
             place: None,
             base_name: base_name.to_owned(),
             segment: None,
             has_failed: false,
             is_postponed: false,
-            skipped_actions: Arc::default(),
-            feed: None,
         }
     }
 

@@ -6,6 +6,7 @@
 use wincimg_registry::{BaseReadError, Presence};
 
 use super::drive::Tree;
+use super::error::StepError;
 
 /// Accounts that every Windows container has, without their domain.
 const OF_CONTAINERS: [&str; 2] = ["ContainerAdministrator", "ContainerUser"];
@@ -15,12 +16,6 @@ const OF_AUTHORITY: [&str; 3] = ["SYSTEM", "LOCAL SERVICE", "NETWORK SERVICE"];
 const OF_WINDOWS: [&str; 4] = [
     "Administrator", "DefaultAccount", "Guest", "WDAGUtilityAccount",
 ];
-
-/// Problem of a name.
-pub(super) struct UserProblem {
-    pub(super) problem: String,
-    pub(super) hint: String,
-}
 
 /// Returns true if every Windows container has the account.
 pub(crate) fn is_of_windows(user: &str) -> bool {
@@ -45,15 +40,15 @@ pub(crate) fn is_of_windows(user: &str) -> bool {
 }
 
 /// Finds what a name lost on its way through the parser.
-pub(super) fn lost_backslash(written: &str, user: &str) -> Option<UserProblem> {
+pub(super) fn lost_backslash(written: &str, user: &str) -> Option<StepError> {
     let written = written.trim();
     let is_lost = is_of_windows(written) && user != written && user == written.replace('\\', "");
-    is_lost.then(|| UserProblem {
-        problem: format!("\\ is the escape character, so the account is {user:?}"),
-        hint: format!(
-            "write USER {}, or begin the file with # escape=`",
-            written.replace('\\', r"\\")
-        ),
+    is_lost.then(|| {
+        let doubled = written.replace('\\', r"\\");
+        StepError::hinted(
+            format!("\\ is the escape character, so the account is {user:?}"),
+            format!("write USER {doubled}, or begin the file with # escape=`"),
+        )
     })
 }
 
@@ -78,9 +73,9 @@ pub(super) fn find(
 }
 
 /// Describes an account that the image does not have.
-pub(super) fn missing(user: &str) -> UserProblem {
-    UserProblem {
-        problem: format!("account {user:?} not found in the image"),
-        hint: "name ContainerUser, ContainerAdministrator or an account of the base".to_owned(),
-    }
+pub(super) fn missing(user: &str) -> StepError {
+    StepError::hinted(
+        format!("account {user:?} not found in the image"),
+        "name ContainerUser, ContainerAdministrator or an account of the base",
+    )
 }

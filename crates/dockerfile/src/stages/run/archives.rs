@@ -71,7 +71,7 @@ impl RunState<'_> {
         let PlannedContent::File(source) = &entry.content else {
             return Err(not_one());
         };
-        let opened = source.archive(self.archives);
+        let opened = source.archive(&self.stages.archives);
         opened.map_err(|error| refused(&error))?.ok_or_else(not_one)
     }
 

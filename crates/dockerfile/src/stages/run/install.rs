@@ -66,7 +66,7 @@ impl RunState<'_> {
         bundled: Option<(&Arc<Archive>, &BundlePackage)>,
     ) -> Result<(), ScriptError> {
         let path = &install.package;
-        let opened = source.package(self.archives);
+        let opened = source.package(&self.stages.archives);
         let opened = opened.map_err(|error| ScriptError::refused(error_chain(&error)))?;
         let Some(package) = opened else {
             return Err(ScriptError::refused(format!("{path} is not a package")));
@@ -80,7 +80,7 @@ impl RunState<'_> {
             properties,
             file_name: file_name.to_owned(),
             source_folder: format!("{}\\", folder.trim_end_matches('\\')),
-            skipped_actions: self.state.skipped_actions.to_vec(),
+            skipped_actions: self.stages.request.skipped_actions.clone(),
         };
         let transforms = self.transforms(&options)?;
         let plan = package.plan_installation(&options, &ImageSystem(self));
@@ -92,7 +92,7 @@ impl RunState<'_> {
             transforms,
             is_extracted: false,
             product: Some(plan.product.clone()),
-            archives: self.archives.clone(),
+            archives: self.stages.archives.clone(),
         };
         self.apply_plan(plan, &installed, &package, bundled)?;
         self.changes.packages.push(installed);
@@ -119,10 +119,10 @@ impl RunState<'_> {
 
     /// The packages of a bundle, if the file is one.
     fn bundle(&mut self, source: &FileSource) -> Result<Option<OpenBundle>, ScriptError> {
-        if source.setup_program(self.archives) != Some(SetupProgram::Burn) {
+        if source.setup_program(&self.stages.archives) != Some(SetupProgram::Burn) {
             return Ok(None);
         }
-        let opened = source.bundle(self.archives);
+        let opened = source.bundle(&self.stages.archives);
         let opened = opened.map_err(|error| of_bundle(error_chain(&error)))?;
         let Some(opened) = opened else {
             return Ok(None);
