@@ -22,25 +22,12 @@ pub(crate) struct ExpandedWord {
     pub unset: Vec<String>,
 }
 
-/// Error in a word.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum ExpandError {
-    /// Invalid syntax, or the message of `:?`.
-    #[error("{0}")]
-    Invalid(String),
-    /// Variables are nested too deeply.
-    #[error("variables are nested too deeply")]
-    TooDeep,
-    /// The expanded text is too long.
-    #[error("its variables expand to more than 1 MiB")]
-    TooLong,
-}
+const TOO_DEEP: &str = "variables are nested too deeply";
+const TOO_LONG: &str = "its variables expand to more than 1 MiB";
 
-impl ExpandError {
-    /// Error for an unclosed quote or brace.
-    fn open(what: &str) -> Self {
-        Self::Invalid(format!("{what} is not closed"))
-    }
+/// Error for an unclosed quote or brace.
+fn open(what: &str) -> String {
+    format!("{what} is not closed")
 }
 
 /// Settings for reading words.
@@ -64,7 +51,7 @@ impl Lexer {
         self,
         text: &str,
         value: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<ExpandedWord, ExpandError> {
+    ) -> Result<ExpandedWord, String> {
         if !text.contains(['$', '\'', '"', self.escape.character()]) {
             return Ok(ExpandedWord {
                 text: text.to_owned(),
@@ -131,7 +118,7 @@ impl WordReader<'_> {
         &mut self,
         stop: Option<char>,
         keeps_escapes: bool,
-    ) -> Result<(String, Vec<String>), ExpandError> {
+    ) -> Result<(String, Vec<String>), String> {
         let mut text = String::new();
         let mut words = Words::default();
         let escape = self.lexer.escape.character();
@@ -172,13 +159,13 @@ impl WordReader<'_> {
             }
         }
         match stop {
-            Some('/') => Err(ExpandError::open("${…/")),
-            Some(_) => Err(ExpandError::open("${")),
+            Some('/') => Err(open("${…/")),
+            Some(_) => Err(open("${")),
             None => Ok((text, words.end())),
         }
     }
 
-    fn single_quoted(&mut self) -> Result<String, ExpandError> {
+    fn single_quoted(&mut self) -> Result<String, String> {
         let mut text = String::new();
         for c in self.rest.by_ref() {
             if c == '\'' {
@@ -186,10 +173,10 @@ impl WordReader<'_> {
             }
             text.push(c);
         }
-        Err(ExpandError::open("'"))
+        Err(open("'"))
     }
 
-    fn double_quoted(&mut self, keeps_escapes: bool) -> Result<String, ExpandError> {
+    fn double_quoted(&mut self, keeps_escapes: bool) -> Result<String, String> {
         let mut text = String::new();
         let escape = self.lexer.escape.character();
         while let Some(c) = self.rest.next() {
@@ -212,23 +199,23 @@ impl WordReader<'_> {
                 c => text.push(c),
             }
         }
-        Err(ExpandError::open("\""))
+        Err(open("\""))
     }
 
     /// Expands a variable after its `$`.
-    fn variable(&mut self) -> Result<String, ExpandError> {
+    fn variable(&mut self) -> Result<String, String> {
         if self.depth == DEEPEST {
-            return Err(ExpandError::TooDeep);
+            return Err(TOO_DEEP.to_owned());
         }
         self.depth += 1;
         let value = self.modified()?;
         self.depth -= 1;
         let left = self.left.checked_sub(value.len());
-        self.left = left.ok_or(ExpandError::TooLong)?;
+        self.left = left.ok_or(TOO_LONG)?;
         Ok(value)
     }
 
-    fn modified(&mut self) -> Result<String, ExpandError> {
+    fn modified(&mut self) -> Result<String, String> {
         if self.rest.next_if_eq(&'{').is_none() {
             let name = self.name();
             if name.is_empty() {
@@ -237,11 +224,10 @@ impl WordReader<'_> {
             return Ok(self.value_of(&name));
         }
         match self.rest.peek() {
-            None => return Err(ExpandError::open("${")),
+            None => return Err(open("${")),
             Some('{' | '}' | ':') => {
-                return Err(ExpandError::Invalid(
-                    "invalid variable in braces: expected a name, as in ${NAME}".to_owned(),
-                ));
+                let problem = "invalid variable in braces: expected a name, as in ${NAME}";
+                return Err(problem.to_owned());
             }
             Some(_) => {}
         }
@@ -253,11 +239,11 @@ impl WordReader<'_> {
             c
         };
         let Some(mut c) = take(self) else {
-            return Err(ExpandError::open("${"));
+            return Err(open("${"));
         };
         let empty_is_unset = c == ':';
         if empty_is_unset {
-            c = take(self).ok_or_else(|| ExpandError::open("${"))?;
+            c = take(self).ok_or_else(|| open("${"))?;
         }
         match c {
             '}' if !empty_is_unset => Ok(self.value_of(&name)),
@@ -279,13 +265,13 @@ impl WordReader<'_> {
                 let (replacement, _) = self.read(Some('}'), true)?;
                 let value = self.value_of(&name);
                 if value.len().saturating_mul(replacement.len()) > LONGEST {
-                    return Err(ExpandError::TooLong);
+                    return Err(TOO_LONG.to_owned());
                 }
                 Ok(Pattern::parse(&pattern)?.replaced(&value, &replacement, all))
             }
-            _ => Err(ExpandError::Invalid(format!(
+            _ => Err(format!(
                 "unknown modifier {modifier:?} of a variable: expected one of :- :+ :? - + ? # % /"
-            ))),
+            )),
         }
     }
 
@@ -295,16 +281,14 @@ impl WordReader<'_> {
         sign: char,
         name: &str,
         value: Option<String>,
-    ) -> Result<String, ExpandError> {
+    ) -> Result<String, String> {
         let (word, _) = self.read(Some('}'), false)?;
         match (sign, value) {
             ('-', value) => Ok(value.unwrap_or(word)),
             ('+', value) => Ok(value.map_or_else(String::new, |_| word)),
             (_, Some(value)) => Ok(value),
-            (_, None) if word.is_empty() => {
-                Err(ExpandError::Invalid(format!("{name} requires a value")))
-            }
-            (_, None) => Err(ExpandError::Invalid(format!("{name}: {word}"))),
+            (_, None) if word.is_empty() => Err(format!("{name} requires a value")),
+            (_, None) => Err(format!("{name}: {word}")),
         }
     }
 
@@ -347,7 +331,7 @@ enum PatternPart {
 }
 
 impl Pattern {
-    fn parse(text: &str) -> Result<Self, ExpandError> {
+    fn parse(text: &str) -> Result<Self, String> {
         let mut pieces = Vec::new();
         let mut rest = text.chars().peekable();
         while let Some(c) = rest.next() {
@@ -357,9 +341,9 @@ impl Pattern {
                 '\\' => match rest.next() {
                     Some(c @ ('}' | '/' | '*' | '?' | '\\')) => PatternPart::Just(c),
                     _ => {
-                        return Err(ExpandError::Invalid(format!(
+                        return Err(format!(
                             "invalid pattern {text:?}: \\ escapes only *, ?, / and \\"
-                        )));
+                        ));
                     }
                 },
                 c => PatternPart::Just(c),
@@ -465,7 +449,7 @@ mod tests {
         Some(known.to_owned())
     }
 
-    fn expand(text: &str) -> Result<String, ExpandError> {
+    fn expand(text: &str) -> Result<String, String> {
         Lexer::new(Escape::Backslash)
             .expand(text, &value)
             .map(|it| it.text)
@@ -518,16 +502,16 @@ mod tests {
     fn variables_in_variables_end_somewhere() {
         let nested = |depth| format!("{}x{}", "${NONE:-".repeat(depth), "}".repeat(depth));
         assert_eq!(expand(&nested(DEEPEST)).as_deref(), Ok("x"));
-        assert_eq!(expand(&nested(DEEPEST + 1)), Err(ExpandError::TooDeep));
-        assert_eq!(expand(&nested(50_000)), Err(ExpandError::TooDeep));
+        assert_eq!(expand(&nested(DEEPEST + 1)), Err(TOO_DEEP.to_owned()));
+        assert_eq!(expand(&nested(50_000)), Err(TOO_DEEP.to_owned()));
         assert_eq!(
             expand(&"$VERSION".repeat(LONGEST / 10 + 1)),
-            Err(ExpandError::TooLong)
+            Err(TOO_LONG.to_owned())
         );
         let long = "y".repeat(LONGEST / 9 + 1);
         assert_eq!(
             expand(&format!("${{MESSAGE//o/{long}}}")),
-            Err(ExpandError::TooLong)
+            Err(TOO_LONG.to_owned())
         );
     }
 
@@ -539,10 +523,7 @@ mod tests {
         ] {
             assert!(expand(text).is_err(), "{text}");
         }
-        assert_eq!(
-            expand("${NONE:?set it}").unwrap_err().to_string(),
-            "NONE: set it"
-        );
+        assert_eq!(expand("${NONE:?set it}").unwrap_err(), "NONE: set it");
         assert!(expand("${EMPTY?}").is_ok() && expand("${EMPTY:?}").is_err());
     }
 
