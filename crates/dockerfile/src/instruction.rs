@@ -1,7 +1,7 @@
 //! Parsed instructions of a Dockerfile, before variables are expanded.
 
 use wincimg_common::diagnose::closest_match;
-use wincimg_recipe::{check_keyword, check_trigger};
+use wincimg_recipe::{CommandForm, check_keyword, check_trigger};
 use wincimg_windows::quoting::Escape;
 
 use super::source::{HereDocument, Instruction};
@@ -29,9 +29,9 @@ pub enum InstructionKind {
     /// `ARG`.
     Arg(Vec<(String, Option<String>)>),
     /// `CMD`.
-    Cmd(ProgramForm),
+    Cmd(CommandForm),
     /// `ENTRYPOINT`.
-    Entrypoint(ProgramForm),
+    Entrypoint(CommandForm),
     /// `ENV`.
     Env(Vec<(String, String)>),
     /// `EXPOSE`.
@@ -45,7 +45,7 @@ pub enum InstructionKind {
     /// `ONBUILD` with its trigger.
     OnBuild(String),
     /// `RUN`.
-    Run(ProgramForm),
+    Run(CommandForm),
     /// `SHELL`.
     Shell(Vec<String>),
     /// `STOPSIGNAL`.
@@ -90,20 +90,11 @@ pub struct CopyInstruction {
     pub unpack: Option<bool>,
 }
 
-/// A program and its arguments.
-#[derive(Debug, Clone)]
-pub enum ProgramForm {
-    /// Exec form.
-    Exec(Vec<String>),
-    /// Shell form.
-    Shell(String),
-}
-
 /// Health check; times are in nanoseconds.
 #[derive(Debug, Clone)]
 pub struct Health {
     /// Command; `None` for `NONE`.
-    pub test: Option<ProgramForm>,
+    pub test: Option<CommandForm>,
     /// Flags, by their names in an image configuration.
     pub times: Vec<(&'static str, i64)>,
 }
@@ -167,7 +158,7 @@ impl ParsedInstruction {
 
     /// Line number, from 1, and text of the line with a byte of the arguments.
     pub(crate) fn line_at(&self, at: usize) -> (usize, String) {
-        let InstructionKind::Run(ProgramForm::Shell(text)) = &self.kind else {
+        let InstructionKind::Run(CommandForm::Shell(text)) = &self.kind else {
             return (self.line, self.text.clone());
         };
         let index = self.lines.partition_point(|(start, _)| *start <= at);
@@ -390,18 +381,18 @@ fn array(instruction: &Instruction) -> Result<Option<Vec<String>>, String> {
         .map_err(|_| "the array contains a value that is not a string".to_owned())
 }
 
-fn program(instruction: &Instruction) -> Result<ProgramForm, String> {
+fn program(instruction: &Instruction) -> Result<CommandForm, String> {
     Ok(match array(instruction)? {
-        Some(words) => ProgramForm::Exec(words),
-        None => ProgramForm::Shell(instruction.text().to_owned()),
+        Some(words) => CommandForm::Exec(words),
+        None => CommandForm::Shell(instruction.text().to_owned()),
     })
 }
 
 /// Program of `RUN`. A here-document alone is the script, as for `BuildKit`.
-fn run(instruction: &Instruction) -> Result<ProgramForm, InstructionError> {
+fn run(instruction: &Instruction) -> Result<CommandForm, InstructionError> {
     match instruction.documents.as_slice() {
         [] => Ok(program(instruction)?),
-        [document] if instruction.is_here_document() => Ok(ProgramForm::Shell(
+        [document] if instruction.is_here_document() => Ok(CommandForm::Shell(
             document.text.trim_end_matches(['\r', '\n']).to_owned(),
         )),
         _ => Err(InstructionError::of_windows(
@@ -427,9 +418,9 @@ fn health(instruction: &Instruction, flags: &Flags<'_>) -> Result<Health, String
         return Err("expected HEALTHCHECK NONE or HEALTHCHECK CMD with a command".to_owned());
     }
     let command = match serde_json::from_str::<Vec<String>>(rest) {
-        Ok(words) if !words.is_empty() => ProgramForm::Exec(words),
+        Ok(words) if !words.is_empty() => CommandForm::Exec(words),
         Ok(_) => return Err("HEALTHCHECK CMD requires a command".to_owned()),
-        Err(_) => ProgramForm::Shell(rest.to_owned()),
+        Err(_) => CommandForm::Shell(rest.to_owned()),
     };
     let mut times = Vec::new();
     for (flag, key) in [
@@ -630,11 +621,11 @@ mod tests {
     fn an_array_that_is_not_json_is_a_line_for_the_shell() {
         assert!(matches!(
             kind("CMD ['a']"),
-            Ok(InstructionKind::Cmd(ProgramForm::Shell(_)))
+            Ok(InstructionKind::Cmd(CommandForm::Shell(_)))
         ));
         assert!(matches!(
             kind("RUN [\"a\"]"),
-            Ok(InstructionKind::Run(ProgramForm::Exec(_)))
+            Ok(InstructionKind::Run(CommandForm::Exec(_)))
         ));
     }
 

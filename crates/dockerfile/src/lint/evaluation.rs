@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use wincimg_common::diagnose::closest_match;
+use wincimg_recipe::CommandForm;
 use wincimg_scripts::ScriptErrorKind;
 use wincimg_windows::path::ImagePath;
 
@@ -13,7 +14,7 @@ use super::rule::{Check, RULES};
 use super::stage::{LintStep, Stage, StageBaseRef};
 use super::{ContainsAny, Edit, Findings, LintFile, Severity, escapes};
 use crate::expand::{ExpandedWord, Lexer};
-use crate::instruction::{InstructionKind, ParsedInstruction, ProgramForm};
+use crate::instruction::{InstructionKind, ParsedInstruction};
 use crate::source::Instruction;
 use crate::stages::{StageState, copy_target, script_error};
 
@@ -409,7 +410,7 @@ fn check_run(
     stage: &Stage<'_>,
     step: &LintStep<'_>,
     (current, made): (&StageState, &mut Vec<ImagePath>),
-    program: &ProgramForm,
+    program: &CommandForm,
     findings: &mut Findings<'_>,
 ) {
     if may_remove(step.lower_text()) {

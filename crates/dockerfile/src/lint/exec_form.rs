@@ -1,5 +1,6 @@
 //! Exec form: no shell reads it, and Windows starts only programs.
 
+use wincimg_recipe::CommandForm;
 use wincimg_windows::quoting::cmd;
 
 use super::entrypoint::has_extension;
@@ -10,7 +11,7 @@ use super::shells::is_known_cmdlet;
 use super::stage::StageBaseRef;
 use super::words::program_name;
 use super::{ContainsAny, Findings, Severity, args_escaped};
-use crate::instruction::{InstructionKind, ProgramForm};
+use crate::instruction::InstructionKind;
 
 const PROGRAM: &str = "exec-form-program";
 
@@ -35,7 +36,7 @@ fn words<'a>(it: &'a EvaluatedStep<'_>) -> Option<&'a [String]> {
         InstructionKind::Health(health) => health.test.as_ref()?,
         _ => return None,
     };
-    let ProgramForm::Exec(words) = form else {
+    let CommandForm::Exec(words) = form else {
         return None;
     };
     // They are arguments of the entry point.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use wincimg_common::diagnose::error_chain;
 use wincimg_common::untrusted::without_password;
 use wincimg_layer::dockerignore::IgnoreRules;
-use wincimg_recipe::{DownloadRequests, FileSource, PlannedContent, PlannedLayer};
+use wincimg_recipe::{CommandForm, DownloadRequests, FileSource, PlannedContent, PlannedLayer};
 use wincimg_registry::Presence;
 use wincimg_scripts::{ScriptError, ScriptErrorKind};
 use wincimg_windows::path::ImagePath;
@@ -27,7 +27,7 @@ use super::{
     EvaluationResult, Inputs, StageBaseImage, StageError, Stages, copy, download, paths, run, user,
 };
 use crate::expand::Lexer;
-use crate::instruction::{CopyInstruction, InstructionKind, ParsedInstruction, ProgramForm};
+use crate::instruction::{CopyInstruction, InstructionKind, ParsedInstruction};
 use crate::source::Dockerfile;
 
 pub(super) struct Evaluation<'a> {
@@ -201,7 +201,7 @@ impl<'a> Evaluation<'a> {
         &mut self,
         state: &mut StageState,
         step: &ParsedInstruction,
-        program: &ProgramForm,
+        program: &CommandForm,
     ) -> Result<(), StepError> {
         let mut lacking = BTreeSet::new();
         let mut wants = self.result.wants.clone();
@@ -279,7 +279,7 @@ impl<'a> Evaluation<'a> {
         &self,
         state: &StageState,
         step: &ParsedInstruction,
-        program: &ProgramForm,
+        program: &CommandForm,
         wants: &mut DownloadRequests,
         lacking: &mut BTreeSet<String>,
     ) -> Result<run::RunResult, ScriptError> {

@@ -22,7 +22,9 @@ use wincimg_common::diagnose::error_chain;
 use wincimg_http::DownloadedFile;
 use wincimg_layer::{ContentSource, LinkTo, Symlink};
 use wincimg_msi::SetupProgram;
-use wincimg_recipe::{DownloadRequests, FileSource, PlannedContent, PlannedEntry, PlannedLayer};
+use wincimg_recipe::{
+    CommandForm, DownloadRequests, FileSource, PlannedContent, PlannedEntry, PlannedLayer,
+};
 use wincimg_registry::{BaseReadError, KeyPath, Presence, RegistryData};
 use wincimg_scripts::{
     Deferred, EntryKind, ImageAction, ImageState, InstallerProgram, LinkAction, Lookup,
@@ -41,7 +43,6 @@ use super::choco_feed::ChocoFeed;
 use super::drive::{PathKind, Tree, key};
 use super::state::StageState;
 use super::{ExtractedFiles, Stages};
-use crate::instruction::ProgramForm;
 
 /// Maximum size of a file that a line may read.
 const LONGEST: u64 = 1 << 20;
@@ -70,7 +71,7 @@ pub(super) struct RunDownloads<'a> {
 pub(super) fn execute(
     stages: &Stages,
     state: &StageState,
-    program: &ProgramForm,
+    program: &CommandForm,
     root: RootBase<'_>,
     fetching: RunDownloads<'_>,
     lacking: &mut BTreeSet<String>,
@@ -97,8 +98,8 @@ pub(super) fn execute(
     performed?;
     let owner = running.owner()?;
     let created_by = match program {
-        ProgramForm::Exec(words) => words.join(" "),
-        ProgramForm::Shell(line) => format!("{} {line}", shell.join(" ")),
+        CommandForm::Exec(words) => words.join(" "),
+        CommandForm::Shell(line) => format!("{} {line}", shell.join(" ")),
     };
     let changes = running.changes;
     Ok(RunResult {
@@ -119,10 +120,10 @@ pub(super) fn execute(
     })
 }
 
-fn command<'a>(program: &'a ProgramForm, shell: &'a [String]) -> RunCommand<'a> {
+fn command<'a>(program: &'a CommandForm, shell: &'a [String]) -> RunCommand<'a> {
     match program {
-        ProgramForm::Exec(words) => RunCommand::Exec(words),
-        ProgramForm::Shell(text) => RunCommand::Shell { shell, text },
+        CommandForm::Exec(words) => RunCommand::Exec(words),
+        CommandForm::Shell(text) => RunCommand::Shell { shell, text },
     }
 }
 

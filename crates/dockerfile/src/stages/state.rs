@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use wincimg_common::diagnose::error_chain;
 use wincimg_oci::document::ContainerConfig;
 use wincimg_recipe::{
-    HEALTH_TIMES, PlannedEntry, PlannedLayer, PlannedStep, check_absolute, check_stop_signal,
-    check_volume,
+    CommandForm, HEALTH_TIMES, PlannedEntry, PlannedLayer, PlannedStep, check_absolute,
+    check_stop_signal, check_volume,
 };
 use wincimg_registry::UnknownBase;
 use wincimg_windows::path::ImagePath;
@@ -17,7 +17,7 @@ use super::drive::{Tree, key};
 use super::segment::OpenSegment;
 use super::{BuildArguments, paths};
 use crate::expand::{ExpandedWord, Lexer};
-use crate::instruction::{CopyInstruction, Health, InstructionKind, ProgramForm};
+use crate::instruction::{CopyInstruction, Health, InstructionKind};
 
 /// Default shell.
 const SHELL: [&str; 3] = ["cmd", "/S", "/C"];
@@ -382,19 +382,19 @@ impl StageState {
 
     /// Words of a program, and true if they are an escaped command line: like Docker's builder for
     /// Windows, a shell line is one word, which is not escaped again.
-    fn command(&self, program: ProgramForm) -> (Vec<String>, bool) {
+    fn command(&self, program: CommandForm) -> (Vec<String>, bool) {
         match program {
-            ProgramForm::Shell(line) if line.is_empty() => (Vec::new(), self.config.args_escaped),
-            ProgramForm::Exec(words) if words.is_empty() => (words, self.config.args_escaped),
-            ProgramForm::Exec(words) => (words, false),
-            ProgramForm::Shell(line) => (
+            CommandForm::Shell(line) if line.is_empty() => (Vec::new(), self.config.args_escaped),
+            CommandForm::Exec(words) if words.is_empty() => (words, self.config.args_escaped),
+            CommandForm::Exec(words) => (words, false),
+            CommandForm::Shell(line) => (
                 vec![format!("{} {line}", self.shell_words().join(" "))],
                 true,
             ),
         }
     }
 
-    fn cmd(&mut self, program: ProgramForm) {
+    fn cmd(&mut self, program: CommandForm) {
         let (words, is_escaped) = self.command(program);
         self.add_history(format!("CMD {}", quoted(&words)));
         self.has_cmd |= !words.is_empty();
@@ -402,7 +402,7 @@ impl StageState {
         self.config.args_escaped = is_escaped;
     }
 
-    fn entrypoint(&mut self, program: ProgramForm) {
+    fn entrypoint(&mut self, program: CommandForm) {
         let (words, is_escaped) = self.command(program);
         self.add_history(format!("ENTRYPOINT {}", quoted(&words)));
         self.config.entrypoint = Some(words);
@@ -452,8 +452,8 @@ impl StageState {
     fn health(&mut self, health: Health) {
         let test = match health.test {
             None => vec!["NONE".to_owned()],
-            Some(ProgramForm::Exec(words)) => [vec!["CMD".to_owned()], words].concat(),
-            Some(ProgramForm::Shell(line)) => vec!["CMD-SHELL".to_owned(), line],
+            Some(CommandForm::Exec(words)) => [vec!["CMD".to_owned()], words].concat(),
+            Some(CommandForm::Shell(line)) => vec!["CMD-SHELL".to_owned(), line],
         };
         self.add_history(format!("HEALTHCHECK {}", quoted(&test)));
         let mut check = Map::new();

@@ -1,5 +1,6 @@
 //! Lines that require Windows on any base.
 
+use wincimg_recipe::CommandForm;
 use wincimg_registry::{KeyPath, RegistryData};
 use wincimg_scripts::{
     EntryKind, ImageAction, ImageState, InstallerProgram, Lookup, PackageFeed, RunEnvironment,
@@ -8,13 +9,12 @@ use wincimg_scripts::{
 use wincimg_windows::path::ImagePath;
 
 use super::command;
-use crate::instruction::ProgramForm;
 use crate::stages::choco_feed::ChocoFeed;
 use crate::stages::state::StageState;
 
 /// Error for a line that requires Windows on any base and, if the shell is unknown, in any shell.
 pub(in crate::stages) fn needs_windows(
-    program: &ProgramForm,
+    program: &CommandForm,
     shell: Option<&[String]>,
     feed: Option<&ChocoFeed>,
 ) -> Option<ScriptError> {
@@ -46,7 +46,7 @@ pub(in crate::stages) fn needs_windows(
     let in_cmd = asked(&words(&["cmd", "/S", "/C"]))?;
     let in_powershell = asked(&words(&["powershell", "-Command"]))?;
     // In cmd a cmdlet or a variable is an ordinary program.
-    let ProgramForm::Shell(text) = program else {
+    let CommandForm::Shell(text) = program else {
         return Some(in_cmd);
     };
     let name = text.split_whitespace().next().unwrap_or_default();
@@ -58,7 +58,7 @@ pub(in crate::stages) fn needs_windows(
 /// Error of a line on an image that has these folders and unknown other contents.
 pub(crate) fn script_error(
     state: &StageState,
-    program: &ProgramForm,
+    program: &CommandForm,
     shell: &[String],
     folders: &[ImagePath],
 ) -> Option<ScriptError> {
