@@ -104,8 +104,8 @@ fn write_text(recipe: &Recipe, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{:<8} {}", recipe.name(), recipe.description())?;
     for variable in recipe.variables() {
         let value = variable.default.map_or_else(
-            || format!("{}, required", variable.kind),
-            |default| format!("{}, default {default:?}", variable.kind),
+            || format!("{}, required", variable.kind.name()),
+            |default| format!("{}, default {default:?}", variable.kind.name()),
         );
         let description = variable.description.unwrap_or_default();
         writeln!(

@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use serde::Serialize;
+use wincimg_common::diagnose::Problem;
 use wincimg_layer::{ContentSource, EntryContent, Layer, LayerError, LinkTo, Symlink};
 use wincimg_recipe::{Plan, add_entries};
 use wincimg_windows::base_contents::FileKind;
 
-use super::quote::{self, QuoteError};
+use super::quote;
 
 /// Folder of the context that is laid out like the drive.
 pub(super) const DRIVE: &str = "files";
@@ -75,7 +76,7 @@ pub(super) struct FolderLink {
 /// Removes the links to folders from a context; they are created after everything is copied.
 pub(super) fn take_folder_links(
     context: &mut Vec<ContextEntry>,
-) -> Result<Vec<FolderLink>, QuoteError> {
+) -> Result<Vec<FolderLink>, Problem> {
     let mut links = Vec::new();
     let mut kept = Vec::with_capacity(context.len());
     for entry in context.drain(..) {

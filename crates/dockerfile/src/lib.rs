@@ -45,7 +45,6 @@ mod view;
 pub use context::{ContextContent, ContextEntry};
 pub use names::DockerfileNames;
 pub use output::{DOCKERFILE, foreign_file};
-pub use quote::QuoteError;
 pub use render::{RenderedDockerfile, check_renderable, render};
 pub use source::has_from;
 

@@ -10,18 +10,12 @@ use wincimg_windows::quoting::{Escape, RunShell, command_text, exec_form};
 /// Escape character of rendered Dockerfiles.
 pub(super) const ESCAPE: Escape = Escape::Backtick;
 
-/// Reason why a Dockerfile cannot contain a text.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct QuoteError(pub(super) String);
-
-impl From<QuoteError> for Problem {
-    fn from(error: QuoteError) -> Self {
-        Problem::from_error("recipe/unwritable", error).blame(Blame::Request)
-    }
+/// Error for a text that a Dockerfile cannot contain.
+pub(super) fn unwritable(problem: String) -> Problem {
+    Problem::new("recipe/unwritable", problem).blame(Blame::Request)
 }
 
-pub(super) fn word(text: impl AsRef<str>) -> Result<String, QuoteError> {
+pub(super) fn word(text: impl AsRef<str>) -> Result<String, Problem> {
     let text = text.as_ref();
     check_line(text)?;
     let plain = |c: char| c.is_ascii_alphanumeric() || r"_-./:\+,@%".contains(c);
@@ -41,9 +35,9 @@ pub(super) fn word(text: impl AsRef<str>) -> Result<String, QuoteError> {
 }
 
 /// Quotes the name and the value of a variable or a label.
-pub(super) fn pair((name, value): (&String, &String)) -> Result<String, QuoteError> {
+pub(super) fn pair((name, value): (&String, &String)) -> Result<String, Problem> {
     if name.is_empty() || name.contains('=') {
-        return Err(QuoteError(format!(
+        return Err(unwritable(format!(
             "{name:?} cannot be the name of a variable or a label: it is empty or contains ="
         )));
     }
@@ -51,10 +45,10 @@ pub(super) fn pair((name, value): (&String, &String)) -> Result<String, QuoteErr
 }
 
 /// Checks an image for `FROM`, which does not support quotes.
-pub(super) fn reference(text: String) -> Result<String, QuoteError> {
+pub(super) fn reference(text: String) -> Result<String, Problem> {
     let sound = |c: char| c.is_ascii_alphanumeric() || "._-/:@".contains(c);
     if text.is_empty() || !text.chars().all(sound) {
-        return Err(QuoteError(format!(
+        return Err(unwritable(format!(
             "invalid reference to a base image: {text:?}"
         )));
     }
@@ -62,18 +56,18 @@ pub(super) fn reference(text: String) -> Result<String, QuoteError> {
 }
 
 /// Checks a part of a comment.
-pub(super) fn comment(text: &str) -> Result<String, QuoteError> {
+pub(super) fn comment(text: &str) -> Result<String, Problem> {
     check_line(text)?;
     Ok(text.to_owned())
 }
 
 /// Writes a program and its arguments for `RUN`, in exec form.
-pub(super) fn command(argv: &[String]) -> Result<String, QuoteError> {
-    command_text(RunShell::Exec, ESCAPE, argv).map_err(|error| QuoteError(error.to_string()))
+pub(super) fn command(argv: &[String]) -> Result<String, Problem> {
+    command_text(RunShell::Exec, ESCAPE, argv).map_err(|error| unwritable(error.to_string()))
 }
 
 /// Writes the array of `ENTRYPOINT`, `CMD` or `SHELL`, which may be a part of a command line.
-pub(super) fn array(words: impl AsRef<[String]>) -> Result<String, QuoteError> {
+pub(super) fn array(words: impl AsRef<[String]>) -> Result<String, Problem> {
     let words = words.as_ref();
     match words.iter().find(|word| word.contains('\0')) {
         Some(word) => Err(control(word)),
@@ -82,10 +76,10 @@ pub(super) fn array(words: impl AsRef<[String]>) -> Result<String, QuoteError> {
 }
 
 /// Writes the paths of `COPY`. Patterns and paths that need quotes are refused; none are needed.
-pub(super) fn paths(paths: &[String]) -> Result<String, QuoteError> {
+pub(super) fn paths(paths: &[String]) -> Result<String, Problem> {
     let sound = |c: char| c.is_ascii_alphanumeric() || " ._-/:".contains(c);
     match paths.iter().find(|path| !path.chars().all(sound)) {
-        Some(path) => Err(QuoteError(format!(
+        Some(path) => Err(unwritable(format!(
             "cannot copy {path:?}: its name contains characters other than letters, digits, spaces and . _ - / :"
         ))),
         None => Ok(exec_form(paths)),
@@ -93,11 +87,11 @@ pub(super) fn paths(paths: &[String]) -> Result<String, QuoteError> {
 }
 
 /// Checks a path for a command of cmd, which is quoted only for spaces.
-pub(super) fn cmd_path(path: &str) -> Result<String, QuoteError> {
+pub(super) fn cmd_path(path: &str) -> Result<String, Problem> {
     let path = path.replace('/', "\\");
     let sound = |c: char| c.is_alphanumeric() || " ._-\\:()+@~#".contains(c);
     if !path.chars().all(sound) {
-        return Err(QuoteError(format!(
+        return Err(unwritable(format!(
             "cannot make the link to a folder: cmd does not accept {path:?} as a path"
         )));
     }
@@ -105,9 +99,9 @@ pub(super) fn cmd_path(path: &str) -> Result<String, QuoteError> {
 }
 
 /// Checks a line in shell form.
-pub(super) fn shell_line(line: &str) -> Result<String, QuoteError> {
+pub(super) fn shell_line(line: &str) -> Result<String, Problem> {
     let text = line.trim();
-    let refused = |problem: &str| Err(QuoteError(format!("the shell line {line:?} {problem}")));
+    let refused = |problem: &str| Err(unwritable(format!("the shell line {line:?} {problem}")));
     if text.is_empty() {
         return refused("is empty");
     }
@@ -137,15 +131,15 @@ pub(super) fn shell_line(line: &str) -> Result<String, QuoteError> {
     Ok(text.to_owned())
 }
 
-fn check_line(text: &str) -> Result<(), QuoteError> {
+fn check_line(text: &str) -> Result<(), Problem> {
     if text.contains(|c: char| c.is_control() && c != '\t') {
         return Err(control(text));
     }
     Ok(())
 }
 
-fn control(text: &str) -> QuoteError {
-    QuoteError(format!(
+fn control(text: &str) -> Problem {
+    unwritable(format!(
         "{text:?} contains a line break or another control character, which a Dockerfile does not support"
     ))
 }

@@ -10,8 +10,7 @@ use wincimg_common::diagnose::Diagnose;
 use wincimg_iis::IisSettings;
 use wincimg_layer::DiskSource;
 use wincimg_recipe::{
-    CommandForm, EmbeddedProgram, FileSource, Plan, PlanBase, PlannedCommand, PlannedEntry, Recipe,
-    RecipeInputs,
+    CommandForm, FileSource, Plan, PlanBase, PlannedCommand, PlannedEntry, Recipe, RecipeInputs,
 };
 use wincimg_registry::{KeyPath, RegistryData, RegistryEdit, UnknownBase};
 use wincimg_windows::version::WindowsVersion;
@@ -348,10 +347,7 @@ fn the_context_is_laid_out_like_the_drive() {
             r"C:\inetpub\wwwroot",
         ),
         file(FileSource::Text("x".to_owned()), r"C:\notes [1].txt"),
-        file(
-            FileSource::Embedded(EmbeddedProgram::Shim),
-            r"C:\wincimg\shim.exe",
-        ),
+        file(FileSource::Shim, r"C:\wincimg\shim.exe"),
     ];
     let rendered = render(&plan, &UnknownBase).unwrap();
     let paths: Vec<&str> = rendered

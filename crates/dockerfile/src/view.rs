@@ -16,7 +16,7 @@ use wincimg_windows::service::Service;
 use wincimg_windows::shutdown;
 
 use super::context::{ContextEntry, DRIVE, FolderLink};
-use super::quote::{self, QuoteError};
+use super::quote::{self, unwritable};
 use super::registry::{REG, RegistryStep, deletes, steps};
 
 /// Path in Windows.
@@ -90,8 +90,8 @@ pub(super) fn view(
 fn lines<T>(
     keyword: &str,
     items: impl IntoIterator<Item = T>,
-    quote: impl Fn(T) -> Result<String, QuoteError>,
-) -> Result<String, QuoteError> {
+    quote: impl Fn(T) -> Result<String, Problem>,
+) -> Result<String, Problem> {
     let mut lines = Vec::new();
     for item in items {
         lines.push(format!("{keyword} {}", quote(item)?));
@@ -100,12 +100,12 @@ fn lines<T>(
 }
 
 /// Commands in exec form.
-fn runs(commands: impl IntoIterator<Item = Line>) -> Result<String, QuoteError> {
+fn runs(commands: impl IntoIterator<Item = Line>) -> Result<String, Problem> {
     lines("RUN", commands, |words| quote::command(&words))
 }
 
 /// Copies each source to its target.
-fn copy(paths: impl IntoIterator<Item = [String; 2]>) -> Result<String, QuoteError> {
+fn copy(paths: impl IntoIterator<Item = [String; 2]>) -> Result<String, Problem> {
     lines("COPY", paths, |paths| quote::paths(&paths))
 }
 
@@ -205,7 +205,7 @@ fn iis(settings: &IisSettings) -> Result<Value, Problem> {
 }
 
 /// Commands that run the calls, in order.
-fn commands(calls: impl IntoIterator<Item = AppcmdCall>) -> Result<String, QuoteError> {
+fn commands(calls: impl IntoIterator<Item = AppcmdCall>) -> Result<String, Problem> {
     let mut commands = Vec::new();
     for call in calls {
         match call {
@@ -235,12 +235,12 @@ fn with_appcmd(line: &[String]) -> Vec<&str> {
 }
 
 /// Checks words that cmd must not split into commands.
-fn by_cmd(words: &[&str]) -> Result<Line, QuoteError> {
+fn by_cmd(words: &[&str]) -> Result<Line, Problem> {
     let is_divider = |word: &str| matches!(word, "&" | "||");
     let mut own = words.iter().filter(|word| !is_divider(word));
     if let Some(word) = own.find(|word| word.contains(|c| "&|<>^%!\"".contains(c))) {
         let why = format!("cannot pass {word:?} to appcmd: cmd would split it");
-        return Err(QuoteError(why));
+        return Err(unwritable(why));
     }
     Ok(line(CMD, ["/C"].iter().chain(words)))
 }
@@ -256,7 +256,7 @@ fn shell(plan: &Plan) -> Option<Vec<String>> {
 }
 
 /// Kind of entry point, if it is the shim.
-fn shim(plan: &Plan) -> Result<Value, QuoteError> {
+fn shim(plan: &Plan) -> Result<Value, Problem> {
     let entrypoint = plan.entrypoint.as_deref().unwrap_or_default();
     let cmd = plan.cmd.as_deref().unwrap_or_default();
     let shim = detect(entrypoint, cmd, &[]);

@@ -437,7 +437,7 @@ impl BuildRequest {
         for host in hosts_or_any(&self.hosts) {
             let version = host.map(|host| host.build.version);
             let draft = recipe.plan(base.clone(), version, settings)?;
-            check_base(&draft)?;
+            draft.check_base()?;
             let is_known = drafts.iter().any(|known| known.is_same_except_host(&draft));
             if !is_known {
                 drafts.push(draft);
@@ -456,7 +456,7 @@ impl BuildRequest {
     ) -> Result<PlannedImage, BoxError> {
         let version = host.map(|host| host.build.version);
         let mut plan = recipe.plan(base.for_plan(), version, &self.design.settings())?;
-        check_base(&plan)?;
+        plan.check_base()?;
         check_architecture(&plan, &base)?;
         self.add_labels(&mut plan, &base);
         Ok(PlannedImage {
@@ -472,34 +472,18 @@ fn hosts_or_any(hosts: &[TargetHost]) -> impl Iterator<Item = Option<&TargetHost
     hosts.iter().map(Some).chain(any)
 }
 
-/// Rejects a plan that requires Windows on a base without it.
-fn check_base(plan: &Plan) -> Result<(), Problem> {
-    plan.check_base().map_err(|error| {
-        Problem::from_error("base/no-windows", error)
-            .blame(Blame::Request)
-            .hint("remove it, or build on a base with Windows, such as nanoserver")
-    })
-}
-
 /// Rejects an embedded program in an image for another architecture.
 fn check_architecture(plan: &Plan, base: &PlannedBase) -> Result<(), Problem> {
     let architecture = &base.image.config().architecture;
     let mut files = plan.entries_by_layer().flatten();
-    let embedded = files.find_map(|file| match file.source() {
-        Some(FileSource::Embedded(program)) => Some(program.name()),
-        _ => None,
-    });
-    match embedded {
-        Some(program) if architecture != "amd64" => {
-            let problem = format!(
-                "the embedded {program} is a program for amd64: the image is for {architecture}"
-            );
-            Err(Problem::new("recipe/architecture", problem)
-                .blame(Blame::Request)
-                .hint("remove `embedded` from the recipe, or build with --platform windows/amd64"))
-        }
-        _ => Ok(()),
+    if architecture == "amd64" || !files.any(|file| file.source() == Some(&FileSource::Shim)) {
+        return Ok(());
     }
+    let problem =
+        format!("the embedded shim is a program for amd64: the image is for {architecture}");
+    Err(Problem::new("recipe/architecture", problem)
+        .blame(Blame::Request)
+        .hint("remove `embedded` from the recipe, or build with --platform windows/amd64"))
 }
 
 /// A base of a Dockerfile.

@@ -7,7 +7,7 @@ use wincimg_common::diagnose::closest_match;
 use wincimg_windows::path::ImagePath;
 
 use super::plan::Plan;
-use super::source::{EmbeddedProgram, FileSource};
+use super::source::FileSource;
 use super::text::Text;
 use super::{Recipe, RecipeError};
 
@@ -86,7 +86,7 @@ impl Recipe {
 fn program(plan: &Plan) -> Option<(usize, ImagePath)> {
     let words = plan.entrypoint.as_ref()?;
     let is_shim = plan.files.iter().any(|file| {
-        file.source() == Some(&FileSource::Embedded(EmbeddedProgram::Shim))
+        file.source() == Some(&FileSource::Shim)
             && words
                 .first()
                 .and_then(|word| word.parse().ok())

@@ -1,11 +1,11 @@
 //! The keys of a recipe file.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
+use wincimg_common::Named;
 use wincimg_common::document::items;
 use wincimg_windows::path::ImagePath;
 use wincimg_windows::service::Service;
@@ -160,7 +160,9 @@ pub(super) struct Variable {
 }
 
 /// Type of a variable's value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, serde::Serialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, serde::Serialize, JsonSchema, Named,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum VariableType {
     /// Any text.
@@ -179,16 +181,6 @@ impl VariableType {
             Self::Integer => value.parse::<i64>().is_ok(),
             Self::Boolean => matches!(value, "true" | "false"),
         }
-    }
-}
-
-impl fmt::Display for VariableType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::String => "string",
-            Self::Integer => "integer",
-            Self::Boolean => "boolean",
-        })
     }
 }
 

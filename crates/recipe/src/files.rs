@@ -15,7 +15,7 @@ use wincimg_windows::path::{ImagePath, PathError};
 
 use super::download::PlannedDownload;
 use super::file::FileEntry;
-use super::source::{EmbeddedProgram, FileSource, ImageFiles};
+use super::source::{FileSource, ImageFiles};
 use super::text::Text;
 use super::{PlannedArchive, PlannedEntry, Recipe, RecipeError, RecipeInputs};
 
@@ -114,7 +114,7 @@ impl Recipe {
                 Ok((FileSource::Bytes(bytes.map_err(invalid)?), None))
             }
             [None, None, None, None, None, Some(text)] if text.value == "shim" => {
-                Ok((FileSource::Embedded(EmbeddedProgram::Shim), None))
+                Ok((FileSource::Shim, None))
             }
             [None, None, None, None, None, Some(text)] => {
                 let problem = format!("invalid embedded file {:?}: expected shim", text.value);

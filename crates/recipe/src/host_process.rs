@@ -1,25 +1,19 @@
 //! Features that an image without Windows cannot have.
 
+use wincimg_common::diagnose::{Blame, Problem};
 use wincimg_images::shim;
 
 use super::Plan;
 
-/// A feature of a plan that requires Windows in the image.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{what} cannot be in an image for HostProcess containers: {reason}")]
-pub struct RequiresWindows {
-    what: String,
-    reason: &'static str,
-}
-
 impl Plan {
     /// Rejects a plan that requires Windows on a base without it.
-    pub fn check_base(&self) -> Result<(), RequiresWindows> {
-        let refused = |what: &str, reason| {
-            Err(RequiresWindows {
-                what: what.to_owned(),
-                reason,
-            })
+    pub fn check_base(&self) -> Result<(), Problem> {
+        let refused = |what: &str, reason: &str| {
+            let problem =
+                format!("{what} cannot be in an image for HostProcess containers: {reason}");
+            Err(Problem::new("base/no-windows", problem)
+                .blame(Blame::Request)
+                .hint("remove it, or build on a base with Windows, such as nanoserver"))
         };
         if self.base.os_version.is_some() {
             return Ok(());

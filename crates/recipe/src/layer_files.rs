@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use wincimg_images::shim;
 use wincimg_layer::{ContentSource, Layer, LayerError, LayerPath};
 use wincimg_windows::base_contents::BaseContents;
 use wincimg_windows::path::ImagePath;
@@ -124,7 +125,7 @@ impl From<&FileSource> for ContentSource {
             FileSource::Brought(file) => file.part.clone().into(),
             FileSource::Text(text) => Bytes::from(text.clone().into_bytes()).into(),
             FileSource::Bytes(bytes) => Bytes::from(bytes.clone()).into(),
-            FileSource::Embedded(program) => program.bytes().into(),
+            FileSource::Shim => shim::EXECUTABLE.into(),
             // Before they are extracted, one entry stands for all.
             FileSource::Image(_) | FileSource::Unpacked(_) => Self::NotDownloaded {
                 url: source.to_string(),

@@ -57,7 +57,6 @@ pub use container::{HEALTH_TIMES, variable};
 pub use download::{LOCK_FILE, PlannedDownload};
 pub use file::{VariableType, schema};
 pub use files::utf16_with_mark;
-pub use host_process::RequiresWindows;
 pub use instruction_values::{
     KEYWORDS, check_absolute, check_keyword, check_stop_signal, check_trigger, check_volume,
 };
@@ -69,9 +68,7 @@ pub use packages::{LARGEST_TRANSFORM, PlannedPackage, content_of};
 pub use path::{path_blame, path_hint};
 pub use plan::{CommandForm, Plan, PlanBase, PlannedCommand};
 pub use recipe::{Recipe, RecipeError, RecipeInputs, VariableInfo};
-pub use source::{
-    DownloadRequest, DownloadRequests, EmbeddedProgram, FetchedFile, FileSource, ImageFiles,
-};
+pub use source::{DownloadRequest, DownloadRequests, FetchedFile, FileSource, ImageFiles};
 pub use toml_error::{TomlError, explain_toml_error};
 pub use unpack::{PlannedArchive, UnpackOptions};
 

@@ -414,7 +414,8 @@ impl Recipe {
             if let Some(default) = &variable.default
                 && !variable.kind.accepts(&default.value)
             {
-                let problem = format!("invalid default of {name:?}: expected {}", variable.kind);
+                let kind = variable.kind.name();
+                let problem = format!("invalid default of {name:?}: expected {kind}");
                 return Err(self.error(default, problem));
             }
         }
@@ -457,7 +458,7 @@ impl Recipe {
                 });
             };
             if !variable.kind.accepts(&value) {
-                let expected = variable.kind;
+                let expected = variable.kind.name();
                 let problem = format!(
                     "invalid value {value:?} for the variable {name:?}: expected {expected}"
                 );

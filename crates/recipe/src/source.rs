@@ -7,7 +7,6 @@ use std::sync::Arc;
 use serde::Serialize;
 use wincimg_common::digest::Digest;
 use wincimg_common::files::SpoolPart;
-use wincimg_images::shim;
 use wincimg_layer::DiskSource;
 use wincimg_layer::archive::{Archive, ArchiveError, ArchiveLocation, Archives, Member};
 use wincimg_msi::SetupProgram;
@@ -39,8 +38,10 @@ pub enum FileSource {
     Image(Box<ImageFiles>),
     /// The entries of an archive; boxed for its size.
     Unpacked(Box<PlannedArchive>),
-    /// A program built into wincimg.
-    Embedded(EmbeddedProgram),
+    /// The program built into wincimg: the entry point that stops programs gracefully and waits in
+    /// pause images.
+    #[serde(rename = "embedded", serialize_with = "as_shim")]
+    Shim,
 }
 
 /// A file to download.
@@ -202,11 +203,9 @@ impl FileSource {
                 None => return Ok(None),
             },
             Self::Member(member) => archives.locate_inner(member)?,
-            Self::Text(_)
-            | Self::Bytes(_)
-            | Self::Embedded(_)
-            | Self::Image(_)
-            | Self::Unpacked(_) => return Ok(None),
+            Self::Text(_) | Self::Bytes(_) | Self::Shim | Self::Image(_) | Self::Unpacked(_) => {
+                return Ok(None);
+            }
         };
         let name = match self {
             Self::Download(file) => file.url.clone(),
@@ -220,28 +219,8 @@ fn as_text<S: serde::Serializer>(member: &Member, serializer: S) -> Result<S::Ok
     serializer.collect_str(member)
 }
 
-/// A program built into wincimg.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EmbeddedProgram {
-    /// The entry point that stops programs gracefully and waits in pause images.
-    Shim,
-}
-
-impl EmbeddedProgram {
-    /// The name in recipes.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Shim => "shim",
-        }
-    }
-
-    /// The program itself.
-    pub const fn bytes(self) -> &'static [u8] {
-        match self {
-            Self::Shim => shim::EXECUTABLE,
-        }
-    }
+fn as_shim<S: serde::Serializer>(serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str("shim")
 }
 
 impl fmt::Display for FileSource {
@@ -258,7 +237,7 @@ impl fmt::Display for FileSource {
             Self::Brought(file) => f.write_str(&file.from),
             Self::Image(files) => files.fmt(f),
             Self::Unpacked(file) => file.source.fmt(f),
-            Self::Embedded(program) => write!(f, "wincimg's {}", program.name()),
+            Self::Shim => f.write_str("wincimg's shim"),
         }
     }
 }

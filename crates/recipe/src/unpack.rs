@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::Serialize;
+use wincimg_common::Named;
 use wincimg_layer::archive::{
     ArchiveError, ArchiveFormat, Archives, UnpackSelection, UnpackedEntry,
 };
@@ -38,7 +39,7 @@ pub struct UnpackOptions {
 }
 
 /// Archive formats in recipes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Named)]
 #[serde(rename_all = "lowercase")]
 pub enum ArchiveKind {
     /// A zip file.
@@ -51,14 +52,6 @@ pub enum ArchiveKind {
 }
 
 impl ArchiveKind {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Zip => "zip",
-            Self::Tar => "tar",
-            Self::SevenZip => "7z",
-        }
-    }
-
     fn is(self, format: ArchiveFormat) -> bool {
         matches!(
             (self, format),
@@ -139,12 +132,11 @@ impl Recipe {
         let format = match text.value.as_str() {
             "false" if entry.strip.is_none() => return Ok(None),
             "true" => None,
-            "zip" => Some(ArchiveKind::Zip),
-            "tar" => Some(ArchiveKind::Tar),
-            "7z" => Some(ArchiveKind::SevenZip),
             other => {
-                let problem = format!("invalid unpack {other:?}: expected true, zip, tar or 7z");
-                return Err(self.error(text, problem));
+                let names = ArchiveKind::NAMES;
+                let problem = format!("invalid unpack {other:?}: expected true, {names}");
+                let kind = ArchiveKind::from_name(other);
+                Some(kind.ok_or_else(|| self.error(text, problem))?)
             }
         };
         if entry.from.is_none() && entry.context.is_none() && entry.url.is_none() {

@@ -241,7 +241,7 @@ fn source_keys(
             (why, help)
         }
         FileSource::Bytes(bytes) => return bytes_of(&to.to_string(), bytes),
-        FileSource::Embedded(program) => return Ok(format!("embedded = {:?}", program.name())),
+        FileSource::Shim => return Ok("embedded = \"shim\"".to_owned()),
         FileSource::Download(file) => return Ok(download(file)),
         FileSource::Member(member) => {
             let why = format!("{to} is {member}, which a layer of a recipe does not support");
