@@ -8,13 +8,14 @@ use jiff::tz::Offset;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
+use wincimg_common::diagnose::{Blame, Diagnose as _, Problem};
 use wincimg_common::files;
 use wincimg_common::x509::Certificate;
 use wincimg_http::certificates_in;
 use wincimg_windows::certificate::{CertificateStore, TrustedCertificate};
 
+use super::Recipe;
 use super::text::{Text, Texts};
-use super::{Recipe, RecipeError};
 
 /// All CAs of a machine have a quarter of that.
 const LARGEST_FILE: u64 = 1 << 20;
@@ -54,7 +55,7 @@ impl Recipe {
     pub(super) fn certificates(
         &self,
         entry: CertificatesEntry,
-    ) -> Result<TrustedCertificates, RecipeError> {
+    ) -> Result<TrustedCertificates, Problem> {
         let now = Offset::UTC.to_datetime(Timestamp::now());
         let mut trusted = TrustedCertificates::default();
         for (store, texts) in [
@@ -81,44 +82,29 @@ impl Recipe {
         Ok(trusted)
     }
 
-    fn certificates_of(&self, text: &Text) -> Result<Vec<Certificate>, RecipeError> {
+    fn certificates_of(&self, text: &Text) -> Result<Vec<Certificate>, Problem> {
         let file = self.in_recipe_folder(text)?.path;
         let bytes = files::read(&file, LARGEST_FILE).map_err(|error| {
             self.error(text, format!("cannot read {}: {error}", file.display()))
         })?;
-        certificates_in_file(bytes, &text.value)
-            .map_err(|unusable| self.error(text, unusable.problem).with_hint(unusable.hint))
+        certificates_in_file(bytes, &text.value).map_err(|error| {
+            self.error(text, error.to_string())
+                .hint_if(error.diagnosis().hint)
+        })
     }
 }
 
-/// A file without usable certificates.
-#[derive(Debug)]
-pub struct CertificateFileError {
-    /// The problem.
-    pub problem: String,
-    /// The hint.
-    pub hint: Option<String>,
-}
-
 /// Reads the certificates of a file of this name: PEM, bare base64, DER, or PKCS #7 in either.
-pub fn certificates_in_file(
-    bytes: Vec<u8>,
-    name: &str,
-) -> Result<Vec<Certificate>, CertificateFileError> {
+pub fn certificates_in_file(bytes: Vec<u8>, name: &str) -> Result<Vec<Certificate>, Problem> {
+    let refused = |problem: String| Problem::new("recipe/invalid", problem).blame(Blame::Request);
     let bytes = match bytes.strip_prefix(b"\xEF\xBB\xBF") {
         Some(rest) => rest.to_vec(),
         None => bytes,
     };
     if let Some((what, hint)) = something_else(&bytes, name) {
-        return Err(CertificateFileError {
-            problem: format!("{name} {what}"),
-            hint: Some(hint),
-        });
+        return Err(refused(format!("{name} {what}")).hint(hint));
     }
-    let invalid = |problem: String| CertificateFileError {
-        problem: format!("cannot use {name}: {problem}"),
-        hint: None,
-    };
+    let invalid = |problem: String| refused(format!("cannot use {name}: {problem}"));
     let parts = match in_base64(&bytes) {
         Some(der) => vec![der],
         None => certificates_in(bytes)

@@ -3,13 +3,13 @@
 
 use std::path::{Path, PathBuf};
 
-use wincimg_common::diagnose::closest_match;
+use wincimg_common::diagnose::{Problem, closest_match};
 use wincimg_windows::path::ImagePath;
 
+use super::Recipe;
 use super::plan::Plan;
 use super::source::FileSource;
 use super::text::Text;
-use super::{Recipe, RecipeError};
 
 /// Folders that contain programs of the base.
 const OF_WINDOWS: [&str; 6] = [
@@ -24,7 +24,7 @@ impl Recipe {
         plan: &Plan,
         base: &str,
         entrypoint: Option<&[Text]>,
-    ) -> Result<(), RecipeError> {
+    ) -> Result<(), Problem> {
         let Some((place, program)) = program(plan) else {
             return Ok(());
         };
@@ -70,7 +70,7 @@ impl Recipe {
                 .map(String::as_str)
         };
         let programs: Vec<&str> = names().filter(|name| is_program(name)).take(5).collect();
-        Err(error.with_hint(match closest_match(name, names()) {
+        Err(error.hint_if(match closest_match(name, names()) {
             Some(near) => Some(format!("did you mean {near:?}?")),
             None if programs.is_empty() => None,
             None => Some(format!(

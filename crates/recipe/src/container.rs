@@ -5,13 +5,14 @@ use jiff::SignedDuration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use wincimg_common::diagnose::Problem;
 use wincimg_oci::document::ContainerConfig;
 use wincimg_windows::search_path::VARIABLE;
 
 use super::file::RecipeFile;
 use super::instruction_values::{check_stop_signal, check_trigger, check_volume};
 use super::text::{Text, plain};
-use super::{Plan, Recipe, RecipeError};
+use super::{Plan, Recipe};
 
 /// Fields of a health check in an image configuration, apart from its command, in the order in
 /// which they are written.
@@ -49,7 +50,7 @@ impl Recipe {
         &self,
         plan: &mut Plan,
         file: &RecipeFile,
-    ) -> Result<ContainerConfig, RecipeError> {
+    ) -> Result<ContainerConfig, Problem> {
         let mut container = plan.base.container.clone();
         for (texts, check) in [
             (&file.volumes, check_volume as fn(&str) -> _),
@@ -95,7 +96,7 @@ impl Recipe {
         Ok(container)
     }
 
-    fn health(&self, entry: &HealthEntry) -> Result<Value, RecipeError> {
+    fn health(&self, entry: &HealthEntry) -> Result<Value, Problem> {
         let words = plain(&entry.test);
         let is_known = match words.first().map(String::as_str) {
             Some("NONE") => words.len() == 1,

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use wincimg_common::diagnose::{Excerpt, error_chain};
+use wincimg_common::diagnose::{Blame, Excerpt, Problem, error_chain};
 use wincimg_common::untrusted::without_password;
 use wincimg_http::{download_url, name_in};
 use wincimg_layer::{DiskSource, dockerignore};
@@ -17,7 +17,7 @@ use super::download::PlannedDownload;
 use super::file::FileEntry;
 use super::source::{FileSource, ImageFiles};
 use super::text::Text;
-use super::{PlannedArchive, PlannedEntry, Recipe, RecipeError, RecipeInputs};
+use super::{PlannedArchive, PlannedEntry, Recipe, RecipeInputs};
 
 /// Destination of a file.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl Recipe {
         &self,
         entry: &FileEntry,
         settings: &RecipeInputs<'_>,
-    ) -> Result<PlannedEntry, RecipeError> {
+    ) -> Result<PlannedEntry, Problem> {
         if let (Some(text), None) = (&entry.sha256, &entry.url) {
             return Err(self.error(text, "sha256 requires url"));
         }
@@ -90,7 +90,7 @@ impl Recipe {
         &self,
         entry: &FileEntry,
         settings: &RecipeInputs<'_>,
-    ) -> Result<(FileSource, Option<String>), RecipeError> {
+    ) -> Result<(FileSource, Option<String>), Problem> {
         let given = [
             &entry.from, &entry.context, &entry.url, &entry.content, &entry.base64, &entry.embedded,
         ];
@@ -128,7 +128,7 @@ impl Recipe {
     }
 
     /// Files of another image, which are extracted once it is resolved.
-    fn of_image(&self, entry: &FileEntry, image: &Text) -> Result<PlannedEntry, RecipeError> {
+    fn of_image(&self, entry: &FileEntry, image: &Text) -> Result<PlannedEntry, Problem> {
         let others = [
             &entry.context, &entry.url, &entry.content, &entry.base64, &entry.embedded,
             &entry.unpack,
@@ -164,14 +164,12 @@ impl Recipe {
         &self,
         text: &Text,
         sha256: Option<&Text>,
-    ) -> Result<(FileSource, Option<String>), RecipeError> {
+    ) -> Result<(FileSource, Option<String>), Problem> {
         let url = &text.value;
         let parsed = download_url(url).map_err(|problem| {
             let shown = Excerpt::from_argument(&without_password(url), 0..0);
             // The URL may contain a password.
-            let excerpt = Some(Box::new(shown));
-            let error = self.error(text, problem);
-            RecipeError { excerpt, ..error }
+            self.error(text, problem).excerpt(Some(shown))
         })?;
         let mut download = PlannedDownload::at(url);
         if let Some(text) = sha256 {
@@ -187,7 +185,7 @@ impl Recipe {
     }
 
     /// Encodes a text.
-    fn encoded(&self, text: &str, encoding: Option<&Text>) -> Result<FileSource, RecipeError> {
+    fn encoded(&self, text: &str, encoding: Option<&Text>) -> Result<FileSource, Problem> {
         match encoding.map(|encoding| (encoding, encoding.value.as_str())) {
             None | Some((_, "utf-8")) => Ok(FileSource::Text(text.to_owned())),
             Some((_, "utf-16")) => Ok(FileSource::Bytes(utf16_with_mark(text))),
@@ -203,7 +201,7 @@ impl Recipe {
         &self,
         text: &Text,
         source: DiskSource,
-    ) -> Result<(FileSource, Option<String>), RecipeError> {
+    ) -> Result<(FileSource, Option<String>), Problem> {
         let path = &source.path;
         let metadata =
             std::fs::metadata(path).map_err(|error| self.unreadable(text, path, &error))?;
@@ -214,7 +212,7 @@ impl Recipe {
             let rules = source.top.join(dockerignore::FILE_NAME);
             let problem = format!("{} is excluded by {}", path.display(), rules.display());
             let hint = format!("add !{} to the end of that file", source.inside());
-            return Err(self.error(text, problem).with_hint(hint));
+            return Err(self.error(text, problem).hint(hint));
         }
         if metadata.is_dir() {
             return Ok((FileSource::Folder(source), None));
@@ -231,31 +229,29 @@ impl Recipe {
         }
     }
 
-    fn unreadable(&self, text: &Text, path: &Path, error: &io::Error) -> RecipeError {
+    fn unreadable(&self, text: &Text, path: &Path, error: &io::Error) -> Problem {
         self.error(text, format!("cannot read {}: {error}", path.display()))
     }
 
     /// A file or folder of the context.
-    fn in_context(&self, text: &Text, context: &Path) -> Result<DiskSource, RecipeError> {
+    fn in_context(&self, text: &Text, context: &Path) -> Result<DiskSource, Problem> {
         let path = context.join(self.relative(text)?);
         if let Err(error) = std::fs::metadata(&path) {
             let hint = format!(
                 "the context is the folder {}: choose another with --context DIR",
                 context.display()
             );
-            return Err(RecipeError {
-                code: "recipe/context",
-                hint: Some(hint),
-                excerpt: None,
-                source: Some(error),
-                ..self.error(text, format!("cannot read {}", path.display()))
-            });
+            let problem = self.error(text, format!("cannot read {}", path.display()));
+            return Err(Problem::new("recipe/context", problem.to_string())
+                .blame(Blame::Request)
+                .hint(hint)
+                .source(error));
         }
         self.within(text, context, path)
     }
 
     /// A file or folder relative to the recipe.
-    pub(super) fn in_recipe_folder(&self, text: &Text) -> Result<DiskSource, RecipeError> {
+    pub(super) fn in_recipe_folder(&self, text: &Text) -> Result<DiskSource, Problem> {
         let relative = self.relative(text)?;
         match &self.origin.folder {
             Some(folder) => self.within(text, folder, folder.join(relative)),
@@ -264,7 +260,7 @@ impl Recipe {
     }
 
     /// Rejects a link that leads out of its folder.
-    fn within(&self, text: &Text, top: &Path, path: PathBuf) -> Result<DiskSource, RecipeError> {
+    fn within(&self, text: &Text, top: &Path, path: PathBuf) -> Result<DiskSource, Problem> {
         let (top, path) = (top.into(), path.into());
         let source = DiskSource { top, path };
         match source.escape() {
@@ -276,14 +272,14 @@ impl Recipe {
                     target.display()
                 );
                 let hint = "copy the link's target into the folder";
-                Err(self.error(text, problem).with_hint(hint.to_owned()))
+                Err(self.error(text, problem).hint(hint))
             }
             Err(error) => Err(self.unreadable(text, &source.path, &error)),
         }
     }
 
     /// Checks that a relative path stays in its folder.
-    fn relative<'a>(&self, text: &'a Text) -> Result<&'a Path, RecipeError> {
+    fn relative<'a>(&self, text: &'a Text) -> Result<&'a Path, Problem> {
         let path = &text.value;
         let relative = Path::new(path);
         let stays = relative

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use wincimg_common::diagnose::Problem;
 use wincimg_common::document::{Pairs, items};
 use wincimg_iis::document::settings;
 use wincimg_iis::{
@@ -15,7 +16,7 @@ use wincimg_windows::path::ImagePath;
 
 use self::server::{ConfigEntry, HandlerEntry, ModuleEntry, SiteEntry};
 use super::text::{Field, Texts};
-use super::{Plan, Recipe, RecipeError};
+use super::{Plan, Recipe};
 
 mod server;
 
@@ -105,7 +106,7 @@ pub(super) fn name_pool(plan: &mut Plan) {
 }
 
 impl Recipe {
-    pub(super) fn iis(&self, entry: IisEntry) -> Result<IisSettings, RecipeError> {
+    pub(super) fn iis(&self, entry: IisEntry) -> Result<IisSettings, Problem> {
         let pool = entry.app_pool.unwrap_or_default();
         let sites = entry.sites.into_iter().map(|site| self.site(site));
         let sites: Vec<Site> = sites.collect::<Result<_, _>>()?;
@@ -138,7 +139,7 @@ impl Recipe {
         &self,
         field: Option<Field<T>>,
         default: &str,
-    ) -> Result<T, RecipeError> {
+    ) -> Result<T, Problem> {
         let default = || default.parse();
         field
             .map_or_else(default, |field| Ok(field.value))

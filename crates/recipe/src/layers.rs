@@ -5,6 +5,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
+use wincimg_common::diagnose::Problem;
 use wincimg_iis::IisSettings;
 use wincimg_windows::access::AccessChange;
 use wincimg_windows::path::ImagePath;
@@ -13,7 +14,7 @@ use super::file::RecipeFile;
 use super::text::{Field, Text};
 use super::{
     Instructions, Plan, PlannedContent, PlannedEntry, PlannedLayer, PlannedPackage, PlannedStep,
-    Recipe, RecipeError, RecipeInputs,
+    Recipe, RecipeInputs,
 };
 
 /// A separate layer; with `created_by` alone, a history entry without a layer.
@@ -46,7 +47,7 @@ impl Recipe {
         plan: &mut Plan,
         file: &RecipeFile,
         steps: Vec<PlannedStep>,
-    ) -> Result<(), RecipeError> {
+    ) -> Result<(), Problem> {
         let is_unspecified =
             |iis: &IisSettings| iis.server_edits().is_empty() && iis.site_edits().is_empty();
         if !steps.is_empty() && plan.iis.as_ref().is_some_and(is_unspecified) {
@@ -76,7 +77,7 @@ impl Recipe {
         &self,
         file: &RecipeFile,
         settings: &RecipeInputs<'_>,
-    ) -> Result<Vec<PlannedStep>, RecipeError> {
+    ) -> Result<Vec<PlannedStep>, Problem> {
         let mut layers = self.own_layers(file)?;
         for entry in &file.files {
             if let Some(layer) = layer_of(&mut layers, entry.layer.as_ref()) {
@@ -126,7 +127,7 @@ impl Recipe {
     }
 
     /// The layers with an entry, then those that other entries name.
-    fn own_layers<'f>(&self, file: &'f RecipeFile) -> Result<Vec<NamedLayer<'f>>, RecipeError> {
+    fn own_layers<'f>(&self, file: &'f RecipeFile) -> Result<Vec<NamedLayer<'f>>, Problem> {
         let mut layers = Vec::with_capacity(file.layers.len());
         for entry in &file.layers {
             if let Some(text) = &entry.name
@@ -172,7 +173,7 @@ impl Recipe {
     }
 
     /// The layer with the folders and deletions of its entry.
-    fn own_layer(&self, entry: &LayerEntry) -> Result<PlannedLayer, RecipeError> {
+    fn own_layer(&self, entry: &LayerEntry) -> Result<PlannedLayer, Problem> {
         let mut layer = PlannedLayer::default();
         for (fields, content) in [
             (&entry.deletes, PlannedContent::Deleted),

@@ -23,7 +23,7 @@
 //! let plan = Recipe::find("pause")?.plan(base, host, &settings)?;
 //! assert_eq!(plan.files[0].path.to_string(), r"C:\wincimg\shim.exe");
 //! println!("{plan}");
-//! # Ok::<(), wincimg_recipe::RecipeError>(())
+//! # Ok::<(), wincimg_common::diagnose::Problem>(())
 //! ```
 
 mod access;
@@ -67,7 +67,7 @@ pub use layer_files::{add_entries, copy_metadata};
 pub use packages::{LARGEST_TRANSFORM, PlannedPackage, content_of};
 pub use path::{path_blame, path_hint};
 pub use plan::{CommandForm, Plan, PlanBase, PlannedCommand};
-pub use recipe::{Recipe, RecipeError, RecipeInputs, VariableInfo};
+pub use recipe::{Recipe, RecipeInputs, VariableInfo};
 pub use source::{DownloadRequest, DownloadRequests, FetchedFile, FileSource, ImageFiles};
 pub use toml_error::{TomlError, explain_toml_error};
 pub use unpack::{PlannedArchive, UnpackOptions};

@@ -25,7 +25,7 @@ use wincimg_windows::path::{ImagePath, fold};
 use super::container::variable;
 use super::source::FileSource;
 use super::text::{Field, Text, plain};
-use super::{Plan, PlannedContent, PlannedEntry, PlannedLayer, Recipe, RecipeError, add_entries};
+use super::{Plan, PlannedContent, PlannedEntry, PlannedLayer, Recipe, add_entries};
 
 /// Folder of the installer's own files: cached packages and icons.
 const INSTALLER: &str = r"C:\Windows\Installer";
@@ -122,7 +122,7 @@ impl Recipe {
     pub(super) fn package(
         &self,
         spanned: &Spanned<PackageEntry>,
-    ) -> Result<PlannedPackage, RecipeError> {
+    ) -> Result<PlannedPackage, Problem> {
         let entry = spanned.get_ref();
         let (file, name) = match (&entry.file, &entry.url, &entry.sha256) {
             (Some(text), None, None) => self.on_disk(text, self.in_recipe_folder(text)?)?,
@@ -172,7 +172,7 @@ impl Recipe {
     }
 
     /// The files of transforms, and the names of all: an embedded one is a name with a colon.
-    fn transforms(&self, texts: &[Text]) -> Result<(Vec<FileSource>, Vec<String>), RecipeError> {
+    fn transforms(&self, texts: &[Text]) -> Result<(Vec<FileSource>, Vec<String>), Problem> {
         let mut files = Vec::new();
         let mut names = Vec::new();
         for text in texts {

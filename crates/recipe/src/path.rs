@@ -8,12 +8,12 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{self, Deserializer};
-use wincimg_common::diagnose::Blame;
+use wincimg_common::diagnose::{Blame, Problem};
 use wincimg_windows::search_path::{EntryError, PathAdditions, SearchPathError, entry};
 
+use super::Recipe;
 use super::file::RecipeFile;
 use super::text::{Field, Text};
-use super::{Recipe, RecipeError};
 
 /// Returns true if the base's PATH cannot be determined, so that the recipe has to set it.
 fn is_unclear(error: &SearchPathError) -> bool {
@@ -122,7 +122,7 @@ impl Recipe {
     pub(super) fn path_additions(
         &self,
         file: &RecipeFile,
-    ) -> Result<Option<PathAdditions>, RecipeError> {
+    ) -> Result<Option<PathAdditions>, Problem> {
         let mut variables = file.env.iter();
         let variable = variables.find(|(name, _)| is_path(name));
         let Some(PathEntry(sides)) = &file.path else {

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use serde::Serialize;
 use toml::Spanned;
+use wincimg_common::diagnose::Problem;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_iis::{IisSettings, schema_files, server_config};
 use wincimg_images::shim;
@@ -34,9 +35,7 @@ use super::path::is_path;
 use super::runtimes::terms;
 use super::source::{DownloadRequest, DownloadRequests, FileSource, ImageFiles};
 use super::text::{Field, Text, Texts, Values, plain};
-use super::{
-    Instructions, PlannedArchive, PlannedEntry, PlannedLayer, Recipe, RecipeError, RecipeInputs,
-};
+use super::{Instructions, PlannedArchive, PlannedEntry, PlannedLayer, Recipe, RecipeInputs};
 
 /// Everything about an image to be made. Equal plans make equal images.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -507,7 +506,7 @@ impl Recipe {
         base: PlanBase,
         host_build: impl Into<Option<WindowsVersion>>,
         settings: &RecipeInputs<'_>,
-    ) -> Result<Plan, RecipeError> {
+    ) -> Result<Plan, Problem> {
         let host_build = host_build.into();
         let mut file = self.filled(&self.all_values(&base, host_build, settings)?)?;
         let shutdown_timeout = file.shutdown_timeout.as_ref().map(|it| it.value.0);
@@ -574,7 +573,7 @@ impl Recipe {
         base: &PlanBase,
         host_build: Option<WindowsVersion>,
         settings: &RecipeInputs<'_>,
-    ) -> Result<Values, RecipeError> {
+    ) -> Result<Values, Problem> {
         let mut values = self.values(settings)?;
         values.insert("name", self.name().to_owned());
         let description = self.head.description.as_ref();
@@ -594,7 +593,7 @@ impl Recipe {
     fn own_registry(
         &self,
         file: &RecipeFile,
-    ) -> Result<(Vec<RegistryEdit>, BTreeSet<Link>), RecipeError> {
+    ) -> Result<(Vec<RegistryEdit>, BTreeSet<Link>), Problem> {
         let mut registry = Vec::new();
         let mut links = BTreeSet::new();
         let entries = file.registry.iter();
@@ -621,7 +620,7 @@ impl Recipe {
         &self,
         texts: &BTreeMap<String, Text>,
         shutdown_timeout: Option<u32>,
-    ) -> Result<BTreeMap<String, String>, RecipeError> {
+    ) -> Result<BTreeMap<String, String>, Problem> {
         let mut variables = BTreeMap::new();
         for (name, text) in texts {
             check_new_variable(name, variables.keys())
@@ -641,7 +640,7 @@ impl Recipe {
     }
 
     /// Names the log files to the shim, unless `env` does.
-    fn add_logs(&self, plan: &mut Plan, logs: &[LogPattern]) -> Result<(), RecipeError> {
+    fn add_logs(&self, plan: &mut Plan, logs: &[LogPattern]) -> Result<(), Problem> {
         if logs.is_empty() {
             return Ok(());
         }
@@ -651,7 +650,7 @@ impl Recipe {
             let problem = "logs requires the shim as entry point";
             let error = self.origin.error_at(0, problem.to_owned());
             let hint = format!("begin entrypoint with '{}'", shim::PATH);
-            return Err(error.with_hint(Some(hint)));
+            return Err(error.hint(hint));
         }
         let is_set = |name: &String| name.eq_ignore_ascii_case(LOG_VARIABLE);
         if !plan.env.keys().any(is_set) {
@@ -661,7 +660,7 @@ impl Recipe {
         Ok(())
     }
 
-    fn step(&self, entry: &Spanned<RunEntry>) -> Result<PlannedCommand, RecipeError> {
+    fn step(&self, entry: &Spanned<RunEntry>) -> Result<PlannedCommand, Problem> {
         let RunEntry { command, shell } = entry.get_ref();
         let command = match (command, shell) {
             (Some(arguments), None) if !arguments.is_empty() => CommandForm::Exec(plain(arguments)),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize as _;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue, Deserializer};
-use wincimg_common::diagnose::{Blame, Diagnose, Excerpt, closest_match, line_and_column};
+use wincimg_common::diagnose::{Blame, Excerpt, Problem, closest_match, line_and_column};
 use wincimg_common::files::{LARGEST_TEXT, read_text, similar_path};
 use wincimg_images::recipes;
 use wincimg_layer::archive::Archives;
@@ -59,20 +59,6 @@ pub struct VariableInfo<'a> {
     pub default: Option<&'a str>,
     /// Description.
     pub description: Option<&'a str>,
-}
-
-/// Reason why a recipe could not be read or filled in.
-#[derive(Debug, thiserror::Error, Diagnose)]
-#[error("{message}")]
-#[diagnose(code = *code, blame = *blame, hint = hint.clone(), excerpt = excerpt.as_deref().cloned())]
-pub struct RecipeError {
-    pub(super) message: String,
-    pub(super) code: &'static str,
-    pub(super) blame: Blame,
-    pub(super) hint: Option<String>,
-    /// The line, with the word marked.
-    pub(super) excerpt: Option<Box<Excerpt>>,
-    pub(super) source: Option<std::io::Error>,
 }
 
 /// A `--set` as typed, with the variable or its value marked.
@@ -128,7 +114,7 @@ fn file_hint(path: &Path) -> String {
 
 impl Recipe {
     /// Finds a recipe: a built-in one by name, a recipe file, or a folder with a `recipe.toml`.
-    pub fn find(image: &str) -> Result<Self, RecipeError> {
+    pub fn find(image: &str) -> Result<Self, Problem> {
         if let Some(recipe) = recipes().iter().find(|recipe| recipe.name == image) {
             return Self::parse(RecipeOrigin {
                 name: format!("{image}.toml"),
@@ -141,11 +127,9 @@ impl Recipe {
             let file = path.join("recipe.toml");
             if !file.exists() {
                 let problem = format!("{image} has neither a recipe.toml nor a Dockerfile");
-                return Err(RecipeError {
-                    code: "recipe/not-found",
-                    hint: Some(file_hint(&file)),
-                    ..RecipeError::new(problem)
-                });
+                return Err(Problem::new("recipe/not-found", problem)
+                    .blame(Blame::Request)
+                    .hint(file_hint(&file)));
             }
             Self::load(&file)
         } else if path.extension().is_some() || image.contains(['/', '\\']) || path.is_file() {
@@ -153,11 +137,10 @@ impl Recipe {
         } else {
             let nearest = closest_match(image, recipes().iter().map(|recipe| recipe.name))
                 .or_else(|| folder_like(image));
-            Err(RecipeError {
-                code: "recipe/not-found",
-                hint: Some(known_hint(nearest.as_deref())),
-                ..RecipeError::new(format!("unknown recipe {image:?}"))
-            })
+            let problem = format!("unknown recipe {image:?}");
+            Err(Problem::new("recipe/not-found", problem)
+                .blame(Blame::Request)
+                .hint(known_hint(nearest.as_deref())))
         }
     }
 
@@ -171,7 +154,7 @@ impl Recipe {
     }
 
     /// Reads a recipe's text as that of a file of this name in this folder.
-    pub fn from_text(name: &str, text: String, folder: &Path) -> Result<Self, RecipeError> {
+    pub fn from_text(name: &str, text: String, folder: &Path) -> Result<Self, Problem> {
         Self::parse(RecipeOrigin {
             name: name.to_owned(),
             text,
@@ -180,13 +163,12 @@ impl Recipe {
     }
 
     /// Reads a recipe file.
-    pub fn load(path: &Path) -> Result<Self, RecipeError> {
-        let text = read_text(path, LARGEST_TEXT).map_err(|source| RecipeError {
-            code: "recipe/unreadable",
-            blame: Blame::Circumstances,
-            hint: Some(file_hint(path)),
-            source: Some(source),
-            ..RecipeError::new(format!("cannot read the recipe {}", path.display()))
+    pub fn load(path: &Path) -> Result<Self, Problem> {
+        let text = read_text(path, LARGEST_TEXT).map_err(|source| {
+            let problem = format!("cannot read the recipe {}", path.display());
+            Problem::new("recipe/unreadable", problem)
+                .hint(file_hint(path))
+                .source(source)
         })?;
         Self::parse(RecipeOrigin {
             name: path.display().to_string(),
@@ -195,7 +177,7 @@ impl Recipe {
         })
     }
 
-    fn parse(origin: RecipeOrigin) -> Result<Self, RecipeError> {
+    fn parse(origin: RecipeOrigin) -> Result<Self, Problem> {
         let head: Head = toml::from_str(&origin.text).map_err(|error| origin.unreadable(&error))?;
         let recipe = Self {
             origin,
@@ -211,7 +193,7 @@ impl Recipe {
 
     /// Rejects errors that no values of the variables can fix. If a field accepts none of the
     /// examples, the keys after it are checked only with the actual values.
-    fn check_file(&self) -> Result<(), RecipeError> {
+    fn check_file(&self) -> Result<(), Problem> {
         /// Example values of strings, with or without a default.
         const EXAMPLES: [&str; 3] = [r"C:\x", "x", "1"];
         for example in std::iter::once(None).chain(EXAMPLES.map(Some)) {
@@ -256,7 +238,7 @@ impl Recipe {
     }
 
     /// The file with its variables filled in.
-    pub(super) fn filled(&self, values: &Values) -> Result<RecipeFile, RecipeError> {
+    pub(super) fn filled(&self, values: &Values) -> Result<RecipeFile, Problem> {
         let read = self.read_file(|offset, text| {
             let filled = values.expand(text);
             *text = filled
@@ -271,7 +253,7 @@ impl Recipe {
     fn read_file(
         &self,
         mut fill: impl FnMut(usize, &mut DeString<'_>) -> Result<(), TomlError>,
-    ) -> Result<Result<RecipeFile, toml::de::Error>, RecipeError> {
+    ) -> Result<Result<RecipeFile, toml::de::Error>, Problem> {
         let mut tree = match DeTable::parse(&self.origin.text) {
             Ok(tree) => tree,
             Err(error) => return Ok(Err(error)),
@@ -295,7 +277,7 @@ impl Recipe {
     }
 
     /// The base's short name, repository or image, with variables filled in.
-    pub fn base(&self, settings: &RecipeInputs<'_>) -> Result<String, RecipeError> {
+    pub fn base(&self, settings: &RecipeInputs<'_>) -> Result<String, Problem> {
         let values = self.values(settings)?;
         let base = self.head.base.as_ref().or(self.head.base_image.as_ref());
         base.map_or(Ok(String::new()), |base| self.resolve(base, &values))
@@ -306,12 +288,12 @@ impl Recipe {
         self.head.base_image.is_some()
     }
 
-    fn check_base(&self) -> Result<(), RecipeError> {
+    fn check_base(&self) -> Result<(), Problem> {
         match (&self.head.base, &self.head.base_image) {
             (Some(base), None) | (None, Some(base)) if is_number(&base.value) => {
                 let problem = format!("{} is not the name of a base image", base.value);
                 let hint = "write it like this: base = \"nanoserver\"";
-                Err(self.error(base, problem).with_hint(hint.to_owned()))
+                Err(self.error(base, problem).hint(hint))
             }
             (Some(_), None) | (None, Some(_)) => Ok(()),
             (Some(_), Some(image)) => {
@@ -320,9 +302,7 @@ impl Recipe {
             (None, None) => {
                 let problem = "missing field `base`";
                 let hint = "add the image's base: base = \"nanoserver\"";
-                Err(self
-                    .error(&self.head.name, problem)
-                    .with_hint(hint.to_owned()))
+                Err(self.error(&self.head.name, problem).hint(hint))
             }
         }
     }
@@ -380,7 +360,7 @@ impl Recipe {
         &self.origin.text
     }
 
-    fn check_name(&self) -> Result<(), RecipeError> {
+    fn check_name(&self) -> Result<(), Problem> {
         let name = &self.head.name;
         let is_separator = |byte: u8| matches!(byte, b'-' | b'_' | b'.' | b'/');
         let in_a_row = |pair: &[u8]| pair.iter().copied().all(is_separator);
@@ -403,7 +383,7 @@ impl Recipe {
         ))
     }
 
-    fn check_variables(&self) -> Result<(), RecipeError> {
+    fn check_variables(&self) -> Result<(), Problem> {
         for (name, variable) in &self.head.variables {
             let start = variable.span().start;
             let variable = variable.get_ref();
@@ -423,17 +403,15 @@ impl Recipe {
     }
 
     /// The values of the recipe's own variables.
-    pub(super) fn values(&self, settings: &RecipeInputs<'_>) -> Result<Values, RecipeError> {
+    pub(super) fn values(&self, settings: &RecipeInputs<'_>) -> Result<Values, Problem> {
         for variable in settings.values.keys() {
             if !self.head.variables.contains_key(variable) {
                 let known: Vec<&str> = self.head.variables.keys().map(String::as_str).collect();
                 let problem = format!("the recipe {:?} has no variable {variable:?}", self.name());
-                return Err(RecipeError {
-                    code: "recipe/unknown-variable",
-                    hint: Some(variable_hint(variable, &known)),
-                    excerpt: Some(Box::new(typed(variable, "…", false))),
-                    ..RecipeError::new(problem)
-                });
+                return Err(Problem::new("recipe/unknown-variable", problem)
+                    .blame(Blame::Request)
+                    .hint(variable_hint(variable, &known))
+                    .excerpt(Some(typed(variable, "…", false))));
             }
         }
         let mut values = Values::default();
@@ -451,22 +429,18 @@ impl Recipe {
                     self.name(),
                     description.unwrap_or_default()
                 );
-                return Err(RecipeError {
-                    code: "recipe/missing-value",
-                    hint: Some(format!("add --set {name}=VALUE")),
-                    ..RecipeError::new(problem)
-                });
+                return Err(Problem::new("recipe/missing-value", problem)
+                    .blame(Blame::Request)
+                    .hint(format!("add --set {name}=VALUE")));
             };
             if !variable.kind.accepts(&value) {
                 let expected = variable.kind.name();
                 let problem = format!(
                     "invalid value {value:?} for the variable {name:?}: expected {expected}"
                 );
-                return Err(RecipeError {
-                    code: "recipe/wrong-value",
-                    excerpt: Some(Box::new(typed(name, &value, true))),
-                    ..RecipeError::new(problem)
-                });
+                return Err(Problem::new("recipe/wrong-value", problem)
+                    .blame(Blame::Request)
+                    .excerpt(Some(typed(name, &value, true))));
             }
             values.insert(name, value);
         }
@@ -474,30 +448,30 @@ impl Recipe {
     }
 
     /// A text of the recipe with its variables filled in.
-    pub(super) fn resolve(&self, text: &Text, values: &Values) -> Result<String, RecipeError> {
+    pub(super) fn resolve(&self, text: &Text, values: &Values) -> Result<String, Problem> {
         values
             .expand(&text.value)
             .map_err(|problem| self.error(text, problem))
     }
 
-    pub(super) fn error<T>(&self, field: &Field<T>, problem: impl Into<String>) -> RecipeError {
+    pub(super) fn error<T>(&self, field: &Field<T>, problem: impl Into<String>) -> Problem {
         self.origin.error_at(field.offset, problem)
     }
 }
 
 impl RecipeOrigin {
     /// Converts a parser error, with a suggestion where there is one.
-    fn unreadable(&self, error: &toml::de::Error) -> RecipeError {
+    fn unreadable(&self, error: &toml::de::Error) -> Problem {
         self.mistaken(explain_toml_error(&self.text, error))
     }
 
-    fn mistaken(&self, mistake: TomlError) -> RecipeError {
+    fn mistaken(&self, mistake: TomlError) -> Problem {
         self.error_at(mistake.offset, mistake.problem)
-            .with_hint(mistake.hint)
+            .hint_if(mistake.hint)
     }
 
     /// An error of the value that keys and numbers lead to: `services.0.name`.
-    pub(super) fn error_in(&self, path: &str, problem: impl Into<String>) -> RecipeError {
+    pub(super) fn error_in(&self, path: &str, problem: impl Into<String>) -> Problem {
         let tree = DeTable::parse(&self.text).map(Spanned::into_inner);
         let tree = DeValue::Table(tree.unwrap_or_default());
         let (mut value, mut offset) = (&tree, 0);
@@ -512,37 +486,16 @@ impl RecipeOrigin {
         self.error_at(offset, problem)
     }
 
-    pub(super) fn error_at(&self, offset: usize, problem: impl Into<String>) -> RecipeError {
+    pub(super) fn error_at(&self, offset: usize, problem: impl Into<String>) -> Problem {
         let (line, column) = line_and_column(&self.text, offset);
         let problem = problem.into();
-        let mut error = RecipeError::new(format!("{}:{line}:{column}: {problem}", self.name));
-        if problem.starts_with("unknown field") {
-            error = RecipeError {
-                code: "recipe/unknown-key",
-                ..error
-            };
-        }
+        let message = format!("{}:{line}:{column}: {problem}", self.name);
+        let error = if problem.starts_with("unknown field") {
+            Problem::new("recipe/unknown-key", message)
+        } else {
+            Problem::new("recipe/invalid", message)
+        };
         let excerpt = Excerpt::at(&self.text, offset).in_file(&self.name);
-        error.excerpt = Some(Box::new(excerpt));
-        error
-    }
-}
-
-impl RecipeError {
-    pub(super) fn new(message: String) -> Self {
-        Self {
-            message,
-            code: "recipe/invalid",
-            blame: Blame::Request,
-            hint: None,
-            excerpt: None,
-            source: None,
-        }
-    }
-
-    /// Sets the hint.
-    pub(super) fn with_hint(self, hint: impl Into<Option<String>>) -> Self {
-        let hint = hint.into();
-        Self { hint, ..self }
+        error.blame(Blame::Request).excerpt(Some(excerpt))
     }
 }

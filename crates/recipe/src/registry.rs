@@ -9,12 +9,13 @@ use serde::Deserialize;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{self, Deserializer};
 use toml::Spanned;
+use wincimg_common::diagnose::Problem;
 use wincimg_common::files;
 use wincimg_registry::regfile::RegFile;
 use wincimg_registry::{DataType, KeyMode, KeyPath, RegistryData, RegistryEdit, regfile};
 
+use super::Recipe;
 use super::text::Text;
-use super::{Recipe, RecipeError};
 
 /// Exports of whole hives have several hundred MiB.
 const LARGEST_IMPORT: u64 = 1024 * 1024 * 1024;
@@ -130,7 +131,7 @@ impl Recipe {
     pub(super) fn registry_edits(
         &self,
         entry: &Spanned<RegistryEntry>,
-    ) -> Result<RegFile, RecipeError> {
+    ) -> Result<RegFile, Problem> {
         let offset = entry.span().start;
         let entry = entry.get_ref();
         let key_text = match (&entry.key, &entry.import) {
@@ -155,7 +156,7 @@ impl Recipe {
         entry: &RegistryEntry,
         key_text: &Text,
         key: KeyPath,
-    ) -> Result<Vec<RegistryEdit>, RecipeError> {
+    ) -> Result<Vec<RegistryEdit>, Problem> {
         let nothing_else = entry.values.is_empty() && entry.delete_values.is_empty();
         if entry.delete {
             if !nothing_else || entry.mode.is_some() {
@@ -192,7 +193,7 @@ impl Recipe {
         Ok(edits)
     }
 
-    fn import(&self, entry: &RegistryEntry, import: &Text) -> Result<RegFile, RecipeError> {
+    fn import(&self, entry: &RegistryEntry, import: &Text) -> Result<RegFile, Problem> {
         let alone = entry.values.is_empty()
             && entry.delete_values.is_empty()
             && !entry.delete
@@ -211,7 +212,7 @@ impl Recipe {
             .map_err(|error| self.error(import, format!("{}: {error}", path.display())))
     }
 
-    fn mode_of(&self, entry: &RegistryEntry) -> Result<KeyMode, RecipeError> {
+    fn mode_of(&self, entry: &RegistryEntry) -> Result<KeyMode, Problem> {
         let Some(text) = &entry.mode else {
             return Ok(KeyMode::Merge);
         };

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 use serde::Deserialize;
-use wincimg_common::diagnose::error_chain;
+use wincimg_common::diagnose::{Blame, Diagnose as _, Problem, error_chain};
 use wincimg_common::digest::Hasher;
 use wincimg_common::files;
 use wincimg_layer::archive::{UnpackSelection, UnpackedContent};
@@ -13,7 +13,7 @@ use wincimg_windows::path::ImagePath;
 
 use super::source::FileSource;
 use super::text::{Field, Text};
-use super::{PlannedContent, PlannedEntry, PlannedLayer, PlannedStep, Recipe, RecipeError};
+use super::{PlannedContent, PlannedEntry, PlannedLayer, PlannedStep, Recipe};
 
 static RUNTIMES: LazyLock<Vec<Runtime>> = LazyLock::new(|| {
     toml::from_str::<Table>(include_str!("runtimes.toml"))
@@ -69,12 +69,12 @@ pub(super) fn terms(name: &str) -> Option<String> {
 
 impl Recipe {
     /// The layer of a runtime.
-    pub(super) fn runtime(&self, name: &Text) -> Result<PlannedStep, RecipeError> {
+    pub(super) fn runtime(&self, name: &Text) -> Result<PlannedStep, Problem> {
         let Some(runtime) = find(&name.value) else {
             let known: Vec<&str> = RUNTIMES.iter().map(|it| it.name.as_str()).collect();
             let problem = format!("unknown runtime {:?}", name.value);
             let hint = format!("expected {}", known.join(", "));
-            return Err(self.error(name, problem).with_hint(hint));
+            return Err(self.error(name, problem).hint(hint));
         };
         let file = Field {
             value: runtime.file.clone(),
@@ -86,10 +86,14 @@ impl Recipe {
             checked.map_err(|problem| self.error(name, problem))?;
             Ok(source)
         });
-        let source = checked.map_err(|error| RecipeError {
-            message: format!("{}; fetch it with `{}`", error.message, runtime.get),
-            hint: Some(format!("put {} into the recipe's folder", runtime.file)),
-            ..error
+        let source = checked.map_err(|error| {
+            Problem::new(
+                "recipe/invalid",
+                format!("{error}; fetch it with `{}`", runtime.get),
+            )
+            .blame(Blame::Request)
+            .hint(format!("put {} into the recipe's folder", runtime.file))
+            .excerpt(error.diagnosis().excerpt)
         })?;
         let entries = self.runtime_entries(runtime, &FileSource::Disk(source));
         let layer = PlannedLayer {

@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use wincimg_common::diagnose::Diagnose;
+use wincimg_common::diagnose::{Diagnose, Problem};
 use wincimg_images::recipes;
 use wincimg_registry::Root;
 use wincimg_windows::version::WindowsVersion;
@@ -8,7 +8,7 @@ use wincimg_windows::version::WindowsVersion;
 use super::*;
 use crate::toml_error::{EXAMPLES, example};
 
-fn recipe(text: &str) -> Result<Recipe, RecipeError> {
+fn recipe(text: &str) -> Result<Recipe, Problem> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     Recipe::from_text("recipe.toml", text.to_owned(), &folder)
 }
@@ -23,7 +23,7 @@ fn base() -> PlanBase {
     }
 }
 
-fn plan_with(recipe: &Recipe, values: &[(&str, &str)]) -> Result<Plan, RecipeError> {
+fn plan_with(recipe: &Recipe, values: &[(&str, &str)]) -> Result<Plan, Problem> {
     let values = values
         .iter()
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
@@ -35,7 +35,7 @@ fn plan_with(recipe: &Recipe, values: &[(&str, &str)]) -> Result<Plan, RecipeErr
     recipe.plan(base(), WindowsVersion::new(17763, 973), &settings)
 }
 
-pub(super) fn plan(body: &str) -> Result<Plan, RecipeError> {
+pub(super) fn plan(body: &str) -> Result<Plan, Problem> {
     let recipe = recipe(&format!("name = \"app\"\nbase = \"nanoserver\"\n{body}"))?;
     plan_with(&recipe, &[])
 }

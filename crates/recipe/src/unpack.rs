@@ -4,15 +4,16 @@ use std::fmt;
 
 use serde::Serialize;
 use wincimg_common::Named;
+use wincimg_common::diagnose::Problem;
 use wincimg_layer::archive::{
     ArchiveError, ArchiveFormat, Archives, UnpackSelection, UnpackedEntry,
 };
 use wincimg_windows::path::{ImagePath, fold};
 
+use super::Recipe;
 use super::file::FileEntry;
 use super::source::FileSource;
 use super::text::Text;
-use super::{Recipe, RecipeError};
 
 /// An archive to unpack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -122,7 +123,7 @@ impl Recipe {
     pub(super) fn unpack<'e>(
         &self,
         entry: &'e FileEntry,
-    ) -> Result<Option<(&'e Text, UnpackOptions)>, RecipeError> {
+    ) -> Result<Option<(&'e Text, UnpackOptions)>, Problem> {
         let Some(text) = &entry.unpack else {
             return match &entry.strip {
                 Some(text) => Err(self.error(text, "strip requires unpack = true")),

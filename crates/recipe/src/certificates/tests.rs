@@ -4,7 +4,6 @@ use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use wincimg_common::diagnose::Diagnose as _;
 use wincimg_common::x509::sample::{element, sample};
 use wincimg_registry::UnknownBase;
 use wincimg_windows::version::WindowsVersion;
@@ -30,7 +29,7 @@ fn leaf() -> Vec<u8> {
     sample("200101000000Z", "20990101000000Z", false)
 }
 
-fn plan(files: &[(&str, &[u8])], keys: &str) -> Result<Plan, RecipeError> {
+fn plan(files: &[(&str, &[u8])], keys: &str) -> Result<Plan, Problem> {
     let folder = tempfile::tempdir().unwrap();
     for (name, bytes) in files {
         fs::write(folder.path().join(name), bytes).unwrap();

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use wincimg_common::diagnose::Problem;
 use wincimg_common::document::{self, Pairs, items};
 use wincimg_iis::config::{ConfigChange, ConfigEdit, ConfigLocation, ElementPath, SectionPath};
 use wincimg_iis::document::{EntryValue, Line, settings};
@@ -12,8 +13,8 @@ use wincimg_iis::{Application, Attribute, Binding, Name, Site, UrlPath};
 use wincimg_windows::invalid::InvalidText;
 use wincimg_windows::path::ImagePath;
 
+use crate::Recipe;
 use crate::text::{Field, Text, Texts, plain};
-use crate::{Recipe, RecipeError};
 
 /// A site.
 // Apart from `Site`: its own folders and pool are those of the application `/`.
@@ -222,7 +223,7 @@ impl HandlerEntry {
 }
 
 impl Recipe {
-    pub(super) fn site(&self, entry: SiteEntry) -> Result<Site, RecipeError> {
+    pub(super) fn site(&self, entry: SiteEntry) -> Result<Site, Problem> {
         if entry.bindings.is_empty() {
             return Err(self.error(&entry.name, "a site without bindings cannot be reached"));
         }
@@ -258,7 +259,7 @@ impl Recipe {
         &self,
         root: Field<ImagePath>,
         others: Folders,
-    ) -> Result<BTreeMap<UrlPath, ImagePath>, RecipeError> {
+    ) -> Result<BTreeMap<UrlPath, ImagePath>, Problem> {
         let mut folders = BTreeMap::from([(UrlPath::root(), root.value)]);
         for (document::Text(path), folder) in others {
             let error = self.error(&folder, "path sets the folder of /");
@@ -269,7 +270,7 @@ impl Recipe {
         Ok(folders)
     }
 
-    pub(super) fn module(&self, entry: &ModuleEntry) -> Result<Vec<ConfigEdit>, RecipeError> {
+    pub(super) fn module(&self, entry: &ModuleEntry) -> Result<Vec<ConfigEdit>, Problem> {
         let name = ("name", Some(entry.name.text()));
         let image = entry.image.as_ref().map(Value::text);
         let kind = entry.kind.as_ref().map(Value::text);
@@ -289,7 +290,7 @@ impl Recipe {
         Ok(native.into_iter().chain([enabled]).collect())
     }
 
-    pub(crate) fn config(&self, entry: &ConfigEntry) -> Result<Vec<ConfigEdit>, RecipeError> {
+    pub(crate) fn config(&self, entry: &ConfigEntry) -> Result<Vec<ConfigEdit>, Problem> {
         let cleared = plain(&entry.clear).into_iter();
         let mut changes: Vec<ConfigChange> = cleared
             .map(|element| ConfigChange::Clear { element })

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
-use wincimg_common::diagnose::Diagnose;
+use wincimg_common::diagnose::{Blame, Problem};
 use wincimg_windows::release::{self, Release, ReleaseKind};
 
 /// Longest property value that is read.
@@ -53,13 +53,11 @@ pub enum ProjectKind {
     },
 }
 
-/// Reason why a project has no recipe.
-#[derive(Debug, thiserror::Error, Diagnose)]
-#[error("{problem}")]
-#[diagnose(code = "project/invalid", blame = Request, hint = "{hint}")]
-pub struct ProjectError {
-    problem: String,
-    hint: &'static str,
+/// Error for a project that has no recipe.
+fn refused(problem: String, hint: &str) -> Problem {
+    Problem::new("project/invalid", problem)
+        .blame(Blame::Request)
+        .hint(hint)
 }
 
 /// Hint for a file that is not a project.
@@ -186,21 +184,19 @@ struct ProjectProperties {
 
 impl Project {
     /// Reads a project; `shared` is the text of the `Directory.Build.props` above it.
-    pub fn parse(file: &str, text: &str, shared: Option<&str>) -> Result<Self, ProjectError> {
+    pub fn parse(file: &str, text: &str, shared: Option<&str>) -> Result<Self, Problem> {
         let mut printed = ProjectProperties::default();
         if let Some(shared) = shared {
             // An invalid shared file is not an error of this project.
             let _ = printed.read(shared);
         }
-        let is_project = printed.read(text).map_err(|problem| ProjectError {
-            problem: format!("{file}: the XML is malformed: {problem}"),
-            hint: NO_PROJECT,
+        let is_project = printed.read(text).map_err(|problem| {
+            let problem = format!("{file}: the XML is malformed: {problem}");
+            refused(problem, NO_PROJECT)
         })?;
         if !is_project {
-            return Err(ProjectError {
-                problem: format!("{file} is not a project file: expected <Project> at its top"),
-                hint: NO_PROJECT,
-            });
+            let problem = format!("{file} is not a project file: expected <Project> at its top");
+            return Err(refused(problem, NO_PROJECT));
         }
         printed.project(file)
     }
@@ -314,7 +310,7 @@ impl ProjectProperties {
         })
     }
 
-    fn project(self, file: &str) -> Result<Project, ProjectError> {
+    fn project(self, file: &str) -> Result<Project, Problem> {
         let found = self.target_framework();
         let sdk = self.sdk.unwrap_or_default();
         let is_web_sdk = sdk.split('/').next() == Some("Microsoft.NET.Sdk.Web");
@@ -324,18 +320,16 @@ impl ProjectProperties {
         let Some(found) = found else {
             let text = self.framework.or(self.old_framework);
             let text = text.map(|text| format!(": {text}")).unwrap_or_default();
-            return Err(ProjectError {
-                problem: format!("{file} has no known target framework{text}"),
-                hint: "add <TargetFramework>net8.0</TargetFramework> to it",
-            });
+            let problem = format!("{file} has no known target framework{text}");
+            let hint = "add <TargetFramework>net8.0</TargetFramework> to it";
+            return Err(refused(problem, hint));
         };
         let output = self.output.unwrap_or_default().to_ascii_lowercase();
         let is_program = is_web || is_worker || matches!(output.as_str(), "exe" | "winexe");
         if !is_program {
-            return Err(ProjectError {
-                problem: format!("{file} builds a library; a container requires a program"),
-                hint: "name the project with <OutputType>Exe</OutputType> that uses it",
-            });
+            let problem = format!("{file} builds a library; a container requires a program");
+            let hint = "name the project with <OutputType>Exe</OutputType> that uses it";
+            return Err(refused(problem, hint));
         }
         Ok(Project {
             file: file.to_owned(),
@@ -432,7 +426,7 @@ mod tests {
 
     use super::*;
 
-    fn project(sdk: &str, properties: &str) -> Result<Project, ProjectError> {
+    fn project(sdk: &str, properties: &str) -> Result<Project, Problem> {
         let text = format!(
             "\u{FEFF}<?xml version=\"1.0\"?>\n<Project Sdk=\"{sdk}\">\n<!-- x -->\n<PropertyGroup>{properties}\
              </PropertyGroup><ItemGroup><PackageReference Include=\"A\"/></ItemGroup></Project>"

@@ -4,7 +4,7 @@ mod dotnet;
 
 use std::fmt::Write as _;
 
-pub use dotnet::{Project, ProjectError, ProjectKind};
+pub use dotnet::{Project, ProjectKind};
 
 /// A recipe to start from, and what to do with it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -37,7 +37,7 @@ impl RunState<'_> {
             return Err(ScriptError::unclear(why).help("put each certificate in a file of its own"));
         }
         let found = certificates_in_file(bytes, &file.to_string())
-            .map_err(|unusable| ScriptError::unclear(unusable.problem))?;
+            .map_err(|unusable| ScriptError::unclear(unusable.to_string()))?;
         let trusted = found
             .into_iter()
             .map(|certificate| TrustedCertificate { store, certificate });
