@@ -1,8 +1,6 @@
 //! The build context of a rendered Dockerfile: the plan's files, under the rules for layers.
 
-use std::path::Path;
-
-use serde::Serialize;
+use serde_json::{Value, json};
 use wincimg_common::diagnose::Problem;
 use wincimg_layer::{ContentSource, EntryContent, Layer, LayerError, LinkTo, Symlink};
 use wincimg_recipe::{Plan, add_entries};
@@ -25,15 +23,6 @@ pub struct ContextEntry {
 /// Kind of an entry in a build context; the target of a link is in the context.
 pub type ContextContent = FileKind<ContentSource, Symlink>;
 
-/// An entry as it is listed for people and programs.
-#[derive(Debug, Serialize)]
-pub struct ContextSummary<'a> {
-    path: &'a str,
-    kind: &'static str,
-    /// Source file on disk, if it is a copy.
-    source: Option<&'a Path>,
-}
-
 impl ContextEntry {
     /// Makes an entry with generated content.
     pub(super) fn generated(path: impl Into<String>, bytes: Vec<u8>) -> Self {
@@ -43,24 +32,15 @@ impl ContextEntry {
         }
     }
 
-    /// Summary with kind and source.
-    pub fn summary(&self) -> ContextSummary<'_> {
+    /// Path, kind and source on disk, if it is a copy, as JSON.
+    pub fn summary(&self) -> Value {
         let (kind, source) = match &self.content {
             ContextContent::Folder => ("folder", None),
             ContextContent::File(ContentSource::Path(path)) => ("file", Some(&**path)),
-            ContextContent::File(
-                ContentSource::Bytes(_)
-                | ContentSource::Part(_)
-                | ContentSource::Member(_)
-                | ContentSource::NotDownloaded { .. },
-            ) => ("file", None),
+            ContextContent::File(_) => ("file", None),
             ContextContent::Link(_) => ("link", None),
         };
-        ContextSummary {
-            path: &self.path,
-            kind,
-            source,
-        }
+        json!({ "path": self.path, "kind": kind, "source": source })
     }
 }
 

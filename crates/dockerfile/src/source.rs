@@ -297,13 +297,8 @@ impl Instruction {
 
     /// Value of a flag before the arguments.
     pub fn flag(&self, name: &str) -> Option<&str> {
-        self.joined[..self.arguments]
-            .split_whitespace()
-            .find_map(|word| {
-                word.strip_prefix("--")?
-                    .strip_prefix(name)?
-                    .strip_prefix('=')
-            })
+        let mut flags = self.flags();
+        flags.find_map(|(known, value)| value.filter(|_| known == name))
     }
 
     /// Command of a `HEALTHCHECK`.

@@ -10,6 +10,7 @@ use wincimg_recipe::{FileSource, PlannedContent};
 
 use super::files::{Files, Folder};
 use super::{StageBaseImage, StageError, Stages};
+use crate::instruction::{FromInstruction, InstructionKind};
 use crate::source::Dockerfile;
 use crate::{ContextContent, ContextEntry, RenderedDockerfile};
 
@@ -34,7 +35,7 @@ impl Stages {
         labels: &BTreeMap<String, String>,
     ) -> Result<RenderedDockerfile, StageError> {
         let dockerfile = self.pinned(bases);
-        let mut context = self.whole_context()?;
+        let mut context = folder_entries(&self.context)?;
         // Like Docker's client: the daemon removes both before it builds.
         let digest = sha256(dockerfile.as_bytes());
         let name = format!(".dockerfile.{}", &digest.digest()[..20]);
@@ -72,11 +73,12 @@ impl Stages {
                 continue;
             };
             let (first, last) = instruction.lines();
-            let name = match &stage.from.kind {
-                super::InstructionKind::From(from) => from.name.as_ref(),
-                _ => None,
+            let named = match &stage.from.kind {
+                InstructionKind::From(FromInstruction {
+                    name: Some(name), ..
+                }) => format!(" AS {name}"),
+                _ => String::new(),
             };
-            let named = name.map_or_else(String::new, |name| format!(" AS {name}"));
             for line in lines.iter_mut().take(last + 1).skip(first) {
                 line.clear();
             }
@@ -86,11 +88,6 @@ impl Stages {
         }
         lines.push(String::new());
         lines.join("\n")
-    }
-
-    /// The context without excluded files, folders before their contents.
-    fn whole_context(&self) -> Result<Vec<ContextEntry>, StageError> {
-        folder_entries(&self.context)
     }
 
     /// All local sources of the instructions: the context, and the folders that replace stages.
