@@ -19,9 +19,9 @@ use wincimg_recipe::{
 };
 use wincimg_windows::path::{ImagePath, fold};
 
+use super::Reason;
 use super::archives::{WholeArchive, whole_archives};
-use super::toml::{key as toml_key, list, quoted, text};
-use super::{BoxedConversionReason, Reason};
+use super::toml::{key as toml_key, list, quoted, set_list, set_text, text};
 
 const KEEP: &str = "keep building the Dockerfile";
 
@@ -69,15 +69,15 @@ impl<'a> RecipeFolder<'a> {
     }
 
     /// The key of a file on disk.
-    fn file_key(&mut self, key: &str, file: &DiskSource) -> Result<String, BoxedConversionReason> {
+    fn file_key(&mut self, key: &str, file: &DiskSource) -> Result<String, Reason> {
         match self.names(file) {
             Some(names) => Ok(format!("{key} = {}", text(&names.join("/")))),
-            None => Err(Box::new(outside_reason(file, &self.folder))),
+            None => Err(outside_reason(file, &self.folder)),
         }
     }
 
     /// The keys of an archive; none if its origin has no name in a recipe.
-    fn archive_keys(&mut self, archive: &Archive) -> Result<Option<String>, BoxedConversionReason> {
+    fn archive_keys(&mut self, archive: &Archive) -> Result<Option<String>, Reason> {
         match archive.location() {
             ArchiveLocation::Path(path) => {
                 let file = DiskSource {
@@ -150,7 +150,7 @@ pub(super) fn write(
     place: &mut RecipeFolder<'_>,
     layer: &str,
     out: &mut String,
-) -> Result<LayerTable, BoxedConversionReason> {
+) -> Result<LayerTable, Reason> {
     let on_disk = names_on_disk(entries, place)?;
     let mut covered = BTreeSet::new();
     for (whole, content) in whole_folders(entries, &on_disk, place) {
@@ -194,7 +194,7 @@ pub(super) fn write(
                 let why =
                     format!("{to} is a symbolic link to {target}, which a recipe does not support");
                 let help = "put the folder with the link next to the recipe, and COPY the folder";
-                return Err(Reason::new(why, help).into());
+                return Err(Reason::new(why, help));
             }
             PlannedContent::File(source) => {
                 let keys = source_keys(source, &entry.path, on_disk.get(&at))?;
@@ -209,14 +209,14 @@ pub(super) fn write(
 fn names_on_disk(
     entries: &[PlannedEntry],
     place: &mut RecipeFolder<'_>,
-) -> Result<BTreeMap<String, Vec<String>>, BoxedConversionReason> {
+) -> Result<BTreeMap<String, Vec<String>>, Reason> {
     let mut on_disk = BTreeMap::new();
     for entry in entries {
         if let PlannedContent::File(FileSource::Disk(file) | FileSource::Folder(file)) =
             &entry.content
         {
             let names = place.names(file);
-            let names = names.ok_or_else(|| Box::new(outside_reason(file, &place.folder)))?;
+            let names = names.ok_or_else(|| outside_reason(file, &place.folder))?;
             on_disk.insert(key(&entry.path), names);
         }
     }
@@ -228,7 +228,7 @@ fn source_keys(
     source: &FileSource,
     to: &ImagePath,
     on_disk: Option<&Vec<String>>,
-) -> Result<String, BoxedConversionReason> {
+) -> Result<String, Reason> {
     let (why, help) = match source {
         FileSource::Disk(_) | FileSource::Folder(_) => {
             let names = on_disk.map(|names| names.join("/"));
@@ -267,7 +267,7 @@ fn source_keys(
             (why, help)
         }
     };
-    Err(Reason::new(why, help).into())
+    Err(Reason::new(why, help))
 }
 
 /// Returns true if an image is in a layout or archive, whose place need not be below the recipe.
@@ -300,33 +300,24 @@ pub(super) fn write_package(
     place: &mut RecipeFolder<'_>,
     layer: &str,
     out: &mut String,
-) -> Result<(), BoxedConversionReason> {
+) -> Result<(), Reason> {
     let source = match &package.file {
         FileSource::Disk(file) => place.file_key("file", file)?,
         FileSource::Download(file) => download(file),
         other => {
             let why = format!("the package is {other}, which a recipe does not support");
             let help = "put the package next to the Dockerfile, and COPY it";
-            return Err(Reason::new(why, help).into());
+            return Err(Reason::new(why, help));
         }
     };
     let _ = writeln!(out, "\n[[msi]]\nlayer = {}\n{source}", quoted(layer));
     let options = &package.options;
     if options.source_folder != r"C:\" {
         let folder = options.source_folder.trim_end_matches('\\');
-        let _ = writeln!(out, "source = {}", text(folder));
+        set_text(out, "source", Some(folder));
     }
-    if !options.skipped_actions.is_empty() {
-        let _ = writeln!(
-            out,
-            "skip_custom_actions = {}",
-            list(&options.skipped_actions)
-        );
-    }
-    let transforms = transforms_of(package, place)?;
-    if !transforms.is_empty() {
-        let _ = writeln!(out, "transforms = {}", list(&transforms));
-    }
+    set_list(out, "skip_custom_actions", &options.skipped_actions);
+    set_list(out, "transforms", &transforms_of(package, place)?);
     let is_feature = |name: &String| !name.is_empty() && !name.contains(char::is_whitespace);
     let mut rest = Vec::new();
     for (name, value) in &options.properties {
@@ -352,21 +343,21 @@ pub(super) fn write_package(
 fn transforms_of(
     package: &PlannedPackage,
     place: &mut RecipeFolder<'_>,
-) -> Result<Vec<String>, BoxedConversionReason> {
+) -> Result<Vec<String>, Reason> {
     let places = package.options.transforms();
-    let places = places.map_err(|error| Box::new(Reason::new(error.to_string(), KEEP)))?;
+    let places = places.map_err(|error| Reason::new(error.to_string(), KEEP))?;
     let mut files = package.transforms.iter();
     let names = places.into_iter().map(|transform| match &transform {
         TransformPlace::Package(_) => Ok(transform.to_string()),
         TransformPlace::File(path) => match files.next() {
             Some(FileSource::Disk(file)) => match place.names(file) {
                 Some(names) => Ok(names.join("/")),
-                None => Err(Box::new(outside_reason(file, &place.folder))),
+                None => Err(outside_reason(file, &place.folder)),
             },
             _ => {
                 let why = format!("the transform {path} is not a file of the context");
                 let help = "put the transform next to the Dockerfile, and COPY it";
-                Err(Box::new(Reason::new(why, help)))
+                Err(Reason::new(why, help))
             }
         },
     });
@@ -387,7 +378,7 @@ fn file_entry(layer: &str, source: &str, to: &str, out: &mut String) {
     let _ = writeln!(out, "to = {}", text(to));
 }
 
-fn bytes_of(to: &str, bytes: &[u8]) -> Result<String, BoxedConversionReason> {
+fn bytes_of(to: &str, bytes: &[u8]) -> Result<String, Reason> {
     let units: Vec<u16> = bytes
         .chunks_exact(2)
         .map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
@@ -401,7 +392,7 @@ fn bytes_of(to: &str, bytes: &[u8]) -> Result<String, BoxedConversionReason> {
     if bytes.len() > LONGEST {
         let why = format!("{to} is not a text file ({} bytes)", bytes.len());
         let help = "put the file next to the Dockerfile, and COPY it";
-        return Err(Reason::new(why, help).into());
+        return Err(Reason::new(why, help));
     }
     let mut lines = String::new();
     for line in BASE64_STANDARD.encode(bytes).as_bytes().chunks(76) {

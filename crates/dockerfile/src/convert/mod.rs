@@ -34,7 +34,7 @@ use wincimg_windows::base_contents::BaseContents;
 use wincimg_windows::search_path::PathAdditions;
 
 use self::files::RecipeFolder;
-use self::toml::{key, list, quoted, text};
+use self::toml::{key, list, quoted, set_list, set_text, text};
 use super::stages::StageError;
 
 /// A Dockerfile that was planned for a host, and the options of its recipe.
@@ -84,9 +84,6 @@ struct Reason {
 }
 
 const BY_HAND: &str = "write the recipe by hand, or keep building the Dockerfile";
-
-/// Boxed, as errors are returned.
-type BoxedConversionReason = Box<Reason>;
 
 impl Reason {
     fn new(why: impl Into<String>, help: impl Into<String>) -> Self {
@@ -200,7 +197,7 @@ impl Conversion<'_> {
             let rest = self.without_packages(instructions, index);
             let written = rest.and_then(|rest| write_step(step, &rest, text, &mut place, &mut out));
             if let Err(reason) = written {
-                obstacles.push(self.obstacle(Some(step), *reason));
+                obstacles.push(self.obstacle(Some(step), reason));
             }
         }
         if obstacles.is_empty() {
@@ -215,7 +212,7 @@ impl Conversion<'_> {
         &self,
         instructions: &Instructions,
         index: usize,
-    ) -> Result<Arc<PlannedLayer>, BoxedConversionReason> {
+    ) -> Result<Arc<PlannedLayer>, Reason> {
         let Some(layer) = instructions.steps[index].layer.clone() else {
             return Ok(Arc::default());
         };
@@ -238,7 +235,7 @@ impl Conversion<'_> {
             }),
             ..self.plan.clone()
         };
-        let refused = |why: String| Box::new(Reason::new(why, BY_HAND));
+        let refused = |why: String| Reason::new(why, BY_HAND);
         let installed = plan.install_packages(self.inside);
         installed.map_err(|error| refused(error_chain(&error)))?;
         let Some(made) = plan.instruction_layers().last() else {
@@ -271,17 +268,13 @@ impl Conversion<'_> {
     fn container(&self, instructions: &Instructions, out: &mut String) {
         let base = &self.plan.base.container;
         let own = &instructions.container;
-        if let Some(author) = &instructions.author {
-            let _ = writeln!(out, "author = {}", text(author));
-        }
+        set_text(out, "author", instructions.author.as_deref());
         program(own, base, out);
-        if let Some(user) = own.user.as_ref().filter(|_| own.user != base.user) {
-            let _ = writeln!(out, "user = {}", text(user));
-        }
-        let folder = own.working_dir.as_ref();
-        if let Some(folder) = folder.filter(|_| own.working_dir != base.working_dir) {
-            let _ = writeln!(out, "working_dir = {}", text(folder));
-        }
+        let user = own.user.as_deref();
+        set_text(out, "user", user.filter(|_| own.user != base.user));
+        let folder = own.working_dir.as_deref();
+        let folder = folder.filter(|_| own.working_dir != base.working_dir);
+        set_text(out, "working_dir", folder);
         let ports = own.exposed_ports.keys();
         let ports: Vec<String> = ports
             .filter(|port| !base.exposed_ports.contains_key(*port))
@@ -296,23 +289,21 @@ impl Conversion<'_> {
         let mut new = volumes(own);
         let of_base = volumes(base);
         new.retain(|folder| !of_base.contains(folder));
-        if !new.is_empty() {
-            let _ = writeln!(out, "volumes = {}", list(&new));
-        }
+        set_list(out, "volumes", &new);
         let changed = |name: &str| {
             let value = own.other.get(name);
             value.filter(|_| value != base.other.get(name))
         };
-        if let Some(signal) = changed("StopSignal").and_then(Value::as_str) {
-            let _ = writeln!(out, "stop_signal = {}", text(signal));
-        }
+        set_text(
+            out,
+            "stop_signal",
+            changed("StopSignal").and_then(Value::as_str),
+        );
         if let Some(words) = own.shell.as_ref().filter(|_| own.shell != base.shell) {
             out.push_str("# For Dockerfiles based on this image.\n");
             let _ = writeln!(out, "shell = {}", list(words));
         }
-        if !own.on_build.is_empty() {
-            let _ = writeln!(out, "on_build = {}", list(&own.on_build));
-        }
+        set_list(out, "on_build", &own.on_build);
         variables_and_labels(own, base, out);
         if let Some(check) = changed("Healthcheck") {
             health(check, out);
@@ -321,10 +312,7 @@ impl Conversion<'_> {
 
     /// Plans the recipe with the downloads and other images' files of the Dockerfile's plan.
     fn plan_again(&self, text: &str, instructions: &Instructions) -> Result<Plan, ConversionError> {
-        let whole = |why: String| {
-            let help = Some(BY_HAND.to_owned());
-            self.obstacle(None, Reason { why, help })
-        };
+        let whole = |why: String| self.obstacle(None, Reason::new(why, BY_HAND));
         let read = Recipe::from_text("the recipe", text.to_owned(), self.folder);
         let recipe = read.map_err(|error| whole(error_chain(&error)))?;
         let settings = RecipeInputs {
@@ -360,10 +348,8 @@ impl Conversion<'_> {
         instructions: &Instructions,
         path: Option<&PathAdditions>,
     ) -> Result<(), ConversionError> {
-        let differs = |step: Option<&PlannedStep>, why: &str| {
-            let (why, help) = (why.to_owned(), Some(BY_HAND.to_owned()));
-            self.obstacle(step, Reason { why, help })
-        };
+        let differs =
+            |step: Option<&PlannedStep>, why: &str| self.obstacle(step, Reason::new(why, BY_HAND));
         let made = self.plan_again(text, instructions)?;
         let (mut own, mut other) = (made.container(), self.plan.container());
         if !self.keeps_history {
@@ -603,7 +589,7 @@ fn layer_name(step: &PlannedStep, taken: &mut BTreeSet<String>) -> String {
 }
 
 /// Refuses attributes and permissions that a layer keeps from earlier files.
-fn check_kept(layer: &PlannedLayer) -> Result<(), BoxedConversionReason> {
+fn check_kept(layer: &PlannedLayer) -> Result<(), Reason> {
     let why = if let Some(kept) = layer.kept.first() {
         let what = if kept.is_moved {
             "the permissions and attributes"
@@ -619,7 +605,7 @@ fn check_kept(layer: &PlannedLayer) -> Result<(), BoxedConversionReason> {
         return Ok(());
     };
     let help = "copy the file with COPY, or keep building the Dockerfile";
-    Err(Box::new(Reason::new(why, help)))
+    Err(Reason::new(why, help))
 }
 
 /// What a recipe says of a step beside its content.
@@ -636,7 +622,7 @@ fn write_step(
     text_of: StepText<'_>,
     place: &mut RecipeFolder<'_>,
     out: &mut String,
-) -> Result<(), BoxedConversionReason> {
+) -> Result<(), Reason> {
     let StepText {
         name,
         keeps_history,

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use wincimg_registry::name_folding::eq_ignore_case;
 use wincimg_registry::{DataType, KeyMode, KeyPath, RegistryData, RegistryEdit, TypedData};
 
-use super::toml::{key, list, quoted, text};
+use super::toml::{key, list, quoted, set_list, set_text, text};
 
 /// Changes to one key that fit into one entry: the key is created, then values are deleted, then
 /// set.
@@ -61,7 +61,7 @@ impl<'e> Group<'e> {
 
     fn write(&self, layer: &str, out: &mut String) {
         let _ = writeln!(out, "\n[[registry]]\nlayer = {}", quoted(layer));
-        let _ = writeln!(out, "key = {}", text(&self.key.to_string()));
+        set_text(out, "key", Some(&self.key.to_string()));
         if self.is_deleted {
             out.push_str("delete = true\n");
         }
@@ -70,13 +70,7 @@ impl<'e> Group<'e> {
             Some(KeyMode::ReplaceValues) => out.push_str("mode = \"replace_values\"\n"),
             Some(KeyMode::Merge) | None => {}
         }
-        if !self.deleted.is_empty() {
-            let _ = writeln!(
-                out,
-                "delete_values = {}",
-                list(self.deleted.iter().copied())
-            );
-        }
+        set_list(out, "delete_values", self.deleted.iter().copied());
         match self.set.as_slice() {
             [] => {}
             [(name, data)] => {

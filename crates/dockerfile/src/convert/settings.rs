@@ -6,7 +6,7 @@ use serde_json::Value;
 use wincimg_iis::config::{ConfigChange, ConfigEdit};
 use wincimg_windows::access::AccessChange;
 
-use super::toml::{key, list, quoted, text};
+use super::toml::{key, quoted, set_list, text};
 
 /// Writes the granted permissions as entries for a layer. Another change is omitted, which the
 /// comparison with the Dockerfile finds.
@@ -81,11 +81,7 @@ pub(super) fn write_iis(edits: &[ConfigEdit], layer: &str, out: &mut String) {
                 .collect();
             let _ = writeln!(out, "set = {{ {} }}", set.join(", "));
         } else {
-            let _ = writeln!(
-                out,
-                "{word} = {}",
-                list(printed.iter().map(|(path, _)| path))
-            );
+            set_list(out, word, printed.iter().map(|(path, _)| path));
         }
         edits = &edits[count..];
     }

@@ -13,6 +13,25 @@ pub(super) fn list<'t>(values: impl IntoIterator<Item = &'t String>) -> String {
     format!("[{}]", texts.join(", "))
 }
 
+/// Writes a key with a string, if there is one.
+pub(super) fn set_text(out: &mut String, name: &str, value: Option<&str>) {
+    if let Some(value) = value {
+        let _ = writeln!(out, "{name} = {}", text(value));
+    }
+}
+
+/// Writes a key with a list of strings, unless it is empty.
+pub(super) fn set_list<'t>(
+    out: &mut String,
+    name: &str,
+    values: impl IntoIterator<Item = &'t String>,
+) {
+    let list = list(values);
+    if list != "[]" {
+        let _ = writeln!(out, "{name} = {list}");
+    }
+}
+
 /// Writes a key, bare if possible.
 pub(super) fn key(name: &str) -> String {
     let is_bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
