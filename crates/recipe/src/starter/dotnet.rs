@@ -23,6 +23,10 @@ pub struct Project {
     pub file: String,
     /// The name of its program, without extension.
     pub assembly: String,
+    /// Version of its framework: `8.0`, or `4.8` of .NET Framework.
+    pub version: String,
+    /// True if it answers HTTP; one for .NET Framework does so in IIS.
+    pub is_web: bool,
     /// Output type.
     pub kind: ProjectKind,
 }
@@ -32,10 +36,6 @@ pub struct Project {
 pub enum ProjectKind {
     /// A program for .NET.
     Core {
-        /// `8.0`.
-        version: String,
-        /// True if it answers HTTP.
-        is_web: bool,
         /// True if it requires more of Windows than Nano Server has, such as windows on the
         /// desktop.
         needs_desktop: bool,
@@ -44,10 +44,6 @@ pub enum ProjectKind {
     },
     /// A program for .NET Framework, which is part of Windows.
     Framework {
-        /// `4.8`.
-        version: String,
-        /// True if IIS runs it.
-        is_web: bool,
         /// True if `dotnet` builds it.
         is_sdk: bool,
     },
@@ -63,41 +59,29 @@ fn refused(problem: String, hint: &str) -> Problem {
 /// Hint for a file that is not a project.
 const NO_PROJECT: &str = "name a .csproj, .fsproj or .vbproj, or its folder";
 
-impl ProjectKind {
+impl Project {
     /// The base in a recipe.
     pub fn base(&self) -> String {
-        match self {
-            Self::Core {
+        let version = self.version.as_str();
+        let repository = if self.is_web { "aspnet" } else { "runtime" };
+        match self.kind {
+            ProjectKind::Core {
                 is_self_contained: true,
-                needs_desktop,
+                needs_desktop: true,
+            } => "servercore".to_owned(),
+            ProjectKind::Core {
+                is_self_contained: true,
+                needs_desktop: false,
+            } => "nanoserver".to_owned(),
+            ProjectKind::Core {
+                needs_desktop: true,
                 ..
-            } => if *needs_desktop {
-                "servercore"
-            } else {
-                "nanoserver"
+            } => format!("dotnet/{repository}:{version}-windowsservercore"),
+            ProjectKind::Core { .. } => format!("dotnet/{repository}:{version}-nanoserver"),
+            ProjectKind::Framework { .. } if self.is_web && version.starts_with('4') => {
+                "aspnet".to_owned()
             }
-            .to_owned(),
-            Self::Core {
-                version,
-                is_web,
-                needs_desktop,
-                ..
-            } => {
-                let repository = if *is_web { "aspnet" } else { "runtime" };
-                let edition = if *needs_desktop {
-                    "-windowsservercore"
-                } else {
-                    "-nanoserver"
-                };
-                format!("dotnet/{repository}:{version}{edition}")
-            }
-            Self::Framework {
-                version, is_web, ..
-            } => {
-                if *is_web && version.starts_with('4') {
-                    return "aspnet".to_owned();
-                }
-                let repository = if *is_web { "aspnet" } else { "runtime" };
+            ProjectKind::Framework { .. } => {
                 // Version 4.8 runs programs for earlier versions of 4.
                 let version = if version.starts_with("4.8.1") {
                     "4.8.1"
@@ -119,52 +103,32 @@ impl ProjectKind {
             let before = stable.is_some_and(|stable| release.build < stable.build);
             release.kind == ReleaseKind::Ltsc && before
         };
-        let release = match self {
-            Self::Core {
-                version,
+        let release = match self.kind {
+            ProjectKind::Core {
                 is_self_contained: false,
                 ..
-            } if number(version) < vec![FIRST_ON_STABLE_ABI] => {
+            } if number(&self.version) < vec![FIRST_ON_STABLE_ABI] => {
                 release::all().iter().rfind(is_earlier)
             }
-            Self::Core { .. } | Self::Framework { .. } => stable,
+            ProjectKind::Core { .. } | ProjectKind::Framework { .. } => stable,
         };
         release.and_then(|it| it.base_tag).unwrap_or("latest")
     }
 
-    /// Returns true if it answers HTTP.
-    pub(crate) fn is_web(&self) -> bool {
-        matches!(
-            self,
-            Self::Core { is_web: true, .. } | Self::Framework { is_web: true, .. }
-        )
-    }
-
     /// Returns true if IIS runs it.
-    pub(crate) fn is_framework_site(&self) -> bool {
-        matches!(self, Self::Framework { is_web: true, .. })
+    pub(super) fn is_framework_site(&self) -> bool {
+        self.is_web && matches!(self.kind, ProjectKind::Framework { .. })
     }
 
     /// The framework and its version, for people.
     pub(super) fn words(&self) -> String {
-        match self {
-            Self::Core {
-                version, is_web, ..
-            } => {
-                let what = if *is_web { "ASP.NET Core" } else { ".NET" };
-                format!("{what} {version}")
-            }
-            Self::Framework {
-                version, is_web, ..
-            } => {
-                let what = if *is_web {
-                    "ASP.NET on .NET Framework"
-                } else {
-                    ".NET Framework"
-                };
-                format!("{what} {version}")
-            }
-        }
+        let what = match (&self.kind, self.is_web) {
+            (ProjectKind::Core { .. }, true) => "ASP.NET Core",
+            (ProjectKind::Core { .. }, false) => ".NET",
+            (ProjectKind::Framework { .. }, true) => "ASP.NET on .NET Framework",
+            (ProjectKind::Framework { .. }, false) => ".NET Framework",
+        };
+        format!("{what} {}", self.version)
     }
 }
 
@@ -334,17 +298,15 @@ impl ProjectProperties {
         Ok(Project {
             file: file.to_owned(),
             assembly: assembly_name(self.assembly, file),
+            version: found.version,
+            is_web,
             kind: if found.is_core {
                 ProjectKind::Core {
-                    version: found.version,
-                    is_web,
                     needs_desktop: found.is_windows || self.uses_desktop,
                     is_self_contained: self.is_self_contained,
                 }
             } else {
                 ProjectKind::Framework {
-                    version: found.version,
-                    is_web,
                     is_sdk: !sdk.is_empty(),
                 }
             },
@@ -383,28 +345,18 @@ struct TargetFramework {
 /// `net8.0`, `net8.0-windows`, `netcoreapp3.1`, `net48`.
 fn framework(text: &str) -> Option<TargetFramework> {
     let (plain, platform) = text.split_once('-').unwrap_or((text, ""));
-    let is_windows = platform.starts_with("windows");
     let is_number =
-        |text: &str| !text.is_empty() && text.split('.').all(|part| part.parse::<u16>().is_ok());
-    if let Some(version) = plain
-        .strip_prefix("netcoreapp")
-        .filter(|text| is_number(text))
-    {
-        let version = version.to_owned();
-        return Some(TargetFramework {
-            version,
-            is_core: true,
-            is_windows,
-        });
-    }
-    let version = plain.strip_prefix("net").filter(|text| is_number(text))?;
-    if version.contains('.') {
+        |text: &&str| !text.is_empty() && text.split('.').all(|part| part.parse::<u16>().is_ok());
+    let own = plain.strip_prefix("net").filter(|text| text.contains('.'));
+    let core = plain.strip_prefix("netcoreapp").or(own);
+    if let Some(version) = core.filter(is_number) {
         return Some(TargetFramework {
             version: version.to_owned(),
             is_core: true,
-            is_windows,
+            is_windows: platform.starts_with("windows"),
         });
     }
+    let version = plain.strip_prefix("net").filter(is_number)?;
     let digits: Vec<String> = version.chars().map(String::from).collect();
     Some(TargetFramework {
         version: digits.join("."),
@@ -465,7 +417,7 @@ mod tests {
             ),
         ] {
             let project = project(sdk, properties).unwrap();
-            assert_eq!(project.kind.base(), base, "{properties}");
+            assert_eq!(project.base(), base, "{properties}");
             assert_eq!(project.assembly, "Shop.Web");
         }
         let old = "<Project ToolsVersion=\"15.0\" xmlns=\"http://schemas.microsoft.com/developer/msbuild/2003\">\
@@ -474,7 +426,7 @@ mod tests {
             <ProjectTypeGuids>{349C5851-65DF-11DA-9384-00065B846F21};{fae04ec0}</ProjectTypeGuids>\
             </PropertyGroup></Project>";
         let site = Project::parse("Store.csproj", old, None).unwrap();
-        assert_eq!(site.kind.base(), "aspnet");
+        assert_eq!(site.base(), "aspnet");
         assert_eq!(site.assembly, "Store");
     }
 
@@ -491,12 +443,12 @@ mod tests {
         ] {
             let properties = format!("<TargetFramework>{framework}</TargetFramework>");
             let project = project("Microsoft.NET.Sdk.Web", &properties).unwrap();
-            assert_eq!(project.kind.host(), expected, "{framework}");
+            assert_eq!(project.host(), expected, "{framework}");
         }
         let alone = "<TargetFramework>netcoreapp3.1</TargetFramework><OutputType>Exe</OutputType>\
                      <SelfContained>true</SelfContained>";
         let alone = project("Microsoft.NET.Sdk", alone).unwrap();
-        assert_eq!(alone.kind.host(), "ltsc2022");
+        assert_eq!(alone.host(), "ltsc2022");
     }
 
     #[test]
@@ -535,7 +487,7 @@ mod tests {
         let shared = "<Project><PropertyGroup><TargetFramework>net8.0</TargetFramework></PropertyGroup></Project>";
         let text = "<Project Sdk=\"Microsoft.NET.Sdk.Worker\"/>";
         let worker = Project::parse("W.csproj", text, Some(shared)).unwrap();
-        assert_eq!(worker.kind.base(), "dotnet/runtime:8.0-nanoserver");
+        assert_eq!(worker.base(), "dotnet/runtime:8.0-nanoserver");
     }
 
     proptest! {

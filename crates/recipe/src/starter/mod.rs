@@ -71,32 +71,28 @@ impl Project {
         let mut recipe = format!(
             "# {} on Windows, {}.\nname = \"{name}\"\nbase = \"{}\"\n",
             self.assembly,
-            self.kind.words(),
-            self.kind.base()
+            self.words(),
+            self.base()
         );
         recipe.push_str(&self.entrypoint());
-        let folder = if self.kind.is_framework_site() {
+        let folder = if self.is_framework_site() {
             r"C:\inetpub\wwwroot"
         } else {
             recipe.push_str("working_dir = 'C:\\app'\n");
             r"C:\app"
         };
-        if self.kind.is_web() {
-            let port = if self.kind.is_framework_site() {
-                80
-            } else {
-                8080
-            };
+        if self.is_web {
+            let port = if self.is_framework_site() { 80 } else { 8080 };
             let _ = writeln!(recipe, "ports = [{port}]");
         }
         let _ = write!(
             recipe,
             "\n[[files]]\nfrom = \"publish\"               # {publish}\nto = '{folder}'\n"
         );
-        if self.kind.is_web() && !self.kind.is_framework_site() {
+        if self.is_web && !self.is_framework_site() {
             recipe.push_str("\n[env]\nASPNETCORE_URLS = \"http://+:8080\"\n");
         }
-        if self.kind.is_framework_site() {
+        if self.is_framework_site() {
             recipe.push_str(
                 "\n# [iis]                        # application pools, bindings, handlers, content types\n\
                  # file_extensions = [\"json\", \"woff2\"]\n",
@@ -105,7 +101,7 @@ impl Project {
         StarterRecipe {
             recipe,
             before: vec![publish],
-            host: self.kind.host(),
+            host: self.host(),
         }
     }
 
@@ -116,7 +112,7 @@ impl Project {
                 is_self_contained: false,
                 ..
             } => format!("entrypoint = [\"dotnet\", 'C:\\app\\{program}.dll']\n"),
-            ProjectKind::Framework { is_web: true, .. } => {
+            ProjectKind::Framework { .. } if self.is_web => {
                 "# The base's entry point starts IIS and passes it the container's variables.\n"
                     .to_owned()
             }
@@ -134,17 +130,13 @@ impl Project {
             } => format!(
                 "dotnet publish {project} -c Release -r win-x64 --self-contained {is_self_contained} -o {shown}/publish"
             ),
-            ProjectKind::Framework {
-                is_sdk: true,
-                is_web: false,
-                ..
-            } => {
-                format!("dotnet publish {project} -c Release -o {shown}/publish")
-            }
-            ProjectKind::Framework { is_web: true, .. } => format!(
+            ProjectKind::Framework { .. } if self.is_web => format!(
                 "msbuild {project} -restore -p:Configuration=Release -p:DeployOnBuild=true -p:WebPublishMethod=FileSystem -p:PublishUrl=publish"
             ),
-            ProjectKind::Framework { .. } => {
+            ProjectKind::Framework { is_sdk: true } => {
+                format!("dotnet publish {project} -c Release -o {shown}/publish")
+            }
+            ProjectKind::Framework { is_sdk: false } => {
                 format!("msbuild {project} -restore -p:Configuration=Release -p:OutDir=publish/")
             }
         }
