@@ -86,15 +86,18 @@ struct WordReader<'a> {
     left: usize,
 }
 
-/// Words under construction.
+/// Text and its words under construction.
 #[derive(Default)]
 struct Words {
+    text: String,
     done: Vec<String>,
     word: String,
 }
 
 impl Words {
+    /// Adds a character that is neither quoted nor escaped.
     fn add(&mut self, c: char) {
+        self.text.push(c);
         if c.is_whitespace() {
             if !self.word.is_empty() {
                 self.done.push(std::mem::take(&mut self.word));
@@ -104,11 +107,16 @@ impl Words {
         }
     }
 
-    fn end(mut self) -> Vec<String> {
+    fn add_quoted(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.word.push_str(text);
+    }
+
+    fn end(mut self) -> (String, Vec<String>) {
         if !self.word.is_empty() {
             self.done.push(self.word);
         }
-        self.done
+        (self.text, self.done)
     }
 }
 
@@ -119,49 +127,30 @@ impl WordReader<'_> {
         stop: Option<char>,
         keeps_escapes: bool,
     ) -> Result<(String, Vec<String>), String> {
-        let mut text = String::new();
         let mut words = Words::default();
         let escape = self.lexer.escape.character();
         while let Some(c) = self.rest.next() {
             if Some(c) == stop {
-                return Ok((text, words.end()));
+                return Ok(words.end());
             }
             match c {
-                '$' => {
-                    let value = self.variable()?;
-                    value.chars().for_each(|c| words.add(c));
-                    text.push_str(&value);
-                }
-                '\'' if !self.lexer.keeps_quotes => {
-                    let quoted = self.single_quoted()?;
-                    words.word.push_str(&quoted);
-                    text.push_str(&quoted);
-                }
+                '$' => self.variable()?.chars().for_each(|c| words.add(c)),
+                '\'' if !self.lexer.keeps_quotes => words.add_quoted(&self.single_quoted()?),
                 '"' if !self.lexer.keeps_quotes => {
-                    let quoted = self.double_quoted(keeps_escapes)?;
-                    words.word.push_str(&quoted);
-                    text.push_str(&quoted);
+                    words.add_quoted(&self.double_quoted(keeps_escapes)?);
                 }
                 c if c == escape => {
-                    if keeps_escapes {
-                        words.word.push(c);
-                        text.push(c);
-                    }
-                    if let Some(next) = self.rest.next() {
-                        words.word.push(next);
-                        text.push(next);
-                    }
+                    let kept = keeps_escapes.then_some(c);
+                    let escaped: String = kept.into_iter().chain(self.rest.next()).collect();
+                    words.add_quoted(&escaped);
                 }
-                c => {
-                    words.add(c);
-                    text.push(c);
-                }
+                c => words.add(c),
             }
         }
         match stop {
             Some('/') => Err(open("${…/")),
             Some(_) => Err(open("${")),
-            None => Ok((text, words.end())),
+            None => Ok(words.end()),
         }
     }
 

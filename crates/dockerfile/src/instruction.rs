@@ -126,12 +126,6 @@ impl From<String> for InstructionError {
     }
 }
 
-impl From<InstructionError> for String {
-    fn from(error: InstructionError) -> Self {
-        error.message
-    }
-}
-
 impl ParsedInstruction {
     /// Parses an instruction.
     pub(crate) fn read(

@@ -190,12 +190,9 @@ impl Conversion<'_> {
         let mut names = BTreeSet::new();
         for (index, step) in instructions.steps.iter().enumerate() {
             let name = layer_name(step, &mut names);
-            let text = StepText {
-                name: &name,
-                keeps_history: self.keeps_history,
-            };
             let rest = self.without_packages(instructions, index);
-            let written = rest.and_then(|rest| write_step(step, &rest, text, &mut place, &mut out));
+            let written =
+                rest.and_then(|rest| self.write_step(step, &rest, &name, &mut place, &mut out));
             if let Err(reason) = written {
                 obstacles.push(self.obstacle(Some(step), reason));
             }
@@ -608,71 +605,68 @@ fn check_kept(layer: &PlannedLayer) -> Result<(), Reason> {
     Err(Reason::new(why, help))
 }
 
-/// What a recipe says of a step beside its content.
-#[derive(Clone, Copy)]
-struct StepText<'a> {
-    /// Name of its layer.
-    name: &'a str,
-    keeps_history: bool,
+/// Writes a key with paths, one a line if there are several.
+fn write_paths(key: &str, paths: &[String], out: &mut String) {
+    match paths {
+        [] => {}
+        [path] => {
+            let _ = writeln!(out, "{key} = [{}]", text(path));
+        }
+        several => {
+            let _ = writeln!(out, "{key} = [");
+            for path in several {
+                let _ = writeln!(out, "    {},", text(path));
+            }
+            out.push_str("]\n");
+        }
+    }
 }
 
-fn write_step(
-    step: &PlannedStep,
-    rest: &PlannedLayer,
-    text_of: StepText<'_>,
-    place: &mut RecipeFolder<'_>,
-    out: &mut String,
-) -> Result<(), Reason> {
-    let StepText {
-        name,
-        keeps_history,
-    } = text_of;
-    let mut content = String::new();
-    let mut own = None;
-    if let Some(layer) = &step.layer {
-        check_kept(layer)?;
-        for package in &layer.packages {
-            files::write_package(package, place, name, &mut content)?;
+impl Conversion<'_> {
+    /// Writes a step; `rest` is its layer without what its packages leave behind.
+    fn write_step(
+        &self,
+        step: &PlannedStep,
+        rest: &PlannedLayer,
+        name: &str,
+        place: &mut RecipeFolder<'_>,
+        out: &mut String,
+    ) -> Result<(), Reason> {
+        let mut content = String::new();
+        let mut own = None;
+        if let Some(layer) = &step.layer {
+            check_kept(layer)?;
+            for package in &layer.packages {
+                files::write_package(package, place, name, &mut content)?;
+            }
+            own = Some(files::write(&rest.entries, place, name, &mut content)?);
+            registry::write(&rest.registry, name, &mut content);
+            settings::write_access(&rest.access, name, &mut content);
+            settings::write_iis(&layer.iis, name, &mut content);
         }
-        own = Some(files::write(&rest.entries, place, name, &mut content)?);
-        registry::write(&rest.registry, name, &mut content);
-        settings::write_access(&rest.access, name, &mut content);
-        settings::write_iis(&layer.iis, name, &mut content);
-    }
-    out.push_str("\n[[layers]]");
-    if let Some(line) = step.line {
-        let _ = write!(out, " # line {line}");
-        if !keeps_history {
-            let what = step.created_by.trim_end_matches(" # buildkit");
-            let what = what.lines().next().unwrap_or_default();
-            let what: String = what.chars().filter(|c| !c.is_control()).take(100).collect();
-            let _ = write!(out, ": {}", without_password(&what));
-        }
-    }
-    out.push('\n');
-    if !content.is_empty() || !keeps_history {
-        let _ = writeln!(out, "name = {}", quoted(name));
-    }
-    if keeps_history {
-        let _ = writeln!(out, "created_by = {}", text(&step.created_by));
-    }
-    if let Some(own) = own {
-        for (key, paths) in [("folders", &own.folders), ("deletes", &own.deletes)] {
-            match paths.as_slice() {
-                [] => {}
-                [path] => {
-                    let _ = writeln!(out, "{key} = [{}]", text(path));
-                }
-                several => {
-                    let _ = writeln!(out, "{key} = [");
-                    for path in several {
-                        let _ = writeln!(out, "    {},", text(path));
-                    }
-                    out.push_str("]\n");
-                }
+        out.push_str("\n[[layers]]");
+        if let Some(line) = step.line {
+            let _ = write!(out, " # line {line}");
+            if !self.keeps_history {
+                let what = step.created_by.trim_end_matches(" # buildkit");
+                let what = what.lines().next().unwrap_or_default();
+                let what: String = what.chars().filter(|c| !c.is_control()).take(100).collect();
+                let _ = write!(out, ": {}", without_password(&what));
             }
         }
+        out.push('\n');
+        if !content.is_empty() || !self.keeps_history {
+            let _ = writeln!(out, "name = {}", quoted(name));
+        }
+        if self.keeps_history {
+            let _ = writeln!(out, "created_by = {}", text(&step.created_by));
+        }
+        if let Some(own) = own {
+            for (key, paths) in [("folders", &own.folders), ("deletes", &own.deletes)] {
+                write_paths(key, paths, out);
+            }
+        }
+        out.push_str(&content);
+        Ok(())
     }
-    out.push_str(&content);
-    Ok(())
 }

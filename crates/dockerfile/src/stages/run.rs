@@ -159,6 +159,11 @@ impl RunState<'_> {
         self.tree.kind(path).map_err(|error| failed(&error))
     }
 
+    /// The file that this or an earlier line created at a path.
+    fn created_file(&self, path: &ImagePath) -> Option<&FileSource> {
+        self.tree.created_entry(path)?.source()
+    }
+
     fn put(&mut self, path: ImagePath, content: PlannedContent) {
         self.server.forget(&path);
         let entry = PlannedEntry { path, content };
@@ -333,9 +338,7 @@ impl RunState<'_> {
         match self.content(&path) {
             Lookup::Present(before) => self.write(path, [before, content].concat()),
             Lookup::Absent => self.write(path, content),
-            Lookup::Deferred(Deferred) | Lookup::Unknown => Err(ScriptError::unknown(format!(
-                "the content of {path} is unknown"
-            ))),
+            Lookup::Deferred(Deferred) | Lookup::Unknown => Err(unknown_content(&path)),
         }
     }
 }
@@ -390,10 +393,8 @@ impl ImageState for RunState<'_> {
         if self.is_pending_download(path) || self.tree.is_later(path) {
             return Lookup::Deferred(Deferred);
         }
-        let kind = match self.tree.created_entry(path).map(|entry| &entry.content) {
-            Some(PlannedContent::File(source)) => source.setup_program(&self.stages.archives),
-            _ => None,
-        };
+        let source = self.created_file(path);
+        let kind = source.and_then(|source| source.setup_program(&self.stages.archives));
         kind.map_or(Lookup::Absent, |kind| {
             Lookup::Present(InstallerProgram {
                 kind: kind.to_string(),
@@ -497,6 +498,10 @@ impl ImageState for RunState<'_> {
 
 fn failed(error: &BaseReadError) -> ScriptError {
     ScriptError::unknown(error_chain(error))
+}
+
+fn unknown_content(path: &ImagePath) -> ScriptError {
+    ScriptError::unknown(format!("the content of {path} is unknown"))
 }
 
 /// Content of a small local file.

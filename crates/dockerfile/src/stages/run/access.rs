@@ -7,6 +7,7 @@ use wincimg_windows::access::AccessChange;
 use wincimg_windows::path::ImagePath;
 
 use super::super::drive::{PathKind, key};
+use super::base::joined;
 use super::{RunState, failed};
 
 /// Maximum number of the base's files; more is probably a mistake.
@@ -56,8 +57,7 @@ impl RunState<'_> {
                 if kind == PathKind::Folder
                     || kind == PathKind::File(()) && change.applies_to_files()
                 {
-                    let inside = path.join(&name);
-                    pending.push(inside.map_err(|error| ScriptError::unclear(error.to_string()))?);
+                    pending.push(joined(&path, &name)?);
                 }
             }
         }

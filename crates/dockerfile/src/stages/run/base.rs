@@ -206,7 +206,7 @@ impl RunState<'_> {
     }
 }
 
-fn joined(folder: &ImagePath, name: &str) -> Result<ImagePath, ScriptError> {
+pub(super) fn joined(folder: &ImagePath, name: &str) -> Result<ImagePath, ScriptError> {
     let path = folder.join(name);
     path.map_err(|error| ScriptError::unclear(error.to_string()))
 }

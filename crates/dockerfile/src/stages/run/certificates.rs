@@ -5,7 +5,7 @@ use wincimg_scripts::{Deferred, ImageState as _, Lookup, ScriptError};
 use wincimg_windows::certificate::{CertificateStore, TrustedCertificate};
 use wincimg_windows::path::ImagePath;
 
-use super::RunState;
+use super::{RunState, unknown_content};
 
 impl RunState<'_> {
     /// Adds the certificates of a file to a store.
@@ -24,10 +24,7 @@ impl RunState<'_> {
         let bytes = match self.content(file) {
             Lookup::Present(bytes) => bytes,
             Lookup::Deferred(Deferred) => return Ok(()),
-            Lookup::Absent | Lookup::Unknown => {
-                let why = format!("the content of {file} is unknown");
-                return Err(ScriptError::unknown(why));
-            }
+            Lookup::Absent | Lookup::Unknown => return Err(unknown_content(file)),
         };
         let begins = b"-----BEGIN ";
         let parts = bytes.windows(begins.len()).filter(|it| it == begins);

@@ -59,8 +59,8 @@ impl RunState<'_> {
     }
 
     fn downloaded(&self, path: &ImagePath) -> Option<&PlannedDownload> {
-        match &self.tree.created_entry(path)?.content {
-            PlannedContent::File(FileSource::Download(download)) => Some(download),
+        match self.created_file(path)? {
+            FileSource::Download(download) => Some(download),
             _ => None,
         }
     }

@@ -18,7 +18,8 @@ use wincimg_registry::Presence;
 use wincimg_scripts::{Deferred, EntryKind, IisCommand, ImageState, Lookup, ScriptError};
 use wincimg_windows::path::ImagePath;
 
-use super::RunState;
+use super::base::joined;
+use super::{RunState, unknown_content};
 use crate::stages::drive::PathKind;
 
 /// Variables in paths of IIS's configuration.
@@ -120,11 +121,7 @@ impl RunState<'_> {
             match self.content(&file) {
                 Lookup::Present(bytes) => files.push((file.to_string(), bytes)),
                 Lookup::Absent => {}
-                Lookup::Deferred(Deferred) | Lookup::Unknown => {
-                    return Err(ScriptError::unknown(format!(
-                        "the content of {file} is unknown"
-                    )));
-                }
+                Lookup::Deferred(Deferred) | Lookup::Unknown => return Err(unknown_content(&file)),
             }
         }
         let files = files
@@ -180,16 +177,14 @@ impl RunState<'_> {
             path: folder.to_string(),
             fails: true,
         })?;
-        let file = folder
-            .join("web.config")
-            .map_err(|error| ScriptError::unclear(error.to_string()))?;
+        let file = joined(&folder, "web.config")?;
         let existing = match self.kind(&file)? {
             Presence::Absent => None,
             Presence::Present(PathKind::File(())) => match self.content(&file) {
                 Lookup::Present(bytes) => Some(bytes),
-                _ => return Err(unknown(&file)),
+                _ => return Err(unknown_content(&file)),
             },
-            Presence::Present(_) | Presence::Unknown => return Err(unknown(&file)),
+            Presence::Present(_) | Presence::Unknown => return Err(unknown_content(&file)),
         };
         let changed = web_config::change(existing.as_deref(), &order.edits, server, location)
             .map_err(|error| {
@@ -201,10 +196,6 @@ impl RunState<'_> {
             None => Ok(()),
         }
     }
-}
-
-fn unknown(file: &ImagePath) -> ScriptError {
-    ScriptError::unknown(format!("the content of {file} is unknown"))
 }
 
 fn refused(error: IisChangeError) -> ScriptError {

@@ -31,12 +31,9 @@ impl RunState<'_> {
         if self.is_pending_download(path) || self.tree.is_later(path) {
             return Err(ScriptError::later(format!("{path} is downloaded later")));
         }
-        let source = match self.tree.created_entry(path).map(|entry| &entry.content) {
-            Some(PlannedContent::File(source)) => source.clone(),
-            _ => {
-                let why = format!("cannot read the package {path} of the base");
-                return Err(ScriptError::unknown(why).help("COPY it into the image"));
-            }
+        let Some(source) = self.created_file(path).cloned() else {
+            let why = format!("cannot read the package {path} of the base");
+            return Err(ScriptError::unknown(why).help("COPY it into the image"));
         };
         let Some((bundle, packages)) = self.bundle(&source)? else {
             let file_name = path.components().last().cloned().unwrap_or_default();
@@ -109,10 +106,7 @@ impl RunState<'_> {
             if self.is_pending_download(&path) || self.tree.is_later(&path) {
                 return Err(ScriptError::later(format!("{path} is downloaded later")));
             }
-            let created = self.tree.created_entry(&path);
-            if let Some(PlannedContent::File(source)) = created.map(|entry| &entry.content) {
-                sources.push(source.clone());
-            }
+            sources.extend(self.created_file(&path).cloned());
         }
         Ok(sources)
     }
@@ -156,10 +150,8 @@ impl RunState<'_> {
         }
         let place = format!("{}{path}", package.options.source_folder);
         let place = place.parse::<ImagePath>().map_err(|it| it.to_string())?;
-        match self.tree.created_entry(&place).map(|it| &it.content) {
-            Some(PlannedContent::File(source)) => Ok(source.clone()),
-            _ => Err(format!("{place}, a file beside the package, not found")),
-        }
+        let source = self.created_file(&place).cloned();
+        source.ok_or_else(|| format!("{place}, a file beside the package, not found"))
     }
 
     fn apply_plan(
@@ -253,8 +245,7 @@ impl InstalledSystem for ImageSystem<'_, '_> {
     }
 
     fn content(&self, file: &ImagePath) -> Presence<Vec<u8>> {
-        let created = self.0.tree.created_entry(file).map(|it| &it.content);
-        if let Some(PlannedContent::File(source)) = created {
+        if let Some(source) = self.0.created_file(file) {
             let bytes = ContentSource::from(source).read(LARGEST_TRANSFORM);
             return bytes.map_or(Presence::Unknown, Presence::Present);
         }

@@ -44,7 +44,7 @@ impl RunState<'_> {
 
     /// Content of a hive; `None` if it must be extracted first.
     fn hive_bytes(&self, hive: &ImagePath) -> Option<Result<Vec<u8>, ScriptError>> {
-        let source = match self.created_source(hive) {
+        let source = match self.created_file(hive) {
             Some(source) => source.clone(),
             None => match self.base.source(hive)? {
                 Ok(source) => source,
@@ -55,16 +55,9 @@ impl RunState<'_> {
         Some(bytes.map_err(|error| ScriptError::unclear(format!("cannot read {hive}: {error}"))))
     }
 
-    fn created_source(&self, path: &ImagePath) -> Option<&FileSource> {
-        match &self.tree.created_entry(path)?.content {
-            PlannedContent::File(source) => Some(source),
-            _ => None,
-        }
-    }
-
     /// Variable in a hive that a line changed.
     pub(super) fn variable_of_hive(&self, hive: &ImagePath, name: &str) -> Option<RegistryData> {
-        let source = self.created_source(hive)?;
+        let source = self.created_file(hive)?;
         let bytes = ContentSource::from(source).read(LONGEST).ok()?;
         let hive = Hive::read(&bytes).ok()?;
         hive.root.subkey(ENVIRONMENT)?.value(name)
