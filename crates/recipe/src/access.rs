@@ -53,14 +53,11 @@ impl Recipe {
         if grants.is_empty() {
             return Err(self.error(&entry.path, "an access entry requires grant"));
         }
+        let inherit = entry.inherit.as_ref().map(|it| it.value);
         Ok(Access {
             path: entry.path.value.clone(),
             grants,
-            inherit: entry
-                .inherit
-                .as_ref()
-                .map(|it| it.value)
-                .unwrap_or_default(),
+            inherit: inherit.unwrap_or_default(),
         })
     }
 }

@@ -4,6 +4,7 @@
 //! its options first; [`Plan::install_packages`] adds its files and registry edits.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -232,17 +233,13 @@ impl Plan {
                 let notes = Arc::make_mut(layer).install(&system)?;
                 self.notes.extend(notes);
             }
-            let sketch = fitted(layer, &below).map_err(|error| not_laid(&error))?;
+            let sketch = fitted(layer, &below).map_err(|error| failed_by(&error))?;
             below
                 .lay(&Arc::new(sketch))
-                .map_err(|error| not_laid(&error))?;
+                .map_err(|error| failed_by(&error))?;
         }
         Ok(())
     }
-}
-
-fn not_laid(error: &LayerError) -> Problem {
-    Problem::new("recipe/msi", error_chain(error)).blame(Blame::Request)
 }
 
 /// The layer as the packages above it see it.
@@ -276,9 +273,9 @@ impl PlannedLayer {
             let mut below = BaseOverlay::over(system.inside);
             if !made.is_empty() {
                 // A package sees those before it.
-                let sketch = fitted(&made, &below).map_err(|error| failed(not_laid(&error)))?;
+                let sketch = fitted(&made, &below).map_err(|error| failed(failed_by(&error)))?;
                 let laid = below.lay(&Arc::new(sketch));
-                laid.map_err(|error| failed(not_laid(&error)))?;
+                laid.map_err(|error| failed(failed_by(&error)))?;
             }
             let transforms = package.transform_contents().map_err(failed)?;
             let system = BaseSystem {
@@ -316,6 +313,10 @@ fn problem_of(package: &PlannedPackage, problem: Problem) -> Problem {
     Problem::context(format!("cannot install {name}"), problem)
 }
 
+fn failed_by(error: &dyn Error) -> Problem {
+    refused(error_chain(error))
+}
+
 fn refused(why: impl Into<String>) -> Problem {
     Problem::new("recipe/msi", why).blame(Blame::Request)
 }
@@ -324,7 +325,7 @@ impl PlannedPackage {
     /// The package; none if it is not downloaded yet.
     fn opened(&self) -> Result<Option<Arc<Archive>>, Problem> {
         let opened = self.file.package(&self.archives);
-        opened.map_err(|error| refused(error_chain(&error)))
+        opened.map_err(|error| failed_by(&error))
     }
 
     fn plan(&self, opened: &Archive, system: &BaseSystem<'_>) -> Result<InstallPlan, Problem> {
@@ -332,7 +333,7 @@ impl PlannedPackage {
             system.check()?;
         }
         let plan = opened.plan_installation(&self.options, system);
-        let mut plan = plan.map_err(|error| refused(error_chain(&error)))?;
+        let mut plan = plan.map_err(|error| failed_by(&error))?;
         if self.is_extracted {
             keep_files(&mut plan);
         }
@@ -380,7 +381,7 @@ impl PlannedPackage {
     /// The transforms that are files, at their paths beside the package.
     fn transform_contents(&self) -> Result<Vec<(ImagePath, Vec<u8>)>, Problem> {
         let places = self.options.transforms();
-        let places = places.map_err(|error| refused(error_chain(&error)))?;
+        let places = places.map_err(|error| failed_by(&error))?;
         let files = places.into_iter().filter_map(|place| match place {
             TransformPlace::File(path) => Some(path),
             TransformPlace::Package(_) => None,

@@ -34,7 +34,7 @@ use super::packages::HIVES;
 use super::path::is_path;
 use super::runtimes::terms;
 use super::source::{DownloadRequest, DownloadRequests, FileSource, ImageFiles};
-use super::text::{Field, Text, Texts, Values, plain};
+use super::text::{Text, Texts, Values, plain};
 use super::{Instructions, PlannedArchive, PlannedEntry, PlannedLayer, Recipe, RecipeInputs};
 
 /// Everything about an image to be made. Equal plans make equal images.
@@ -533,8 +533,8 @@ impl Recipe {
             path: self.path_additions(&file)?,
             entrypoint: file.entrypoint.as_deref().map(plain),
             cmd: file.cmd.take().map(arguments),
-            user: file.user.take().map(Field::into_inner),
-            working_dir: file.working_dir.take().map(Field::into_inner),
+            user: file.user.take().map(|it| it.value),
+            working_dir: file.working_dir.take().map(|it| it.value),
             ports: file.ports.iter().map(|port| port.value.0.clone()).collect(),
             labels: std::mem::take(&mut file.labels)
                 .into_iter()

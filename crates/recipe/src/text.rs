@@ -28,12 +28,6 @@ pub(super) type Text = Field<String>;
 /// One text, or a list.
 pub(super) type Texts = document::Texts<Text>;
 
-impl<T> Field<T> {
-    pub(super) fn into_inner(self) -> T {
-        self.value
-    }
-}
-
 /// The values without their positions.
 pub(super) fn plain<T: Clone>(fields: &[Field<T>]) -> Vec<T> {
     fields.iter().map(|field| field.value.clone()).collect()

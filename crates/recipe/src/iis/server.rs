@@ -228,7 +228,7 @@ impl Recipe {
             return Err(self.error(&entry.name, "a site without bindings cannot be reached"));
         }
         let root = Application {
-            app_pool: entry.app_pool.map(Field::into_inner),
+            app_pool: entry.app_pool.map(|it| it.value),
             folders: self.folders(entry.path, entry.virtual_directories)?,
             settings: BTreeMap::new(),
         };
@@ -239,7 +239,7 @@ impl Recipe {
                 return Err(self.error(&application.path, problem));
             }
             let new = Application {
-                app_pool: application.app_pool.map(Field::into_inner),
+                app_pool: application.app_pool.map(|it| it.value),
                 folders: self.folders(application.path, application.virtual_directories)?,
                 settings: application.settings,
             };
@@ -247,7 +247,7 @@ impl Recipe {
         }
         Ok(Site {
             name: entry.name.value,
-            id: entry.id.map(Field::into_inner),
+            id: entry.id.map(|it| it.value),
             bindings: entry.bindings,
             settings: entry.settings,
             applications,
