@@ -42,7 +42,7 @@ impl Stages {
         let rules = context.iter().position(|entry| entry.path == FILE_NAME);
         let rules = match rules.map(|place| context.remove(place)) {
             Some(_) => {
-                let path = self.context.path_of(FILE_NAME);
+                let path = self.context.on_disk(FILE_NAME);
                 read_text(&path, LARGEST_TEXT)
                     .map_err(|source| StageError::Unreadable { path, source })?
             }

@@ -110,11 +110,7 @@ impl Folder {
         }
     }
 
-    pub(super) fn path_of(&self, path: &str) -> PathBuf {
-        self.on_disk(path)
-    }
-
-    fn on_disk(&self, path: &str) -> PathBuf {
+    pub(super) fn on_disk(&self, path: &str) -> PathBuf {
         if path.is_empty() {
             return self.root.to_path_buf();
         }
@@ -158,11 +154,11 @@ impl Folder {
         !path.is_empty() && self.ignore.is_ignored(path)
     }
 
-    fn source(&self, path: &str) -> PlannedContent {
-        PlannedContent::File(FileSource::Disk(DiskSource {
+    fn source(&self, path: &str) -> DiskSource {
+        DiskSource {
             top: self.root.clone(),
             path: self.on_disk(path).into(),
-        }))
+        }
     }
 }
 
@@ -189,10 +185,7 @@ impl Files for Folder {
         if is_excluded {
             return Ok(None);
         }
-        let source = DiskSource {
-            top: self.root.clone(),
-            path: on_disk.as_path().into(),
-        };
+        let source = self.source(&path);
         let escape = source
             .escape()
             .map_err(|error| unreadable(&on_disk, &error))?;
@@ -207,7 +200,7 @@ impl Files for Folder {
         let content = if metadata.is_dir() {
             PlannedContent::Folder
         } else if metadata.is_file() {
-            self.source(&path)
+            PlannedContent::File(FileSource::Disk(source))
         } else {
             return Err(format!(
                 "{} is neither a file nor a folder",
@@ -236,7 +229,7 @@ impl Files for Folder {
             let content = if kind.is_dir() {
                 PlannedContent::Folder
             } else if kind.is_file() {
-                self.source(&path)
+                PlannedContent::File(FileSource::Disk(self.source(&path)))
             } else if kind.is_symlink() {
                 let inside = folder.strip_prefix(root).unwrap_or(folder);
                 let top = self.on_disk(root);
@@ -343,13 +336,12 @@ impl ImageSource<'_> {
 
 impl Files for ImageSource<'_> {
     fn find(&self, path: &str) -> Result<Option<FoundFile>, String> {
-        let found = self.files.get(path).map(|(path, taken)| {
-            Ok::<FoundFile, String>(FoundFile {
-                path: path.clone(),
-                content: self.content(path, taken)?,
-            })
-        });
-        found.transpose()
+        let Some((path, taken)) = self.files.get(path) else {
+            return Ok(None);
+        };
+        let content = self.content(path, taken)?;
+        let path = path.clone();
+        Ok(Some(FoundFile { path, content }))
     }
 
     fn inside(&self, folder: &str, _root: &str) -> Result<Vec<FoundFile>, String> {

@@ -242,7 +242,7 @@ impl Evaluation<'_> {
         state.steps.clear();
         OPEN.clone_into(&mut state.base_name);
         state.tree = Tree::over(Arc::new(UnknownBase), OPEN);
-        state.forget_makers();
+        state.makers.clear();
         self.place(state, step, StepEngine::Windows, Some(reason));
     }
 

@@ -59,7 +59,7 @@ pub(crate) struct StageState {
     /// True if `CMD` was set in this stage.
     has_cmd: bool,
     /// Users of the image whose `RUN` created files and folders.
-    makers: BTreeMap<String, String>,
+    pub(super) makers: BTreeMap<String, String>,
     /// The stage, by its position in the file.
     pub(super) index: usize,
     /// Line of the current instruction.
@@ -143,11 +143,6 @@ impl StageState {
     fn env_value(&self, name: &str) -> Option<&str> {
         let line = &self.config.env[*self.env_places.of(name).last()?];
         line.split_once('=').map(|(_, value)| value)
-    }
-
-    /// Forgets who created which file: the files are unknown.
-    pub(super) fn forget_makers(&mut self) {
-        self.makers.clear();
     }
 
     /// Value of a variable; the image's variables take precedence over build arguments.
