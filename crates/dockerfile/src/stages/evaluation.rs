@@ -205,7 +205,7 @@ impl<'a> Evaluation<'a> {
     ) -> Result<(), StepError> {
         let mut lacking = BTreeSet::new();
         let mut wants = self.result.wants.clone();
-        let done = self.execute(state, step, program, &mut wants, &mut lacking);
+        let done = run::execute(self, state, step, program, &mut wants, &mut lacking);
         let reason = match &done {
             Err(trouble) if trouble.kind != ScriptErrorKind::Deferred => {
                 self.windows_reason(state, trouble)
@@ -273,26 +273,6 @@ impl<'a> Evaluation<'a> {
             return Ok(());
         }
         self.postpone(state, step, step.text.clone(), error)
-    }
-
-    fn execute(
-        &self,
-        state: &StageState,
-        step: &ParsedInstruction,
-        program: &CommandForm,
-        wants: &mut DownloadRequests,
-        lacking: &mut BTreeSet<String>,
-    ) -> Result<run::RunResult, ScriptError> {
-        let root = RootBase {
-            image: &state.base_name,
-            files: self.inputs.files.get(&state.base_name),
-        };
-        let fetching = run::RunDownloads {
-            place: &self.position(step),
-            here: &self.inputs.downloads,
-            wants,
-        };
-        run::execute(self.stages, state, program, root, fetching, lacking)
     }
 
     /// Position of a step, for notes.
@@ -376,12 +356,10 @@ impl<'a> Evaluation<'a> {
                 state.is_postponed |= there.is_postponed;
                 let name = &stages.all[there.index].name;
                 check_drive(there, name, copy)?;
-                let image = there.base_name.as_str();
-                let files = self.inputs.files.get(image);
                 made_there = StageSource {
                     tree: &there.tree,
                     name,
-                    base: RootBase { image, files },
+                    base: RootBase::of(there, self.inputs),
                     lacking: &lacking,
                 };
                 &made_there

@@ -42,7 +42,8 @@ pub(crate) use self::needs_windows::script_error;
 use super::choco_feed::ChocoFeed;
 use super::drive::{PathKind, Tree, key};
 use super::state::StageState;
-use super::{ExtractedFiles, Stages};
+use super::{Evaluation, ExtractedFiles, Inputs, Stages};
+use crate::instruction::ParsedInstruction;
 
 /// Maximum size of a file that a line may read.
 const LONGEST: u64 = 1 << 20;
@@ -58,30 +59,36 @@ pub(super) struct RunResult {
 }
 
 /// Downloads of `RUN` lines.
-pub(super) struct RunDownloads<'a> {
+struct RunDownloads<'a> {
     /// Position of the line.
-    pub(super) place: &'a str,
+    place: &'a str,
     /// Downloaded files by URL.
-    pub(super) here: &'a BTreeMap<String, DownloadedFile>,
+    here: &'a BTreeMap<String, DownloadedFile>,
     /// Requested downloads.
-    pub(super) wants: &'a mut DownloadRequests,
+    wants: &'a mut DownloadRequests,
 }
 
 /// Evaluates a line on a stage.
 pub(super) fn execute(
-    stages: &Stages,
+    evaluation: &Evaluation<'_>,
     state: &StageState,
+    step: &ParsedInstruction,
     program: &CommandForm,
-    root: RootBase<'_>,
-    fetching: RunDownloads<'_>,
+    wants: &mut DownloadRequests,
     lacking: &mut BTreeSet<String>,
 ) -> Result<RunResult, ScriptError> {
+    let inputs = evaluation.inputs;
+    let fetching = RunDownloads {
+        place: &evaluation.position(step),
+        here: &inputs.downloads,
+        wants,
+    };
     let mut running = RunState {
-        stages,
+        stages: evaluation.stages,
         state,
         tree: state.tree.clone(),
         registry: Keys::new(state),
-        base: BaseFiles::new(root),
+        base: BaseFiles::new(RootBase::of(state, inputs)),
         fetching,
         changes: Changes::default(),
         server: ServerConfig::default(),
@@ -134,6 +141,15 @@ pub(super) struct RootBase<'a> {
     pub(super) image: &'a str,
     /// Files extracted from it.
     pub(super) files: Option<&'a ExtractedFiles>,
+}
+
+impl<'a> RootBase<'a> {
+    pub(super) fn of(state: &'a StageState, inputs: &'a Inputs) -> Self {
+        Self {
+            image: &state.base_name,
+            files: inputs.files.get(&state.base_name),
+        }
+    }
 }
 
 /// State of a stage during a line.
