@@ -221,13 +221,11 @@ impl Instructions {
     /// The instructions and the container configuration, as lines.
     pub(super) fn facts(&self) -> Vec<Fact> {
         let mut all = Vec::new();
-        for PlannedStep {
-            created_by, layer, ..
-        } in &self.steps
-        {
-            let kind = if layer.is_some() { "layer" } else { "setting" };
-            all.push((kind, created_by.clone()));
-            let Some(layer) = layer else { continue };
+        for step in &self.steps {
+            let is_layer = step.layer.is_some();
+            let kind = if is_layer { "layer" } else { "setting" };
+            all.push((kind, step.created_by.clone()));
+            let Some(layer) = &step.layer else { continue };
             all.extend(facts("msi", &layer.packages));
             all.extend(facts("registry", layer.registry.iter().map(in_short)));
             all.extend(facts("iis", &layer.iis));

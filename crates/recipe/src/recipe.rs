@@ -311,13 +311,9 @@ impl Recipe {
     /// the description, where any text is valid.
     pub fn depends_on_base(&self) -> bool {
         let uses = |text: &str| text.matches("${base.").count();
-        let Head {
-            description,
-            labels,
-            env,
-            ..
-        } = &self.head;
-        let harmless = labels.values().chain(env.values()).chain(description);
+        let head = &self.head;
+        let texts = head.labels.values().chain(head.env.values());
+        let harmless = texts.chain(&head.description);
         uses(&self.origin.text) > harmless.map(|text| uses(&text.value)).sum()
     }
 

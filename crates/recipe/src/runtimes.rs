@@ -58,13 +58,11 @@ fn find(name: &str) -> Option<&'static Runtime> {
 
 /// The terms of a runtime, as a note.
 pub(super) fn terms(name: &str) -> Option<String> {
-    let Runtime {
-        title,
-        version,
-        licence,
-        ..
-    } = find(name)?;
-    Some(format!("{title} {version} is under: {licence}"))
+    let it = find(name)?;
+    Some(format!(
+        "{} {} is under: {}",
+        it.title, it.version, it.licence
+    ))
 }
 
 impl Recipe {

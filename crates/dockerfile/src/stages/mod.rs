@@ -21,9 +21,6 @@ mod stage_files;
 mod state;
 mod user;
 
-#[cfg(test)]
-mod tests;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;

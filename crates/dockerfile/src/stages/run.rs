@@ -311,11 +311,7 @@ impl RunState<'_> {
 
     /// Creates a symbolic link, where no layer has something else.
     fn link(&mut self, link: LinkAction) -> Result<(), ScriptError> {
-        let LinkAction {
-            path,
-            target,
-            to_folder,
-        } = link;
+        let path = link.path;
         // What a layer below has stays visible, whatever this layer deletes.
         let of_base = self.tree.base().file(&path);
         let of_base = of_base.map_err(|error| failed(&error))?;
@@ -328,13 +324,13 @@ impl RunState<'_> {
             )));
         }
         self.check_writable(&path, false)?;
-        let to = if to_folder {
+        let to = if link.to_folder {
             LinkTo::Directory
         } else {
             LinkTo::File
         };
         // Layers have the target with slashes.
-        let target = target.replace('\\', "/");
+        let target = link.target.replace('\\', "/");
         self.put(path, PlannedContent::Link(Symlink { target, to }));
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use wincimg_common::diagnose::error_chain;
 use wincimg_recipe::{FileSource, PlannedContent};
-use wincimg_registry::{BaseReadError, Presence};
+use wincimg_registry::Presence;
 use wincimg_windows::path::ImagePath;
 
 use super::drive::{PathKind, Tree};
@@ -67,7 +67,11 @@ impl Files for StageSource<'_> {
             }
             None => {}
         }
-        match self.tree.kind(&place).map_err(|error| failed(&error))? {
+        match self
+            .tree
+            .kind(&place)
+            .map_err(|error| error_chain(&error))?
+        {
             Presence::Absent => return Ok(None),
             Presence::Present(PathKind::Folder) => {
                 let content = PlannedContent::Folder;
@@ -93,7 +97,7 @@ impl Files for StageSource<'_> {
         });
         let mut found: Vec<FoundFile> = made.collect();
         let of_base = self.tree.base_may_contain(&place);
-        if !of_base.map_err(|error| failed(&error))? {
+        if !of_base.map_err(|error| error_chain(&error))? {
             return Ok(found);
         }
         self.check_known(&place)?;
@@ -122,7 +126,7 @@ impl Files for StageSource<'_> {
         match self
             .tree
             .list_known(&place)
-            .map_err(|error| failed(&error))?
+            .map_err(|error| error_chain(&error))?
         {
             Presence::Present(inside) => {
                 let inside = inside.into_iter();
@@ -145,8 +149,4 @@ impl Files for StageSource<'_> {
 
 fn place(path: &str) -> Result<ImagePath, String> {
     Ok(paths::target(&ImagePath::drive(), &format!("/{path}"))?.path)
-}
-
-fn failed(error: &BaseReadError) -> String {
-    error_chain(error)
 }
