@@ -222,10 +222,7 @@ impl InstructionKind {
             },
             "STOPSIGNAL" => Self::StopSignal(text.to_owned()),
             "USER" => Self::User(text.to_owned()),
-            "VOLUME" => Self::Volume(match array(instruction)? {
-                Some(words) => words,
-                None => text.split_whitespace().map(str::to_owned).collect(),
-            }),
+            "VOLUME" => Self::Volume(list(instruction)?),
             _ => Self::Workdir(text.to_owned()),
         })
     }
@@ -327,14 +324,7 @@ fn copy(instruction: &Instruction, flags: &Flags<'_>) -> Result<CopyInstruction,
         }
     }
     flags.is_set("link")?;
-    let mut words = match array(instruction)? {
-        Some(words) => words,
-        None => instruction
-            .text()
-            .split_whitespace()
-            .map(str::to_owned)
-            .collect(),
-    };
+    let mut words = list(instruction)?;
     let target = words.pop().filter(|_| !words.is_empty()).ok_or_else(|| {
         format!("{keyword} requires at least two arguments: sources and a destination")
     })?;
@@ -373,6 +363,12 @@ fn array(instruction: &Instruction) -> Result<Option<Vec<String>>, String> {
     serde_json::from_value(value)
         .map(Some)
         .map_err(|_| "the array contains a value that is not a string".to_owned())
+}
+
+/// Arguments as a JSON array, or split at spaces.
+fn list(instruction: &Instruction) -> Result<Vec<String>, String> {
+    let words = instruction.text().split_whitespace();
+    Ok(array(instruction)?.unwrap_or_else(|| words.map(str::to_owned).collect()))
 }
 
 fn program(instruction: &Instruction) -> Result<CommandForm, String> {

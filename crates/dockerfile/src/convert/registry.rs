@@ -26,35 +26,32 @@ impl<'e> Group<'e> {
             deleted: Vec::new(),
             set: Vec::new(),
         };
-        match edit {
-            RegistryEdit::CreateKey { mode, .. } => group.mode = Some(*mode),
-            RegistryEdit::DeleteKey { .. } => group.is_deleted = true,
-            RegistryEdit::DeleteValue { name, .. } => group.deleted.push(name),
-            RegistryEdit::SetValue { name, data, .. } => group.set.push((name, data)),
-            // A recipe has no rights of keys, which the comparison with the Dockerfile finds.
-            RegistryEdit::SetSecurity { .. } => {}
-        }
+        group.add(edit);
         group
     }
 
-    /// Adds a change if the entry can express both, in this order.
-    fn takes(&mut self, edit: &'e RegistryEdit) -> bool {
-        let is_known = |name: &str| {
-            let mut names = self.set.iter().map(|(name, _)| *name);
-            names.any(|known| eq_ignore_case(known, name))
-        };
+    fn add(&mut self, edit: &'e RegistryEdit) {
+        match edit {
+            RegistryEdit::CreateKey { mode, .. } => self.mode = Some(*mode),
+            RegistryEdit::DeleteKey { .. } => self.is_deleted = true,
+            RegistryEdit::DeleteValue { name, .. } => self.deleted.push(name),
+            RegistryEdit::SetValue { name, data, .. } => self.set.push((name, data)),
+            // A recipe has no rights of keys, which the comparison with the Dockerfile finds.
+            RegistryEdit::SetSecurity { .. } => {}
+        }
+    }
+
+    /// Returns true if the entry can express a further change, in this order.
+    fn takes(&self, edit: &RegistryEdit) -> bool {
         if self.is_deleted || edit.key() != self.key {
             return false;
         }
         match edit {
-            RegistryEdit::SetValue { name, data, .. } if !is_known(name) => {
-                self.set.push((name, data));
-                true
+            RegistryEdit::SetValue { name, .. } => {
+                let mut names = self.set.iter().map(|(name, _)| *name);
+                !names.any(|known| eq_ignore_case(known, name))
             }
-            RegistryEdit::DeleteValue { name, .. } if self.set.is_empty() => {
-                self.deleted.push(name);
-                true
-            }
+            RegistryEdit::DeleteValue { .. } => self.set.is_empty(),
             _ => false,
         }
     }
@@ -90,9 +87,9 @@ impl<'e> Group<'e> {
 pub(super) fn write(edits: &[RegistryEdit], layer: &str, out: &mut String) {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for edit in edits {
-        let last = groups.last_mut();
-        if !last.is_some_and(|last| last.takes(edit)) {
-            groups.push(Group::new(edit));
+        match groups.last_mut() {
+            Some(last) if last.takes(edit) => last.add(edit),
+            _ => groups.push(Group::new(edit)),
         }
     }
     for group in groups {

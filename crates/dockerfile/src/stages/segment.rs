@@ -337,7 +337,7 @@ impl Evaluation<'_> {
                 .collect(),
             arguments: declared_values(state, &open.declared, steps),
             declared: open.declared,
-            directive: self.stages.escape_directive(),
+            directive: (self.stages.escape == Escape::Backtick).then_some("# escape=`\n"),
         });
         name
     }
@@ -396,11 +396,6 @@ impl Stages {
             (bounds[0] + 1, lines.join("\n"))
         });
         texts.collect()
-    }
-
-    /// The escape directive, if it is not the default.
-    fn escape_directive(&self) -> Option<&'static str> {
-        (self.escape == Escape::Backtick).then_some("# escape=`\n")
     }
 }
 
