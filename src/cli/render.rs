@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use clap::Args;
 use serde_json::{Value, json};
-use wincimg_dockerfile::{DOCKERFILE, RenderedDockerfile, render};
+use wincimg_dockerfile::{ContextEntry, DOCKERFILE, RenderedDockerfile, render};
 use wincimg_engine::base_contents::Purpose;
 use wincimg_engine::build::plans;
 use wincimg_engine::downloads::LockMode;
@@ -145,11 +145,7 @@ fn as_json(written: &RenderedImage) -> Value {
         rendered,
         folder,
     } = written;
-    let context: Vec<_> = rendered
-        .context
-        .iter()
-        .map(|entry| entry.summary())
-        .collect();
+    let context: Vec<_> = rendered.context.iter().map(ContextEntry::summary).collect();
     json!({
         "host_build": image.plan.host_build,
         "os_version": image.base.version_text(),
