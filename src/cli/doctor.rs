@@ -203,7 +203,7 @@ impl Doctor {
         let (started, wait_limit) = (Instant::now(), self.connection.short_timeout());
         let hosts = self.hosts().into_iter().map(|host| async move {
             let (mut checks, connection) = check_host(registry, &host).await;
-            if host == base.host() {
+            if host == base.0.host() {
                 checks.extend(match connection {
                     Some(_) => check_base(registry, base).await,
                     None => {

@@ -368,7 +368,7 @@ mod tests {
         }
         let row = "|Update type|Date|Build|KB|\n|---|---|---|---|\n|B|soon|17763.1|KB4549949|";
         let error = read(row).unwrap_err();
-        assert!(error.to_string().contains("no date in"), "{error}");
+        assert!(error.contains("no date in"), "{error}");
     }
 
     #[test]

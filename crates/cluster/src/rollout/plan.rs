@@ -160,12 +160,12 @@ impl ActionPlan {
             };
         }
         let (pins, graph, choice) = choose(request, rollout);
-        let patched = graph.patched_hosts(&choice);
+        let hosts = graph.patched_hosts(&choice);
         let mut after = request.clone();
         let mut actions = pinned(&pins, rollout, &mut after);
-        let rebuilds = rebuilds(&graph, &choice, &pins, &patched, &mut after, tags);
+        let rebuilds = rebuilds(&graph, &choice, &pins, &hosts, &mut after, tags);
         actions.extend(rebuilds);
-        let patches = patches(rollout, patched, &pins, &actions, &mut after);
+        let patches = patches(rollout, hosts, &pins, &actions, &mut after);
         actions.extend(patches);
         let mut actions = order::ordered(rollout, actions);
         for action in &mut actions {

@@ -350,8 +350,8 @@ fn keep_missing(
     for (image, inputs) in publication.images.iter().zip(inputs) {
         let base = image.planned.base.digest().clone();
         let made_of = ImageInputs { inputs, base };
-        let entry = PlannedTagEntry::from_planned(image.planned);
-        let verdict = standing.status(&entry, &made_of, is_daemons);
+        let planned_entry = PlannedTagEntry::from_planned(image.planned);
+        let verdict = standing.status(&planned_entry, &made_of, is_daemons);
         report.record_status(image, &tagged(entry, &naming.name, &image.tag), &verdict);
         if !verdict.state.is_present() {
             missing.push(made_of);
