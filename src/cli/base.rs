@@ -146,10 +146,10 @@ impl List {
             let host = HostBuild::new(version);
             listing.images.retain(|image| may_start(image, host));
         }
-        write_result(None, |out| match self.common.format {
-            OutputFormat::Text => write_listing(&listing, out),
-            OutputFormat::Json => write_json(&listing_json(&repository.to_string(), &listing), out),
-        })?;
+        let answer = listing_json(&repository.to_string(), &listing);
+        self.common
+            .format
+            .print(&answer, |out| write_listing(&listing, out))?;
         if listing.images.is_empty() {
             let wanted = match host_build {
                 Some(version) => format!("is for an image that starts on host {version}"),
@@ -159,9 +159,8 @@ impl List {
                 "none of the {} tags of {repository} {wanted}",
                 tags.len()
             ));
-            return Ok(CommandOutcome::No);
         }
-        Ok(CommandOutcome::Yes)
+        Ok((!listing.images.is_empty()).into())
     }
 }
 
@@ -202,11 +201,10 @@ impl Resolve {
                         found.os_version
                     ));
                 }
-                write_result(None, |out| match self.common.format {
-                    OutputFormat::Text => writeln!(out, "{}", found.reference),
-                    OutputFormat::Json => write_json(&base_json(found), out),
-                })?;
-                Ok(CommandOutcome::Yes)
+                let format = self.common.format;
+                format.print(&base_json(found), |out| {
+                    writeln!(out, "{}", found.reference)
+                })
             }
             Err(error) => {
                 report_searched_tags(&error, session);

@@ -429,11 +429,7 @@ pub(super) fn report_failed(failed: &[UnservedHost], session: &Session) -> Comma
         };
         failure.report(session.colour);
     }
-    if failed.is_empty() {
-        CommandOutcome::Yes
-    } else {
-        CommandOutcome::No
-    }
+    failed.is_empty().into()
 }
 
 /// Registry, name and tag of images, as given.

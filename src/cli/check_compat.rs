@@ -263,11 +263,7 @@ impl CheckCompat {
         if let Some(snapshot) = snapshot.filter(|_| self.kube.watch) {
             watch::follow(&self.hosts, snapshot.nodes, &request, self.report.format())?;
         }
-        Ok(if rollout.is_compatible(self.strict) {
-            CommandOutcome::Yes
-        } else {
-            CommandOutcome::No
-        })
+        Ok(rollout.is_compatible(self.strict).into())
     }
 
     /// Returns true if images are named, directly or in workloads.

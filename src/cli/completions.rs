@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::CommandOutcome;
 use super::error::Failure;
-use super::output::{OutputFormat, write_json, write_result};
+use super::output::OutputFormat;
 
 /// Print the completion script for a shell
 ///
@@ -49,14 +49,10 @@ impl Shell {
 impl Completions {
     pub(super) fn run(self) -> Result<CommandOutcome, Failure> {
         let script = self.shell.script();
-        write_result(None, |out| match self.format {
-            OutputFormat::Text => out.write_all(script.as_bytes()),
-            OutputFormat::Json => {
-                let shell = self.shell.to_possible_value();
-                let shell = shell.as_ref().map_or("", |value| value.get_name());
-                write_json(&json!({"shell": shell, "script": script}), out)
-            }
-        })?;
-        Ok(CommandOutcome::Yes)
+        let shell = self.shell.to_possible_value();
+        let shell = shell.as_ref().map_or("", |value| value.get_name());
+        let answer = json!({"shell": shell, "script": script});
+        self.format
+            .print(&answer, |out| out.write_all(script.as_bytes()))
     }
 }

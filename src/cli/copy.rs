@@ -18,7 +18,7 @@ use wincimg_oci::store::{Location, Sink, Source};
 use super::command_context::Session;
 use super::error::Failure;
 use super::image_source::{ImageSource, SourceArgs, parse_source};
-use super::output::{OutputFormat, write_json, write_result};
+use super::output::{OutputFormat, write_result};
 use super::progress::display;
 use super::registry_args::{self, RegistryArgs};
 use super::{CommandOutcome, complete};
@@ -194,20 +194,19 @@ impl CopyArgs {
             artifacts,
         } = copied;
         let pinned = by_digest(target, &report.digest);
-        write_result(None, |out| match self.format {
-            OutputFormat::Text if session.quiet => writeln!(out, "{pinned}"),
-            OutputFormat::Text => write_text(copied, out),
-            OutputFormat::Json => {
-                let more = json!({
-                    "source": source.to_string(),
-                    "target": target.to_string(),
-                    "reference": pinned,
-                    "artifacts": artifacts,
-                });
-                write_json(&extended(report, more), out)
+        let more = json!({
+            "source": source.to_string(),
+            "target": target.to_string(),
+            "reference": pinned,
+            "artifacts": artifacts,
+        });
+        self.format.print(&extended(report, more), |out| {
+            if session.quiet {
+                writeln!(out, "{pinned}")
+            } else {
+                write_text(copied, out)
             }
-        })?;
-        Ok(CommandOutcome::Yes)
+        })
     }
 }
 
@@ -316,13 +315,12 @@ impl Tag {
             let places = self.tags.iter().map(|tag| format!("{sink}:{tag}"));
             Ok((document.digest().to_string(), places.collect::<Vec<_>>()))
         })?;
-        write_result(None, |out| match self.format {
-            OutputFormat::Text => places
+        let answer = json!({"digest": digest, "tags": places});
+        self.format.print(&answer, |out| {
+            places
                 .iter()
-                .try_for_each(|place| writeln!(out, "{place} {digest}")),
-            OutputFormat::Json => write_json(&json!({"digest": digest, "tags": places}), out),
-        })?;
-        Ok(CommandOutcome::Yes)
+                .try_for_each(|place| writeln!(out, "{place} {digest}"))
+        })
     }
 }
 
@@ -381,14 +379,9 @@ impl Digest {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         let document = self.image.document(session)?;
         let digest = document.digest().to_string();
-        write_result(None, |out| match self.format {
-            OutputFormat::Text => writeln!(out, "{digest}"),
-            OutputFormat::Json => {
-                let reference = by_digest(&self.image.image, &digest);
-                write_json(&json!({"digest": digest, "reference": reference}), out)
-            }
-        })?;
-        Ok(CommandOutcome::Yes)
+        let reference = by_digest(&self.image.image, &digest);
+        let answer = json!({"digest": digest, "reference": reference});
+        self.format.print(&answer, |out| writeln!(out, "{digest}"))
     }
 }
 

@@ -13,7 +13,7 @@ use wincimg_oci::store::{Location, Source};
 
 use super::command_context::Session;
 use super::error::Failure;
-use super::output::{OutputFormat, write_json, write_result};
+use super::output::OutputFormat;
 use super::progress::display;
 use super::registry_args::{self, RegistryArgs};
 use super::{CommandOutcome, complete, prompt};
@@ -80,21 +80,15 @@ impl Delete {
                 ))
             })
         })?;
-        write_result(None, |out| match self.format {
-            OutputFormat::Text => self.write(&deletion, out),
-            OutputFormat::Json => write_json(
-                &json!({
-                    "reference": self.image.to_string(),
-                    "digest": deletion.digest,
-                    "tag": deletion.tag,
-                    "digest_deleted": self.with_digest || !deletion.is_shared(),
-                    "other_tags": deletion.other_tags,
-                    "indexes": deletion.indexes,
-                }),
-                out,
-            ),
-        })?;
-        Ok(CommandOutcome::Yes)
+        let answer = json!({
+            "reference": self.image.to_string(),
+            "digest": deletion.digest,
+            "tag": deletion.tag,
+            "digest_deleted": self.with_digest || !deletion.is_shared(),
+            "other_tags": deletion.other_tags,
+            "indexes": deletion.indexes,
+        });
+        self.format.print(&answer, |out| self.write(&deletion, out))
     }
 
     fn is_confirmed(&self, deletion: &Deletion) -> Result<bool, Failure> {

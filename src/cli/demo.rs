@@ -176,11 +176,7 @@ impl Stage<'_> {
             .stderr(Stdio::piped())
             .output()
             .context("cannot start this program again")?;
-        let expected = match step.answer {
-            CommandOutcome::Yes => 0,
-            CommandOutcome::No => 1,
-            CommandOutcome::Code(code) => i32::from(code),
-        };
+        let expected = i32::from(step.answer.code());
         if output.status.code() == Some(expected) {
             return Ok(output);
         }

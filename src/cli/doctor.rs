@@ -30,7 +30,7 @@ use super::argument_passwords::redact;
 use super::command_context::{Session, colour_on};
 use super::docker_args::DockerArgs;
 use super::error::{Failure, label};
-use super::output::{OutputFormat, write_json, write_result};
+use super::output::OutputFormat;
 use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
 use super::updates;
 
@@ -180,18 +180,12 @@ impl Doctor {
             checks.push(updates_table(session));
             Ok(checks)
         })?;
-        write_result(None, |out| match self.format {
-            OutputFormat::Text => write_text(&checks, colour_on(&io::stdout()), out),
-            OutputFormat::Json => {
-                let ok = !checks.iter().any(Check::is_problem);
-                write_json(&json!({"ok": ok, "checks": checks}), out)
-            }
-        })?;
-        Ok(if checks.iter().any(Check::is_problem) {
-            CommandOutcome::No
-        } else {
-            CommandOutcome::Yes
-        })
+        let ok = !checks.iter().any(Check::is_problem);
+        self.format
+            .print(&json!({"ok": ok, "checks": checks}), |out| {
+                write_text(&checks, colour_on(&io::stdout()), out)
+            })?;
+        Ok(ok.into())
     }
 
     async fn check_all(

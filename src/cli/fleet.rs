@@ -187,13 +187,11 @@ impl CommonArgs {
             ReportFormat::Sarif => write_fleet_sarif(&report, out),
             ReportFormat::Html => write_fleet_html(&report, out),
         })?;
-        Ok(if report.complete {
-            CommandOutcome::Yes
-        } else if report.is_unreachable() {
-            CommandOutcome::Code(u8::try_from(COULD_NOT).unwrap_or(u8::MAX))
-        } else {
-            CommandOutcome::No
-        })
+        if !report.complete && report.is_unreachable() {
+            let code = u8::try_from(COULD_NOT).unwrap_or(u8::MAX);
+            return Ok(CommandOutcome::Code(code));
+        }
+        Ok(report.complete.into())
     }
 
     /// The requested shard.

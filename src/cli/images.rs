@@ -74,29 +74,21 @@ impl Images {
         }
         if let Some(name) = &self.show {
             let recipe = Recipe::find(name)?;
-            write_result(None, |out| match self.format {
-                OutputFormat::Text => out.write_all(recipe.text().as_bytes()),
-                OutputFormat::Json => write_json(
-                    &json!({"name": recipe.name(), "recipe": recipe.text()}),
-                    out,
-                ),
-            })?;
-            return Ok(CommandOutcome::Yes);
+            let answer = json!({"name": recipe.name(), "recipe": recipe.text()});
+            return self
+                .format
+                .print(&answer, |out| out.write_all(recipe.text().as_bytes()));
         }
         let recipes = recipes()
             .iter()
             .map(|recipe| Recipe::find(recipe.name))
             .collect::<Result<Vec<_>, _>>()?;
-        write_result(None, |out| match self.format {
-            OutputFormat::Text => recipes
+        let list: Vec<Value> = recipes.iter().map(as_json).collect();
+        self.format.print(&json!({ "images": list }), |out| {
+            recipes
                 .iter()
-                .try_for_each(|recipe| write_text(recipe, out)),
-            OutputFormat::Json => {
-                let list: Vec<Value> = recipes.iter().map(as_json).collect();
-                write_json(&json!({ "images": list }), out)
-            }
-        })?;
-        Ok(CommandOutcome::Yes)
+                .try_for_each(|recipe| write_text(recipe, out))
+        })
     }
 }
 

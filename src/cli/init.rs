@@ -18,7 +18,7 @@ use super::command_context::Session;
 use super::convert::{Convert, refuse_overwriting};
 use super::error::Failure;
 use super::hosts::HostArgs;
-use super::output::{OutputFormat, write_json, write_result};
+use super::output::{OutputFormat, write_result};
 use super::recipe_args::{DockerfileArgs, RecipeArgs};
 use super::registry_args::{BaseRegistryArgs, RegistryArgs};
 use crate::cli::error::Context;
@@ -116,20 +116,14 @@ impl Init {
         let build = ["wincimg".to_owned(), "build".to_owned(), typed(folder)];
         let words: Vec<&str> = build.iter().chain(&hosts).map(String::as_str).collect();
         commands.push(command_line(&words));
-        write_result(None, |out| match self.format {
-            OutputFormat::Text => {
-                writeln!(out, "wrote {}", file.display())?;
-                writeln!(out, "next:")?;
-                commands
-                    .iter()
-                    .try_for_each(|line| writeln!(out, "  {line}"))
-            }
-            OutputFormat::Json => write_json(
-                &json!({ "file": file.display().to_string(), "next": commands }),
-                out,
-            ),
-        })?;
-        Ok(CommandOutcome::Yes)
+        let answer = json!({"file": file.display().to_string(), "next": commands});
+        self.format.print(&answer, |out| {
+            writeln!(out, "wrote {}", file.display())?;
+            writeln!(out, "next:")?;
+            commands
+                .iter()
+                .try_for_each(|line| writeln!(out, "  {line}"))
+        })
     }
 
     fn convert(self, dockerfile: &Path, session: &Session) -> Result<CommandOutcome, Failure> {

@@ -16,7 +16,7 @@ use wincimg_oci::remote::{
 
 use super::command_context::Session;
 use super::error::Failure;
-use super::output::{OutputFormat, write_json, write_result};
+use super::output::OutputFormat;
 use super::progress::display;
 use super::registry_args::{self, RegistryArgs};
 use super::{CommandOutcome, prompt};
@@ -117,22 +117,11 @@ impl Login {
                  store it safely"
             ));
         }
-        write_result(None, |out| match self.format {
-            OutputFormat::Text => writeln!(
-                out,
-                "logged in to {} as {}; stored in {kept}",
-                self.host,
-                Untrusted(&user)
-            ),
-            OutputFormat::Json => {
-                let kept = kept.to_string();
-                write_json(
-                    &json!({ "host": self.host, "user": user, "kept_in": kept }),
-                    out,
-                )
-            }
-        })?;
-        Ok(CommandOutcome::Yes)
+        let (host, name) = (&self.host, Untrusted(&user));
+        let answer = json!({"host": host, "user": user, "kept_in": kept.to_string()});
+        self.format.print(&answer, |out| {
+            writeln!(out, "logged in to {host} as {name}; stored in {kept}")
+        })
     }
 
     fn credential(&self) -> Result<(String, Secret), Failure> {
@@ -189,16 +178,11 @@ impl Logout {
         if forgotten.is_none() {
             session.note(format_args!("no credentials stored for {}", self.host));
         }
-        write_result(None, |out| match (self.format, &forgotten) {
-            (OutputFormat::Text, None) => Ok(()),
-            (OutputFormat::Text, Some(place)) => {
-                writeln!(out, "logged out of {}; removed from {place}", self.host)
-            }
-            (OutputFormat::Json, place) => {
-                let place = place.as_ref().map(ToString::to_string);
-                write_json(&json!({ "host": self.host, "removed_from": place }), out)
-            }
-        })?;
-        Ok(CommandOutcome::Yes)
+        let place = forgotten.map(|place| place.to_string());
+        let answer = json!({"host": self.host, "removed_from": place});
+        self.format.print(&answer, |out| match &place {
+            None => Ok(()),
+            Some(place) => writeln!(out, "logged out of {}; removed from {place}", self.host),
+        })
     }
 }

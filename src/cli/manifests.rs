@@ -7,22 +7,20 @@ use wincimg_cluster::build_nodes::BuildNodes;
 use wincimg_cluster::manifest_text::to_yaml;
 use wincimg_cluster::nodes::Node;
 
+use super::CommandOutcome;
 use super::command_context::Session;
 use super::error::Failure;
-use super::output::{OutputFormat, write_json, write_result};
+use super::output::OutputFormat;
 
 /// Writes objects to a file or stdout: as YAML, or as a list in JSON.
 pub(super) fn write_objects(
     objects: &[Value],
     file: Option<&Path>,
     format: OutputFormat,
-) -> Result<(), Failure> {
-    write_result(file, |out| match format {
-        OutputFormat::Text => out.write_all(to_yaml(objects).as_bytes()),
-        OutputFormat::Json => {
-            let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
-            write_json(&list, out)
-        }
+) -> Result<CommandOutcome, Failure> {
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+    format.write(file, &list, |out| {
+        out.write_all(to_yaml(objects).as_bytes())
     })
 }
 
@@ -31,12 +29,11 @@ pub(super) fn write_commands(
     commands: &[String],
     file: Option<&Path>,
     format: OutputFormat,
-) -> Result<(), Failure> {
-    write_result(file, |out| match format {
-        OutputFormat::Text => commands
+) -> Result<CommandOutcome, Failure> {
+    format.write(file, &json!({"commands": commands}), |out| {
+        commands
             .iter()
-            .try_for_each(|command| writeln!(out, "{command}")),
-        OutputFormat::Json => write_json(&json!({"commands": commands}), out),
+            .try_for_each(|command| writeln!(out, "{command}"))
     })
 }
 

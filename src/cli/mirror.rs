@@ -33,7 +33,7 @@ use super::cluster_args::with_kubectl_name;
 use super::command_context::Session;
 use super::error::Failure;
 use super::hosts::HostArgs;
-use super::output::{OutputFormat, write_json, write_result};
+use super::output::OutputFormat;
 use super::progress::display;
 use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
 use super::{CommandOutcome, complete};
@@ -192,13 +192,9 @@ impl Mirror {
         for carried in report.images.iter().flat_map(|image| &image.beside) {
             report_referrer(carried, session);
         }
-        write_result(None, |out| match self.format {
-            OutputFormat::Text => write_text(&report, out),
-            OutputFormat::Json => {
-                let missing: Vec<Value> = missing.iter().map(MissingBase::to_json).collect();
-                write_json(&extended(&report, json!({"missing": missing})), out)
-            }
-        })?;
+        let lacking: Vec<Value> = missing.iter().map(MissingBase::to_json).collect();
+        let answer = extended(&report, json!({"missing": lacking}));
+        self.format.print(&answer, |out| write_text(&report, out))?;
         conclude(report, missing, session)
     }
 

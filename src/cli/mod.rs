@@ -204,6 +204,13 @@ enum CommandOutcome {
     Code(u8),
 }
 
+impl From<bool> for CommandOutcome {
+    /// The answer to a question.
+    fn from(is_yes: bool) -> Self {
+        if is_yes { Self::Yes } else { Self::No }
+    }
+}
+
 impl CommandOutcome {
     /// Its exit code.
     fn code(self) -> u8 {

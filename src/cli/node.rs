@@ -25,7 +25,7 @@ use super::command_context::Session;
 use super::error::Failure;
 use super::hosts::HostArgs;
 use super::hotfix::Hotfix;
-use super::output::{OutputFormat, write_json, write_result};
+use super::output::OutputFormat;
 use super::progress::display;
 use super::registry_args::{self, BaseRegistryArgs, RegistryArgs, read_time};
 use super::{CommandOutcome, complete};
@@ -161,14 +161,11 @@ impl MakeScript {
         } else {
             script.render()
         };
-        write_result(self.output.as_deref(), |out| match self.format {
-            OutputFormat::Text => out.write_all(text.as_bytes()),
-            OutputFormat::Json => {
-                let text = (!self.dry_run).then_some(&text);
-                write_json(&extended(&script, json!({ "script": text })), out)
-            }
-        })?;
-        Ok(CommandOutcome::Yes)
+        let shown = (!self.dry_run).then_some(&text);
+        let answer = extended(&script, json!({ "script": shown }));
+        self.format.write(self.output.as_deref(), &answer, |out| {
+            out.write_all(text.as_bytes())
+        })
     }
 
     /// The images for each host: on the same bases as those of `wincimg build`.

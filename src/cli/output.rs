@@ -10,6 +10,7 @@ use serde::Serialize;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_common::{files, json};
 
+use super::CommandOutcome;
 use super::error::Failure;
 use crate::cli::error::Context;
 use crate::report::{Annotation, write_github, write_gitlab};
@@ -35,6 +36,31 @@ pub(super) enum ReviewFormat {
     Github,
     /// Failed lines as a Code Quality report of GitLab
     Gitlab,
+}
+
+impl OutputFormat {
+    /// Prints a result: as text, or as JSON.
+    pub(super) fn print(
+        self,
+        value: &impl Serialize,
+        text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<CommandOutcome, Failure> {
+        self.write(None, value, text)
+    }
+
+    /// Writes a result to a file or, without one, to stdout.
+    pub(super) fn write(
+        self,
+        file: Option<&Path>,
+        value: &impl Serialize,
+        text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<CommandOutcome, Failure> {
+        write_result(file, |out| match self {
+            Self::Text => text(out),
+            Self::Json => write_json(value, out),
+        })?;
+        Ok(CommandOutcome::Yes)
+    }
 }
 
 impl From<OutputFormat> for ReviewFormat {

@@ -263,11 +263,7 @@ impl Scan {
         if self.format != ScanFormat::Text {
             session.note(age_with_hint(&report.table));
         }
-        Ok(if report.failed {
-            CommandOutcome::No
-        } else {
-            CommandOutcome::Yes
-        })
+        Ok((!report.failed).into())
     }
 
     /// The table with the named documents, which are kept.

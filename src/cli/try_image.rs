@@ -23,7 +23,7 @@ use super::command_context::Session;
 use super::contents::only_image;
 use super::error::Failure;
 use super::image_source::{ImageSource, SourceArgs, parse_source};
-use super::output::{OutputFormat, write_json, write_result};
+use super::output::OutputFormat;
 use super::progress::display;
 use super::registry_args::{self, read_time};
 use super::{CommandOutcome, complete, shutdown};
@@ -258,11 +258,7 @@ impl Try {
             layers: &own.layers,
             windows_layers: own.windows.iter().map(|(number, _)| *number).collect(),
         };
-        match self.format {
-            OutputFormat::Text => write_result(None, |out| plan.write(out))?,
-            OutputFormat::Json => write_result(None, |out| write_json(&plan, out))?,
-        }
-        Ok(CommandOutcome::Yes)
+        self.format.print(&plan, |out| plan.write(out))
     }
 }
 

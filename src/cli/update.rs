@@ -34,7 +34,7 @@ use super::error::Failure;
 use super::hosts::HostArgs;
 use super::image_source::parse_source;
 use super::online_context::online;
-use super::output::{OutputFormat, write_json, write_result};
+use super::output::OutputFormat;
 use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
 use super::{CommandOutcome, complete};
 use crate::report::extended;
@@ -149,11 +149,7 @@ impl Update {
             };
             if self.check || updates.are_refused() || updates.planned.is_empty() {
                 let is_yes = updates.are_up_to_date();
-                return plan(if is_yes {
-                    CommandOutcome::Yes
-                } else {
-                    CommandOutcome::No
-                });
+                return plan(CommandOutcome::from(is_yes));
             }
             let is_same_tag = Some(tag.as_str()) == image.tag() && image.digest().is_none();
             if updates.are_up_to_date() && is_same_tag && self.output.is_none() {
@@ -259,20 +255,18 @@ impl Update {
         updates: Option<&UpdatePlan>,
         delivered: &DeliveryReport,
         left_out: &[String],
-    ) -> Result<(), Failure> {
-        write_result(None, |out| match (self.format, updates) {
-            (OutputFormat::Text, Some(updates)) if delivered.images.is_empty() => {
-                write_plan(image, updates, out)?;
-                write_hint(updates, out)
-            }
-            (OutputFormat::Text, None) => Ok(()),
-            (OutputFormat::Text, Some(_)) => write_text(delivered, "written", out),
-            (OutputFormat::Json, _) => {
-                let reports = updates.map(reports).unwrap_or_default();
-                let more = json!({"updates": reports, "left_out": left_out});
-                write_json(&extended(delivered, more), out)
-            }
-        })
+    ) -> Result<CommandOutcome, Failure> {
+        let reports = updates.map(reports).unwrap_or_default();
+        let more = json!({"updates": reports, "left_out": left_out});
+        self.format
+            .print(&extended(delivered, more), |out| match updates {
+                Some(updates) if delivered.images.is_empty() => {
+                    write_plan(image, updates, out)?;
+                    write_hint(updates, out)
+                }
+                Some(_) => write_text(delivered, "written", out),
+                None => Ok(()),
+            })
     }
 }
 

@@ -7,6 +7,7 @@ use anyhow::anyhow;
 use clap::Args;
 use indicatif::BinaryBytes;
 use serde::Serialize;
+use serde_json::json;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_inspect::base::Extent;
 use wincimg_oci::document::{Descriptor, Image};
@@ -15,7 +16,7 @@ use wincimg_oci::store::{Location, Source};
 use super::base_args::{BaseArgs, BaseLookup, size_of};
 use crate::cli::command_context::Session;
 use crate::cli::error::Failure;
-use crate::cli::output::{OutputFormat, write_json, write_result};
+use crate::cli::output::OutputFormat;
 use crate::cli::{CommandOutcome, registry_args};
 
 /// Index the files and registry keys of base images
@@ -73,13 +74,11 @@ impl Index {
             }
             Ok(indexed)
         })?;
-        write_result(None, |out| match self.format {
-            OutputFormat::Text => indexed
+        self.format.print(&json!({ "images": indexed }), |out| {
+            indexed
                 .iter()
-                .try_for_each(|one| write_text(&self.base.image, one, out)),
-            OutputFormat::Json => write_json(&serde_json::json!({ "images": indexed }), out),
-        })?;
-        Ok(CommandOutcome::Yes)
+                .try_for_each(|one| write_text(&self.base.image, one, out))
+        })
     }
 
     async fn index(

@@ -20,7 +20,7 @@ use super::base_args::{BaseArgs, BaseLookup};
 use crate::cli::command_context::Session;
 use crate::cli::contents::view::{attribute_names, shortened};
 use crate::cli::error::Failure;
-use crate::cli::output::{OutputFormat, write_json, write_result};
+use crate::cli::output::OutputFormat;
 use crate::cli::{CommandOutcome, registry_args};
 use crate::report::count;
 
@@ -131,11 +131,8 @@ impl Show {
 
     fn summary(&self, image: &Image, known: &ResolvedFacts) -> Result<CommandOutcome, Failure> {
         let summary = Summary::new(image, known).map_err(Failure::operation)?;
-        write_result(None, |out| match self.format {
-            OutputFormat::Text => summary.write(&self.base.image.to_string(), out),
-            OutputFormat::Json => write_json(&summary, out),
-        })?;
-        Ok(CommandOutcome::Yes)
+        let name = self.base.image.to_string();
+        self.format.print(&summary, |out| summary.write(&name, out))
     }
 
     fn key(&self, facts: &BaseFacts, path: &BaseKeyPath) -> Result<CommandOutcome, Failure> {
@@ -159,11 +156,7 @@ impl Show {
             .into_iter()
             .filter_map(|key| key.path.components.last().cloned());
         let shown = KeyView::new(path, &key, names.collect());
-        write_result(None, |out| match self.format {
-            OutputFormat::Text => shown.write(out),
-            OutputFormat::Json => write_json(&shown, out),
-        })?;
-        Ok(CommandOutcome::Yes)
+        self.format.print(&shown, |out| shown.write(out))
     }
 
     fn path(&self, facts: &BaseFacts, path: &ImagePath) -> Result<CommandOutcome, Failure> {
@@ -187,11 +180,7 @@ impl Show {
             is_kept,
             children: children.iter().map(Child::new).collect(),
         };
-        write_result(None, |out| match self.format {
-            OutputFormat::Text => shown.write(out),
-            OutputFormat::Json => write_json(&shown, out),
-        })?;
-        Ok(CommandOutcome::Yes)
+        self.format.print(&shown, |out| shown.write(out))
     }
 }
 

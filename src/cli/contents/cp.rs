@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use indicatif::BinaryBytes;
-use serde::Serialize;
+use serde_json::json;
 use wincimg_common::progress::Progress;
 use wincimg_inspect::{CopiedFiles, ExtractedFiles};
 use wincimg_oci::copy::PlatformFilter;
@@ -18,10 +18,10 @@ use crate::cli::CommandOutcome;
 use crate::cli::command_context::Session;
 use crate::cli::error::Failure;
 use crate::cli::image_source::{ImageSource, SourceArgs, parse_source};
-use crate::cli::output::{OutputFormat, write_json, write_result};
+use crate::cli::output::OutputFormat;
 use crate::cli::progress::display;
 use crate::cli::registry_args;
-use crate::report::count;
+use crate::report::{count, extended};
 
 /// Copy a file or folder out of an image
 ///
@@ -92,17 +92,6 @@ impl FromStr for PathInImage {
     }
 }
 
-/// JSON of a copy.
-#[derive(Debug, Serialize)]
-struct CopyJson<'a> {
-    reference: String,
-    digest: String,
-    path: String,
-    folder: String,
-    #[serde(flatten)]
-    copied: &'a CopiedFiles,
-}
-
 impl Cp {
     pub(in crate::cli) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         let progress: Arc<dyn Progress> = display(session);
@@ -116,20 +105,14 @@ impl Cp {
             Ok((image.digest().to_string(), files.copy_to(&self.folder)?))
         })?;
         report_skipped(name, &copied, session);
-        write_result(None, |out| match self.format {
-            OutputFormat::Text => self.write(&copied, out),
-            OutputFormat::Json => {
-                let answer = CopyJson {
-                    reference: name.to_string(),
-                    digest,
-                    path: path.to_string(),
-                    folder: self.folder.display().to_string(),
-                    copied: &copied,
-                };
-                write_json(&answer, out)
-            }
-        })?;
-        Ok(CommandOutcome::Yes)
+        let answer = json!({
+            "reference": name.to_string(),
+            "digest": digest,
+            "path": path.to_string(),
+            "folder": self.folder.display().to_string(),
+        });
+        let answer = extended(&answer, json!(copied));
+        self.format.print(&answer, |out| self.write(&copied, out))
     }
 
     fn write(&self, copied: &CopiedFiles, out: &mut dyn Write) -> io::Result<()> {

@@ -25,7 +25,7 @@ use super::{ContentArgs, SkippedLayer, all_images, diff_text, report_problems, s
 use crate::cli::command_context::{Session, colour_on};
 use crate::cli::error::Failure;
 use crate::cli::image_source::{ImageSource, SourceArgs, parse_source};
-use crate::cli::output::{OutputFormat, write_json, write_result};
+use crate::cli::output::OutputFormat;
 use crate::cli::progress::display;
 use crate::cli::registry_args;
 use crate::cli::{CommandOutcome, complete};
@@ -159,15 +159,10 @@ impl Diff {
             let sources = sources.each_ref().map(|source| &**source);
             self.compare(sources, &progress, session).await
         })?;
-        write_result(None, |out| match self.format {
-            OutputFormat::Text => diff_text::write(&found, Colours(colour_on(&io::stdout())), out),
-            OutputFormat::Json => write_json(&found, out),
-        })?;
-        Ok(if self.exit_code && !found.identical {
-            CommandOutcome::No
-        } else {
-            CommandOutcome::Yes
-        })
+        let colours = Colours(colour_on(&io::stdout()));
+        self.format
+            .print(&found, |out| diff_text::write(&found, colours, out))?;
+        Ok((!self.exit_code || found.identical).into())
     }
 
     async fn compare(

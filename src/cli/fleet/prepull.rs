@@ -103,8 +103,7 @@ impl PrepullArgs {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         if self.remove {
             let removal = self.manifests("").removal(&self.hosts.cluster.to_words());
-            write_commands(&[removal], self.output.as_deref(), self.format)?;
-            return Ok(CommandOutcome::Yes);
+            return write_commands(&[removal], self.output.as_deref(), self.format);
         }
         let fleet = Fleet::read(&self.file)?;
         let nodes = self.hosts.distinct_builds(session)?.nodes;
@@ -124,13 +123,11 @@ impl PrepullArgs {
         let objects = self.manifests(&pause).objects(&found.builds);
         match &self.kustomize {
             Some(folder) => write_kustomization(folder, &objects)?,
-            None => write_objects(&objects, self.output.as_deref(), self.format)?,
+            None => {
+                write_objects(&objects, self.output.as_deref(), self.format)?;
+            }
         }
-        Ok(if found.left_out.is_empty() {
-            CommandOutcome::Yes
-        } else {
-            CommandOutcome::No
-        })
+        Ok(found.left_out.is_empty().into())
     }
 
     /// Error where no node pulls anything.

@@ -1,5 +1,7 @@
 //! `wincimg node hotfix resolve`: resolves a build to its update, or an update to its builds.
 
+use std::io::{self, Write};
+
 use anyhow::anyhow;
 use clap::Args;
 use serde_json::{Value, json};
@@ -40,20 +42,10 @@ impl Resolve {
         let updates = self.table.updates(&self.http, session)?;
         match self.what.find(updates)? {
             UpdateLookup::Found(updates) => {
-                write_result(None, |out| match self.format {
-                    OutputFormat::Text => updates.iter().try_for_each(|update| {
-                        let kb = update
-                            .kb
-                            .map_or_else(|| "-".to_owned(), |kb| kb.to_string());
-                        writeln!(
-                            out,
-                            "{} {kb} {} {}",
-                            update.version(),
-                            update.date,
-                            update.kind
-                        )
-                    }),
-                    OutputFormat::Json => write_json(&found(&updates), out),
+                self.format.print(&found(&updates), |out| {
+                    updates
+                        .iter()
+                        .try_for_each(|update| write_update(update, out))
                 })?;
                 if let Some(kb) = updates.last().and_then(|update| update.kb) {
                     warn_of_known_issue(kb, session);
@@ -78,6 +70,14 @@ impl Resolve {
             }
         }
     }
+}
+
+fn write_update(update: &Update, out: &mut dyn Write) -> io::Result<()> {
+    let (version, date, kind) = (update.version(), update.date, &update.kind);
+    let kb = update
+        .kb
+        .map_or_else(|| "-".to_owned(), |kb| kb.to_string());
+    writeln!(out, "{version} {kb} {date} {kind}")
 }
 
 /// The update: its newest build, and all of them.

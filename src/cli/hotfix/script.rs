@@ -14,7 +14,7 @@ use super::update_args::{CatalogSelectorArgs, UpdateSelectorArgs, warn_of_known_
 use crate::cli::command_context::Session;
 use crate::cli::error::Failure;
 use crate::cli::http_args::HttpArgs;
-use crate::cli::output::{OutputFormat, write_json, write_result};
+use crate::cli::output::OutputFormat;
 use crate::cli::updates::RefreshArgs;
 use crate::cli::{CommandOutcome, progress, registry_args};
 
@@ -115,25 +115,16 @@ impl MakeScript {
             restart: self.restart,
         };
         let text = script.render()?;
-        write_result(self.output.as_deref(), |out| match self.format {
-            OutputFormat::Text => out.write_all(text.as_bytes()),
-            OutputFormat::Json => {
-                let names: Vec<&str> = package
-                    .items
-                    .iter()
-                    .map(|item| item.name.as_str())
-                    .collect();
-                write_json(
-                    &json!({
-                        "kb": kb,
-                        "build": package.version,
-                        "title": package.title,
-                        "files": names,
-                        "script": text,
-                    }),
-                    out,
-                )
-            }
+        let names = package.items.iter().map(|item| item.name.as_str());
+        let answer = json!({
+            "kb": kb,
+            "build": package.version,
+            "title": package.title,
+            "files": names.collect::<Vec<_>>(),
+            "script": text,
+        });
+        let outcome = self.format.write(self.output.as_deref(), &answer, |out| {
+            out.write_all(text.as_bytes())
         })?;
         if script.source == FileLocation::Beside && self.output.is_some() {
             session.note(format_args!(
@@ -141,7 +132,7 @@ impl MakeScript {
                  path"
             ));
         }
-        Ok(CommandOutcome::Yes)
+        Ok(outcome)
     }
 
     fn in_catalog(

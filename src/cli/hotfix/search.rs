@@ -12,7 +12,7 @@ use super::CatalogArgs;
 use crate::cli::command_context::Session;
 use crate::cli::error::Failure;
 use crate::cli::http_args::HttpArgs;
-use crate::cli::output::{OutputFormat, write_json, write_result};
+use crate::cli::output::OutputFormat;
 use crate::cli::{CommandOutcome, progress, registry_args};
 
 /// Search the Microsoft Update Catalog
@@ -40,17 +40,15 @@ impl Search {
         let http = self.http.connect(progress::display(session))?;
         let catalog = self.catalog.open(&http)?;
         let hits = registry_args::run(async { Ok(catalog.search(&query).await?) })?;
-        write_result(None, |out| match self.format {
-            OutputFormat::Text => write_results(&hits, out),
-            OutputFormat::Json => write_json(&json!({ "query": query, "updates": hits }), out),
-        })?;
+        let answer = json!({"query": query, "updates": hits});
+        self.format
+            .print(&answer, |out| write_results(&hits, out))?;
         if hits.is_empty() {
             session.note(format_args!(
                 "no updates found in the catalog for {query:?}"
             ));
-            return Ok(CommandOutcome::No);
         }
-        Ok(CommandOutcome::Yes)
+        Ok((!hits.is_empty()).into())
     }
 }
 

@@ -102,8 +102,7 @@ impl MakeBuilder {
         if self.remove {
             let builds: Vec<u32> = builds.iter().map(|nodes| nodes.build).collect();
             let commands = removal(&builder, &builds, &self.hosts.cluster.to_words());
-            write_commands(&commands, self.output.as_deref(), self.format)?;
-            return Ok(CommandOutcome::Yes);
+            return write_commands(&commands, self.output.as_deref(), self.format);
         }
         self.check_runtimes(&nodes)?;
         // One node is enough.
@@ -112,8 +111,7 @@ impl MakeBuilder {
         }
         let (output, format) = (self.output.clone(), self.format);
         let objects = self.manifests(builder).objects(&builds);
-        write_objects(&objects, output.as_deref(), format)?;
-        Ok(CommandOutcome::Yes)
+        write_objects(&objects, output.as_deref(), format)
     }
 
     /// A pod may be scheduled on any of the selected nodes, so all of them have to run it.
