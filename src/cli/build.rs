@@ -423,11 +423,7 @@ impl Build {
 pub(super) fn report_failed(failed: &[UnservedHost], session: &Session) -> CommandOutcome {
     for UnservedHost { host, error } in failed {
         let failure = Failure::no(anyhow!("no image for host {host}: {}", error.problem));
-        let failure = match &error.hint {
-            Some(hint) => failure.hint(hint),
-            None => failure,
-        };
-        failure.report(session.colour);
+        failure.hint_if(error.hint.as_ref()).report(session.colour);
     }
     failed.is_empty().into()
 }

@@ -289,13 +289,9 @@ impl CheckCompat {
         }
         for reference in &self.references {
             parse_location(reference).map_err(|error| {
-                let says_it = matches!(error, LocationError::Meant { .. });
-                let failure = Failure::from(error);
-                if says_it {
-                    failure
-                } else {
-                    failure.hint("name images as `docker pull` does")
-                }
+                let is_said = matches!(error, LocationError::Meant { .. });
+                let hint = "name images as `docker pull` does";
+                Failure::from(error).hint_if((!is_said).then_some(hint))
             })?;
         }
         self.warn_of_unknown_builds(session);

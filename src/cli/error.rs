@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use wincimg_common::Named;
-use wincimg_common::diagnose::{Blame, BoxError, Excerpt, is_layer};
+use wincimg_common::diagnose::{Blame, BoxError, Diagnosis, Excerpt, is_layer};
 use wincimg_common::json::write_pretty;
 use wincimg_common::untrusted::{HIDDEN, Untrusted};
 use wincimg_dockerfile::lint::Severity;
@@ -19,11 +19,8 @@ use crate::report::Annotation;
 /// Failure of a command, with its exit code and hint.
 #[derive(Debug)]
 pub(super) struct Failure {
-    exit: Exit,
-    code: &'static str,
     error: anyhow::Error,
-    excerpt: Option<Box<Excerpt>>,
-    hint: Option<String>,
+    diagnosis: Box<Diagnosis>,
 }
 
 /// Exit code of a failed operation.
@@ -48,38 +45,47 @@ pub(super) const NEEDS_WINDOWS: u8 = Exit::Windows as u8;
 impl Failure {
     /// A failure caused by the user's input.
     pub(super) fn usage(error: impl Into<anyhow::Error>) -> Self {
-        Self::new(Exit::Usage, "usage", error.into())
+        Self::new(Blame::Request, "usage", error.into())
     }
 
     /// A failure whose answer is no, for the reason in the error.
     pub(super) fn no(error: impl Into<anyhow::Error>) -> Self {
-        Self::new(Exit::No, "no", error.into())
+        Self::new(Blame::Answer, "no", error.into())
     }
 
     /// A failed operation, detected in the command line itself.
     pub(super) fn operation(error: impl Into<anyhow::Error>) -> Self {
-        Self::new(Exit::Failed, "failed", error.into())
+        Self::new(Blame::Circumstances, "failed", error.into())
     }
 
-    fn new(exit: Exit, code: &'static str, error: anyhow::Error) -> Self {
-        Self {
-            exit,
+    fn new(blame: Blame, code: &'static str, error: anyhow::Error) -> Self {
+        let diagnosis = Diagnosis {
             code,
+            blame,
+            ..Diagnosis::default()
+        };
+        Self {
             error,
-            excerpt: None,
-            hint: None,
+            diagnosis: Box::new(diagnosis),
         }
     }
 
     /// Adds a hint: the next command or change.
-    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
+    pub(super) fn hint(self, hint: impl Into<String>) -> Self {
+        self.hint_if(Some(hint))
+    }
+
+    /// Adds a hint, if any.
+    pub(super) fn hint_if(mut self, hint: Option<impl Into<String>>) -> Self {
+        if let Some(hint) = hint {
+            self.diagnosis.hint = Some(hint.into());
+        }
         self
     }
 
     /// Adds an excerpt of the text at fault.
     pub(super) fn excerpt(mut self, excerpt: Excerpt) -> Self {
-        self.excerpt = Some(Box::new(excerpt));
+        self.diagnosis.excerpt = Some(excerpt);
         self
     }
 
@@ -103,12 +109,12 @@ impl Failure {
 
     /// Returns true if a host could not be reached.
     pub(super) fn is_unreachable(&self) -> bool {
-        self.code == "network/unreachable"
+        self.diagnosis.code == "network/unreachable"
     }
 
     /// Returns true if only a machine with Windows can carry out the command.
     pub(super) fn needs_windows(&self) -> bool {
-        self.exit == Exit::Windows
+        self.diagnosis.blame == Blame::Windows
     }
 
     /// The error and its causes on one line, for a run that continues.
@@ -118,7 +124,7 @@ impl Failure {
 
     /// Its exit code.
     pub(super) fn code(&self) -> u8 {
-        self.exit as u8
+        Exit::from(self.diagnosis.blame) as u8
     }
 
     /// Prints the failure as JSON on stdout, in place of the result.
@@ -131,17 +137,17 @@ impl Failure {
     /// The failure in JSON.
     pub(super) fn document(&self) -> Value {
         let message = self.in_one_line();
-        let excerpt = self.excerpt.as_deref();
+        let excerpt = self.diagnosis.excerpt.as_ref();
         let lines = self.failed_lines();
         json!({
-            "code": self.code,
-            "kind": self.exit.name(),
+            "code": self.diagnosis.code,
+            "kind": Exit::from(self.diagnosis.blame).name(),
             "message": argument_passwords::redact(&message),
             "file": excerpt.and_then(Excerpt::file),
             "line": excerpt.and_then(Excerpt::line),
             "command": lines.first().map(|line| &line["command"]),
             "lines": lines,
-            "hint": self.hint.as_deref().map(argument_passwords::redact),
+            "hint": self.diagnosis.hint.as_deref().map(argument_passwords::redact),
         })
     }
 
@@ -198,13 +204,14 @@ impl Failure {
         for cause in causes.filter(|cause| !is_layer(*cause)) {
             let _ = write!(text, "\n  caused by: {}", Untrusted(cause));
         }
-        if let Some(excerpt) = &self.excerpt {
+        if let Some(excerpt) = &self.diagnosis.excerpt {
             let _ = write!(text, "\n{}", excerpt.render(colour));
         }
         let mut text = argument_passwords::redact(&text).into_owned();
         // Above all else, the password has to be removed.
         let passwords = argument_passwords::hint().filter(|_| text.contains(HIDDEN));
-        if let Some(hint) = passwords.or(self.hint) {
+        let exit = ExitCode::from(self.code());
+        if let Some(hint) = passwords.or(self.diagnosis.hint) {
             #[cfg(debug_assertions)]
             super::hint_check::check(&hint);
             let hint = Untrusted(program_name::with_program_name(&hint)).to_string();
@@ -213,7 +220,7 @@ impl Failure {
         }
         // Nothing can be printed if stderr is closed.
         let _ = writeln!(std::io::stderr(), "{text}");
-        ExitCode::from(self.exit as u8)
+        exit
     }
 }
 
@@ -231,15 +238,12 @@ fn limit_hint(error: &anyhow::Error) -> Option<String> {
 impl<E: Into<BoxError>> From<E> for Failure {
     fn from(error: E) -> Self {
         let error: BoxError = error.into();
-        let diagnosis = error.diagnosis();
+        let mut diagnosis = Box::new(error.diagnosis());
         let error = anyhow::Error::from_boxed(error);
-        Self {
-            exit: diagnosis.blame.into(),
-            code: diagnosis.code,
-            excerpt: diagnosis.excerpt.map(Box::new),
-            hint: diagnosis.hint.or_else(|| limit_hint(&error)),
-            error,
+        if diagnosis.hint.is_none() {
+            diagnosis.hint = limit_hint(&error);
         }
+        Self { error, diagnosis }
     }
 }
 

@@ -20,12 +20,8 @@ const CHUNK: usize = 64 * 1024;
 pub(super) fn read_text(path: &Path) -> Result<String, Failure> {
     decode(read(path, LARGEST_LIST)?).map_err(|error| {
         let is_utf16 = error.is::<TruncatedUtf16>();
-        let failure = Failure::usage(error.context(format!("cannot read {}", name(path))));
-        if is_utf16 {
-            failure.hint("write it again, or save it as UTF-8")
-        } else {
-            failure
-        }
+        Failure::usage(error.context(format!("cannot read {}", name(path))))
+            .hint_if(is_utf16.then_some("write it again, or save it as UTF-8"))
     })
 }
 
@@ -67,10 +63,8 @@ fn unreadable(path: &Path, error: io::Error) -> Failure {
     if is_missing && path.is_symlink() {
         return failure.hint("it is a link to a missing file");
     }
-    match files::similar_path(path).filter(|_| !is_stdin(path)) {
-        Some(meant) => failure.hint(format!("did you mean {}?", meant.display())),
-        None => failure,
-    }
+    let meant = files::similar_path(path).filter(|_| !is_stdin(path));
+    failure.hint_if(meant.map(|meant| format!("did you mean {}?", meant.display())))
 }
 
 fn source(path: &Path, limit: u64) -> io::Result<LimitedReader<Box<dyn Read>>> {

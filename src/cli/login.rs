@@ -94,12 +94,8 @@ impl Login {
             let tried = registry.try_login(&self.host, &user, &password).await;
             tried.map_err(|error| {
                 let is_denied = matches!(error, RegistryError::Denied { known: false, .. });
-                let failure = Failure::from(error);
-                if is_denied {
-                    failure.hint("check the user and the password")
-                } else {
-                    failure
-                }
+                let hint = "check the user and the password";
+                Failure::from(error).hint_if(is_denied.then_some(hint))
             })
         })?;
         let file = self.connection.registry_config();

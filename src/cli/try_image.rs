@@ -125,12 +125,8 @@ impl Try {
             );
             let start = start.map_err(|error| {
                 let is_none = error == StartError::NoProgram;
-                let failure = Failure::from(error);
-                if is_none {
-                    failure.hint(format!("name one: {}", self.instead("cmd -- /c set")))
-                } else {
-                    failure
-                }
+                let hint = || format!("name one: {}", self.instead("cmd -- /c set"));
+                Failure::from(error).hint_if(is_none.then(hint))
             })?;
             let Some((wine, sandbox)) = wine else {
                 let own = read_own_contents(&source, &image, &progress).await?;
@@ -225,15 +221,8 @@ impl Try {
         };
         let ended = ended.map_err(|error| {
             let is_missing = error.is_missing_program();
-            let failure = Failure::from(error);
-            if is_missing {
-                failure.hint(format!(
-                    "to list the files: {}",
-                    self.instead("cmd -- /c dir")
-                ))
-            } else {
-                failure
-            }
+            let hint = || format!("to list the files: {}", self.instead("cmd -- /c dir"));
+            Failure::from(error).hint_if(is_missing.then(hint))
         })?;
         for end in ends.into_iter().flatten() {
             // Processes that the program started may hold the output open.

@@ -103,9 +103,8 @@ impl<'a> Work<'a> {
                     continue;
                 }
                 let problem = format!("unknown flag --{name}");
-                let failure = self.file.problem(key.span(), &problem);
-                let known = flags(command);
-                return Err(with_guess(failure, closest_match(&name, known.into_iter())));
+                let known = flags(command).into_iter();
+                return Err(self.unknown(key.span(), &problem, &name, known));
             }
             let values = values_of(value).map_err(|(span, problem)| {
                 self.file.problem(span, &format!("{name}: {problem}"))
@@ -131,8 +130,19 @@ impl<'a> Work<'a> {
             [] => format!("unknown command {name:?}"),
             _ => format!("unknown command {name:?}: expected {}", known.join(", ")),
         };
-        let failure = self.file.problem(span, &problem);
-        with_guess(failure, closest_match(name, known.into_iter()))
+        self.unknown(span, &problem, name, known.into_iter())
+    }
+
+    fn unknown<'k>(
+        &self,
+        span: Range<usize>,
+        problem: &str,
+        name: &str,
+        known: impl Iterator<Item = &'k str>,
+    ) -> Failure {
+        let meant = closest_match(name, known);
+        let hint = meant.map(|meant| format!("did you mean {meant}?"));
+        self.file.problem(span, problem).hint_if(hint)
     }
 
     /// The table of a grouped command's other name.
@@ -254,13 +264,6 @@ fn flags(command: &Command) -> Vec<&str> {
     own.chain(below)
         .filter(|name| !NOT_IN_FILE.contains(name))
         .collect()
-}
-
-fn with_guess(failure: Failure, meant: Option<String>) -> Failure {
-    match meant {
-        Some(meant) => failure.hint(format!("did you mean {meant}?")),
-        None => failure,
-    }
 }
 
 /// Reason why a flag does not accept a value; none if it does.

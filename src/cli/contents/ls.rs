@@ -257,14 +257,14 @@ fn no_file(tree: &FileTree, path: &str) -> Failure {
     let like = closest_match(&missing.to_lowercase(), folded);
     let like = like.and_then(|like| names.iter().find(|(folded, _)| *folded == like));
     let problem = format!("the image has no {}", display_path(path));
-    let failure = Failure::from(Problem::new("image/no-file", problem).blame(Blame::Answer));
-    match like {
-        Some((_, name)) => {
-            let meant = display_path(&format!("{above}/{name}"));
-            failure.hint(format!("did you mean {meant}?"))
-        }
-        None => failure,
-    }
+    let like = like.map(|(_, name)| {
+        let meant = display_path(&format!("{above}/{name}"));
+        format!("did you mean {meant}?")
+    });
+    Problem::new("image/no-file", problem)
+        .blame(Blame::Answer)
+        .hint_if(like)
+        .into()
 }
 
 /// Identity of the listed image.
