@@ -20,7 +20,6 @@ use super::command_context::Session;
 use super::error::Failure;
 use super::hosts::{HostName, host_name};
 use super::output::{OutputFormat, write_json, write_result};
-use super::progress::display;
 use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
 use super::{CommandOutcome, complete};
 use crate::report::extended;
@@ -134,7 +133,7 @@ impl Base {
 
 impl List {
     fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
-        let registry = self.common.registry.connect(display(session))?;
+        let registry = self.common.registry.connect(session)?;
         let base = &self.common.base.base_registry;
         let reference = base.repository(&self.name.name)?;
         let repository =
@@ -178,7 +177,7 @@ fn may_start(image: &BaseListingEntry, host: HostBuild) -> bool {
 
 impl Resolve {
     fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
-        let registry = self.common.registry.connect(display(session))?;
+        let registry = self.common.registry.connect(session)?;
         let base = &self.common.base.base_registry;
         let reference = base.repository(&self.name.name)?;
         let host = HostBuild::new(self.host_build.explained(session));

@@ -1,7 +1,6 @@
 //! `wincimg copy` and `wincimg push`: copies an image or index, byte for byte, under any name.
 
 use std::io::{self, Write};
-use std::sync::Arc;
 
 use anyhow::anyhow;
 use clap::Args;
@@ -19,7 +18,6 @@ use super::command_context::Session;
 use super::error::Failure;
 use super::image_source::{ImageSource, SourceArgs, parse_source};
 use super::output::{OutputFormat, write_result};
-use super::progress::display;
 use super::registry_args::{self, RegistryArgs};
 use super::{CommandOutcome, complete};
 use crate::report::extended;
@@ -144,8 +142,7 @@ impl CopyArgs {
         target: Location,
         session: &Session,
     ) -> Result<CopiedImage, Failure> {
-        let progress = display(session);
-        let reader = self.places.connect(progress.clone())?;
+        let reader = self.places.connect(session)?;
         let source = reader.open(location).await?;
         let registry = reader.registry;
         let options = CopyOptions {
@@ -157,7 +154,7 @@ impl CopyArgs {
             check_overwrite(&target, &source, &plan.root, &registry).await?;
         }
         let sink = Sink::create(&target, &registry).await?;
-        let copier = Copier::new(registry, Arc::clone(&progress), JOBS);
+        let copier = Copier::new(registry, reader.progress, JOBS);
         let report = copier.copy(&plan, &source, &sink, target.tag()).await?;
         let mut artifacts = 0;
         if !self.no_referrers {
@@ -304,7 +301,7 @@ impl Tag {
                 self.image
             )));
         }
-        let registry = self.registry.connect(display(session))?;
+        let registry = self.registry.connect(session)?;
         let (digest, places) = registry_args::run(async {
             let source = Source::open(&self.image, &registry).await?;
             let document = source.resolve(self.image.tag_or_digest()).await?;
@@ -339,7 +336,7 @@ struct OneImage {
 
 impl OneImage {
     fn document(&self, session: &Session) -> Result<Document, Failure> {
-        let registry = self.registry.connect(display(session))?;
+        let registry = self.registry.connect(session)?;
         registry_args::run(async {
             let source = Source::open(&self.image, &registry).await?;
             let document = source.resolve(self.image.tag_or_digest()).await?;

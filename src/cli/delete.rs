@@ -14,7 +14,6 @@ use wincimg_oci::store::{Location, Source};
 use super::command_context::Session;
 use super::error::Failure;
 use super::output::OutputFormat;
-use super::progress::display;
 use super::registry_args::{self, RegistryArgs};
 use super::{CommandOutcome, complete, prompt};
 
@@ -48,7 +47,7 @@ pub(super) struct Delete {
 
 impl Delete {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
-        let registry = self.connection.connect(display(session))?;
+        let registry = self.connection.connect(session)?;
         let deletion = registry_args::run(async {
             let source = Source::open(&self.image, &registry).await?;
             Ok(Deletion::new(&source, self.image.tag_or_digest()).await?)

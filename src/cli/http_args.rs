@@ -1,13 +1,13 @@
 //! Connections to hosts other than registries.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use wincimg_common::progress::Progress;
 use wincimg_http::{HttpClient, RetryPolicy};
 
+use super::command_context::Session;
 use super::error::Failure;
+use super::progress::display;
 use super::registry_args::{CertificateArgs, read_time};
 
 /// User agent of requests.
@@ -28,7 +28,8 @@ pub(super) struct HttpArgs {
 }
 
 impl HttpArgs {
-    pub(super) fn connect(&self, progress: Arc<dyn Progress>) -> Result<HttpClient, Failure> {
+    pub(super) fn connect(&self, session: &Session) -> Result<HttpClient, Failure> {
+        let progress = display(session);
         let http = HttpClient::new(USER_AGENT, &self.insecure, RetryPolicy::default(), progress)?;
         let http = http.with_certificates(self.certificates.files()?);
         Ok(http.with_time_limit(self.timeout))

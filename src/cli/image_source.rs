@@ -16,8 +16,10 @@ use wincimg_oci::reference::parse_reference;
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::{Location, LocationError, Source};
 
+use super::command_context::Session;
 use super::docker_args::DockerArgs;
 use super::error::Failure;
+use super::progress::display;
 use super::registry_args::RegistryArgs;
 
 /// Prefix of the names of images in a daemon.
@@ -112,7 +114,8 @@ pub(super) struct SourceReader {
     /// Client for all registries.
     pub(super) registry: RegistryClient,
     docker: DockerArgs,
-    progress: Arc<dyn Progress>,
+    /// Display of its transfers.
+    pub(super) progress: Arc<dyn Progress>,
 }
 
 /// An opened place, with the temporary file that it may be in.
@@ -131,9 +134,10 @@ impl Deref for OpenSource {
 
 impl SourceArgs {
     /// A reader; connects to nothing yet.
-    pub(super) fn connect(&self, progress: Arc<dyn Progress>) -> Result<SourceReader, Failure> {
+    pub(super) fn connect(&self, session: &Session) -> Result<SourceReader, Failure> {
+        let progress = display(session);
         Ok(SourceReader {
-            registry: self.registry.connect(Arc::clone(&progress))?,
+            registry: self.registry.connect_with(Arc::clone(&progress))?,
             docker: self.docker.clone(),
             progress,
         })

@@ -222,7 +222,7 @@ impl Lint {
         if self.base.is_none() && !self.resolve {
             return Ok(options);
         }
-        let registry = self.registry.connect(super::progress::display(session))?;
+        let registry = self.registry.connect(session)?;
         if let Some(location) = &self.base {
             let facts = registry_args::run(base::facts(location, &registry, host))?;
             if !facts.is_windows {

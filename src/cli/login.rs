@@ -88,7 +88,7 @@ pub(super) fn host(text: &str) -> Result<String, String> {
 
 impl Login {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
-        let registry = self.connection.connect(Arc::new(Silent))?;
+        let registry = self.connection.connect_with(Arc::new(Silent))?;
         let (user, password) = self.credential()?;
         let ping = registry_args::run(async {
             let tried = registry.try_login(&self.host, &user, &password).await;

@@ -155,7 +155,7 @@ impl Mirror {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         let wanted = self.wanted_images(session)?;
         let progress = display(session);
-        let registry = self.registry.connect(progress.clone())?;
+        let registry = self.registry.connect_with(progress.clone())?;
         let options = MirrorOptions {
             platforms: self.platforms(),
             jobs: self.jobs,

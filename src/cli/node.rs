@@ -26,7 +26,6 @@ use super::error::Failure;
 use super::hosts::HostArgs;
 use super::hotfix::Hotfix;
 use super::output::OutputFormat;
-use super::progress::display;
 use super::registry_args::{self, BaseRegistryArgs, RegistryArgs, read_time};
 use super::{CommandOutcome, complete};
 use crate::report::extended;
@@ -177,7 +176,7 @@ impl MakeScript {
             return Err(Failure::usage(problem).hint("add the revision, as in 17763.973"));
         }
         let registry = &self.base_registry.base_registry;
-        let search = BaseSearch::new(&self.connection.connect(display(session))?);
+        let search = BaseSearch::new(&self.connection.connect(session)?);
         let find = |name| search.for_hosts(name, registry, hosts);
         let of_pause = async {
             let is_asked = self.tag.is_none();

@@ -16,7 +16,7 @@ pub(super) fn online<'s>(
     session: &'s Session,
 ) -> Result<BuildContext<'s>, Failure> {
     let progress = display(session);
-    let registry = connection.connect(Arc::clone(&progress))?;
+    let registry = connection.connect_with(Arc::clone(&progress))?;
     Ok(BuildContext {
         bases: BaseSearch::new(&registry),
         library: session.cache.facts_provider(&registry, &progress),

@@ -17,7 +17,9 @@ use wincimg_http::CertificateFiles;
 use wincimg_inspect::bases::BaseRegistry;
 use wincimg_oci::remote::{RegistryClient, RegistryOptions, RetryPolicy};
 
+use super::command_context::Session;
 use super::error::Failure;
+use super::progress::display;
 use super::shutdown;
 use crate::cli::http_args::USER_AGENT;
 
@@ -115,7 +117,15 @@ pub(super) struct RegistryArgs {
 
 impl RegistryArgs {
     /// The client for all registries of this run.
-    pub(super) fn connect(&self, progress: Arc<dyn Progress>) -> Result<RegistryClient, Failure> {
+    pub(super) fn connect(&self, session: &Session) -> Result<RegistryClient, Failure> {
+        self.connect_with(display(session))
+    }
+
+    /// The same, with a display of its transfers.
+    pub(super) fn connect_with(
+        &self,
+        progress: Arc<dyn Progress>,
+    ) -> Result<RegistryClient, Failure> {
         Ok(RegistryClient::new(self.options()?, progress)?)
     }
 

@@ -2,12 +2,10 @@
 
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use wincimg_common::json::LazyList;
-use wincimg_common::progress::Progress;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_inspect::contents::display_path;
 use wincimg_inspect::provenance::{
@@ -22,7 +20,6 @@ use super::document_args::TOOL;
 use super::error::Failure;
 use super::image_source::{ImageSource, SourceArgs, parse_source};
 use super::output::{write_json, write_result};
-use super::progress::display;
 use super::registry_args;
 use super::{CommandOutcome, complete};
 
@@ -68,13 +65,11 @@ enum SbomOutput {
 
 impl Sbom {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
-        let progress: Arc<dyn Progress> = display(session);
-        let reader = self.connection.connect(Arc::clone(&progress))?;
+        let reader = self.connection.connect(session)?;
         let (inventory, unread) = registry_args::run(async {
-            let source = reader.open(&self.image).await?;
-            let image = only_image(&source, &self.image, self.platform.as_ref()).await?;
+            let (source, image) = only_image(&reader, &self.image, self.platform.as_ref()).await?;
             let name = self.image.document_name();
-            Ok(read_inventory(&source, &image, &name, &progress).await?)
+            Ok(read_inventory(&source, &image, &name, &reader.progress).await?)
         })?;
         let unread: Vec<String> = unread.iter().map(ToString::to_string).collect();
         report_foreign(&self.image, &unread, session);

@@ -32,7 +32,6 @@ use super::error::Failure;
 use super::http_args::USER_AGENT;
 use super::image_source::{ImageSource, SourceArgs, parse_source};
 use super::output::{write_json, write_result};
-use super::progress::display;
 use super::registry_args;
 use super::{CommandOutcome, complete, security};
 use crate::report::{age_in_words, write_scan_sarif};
@@ -216,7 +215,6 @@ impl VexFile {
 
 impl Scan {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
-        let progress: Arc<dyn Progress> = display(session);
         let path = security::table_path(session).ok_or_else(|| {
             Failure::operation(anyhow!("no cache folder for the table of security updates"))
                 .hint("set one with --cache-dir DIR")
@@ -226,9 +224,9 @@ impl Scan {
             .iter()
             .map(|it| VexFile::read(it))
             .collect::<Result<_, _>>()?;
-        let reader = self.connection.connect(Arc::clone(&progress))?;
+        let reader = self.connection.connect(session)?;
         let report = registry_args::run(async {
-            let table = self.table(&path, &progress, session).await?;
+            let table = self.table(&path, &reader.progress, session).await?;
             let mut images = Vec::new();
             for location in &self.images {
                 let source = reader.open(location).await?;

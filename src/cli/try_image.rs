@@ -2,7 +2,6 @@
 
 use std::io::{self, IsTerminal as _, Read, Write};
 use std::process::Stdio;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
@@ -24,7 +23,6 @@ use super::contents::only_image;
 use super::error::Failure;
 use super::image_source::{ImageSource, SourceArgs, parse_source};
 use super::output::OutputFormat;
-use super::progress::display;
 use super::registry_args::{self, read_time};
 use super::{CommandOutcome, complete, shutdown};
 
@@ -113,11 +111,9 @@ impl Try {
         } else {
             Some((WineInstallation::find()?, self.sandbox()?))
         };
-        let progress = display(session);
-        let reader = self.connection.connect(Arc::clone(&progress))?;
+        let reader = self.connection.connect(session)?;
         registry_args::run(async {
-            let source = reader.open(&self.image).await?;
-            let image = only_image(&source, &self.image, self.platform.as_ref()).await?;
+            let (source, image) = only_image(&reader, &self.image, self.platform.as_ref()).await?;
             let start = StartCommand::new(
                 &image.config().config,
                 self.entrypoint.as_deref(),
@@ -129,7 +125,7 @@ impl Try {
                 Failure::from(error).hint_if(is_none.then(hint))
             })?;
             let Some((wine, sandbox)) = wine else {
-                let own = read_own_contents(&source, &image, &progress).await?;
+                let own = read_own_contents(&source, &image, &reader.progress).await?;
                 return self.print(&image, &start, &own);
             };
             if start.is_powershell() {
@@ -141,7 +137,8 @@ impl Try {
             }
             let undoing = shutdown::CleanupGuard::new();
             let prefix = Prefix::boot(wine, sandbox, &start.user);
-            let (own, prefix) = tokio::join!(read_own_contents(&source, &image, &progress), prefix);
+            let own = read_own_contents(&source, &image, &reader.progress);
+            let (own, prefix) = tokio::join!(own, prefix);
             let (prefix, own) = (prefix?, own?);
             let code = self.start_in(&prefix, &start, &own, session).await;
             drop(prefix);

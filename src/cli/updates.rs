@@ -15,7 +15,7 @@ use wincimg_windows::update::Updates;
 use super::command_context::Session;
 use super::error::Failure;
 use super::http_args::HttpArgs;
-use super::{progress, registry_args};
+use super::registry_args;
 
 /// Maximum number of unreadable rows to print.
 const QUOTED: usize = 3;
@@ -45,7 +45,7 @@ impl RefreshArgs {
             Failure::operation(anyhow!("no cache folder for the table of updates"))
                 .hint("set one with --cache-dir DIR")
         })?;
-        let http = http.connect(progress::display(session))?;
+        let http = http.connect(session)?;
         let read = registry_args::run(async {
             Ok(refresh_updates(&http, &self.release_info, &path).await?)
         })?;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use clap::Args;
 use indicatif::BinaryBytes;
-use wincimg_common::progress::Progress;
 use wincimg_inspect::base::Extent;
 use wincimg_inspect::bases::parse_location;
 use wincimg_inspect::facts_provider::{BaseFactsProvider, ResolvedFacts};
@@ -46,8 +45,8 @@ pub(super) struct BaseLookup {
 impl BaseArgs {
     /// Finds the named Windows images. Call this on the runtime.
     pub(super) async fn find(&self, session: &Session) -> Result<BaseLookup, Failure> {
-        let progress: Arc<dyn Progress> = display(session);
-        let registry = self.connection.connect(Arc::clone(&progress))?;
+        let progress = display(session);
+        let registry = self.connection.connect_with(Arc::clone(&progress))?;
         let place = Source::open(&self.image, &registry).await?;
         let images = windows_images(&place, self.image.tag_or_digest(), &self.platform).await?;
         let (with_windows, others): (Vec<Image>, Vec<Image>) =

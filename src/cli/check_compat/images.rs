@@ -286,7 +286,7 @@ pub(super) fn resolve_images(
         .collect();
     let mut fetched: BTreeMap<String, Image> = BTreeMap::new();
     if !to_fetch.is_empty() {
-        let registry = connection.connect(progress::display(session))?;
+        let registry = connection.connect(session)?;
         session.cache.enable_document_cache(&registry);
         let images = registry_args::run(async { Ok(fetch(&to_fetch, &registry).await) })?;
         let names = to_fetch.into_iter().map(|image| image.reference);
@@ -315,7 +315,7 @@ pub(super) fn add_details(
     session: &Session,
 ) -> Result<(), Failure> {
     let progress = progress::display(session);
-    let registry = connection.connect(progress.clone())?;
+    let registry = connection.connect_with(progress.clone())?;
     session.cache.enable_document_cache(&registry);
     registry_args::run(async {
         details.fetch(images, &registry, &progress).await;
@@ -332,7 +332,7 @@ pub(super) fn tags(
     if !rollout.has_failing_images() {
         return Ok(TagsByRepository::default());
     }
-    let registry = connection.connect(progress::display(session))?;
+    let registry = connection.connect(session)?;
     registry_args::run(async { Ok(fetch_tags(rollout, &registry).await) })
 }
 

@@ -3,12 +3,10 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::sync::Arc;
 
 use clap::Args;
 use indicatif::BinaryBytes;
 use serde_json::json;
-use wincimg_common::progress::Progress;
 use wincimg_inspect::{CopiedFiles, ExtractedFiles};
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_windows::path::ImagePath;
@@ -19,7 +17,6 @@ use crate::cli::command_context::Session;
 use crate::cli::error::Failure;
 use crate::cli::image_source::{ImageSource, SourceArgs, parse_source};
 use crate::cli::output::OutputFormat;
-use crate::cli::progress::display;
 use crate::cli::registry_args;
 use crate::report::{count, extended};
 
@@ -94,13 +91,11 @@ impl FromStr for PathInImage {
 
 impl Cp {
     pub(in crate::cli) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
-        let progress: Arc<dyn Progress> = display(session);
-        let reader = self.connection.connect(Arc::clone(&progress))?;
+        let reader = self.connection.connect(session)?;
         let PathInImage { image: name, path } = &self.from;
         let (digest, copied) = registry_args::run(async {
-            let source = reader.open(name).await?;
-            let image = only_image(&source, name, self.platform.as_ref()).await?;
-            let files = ExtractedFiles::read(&source, &image, path, &progress).await?;
+            let (source, image) = only_image(&reader, name, self.platform.as_ref()).await?;
+            let files = ExtractedFiles::read(&source, &image, path, &reader.progress).await?;
             refuse_link(&files, name)?;
             Ok((image.digest().to_string(), files.copy_to(&self.folder)?))
         })?;

@@ -26,7 +26,6 @@ use crate::cli::command_context::{Session, colour_on};
 use crate::cli::error::Failure;
 use crate::cli::image_source::{ImageSource, SourceArgs, parse_source};
 use crate::cli::output::OutputFormat;
-use crate::cli::progress::display;
 use crate::cli::registry_args;
 use crate::cli::{CommandOutcome, complete};
 
@@ -149,15 +148,14 @@ pub(super) struct LayerRow {
 
 impl Diff {
     pub(in crate::cli) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
-        let progress: Arc<dyn Progress> = display(session);
-        let reader = self.connection.connect(Arc::clone(&progress))?;
+        let reader = self.connection.connect(session)?;
         let found = registry_args::run(async {
             let sources = [
                 reader.open(&self.before).await?,
                 reader.open(&self.after).await?,
             ];
             let sources = sources.each_ref().map(|source| &**source);
-            self.compare(sources, &progress, session).await
+            self.compare(sources, &reader.progress, session).await
         })?;
         let colours = Colours(colour_on(&io::stdout()));
         self.format

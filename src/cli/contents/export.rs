@@ -1,12 +1,10 @@
 //! `wincimg image export`: writes the files of an image as one tar.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use anyhow::anyhow;
 use clap::Args;
 use serde_json::json;
-use wincimg_common::progress::Progress;
 use wincimg_inspect::ExtractedFiles;
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_windows::path::ImagePath;
@@ -16,7 +14,6 @@ use crate::cli::command_context::Session;
 use crate::cli::error::Failure;
 use crate::cli::image_source::{ImageSource, SourceArgs, parse_source};
 use crate::cli::output::{OutputFormat, write_json, write_result};
-use crate::cli::progress::display;
 use crate::cli::registry_args;
 use crate::cli::{CommandOutcome, complete};
 use crate::report::extended;
@@ -56,12 +53,10 @@ impl Export {
             let problem = anyhow!("--format json requires --output: stdout is the tar");
             return Err(Failure::usage(problem).hint("add --output FILE"));
         }
-        let progress: Arc<dyn Progress> = display(session);
-        let reader = self.connection.connect(Arc::clone(&progress))?;
+        let reader = self.connection.connect(session)?;
         let files = registry_args::run(async {
-            let source = reader.open(&self.image).await?;
-            let image = only_image(&source, &self.image, self.platform.as_ref()).await?;
-            let files = ExtractedFiles::read(&source, &image, &self.path, &progress).await?;
+            let (source, image) = only_image(&reader, &self.image, self.platform.as_ref()).await?;
+            let files = ExtractedFiles::read(&source, &image, &self.path, &reader.progress).await?;
             refuse_link(&files, &self.image)?;
             Ok(files)
         })?;

@@ -1,14 +1,12 @@
 //! `wincimg image ls`: lists the files or registry keys of an image.
 
 use std::io::{self, Write};
-use std::sync::Arc;
 
 use anyhow::anyhow;
 use clap::Args;
 use indicatif::BinaryBytes;
 use serde::Serialize;
 use wincimg_common::diagnose::{Blame, Problem, closest_match};
-use wincimg_common::progress::Progress;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_inspect::LayerChange;
 use wincimg_inspect::base::BaseKeyPath;
@@ -27,7 +25,6 @@ use crate::cli::command_context::{Session, colour_on};
 use crate::cli::error::Failure;
 use crate::cli::image_source::{ImageSource, SourceArgs, parse_source};
 use crate::cli::output::{OutputFormat, write_json, write_result};
-use crate::cli::progress::display;
 use crate::cli::registry_args;
 use crate::cli::{CommandOutcome, complete};
 use crate::report::count;
@@ -106,12 +103,10 @@ struct ListedImage {
 
 impl Ls {
     pub(in crate::cli) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
-        let progress: Arc<dyn Progress> = display(session);
-        let reader = self.connection.connect(Arc::clone(&progress))?;
+        let reader = self.connection.connect(session)?;
         let listed = registry_args::run(async {
-            let source = reader.open(&self.image).await?;
-            let image = only_image(&source, &self.image, self.platform.as_ref()).await?;
-            let reader = self.contents.reader(&progress);
+            let (source, image) = only_image(&reader, &self.image, self.platform.as_ref()).await?;
+            let reader = self.contents.reader(&reader.progress);
             let contents = reader.read(&source, &image).await?;
             Ok(ListedImage { image, contents })
         })?;

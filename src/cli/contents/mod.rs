@@ -26,7 +26,7 @@ use wincimg_oci::store::{Location, Source};
 
 use super::command_context::Session;
 use super::error::Failure;
-use super::image_source::ImageSource;
+use super::image_source::{ImageSource, OpenSource, SourceReader};
 use crate::report::count;
 
 /// Extent of the contents that are read.
@@ -168,21 +168,22 @@ fn how_to_choose(location: &ImageSource, platforms: &[String], first: Option<&Im
     format!("name one by its digest: {named}")
 }
 
-/// The only Windows image that a location names, or that of a platform.
+/// The only Windows image that a location names, or that of a platform, in its place.
 pub(super) async fn only_image(
-    source: &Source,
+    reader: &SourceReader,
     location: &ImageSource,
     platform: Option<&PlatformFilter>,
-) -> Result<Image, Failure> {
+) -> Result<(OpenSource, Image), Failure> {
+    let source = reader.open(location).await?;
     let platforms: Vec<PlatformFilter> = platform.into_iter().cloned().collect();
-    let mut images = all_images(source, location, &platforms).await?;
+    let mut images = all_images(&source, location, &platforms).await?;
     let count = images.len();
     let versions: Vec<String> = images
         .iter()
         .map(|image| image.config().platform().to_string())
         .collect();
     match (images.pop(), count) {
-        (Some(image), 1) => Ok(image),
+        (Some(image), 1) => Ok((source, image)),
         _ => Err(Failure::usage(anyhow!(
             "{location} has {count} images for Windows: {}",
             versions.join(", ")

@@ -15,7 +15,7 @@ use crate::cli::error::Failure;
 use crate::cli::http_args::HttpArgs;
 use crate::cli::output::{OutputFormat, write_json, write_result};
 use crate::cli::updates::RefreshArgs;
-use crate::cli::{CommandOutcome, progress, registry_args};
+use crate::cli::{CommandOutcome, registry_args};
 use crate::report::extended;
 
 /// Download and verify all files of an update
@@ -54,7 +54,7 @@ impl Fetch {
         let updates = self.table.updates(&self.http, session)?;
         let (kb, known) = self.what.to_fetch(updates)?;
         warn_of_known_issue(kb, session);
-        let http = self.http.connect(progress::display(session))?;
+        let http = self.http.connect(session)?;
         let catalog = self.catalog.open(&http)?;
         let folder = self.output.join(folder_name(kb, self.pick.arch));
         let (picked, fetched) =

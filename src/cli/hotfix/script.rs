@@ -16,7 +16,7 @@ use crate::cli::error::Failure;
 use crate::cli::http_args::HttpArgs;
 use crate::cli::output::OutputFormat;
 use crate::cli::updates::RefreshArgs;
-use crate::cli::{CommandOutcome, progress, registry_args};
+use crate::cli::{CommandOutcome, registry_args};
 
 /// Write a PowerShell script that installs an update on a node
 ///
@@ -141,7 +141,7 @@ impl MakeScript {
         known: Option<Update>,
         session: &Session,
     ) -> Result<Package, Failure> {
-        let http = self.http.connect(progress::display(session))?;
+        let http = self.http.connect(session)?;
         let catalog = self.catalog.open(&http)?;
         let picked = registry_args::run(
             http.with_deadline("look up the update", self.pick.select(&catalog, kb, known)),

@@ -13,7 +13,7 @@ use crate::cli::command_context::Session;
 use crate::cli::error::Failure;
 use crate::cli::http_args::HttpArgs;
 use crate::cli::output::OutputFormat;
-use crate::cli::{CommandOutcome, progress, registry_args};
+use crate::cli::{CommandOutcome, registry_args};
 
 /// Search the Microsoft Update Catalog
 #[derive(Debug, Args)]
@@ -37,7 +37,7 @@ pub(super) struct Search {
 impl Search {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         let query = self.query.join(" ");
-        let http = self.http.connect(progress::display(session))?;
+        let http = self.http.connect(session)?;
         let catalog = self.catalog.open(&http)?;
         let hits = registry_args::run(async { Ok(catalog.search(&query).await?) })?;
         let answer = json!({"query": query, "updates": hits});

@@ -7,7 +7,6 @@ mod waste;
 
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use anyhow::anyhow;
 use clap::{ArgAction, Args, ValueEnum};
@@ -25,7 +24,6 @@ use super::command_context::Session;
 use super::error::Failure;
 use super::image_source::{ImageSource, SourceArgs, parse_source};
 use super::output::{write_document, write_json, write_result};
-use super::progress::display;
 use super::registry_args;
 use super::{CommandOutcome, complete};
 
@@ -185,17 +183,16 @@ impl Inspect {
                 "using {image} from its registry; for the local one, type {place}"
             ));
         }
-        let progress = display(session);
-        let reader = self.connection.connect(Arc::clone(&progress))?;
+        let reader = self.connection.connect(session)?;
         if let Some(kind) = self.document_wanted() {
             return self.print_document(image, kind, &reader, session);
         }
         let (inspection, place) = registry_args::run(async {
             let source = reader.open(image).await?;
             let mut inspection =
-                inspect(&source, image.tag_or_digest(), &wanted, &progress).await?;
+                inspect(&source, image.tag_or_digest(), &wanted, &reader.progress).await?;
             if self.waste || self.max_waste.is_some() {
-                waste::add(&source, &mut inspection, &progress).await?;
+                waste::add(&source, &mut inspection, &reader.progress).await?;
             }
             Ok((inspection, source.to_string()))
         })?;
@@ -236,11 +233,7 @@ impl Inspect {
         }
         Ok(InspectOptions {
             platforms: self.platform.clone(),
-            reach: match self.layers {
-                ReadDepth::None => ReadDepth::None,
-                ReadDepth::Small => ReadDepth::Small,
-                ReadDepth::All => ReadDepth::All,
-            },
+            reach: self.layers,
             registry: form,
             over_base: self.merged,
         })
