@@ -19,7 +19,7 @@ use wincimg_windows::compat::HostBuild;
 use super::command_context::Session;
 use super::error::Failure;
 use super::hosts::{HostName, host_name};
-use super::output::{OutputFormat, write_json, write_result};
+use super::output::{OutputFormat, or_dash, write_json, write_result};
 use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
 use super::{CommandOutcome, complete};
 use crate::report::extended;
@@ -239,10 +239,7 @@ fn write_listing(listing: &BaseListing, out: &mut dyn Write) -> io::Result<()> {
             Some(version) => version.os_version(),
             None => "any (moves)".to_owned(),
         };
-        let kb = image.kb.map_or_else(|| "-".to_owned(), |kb| kb.to_string());
-        let date = image
-            .date
-            .map_or_else(|| "-".to_owned(), |date| date.to_string());
+        let (kb, date) = (or_dash(image.kb), or_dash(image.date));
         writeln!(
             out,
             "{version:<18} {kb:<10} {date:<10} {}",

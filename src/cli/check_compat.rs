@@ -40,8 +40,8 @@ use super::output::{FILE_WIDTH, terminal_width, write_result};
 use super::registry_args::{self, RegistryArgs};
 use super::{CommandOutcome, complete, security, updates};
 use crate::report::{
-    ReportOrigin, TextStyle, write_html, write_json, write_junit, write_markdown, write_sarif,
-    write_text,
+    ReportOrigin, TextStyle, count, write_html, write_json, write_junit, write_markdown,
+    write_sarif, write_text,
 };
 
 /// Check which images start on which nodes, and what to fix
@@ -362,7 +362,6 @@ impl CheckCompat {
     /// Applies the simulated updates to the hosts, and describes the changes for reports.
     fn simulate(&self, hosts: &mut [Node]) -> Result<Vec<String>, Failure> {
         let mut changes = Vec::new();
-        let nodes = |count: usize| format!("{count} node{}", if count == 1 { "" } else { "s" });
         for simulation in &self.simulate {
             let SimulationMatches { moved, left } = simulation.apply(hosts);
             let version = simulation.version;
@@ -385,9 +384,9 @@ impl CheckCompat {
             }
             let left = match left {
                 0 => String::new(),
-                left => format!(" ({} of other builds unchanged)", nodes(left)),
+                left => format!(" ({} of other builds unchanged)", count(left, "node")),
             };
-            changes.push(format!("{} as {simulation}{left}", nodes(moved)));
+            changes.push(format!("{} as {simulation}{left}", count(moved, "node")));
         }
         for kb in &self.simulate_hotfix {
             if Updates::global().by_kb(*kb).next().is_none() {
@@ -396,7 +395,8 @@ impl CheckCompat {
                 ))
                 .hint(format!("for details: wincimg node hotfix resolve {kb}")));
             }
-            changes.push(format!("{} with {kb}", nodes(apply_hotfix(*kb, hosts))));
+            let changed = count(apply_hotfix(*kb, hosts), "node");
+            changes.push(format!("{changed} with {kb}"));
         }
         Ok(changes)
     }
@@ -430,11 +430,10 @@ impl CheckCompat {
             ));
         }
         if rollout.inactive > 0 {
-            let inactive = rollout.inactive;
-            let plural = if inactive == 1 { "" } else { "s" };
+            let inactive = count(rollout.inactive, "inactive workload");
             session.note(format_args!(
-                "skipped {inactive} inactive workload{plural} (scaled to 0, suspended or completed); \
-                 to check them, add --include-inactive"
+                "skipped {inactive} (scaled to 0, suspended or completed); to check them, add \
+                 --include-inactive"
             ));
         }
         if !rollout.undecided.is_empty() {

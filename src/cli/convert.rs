@@ -21,7 +21,7 @@ use super::error::{Failure, NEEDS_WINDOWS};
 use super::output::{ReviewFormat, write_annotations, write_json, write_result};
 use super::recipe_args::{DockerfileArgs, RecipeArgs, build_arguments};
 use super::{CommandOutcome, registry_args};
-use crate::report::Annotation;
+use crate::report::{Annotation, count};
 
 /// Convert a Dockerfile to a recipe
 ///
@@ -185,9 +185,8 @@ impl Convert {
                 out,
             ),
         })?;
-        let count = obstacles.len();
-        let lines = if count == 1 { "line" } else { "lines" };
-        session.note(format_args!("{count} {lines} cannot be converted"));
+        let lines = count(obstacles.len(), "line");
+        session.note(format_args!("{lines} cannot be converted"));
         Ok(())
     }
 }

@@ -20,7 +20,7 @@ use super::image_source::{ImageSource, SourceArgs, parse_source};
 use super::output::{OutputFormat, write_result};
 use super::registry_args::{self, RegistryArgs};
 use super::{CommandOutcome, complete};
-use crate::report::extended;
+use crate::report::{count, extended};
 
 /// Number of layers copied in parallel.
 const JOBS: usize = 6;
@@ -216,12 +216,7 @@ fn write_text(copied: &CopiedImage, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{target}")?;
     writeln!(out, "  digest   {}", report.digest)?;
     if *artifacts > 0 {
-        let what = if *artifacts == 1 {
-            "artifact"
-        } else {
-            "artifacts"
-        };
-        writeln!(out, "  attached {artifacts} {what}")?;
+        writeln!(out, "  attached {}", count(*artifacts, "artifact"))?;
     }
     let outcome = match (target, report.up_to_date) {
         (_, true) => "up to date, nothing was sent",

@@ -14,7 +14,7 @@ use wincimg_dockerfile::stages::StageError;
 
 use super::output::{ReviewFormat, write_annotations};
 use super::{argument_passwords, program_name};
-use crate::report::Annotation;
+use crate::report::{Annotation, paint};
 
 /// Failure of a command, with its exit code and hint.
 #[derive(Debug)]
@@ -279,9 +279,5 @@ impl From<Blame> for Exit {
 
 /// A label of a message, in colour if supported.
 pub(super) fn label(word: &str, colour_code: &str, colour: bool) -> String {
-    if colour {
-        format!("\x1b[1;{colour_code}m{word}\x1b[0m")
-    } else {
-        word.to_owned()
-    }
+    paint(colour, &format!("1;{colour_code}"), word)
 }

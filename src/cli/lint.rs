@@ -30,7 +30,7 @@ use super::output::write_result;
 use super::registry_args::{self, RegistryArgs};
 use super::{CommandOutcome, complete, input};
 use crate::report::{
-    LintedFile, write_lint_github, write_lint_gitlab, write_lint_json, write_lint_sarif,
+    LintedFile, count, write_lint_github, write_lint_gitlab, write_lint_json, write_lint_sarif,
     write_lint_text,
 };
 
@@ -137,7 +137,7 @@ impl Lint {
         let (linted, offers): (Vec<LintedFile>, Vec<Vec<RecipeAlternative>>) =
             results.into_iter().unzip();
         if fixes > 0 {
-            session.note(format_args!("{} written", counted(fixes, "fix")));
+            session.note(format_args!("{} written", count(fixes, "fix")));
         }
         write_result(None, |out| match self.format {
             LintFormat::Text => write_text(&linted, out),
@@ -161,7 +161,7 @@ impl Lint {
             return Ok(CommandOutcome::No);
         }
         if unchecked > 0 {
-            let problem = anyhow!("{} could not be read", counted(unchecked, "Dockerfile"));
+            let problem = anyhow!("{} could not be read", count(unchecked, "Dockerfile"));
             let hint = "correct it, or name the files to check in place of their folder";
             return Err(Failure::operation(problem).hint(hint));
         }
@@ -191,7 +191,7 @@ impl Lint {
         let Some(selection) = self.fixes() else {
             return Ok(0);
         };
-        let mut count = 0;
+        let mut fixes = 0;
         for (name, text) in texts {
             let is_wanted = |finding: &LintFinding| self.selects(finding);
             let (corrected, own) = fixed(text, options, selection, &is_wanted);
@@ -200,10 +200,10 @@ impl Lint {
                     out.write_all(corrected.as_bytes())
                 })?;
                 *text = corrected;
-                count += own;
+                fixes += own;
             }
         }
-        Ok(count)
+        Ok(fixes)
     }
 
     /// Facts besides the texts; uses a registry only on request.
@@ -295,22 +295,22 @@ fn write_text(linted: &[LintedFile], out: &mut dyn Write) -> io::Result<()> {
 
 /// Notes the numbers of findings, and returns that of errors.
 fn summarize(session: &Session, linted: &[LintedFile]) -> usize {
-    let count = |severity: Severity| {
+    let number = |severity: Severity| {
         let findings = linted.iter().flat_map(|file| &file.findings);
         findings
             .filter(|finding| finding.severity == severity)
             .count()
     };
-    let errors = count(Severity::Error);
-    let notes = match count(Severity::Note) {
+    let errors = number(Severity::Error);
+    let notes = match number(Severity::Note) {
         0 => String::new(),
-        notes => format!(", {}", counted(notes, "note")),
+        notes => format!(", {}", count(notes, "note")),
     };
     session.note(format_args!(
         "{} and {}{notes} in {}",
-        counted(errors, "error"),
-        counted(count(Severity::Warning), "warning"),
-        counted(linted.len(), "file")
+        count(errors, "error"),
+        count(number(Severity::Warning), "warning"),
+        count(linted.len(), "file")
     ));
     errors
 }
@@ -407,15 +407,6 @@ fn begins_like_toml(text: &str) -> bool {
         let key = line.split_once('=').map(|(key, _)| key.trim());
         line.starts_with('[') || key.is_some_and(|key| !key.contains(char::is_whitespace))
     })
-}
-
-pub(super) fn counted(number: usize, what: &str) -> String {
-    let plural = match number {
-        1 => "",
-        _ if what.ends_with('x') => "es",
-        _ => "s",
-    };
-    format!("{number} {what}{plural}")
 }
 
 /// `line 4`, or `lines 4, 7 and 9`.

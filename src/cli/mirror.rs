@@ -37,7 +37,7 @@ use super::output::OutputFormat;
 use super::progress::display;
 use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
 use super::{CommandOutcome, complete};
-use crate::report::extended;
+use crate::report::{count, extended};
 use wincimg_oci::document::ManifestFormat;
 
 /// Copy images with all layers to your own registry
@@ -421,7 +421,7 @@ fn conclude(
     missing: Vec<MissingBase>,
     session: &Session,
 ) -> Result<CommandOutcome, Failure> {
-    let count = report.images.len() + missing.len();
+    let total = report.images.len() + missing.len();
     let beside = report.images.iter().flat_map(|image| &image.beside);
     let failed = beside
         .filter(|it| it.outcome == ReferrerOutcome::Failed)
@@ -448,9 +448,8 @@ fn conclude(
     }));
     match (failures.pop(), failures.len()) {
         (None, _) if failed > 0 => {
-            let what = if failed == 1 { "document" } else { "documents" };
-            let problem =
-                anyhow!("mirrored all images, but failed to copy {failed} attached {what}");
+            let documents = count(failed, "attached document");
+            let problem = anyhow!("mirrored all images, but failed to copy {documents}");
             Err(Failure::operation(problem)
                 .hint("run the same command again, or skip attached documents with --no-referrers"))
         }
@@ -461,7 +460,7 @@ fn conclude(
                 failure.report(session.colour);
             }
             last.report(session.colour);
-            let problem = anyhow!("failed to mirror {} of {count} images", others + 1);
+            let problem = anyhow!("failed to mirror {} of {total} images", others + 1);
             Err(match (is_answered, is_worth_repeating) {
                 (true, _) => Failure::no(problem),
                 (false, false) => Failure::operation(problem),

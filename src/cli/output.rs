@@ -1,6 +1,7 @@
 //! Output of results: stdout, or a file that is renamed into place when it is complete.
 
 use std::borrow::Cow;
+use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -83,6 +84,11 @@ pub(super) fn write_annotations(
         ReviewFormat::Gitlab => write_gitlab(all, out),
         ReviewFormat::Text | ReviewFormat::Json => Ok(()),
     }
+}
+
+/// The text of a value, or a dash in a table.
+pub(super) fn or_dash(value: Option<impl Display>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
 }
 
 /// Writes a value as one JSON document.

@@ -1,7 +1,6 @@
 //! `wincimg image scan`: lists the security updates that an image's Windows lacks.
 
 use std::collections::BTreeMap;
-use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,7 +33,7 @@ use super::image_source::{ImageSource, SourceArgs, parse_source};
 use super::output::{write_json, write_result};
 use super::registry_args;
 use super::{CommandOutcome, complete, security};
-use crate::report::{age_in_words, write_scan_sarif};
+use crate::report::{age_in_words, paint, write_scan_sarif};
 
 /// Address of Microsoft's documents; the month follows.
 const DOCUMENTS: &str = "https://api.msrc.microsoft.com/cvrf/v3.0/cvrf/";
@@ -401,23 +400,17 @@ fn age_with_hint(table: &TableAge) -> String {
 
 fn write_text(report: &ScanReport, may_colour: bool, out: &mut dyn Write) -> io::Result<()> {
     let is_coloured = may_colour && colour_on(&io::stdout());
-    let paint = |code: &str, text: &dyn Display| {
-        if is_coloured {
-            format!("\x1b[{code}m{text}\x1b[0m")
-        } else {
-            text.to_string()
-        }
-    };
     for image in &report.images {
         let title = format!("{} ({})", image.reference, image.platform);
-        writeln!(out, "{}", paint("1", &Untrusted(title)))?;
+        writeln!(out, "{}", paint(is_coloured, "1", Untrusted(title)))?;
         for fix in &image.missing {
             let code = match fix.severity {
                 Severity::Critical => "31",
                 Severity::Important => "33",
                 _ => "0",
             };
-            let severity = paint(code, &format_args!("{:<9}", fix.severity.name()));
+            let severity = format!("{:<9}", fix.severity.name());
+            let severity = paint(is_coloured, code, severity);
             let kb = fix.kb.map(|kb| kb.to_string()).unwrap_or_default();
             let exploited = if fix.exploited { "exploited" } else { "" };
             writeln!(

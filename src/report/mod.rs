@@ -31,7 +31,7 @@ pub(crate) use lint::{
     write_lint_text,
 };
 pub(crate) use markdown::write_markdown;
-pub(crate) use names::{count, shorten};
+pub(crate) use names::{count, paint, shorten};
 pub(crate) use sarif::write_sarif;
 pub(crate) use scan::write_scan_sarif;
 pub(crate) use security::{age_in_words, image_by_table};

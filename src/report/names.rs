@@ -76,9 +76,23 @@ pub(super) fn shorten_after(text: &str, most: usize, start: usize) -> String {
     first.chain(['…']).chain(last).collect()
 }
 
-/// `29 nodes`.
+/// `29 nodes`, `2 fixes`.
 pub(crate) fn count(number: usize, noun: &str) -> String {
-    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+    let plural = match number {
+        1 => "",
+        _ if noun.ends_with('x') => "es",
+        _ => "s",
+    };
+    format!("{number} {noun}{plural}")
+}
+
+/// A text in a colour, if the output supports colours.
+pub(crate) fn paint(is_coloured: bool, code: &str, text: impl std::fmt::Display) -> String {
+    if is_coloured {
+        format!("\x1b[{code}m{text}\x1b[0m")
+    } else {
+        text.to_string()
+    }
 }
 
 /// Foreign text, escaped.

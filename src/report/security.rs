@@ -33,7 +33,7 @@ fn name(image: &ImageFixes) -> String {
 pub(super) fn image_in_words(image: &ImageFixes) -> String {
     let mut words = name(image);
     // Writing to a string cannot fail.
-    let _ = write!(words, " lacks {}", fixes(image.missing));
+    let _ = write!(words, " lacks {}", count(image.missing, "security fix"));
     for (number, kind) in [(image.critical, "critical"), (image.exploited, "exploited")] {
         if number > 0 {
             let _ = write!(words, ", {number} {kind}");
@@ -52,11 +52,6 @@ pub(crate) fn image_by_table(image: &ImageFixes, table: &TableAge) -> String {
     } else {
         format!("{} is of a build that is not in the {age}", name(image))
     }
-}
-
-fn fixes(number: usize) -> String {
-    let plural = if number == 1 { "" } else { "es" };
-    format!("{number} security fix{plural}")
 }
 
 /// The command that lists an image's missing fixes.

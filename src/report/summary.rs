@@ -342,9 +342,11 @@ impl Cause<'_> {
         if self.others == 0 {
             return format!("{words}: {}", self.finding.reason);
         }
-        let more = if self.others == 1 { "node" } else { "nodes" };
-        let (reason, others) = (&self.finding.reason, self.others);
-        format!("{words}: {reason}; other reasons on {others} more {more}")
+        let others = count(self.others, "more node");
+        format!(
+            "{words}: {}; other reasons on {others}",
+            self.finding.reason
+        )
     }
 }
 

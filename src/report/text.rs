@@ -310,11 +310,7 @@ fn write_matrix(rollout: &Rollout, screen: TextStyle, out: &mut impl Write) -> i
 
 impl TextStyle {
     fn paint(self, colour: &str, text: impl Display) -> String {
-        if self.colour {
-            format!("\x1b[{colour}m{text}\x1b[0m")
-        } else {
-            text.to_string()
-        }
+        names::paint(self.colour, colour, text)
     }
 
     /// Writes a labelled sentence, wrapped.

@@ -9,6 +9,7 @@ use wincimg_engine::listing::ListedImageFile;
 use wincimg_inspect::provenance::AttachmentReport;
 
 use crate::cli::copy::by_digest;
+use crate::report::count;
 
 /// Writes each image once, with all of its hosts; `kept` describes images that were not pushed.
 pub(in crate::cli) fn write_text(
@@ -63,14 +64,10 @@ pub(super) fn write_content(content: &[ListedImageFile], out: &mut dyn Write) ->
         return Ok(());
     }
     let total: u64 = content.iter().filter_map(|file| file.size).sum();
-    let files = if content.len() == 1 { "file" } else { "files" };
+    let files = count(content.len(), "file");
     let open = content.iter().any(|file| file.size.is_none());
     let at_least = if open { "at least " } else { "" };
-    writeln!(
-        out,
-        "content     {} {files}, {at_least}{total} bytes",
-        content.len()
-    )?;
+    writeln!(out, "content     {files}, {at_least}{total} bytes")?;
     let width = total.to_string().len();
     for ListedImageFile { path, size } in content {
         let size = size.map_or_else(|| "?".to_owned(), |size| size.to_string());

@@ -10,7 +10,7 @@ use wincimg_cluster::nodes::{Node, NodeList};
 use wincimg_cluster::rollout::{Rollout, RolloutRequest};
 
 use super::screen;
-use crate::report::write_summary_and_matrix;
+use crate::report::{count, write_summary_and_matrix};
 
 /// Number of changes listed below the table.
 const CHANGES: usize = 5;
@@ -53,10 +53,8 @@ impl Table {
         let mut below: Vec<String> = vec![String::new()];
         let fits = |line: &String| line.chars().take(screen.width).collect::<String>();
         below.extend(self.changes.iter().map(fits));
-        let count = self.request.nodes.windows.len();
-        let plural = if count == 1 { "" } else { "s" };
-        let watching = format!("watching {count} Windows node{plural}; press Ctrl-C to stop");
-        below.push(fits(&watching));
+        let nodes = count(self.request.nodes.windows.len(), "Windows node");
+        below.push(fits(&format!("watching {nodes}; press Ctrl-C to stop")));
         // The cursor is on the last line of the terminal.
         let room = height.saturating_sub(below.len() + 1).max(1);
         let mut lines: Vec<&str> = text.lines().take(room).collect();

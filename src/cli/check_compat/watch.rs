@@ -14,7 +14,7 @@ use super::ReportFormat;
 use super::table::Table;
 use crate::cli::error::Failure;
 use crate::cli::hosts::HostArgs;
-use crate::cli::output::stdout;
+use crate::cli::output::{or_dash, stdout};
 use crate::cli::{registry_args, shutdown};
 
 /// Subject of a verdict.
@@ -80,7 +80,6 @@ impl Event {
     fn in_words(&self) -> String {
         let verdict =
             |answer: &Option<CheckResult>| answer.as_ref().map_or("-", |(verdict, ..)| *verdict);
-        let build = |build: &Option<String>| build.clone().unwrap_or_else(|| "-".to_owned());
         let whose = self.workload.as_ref();
         let whose = whose.map(|name| format!(" of {name}")).unwrap_or_default();
         let why = self.after.as_ref();
@@ -90,8 +89,8 @@ impl Event {
         let words = format!(
             "{} {} -> {}: {}{whose} {} -> {}{why}",
             self.node,
-            build(&self.build_before),
-            build(&self.build),
+            or_dash(self.build_before.as_ref()),
+            or_dash(self.build.as_ref()),
             self.image,
             verdict(&self.before),
             verdict(&self.after),

@@ -7,6 +7,8 @@ use wincimg_inspect::contents::{ContentChange, FileEntry, display_path, sddl};
 use wincimg_inspect::{LayerChange, LinkTarget};
 use wincimg_registry::{RegistryData, TypedData};
 
+use crate::report::paint;
+
 /// Maximum number of bytes of a value in text output.
 const SHOWN_BYTES: usize = 32;
 
@@ -131,20 +133,12 @@ pub(super) fn listed_name(entry: &FileEntry) -> String {
 pub(super) struct Colours(pub(super) bool);
 
 impl Colours {
-    pub(super) fn paint(self, code: &str, text: impl Display) -> String {
-        if self.0 {
-            format!("\x1b[{code}m{text}\x1b[0m")
-        } else {
-            text.to_string()
-        }
-    }
-
     pub(super) fn folder(self, name: impl Display) -> String {
-        self.paint("36", name)
+        paint(self.0, "36", name)
     }
 
     pub(super) fn title(self, text: impl Display) -> String {
-        self.paint("1", text)
+        paint(self.0, "1", text)
     }
 
     /// A line about a change, in its colour.
@@ -155,6 +149,6 @@ impl Colours {
             ContentChange::Changed => ("~", "33"),
             ContentChange::Rewritten => ("=", "2"),
         };
-        self.paint(code, format_args!("{mark} {text}"))
+        paint(self.0, code, format_args!("{mark} {text}"))
     }
 }

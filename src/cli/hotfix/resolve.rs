@@ -12,7 +12,7 @@ use crate::cli::CommandOutcome;
 use crate::cli::command_context::Session;
 use crate::cli::error::Failure;
 use crate::cli::http_args::HttpArgs;
-use crate::cli::output::{OutputFormat, write_json, write_result};
+use crate::cli::output::{OutputFormat, or_dash, write_json, write_result};
 use crate::cli::updates::RefreshArgs;
 use crate::report::extended;
 
@@ -74,9 +74,7 @@ impl Resolve {
 
 fn write_update(update: &Update, out: &mut dyn Write) -> io::Result<()> {
     let (version, date, kind) = (update.version(), update.date, &update.kind);
-    let kb = update
-        .kb
-        .map_or_else(|| "-".to_owned(), |kb| kb.to_string());
+    let kb = or_dash(update.kb);
     writeln!(out, "{version} {kb} {date} {kind}")
 }
 

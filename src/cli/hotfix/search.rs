@@ -12,7 +12,7 @@ use super::CatalogArgs;
 use crate::cli::command_context::Session;
 use crate::cli::error::Failure;
 use crate::cli::http_args::HttpArgs;
-use crate::cli::output::OutputFormat;
+use crate::cli::output::{OutputFormat, or_dash};
 use crate::cli::{CommandOutcome, registry_args};
 
 /// Search the Microsoft Update Catalog
@@ -62,12 +62,7 @@ fn write_results(hits: &[SearchResult], out: &mut dyn Write) -> io::Result<()> {
         "DATE", "SIZE", "UPDATE ID"
     )?;
     for hit in hits {
-        let date = hit
-            .date
-            .map_or_else(|| "-".to_owned(), |date| date.to_string());
-        let size = hit
-            .size
-            .map_or_else(|| "-".to_owned(), |size| BinaryBytes(size).to_string());
+        let (date, size) = (or_dash(hit.date), or_dash(hit.size.map(BinaryBytes)));
         writeln!(
             out,
             "{date:<10} {size:>11} {:<36} {}",

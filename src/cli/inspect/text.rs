@@ -20,6 +20,7 @@ use wincimg_windows::shutdown::ShutdownValue;
 use wincimg_windows::update::Update;
 
 use crate::cli::image_source::ImageSource;
+use crate::report::count;
 
 pub(super) fn write(
     image: &ImageSource,
@@ -79,19 +80,17 @@ fn others(others: &[OtherEntry]) -> String {
                 .unwrap_or_else(|| "an unknown platform".to_owned())
         })
         .collect();
-    let mut count = |what: &str, is: fn(&EntryKind) -> bool| {
+    let mut add = |what: &str, is: fn(&EntryKind) -> bool| {
         let number = others.iter().filter(|other| is(&other.kind)).count();
-        match number {
-            0 => {}
-            1 => parts.push(format!("1 {what}")),
-            _ => parts.push(format!("{number} {what}s")),
+        if number > 0 {
+            parts.push(count(number, what));
         }
     };
-    count("attestation", |kind| {
+    add("attestation", |kind| {
         matches!(kind, EntryKind::Attestation { .. })
     });
-    count("artifact", |kind| matches!(kind, EntryKind::Artifact));
-    count("unreadable entry", |kind| {
+    add("artifact", |kind| matches!(kind, EntryKind::Artifact));
+    add("unreadable entry", |kind| {
         matches!(kind, EntryKind::Unreadable { .. })
     });
     parts.join(", ")
@@ -337,9 +336,8 @@ fn write_registry(report: &RegistryReport, out: &mut dyn Write) -> io::Result<()
         return Ok(());
     };
     let changed = layers.iter().filter(|layer| !layer.changes.is_empty());
-    let count: usize = changed.clone().map(|layer| layer.changes.len()).sum();
-    let noun = if count == 1 { "change" } else { "changes" };
-    row(out, "registry", format_args!("{count} {noun}"))?;
+    let changes: usize = changed.clone().map(|layer| layer.changes.len()).sum();
+    row(out, "registry", count(changes, "change"))?;
     for layer in changed.clone() {
         writeln!(out, "    layer {}", layer.layer)?;
         write_edits(&layer.changes, out)?;

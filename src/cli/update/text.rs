@@ -9,6 +9,8 @@ use wincimg_engine::update::{
 };
 use wincimg_oci::reference::Reference;
 
+use crate::report::count;
+
 /// Maximum number of obstacles shown; the JSON has all of them.
 const MOST: usize = 8;
 
@@ -59,7 +61,6 @@ fn write_update(update: &PlannedUpdate, out: &mut dyn Write) -> io::Result<()> {
         UpdateVerdict::Moves => {
             let layers = update.own.len();
             let bytes: u64 = update.own.iter().map(|layer| layer.size).sum();
-            let word = if layers == 1 { "layer" } else { "layers" };
             let is_compared = update
                 .own
                 .iter()
@@ -70,10 +71,8 @@ fn write_update(update: &PlannedUpdate, out: &mut dyn Write) -> io::Result<()> {
                 (false, 1) => "only uses folders of its own",
                 (false, _) => "only use folders of their own",
             };
-            writeln!(
-                out,
-                "  can be rebased: its {layers} {word} ({bytes} bytes) {how}"
-            )?;
+            let layers = count(layers, "layer");
+            writeln!(out, "  can be rebased: its {layers} ({bytes} bytes) {how}")?;
             write_added_hives(&update.own, out)
         }
         UpdateVerdict::Refused(obstacles) => {
