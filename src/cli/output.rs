@@ -86,6 +86,43 @@ pub(super) fn write_annotations(
     }
 }
 
+/// Labelled lines of a text result, escaped.
+pub(super) struct Rows<'o> {
+    pub(super) out: &'o mut dyn Write,
+    /// Width of the labels.
+    pub(super) width: usize,
+}
+
+impl Rows<'_> {
+    pub(super) fn row(&mut self, name: &str, value: impl Display) -> io::Result<()> {
+        let width = self.width;
+        writeln!(self.out, "  {name:<width$}{}", Untrusted(value))
+    }
+
+    /// A line for each value.
+    pub(super) fn each<T: Display>(
+        &mut self,
+        name: &str,
+        values: impl IntoIterator<Item = T>,
+    ) -> io::Result<()> {
+        values
+            .into_iter()
+            .try_for_each(|value| self.row(name, value))
+    }
+
+    /// A line for each value; only the first has the name.
+    pub(super) fn list<T: Display>(
+        &mut self,
+        name: &str,
+        values: impl IntoIterator<Item = T>,
+    ) -> io::Result<()> {
+        let names = std::iter::once(name).chain(std::iter::repeat(""));
+        names
+            .zip(values)
+            .try_for_each(|(name, value)| self.row(name, value))
+    }
+}
+
 /// The text of a value, or a dash in a table.
 pub(super) fn or_dash(value: Option<impl Display>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| value.to_string())

@@ -16,7 +16,7 @@ use wincimg_oci::store::{Location, Source};
 use super::base_args::{BaseArgs, BaseLookup, size_of};
 use crate::cli::command_context::Session;
 use crate::cli::error::Failure;
-use crate::cli::output::OutputFormat;
+use crate::cli::output::{OutputFormat, Rows};
 use crate::cli::{CommandOutcome, registry_args};
 
 /// Index the files and registry keys of base images
@@ -112,23 +112,16 @@ impl Index {
 
 fn write_text(image: &Location, one: &IndexedImage, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", Untrusted(image))?;
-    writeln!(out, "  digest   {}", one.digest)?;
-    if let Some(version) = &one.os_version {
-        writeln!(out, "  windows  {}", Untrusted(version))?;
-    }
-    writeln!(
-        out,
-        "  size     {}, from {} of layers",
-        BinaryBytes(one.size),
-        BinaryBytes(one.layers)
-    )?;
-    for problem in &one.problems {
-        writeln!(out, "  problem  {}", Untrusted(problem))?;
-    }
+    let mut rows = Rows { out, width: 9 };
+    rows.row("digest", &one.digest)?;
+    rows.each("windows", &one.os_version)?;
+    let (size, layers) = (BinaryBytes(one.size), BinaryBytes(one.layers));
+    rows.row("size", format_args!("{size}, from {layers} of layers"))?;
+    rows.each("problem", &one.problems)?;
     let place = match (one.pushed, one.kept) {
         (true, _) => "pushed",
         (false, true) => "kept",
         (false, false) => "not kept: the cache is disabled or too small",
     };
-    writeln!(out, "  {place}")
+    writeln!(rows.out, "  {place}")
 }

@@ -18,9 +18,9 @@ use wincimg_windows::path::ImagePath;
 
 use super::base_args::{BaseArgs, BaseLookup};
 use crate::cli::command_context::Session;
-use crate::cli::contents::view::{attribute_names, shortened};
+use crate::cli::contents::view::{attribute_names, shortened, value_name};
 use crate::cli::error::Failure;
-use crate::cli::output::OutputFormat;
+use crate::cli::output::{OutputFormat, Rows};
 use crate::cli::{CommandOutcome, registry_args};
 use crate::report::count;
 
@@ -54,6 +54,9 @@ pub(super) struct Show {
     #[command(flatten)]
     base: BaseArgs,
 }
+
+/// Width of labels.
+const LABELS: usize = 10;
 
 /// Selected part of the base.
 enum ShowTarget {
@@ -310,43 +313,28 @@ impl Summary {
 
     fn write(&self, image: &str, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "{}", Untrusted(image))?;
-        writeln!(out, "  digest    {}", self.digest)?;
-        if let Some(version) = &self.os_version {
-            writeln!(out, "  windows   {}", Untrusted(version))?;
-        }
-        writeln!(out, "  contents  {}", Untrusted(&self.from))?;
+        let mut rows = Rows { out, width: LABELS };
+        rows.row("digest", &self.digest)?;
+        rows.each("windows", &self.os_version)?;
+        rows.row("contents", &self.from)?;
         for HiveCount { hive, keys } in &self.keys {
             match keys {
-                Some(keys) => writeln!(out, "  registry  {keys} keys in {hive}")?,
-                None => writeln!(out, "  registry  {hive} is unknown")?,
+                Some(keys) => rows.row("registry", format_args!("{keys} keys in {hive}"))?,
+                None => rows.row("registry", format_args!("{hive} is unknown"))?,
             }
         }
-        let FileCount {
-            folders,
-            files,
-            links,
-            bytes,
-        } = self.files;
-        writeln!(
-            out,
-            "  files     {} with {bytes} bytes, {}, {}",
-            count(files, "file"),
-            count(folders, "folder"),
-            count(links, "link"),
-        )?;
-        if let Some(path) = &self.path {
-            for (number, folder) in path.split(';').filter(|it| !it.is_empty()).enumerate() {
-                let name = if number == 0 { "path" } else { "" };
-                writeln!(out, "  {name:<8}  {}", Untrusted(folder))?;
-            }
-        }
-        for variable in &self.env {
-            writeln!(out, "  env       {}", Untrusted(variable))?;
-        }
-        for problem in &self.problems {
-            writeln!(out, "  problem   {}", Untrusted(problem))?;
-        }
-        Ok(())
+        let files = format!(
+            "{} with {} bytes, {}, {}",
+            count(self.files.files, "file"),
+            self.files.bytes,
+            count(self.files.folders, "folder"),
+            count(self.files.links, "link"),
+        );
+        rows.row("files", files)?;
+        let folders = self.path.iter().flat_map(|path| path.split(';'));
+        rows.list("path", folders.filter(|it| !it.is_empty()))?;
+        rows.each("env", &self.env)?;
+        rows.each("problem", &self.problems)
     }
 }
 
@@ -404,29 +392,15 @@ impl KeyView {
 
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "{}", Untrusted(&self.key))?;
-        writeln!(out, "  security  {}", Untrusted(&self.security))?;
-        if let Some(class) = &self.class {
-            writeln!(out, "  class     {}", Untrusted(class))?;
-        }
-        if let Some(link) = &self.link {
-            writeln!(out, "  link to   {}", Untrusted(link))?;
-        }
+        let mut rows = Rows { out, width: LABELS };
+        rows.row("security", &self.security)?;
+        rows.each("class", &self.class)?;
+        rows.each("link to", &self.link)?;
         for value in &self.values {
-            let name = if value.name.is_empty() {
-                "(default)"
-            } else {
-                &value.name
-            };
-            writeln!(
-                out,
-                "  value     {} = {}",
-                Untrusted(name),
-                Untrusted(shortened(&value.data))
-            )?;
+            let (name, data) = (value_name(&value.name), shortened(&value.data));
+            rows.row("value", format_args!("{name} = {data}"))?;
         }
-        self.subkeys
-            .iter()
-            .try_for_each(|name| writeln!(out, "  subkey    {}", Untrusted(name)))
+        rows.each("subkey", &self.subkeys)
     }
 }
 
@@ -493,21 +467,14 @@ impl Child {
 impl FileView {
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "{}", Untrusted(&self.path))?;
+        let mut rows = Rows { out, width: LABELS };
         if let Some(entry) = &self.entry {
-            writeln!(out, "  {:<10}{}", entry.kind, entry.attributes.join(" "))?;
-            if let Some(security) = &entry.security {
-                writeln!(out, "  security  {}", Untrusted(security))?;
-            }
-            if let Some((size, sha256)) = entry.size.zip(entry.sha256.as_ref()) {
-                writeln!(out, "  size      {size}")?;
-                writeln!(out, "  sha256    {sha256}")?;
-            }
-            if let Some(target) = &entry.target {
-                writeln!(out, "  link to   {}", Untrusted(target))?;
-            }
-            if self.is_kept {
-                writeln!(out, "  content   indexed")?;
-            }
+            rows.row(entry.kind, entry.attributes.join(" "))?;
+            rows.each("security", &entry.security)?;
+            rows.each("size", entry.size)?;
+            rows.each("sha256", &entry.sha256)?;
+            rows.each("link to", &entry.target)?;
+            rows.each("content", self.is_kept.then_some("indexed"))?;
         }
         for child in &self.children {
             let FolderEntryView {
@@ -516,7 +483,7 @@ impl FileView {
             let size = size.map_or_else(String::new, |size| size.to_string());
             let target = target.as_ref().map(|target| format!(" -> {target}"));
             writeln!(
-                out,
+                rows.out,
                 "  {kind:<8}{size:>12}  {}",
                 Untrusted(format_args!("{}{}", child.name, target.unwrap_or_default()))
             )?;

@@ -1,6 +1,5 @@
 //! Differences of images as text: a summary of each kind, then a tree.
 
-use std::fmt::Display;
 use std::io::{self, Write};
 
 use indicatif::BinaryBytes;
@@ -10,6 +9,7 @@ use wincimg_inspect::contents::{ContentChange, FileAspect, KeyDifference, ValueD
 
 use super::diff::{ConfigDifference, Differences, FileRow, ImageDifference, LayerRow};
 use super::view::{Colours, FileView, shortened, value_name};
+use crate::cli::output::Rows;
 
 pub(super) fn write(found: &Differences, colours: Colours, out: &mut dyn Write) -> io::Result<()> {
     let names = format!("{} → {}", found.before, found.after);
@@ -29,54 +29,33 @@ pub(super) fn write(found: &Differences, colours: Colours, out: &mut dyn Write) 
     Ok(())
 }
 
-fn row(out: &mut dyn Write, name: &str, value: impl Display) -> io::Result<()> {
-    writeln!(out, "  {name:<9} {value}")
-}
-
 fn write_image(image: &ImageDifference, colours: Colours, out: &mut dyn Write) -> io::Result<()> {
     let (old, new) = (&image.before, &image.after);
+    let mut rows = Rows { out, width: 10 };
     if old.digest == new.digest {
-        return row(out, "digest", format_args!("{}: identical", old.digest));
+        return rows.row("digest", format_args!("{}: identical", old.digest));
     }
-    row(
-        out,
-        "digest",
-        format_args!("{} → {}", old.digest, new.digest),
-    )?;
-    let layers = format_args!("{} → {} layers", old.layers, new.layers);
-    row(
-        out,
-        "size",
-        format_args!("{}, {layers}", sizes(old.size, new.size)),
-    )?;
-    row(
-        out,
-        "config",
-        counts(image.config.iter().map(|it| it.change)),
-    )?;
+    rows.row("digest", format_args!("{} → {}", old.digest, new.digest))?;
+    let (size, before, after) = (sizes(old.size, new.size), old.layers, new.layers);
+    rows.row("size", format_args!("{size}, {before} → {after} layers"))?;
+    rows.row("config", counts(image.config.iter().map(|it| it.change)))?;
     for setting in &image.config {
-        writeln!(
-            out,
-            "    {}",
-            colours.change(setting.change, in_words(setting))
-        )?;
+        let line = colours.change(setting.change, in_words(setting));
+        writeln!(rows.out, "    {line}")?;
     }
     let files = counts(image.files.iter().map(|it| it.change));
     let content = sizes(old.content, new.content);
-    row(out, "files", format_args!("{files}; {content}"))?;
-    write_files(&image.files, "    ", colours, out)?;
-    row(
-        out,
-        "registry",
-        counts(image.registry.iter().map(|it| it.change)),
-    )?;
+    rows.row("files", format_args!("{files}; {content}"))?;
+    write_files(&image.files, "    ", colours, rows.out)?;
+    let keys = counts(image.registry.iter().map(|it| it.change));
+    rows.row("registry", keys)?;
     for key in &image.registry {
-        write_key(key, colours, out)?;
+        write_key(key, colours, rows.out)?;
     }
     if let Some(layers) = &image.layers {
-        row(out, "layers", counts(layers.iter().map(|it| it.change)))?;
+        rows.row("layers", counts(layers.iter().map(|it| it.change)))?;
         for layer in layers {
-            write_layer(layer, colours, out)?;
+            write_layer(layer, colours, rows.out)?;
         }
     }
     Ok(())

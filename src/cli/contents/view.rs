@@ -48,7 +48,7 @@ pub(in crate::cli) fn shortened(data: &RegistryData) -> String {
 }
 
 /// Name of a value.
-pub(super) fn value_name(name: &str) -> &str {
+pub(in crate::cli) fn value_name(name: &str) -> &str {
     if name.is_empty() { "(default)" } else { name }
 }
 

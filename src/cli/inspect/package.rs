@@ -15,7 +15,7 @@ use wincimg_windows::path::ImagePath;
 use super::InspectFormat;
 use crate::cli::CommandOutcome;
 use crate::cli::error::Failure;
-use crate::cli::output::{write_json, write_result};
+use crate::cli::output::{Rows, write_json, write_result};
 
 #[derive(Serialize)]
 struct WithFile<'a> {
@@ -95,55 +95,30 @@ fn property(text: &str) -> Result<(String, String), Failure> {
 fn write(file: &Path, plan: &InstallPlan, out: &mut dyn Write) -> io::Result<()> {
     let product = &plan.product;
     writeln!(out, "{}", Untrusted(file.display()))?;
+    let mut rows = Rows { out, width: 14 };
     let named = format!(
         "{} {} ({})",
         product.name, product.version, product.manufacturer
     );
-    row(out, "product", named)?;
-    row(out, "code", &product.code)?;
-    row(out, "platform", &product.platform)?;
-    row(out, "features", plan.features.join(", "))?;
+    rows.row("product", named)?;
+    rows.row("code", &product.code)?;
+    rows.row("platform", &product.platform)?;
+    rows.row("features", plan.features.join(", "))?;
     let size: u64 = plan.files.iter().map(|file| file.size).sum();
     let count = plan.files.len();
-    row(out, "files", format_args!("{count}, {}", BinaryBytes(size)))?;
-    for file in &plan.files {
-        row(out, "", &file.path)?;
-    }
-    for path in &plan.removed {
-        row(out, "removed", path)?;
-    }
-    for service in &plan.services {
-        row(out, "service", service)?;
-    }
+    rows.row("files", format_args!("{count}, {}", BinaryBytes(size)))?;
+    rows.each("", plan.files.iter().map(|file| &file.path))?;
+    rows.each("removed", &plan.removed)?;
+    rows.each("service", &plan.services)?;
     for shortcut in &plan.shortcuts {
-        row(
-            out,
-            "shortcut",
-            format_args!("{} to {}", shortcut.path, shortcut.target),
-        )?;
+        let link = format_args!("{} to {}", shortcut.path, shortcut.target);
+        rows.row("shortcut", link)?;
     }
-    for change in &plan.access {
-        row(out, "rights", change)?;
-    }
-    row(
-        out,
-        "registry",
-        format_args!("{} changes", plan.registry.len()),
-    )?;
-    for edit in &plan.registry {
-        row(out, "", edit)?;
-    }
-    for note in &plan.notes {
-        row(out, "note", note)?;
-    }
-    for question in &plan.unknown {
-        row(out, "unknown", question)?;
-    }
-    plan.refused
-        .iter()
-        .try_for_each(|action| row(out, "needs Windows", action))
-}
-
-fn row(out: &mut dyn Write, name: &str, value: impl std::fmt::Display) -> io::Result<()> {
-    writeln!(out, "  {name:<13} {}", Untrusted(value))
+    rows.each("rights", &plan.access)?;
+    let changes = plan.registry.len();
+    rows.row("registry", format_args!("{changes} changes"))?;
+    rows.each("", &plan.registry)?;
+    rows.each("note", &plan.notes)?;
+    rows.each("unknown", &plan.unknown)?;
+    rows.each("needs Windows", &plan.refused)
 }

@@ -20,6 +20,7 @@ use wincimg_windows::shutdown::ShutdownValue;
 use wincimg_windows::update::Update;
 
 use crate::cli::image_source::ImageSource;
+use crate::cli::output::Rows;
 use crate::report::count;
 
 pub(super) fn write(
@@ -28,23 +29,24 @@ pub(super) fn write(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     writeln!(out, "{}", Untrusted(image))?;
+    let mut rows = Rows { out, width: 13 };
     if let [only] = inspection.images.as_slice()
         && only.digest == inspection.digest
     {
-        row(out, "platform", only.platform())?;
-        return write_image(only, out);
+        rows.row("platform", only.platform())?;
+        return write_image(only, &mut rows);
     }
-    row(out, "index", &inspection.digest)?;
+    rows.row("index", &inspection.digest)?;
     let count = inspection.images.len();
-    row(out, "images", format_args!("{count} shown"))?;
+    rows.row("images", format_args!("{count} shown"))?;
     if !inspection.others.is_empty() {
-        row(out, "others", others(&inspection.others))?;
+        rows.row("others", others(&inspection.others))?;
     }
-    rows(out, "annotations", assignments(&inspection.annotations))?;
+    rows.list("annotations", assignments(&inspection.annotations))?;
     for image in &inspection.images {
-        writeln!(out, "\n{}", Untrusted(image.platform()))?;
-        rows(out, "warning", entry_warnings(image, inspection))?;
-        write_image(image, out)?;
+        writeln!(rows.out, "\n{}", Untrusted(image.platform()))?;
+        rows.list("warning", entry_warnings(image, inspection))?;
+        write_image(image, &mut rows)?;
     }
     Ok(())
 }
@@ -96,82 +98,55 @@ fn others(others: &[OtherEntry]) -> String {
     parts.join(", ")
 }
 
-fn row(out: &mut dyn Write, name: &str, value: impl std::fmt::Display) -> io::Result<()> {
-    writeln!(out, "  {name:<12} {}", Untrusted(value))
-}
-
-fn optional_row(
-    out: &mut dyn Write,
-    name: &str,
-    value: Option<impl std::fmt::Display>,
-) -> io::Result<()> {
-    value.map_or(Ok(()), |value| row(out, name, value))
-}
-
-/// One line for each value; the first has the name.
-fn rows<T: std::fmt::Display>(
-    out: &mut dyn Write,
-    name: &str,
-    values: impl IntoIterator<Item = T>,
-) -> io::Result<()> {
-    let names = std::iter::once(name).chain(std::iter::repeat(""));
-    names
-        .zip(values)
-        .try_for_each(|(name, value)| row(out, name, value))
-}
-
-fn write_image(image: &ImageFacts, out: &mut dyn Write) -> io::Result<()> {
-    row(out, "digest", &image.digest)?;
-    optional_row(out, "release", release(image))?;
-    optional_row(out, "created", image.created.as_ref())?;
-    optional_row(out, "base", base(image))?;
+fn write_image(image: &ImageFacts, rows: &mut Rows<'_>) -> io::Result<()> {
+    rows.row("digest", &image.digest)?;
+    rows.each("release", release(image))?;
+    rows.each("created", image.created.as_ref())?;
+    rows.each("base", base(image))?;
     let line = |arguments: &Option<Vec<String>>| {
         let arguments = arguments.as_ref()?;
         (!arguments.is_empty()).then(|| command_line(arguments, image.args_escaped))
     };
-    optional_row(out, "entry point", line(&image.entrypoint))?;
-    optional_row(out, "command", line(&image.cmd))?;
-    optional_row(out, "shim", image.shim.as_ref().map(shim))?;
+    rows.each("entry point", line(&image.entrypoint))?;
+    rows.each("command", line(&image.cmd))?;
+    rows.each("shim", image.shim.as_ref().map(shim))?;
     // The shim alone has a line.
     if image.wrappers != [Wrapper::Shim] {
         let names: Vec<_> = image.wrappers.iter().map(|it| it.name()).collect();
         let names = (!names.is_empty()).then(|| names.join(", then "));
-        optional_row(out, "runs under", names)?;
+        rows.each("runs under", names)?;
     }
-    optional_row(out, "shell", line(&image.shell))?;
-    optional_row(out, "user", image.user.as_ref())?;
-    optional_row(out, "directory", image.working_dir.as_ref())?;
-    rows(out, "ports", &image.ports)?;
-    rows(out, "volumes", &image.volumes)?;
-    rows(out, "environment", &image.env)?;
-    optional_row(
-        out,
-        "health check",
-        image.healthcheck.as_ref().and_then(health_check),
-    )?;
-    rows(out, "on build", &image.on_build)?;
-    rows(out, "annotations", assignments(&image.annotations))?;
-    rows(out, "labels", assignments(&image.labels))?;
+    rows.each("shell", line(&image.shell))?;
+    rows.each("user", image.user.as_ref())?;
+    rows.each("directory", image.working_dir.as_ref())?;
+    rows.list("ports", &image.ports)?;
+    rows.list("volumes", &image.volumes)?;
+    rows.list("environment", &image.env)?;
+    let check = image.healthcheck.as_ref();
+    rows.each("health check", check.and_then(health_check))?;
+    rows.list("on build", &image.on_build)?;
+    rows.list("annotations", assignments(&image.annotations))?;
+    rows.list("labels", assignments(&image.labels))?;
     if let Some(shutdown) = &image.shutdown {
-        write_shutdown(shutdown, out)?;
+        write_shutdown(shutdown, rows)?;
     }
     let (count, size) = (image.layers.len(), BinaryBytes(image.size));
-    row(out, "layers", format_args!("{count}, {size}"))?;
+    rows.row("layers", format_args!("{count}, {size}"))?;
     for (number, layer) in (1..).zip(&image.layers) {
         let size = BinaryBytes(layer.size).to_string();
         let marks = marks(layer).join(", ");
         writeln!(
-            out,
+            rows.out,
             "    {number:>3}  {}  {size:>11}  {}",
             layer.digest,
             Untrusted(marks)
         )?;
     }
     if let Some(waste) = &image.waste {
-        super::waste::write(waste, out)?;
+        super::waste::write(waste, rows.out)?;
     }
     if let Some(report) = &image.registry {
-        write_registry(report, out)?;
+        write_registry(report, rows)?;
     }
     Ok(())
 }
@@ -273,7 +248,7 @@ fn command_line(arguments: &[String], escaped: bool) -> String {
     quoted.join(" ")
 }
 
-fn write_shutdown(shutdown: &ShutdownTimes, out: &mut dyn Write) -> io::Result<()> {
+fn write_shutdown(shutdown: &ShutdownTimes, rows: &mut Rows<'_>) -> io::Result<()> {
     let mut lines = vec![format!("{} s", shutdown.seconds)];
     if shutdown.is_default() {
         lines[0] += ", the default of Windows";
@@ -291,7 +266,7 @@ fn write_shutdown(shutdown: &ShutdownTimes, out: &mut dyn Write) -> io::Result<(
     if !shutdown.complete {
         lines.push("may be wrong: not every layer was read".to_owned());
     }
-    rows(out, "shutdown", lines)
+    rows.list("shutdown", lines)
 }
 
 fn marks(layer: &LayerFacts) -> Vec<String> {
@@ -326,7 +301,7 @@ fn other_marks(layer: &LayerFacts) -> Vec<&'static str> {
     marks
 }
 
-fn write_registry(report: &RegistryReport, out: &mut dyn Write) -> io::Result<()> {
+fn write_registry(report: &RegistryReport, rows: &mut Rows<'_>) -> io::Result<()> {
     let RegistryReport::Changes {
         layers,
         result,
@@ -337,23 +312,23 @@ fn write_registry(report: &RegistryReport, out: &mut dyn Write) -> io::Result<()
     };
     let changed = layers.iter().filter(|layer| !layer.changes.is_empty());
     let changes: usize = changed.clone().map(|layer| layer.changes.len()).sum();
-    row(out, "registry", count(changes, "change"))?;
+    rows.row("registry", count(changes, "change"))?;
     for layer in changed.clone() {
-        writeln!(out, "    layer {}", layer.layer)?;
-        write_edits(&layer.changes, out)?;
+        writeln!(rows.out, "    layer {}", layer.layer)?;
+        write_edits(&layer.changes, rows.out)?;
     }
     if *over_base {
-        writeln!(out, "    in a container")?;
-        write_edits(result, out)?;
+        writeln!(rows.out, "    in a container")?;
+        write_edits(result, rows.out)?;
     } else if changed.count() > 1 {
-        writeln!(out, "    in effect")?;
-        write_edits(result, out)?;
+        writeln!(rows.out, "    in effect")?;
+        write_edits(result, rows.out)?;
     }
     let mut others = layers.iter().filter(|layer| !layer.other_hives.is_empty());
     others.try_for_each(|layer| {
         let names = layer.other_hives.join(", ");
         writeln!(
-            out,
+            rows.out,
             "    layer {} also has {}, not shown",
             layer.layer,
             Untrusted(names)
