@@ -24,7 +24,7 @@ use wincimg_engine::definition::BuildDefinition;
 use wincimg_engine::delivery::{BuildPermit, DeliveryReport, DeliveryTarget};
 use wincimg_engine::downloads::LockMode;
 use wincimg_engine::engine_choice::Engine;
-use wincimg_engine::hybrid::WindowsSteps;
+use wincimg_engine::hybrid::{CacheRepository, WindowsSteps};
 use wincimg_engine::listing::listing;
 use wincimg_engine::plans::{BuildRequest, PlannedImage};
 use wincimg_engine::publication::NamingOptions;
@@ -39,9 +39,9 @@ use wincimg_windows::compat::Architecture;
 
 use self::daemon::DaemonArgs;
 use self::destinations::{check_output, destinations, output_place};
-use self::image_name::{TagArg, tag_or_name};
+use self::image_name::{ImageName, tag_or_name};
 use self::metadata::{image_id, metadata};
-use self::steps::{StepArgs, write_steps};
+use self::steps::{cache_repository, write_steps};
 use self::tags::TagArgs;
 use self::text::{write_content, write_paths, write_references, write_text};
 use super::cluster_args::CLUSTER_SOURCE;
@@ -87,7 +87,7 @@ pub(super) struct Build {
     name: Option<String>,
     /// Image tag, or the whole HOST/NAME:TAG [default: the base's version, or latest]
     #[arg(short, long, value_name = "TAG", value_parser = tag_or_name)]
-    tag: Option<TagArg>,
+    tag: Option<ImageName>,
     /// Push the image to the registry
     #[arg(long)]
     push: bool,
@@ -128,8 +128,10 @@ pub(super) struct Build {
     /// (repeatable)
     #[arg(long, value_name = "IMAGE", value_parser = parse_location, conflicts_with = "no_cache", add = complete::images(), hide_short_help = true)]
     cache_from: Vec<Location>,
-    #[command(flatten)]
-    steps: StepArgs,
+    /// Repository for the images below and above steps that run on Windows [default: the image's,
+    /// with --push; else they stay in the daemon]
+    #[arg(long, value_name = "REPOSITORY", value_parser = cache_repository, hide_short_help = true)]
+    cache_to: Option<CacheRepository>,
     /// Manifest format [default: oci]
     #[arg(long, value_enum, value_name = "FORMAT", hide_short_help = true)]
     manifest_format: Option<ManifestFormat>,
@@ -222,7 +224,7 @@ impl Build {
                 name: naming.name.unwrap_or(request.design.name().to_owned()),
                 tag: naming.tag,
                 index: self.tags.index(),
-                style: self.tags.style(),
+                style: self.tags.tag_style,
             },
             destinations: destinations(pushed_to, self.output.as_ref()),
             named_after: naming.registry,
@@ -264,7 +266,13 @@ impl Build {
         is_hybrid.then(|| {
             let pushed_to = naming.registry.clone().filter(|_| self.push);
             let name = naming.name.as_deref().unwrap_or(request.design.name());
-            self.steps.windows_steps(pushed_to, name)
+            let of_image = pushed_to.map(|registry| CacheRepository {
+                registry,
+                name: name.to_owned(),
+            });
+            WindowsSteps {
+                cache: self.cache_to.clone().or(of_image),
+            }
         })
     }
 
@@ -279,32 +287,20 @@ impl Build {
     /// Registry, name and tag of the images. A whole name as the tag takes precedence over defaults
     /// of a file, and cannot be combined with typed ones.
     fn naming(&self) -> Result<ImageName, Failure> {
-        let own = |tag| ImageName {
-            registry: self.registry.clone(),
-            name: self.name.clone(),
-            tag,
-        };
-        match self.tag.clone() {
-            None => Ok(own(None)),
-            Some(TagArg::Tag(tag)) => Ok(own(Some(tag))),
-            Some(TagArg::Name {
-                registry,
-                name,
-                tag,
-            }) => {
-                let registry_flag = registry.as_ref().map(|_| "--registry");
-                let mut flags = registry_flag.into_iter().chain(["--name"]);
-                if let Some(flag) = flags.find(|flag| is_typed(flag)) {
-                    let problem = anyhow!("{flag} cannot be combined with -t {name}:{tag}");
-                    return Err(Failure::usage(problem).hint(format!("remove {flag}")));
-                }
-                Ok(ImageName {
-                    registry: registry.or(self.registry.clone()),
-                    name: Some(name),
-                    tag: Some(tag),
-                })
+        let typed = self.tag.clone().unwrap_or_default();
+        if let (Some(name), Some(tag)) = (&typed.name, &typed.tag) {
+            let registry_flag = typed.registry.as_ref().map(|_| "--registry");
+            let mut flags = registry_flag.into_iter().chain(["--name"]);
+            if let Some(flag) = flags.find(|flag| is_typed(flag)) {
+                let problem = anyhow!("{flag} cannot be combined with -t {name}:{tag}");
+                return Err(Failure::usage(problem).hint(format!("remove {flag}")));
             }
         }
+        Ok(ImageName {
+            registry: typed.registry.or(self.registry.clone()),
+            name: typed.name.or(self.name.clone()),
+            tag: typed.tag,
+        })
     }
 
     /// Rejects invalid destinations before any network access.
@@ -426,13 +422,6 @@ pub(super) fn report_failed(failed: &[UnservedHost], session: &Session) -> Comma
         failure.hint_if(error.hint.as_ref()).report(session.colour);
     }
     failed.is_empty().into()
-}
-
-/// Registry, name and tag of images, as given.
-struct ImageName {
-    registry: Option<RegistryPrefix>,
-    name: Option<String>,
-    tag: Option<String>,
 }
 
 /// Returns true if the flag is in this run's arguments, and not only in a file of defaults.

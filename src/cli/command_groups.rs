@@ -31,16 +31,16 @@ enum RecipeCommand {
 }
 
 impl Recipe {
-    /// Returns the equivalent ungrouped command.
-    pub(super) fn into_command(self) -> Command {
-        match self.command {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+        let command = match self.command {
             RecipeCommand::Init(command) => Command::Init(command),
             RecipeCommand::List(command) => Command::Images(command),
-            RecipeCommand::Show(command) => Command::Images(command.into()),
+            RecipeCommand::Show(command) => return command.run(),
             RecipeCommand::Convert(command) => Command::Convert(command),
             RecipeCommand::Render(command) => Command::Render(*command),
-            RecipeCommand::Schema(command) => Command::Images(command.into()),
-        }
+            RecipeCommand::Schema(images::Schema {}) => return images::print_schema(),
+        };
+        command.run(session)
     }
 }
 

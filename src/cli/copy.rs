@@ -127,7 +127,7 @@ impl CopyArgs {
         target: &Location,
         session: &Session,
     ) -> Result<CommandOutcome, Failure> {
-        let target = named_like(target, source.location());
+        let target = named_like(target, &source.location);
         if source.stored() == Some(&target) {
             let problem = anyhow!("{source} and {target} are the same image");
             return Err(Failure::usage(problem).hint("name another DST"));

@@ -18,7 +18,7 @@ use super::cluster_args::with_kubectl_name;
 use super::command_context::Session;
 use super::document_args::DocumentArgs;
 use super::error::{COULD_NOT, Failure};
-use super::hosts::HostArgs;
+use super::hosts::{HostArgs, no_version, warn_of_silence};
 use super::online_context::online;
 use super::output::{write_json, write_result};
 use super::recipe_args::InstallerArgs;
@@ -220,16 +220,10 @@ impl CommonArgs {
         let nodes = self.hosts.nodes(session)?;
         let silent = nodes.windows.iter().filter(|node| node.build.is_none());
         for node in silent.filter_map(|node| node.name.as_ref()) {
-            session.warn(format_args!(
-                "skipped node {node}, which does not report its Windows version: add its build \
-                 with --host-build 17763.973"
-            ));
+            warn_of_silence(node, session);
         }
         if nodes.windows.iter().all(|node| node.build.is_none()) {
-            return Err(
-                Failure::usage(anyhow!("no node reports its Windows version"))
-                    .hint("name a build with --host-build 17763.973"),
-            );
+            return Err(no_version());
         }
         Ok(nodes.windows)
     }

@@ -1,5 +1,6 @@
 //! Host arguments: builds, and the nodes of a cluster.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -118,8 +119,6 @@ fn newest_known(build: u32) -> WindowsVersion {
 /// Distinct builds, and the hosts that have them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Builds {
-    /// The distinct builds of the hosts, oldest first.
-    pub(super) all: Vec<HostBuild>,
     /// The hosts that report their build.
     pub(super) nodes: Vec<Node>,
     /// Names of nodes that do not report their build.
@@ -238,9 +237,6 @@ impl HostArgs {
         for node in builds.nodes.iter_mut().filter(|node| node.name.is_none()) {
             node.build = node.build.map(|build| with_revision(build, session));
         }
-        builds.all = builds.nodes.iter().filter_map(|node| node.build).collect();
-        builds.all.sort();
-        builds.all.dedup();
         Ok(builds)
     }
 
@@ -249,29 +245,32 @@ impl HostArgs {
         let mut builds = Builds::default();
         for node in self.nodes(session)?.windows {
             match node.build {
-                Some(build) => {
-                    builds.all.push(build);
-                    builds.nodes.push(node);
-                }
+                Some(_) => builds.nodes.push(node),
                 None => builds.left_out.push(node.name.unwrap_or_default()),
             }
         }
-        builds.all.sort();
-        builds.all.dedup();
-        if builds.all.is_empty() {
-            return Err(
-                Failure::usage(anyhow!("no node reports its Windows version"))
-                    .hint("name a build with --host-build 17763.973"),
-            );
+        if builds.nodes.is_empty() {
+            return Err(no_version());
         }
         for node in &builds.left_out {
-            session.warn(format_args!(
-                "skipped node {node}, which does not report its Windows version: add its build \
-                 with --host-build 17763.973"
-            ));
+            warn_of_silence(node, session);
         }
         Ok(builds)
     }
+}
+
+/// Error for nodes that do not report their versions.
+pub(super) fn no_version() -> Failure {
+    Failure::usage(anyhow!("no node reports its Windows version"))
+        .hint("name a build with --host-build 17763.973")
+}
+
+/// Warns of a node that does not report its version.
+pub(super) fn warn_of_silence(node: &str, session: &Session) {
+    session.warn(format_args!(
+        "skipped node {node}, which does not report its Windows version: add its build with \
+         --host-build 17763.973"
+    ));
 }
 
 /// A typed host, with the newest revision known if it has none.
@@ -288,6 +287,11 @@ fn with_revision(host: HostBuild, session: &Session) -> HostBuild {
 }
 
 impl Builds {
+    /// The distinct builds of the hosts, oldest first.
+    pub(super) fn all(&self) -> BTreeSet<HostBuild> {
+        self.nodes.iter().filter_map(|node| node.build).collect()
+    }
+
     /// The host for the Windows of a base's tag: of that revision, or of the newest known. Notes
     /// which nodes the image serves.
     pub(super) fn of_base(windows: WindowsVersion, session: &Session) -> Self {
@@ -303,7 +307,6 @@ impl Builds {
         ));
         let build = HostBuild::new(version);
         Self {
-            all: vec![build],
             nodes: vec![Node::from_build(build)],
             left_out: Vec::new(),
         }
@@ -315,6 +318,7 @@ impl Builds {
         architecture: Architecture,
         session: &Session,
     ) -> Result<Self, Failure> {
+        let has_hosts = !self.nodes.is_empty();
         let mut nodes = Vec::new();
         for node in std::mem::take(&mut self.nodes) {
             match (&node.name, node.build) {
@@ -339,16 +343,13 @@ impl Builds {
                 }),
             }
         }
-        if nodes.is_empty() && !self.all.is_empty() {
+        if nodes.is_empty() && has_hosts {
             let name = architecture.name();
             return Err(
                 Failure::usage(anyhow!("no host has the architecture {name}"))
                     .hint("name a build with --host-build 26100.1742"),
             );
         }
-        self.all = nodes.iter().filter_map(|node| node.build).collect();
-        self.all.sort();
-        self.all.dedup();
         self.nodes = nodes;
         Ok(self)
     }

@@ -29,7 +29,7 @@ pub(super) const DAEMON: &str = "docker-daemon:";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ImageSource {
     /// Its location; of an image in a daemon, that which its name says.
-    location: Location,
+    pub(super) location: Location,
     /// Its name in the daemon, if it is in one.
     in_daemon: Option<String>,
 }
@@ -71,11 +71,6 @@ impl fmt::Display for ImageSource {
 }
 
 impl ImageSource {
-    /// Its location; of an image in a daemon, that which its name says.
-    pub(super) fn location(&self) -> &Location {
-        &self.location
-    }
-
     /// The location that is read; none in a daemon.
     pub(super) fn stored(&self) -> Option<&Location> {
         Some(&self.location).filter(|_| self.in_daemon.is_none())

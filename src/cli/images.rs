@@ -46,45 +46,35 @@ pub(super) struct Show {
 #[command(after_help = "Examples:\n  wincimg recipe schema > recipe.schema.json")]
 pub(super) struct Schema {}
 
-impl From<Show> for Images {
-    fn from(show: Show) -> Self {
-        Self {
-            format: show.format,
-            schema: false,
-            show: Some(show.name),
-        }
+impl Show {
+    pub(super) fn run(self) -> Result<CommandOutcome, Failure> {
+        let recipe = Recipe::find(&self.name)?;
+        let answer = json!({"name": recipe.name(), "recipe": recipe.text()});
+        self.format
+            .print(&answer, |out| out.write_all(recipe.text().as_bytes()))
     }
 }
 
-impl From<Schema> for Images {
-    fn from(_: Schema) -> Self {
-        Self {
-            format: OutputFormat::Json,
-            schema: true,
-            show: None,
-        }
-    }
+pub(super) fn print_schema() -> Result<CommandOutcome, Failure> {
+    write_result(None, |out| write_json(&schema(), out))?;
+    Ok(CommandOutcome::Yes)
 }
 
 impl Images {
     pub(super) fn run(self) -> Result<CommandOutcome, Failure> {
+        let format = self.format;
         if self.schema {
-            write_result(None, |out| write_json(&schema(), out))?;
-            return Ok(CommandOutcome::Yes);
+            return print_schema();
         }
-        if let Some(name) = &self.show {
-            let recipe = Recipe::find(name)?;
-            let answer = json!({"name": recipe.name(), "recipe": recipe.text()});
-            return self
-                .format
-                .print(&answer, |out| out.write_all(recipe.text().as_bytes()));
+        if let Some(name) = self.show {
+            return Show { name, format }.run();
         }
         let recipes = recipes()
             .iter()
             .map(|recipe| Recipe::find(recipe.name))
             .collect::<Result<Vec<_>, _>>()?;
         let list: Vec<Value> = recipes.iter().map(as_json).collect();
-        self.format.print(&json!({ "images": list }), |out| {
+        format.print(&json!({ "images": list }), |out| {
             recipes
                 .iter()
                 .try_for_each(|recipe| write_text(recipe, out))

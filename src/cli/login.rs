@@ -98,7 +98,7 @@ impl Login {
                 Failure::from(error).hint_if(is_denied.then_some(hint))
             })
         })?;
-        let file = self.connection.registry_config();
+        let file = self.connection.registry_config.as_deref();
         let progress = display(session);
         let kept = store(&self.host, &user, &password, file, progress.as_ref())?;
         if ping.login == HowTo::NotNeeded {

@@ -168,8 +168,9 @@ impl Mirror {
             let maker = MirrorFactsCollector::new(library.clone());
             Arc::new(maker) as Arc<dyn MirrorHook>
         });
-        let hosts = if self.hosts.is_given() {
-            self.hosts.distinct_builds(session)?.all
+        let hosts: Vec<HostBuild> = if self.hosts.is_given() {
+            let builds = self.hosts.distinct_builds(session)?.all();
+            builds.into_iter().collect()
         } else {
             Vec::new()
         };

@@ -133,29 +133,17 @@ enum Command {
 }
 
 impl Command {
-    /// The command itself, if it is one of a group.
-    fn ungrouped(self) -> Self {
-        match self {
-            Self::Image(group) => Self::OfImage(group.command),
-            Self::Recipe(group) => group.into_command(),
-            Self::Node(node) => match node.into_hotfix() {
-                Ok(hotfix) => Self::Hotfix(hotfix),
-                Err(node) => Self::Node(node),
-            },
-            other => other,
-        }
-    }
-
     fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         let reads_updates = match &self {
+            // A group runs one of the other commands.
+            Self::Image(_) | Self::Node(_) | Self::Recipe(_) => false,
             // This command can refresh the table first.
             Self::Hotfix(_)
             | Self::Completions(_)
             | Self::Demo(_)
             | Self::Images(_)
             | Self::Login(_)
-            | Self::Logout(_)
-            | Self::Node(_) => false,
+            | Self::Logout(_) => false,
             Self::OfImage(command) => command.reads_updates(),
             _ => true,
         };
@@ -175,7 +163,7 @@ impl Command {
             Self::Doctor(command) => command.run(session),
             Self::Fleet(command) => command.run(session),
             Self::Hotfix(command) => command.run(session),
-            Self::Image(group) => group.command.run(session),
+            Self::Image(group) => Self::OfImage(group.command).run(session),
             Self::OfImage(command) => command.run(session),
             Self::Images(command) => command.run(),
             Self::Init(command) => command.run(session),
@@ -183,7 +171,7 @@ impl Command {
             Self::Login(command) => command.run(session),
             Self::Logout(command) => command.run(session),
             Self::Node(command) => command.run(session),
-            Self::Recipe(group) => group.into_command().run(session),
+            Self::Recipe(group) => group.run(session),
             Self::Render(command) => command.run(session),
         };
         if result.is_ok() && relies_on_updates {
@@ -253,8 +241,7 @@ pub fn main() -> ExitCode {
     if let Some(warning) = warning {
         session.warn(warning);
     }
-    let ended =
-        shutdown::watch(time_limit(&matches)).and_then(|()| cli.command.ungrouped().run(&session));
+    let ended = shutdown::watch(time_limit(&matches)).and_then(|()| cli.command.run(&session));
     wincimg_common::process_group::end_all();
     if let Some(reason) = shutdown::reason() {
         shutdown::end(reason);

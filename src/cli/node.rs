@@ -27,7 +27,7 @@ use super::hosts::HostArgs;
 use super::hotfix::Hotfix;
 use super::output::OutputFormat;
 use super::registry_args::{self, BaseRegistryArgs, RegistryArgs, read_time};
-use super::{CommandOutcome, complete};
+use super::{Command, CommandOutcome, complete};
 use crate::report::extended;
 
 /// Configure and update nodes, and build on them
@@ -49,18 +49,10 @@ enum NodeCommand {
 }
 
 impl Node {
-    /// `node hotfix`, which is a command of its own.
-    pub(super) fn into_hotfix(self) -> Result<Hotfix, Box<Self>> {
-        match self.command {
-            NodeCommand::Hotfix(command) => Ok(command),
-            command => Err(Box::new(Self { command })),
-        }
-    }
-
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         match self.command {
             NodeCommand::Script(command) => command.run(session),
-            NodeCommand::Hotfix(command) => command.run(session),
+            NodeCommand::Hotfix(command) => Command::Hotfix(command).run(session),
             NodeCommand::Builder(command) => command.run(session),
         }
     }
@@ -140,7 +132,8 @@ struct MakeScript {
 
 impl MakeScript {
     fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
-        let hosts = self.hosts.distinct_builds(session)?.all;
+        let hosts = self.hosts.distinct_builds(session)?.all();
+        let hosts: Vec<HostBuild> = hosts.into_iter().collect();
         let registries = self.registries()?;
         let images = if self.undo {
             Vec::new()

@@ -31,7 +31,7 @@ use super::registry_args::{BaseRegistryArgs, RegistryArgs};
 pub(super) struct RecipeArgs {
     /// A built-in recipe, a recipe file, a Dockerfile, or a folder that contains one
     #[arg(value_name = "IMAGE", add = complete::images_to_build())]
-    image: String,
+    pub(super) image: String,
     #[command(flatten)]
     hosts: HostArgs,
     #[command(flatten)]
@@ -249,16 +249,6 @@ impl RecipeArgs {
         names
     }
 
-    /// The image argument.
-    pub(super) fn image(&self) -> &str {
-        &self.image
-    }
-
-    /// Replaces the image argument.
-    pub(super) fn set_image(&mut self, image: String) {
-        self.image = image;
-    }
-
     /// The default name of the images; reads the recipe or the Dockerfile.
     pub(super) fn default_name(
         &self,
@@ -281,8 +271,9 @@ impl RecipeArgs {
         if !typed.is_empty() {
             return typed;
         }
-        let builds = hosts.all.iter().map(|host| host.version.to_string());
+        let builds = hosts.all().into_iter();
         builds
+            .map(|host| host.version.to_string())
             .flat_map(|build| ["--host-build".to_owned(), build])
             .collect()
     }

@@ -99,7 +99,7 @@ pub(super) struct RegistryArgs {
     /// Read credentials from this file [default: Docker's config.json, then `REGISTRY_AUTH_FILE` or
     /// containers' auth.json]
     #[arg(long, value_name = "FILE", hide_short_help = true)]
-    registry_config: Option<PathBuf>,
+    pub(super) registry_config: Option<PathBuf>,
     /// Send credentials over plain HTTP too
     #[arg(long, hide_short_help = true)]
     plain_credentials: bool,
@@ -178,11 +178,6 @@ impl RegistryArgs {
             words.push("--plain-credentials".to_owned());
         }
         words
-    }
-
-    /// The credential file, if one is named.
-    pub(super) fn registry_config(&self) -> Option<&Path> {
-        self.registry_config.as_deref()
     }
 
     /// Time limit of such a check.

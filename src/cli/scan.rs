@@ -341,7 +341,7 @@ impl Scan {
         let index = location.tag_or_digest().filter(|it| it.contains(':'));
         let product = VexSubject {
             name: &name,
-            tag: location.location().tag(),
+            tag: location.location.tag(),
             digests: index.into_iter().chain([image.digest().as_ref()]).collect(),
             cpe: system.as_ref().and_then(|system| system.cpe.as_deref()),
         };

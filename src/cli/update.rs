@@ -165,7 +165,7 @@ impl Update {
                     name: image.repository().to_owned(),
                     tag: Some(tag.clone()),
                     index: self.tags.index(),
-                    style: self.tags.style(),
+                    style: self.tags.tag_style,
                 },
                 destinations: destinations(self.prefix(&image)?, self.output.as_ref()),
                 named_after: None,

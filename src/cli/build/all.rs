@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use wincimg_dockerfile::DOCKERFILE;
 use wincimg_engine::definition::is_dockerfile;
 
-use super::image_name::TagArg;
+use super::image_name::ImageName;
 use super::{Build, ReviewFormat};
 use crate::cli::command_context::Session;
 use crate::cli::error::{Context, Failure};
@@ -32,7 +32,7 @@ impl Build {
                 break;
             }
             session.note(format_args!("building {image}"));
-            self.recipe.set_image(image.clone());
+            self.recipe.image.clone_from(&image);
             let (code, document) = match self.build(session) {
                 Ok((outcome, document)) => (outcome.code(), document.unwrap_or_default()),
                 Err(failure) => {
@@ -62,13 +62,18 @@ impl Build {
                 Failure::usage(problem).hint("build each image alone, or use --format json")
             );
         }
-        if let Some(TagArg::Name { name, tag, .. }) = &self.tag {
+        if let Some(ImageName {
+            name: Some(name),
+            tag: Some(tag),
+            ..
+        }) = &self.tag
+        {
             let problem = anyhow!(
                 "-t {name}:{tag} cannot be combined with --all: each image has its own name"
             );
             return Err(Failure::usage(problem).hint(format!("use --tag {tag} and --registry")));
         }
-        let top = Path::new(self.recipe.image());
+        let top = Path::new(&self.recipe.image);
         if !top.is_dir() {
             let problem = anyhow!("{} is not a folder, which --all requires", top.display());
             return Err(Failure::usage(problem).hint("name the folder above the recipes"));
@@ -90,7 +95,7 @@ impl Build {
         let arguments = self.daemon.arguments();
         let mut names = BTreeMap::new();
         for image in found {
-            self.recipe.set_image(image.clone());
+            self.recipe.image.clone_from(image);
             let name = self.recipe.default_name(&self.dockerfile, &arguments)?;
             if let Some(other) = names.insert(name.clone(), image) {
                 let problem = anyhow!("{other} and {image} have the same image name {name}");

@@ -3,24 +3,22 @@
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::{is_repository, is_tag, parse_reference};
 
-/// A tag, or a name with a tag.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum TagArg {
-    /// `1.4`.
-    Tag(String),
-    /// `app:1.4`, `HOST/PREFIX/app:1.4`.
-    Name {
-        registry: Option<RegistryPrefix>,
-        name: String,
-        tag: String,
-    },
+/// Registry, name and tag of images, as given.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct ImageName {
+    pub(super) registry: Option<RegistryPrefix>,
+    pub(super) name: Option<String>,
+    pub(super) tag: Option<String>,
 }
 
 /// Parses `TAG`, `NAME:TAG` or `HOST[/PREFIX]/NAME[:TAG]`. As with Docker, the tag of a whole name
 /// is `latest` by default.
-pub(super) fn tag_or_name(text: &str) -> Result<TagArg, String> {
+pub(super) fn tag_or_name(text: &str) -> Result<ImageName, String> {
     if is_tag(text) {
-        return Ok(TagArg::Tag(text.to_owned()));
+        return Ok(ImageName {
+            tag: Some(text.to_owned()),
+            ..ImageName::default()
+        });
     }
     let expected = || format!("invalid tag {text:?}: expected TAG, NAME:TAG or HOST/NAME:TAG");
     if text.contains('@') {
@@ -29,10 +27,10 @@ pub(super) fn tag_or_name(text: &str) -> Result<TagArg, String> {
     if !text.contains('/') {
         let (name, tag) = text.split_once(':').ok_or_else(expected)?;
         return (is_repository(name) && is_tag(tag))
-            .then(|| TagArg::Name {
+            .then(|| ImageName {
                 registry: None,
-                name: name.to_owned(),
-                tag: tag.to_owned(),
+                name: Some(name.to_owned()),
+                tag: Some(tag.to_owned()),
             })
             .ok_or_else(expected);
     }
@@ -41,10 +39,10 @@ pub(super) fn tag_or_name(text: &str) -> Result<TagArg, String> {
         Some((prefix, name)) => (format!("{}/{prefix}", reference.registry()), name),
         None => (reference.registry().to_owned(), reference.repository()),
     };
-    Ok(TagArg::Name {
+    Ok(ImageName {
         registry: Some(prefix.parse().map_err(|_| expected())?),
-        name: name.to_owned(),
-        tag: reference.tag().unwrap_or("latest").to_owned(),
+        name: Some(name.to_owned()),
+        tag: Some(reference.tag().unwrap_or("latest").to_owned()),
     })
 }
 
@@ -72,13 +70,10 @@ mod tests {
             ),
             ("me/app:1", Some("docker.io/me"), Some("app"), "1"),
         ] {
-            let expected = match name {
-                None => TagArg::Tag(tag.to_owned()),
-                Some(name) => TagArg::Name {
-                    registry: registry.map(|prefix| prefix.parse().unwrap()),
-                    name: name.to_owned(),
-                    tag: tag.to_owned(),
-                },
+            let expected = ImageName {
+                registry: registry.map(|prefix| prefix.parse().unwrap()),
+                name: name.map(str::to_owned),
+                tag: Some(tag.to_owned()),
             };
             assert_eq!(tag_or_name(text), Ok(expected), "{text}");
         }

@@ -1,44 +1,16 @@
-//! Steps of a Dockerfile that run on Windows: options, and where each step runs.
+//! Steps of a Dockerfile that run on Windows: where each step runs.
 
 use std::io::{self, Write};
 
-use clap::Args;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_dockerfile::stages::{StepEngine, StepPlacement};
-use wincimg_engine::hybrid::{CacheRepository, WindowsSteps};
-use wincimg_oci::prefix::RegistryPrefix;
+use wincimg_engine::hybrid::CacheRepository;
 use wincimg_oci::reference::parse_reference;
 
 use super::daemon::Worker;
 
-/// Options of steps that run on Windows.
-#[derive(Debug, Args)]
-pub(super) struct StepArgs {
-    /// Repository for the images below and above steps that run on Windows [default: the image's,
-    /// with --push; else they stay in the daemon]
-    #[arg(long, value_name = "REPOSITORY", value_parser = repository, hide_short_help = true)]
-    cache_to: Option<CacheRepository>,
-}
-
-impl StepArgs {
-    /// The steps, with their repository: the given one, or that of the pushed image.
-    pub(super) fn windows_steps(
-        &self,
-        pushed_to: Option<RegistryPrefix>,
-        name: &str,
-    ) -> WindowsSteps {
-        let of_image = pushed_to.map(|registry| CacheRepository {
-            registry,
-            name: name.to_owned(),
-        });
-        WindowsSteps {
-            cache: self.cache_to.clone().or(of_image),
-        }
-    }
-}
-
 /// Parses `HOST[:PORT]/REPOSITORY`.
-fn repository(text: &str) -> Result<CacheRepository, String> {
+pub(super) fn cache_repository(text: &str) -> Result<CacheRepository, String> {
     let expected = || format!("invalid repository {text:?}: expected HOST[:PORT]/REPOSITORY");
     let name = text.rsplit('/').next().unwrap_or_default();
     if name.contains([':', '@']) || !text.contains('/') {

@@ -21,7 +21,7 @@ pub(in crate::cli) struct TagArgs {
     pub(in crate::cli) no_index: bool,
     /// Windows in tags: its version (1.4-10.0.20348.2402) or its release (1.4-ltsc2022)
     #[arg(long, default_value = "version", value_parser = tag_styles(), hide_short_help = true)]
-    tag_style: TagStyle,
+    pub(in crate::cli) tag_style: TagStyle,
 }
 
 fn tag_styles() -> impl TypedValueParser<Value = TagStyle> {
@@ -32,11 +32,6 @@ fn tag_styles() -> impl TypedValueParser<Value = TagStyle> {
 }
 
 impl TagArgs {
-    /// Style of versions in tags.
-    pub(in crate::cli) fn style(&self) -> TagStyle {
-        self.tag_style
-    }
-
     /// Policy for existing tags.
     pub(in crate::cli) fn existing(&self) -> TagPolicy {
         match (self.join, self.replace) {
