@@ -40,8 +40,8 @@ use super::output::{FILE_WIDTH, terminal_width, write_result};
 use super::registry_args::{self, RegistryArgs};
 use super::{CommandOutcome, complete, security, updates};
 use crate::report::{
-    ReportOrigin, TextStyle, count, write_html, write_json, write_junit, write_markdown,
-    write_sarif, write_text,
+    ReportFormat, ReportOrigin, TextStyle, count, write_html, write_json, write_junit,
+    write_markdown, write_sarif, write_text,
 };
 
 /// Check which images start on which nodes, and what to fix
@@ -168,17 +168,6 @@ impl ReportArgs {
         }
         Ok(())
     }
-}
-
-/// Report format.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(super) enum ReportFormat {
-    Text,
-    Json,
-    Markdown,
-    Junit,
-    Sarif,
-    Html,
 }
 
 impl CheckCompat {

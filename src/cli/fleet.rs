@@ -13,7 +13,7 @@ use wincimg_cluster::nodes::Node;
 use wincimg_engine::fleet::{Fleet, INDEX_VARIABLE, Shard, SyncMode, SyncOptions, schema, sync};
 
 use super::build::source_date_epoch;
-use super::check_compat::{ReportArgs, ReportFormat};
+use super::check_compat::ReportArgs;
 use super::cluster_args::with_kubectl_name;
 use super::command_context::Session;
 use super::document_args::DocumentArgs;
@@ -24,10 +24,7 @@ use super::output::{write_json, write_result};
 use super::recipe_args::InstallerArgs;
 use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
 use super::{CommandOutcome, complete, security};
-use crate::report::{
-    write_fleet_html, write_fleet_json, write_fleet_junit, write_fleet_markdown, write_fleet_sarif,
-    write_fleet_text,
-};
+use crate::report::write_fleet;
 
 /// Build a list of images for every Windows build among the nodes
 ///
@@ -179,14 +176,8 @@ impl CommonArgs {
         let mut report = registry_args::run(async { Ok(sync(&fleet, &nodes, run, mode).await) })?;
         report.shard = shard.map(|shard| shard.to_string());
         report.missing_fixes = security::missing_in_fleet(&report, session, session);
-        self.report.write(|format, _, out| match format {
-            ReportFormat::Text => write_fleet_text(&report, out),
-            ReportFormat::Json => write_fleet_json(&report, out),
-            ReportFormat::Markdown => write_fleet_markdown(&report, out),
-            ReportFormat::Junit => write_fleet_junit(&report, out),
-            ReportFormat::Sarif => write_fleet_sarif(&report, out),
-            ReportFormat::Html => write_fleet_html(&report, out),
-        })?;
+        self.report
+            .write(|format, _, out| write_fleet(&report, format, out))?;
         if !report.complete && report.is_unreachable() {
             let code = u8::try_from(COULD_NOT).unwrap_or(u8::MAX);
             return Ok(CommandOutcome::Code(code));

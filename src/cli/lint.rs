@@ -30,8 +30,8 @@ use super::output::write_result;
 use super::registry_args::{self, RegistryArgs};
 use super::{CommandOutcome, complete, input};
 use crate::report::{
-    LintedFile, count, write_lint_github, write_lint_gitlab, write_lint_json, write_lint_sarif,
-    write_lint_text,
+    LintedFile, annotations_of, count, write_github, write_gitlab, write_lint_json,
+    write_lint_sarif, write_lint_text,
 };
 
 /// Find mistakes in Dockerfiles for Windows, with fixes
@@ -143,8 +143,8 @@ impl Lint {
             LintFormat::Text => write_text(&linted, out),
             LintFormat::Json => write_lint_json(&linted, out),
             LintFormat::Sarif => write_lint_sarif(&linted, out),
-            LintFormat::Github => write_lint_github(&linted, out),
-            LintFormat::Gitlab => write_lint_gitlab(&linted, out),
+            LintFormat::Github => write_github(&annotations_of(&linted), out),
+            LintFormat::Gitlab => write_gitlab(&annotations_of(&linted), out),
         })?;
         let errors = summarize(session, &linted);
         for (file, offers) in linted.iter().zip(&offers) {

@@ -9,11 +9,13 @@ use wincimg_engine::fleet::{
 };
 
 use super::html::{escaped, hash_of};
-use super::markdown::{cell, write_security};
+use super::markdown::{cell, write_limited, write_security};
 use super::names::{count, escape_untrusted};
-use super::sarif::{Result as Shown, SarifRegion, SarifRule, write as write_sarif};
-use super::security_lines;
+use super::sarif::{self, SarifRegion, SarifRule};
 use super::suites::{Failure, Outcome, TestCase, TestSuite, write_suites};
+use super::{ReportFormat, security_lines};
+
+const COLUMNS: [&str; 5] = ["Image", "Windows", "State", "Why", "Problem"];
 
 /// GitHub's limit for comments is 65,536 characters.
 const ROOM: usize = 60_000;
@@ -80,8 +82,18 @@ impl<'r> Row<'r> {
         })
     }
 
-    fn host(&self) -> &'r str {
-        self.build.map_or("", host)
+    /// The row of a table with [`COLUMNS`], escaped.
+    fn cells(&self, escape: fn(&str) -> String) -> [String; 5] {
+        let failure = self.failure.iter();
+        let problem = failure.flat_map(|it| [Some(&it.problem), it.hint.as_ref()]);
+        let problem: Vec<String> = problem.flatten().map(|text| escape(text)).collect();
+        [
+            escape(&self.image.reference),
+            escape(self.build.map_or("", host)),
+            self.state.name().to_owned(),
+            escape(self.why().unwrap_or_default()),
+            problem.join("<br>"),
+        ]
     }
 
     fn why(&self) -> Option<&'r str> {
@@ -108,8 +120,27 @@ fn details(build: &BuildReport) -> String {
     parts.join(" ")
 }
 
+/// Writes the report in a format.
+pub(crate) fn write_fleet(
+    report: &FleetReport,
+    format: ReportFormat,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    match format {
+        ReportFormat::Text => write_text(report, out),
+        ReportFormat::Json => {
+            json::write_pretty(&mut *out, report)?;
+            out.write_all(b"\n")
+        }
+        ReportFormat::Markdown => write_markdown(report, out),
+        ReportFormat::Junit => write_junit(report, out),
+        ReportFormat::Sarif => write_sarif(report, out),
+        ReportFormat::Html => write_html(report, out),
+    }
+}
+
 /// Text: the number of images, and each image that is not simply up to date.
-pub(crate) fn write_fleet_text(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
+fn write_text(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", Untrusted(headline(report)))?;
     for image in report.images.iter().filter(|it| is_reportable(it)) {
         writeln!(out, "\n{}", Untrusted(&image.reference))?;
@@ -146,58 +177,27 @@ fn write_failure(failure: &ReportedError, indent: &str, out: &mut dyn Write) -> 
     }
 }
 
-/// JSON.
-pub(crate) fn write_fleet_json(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
-    json::write_pretty(&mut *out, report)?;
-    out.write_all(b"\n")
-}
-
 /// Markdown for a comment of a pull request: a table of images that are not simply up to date.
-pub(crate) fn write_fleet_markdown(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
+fn write_markdown(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "### {}", cell(&headline(report)))?;
     if let Some(missing) = &report.missing_fixes {
         write_security(missing, &mut *out)?;
     }
     let images = report.images.iter().filter(|it| is_reportable(it));
-    let rows = images.flat_map(Row::of).map(|row| {
-        format!(
-            "| {} | {} | {} | {} | {} |\n",
-            cell(&row.image.reference),
-            cell(row.host()),
-            row.state.name(),
-            cell(row.why().unwrap_or_default()),
-            row.failure.map_or_else(String::new, in_a_cell)
-        )
-    });
-    let rows: Vec<String> = rows.collect();
+    let rows = images.flat_map(Row::of);
+    let rows: Vec<String> = rows
+        .map(|row| format!("| {} |\n", row.cells(cell).join(" | ")))
+        .collect();
     if rows.is_empty() {
         return Ok(());
     }
-    writeln!(
-        out,
-        "\n| Image | Windows | State | Why | Problem |\n| --- | --- | --- | --- | --- |"
-    )?;
-    let mut used = 0;
-    for (place, row) in rows.iter().enumerate() {
-        used += row.len();
-        if used > ROOM {
-            let more = rows.len() - place;
-            return writeln!(out, "\n… and {more} more: see `--format json`.");
-        }
-        out.write_all(row.as_bytes())?;
-    }
-    Ok(())
-}
-
-fn in_a_cell(failure: &ReportedError) -> String {
-    match &failure.hint {
-        Some(hint) => format!("{}<br>{}", cell(&failure.problem), cell(hint)),
-        None => cell(&failure.problem),
-    }
+    let rule = " --- |".repeat(COLUMNS.len());
+    writeln!(out, "\n| {} |\n|{rule}", COLUMNS.join(" | "))?;
+    write_limited(rows.into_iter(), ROOM, "`--format json`", &mut &mut *out).map(drop)
 }
 
 /// JUnit XML: a suite for each image, a case for each build of Windows.
-pub(crate) fn write_fleet_junit(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
+fn write_junit(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
     let suites = report.images.iter().map(|image| {
         let name = escape_untrusted(&image.reference);
         let cases = Row::of(image).map(|row| {
@@ -236,7 +236,7 @@ fn case(title: String, row: &Row<'_>) -> TestCase {
 }
 
 /// SARIF: a result for each missing image, at its line of the fleet's file.
-pub(crate) fn write_fleet_sarif(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
+fn write_sarif(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
     let rows = report.images.iter().flat_map(Row::of);
     let results = rows.filter(|row| !row.state.is_present()).map(|row| {
         let (message, hint) = row.reason();
@@ -244,7 +244,7 @@ pub(crate) fn write_fleet_sarif(report: &FleetReport, out: &mut dyn Write) -> io
         let host = host.unwrap_or_default();
         let hint = hint.map_or_else(String::new, |hint| format!(". {hint}"));
         let Row { image, state, .. } = row;
-        Shown {
+        sarif::Result {
             rule: state.name(),
             level: "error",
             message: format!("{}{host}: {message}{hint}", image.reference),
@@ -255,7 +255,7 @@ pub(crate) fn write_fleet_sarif(report: &FleetReport, out: &mut dyn Write) -> io
             }),
             subject: Some(image.reference.clone()),
             fingerprint: Some(format!("{}|{}{host}", state.name(), image.reference)),
-            ..Shown::default()
+            ..sarif::Result::default()
         }
     });
     let rules = [
@@ -270,7 +270,7 @@ pub(crate) fn write_fleet_sarif(report: &FleetReport, out: &mut dyn Write) -> io
         id: state.name(),
         summary: (*summary).to_owned(),
     });
-    write_sarif("wincimg fleet", rules.collect(), results.collect(), out)
+    sarif::write("wincimg fleet", rules.collect(), results.collect(), out)
 }
 
 /// Style of the page; only content with its digest is applied.
@@ -282,7 +282,7 @@ const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;margin:2rem;color:#
     .new{color:#82b1ff}}";
 
 /// HTML in one file that fetches nothing: every image for every build.
-pub(crate) fn write_fleet_html(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
+fn write_html(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
     let headline = escaped(&escape_untrusted(headline(report)));
     let policy = format!("default-src 'none'; style-src '{}'", hash_of(STYLE));
     writeln!(
@@ -290,8 +290,8 @@ pub(crate) fn write_fleet_html(report: &FleetReport, out: &mut dyn Write) -> io:
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n\
          <meta name=\"viewport\" content=\"width=device-width\">\n<title>{headline}</title>\n\
-         <style>{STYLE}</style>\n<h1>{headline}</h1>\n<table>\n<thead><tr><th>Image<th>Windows\
-         <th>State<th>Why<th>Problem</thead>\n<tbody>"
+         <style>{STYLE}</style>\n<h1>{headline}</h1>\n<table>\n<thead><tr><th>{}</thead>\n<tbody>",
+        COLUMNS.join("<th>")
     )?;
     for row in report.images.iter().flat_map(Row::of) {
         write_row(&row, out)?;
@@ -311,18 +311,10 @@ fn write_row(row: &Row<'_>, out: &mut dyn Write) -> io::Result<()> {
             " class=\"no\""
         }
     };
-    let problem = row.failure.map_or_else(String::new, |failure| {
-        let hint = failure.hint.as_ref();
-        let hint = hint.map_or_else(String::new, |hint| format!("<br>{}", page_text(hint)));
-        format!("{}{hint}", page_text(&failure.problem))
-    });
+    let [image, host, state, why, problem] = row.cells(page_text);
     writeln!(
         out,
-        "<tr><td>{}<td>{}<td{class}>{}<td>{}<td>{problem}",
-        page_text(&row.image.reference),
-        page_text(row.host()),
-        row.state.name(),
-        page_text(row.why().unwrap_or_default()),
+        "<tr><td>{image}<td>{host}<td{class}>{state}<td>{why}<td>{problem}"
     )
 }
 

@@ -53,7 +53,7 @@ pub(crate) fn write_html(
     origin: &ReportOrigin,
     mut out: impl Write,
 ) -> io::Result<()> {
-    let mut data = serde_json::to_value(data::Data::new(rollout))?;
+    let mut data = data::data(rollout);
     escape_harmful(&mut data);
     let data = serde_json::to_string(&data)?
         // The data must not contain the end tag of its element.

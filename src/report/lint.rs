@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use wincimg_common::diagnose::Excerpt;
 use wincimg_common::json::write_pretty;
 use wincimg_common::untrusted::Untrusted;
-use wincimg_dockerfile::lint::{LintFinding, RULES, Severity};
+use wincimg_dockerfile::lint::{LintFinding, RULES};
 
-use super::annotations::{self, Annotation};
+use super::annotations::Annotation;
 use super::sarif;
 
 /// A checked file.
@@ -116,17 +116,8 @@ pub(crate) fn write_lint_sarif(files: &[LintedFile], out: &mut dyn Write) -> io:
     sarif::write("wincimg lint", rules.collect(), results.collect(), out)
 }
 
-/// Writes the findings as annotations of GitHub Actions.
-pub(crate) fn write_lint_github(files: &[LintedFile], out: &mut dyn Write) -> io::Result<()> {
-    annotations::write_github(&annotations_of(files), out)
-}
-
-/// Writes the findings as a Code Quality report of GitLab.
-pub(crate) fn write_lint_gitlab(files: &[LintedFile], out: &mut dyn Write) -> io::Result<()> {
-    annotations::write_gitlab(&annotations_of(files), out)
-}
-
-fn annotations_of(files: &[LintedFile]) -> Vec<Annotation<'_>> {
+/// The findings at their lines.
+pub(crate) fn annotations_of(files: &[LintedFile]) -> Vec<Annotation<'_>> {
     let mut all = Vec::new();
     for linted in files {
         let lines: Vec<&str> = linted.text.lines().collect();
@@ -146,18 +137,13 @@ fn annotations_of(files: &[LintedFile]) -> Vec<Annotation<'_>> {
 fn result(file: &str, finding: &LintFinding) -> sarif::Result {
     sarif::Result {
         rule: finding.rule.name,
-        level: match finding.severity {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-            Severity::Note => "note",
-        },
+        level: finding.severity.name(),
         message: finding.message.clone(),
         place: Some(sarif::SarifRegion {
             file: file.to_owned(),
             first_line: finding.line,
             last_line: finding.last_line,
         }),
-        subject: None,
         fix: finding.fix.clone().map(|fix| (finding.fix_line, fix)),
         ..sarif::Result::default()
     }

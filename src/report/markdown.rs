@@ -19,6 +19,9 @@ use super::{behind, names, remarks, security_lines, what_if};
 /// tables.
 const ROOM: usize = 64_000;
 
+/// Formats without a limit.
+const OTHER_FORMATS: &str = "`--format html` or `--format json`";
+
 /// Wider tables are left to other formats.
 const MOST_COLUMNS: usize = 12;
 
@@ -103,7 +106,7 @@ fn write_cases(rollout: &Rollout, room: usize, out: &mut impl Write) -> io::Resu
             fixes.join("<br>")
         )
     });
-    write_limited(rows, room, out)
+    write_limited(rows, room, OTHER_FORMATS, out)
 }
 
 /// Images in rows, kinds of nodes in columns: names are longer than builds.
@@ -160,14 +163,16 @@ fn write_problems(rollout: &Rollout, room: usize, out: &mut impl Write) -> io::R
     )?;
     writeln!(out, "| --- | --- |{workload_rule} --- | --- | --- | --- |")?;
     let rows = problems.iter().map(|problem| row(problem, has_workloads));
-    write_limited(rows, room, out)?;
+    write_limited(rows, room, OTHER_FORMATS, out)?;
     writeln!(out, "\n</details>")
 }
 
-/// Writes as many texts as fit, and the number of the others; returns the number of written bytes.
-fn write_limited(
+/// Writes as many texts as fit, and the number of the others, which `formats` have; returns the
+/// number of written bytes.
+pub(super) fn write_limited(
     texts: impl ExactSizeIterator<Item = String>,
     room: usize,
+    formats: &str,
     out: &mut impl Write,
 ) -> io::Result<usize> {
     let total = texts.len();
@@ -175,10 +180,7 @@ fn write_limited(
     for (index, text) in texts.enumerate() {
         if used + text.len() > room {
             let left = total - index;
-            writeln!(
-                out,
-                "\n… and {left} more: see `--format html` or `--format json`."
-            )?;
+            writeln!(out, "\n… and {left} more: see {formats}.")?;
             break;
         }
         used += text.len();
@@ -224,7 +226,7 @@ fn write_plan(
         writeln!(out, "<details><summary>{count} actions</summary>\n")?;
     }
     let texts = steps.iter().enumerate().map(step_text);
-    let used = write_limited(texts, room, out)?;
+    let used = write_limited(texts, room, OTHER_FORMATS, out)?;
     if is_folded {
         writeln!(out, "\n</details>")?;
     }

@@ -6,7 +6,7 @@ use wincimg_cluster::rollout::{HostKind, Rollout, host_label, severity};
 use wincimg_windows::compat::VerdictOutcome;
 use wincimg_windows::release;
 
-use super::names;
+use super::{findings, names};
 
 /// With more hosts than this, rows are builds instead of names.
 pub(super) const HOSTS_BY_NAME: usize = 40;
@@ -49,12 +49,9 @@ impl Matrix {
             nowhere: those(false),
         };
         for placement in &rollout.placements {
-            for placed in &placement.images {
-                let column = column_of[placed.image];
-                for (group, finding) in placement.selection.groups.iter().zip(&placed.findings) {
-                    for &host in &group.hosts {
-                        matrix.note(row_of[host as usize], column, finding.outcome);
-                    }
+            for (image, hosts, finding) in findings(placement) {
+                for &host in hosts {
+                    matrix.note(row_of[host as usize], column_of[image], finding.outcome);
                 }
             }
         }

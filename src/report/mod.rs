@@ -18,17 +18,15 @@ mod suites;
 mod summary;
 mod text;
 
+use std::collections::BTreeMap;
+
 pub(crate) use annotations::{Annotation, write_github, write_gitlab};
-pub(crate) use fleet::{
-    write_fleet_html, write_fleet_json, write_fleet_junit, write_fleet_markdown, write_fleet_sarif,
-    write_fleet_text,
-};
+pub(crate) use fleet::write_fleet;
 pub(crate) use html::{ReportOrigin, write_html};
 pub(crate) use json::{extended, write_json};
 pub(crate) use junit::write_junit;
 pub(crate) use lint::{
-    LintedFile, write_lint_github, write_lint_gitlab, write_lint_json, write_lint_sarif,
-    write_lint_text,
+    LintedFile, annotations_of, write_lint_json, write_lint_sarif, write_lint_text,
 };
 pub(crate) use markdown::write_markdown;
 pub(crate) use names::{count, paint, shorten};
@@ -36,11 +34,31 @@ pub(crate) use sarif::write_sarif;
 pub(crate) use scan::write_scan_sarif;
 pub(crate) use security::{age_in_words, image_by_table};
 use security::{image_in_words, security_lines};
-use std::collections::BTreeMap;
 pub(crate) use text::{TextStyle, write_summary_and_matrix, write_text};
 
-use wincimg_cluster::rollout::{OutdatedImage, Rollout, host_label};
+use clap::ValueEnum;
+use wincimg_cluster::rollout::{Finding, OutdatedImage, Placement, Rollout, host_label};
 use wincimg_windows::update::Update;
+
+/// Report format.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum ReportFormat {
+    Text,
+    Json,
+    Markdown,
+    Junit,
+    Sarif,
+    Html,
+}
+
+/// The findings of a placement, each with its image and its hosts.
+fn findings(placement: &Placement) -> impl Iterator<Item = (usize, &[u32], &Finding)> {
+    placement.images.iter().flat_map(move |placed| {
+        let groups = placement.selection.groups.iter();
+        let findings = groups.zip(&placed.findings);
+        findings.map(move |(group, finding)| (placed.image, &group.hosts[..], &**finding))
+    })
+}
 
 /// `What if: 3 nodes with KB4549949`, if a simulation is requested.
 fn what_if(rollout: &Rollout) -> Option<String> {

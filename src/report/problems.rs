@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use wincimg_cluster::rollout::{Finding, Rollout, is_deciding_rule, severity};
 use wincimg_windows::compat::VerdictOutcome;
 
-use super::{hosts_in_words, in_words};
+use super::{findings, hosts_in_words, in_words};
 
 /// One cause, with all of its hosts and workloads.
 pub(super) struct ReportProblem<'a> {
@@ -15,116 +15,75 @@ pub(super) struct ReportProblem<'a> {
     pub(super) images: Vec<usize>,
     /// Indexes of hosts, sorted.
     pub(super) hosts: Vec<usize>,
+    /// True for each of the hosts, until all are known.
+    has_host: Vec<bool>,
     /// Indexes of workloads, in their order.
     pub(super) workloads: Vec<usize>,
 }
 
 /// The problems, the worst first.
 pub(super) fn problems(rollout: &Rollout) -> Vec<ReportProblem<'_>> {
-    let mut collected = ProblemCollector {
-        rollout,
-        known: HashMap::new(),
-        causes: Vec::new(),
-    };
-    for placement in &rollout.placements {
-        for placed in &placement.images {
-            for (group, finding) in placement.selection.groups.iter().zip(&placed.findings) {
-                if placement.workload.is_some() && finding.outcome != VerdictOutcome::Warning {
-                    continue;
-                }
-                collected.add(
-                    finding,
-                    Some(placed.image),
-                    placement.workload,
-                    &group.hosts,
-                );
-            }
-        }
-    }
-    for notice in &rollout.notices {
-        if is_deciding_rule(notice.finding.rule) {
+    let placed = rollout.placements.iter().flat_map(|placement| {
+        let workload = placement.workload;
+        findings(placement)
+            .filter(move |(_, _, finding)| {
+                workload.is_none() || finding.outcome == VerdictOutcome::Warning
+            })
+            .map(move |(image, hosts, finding)| (finding, Some(image), workload, hosts))
+    });
+    let nowhere: &[u32] = &[];
+    let notices = rollout.notices.iter();
+    let notices = notices
+        .filter(|notice| !is_deciding_rule(notice.finding.rule))
+        .map(|notice| (&notice.finding, notice.image, notice.workload, nowhere));
+    let mut known: HashMap<&Finding, usize> = HashMap::new();
+    let mut problems: Vec<ReportProblem<'_>> = Vec::new();
+    for (finding, image, workload, hosts) in placed.chain(notices) {
+        if finding.outcome == VerdictOutcome::Compatible {
             continue;
         }
-        collected.add(&notice.finding, notice.image, notice.workload, &[]);
-    }
-    collected.into_problems()
-}
-
-/// A cause during collection.
-struct Cause<'a> {
-    finding: &'a Finding,
-    images: Vec<usize>,
-    has_host: Vec<bool>,
-    workloads: Vec<usize>,
-}
-
-struct ProblemCollector<'a> {
-    rollout: &'a Rollout,
-    known: HashMap<&'a Finding, usize>,
-    causes: Vec<Cause<'a>>,
-}
-
-impl<'a> ProblemCollector<'a> {
-    fn add(
-        &mut self,
-        finding: &'a Finding,
-        image: Option<usize>,
-        workload: Option<usize>,
-        hosts: &[u32],
-    ) {
-        if finding.outcome == VerdictOutcome::Compatible {
-            return;
-        }
-        let causes = &mut self.causes;
-        let place = *self.known.entry(finding).or_insert_with(|| {
-            causes.push(Cause {
+        let place = *known.entry(finding).or_insert(problems.len());
+        if place == problems.len() {
+            problems.push(ReportProblem {
+                rollout,
                 finding,
                 images: Vec::new(),
+                hosts: Vec::new(),
                 has_host: Vec::new(),
                 workloads: Vec::new(),
             });
-            causes.len() - 1
-        });
-        let cause = &mut self.causes[place];
-        if let Some(image) = image
-            && !cause.images.contains(&image)
-        {
-            cause.images.push(image);
         }
-        if !hosts.is_empty() {
-            cause.has_host.resize(self.rollout.hosts.len(), false);
-        }
-        for &host in hosts {
-            cause.has_host[host as usize] = true;
-        }
-        if let Some(workload) = workload
-            && cause.workloads.last() != Some(&workload)
-        {
-            cause.workloads.push(workload);
-        }
+        problems[place].add(image, workload, hosts);
     }
-
-    fn into_problems(self) -> Vec<ReportProblem<'a>> {
-        let rollout = self.rollout;
-        let mut problems: Vec<ReportProblem<'a>> = self
-            .causes
-            .into_iter()
-            .map(|cause| ReportProblem {
-                rollout,
-                finding: cause.finding,
-                images: cause.images,
-                hosts: (0..cause.has_host.len())
-                    .filter(|&host| cause.has_host[host])
-                    .collect(),
-                workloads: cause.workloads,
-            })
-            .collect();
-        problems.sort_by_key(|problem| std::cmp::Reverse(severity(problem.finding.outcome)));
-        problems
+    for problem in &mut problems {
+        let has_host = std::mem::take(&mut problem.has_host);
+        let hosts = (0..has_host.len()).filter(|&host| has_host[host]);
+        problem.hosts = hosts.collect();
     }
+    problems.sort_by_key(|problem| std::cmp::Reverse(severity(problem.finding.outcome)));
+    problems
 }
 
 impl ReportProblem<'_> {
+    fn add(&mut self, image: Option<usize>, workload: Option<usize>, hosts: &[u32]) {
+        if let Some(image) = image
+            && !self.images.contains(&image)
+        {
+            self.images.push(image);
+        }
+        if !hosts.is_empty() {
+            self.has_host.resize(self.rollout.hosts.len(), false);
+        }
+        for &host in hosts {
+            self.has_host[host as usize] = true;
+        }
+        if let Some(workload) = workload
+            && self.workloads.last() != Some(&workload)
+        {
+            self.workloads.push(workload);
+        }
+    }
+
     /// The images; without any, the workloads, which are not listed if they are for Linux.
     pub(super) fn subject(&self) -> String {
         let images = self.images.iter();

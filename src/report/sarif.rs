@@ -89,7 +89,7 @@ impl Result {
         if let Some(place) = &self.place {
             location["physicalLocation"] = json!({
                 "artifactLocation": {"uri": as_uri(&place.file)},
-                "region": place.region(),
+                "region": {"startLine": place.first_line, "endLine": place.last_line},
             });
         }
         let has_location = self.place.is_some() || self.subject.is_some();
@@ -123,12 +123,6 @@ impl Result {
     }
 }
 
-impl SarifRegion {
-    fn region(&self) -> Value {
-        json!({"startLine": self.first_line, "endLine": self.last_line})
-    }
-}
-
 /// Writes the report: a result for each workload that requires attention, at its line, and one for
 /// each problem of images without a workload; under `strict` a warning is an error.
 pub(crate) fn write_sarif(rollout: &Rollout, strict: bool, out: impl Write) -> io::Result<()> {
@@ -159,7 +153,6 @@ pub(crate) fn write_sarif(rollout: &Rollout, strict: bool, out: impl Write) -> i
             rule: "behind",
             level: "note",
             message: behind_in_words(rollout, behind),
-            place: None,
             fingerprint: Some(format!("behind|{image}|{}", behind.version)),
             subject: Some(image),
             ..Result::default()
@@ -251,8 +244,6 @@ fn of_image(image: &str, problem: &ReportProblem<'_>, strict: bool) -> Result {
         rule: finding.rule,
         level: level_of(finding, strict),
         message,
-        place: None,
-        subject: None,
         fingerprint: Some(format!("{}||{image}", finding.rule)),
         ..Result::default()
     }

@@ -15,7 +15,7 @@ use super::names::{self, escape_untrusted};
 use super::plan::{outcome, steps};
 use super::problems::{ReportProblem, problems};
 use super::summary::{WorkloadGroup, answers, current_headline, headline, workload_groups};
-use super::{behind, cordoned, in_words, security_lines, what_if};
+use super::{behind, cordoned, findings, in_words, security_lines, what_if};
 
 /// Medium on which the report is read.
 #[derive(Debug, Clone, Copy)]
@@ -377,10 +377,8 @@ fn mark(outcome: Option<VerdictOutcome>) -> &'static str {
 fn rules_in_words(rollout: &Rollout) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for placement in &rollout.placements {
-        for placed in &placement.images {
-            for (group, finding) in placement.selection.groups.iter().zip(&placed.findings) {
-                *counts.entry(finding.rule).or_default() += group.hosts.len();
-            }
+        for (_, hosts, finding) in findings(placement) {
+            *counts.entry(finding.rule).or_default() += hosts.len();
         }
     }
     for notice in &rollout.notices {

@@ -10,12 +10,12 @@ use wincimg_cluster::nodes::NodeList;
 use wincimg_cluster::rollout::{Image, Rollout, RolloutCheck, RolloutRequest};
 use wincimg_common::untrusted::Untrusted;
 
-use super::ReportFormat;
 use super::table::Table;
 use crate::cli::error::Failure;
 use crate::cli::hosts::HostArgs;
 use crate::cli::output::{or_dash, stdout};
 use crate::cli::{registry_args, shutdown};
+use crate::report::ReportFormat;
 
 /// Subject of a verdict.
 type CheckKey = (String, Option<String>);

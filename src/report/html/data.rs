@@ -14,26 +14,55 @@ use wincimg_cluster::rollout::{
 use crate::report::matrix::short_release;
 use crate::report::plan::{outcome, steps};
 use crate::report::problems::problems;
-use crate::report::summary::{outlook, workload_groups};
+use crate::report::summary::{WorkloadGroup, outlook, workload_groups};
 use crate::report::{names, what_if};
 
-#[derive(Serialize)]
-pub(super) struct Data<'a> {
-    /// Name, kind and version.
-    hosts: Vec<(Option<&'a str>, usize, Option<String>)>,
-    kinds: Vec<Value>,
-    /// Full name, and the shortest unique one.
-    images: Vec<(String, String)>,
-    /// Each with its status; 0 is the worst.
-    workloads: Vec<Value>,
-    findings: Vec<Value>,
-    /// The hosts of each selection, as bits in base64.
-    selections: Vec<String>,
-    placements: Vec<PlacementPart>,
-    cases: Vec<Value>,
-    problems: Vec<Value>,
-    plan: Option<Value>,
-    what_if: Option<String>,
+/// The data, with an index of each finding and selection.
+pub(super) fn data(rollout: &Rollout) -> Value {
+    let mut findings = Findings::default();
+    let mut selections = Selections::default();
+    let placements = rollout.placements.iter();
+    let placements: Vec<PlacementPart> = placements
+        .map(|placement| part_of(placement, rollout, &mut findings, &mut selections))
+        .collect();
+    let problems = problems(rollout);
+    let problems = problems.iter().map(|problem| {
+        json!({
+            "finding": findings.place(problem.finding),
+            "images": problem.images,
+            "hosts_in_words": problem.format_hosts(),
+            "workloads": problem.workloads,
+        })
+    });
+    let problems: Vec<Value> = problems.collect();
+    let cases = workload_groups(rollout);
+    let cases = cases.iter().map(|case| case_part(case, rollout));
+    let hosts = rollout.hosts.iter().zip(&rollout.kind_of);
+    let hosts = hosts.map(|(host, kind)| {
+        let build = host.build.map(|build| build.to_string());
+        (&host.name, kind, build)
+    });
+    let images = rollout.images.iter().map(Image::label);
+    let plan = rollout.plan.as_ref().map(|plan| {
+        let steps = steps(rollout, plan).into_iter();
+        let steps = steps.map(|it| json!([it.title, it.nodes, parts(&it.steps)]));
+        json!({"steps": steps.collect::<Vec<_>>(), "outcome": outcome(rollout, plan)})
+    });
+    json!({
+        "hosts": hosts.collect::<Vec<_>>(),
+        "kinds": rollout.kinds.iter().map(kind_part).collect::<Vec<_>>(),
+        // The full name, and the shortest unique one.
+        "images": images.zip(names::images(rollout)).collect::<Vec<_>>(),
+        "workloads": workload_parts(rollout),
+        "findings": findings.parts,
+        // The hosts of each, as bits in base64.
+        "selections": selections.parts,
+        "placements": placements,
+        "cases": cases.collect::<Vec<_>>(),
+        "problems": problems,
+        "plan": plan,
+        "what_if": what_if(rollout),
+    })
 }
 
 #[derive(Serialize)]
@@ -44,69 +73,16 @@ struct PlacementPart {
     images: Vec<(usize, Vec<usize>)>,
 }
 
-impl<'a> Data<'a> {
-    pub(super) fn new(rollout: &'a Rollout) -> Self {
-        let mut findings = Findings::default();
-        let mut selections = Selections::default();
-        let placements = rollout
-            .placements
-            .iter()
-            .map(|placement| part_of(placement, rollout, &mut findings, &mut selections))
-            .collect();
-        let problems = problems(rollout)
-            .iter()
-            .map(|problem| {
-                let hosts_in_words = if problem.hosts.is_empty() {
-                    String::new()
-                } else {
-                    problem.format_hosts()
-                };
-                json!({
-                    "finding": findings.place(problem.finding),
-                    "images": problem.images,
-                    "hosts_in_words": hosts_in_words,
-                    "workloads": problem.workloads,
-                })
-            })
-            .collect();
-        let cases = workload_groups(rollout).into_iter().map(|case| {
-            let (whys, more) = case.reasons(rollout);
-            json!({
-                "starts": case.starts as usize,
-                "workloads": case.workloads,
-                "outlook": case.describe_starts(),
-                "whys": whys,
-                "more": more,
-                "fixes": case.fixes,
-            })
-        });
-        let hosts = rollout.hosts.iter();
-        let images = rollout.images.iter().map(Image::label);
-        Self {
-            hosts: hosts
-                .zip(&rollout.kind_of)
-                .map(|(host, &kind)| {
-                    let build = host.build.map(|build| build.to_string());
-                    (host.name.as_deref(), kind, build)
-                })
-                .collect(),
-            kinds: rollout.kinds.iter().map(kind_part).collect(),
-            images: images.zip(names::images(rollout)).collect(),
-            workloads: workload_parts(rollout),
-            cases: cases.collect(),
-            placements,
-            problems,
-            findings: findings.parts,
-            selections: selections.parts,
-            plan: rollout.plan.as_ref().map(|plan| {
-                let steps = steps(rollout, plan).into_iter();
-                let steps = steps.map(|it| json!([it.title, it.nodes, parts(&it.steps)]));
-                let steps: Vec<Value> = steps.collect();
-                json!({"steps": steps, "outcome": outcome(rollout, plan)})
-            }),
-            what_if: what_if(rollout),
-        }
-    }
+fn case_part(case: &WorkloadGroup<'_>, rollout: &Rollout) -> Value {
+    let (whys, more) = case.reasons(rollout);
+    json!({
+        "starts": case.starts as usize,
+        "workloads": case.workloads,
+        "outlook": case.describe_starts(),
+        "whys": whys,
+        "more": more,
+        "fixes": case.fixes,
+    })
 }
 
 /// Each step with true if it is a command.
