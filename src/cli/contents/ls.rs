@@ -7,6 +7,7 @@ use clap::Args;
 use indicatif::BinaryBytes;
 use serde::Serialize;
 use wincimg_common::diagnose::{Blame, Problem, closest_match};
+use wincimg_common::json::LazyList;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_inspect::LayerChange;
 use wincimg_inspect::base::BaseKeyPath;
@@ -24,7 +25,7 @@ use super::{ContentArgs, SkippedLayer, only_image, report_problems, skipped_laye
 use crate::cli::command_context::{Session, colour_on};
 use crate::cli::error::Failure;
 use crate::cli::image_source::{ImageSource, SourceArgs, parse_source};
-use crate::cli::output::{OutputFormat, write_json, write_result};
+use crate::cli::output::OutputFormat;
 use crate::cli::registry_args;
 use crate::cli::{CommandOutcome, complete};
 use crate::report::count;
@@ -146,24 +147,40 @@ impl Ls {
         let below = below.filter(|(_, entry)| is_there(entry));
         let own = top.filter(|entry| entry.kind != LayerChange::Folder(()));
         let entries = own.map(|entry| (1, entry)).into_iter().chain(below);
-        let view = FilesView::new(&tree, path, entries.collect());
-        let identity = self.identity(listed);
-        write_result(None, |out| match self.format {
-            OutputFormat::Text => self.write_files(&view, &tree, out),
-            OutputFormat::Json => write_json(&view.to_json(identity, self.contents.acl), out),
-        })?;
-        Ok(CommandOutcome::Yes)
+        let entries: Vec<(usize, &FileEntry)> = entries.collect();
+        let is_folder = |entry: &&FileEntry| entry.kind == LayerChange::Folder(());
+        let is_file =
+            |entry: &&FileEntry| matches!(entry.kind, LayerChange::File(_)) && !entry.is_stream();
+        let all = || tree.below(path, usize::MAX).map(|(_, entry)| entry);
+        let with_security = self.contents.acl;
+        let view = FilesView {
+            identity: self.identity(listed),
+            path: display_path(path),
+            files: all().chain(top).filter(is_file).count(),
+            folders: all().filter(is_folder).count(),
+            size: tree.size_of(path),
+            entries: LazyList(|| {
+                let entries = entries.iter();
+                entries.map(move |(_, entry)| FileView::new(entry, with_security))
+            }),
+        };
+        self.format.print(&view, |out| {
+            let colours = Colours(colour_on(&io::stdout()));
+            writeln!(out, "{}", colours.title(Untrusted(&view.path)))?;
+            self.write_entries(&entries, &tree, colours, out)?;
+            let (files, folders) = (count(view.files, "file"), count(view.folders, "folder"));
+            writeln!(out, "{files}, {folders}, {}", BinaryBytes(view.size))
+        })
     }
 
-    fn write_files(
+    fn write_entries(
         &self,
-        view: &FilesView<'_>,
+        entries: &[(usize, &FileEntry)],
         tree: &FileTree,
+        colours: Colours,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        let colours = Colours(colour_on(&io::stdout()));
-        writeln!(out, "{}", colours.title(Untrusted(&view.path)))?;
-        for (level, entry) in &view.entries {
+        for (level, entry) in entries {
             let size = match entry.kind {
                 LayerChange::Folder(()) => tree.size_of(&entry.path),
                 LayerChange::File(FileDigest { size, .. }) => size,
@@ -181,31 +198,22 @@ impl Ls {
                 writeln!(out, "{:20}{indent}{}", "", Untrusted(sddl(security)))?;
             }
         }
-        writeln!(
-            out,
-            "{}, {}, {}",
-            count(view.files, "file"),
-            count(view.folders, "folder"),
-            BinaryBytes(view.size)
-        )
+        Ok(())
     }
 
     fn keys(&self, listed: &ListedImage, path: &BaseKeyPath) -> Result<CommandOutcome, Failure> {
         let Some(keys) = list_keys(&listed.contents, path, self.depth())? else {
             return Err(Failure::no(anyhow!("the image has no key {path}")));
         };
-        let identity = self.identity(listed);
-        write_result(None, |out| match self.format {
-            OutputFormat::Text => self.write_keys(&keys, out),
-            OutputFormat::Json => {
-                let keys = keys
-                    .iter()
-                    .map(|(_, key)| KeyView::new(key, self.contents.acl));
-                let keys = keys.collect();
-                write_json(&KeysJson { identity, keys }, out)
-            }
-        })?;
-        Ok(CommandOutcome::Yes)
+        let with_security = self.contents.acl;
+        let view = KeysView {
+            identity: self.identity(listed),
+            keys: LazyList(|| {
+                let keys = keys.iter();
+                keys.map(move |(_, key)| KeyView::new(key, with_security))
+            }),
+        };
+        self.format.print(&view, |out| self.write_keys(&keys, out))
     }
 
     fn write_keys(&self, keys: &[(usize, ContentKey)], out: &mut dyn Write) -> io::Result<()> {
@@ -272,68 +280,23 @@ struct ImageIdentity {
     skipped: Vec<SkippedLayer>,
 }
 
-struct FilesView<'t> {
-    path: String,
-    entries: Vec<(usize, &'t FileEntry)>,
-    files: usize,
-    folders: usize,
-    size: u64,
-}
-
-impl<'t> FilesView<'t> {
-    fn new(tree: &FileTree, path: &str, entries: Vec<(usize, &'t FileEntry)>) -> Self {
-        let below = || {
-            tree.below(path, usize::MAX)
-                .map(|(_, entry)| entry)
-                .chain(tree.get(path))
-        };
-        let number = |is: fn(&FileEntry) -> bool| below().filter(|it| is(it)).count();
-        let top = usize::from(
-            tree.get(path)
-                .is_some_and(|it| it.kind == LayerChange::Folder(())),
-        );
-        Self {
-            path: display_path(path),
-            entries,
-            files: number(|it| matches!(it.kind, LayerChange::File(_)) && !it.is_stream()),
-            folders: number(|it| it.kind == LayerChange::Folder(())) - top,
-            size: tree.size_of(path),
-        }
-    }
-
-    fn to_json(&self, identity: ImageIdentity, with_security: bool) -> FilesJson {
-        let entries = self.entries.iter();
-        FilesJson {
-            identity,
-            path: self.path.clone(),
-            files: self.files,
-            folders: self.folders,
-            size: self.size,
-            entries: entries
-                .map(|(_, entry)| FileView::new(entry, with_security))
-                .collect(),
-        }
-    }
-}
-
-/// JSON of files.
-#[derive(Debug, Serialize)]
-struct FilesJson {
+/// Files; the numbers are of all below the path.
+#[derive(Serialize)]
+struct FilesView<E> {
     #[serde(flatten)]
     identity: ImageIdentity,
     path: String,
     files: usize,
     folders: usize,
     size: u64,
-    entries: Vec<FileView>,
+    entries: E,
 }
 
-/// JSON of keys.
-#[derive(Debug, Serialize)]
-struct KeysJson {
+#[derive(Serialize)]
+struct KeysView<K> {
     #[serde(flatten)]
     identity: ImageIdentity,
-    keys: Vec<KeyView>,
+    keys: K,
 }
 
 #[derive(Debug, Serialize)]
