@@ -11,7 +11,6 @@ pub(super) mod text;
 
 use std::path::PathBuf;
 
-use anyhow::anyhow;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args, ValueHint};
 use jiff::{Timestamp, Zoned};
@@ -292,7 +291,7 @@ impl Build {
             let registry_flag = typed.registry.as_ref().map(|_| "--registry");
             let mut flags = registry_flag.into_iter().chain(["--name"]);
             if let Some(flag) = flags.find(|flag| is_typed(flag)) {
-                let problem = anyhow!("{flag} cannot be combined with -t {name}:{tag}");
+                let problem = format!("{flag} cannot be combined with -t {name}:{tag}");
                 return Err(Failure::usage(problem).hint(format!("remove {flag}")));
             }
         }
@@ -306,16 +305,14 @@ impl Build {
     /// Rejects invalid destinations before any network access.
     fn check_places(&self, registry: Option<&RegistryPrefix>) -> Result<(), Failure> {
         if self.push && registry.is_none() {
-            let problem = anyhow!("--push requires a registry");
+            let problem = "--push requires a registry";
             return Err(Failure::usage(problem)
                 .hint("add --registry HOST[:PORT][/PREFIX], or name it in -t HOST/NAME:TAG"));
         }
         if let Some(registry) = registry.filter(|_| self.push)
             && let Err(error) = registry.check_for_pushes()
         {
-            return Err(
-                Failure::usage(anyhow!(error)).hint("name the user: --registry docker.io/USER")
-            );
+            return Err(Failure::usage(error).hint("name the user: --registry docker.io/USER"));
         }
         check_output(self.output.as_ref(), "--registry … --push")
     }
@@ -418,7 +415,7 @@ impl Build {
 /// Reports the hosts without an image; the answer is no if there are any.
 pub(super) fn report_failed(failed: &[UnservedHost], session: &Session) -> CommandOutcome {
     for UnservedHost { host, error } in failed {
-        let failure = Failure::no(anyhow!("no image for host {host}: {}", error.problem));
+        let failure = Failure::no(format!("no image for host {host}: {}", error.problem));
         failure.hint_if(error.hint.as_ref()).report(session.colour);
     }
     failed.is_empty().into()
@@ -444,7 +441,7 @@ pub(super) fn source_date_epoch() -> Result<Option<Timestamp>, Failure> {
         .and_then(|seconds| Timestamp::from_second(seconds.into()).ok())
         .map(Some)
         .ok_or_else(|| {
-            Failure::usage(anyhow!("invalid SOURCE_DATE_EPOCH {text:?}"))
+            Failure::usage(format!("invalid SOURCE_DATE_EPOCH {text:?}"))
                 .hint("set it to seconds since 1970, or unset it")
         })
 }

@@ -10,7 +10,6 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use jiff::civil::Date;
 use jiff::{Timestamp, Zoned};
@@ -269,11 +268,11 @@ impl CheckCompat {
             } else {
                 "--images only describes images: name those to check too, or add --workloads FILE"
             };
-            return Err(Failure::usage(anyhow!("no image to check")).hint(hint));
+            return Err(Failure::usage("no image to check").hint(hint));
         }
         let from_stdin = self.workloads.iter().filter(|file| is_stdin(file)).count();
         if from_stdin + usize::from(self.hosts.read_stdin()) > 1 {
-            return Err(Failure::usage(anyhow!("stdin can be read only once"))
+            return Err(Failure::usage("stdin can be read only once")
                 .hint("write all but one of the inputs to files"));
         }
         for reference in &self.references {
@@ -358,10 +357,10 @@ impl CheckCompat {
             if moved == 0 {
                 let pattern = &simulation.nodes;
                 return Err(if left == 0 {
-                    Failure::usage(anyhow!("no node matches {pattern}"))
+                    Failure::usage(format!("no node matches {pattern}"))
                         .hint("use names as listed by `kubectl get nodes`; * matches any text")
                 } else {
-                    Failure::usage(anyhow!(
+                    Failure::usage(format!(
                         "no node that matches {pattern} has build {} ({build})",
                         version.build
                     ))
@@ -379,7 +378,7 @@ impl CheckCompat {
         }
         for kb in &self.simulate_hotfix {
             if Updates::global().by_kb(*kb).next().is_none() {
-                return Err(Failure::usage(anyhow!(
+                return Err(Failure::usage(format!(
                     "{kb} is not a cumulative update of a known build"
                 ))
                 .hint(format!("for details: wincimg node hotfix resolve {kb}")));

@@ -25,7 +25,6 @@ use std::ffi::OsString;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use anyhow::anyhow;
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 use wincimg_common::diagnose::{Excerpt, line_and_column};
@@ -277,7 +276,7 @@ impl File {
 
     fn problem(&self, span: Range<usize>, problem: &str) -> Failure {
         let (line, column) = line_and_column(&self.text, span.start);
-        Failure::usage(anyhow!(
+        Failure::usage(format!(
             "{}:{line}:{column}: {problem}",
             self.path.display()
         ))

@@ -4,7 +4,6 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::anyhow;
 use clap::Args;
 use serde_json::json;
 use wincimg_cluster::rollout::command_line;
@@ -70,7 +69,7 @@ impl Convert {
         self.dockerfile.set_default_file(in_folder);
         let (request, hosts) = self.recipe.read(&self.dockerfile, &arguments, session)?;
         let Some(stages) = request.design.stages() else {
-            let problem = anyhow!("the input is already a recipe: expected a Dockerfile");
+            let problem = "the input is already a recipe: expected a Dockerfile";
             return Err(Failure::usage(problem).hint("name a Dockerfile, or a folder with one"));
         };
         let folder = match &self.output {
@@ -106,8 +105,7 @@ impl Convert {
                 };
                 let texts: Vec<_> = planned.images.iter().map(convert).collect();
                 if texts.windows(2).any(|pair| pair[0] != pair[1]) {
-                    let problem =
-                        anyhow!("the Dockerfile converts to a different recipe for each host");
+                    let problem = "the Dockerfile converts to a different recipe for each host";
                     return Err(
                         Failure::no(problem).hint("convert it for one of them: --host-build B.R")
                     );
@@ -245,12 +243,12 @@ pub(super) fn refuse_overwriting(file: &Path, force: bool) -> Result<(), Failure
         return Ok(());
     }
     if !file.exists() {
-        let problem = anyhow!("{} is a link to a missing file", file.display());
+        let problem = format!("{} is a link to a missing file", file.display());
         return Err(Failure::usage(problem).hint("remove the link, or name another file"));
     }
     if force {
         return Ok(());
     }
-    let problem = anyhow!("{} already exists", file.display());
+    let problem = format!("{} already exists", file.display());
     Err(Failure::usage(problem).hint("add --force to replace it, or name another file"))
 }

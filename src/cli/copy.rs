@@ -2,7 +2,6 @@
 
 use std::io::{self, Write};
 
-use anyhow::anyhow;
 use clap::Args;
 use serde_json::json;
 use wincimg_engine::delivery::check_overwrite;
@@ -129,7 +128,7 @@ impl CopyArgs {
     ) -> Result<CommandOutcome, Failure> {
         let target = named_like(target, &source.location);
         if source.stored() == Some(&target) {
-            let problem = anyhow!("{source} and {target} are the same image");
+            let problem = format!("{source} and {target} are the same image");
             return Err(Failure::usage(problem).hint("name another DST"));
         }
         let copied = registry_args::run(self.transfer(source, target, session))?;
@@ -290,7 +289,7 @@ pub(super) struct Tag {
 impl Tag {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         if matches!(self.image, Location::Archive { .. }) {
-            let problem = anyhow!("cannot add a tag to {}", self.image);
+            let problem = format!("cannot add a tag to {}", self.image);
             return Err(Failure::usage(problem).hint(format!(
                 "copy it under the new name: wincimg copy {} oci:DIR:TAG",
                 self.image
@@ -346,7 +345,7 @@ impl OneImage {
                 None => {
                     let platforms = index.manifests.iter().filter_map(|it| it.platform.as_ref());
                     let known: Vec<String> = platforms.map(ToString::to_string).collect();
-                    let problem = anyhow!("{} has no image for {wanted}", self.image);
+                    let problem = format!("{} has no image for {wanted}", self.image);
                     Err(Failure::no(problem).hint(format!("it has: {}", known.join(", "))))
                 }
             }

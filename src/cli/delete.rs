@@ -2,7 +2,6 @@
 
 use std::io::{self, IsTerminal as _, Write};
 
-use anyhow::anyhow;
 use clap::Args;
 use serde_json::json;
 use wincimg_common::untrusted::Untrusted;
@@ -53,7 +52,7 @@ impl Delete {
             Ok(Deletion::new(&source, self.image.tag_or_digest()).await?)
         })?;
         if deletion.tag.is_none() && deletion.is_shared() && !self.with_digest {
-            let problem = anyhow!("{deletion} is also {}", others(&deletion));
+            let problem = format!("{deletion} is also {}", others(&deletion));
             return Err(Failure::no(problem).hint(
                 "to delete one of them, name its tag; to delete it for all of them, add \
                      --with-digest",
@@ -92,7 +91,7 @@ impl Delete {
 
     fn is_confirmed(&self, deletion: &Deletion) -> Result<bool, Failure> {
         if !io::stdin().is_terminal() {
-            let problem = anyhow!("deleting requires a confirmation, and there is no terminal");
+            let problem = "deleting requires a confirmation, and there is no terminal";
             return Err(Failure::usage(problem).hint("add --yes"));
         }
         let shared = match (deletion.is_shared(), self.with_digest) {

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Instant;
 
-use anyhow::anyhow;
 use clap::Args;
 use serde_json::{Value, json};
 use wincimg_demo::{DemoRegistry, add_base_images};
@@ -181,10 +180,9 @@ impl Stage<'_> {
             return Ok(output);
         }
         let said = String::from_utf8_lossy(&output.stderr);
-        Err(Failure::operation(anyhow!(
+        Err(Failure::operation(format!(
             "wincimg {} ended with {}: expected exit code {expected}\n{said}",
-            step.command,
-            output.status
+            step.command, output.status
         )))
     }
 }

@@ -16,6 +16,9 @@ use super::output::{ReviewFormat, write_annotations};
 use super::{argument_passwords, program_name};
 use crate::report::{Annotation, paint};
 
+/// A text or an error.
+type AnyError = Box<dyn std::error::Error + Send + Sync>;
+
 /// Failure of a command, with its exit code and hint.
 #[derive(Debug)]
 pub(super) struct Failure {
@@ -44,28 +47,28 @@ pub(super) const NEEDS_WINDOWS: u8 = Exit::Windows as u8;
 
 impl Failure {
     /// A failure caused by the user's input.
-    pub(super) fn usage(error: impl Into<anyhow::Error>) -> Self {
+    pub(super) fn usage(error: impl Into<AnyError>) -> Self {
         Self::new(Blame::Request, "usage", error.into())
     }
 
     /// A failure whose answer is no, for the reason in the error.
-    pub(super) fn no(error: impl Into<anyhow::Error>) -> Self {
+    pub(super) fn no(error: impl Into<AnyError>) -> Self {
         Self::new(Blame::Answer, "no", error.into())
     }
 
     /// A failed operation, detected in the command line itself.
-    pub(super) fn operation(error: impl Into<anyhow::Error>) -> Self {
+    pub(super) fn operation(error: impl Into<AnyError>) -> Self {
         Self::new(Blame::Circumstances, "failed", error.into())
     }
 
-    fn new(blame: Blame, code: &'static str, error: anyhow::Error) -> Self {
+    fn new(blame: Blame, code: &'static str, error: AnyError) -> Self {
         let diagnosis = Diagnosis {
             code,
             blame,
             ..Diagnosis::default()
         };
         Self {
-            error,
+            error: anyhow::Error::from_boxed(error),
             diagnosis: Box::new(diagnosis),
         }
     }
@@ -97,14 +100,13 @@ impl Failure {
 
     /// Adds the name of the file at fault, for errors that only have a position in it.
     pub(super) fn at(mut self, file: &str) -> Self {
-        self.error = anyhow::anyhow!("{file}: {:#}", self.error);
+        self.error = anyhow::Error::msg(format!("{file}: {:#}", self.error));
         self
     }
 
     /// Returns the error if it has that type.
     pub(super) fn cause<E: std::error::Error + Send + Sync + 'static>(&self) -> Option<&E> {
-        type Boxed = Box<dyn std::error::Error + Send + Sync>;
-        self.error.downcast_ref::<Boxed>()?.downcast_ref()
+        self.error.downcast_ref::<AnyError>()?.downcast_ref()
     }
 
     /// Returns true if a host could not be reached.

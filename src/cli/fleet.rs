@@ -6,7 +6,6 @@ mod prepull;
 
 use std::path::PathBuf;
 
-use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use jiff::Zoned;
 use wincimg_cluster::nodes::Node;
@@ -191,7 +190,7 @@ impl CommonArgs {
             return Ok(self.shard);
         };
         let Some(index) = std::env::var_os(INDEX_VARIABLE) else {
-            let problem = anyhow!("--shards {of} requires {INDEX_VARIABLE}, which is not set");
+            let problem = format!("--shards {of} requires {INDEX_VARIABLE}, which is not set");
             return Err(Failure::usage(problem).hint(format!(
                 "a Job with completionMode: Indexed sets it; elsewhere, name the shard: --shard \
                  0/{of}"
@@ -200,7 +199,7 @@ impl CommonArgs {
         let text = format!("{}/{of}", index.to_string_lossy());
         let shard = text.parse::<Shard>();
         shard.map(Some).map_err(|error| {
-            Failure::usage(anyhow!(error)).hint(format!(
+            Failure::usage(error).hint(format!(
                 "set --shards to the Job's completions, and {INDEX_VARIABLE} to an index below that"
             ))
         })

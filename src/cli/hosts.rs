@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use anyhow::anyhow;
 use clap::Args;
 use wincimg_cluster::nodes::{Node, NodeList, read_nodes};
 use wincimg_cluster::selector::LabelSelector;
@@ -183,18 +182,18 @@ impl HostArgs {
     /// Error for hosts without a Windows node.
     pub(super) fn no_node(&self) -> Failure {
         if let Some(selector) = &self.selector {
-            let problem = anyhow!("no Windows node matches {selector}");
+            let problem = format!("no Windows node matches {selector}");
             return Failure::usage(problem)
                 .hint("--selector takes labels as listed by `kubectl get nodes --show-labels`");
         }
         if self.cluster.is_set() {
-            let problem = anyhow!("the cluster has no Windows node");
+            let problem = "the cluster has no Windows node";
             return Failure::usage(problem)
                 .hint("choose another context of `kubectl config get-contexts`");
         }
         let problem = match &self.nodes {
-            Some(path) => anyhow!("{} lists no Windows node", input::name(path)),
-            None => anyhow!("no host given"),
+            Some(path) => format!("{} lists no Windows node", input::name(path)),
+            None => "no host given".to_owned(),
         };
         Failure::usage(problem).hint(
             "name one with --host-build 17763.973 or --host-build ltsc2022, or read the nodes with \
@@ -205,8 +204,9 @@ impl HostArgs {
     /// The hosts that are given by build or in a file, as far as the selector chooses them.
     pub(super) fn listed_nodes(&self, session: &Session) -> Result<NodeList, Failure> {
         if self.selector.is_some() && self.nodes.is_none() && !self.cluster.is_set() {
-            return Err(Failure::usage(anyhow!("--selector requires nodes"))
-                .hint("add --kube or --nodes FILE"));
+            return Err(
+                Failure::usage("--selector requires nodes").hint("add --kube or --nodes FILE")
+            );
         }
         let typed = self.builds.iter().map(|host| host.explained(session));
         let mut hosts = NodeList {
@@ -261,7 +261,7 @@ impl HostArgs {
 
 /// Error for nodes that do not report their versions.
 pub(super) fn no_version() -> Failure {
-    Failure::usage(anyhow!("no node reports its Windows version"))
+    Failure::usage("no node reports its Windows version")
         .hint("name a build with --host-build 17763.973")
 }
 
@@ -346,7 +346,7 @@ impl Builds {
         if nodes.is_empty() && has_hosts {
             let name = architecture.name();
             return Err(
-                Failure::usage(anyhow!("no host has the architecture {name}"))
+                Failure::usage(format!("no host has the architecture {name}"))
                     .hint("name a build with --host-build 26100.1742"),
             );
         }

@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::anyhow;
 use clap::Args;
 use serde_json::json;
 use wincimg_cluster::rollout::command_line;
@@ -92,7 +91,7 @@ impl Init {
         };
         if recipes().iter().any(|recipe| recipe.name == name) && self.name.is_some() {
             let problem =
-                anyhow!("{name:?} is a built-in recipe, which `wincimg build {name}` would use");
+                format!("{name:?} is a built-in recipe, which `wincimg build {name}` would use");
             return Err(
                 Failure::usage(problem).hint(format!("choose another name, such as my-{name}"))
             );
@@ -163,7 +162,7 @@ fn checked(name: &str) -> Result<String, Failure> {
     if is_repository(name) {
         return Ok(name.to_owned());
     }
-    let problem = anyhow!(
+    let problem = format!(
         "invalid image name {name:?}: expected lower-case letters, digits and single - _ . /"
     );
     Err(Failure::usage(problem).hint(format!(
@@ -201,7 +200,7 @@ fn project_file(path: &Path) -> Result<(PathBuf, String), Failure> {
                 name.to_owned(),
             )),
             None => Err(
-                Failure::usage(anyhow!("{} is not a .NET project", path.display()))
+                Failure::usage(format!("{} is not a .NET project", path.display()))
                     .hint("name a .csproj, .fsproj or .vbproj, or its folder"),
             ),
         };
@@ -215,11 +214,11 @@ fn project_file(path: &Path) -> Result<(PathBuf, String), Failure> {
     match (found.pop(), found.first()) {
         (Some(name), None) => Ok((path.to_owned(), name)),
         (None, _) => Err(
-            Failure::usage(anyhow!("{} has no .NET project", path.display()))
+            Failure::usage(format!("{} has no .NET project", path.display()))
                 .hint("name a .csproj, .fsproj or .vbproj, or its folder"),
         ),
         (Some(last), Some(first)) => {
-            let problem = anyhow!(
+            let problem = format!(
                 "{} has several projects: {first}, …, {last}",
                 path.display()
             );

@@ -9,7 +9,6 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use wincimg_common::diagnose::closest_match;
 use wincimg_dockerfile::has_from;
@@ -113,7 +112,7 @@ impl Lint {
         }
         let paths = named_files::find(&self.dockerfiles, &DOCKERFILES)?;
         if self.fixes().is_some() && paths.iter().any(|path| input::is_stdin(&path.path)) {
-            let problem = anyhow!("--fix cannot write stdin");
+            let problem = "--fix cannot write stdin";
             return Err(Failure::usage(problem).hint("give the name of a file"));
         }
         let (mut texts, unchecked) = read_all(session, &paths)?;
@@ -161,7 +160,7 @@ impl Lint {
             return Ok(CommandOutcome::No);
         }
         if unchecked > 0 {
-            let problem = anyhow!("{} could not be read", count(unchecked, "Dockerfile"));
+            let problem = format!("{} could not be read", count(unchecked, "Dockerfile"));
             let hint = "correct it, or name the files to check in place of their folder";
             return Err(Failure::operation(problem).hint(hint));
         }
@@ -226,7 +225,7 @@ impl Lint {
         if let Some(location) = &self.base {
             let facts = registry_args::run(base::facts(location, &registry, host))?;
             if !facts.is_windows {
-                let problem = anyhow!("{location} is not a Windows image");
+                let problem = format!("{location} is not a Windows image");
                 return Err(Failure::usage(problem)
                     .hint("set --base to the image in the Dockerfile's FROM"));
             }
@@ -359,7 +358,7 @@ fn read(path: &Path) -> Result<String, UnreadFile> {
     })?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        let problem = anyhow!("{}: byte {at} is not UTF-8", path.display());
+        let problem = format!("{}: byte {at} is not UTF-8", path.display());
         let bytes = error.as_bytes();
         let is_utf16 = matches!(bytes, [0xff, 0xfe, ..] | [0xfe, 0xff, ..]);
         UnreadFile {
@@ -383,7 +382,7 @@ fn check_kind(path: &Path, text: &str) -> Result<(), Failure> {
         || begins_like_toml(text)
             && toml::from_str::<toml::Table>(text).is_ok_and(|table| !table.is_empty());
     if is_toml {
-        let problem = anyhow!("{} is not a Dockerfile: it is TOML", path.display());
+        let problem = format!("{} is not a Dockerfile: it is TOML", path.display());
         return Err(Failure::operation(problem).hint(format!(
             "check a recipe with: wincimg build {} --dry-run",
             path.display()
@@ -391,7 +390,7 @@ fn check_kind(path: &Path, text: &str) -> Result<(), Failure> {
     }
     if !has_from(text) {
         // Printing no findings would look like a pass.
-        let problem = anyhow!("{} is not a Dockerfile: it has no FROM", path.display());
+        let problem = format!("{} is not a Dockerfile: it has no FROM", path.display());
         return Err(
             Failure::operation(problem).hint("check the file's name and the spelling of FROM")
         );

@@ -4,7 +4,6 @@
 use std::io::{self, Read};
 use std::sync::Arc;
 
-use anyhow::anyhow;
 use clap::Args;
 use serde_json::json;
 use wincimg_common::progress::Silent;
@@ -128,7 +127,7 @@ impl Login {
                 .and_then(|()| prompt::line("User: "))?,
         };
         if user.is_empty() || user.contains(':') {
-            let problem = anyhow!("invalid user {user:?}: expected a name without a colon");
+            let problem = format!("invalid user {user:?}: expected a name without a colon");
             return Err(Failure::usage(problem).hint("name it with --username NAME"));
         }
         let password = if self.password_stdin {
@@ -138,7 +137,7 @@ impl Login {
             prompt::hidden("Password: ")?
         };
         if password.is_empty() {
-            return Err(Failure::usage(anyhow!("the password is empty")));
+            return Err(Failure::usage("the password is empty"));
         }
         Ok((user, Secret::new(password)))
     }
@@ -147,7 +146,7 @@ impl Login {
         if io::IsTerminal::is_terminal(&io::stdin()) {
             return Ok(());
         }
-        let problem = anyhow!("cannot prompt for user and password without a terminal");
+        let problem = "cannot prompt for user and password without a terminal";
         Err(Failure::usage(problem).hint(format!(
             "wincimg login {} --username NAME --password-stdin < FILE",
             self.host

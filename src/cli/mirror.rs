@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use anyhow::anyhow;
 use clap::Args;
 use futures_util::future::join_all;
 use indicatif::BinaryBytes;
@@ -121,7 +120,7 @@ fn read_jobs(text: &str) -> Result<usize, String> {
 /// Docker Hub here, which is never intended.
 fn in_a_registry(image: &str) -> Result<Reference, Failure> {
     let not_there = |place: &str| {
-        let problem = anyhow!("cannot mirror {place}: it is not in a registry");
+        let problem = format!("cannot mirror {place}: it is not in a registry");
         Failure::usage(problem).hint(
             "push a build with `wincimg build … --registry … --push`, or a local image with \
              `wincimg push PLACE HOST/NAME:TAG`",
@@ -222,7 +221,7 @@ impl Mirror {
             .iter()
             .any(|image| matches!(image, MirrorImage::Base(_)));
         if has_base && !self.hosts.is_given() {
-            return Err(Failure::usage(anyhow!("base:NAME requires a host"))
+            return Err(Failure::usage("base:NAME requires a host")
                 .hint("add --kube, --nodes FILE or --host-build 17763.973"));
         }
         if !has_base && self.hosts.is_given() {
@@ -450,7 +449,7 @@ fn conclude(
     match (failures.pop(), failures.len()) {
         (None, _) if failed > 0 => {
             let documents = count(failed, "attached document");
-            let problem = anyhow!("mirrored all images, but failed to copy {documents}");
+            let problem = format!("mirrored all images, but failed to copy {documents}");
             Err(Failure::operation(problem)
                 .hint("run the same command again, or skip attached documents with --no-referrers"))
         }
@@ -461,7 +460,7 @@ fn conclude(
                 failure.report(session.colour);
             }
             last.report(session.colour);
-            let problem = anyhow!("failed to mirror {} of {total} images", others + 1);
+            let problem = format!("failed to mirror {} of {total} images", others + 1);
             Err(match (is_answered, is_worth_repeating) {
                 (true, _) => Failure::no(problem),
                 (false, false) => Failure::operation(problem),

@@ -301,7 +301,7 @@ fn invalid_arguments(text: &str) -> Failure {
     let message = parts.next().unwrap_or_default();
     let message = message.strip_prefix("error: ").unwrap_or(&message);
     let tip = parts.find_map(|part| Some(part.strip_prefix("tip: ")?.to_owned()));
-    Failure::usage(anyhow::anyhow!("{message}")).hint_if(tip)
+    Failure::usage(message).hint_if(tip)
 }
 
 /// Value of `--timeout` of any command.

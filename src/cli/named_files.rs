@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::anyhow;
 use wincimg_common::wildcards;
 
 use super::error::Failure;
@@ -57,7 +56,7 @@ pub(super) fn find(arguments: &[PathBuf], kind: &FileKind) -> Result<Vec<FilePat
             });
         }
         if files.len() == before {
-            let problem = anyhow!("no {} in {}", kind.name, argument.display());
+            let problem = format!("no {} in {}", kind.name, argument.display());
             return Err(Failure::operation(problem).hint(kind.hint));
         }
     }
@@ -103,8 +102,7 @@ fn walk(
     let mut pending = vec![folder.to_owned()];
     while let Some(folder) = pending.pop() {
         let failed = |error: std::io::Error| {
-            let problem = anyhow::Error::new(error);
-            Failure::operation(problem.context(format!("cannot read {}", folder.display())))
+            Failure::operation(error).context(format!("cannot read {}", folder.display()))
         };
         let entries = std::fs::read_dir(&folder).map_err(failed)?;
         let mut entries = entries.collect::<Result<Vec<_>, _>>().map_err(failed)?;

@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use anyhow::anyhow;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::{Args, Subcommand};
@@ -165,7 +164,7 @@ impl MakeScript {
         if let Some(HostBuild { version, .. }) =
             hosts.iter().find(|host| host.version.revision.is_none())
         {
-            let problem = anyhow!("{version} has no revision: the tags of its images are unknown");
+            let problem = format!("{version} has no revision: the tags of its images are unknown");
             return Err(Failure::usage(problem).hint("add the revision, as in 17763.973"));
         }
         let registry = &self.base_registry.base_registry;
@@ -234,7 +233,7 @@ impl MakeScript {
         let mut pem = String::new();
         for file in &self.connection.certificates.files()?.files {
             let certificates = read_certificates(file)
-                .map_err(|problem| Failure::usage(anyhow!("{}: {problem}", file.display())))?;
+                .map_err(|problem| Failure::usage(format!("{}: {problem}", file.display())))?;
             for certificate in certificates {
                 write_pem(&certificate, &mut pem);
             }

@@ -1,8 +1,6 @@
 //! Prompts on a terminal, optionally without echo.
 
 use std::io::{self, BufRead, Write};
-
-use anyhow::anyhow;
 #[cfg(unix)]
 use wincimg_common::lock;
 
@@ -66,7 +64,7 @@ fn read() -> Result<String, Failure> {
     let mut line = String::new();
     let length = io::stdin().lock().read_line(&mut line);
     if length.context("cannot read from the terminal")? == 0 {
-        return Err(Failure::usage(anyhow!("empty input")));
+        return Err(Failure::usage("empty input"));
     }
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())
 }

@@ -3,7 +3,6 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::anyhow;
 use clap::{Args, ValueHint};
 use wincimg_cluster::live::ClusterContext;
 use wincimg_cluster::rollout::command_line;
@@ -173,20 +172,20 @@ impl RecipeArgs {
             let architecture = self.platform.unwrap_or_default();
             if architecture != Architecture::Amd64 && design.is_for_any_host()? {
                 let name = architecture.name();
-                let problem = anyhow!("the base hostprocess is for amd64, not {name}");
+                let problem = format!("the base hostprocess is for amd64, not {name}");
                 return Err(Failure::usage(problem).hint("remove --platform"));
             }
             return Ok(architecture);
         };
         let of_file = platform(&format!("windows/{named}"));
         let of_file = of_file.map_err(|problem| {
-            Failure::usage(anyhow!("FROM --platform: {problem}"))
+            Failure::usage(format!("FROM --platform: {problem}"))
                 .hint("write FROM without --platform, and give it to the command")
         })?;
         match self.platform {
             Some(given) if given != of_file => {
                 let given = given.name();
-                let problem = anyhow!(
+                let problem = format!(
                     "FROM --platform=windows/{named} contradicts --platform windows/{given}"
                 );
                 Err(Failure::usage(problem)
@@ -205,14 +204,14 @@ impl RecipeArgs {
         if !context.is_dir() {
             let hint = "name the folder that context = \"…\" of the recipe is relative to; for a \
                         context of the kubeconfig, use --kube-context";
-            return Err(Failure::usage(anyhow!("--context {folder} is not a folder")).hint(hint));
+            return Err(Failure::usage(format!("--context {folder} is not a folder")).hint(hint));
         }
         // The current folder is the default.
         if recipe.uses_context() || context == Path::new(".") {
             return Ok(());
         }
         let problem =
-            anyhow!("--context {folder} has no effect: the recipe has no file with context");
+            format!("--context {folder} has no effect: the recipe has no file with context");
         let hint = "remove it; paths of `from` are relative to the recipe's folder";
         Err(Failure::usage(problem).hint(hint))
     }
@@ -283,7 +282,7 @@ impl RecipeArgs {
         match dockerfile_of(&self.image, None) {
             None => Ok(()),
             Some((file, _)) => {
-                let problem = anyhow!("{} is already a Dockerfile", file.display());
+                let problem = format!("{} is already a Dockerfile", file.display());
                 Err(Failure::usage(problem).hint(format!(
                     "print the plan: wincimg build {} --host-build … --dry-run",
                     self.image

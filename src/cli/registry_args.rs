@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use std::{io, thread};
 
-use anyhow::anyhow;
 use clap::Args;
 use jiff::SignedDuration;
 use tokio::runtime::Builder;
@@ -57,7 +56,7 @@ impl CertificateArgs {
         }
         if let Some(folder) = &self.certs_dir {
             if !folder.is_dir() {
-                let problem = anyhow!("{} is not a folder", folder.display());
+                let problem = format!("{} is not a folder", folder.display());
                 return Err(Failure::usage(problem)
                     .hint("--certs-dir takes a folder with one folder for each HOST[:PORT]"));
             }
@@ -79,11 +78,11 @@ impl CertificateArgs {
 
 fn not_a_file(path: &Path) -> Failure {
     Failure::usage(if path.is_dir() {
-        anyhow!("{} is a folder", path.display())
+        format!("{} is a folder", path.display())
     } else if path.exists() {
-        anyhow!("{} is not a file", path.display())
+        format!("{} is not a file", path.display())
     } else {
-        anyhow!("{} does not exist", path.display())
+        format!("{} does not exist", path.display())
     })
 }
 

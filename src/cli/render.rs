@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::anyhow;
 use clap::Args;
 use serde_json::{Value, json};
 use wincimg_dockerfile::{ContextEntry, DOCKERFILE, RenderedDockerfile, render};
@@ -70,7 +69,7 @@ impl Render {
         })?;
         let several = images.len() > 1;
         if several && self.output.is_none() && self.format == OutputFormat::Text {
-            return Err(Failure::usage(anyhow!(
+            return Err(Failure::usage(format!(
                 "cannot print {} Dockerfiles to stdout: each host has its own",
                 images.len()
             ))

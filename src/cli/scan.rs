@@ -5,7 +5,6 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use jiff::Zoned;
 use serde::Serialize;
@@ -215,7 +214,7 @@ impl VexFile {
 impl Scan {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         let path = security::table_path(session).ok_or_else(|| {
-            Failure::operation(anyhow!("no cache folder for the table of security updates"))
+            Failure::operation("no cache folder for the table of security updates")
                 .hint("set one with --cache-dir DIR")
         })?;
         let vex: Vec<VexFile> = self
@@ -300,7 +299,7 @@ impl Scan {
         images: &[ScanSubject<'_>],
     ) -> Result<ScanReport, Failure> {
         let Some(age) = table.age(Zoned::now().date()) else {
-            let problem = anyhow!("no security updates are known");
+            let problem = "no security updates are known";
             return Err(Failure::operation(problem).hint(format!(
                 "name a document of Microsoft's, such as --msrc {DOCUMENTS}2026-Sep"
             )));

@@ -8,7 +8,6 @@ use std::sync::{LazyLock, Mutex};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
-use anyhow::anyhow;
 use tokio::sync::watch;
 use wincimg_common::lock;
 
@@ -194,11 +193,11 @@ pub(super) fn reason() -> Option<Reason> {
 /// Error for work that was ended early.
 pub(super) fn failure(reason: Reason) -> Failure {
     match reason {
-        Reason::Signal(_) => Failure::operation(anyhow!("interrupted"))
+        Reason::Signal(_) => Failure::operation("interrupted")
             .hint("run the same command again: finished work is not repeated"),
         Reason::TimeLimit(limit) => {
             let limit = limit.as_secs_f32();
-            Failure::operation(anyhow!("reached the time limit of {limit} seconds"))
+            Failure::operation(format!("reached the time limit of {limit} seconds"))
                 .hint("raise the limit with --timeout")
         }
     }

@@ -6,7 +6,6 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::anyhow;
 use clap::Args;
 use indicatif::BinaryBytes;
 use serde::Serialize;
@@ -129,7 +128,7 @@ impl Try {
                 return self.print(&image, &start, &own);
             };
             if start.is_powershell() {
-                let problem = anyhow!("the image starts PowerShell, which wine does not have");
+                let problem = "the image starts PowerShell, which wine does not have";
                 return Err(Failure::operation(problem).hint(format!(
                     "start a program of the image: {}",
                     self.instead("PROGRAM -- ARGS")

@@ -1,8 +1,6 @@
 //! `wincimg image update`: rebases an image on the base that fits its hosts, without its sources.
 
 mod text;
-
-use anyhow::anyhow;
 use clap::Args;
 use jiff::Zoned;
 use serde_json::{Value, json};
@@ -17,7 +15,7 @@ use wincimg_engine::update::{BaseSetting, UpdatePlan, UpdateRequest};
 use wincimg_inspect::bases::{parse_location, warning};
 use wincimg_inspect::provenance::SourceFile;
 use wincimg_oci::document::ManifestFormat;
-use wincimg_oci::prefix::{PrefixError, RegistryPrefix};
+use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::Reference;
 use wincimg_oci::store::{Location, LocationError};
 
@@ -203,7 +201,7 @@ impl Update {
         match parse_location(&self.image) {
             Ok(Location::Registry(reference)) => Ok(reference),
             Ok(place) => {
-                let problem = anyhow!("cannot update {place}: it is not in a registry");
+                let problem = format!("cannot update {place}: it is not in a registry");
                 Err(Failure::usage(problem).hint("push it first: wincimg push PLACE HOST/NAME:TAG"))
             }
             Err(error @ LocationError::Meant { .. }) => Err(Failure::usage(error)),
@@ -219,7 +217,7 @@ impl Update {
             .and_then(|base| parse_source(base).ok());
         match place {
             Some(place) if !matches!(place.stored(), Some(Location::Registry(_))) => {
-                let problem = anyhow!("--base {place} is not in a registry");
+                let problem = format!("--base {place} is not in a registry");
                 Err(Failure::usage(problem).hint(
                     "name the repository of the base, in which newer ones are looked for: \
                      --base nanoserver or --base HOST/NAME",
@@ -236,7 +234,7 @@ impl Update {
             (Some(tag), _) => Ok(tag.clone()),
             (None, Some(tag)) => Ok(tag.to_owned()),
             (None, None) if self.push || self.output.is_some() => {
-                let problem = anyhow!("an image with a digest has no tag to update");
+                let problem = "an image with a digest has no tag to update";
                 Err(Failure::usage(problem).hint("set the tag of the new image with --tag"))
             }
             (None, None) => Ok("latest".to_owned()),
@@ -245,8 +243,11 @@ impl Update {
 
     /// Registry that the new image is pushed to.
     fn prefix(&self, image: &Reference) -> Result<Option<RegistryPrefix>, Failure> {
-        let prefix = self.push.then(|| image.registry().parse()).transpose();
-        prefix.map_err(|error: PrefixError| Failure::usage(anyhow!(error)))
+        let prefix = self
+            .push
+            .then(|| image.registry().parse::<RegistryPrefix>());
+        let prefix = prefix.transpose();
+        prefix.map_err(Failure::usage)
     }
 
     fn print(

@@ -4,7 +4,6 @@
 
 use std::path::PathBuf;
 
-use anyhow::anyhow;
 use clap::Args;
 use jiff::Zoned;
 use jiff::civil::Date;
@@ -42,7 +41,7 @@ impl RefreshArgs {
             return Ok(updates_table(session));
         }
         let path = cache_path(session).ok_or_else(|| {
-            Failure::operation(anyhow!("no cache folder for the table of updates"))
+            Failure::operation("no cache folder for the table of updates")
                 .hint("set one with --cache-dir DIR")
         })?;
         let http = http.connect(session)?;

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use anyhow::anyhow;
 use clap::Args;
 use indicatif::BinaryBytes;
 use wincimg_inspect::base::Extent;
@@ -59,7 +58,7 @@ impl BaseArgs {
                 Some(other) => format!("is for {}, not for Windows", other.config().platform()),
                 None => "has no image for Windows".to_owned(),
             };
-            return Err(Failure::no(anyhow!("{} {what}", self.image)));
+            return Err(Failure::no(format!("{} {what}", self.image)));
         }
         Ok(BaseLookup {
             library: session.cache.facts_provider(&registry, &progress),

@@ -3,7 +3,6 @@
 
 use std::io::{self, Write};
 
-use anyhow::anyhow;
 use clap::Args;
 use indicatif::BinaryBytes;
 use serde::Serialize;
@@ -56,7 +55,7 @@ struct IndexedImage {
 impl Index {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         if self.push && !matches!(self.base.image, Location::Registry(_)) {
-            let problem = anyhow!(
+            let problem = format!(
                 "cannot push the index: {} is not in a registry",
                 self.base.image
             );

@@ -2,7 +2,6 @@
 
 use std::io::{self, Write};
 
-use anyhow::anyhow;
 use clap::Args;
 use serde::Serialize;
 use wincimg_common::diagnose::closest_match;
@@ -100,12 +99,12 @@ impl Show {
     fn target(&self) -> Result<ShowTarget, Failure> {
         Ok(match (&self.registry, &self.path) {
             (Some(key), _) => ShowTarget::Key(key.parse().map_err(|error| {
-                Failure::usage(anyhow::Error::new(error)).hint(
+                Failure::usage(error).hint(
                     r"name a key of HKLM\SYSTEM, HKLM\SOFTWARE, HKLM\SAM, HKLM\SECURITY or HKU\.DEFAULT",
                 )
             })?),
             (None, Some(path)) => ShowTarget::Path(path.parse().map_err(|error| {
-                Failure::usage(anyhow::Error::new(error))
+                Failure::usage(error)
                     .hint(r"name it as in a container: --path 'C:\Windows\System32'")
             })?),
             (None, None) => ShowTarget::All,
@@ -120,7 +119,7 @@ impl Show {
                     .iter()
                     .map(|image| image.config().platform().to_string())
                     .collect();
-                let problem = anyhow!(
+                let problem = format!(
                     "{} has {} images for Windows: {}",
                     self.base.image,
                     images.len(),
@@ -150,7 +149,7 @@ impl Show {
                 };
                 let why = facts.problems().iter().find(is_its);
                 let why = why.map_or_else(String::new, |it| format!(": {it}"));
-                let problem = anyhow!("{} of the base is unknown{why}", hive.short_name());
+                let problem = format!("{} of the base is unknown{why}", hive.short_name());
                 return Err(Failure::operation(problem));
             }
         };
@@ -169,9 +168,7 @@ impl Show {
             _ if path.components().is_empty() => None,
             Answered::Absent => return Err(no_file(facts, path).map_err(Failure::operation)?),
             Answered::Unknown => {
-                return Err(Failure::operation(anyhow!(
-                    "the files of the base are unknown"
-                )));
+                return Err(Failure::operation("the files of the base are unknown"));
             }
         };
         let is_kept = facts.content(path).map_err(Failure::operation)?;
@@ -202,7 +199,7 @@ fn no_key(facts: &BaseFacts, path: &BaseKeyPath) -> anyhow::Result<Failure> {
     let like = closest_match(&missing, names.map(String::as_str));
     let like = like.map(|name| format!(r"; did you mean {above}\{name}?"));
     Ok(
-        Failure::no(anyhow!("the base has no key {path}")).hint(format!(
+        Failure::no(format!("the base has no key {path}")).hint(format!(
             "{above} exists, but has no {missing}{}",
             like.unwrap_or_default()
         )),
@@ -229,7 +226,7 @@ fn no_file(facts: &BaseFacts, path: &ImagePath) -> anyhow::Result<Failure> {
         Some(name) => format!("; did you mean {}?", above.join(&name)?),
         None => String::new(),
     };
-    Ok(Failure::no(anyhow!("the base has no {path}"))
+    Ok(Failure::no(format!("the base has no {path}"))
         .hint(format!("{above} exists, but has no {missing}{like}")))
 }
 

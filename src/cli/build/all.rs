@@ -5,7 +5,6 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use anyhow::anyhow;
 use serde_json::{Value, json};
 use wincimg_dockerfile::DOCKERFILE;
 use wincimg_engine::definition::is_dockerfile;
@@ -57,7 +56,7 @@ impl Build {
     /// The recipes and Dockerfiles below the folder.
     fn definitions(&self) -> Result<Vec<String>, Failure> {
         if self.format == ReviewFormat::Gitlab {
-            let problem = anyhow!("--format gitlab cannot be combined with --all");
+            let problem = "--format gitlab cannot be combined with --all";
             return Err(
                 Failure::usage(problem).hint("build each image alone, or use --format json")
             );
@@ -68,20 +67,20 @@ impl Build {
             ..
         }) = &self.tag
         {
-            let problem = anyhow!(
+            let problem = format!(
                 "-t {name}:{tag} cannot be combined with --all: each image has its own name"
             );
             return Err(Failure::usage(problem).hint(format!("use --tag {tag} and --registry")));
         }
         let top = Path::new(&self.recipe.image);
         if !top.is_dir() {
-            let problem = anyhow!("{} is not a folder, which --all requires", top.display());
+            let problem = format!("{} is not a folder, which --all requires", top.display());
             return Err(Failure::usage(problem).hint("name the folder above the recipes"));
         }
         let mut found = Vec::new();
         find_below(top, &mut found).with_context(|| format!("cannot read {}", top.display()))?;
         if found.is_empty() {
-            let problem = anyhow!("{} has no recipe.toml and no Dockerfile", top.display());
+            let problem = format!("{} has no recipe.toml and no Dockerfile", top.display());
             return Err(Failure::usage(problem).hint("name the folder above the recipes"));
         }
         Ok(found
@@ -98,7 +97,7 @@ impl Build {
             self.recipe.image.clone_from(image);
             let name = self.recipe.default_name(&self.dockerfile, &arguments)?;
             if let Some(other) = names.insert(name.clone(), image) {
-                let problem = anyhow!("{other} and {image} have the same image name {name}");
+                let problem = format!("{other} and {image} have the same image name {name}");
                 return Err(
                     Failure::usage(problem).hint("build each of them alone, with --name NAME")
                 );

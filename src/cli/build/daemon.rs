@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use anyhow::anyhow;
 use clap::Args;
 use serde::Serialize;
 use wincimg_cluster::builder::BuilderName;
@@ -86,7 +85,7 @@ impl DaemonArgs {
         let buildkit = self.host().filter(|host| BuildkitAddress::is_meant(host));
         match (buildkit, given) {
             (Some(address), Some((flag, _))) => {
-                let problem = anyhow!("BuildKit at {address} has no {flag}");
+                let problem = format!("BuildKit at {address} has no {flag}");
                 Err(Failure::usage(problem).hint(format!(
                     "remove {flag}, or name a Docker daemon with --docker-host"
                 )))

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use anyhow::anyhow;
 use wincimg_engine::delivery::Destination;
 use wincimg_inspect::bases::parse_location;
 use wincimg_oci::prefix::RegistryPrefix;
@@ -35,7 +34,7 @@ pub(in crate::cli) fn output_place(text: &str) -> Result<Location, String> {
 pub(in crate::cli) fn check_output(output: Option<&Location>, push: &str) -> Result<(), Failure> {
     match output {
         Some(Location::Registry(_)) => {
-            let problem = anyhow!("--output cannot write to a registry");
+            let problem = "--output cannot write to a registry";
             Err(Failure::usage(problem).hint(format!(
                 "write to oci:DIR or docker-archive:FILE, or push with {push}"
             )))
@@ -44,7 +43,7 @@ pub(in crate::cli) fn check_output(output: Option<&Location>, push: &str) -> Res
             tagged @ (Location::Layout { tag: Some(_), .. }
             | Location::Archive { name: Some(_), .. }),
         ) => Err(
-            Failure::usage(anyhow!("the output {tagged} contains a tag"))
+            Failure::usage(format!("the output {tagged} contains a tag"))
                 .hint("set the tag with --tag instead"),
         ),
         _ => Ok(()),

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 
-use anyhow::anyhow;
 use serde::Deserialize;
 use serde_json::Value;
 use wincimg_cluster::rollout::{
@@ -142,7 +141,7 @@ impl ImagesFromFiles {
         let mut given = Self::default();
         for path in files {
             let images = read_images(&read_text(path)?).map_err(|problem| {
-                Failure::usage(anyhow!("{}: {problem}", path.display())).hint(
+                Failure::usage(format!("{}: {problem}", path.display())).hint(
                     "--images takes the output of wincimg build or wincimg image inspect with --format json, \
                      or the list under its \"images\"",
                 )

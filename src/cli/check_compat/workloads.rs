@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::anyhow;
 use wincimg_cluster::rollout::command_line;
 use wincimg_cluster::workloads::{WorkloadList, WorkloadsError};
 
@@ -78,9 +77,9 @@ fn no_workload(list: &WorkloadList, files: &[PathBuf]) -> Failure {
     let names: Vec<String> = files.iter().map(|file| input::name(file)).collect();
     let problem = format!("found no workload in {}", names.join(", "));
     let Some((own, other)) = list.absent_templates().next() else {
-        return Failure::usage(anyhow!(problem)).hint(HINT);
+        return Failure::usage(problem).hint(HINT);
     };
-    Failure::usage(anyhow!(
+    Failure::usage(format!(
         "{problem}: {own} runs the pod template of {other}, which is not in the input"
     ))
     .hint(format!(

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use anyhow::anyhow;
 use clap::Args;
 use serde_json::json;
 use wincimg_inspect::ExtractedFiles;
@@ -50,7 +49,7 @@ impl Export {
     pub(in crate::cli) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         let is_json = self.format == OutputFormat::Json;
         if is_json && self.output.is_none() {
-            let problem = anyhow!("--format json requires --output: stdout is the tar");
+            let problem = "--format json requires --output: stdout is the tar";
             return Err(Failure::usage(problem).hint("add --output FILE"));
         }
         let reader = self.connection.connect(session)?;

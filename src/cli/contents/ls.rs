@@ -2,7 +2,6 @@
 
 use std::io::{self, Write};
 
-use anyhow::anyhow;
 use clap::Args;
 use indicatif::BinaryBytes;
 use serde::Serialize;
@@ -203,7 +202,7 @@ impl Ls {
 
     fn keys(&self, listed: &ListedImage, path: &BaseKeyPath) -> Result<CommandOutcome, Failure> {
         let Some(keys) = list_keys(&listed.contents, path, self.depth())? else {
-            return Err(Failure::no(anyhow!("the image has no key {path}")));
+            return Err(Failure::no(format!("the image has no key {path}")));
         };
         let with_security = self.contents.acl;
         let view = KeysView {

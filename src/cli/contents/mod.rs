@@ -7,16 +7,14 @@ mod export;
 mod ls;
 pub(super) mod view;
 
-use std::fmt::Display;
-use std::sync::Arc;
-
-use anyhow::anyhow;
 use clap::Args;
 pub(super) use cp::Cp;
 pub(super) use diff::Diff;
 pub(super) use export::Export;
 pub(super) use ls::Ls;
 use serde::Serialize;
+use std::fmt::Display;
+use std::sync::Arc;
 use wincimg_common::progress::Progress;
 use wincimg_inspect::contents::{ContentOptions, ContentReader, ContentStatus, ImageContents};
 use wincimg_inspect::{CopiedFiles, ExtractedFiles, windows_images};
@@ -109,7 +107,7 @@ fn refuse_link(files: &ExtractedFiles, image: &impl Display) -> Result<(), Failu
     let Some(path) = files.link() else {
         return Ok(());
     };
-    let problem = anyhow!("{path} is a link, and links are not copied");
+    let problem = format!("{path} is a link, and links are not copied");
     let hint = format!("see its target: wincimg image ls {image} '{path}'");
     Err(Failure::no(problem).hint(hint))
 }
@@ -140,12 +138,12 @@ pub(super) async fn all_images(
 ) -> Result<Vec<Image>, Failure> {
     let images = windows_images(source, location.tag_or_digest(), platforms).await?;
     if images.is_empty() {
-        return Err(Failure::no(anyhow!("{location} has no image for Windows")));
+        return Err(Failure::no(format!("{location} has no image for Windows")));
     }
     let other = images.iter().find(|image| image.config().os != "windows");
     match other.map(|image| image.config().platform()) {
         None => Ok(images),
-        Some(platform) => Err(Failure::usage(anyhow!(
+        Some(platform) => Err(Failure::usage(format!(
             "{location} is for {platform}, not for Windows"
         ))),
     }
@@ -184,7 +182,7 @@ pub(super) async fn only_image(
         .collect();
     match (images.pop(), count) {
         (Some(image), 1) => Ok((source, image)),
-        _ => Err(Failure::usage(anyhow!(
+        _ => Err(Failure::usage(format!(
             "{location} has {count} images for Windows: {}",
             versions.join(", ")
         ))

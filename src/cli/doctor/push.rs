@@ -4,7 +4,6 @@
 use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::anyhow;
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -39,7 +38,7 @@ pub(super) fn repository_of(target: &RegistryPrefix) -> Result<Reference, Failur
             } else {
                 text.clone()
             };
-            let problem = anyhow!("--push requires a repository: {text} is not one");
+            let problem = format!("--push requires a repository: {text} is not one");
             Err(Failure::usage(problem).hint(format!(
                 "name one: --registry {place}/wincimg-doctor --push"
             )))

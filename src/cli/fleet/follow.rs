@@ -8,7 +8,6 @@ use std::str::FromStr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use anyhow::anyhow;
 use clap::Args;
 use jiff::Zoned;
 use serde_json::{Value, json};
@@ -129,8 +128,7 @@ impl FromStr for LeaseArgument {
 impl FollowArgs {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         if !self.cluster.is_set() {
-            let problem =
-                anyhow!("fleet follow requires --kube: it watches the nodes of a cluster");
+            let problem = "fleet follow requires --kube: it watches the nodes of a cluster";
             let file = self.file.display().to_string();
             return Err(Failure::usage(problem).hint(format!(
                 "{}; `wincimg fleet build` takes nodes from a file",
@@ -138,7 +136,7 @@ impl FollowArgs {
             )));
         }
         if self.lease_duration < SHORTEST_LEASE {
-            let problem = anyhow!("invalid --lease-duration: expected at least 1s");
+            let problem = "invalid --lease-duration: expected at least 1s";
             return Err(Failure::usage(problem));
         }
         let mut fleet = Fleet::read(&self.file)?;

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::anyhow;
 use clap::Args;
 use serde_json::{Value, json};
 use wincimg_cluster::manifest_text::to_yaml;
@@ -136,7 +135,7 @@ impl PrepullArgs {
         let mut others = fleet.entries.iter().filter(|entry| !entry.is_pause());
         if let (None, Some(pause)) = (others.next(), fleet.entries.first()) {
             let problem =
-                anyhow!("{file} has only the pause image, which keeps the pods that pull");
+                format!("{file} has only the pause image, which keeps the pods that pull");
             let registry = pause.registry.to_string();
             let name = pause.name.as_deref().unwrap_or("pause");
             let script = ["node", "script", "--registry", &registry, "--pause", name];
@@ -146,7 +145,7 @@ impl PrepullArgs {
                 "to pull it on the nodes: {script}; or add images to {file}"
             ));
         }
-        let problem = anyhow!("no image of {file} is for these nodes");
+        let problem = format!("no image of {file} is for these nodes");
         let reasons = &found.left_out;
         if reasons.is_empty() {
             return Failure::no(problem).hint(
@@ -181,7 +180,7 @@ impl PrepullArgs {
     fn pause_image(&self, found: &FleetPrepull) -> Result<String, Failure> {
         let image = self.pause.clone().or_else(|| found.pause.clone());
         if image.is_none() && found.builds.iter().any(PrepullBuild::needs_pause) {
-            let problem = anyhow!("no image for the pause containers");
+            let problem = "no image for the pause containers";
             return Err(Failure::usage(problem).hint(
                 "name your nodes' pause image with --pause IMAGE, or add an image to the fleet \
                  with build = \"pause\" and build it",

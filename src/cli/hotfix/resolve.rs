@@ -2,7 +2,6 @@
 
 use std::io::{self, Write};
 
-use anyhow::anyhow;
 use clap::Args;
 use serde_json::{Value, json};
 use wincimg_windows::update::Update;
@@ -63,7 +62,7 @@ impl Resolve {
                     let nothing = json!({ "build": null, "kb": kb, "date": null, "kind": null });
                     write_result(None, |out| write_json(&nothing, out))?;
                 }
-                let unknown = anyhow!("{kb} is not a known cumulative update of Windows Server");
+                let unknown = format!("{kb} is not a known cumulative update of Windows Server");
                 Err(Failure::no(unknown).hint(format!(
                     "search the catalog: wincimg node hotfix search {kb}; or add --refresh"
                 )))

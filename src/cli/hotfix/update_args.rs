@@ -2,7 +2,6 @@
 
 use std::str::FromStr;
 
-use anyhow::anyhow;
 use clap::Args;
 use wincimg_catalog::{
     Arch, Catalog, Criteria, Product, SearchResult, Title, UpdateFile, UpdateSetFile, build_of,
@@ -99,9 +98,7 @@ impl UpdateSelectorArgs {
                     UpdateLookup::Found(found)
                 })
             }
-            (None, None) => Err(Failure::usage(anyhow!(
-                "neither a build nor an article is named"
-            ))),
+            (None, None) => Err(Failure::usage("neither a build nor an article is named")),
         }
     }
 
@@ -131,11 +128,11 @@ fn latest(build: u32, updates: &Updates) -> Result<UpdateLookup, Failure> {
 /// Error of versions without a known article.
 fn without_article(found: &[Update], updates: &Updates) -> Failure {
     let Some(update) = found.last() else {
-        return Failure::no(anyhow!("no update is known"));
+        return Failure::no("no update is known");
     };
     let version = update.version();
     if updates.is_release(update) {
-        return Failure::no(anyhow!(
+        return Failure::no(format!(
             "{version} is the initial release of a build: no update installs it"
         ));
     }
@@ -144,7 +141,7 @@ fn without_article(found: &[Update], updates: &Updates) -> Failure {
     let last = last.map_or_else(String::new, |last| {
         format!("; the last update with a known one is {last}")
     });
-    Failure::no(anyhow!(
+    Failure::no(format!(
         "the KB number of {version}, of {date}, is not known yet{last}"
     ))
     .hint(format!(
@@ -161,7 +158,7 @@ fn by_version(version: WindowsVersion, updates: &Updates) -> Result<UpdateLookup
     }
     if version.revision.is_none() {
         return Err(
-            Failure::usage(anyhow!("{version} has no revision")).hint(format!(
+            Failure::usage(format!("{version} has no revision")).hint(format!(
                 "add one, as in {version}.1158, or use the newest: --latest {version}"
             )),
         );
@@ -175,7 +172,7 @@ fn by_version(version: WindowsVersion, updates: &Updates) -> Result<UpdateLookup
 
 /// Microsoft's page only adds newer releases.
 fn unknown_build(build: u32, updates: &Updates) -> Failure {
-    let failure = Failure::no(anyhow!("no known update for build {build}"));
+    let failure = Failure::no(format!("no known update for build {build}"));
     let builds = updates.builds();
     if builds.last().is_none_or(|newest| build > *newest) && release::from_build(build).is_none() {
         return failure.hint(format!(
@@ -224,7 +221,7 @@ impl RevisionGap {
             (Some(before), None) => format!("is newer than the last known one, {}", shown(before)),
             (None, None) => "is unknown".to_owned(),
         };
-        let failure = Failure::no(anyhow!(
+        let failure = Failure::no(format!(
             "no update installs exactly {version}, which {place}"
         ));
         match &self.after {

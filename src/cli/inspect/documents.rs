@@ -1,6 +1,4 @@
 //! `wincimg image inspect --sbom` and `--provenance`: prints documents attached to an image, unchanged.
-
-use anyhow::anyhow;
 use serde_json::Value;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_inspect::provenance::{AttachedDocument, DocumentKind, SbomFormat, list_attached};
@@ -117,11 +115,11 @@ impl Inspect {
         let images = windows_images(place, wanted, &self.platform).await?;
         match images.as_slice() {
             [image] => Ok(image.digest().clone()),
-            [] => Err(Failure::usage(anyhow!(
+            [] => Err(Failure::usage(format!(
                 "{} has no image for Windows",
                 Untrusted(location)
             ))),
-            several => Err(Failure::usage(anyhow!(
+            several => Err(Failure::usage(format!(
                 "expected one image, because each has its own documents: found {}",
                 several.len()
             ))
@@ -168,7 +166,7 @@ fn nothing(
         there.join(", ")
     };
     let name = Untrusted(name);
-    Failure::no(anyhow!(
+    Failure::no(format!(
         "{name} ({image}) has no {} attached: it has {there}",
         kind.name()
     ))

@@ -8,7 +8,6 @@ mod waste;
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
-use anyhow::anyhow;
 use clap::{ArgAction, Args, ValueEnum};
 use serde::Serialize;
 use wincimg_common::untrusted::Untrusted;
@@ -174,7 +173,7 @@ impl Inspect {
         };
         if let Some(property) = self.properties.first() {
             let problem =
-                anyhow!("unexpected argument {property:?}: properties are for a FILE.msi");
+                format!("unexpected argument {property:?}: properties are for a FILE.msi");
             return Err(Failure::usage(problem));
         }
         let wanted = self.wanted()?;
@@ -228,7 +227,7 @@ impl Inspect {
             _ => None,
         };
         if form.is_some() && self.layers == ReadDepth::None {
-            let problem = anyhow!("cannot show the registry without reading layers");
+            let problem = "cannot show the registry without reading layers";
             return Err(Failure::usage(problem).hint("remove --layers none"));
         }
         Ok(InspectOptions {
@@ -295,10 +294,10 @@ fn registry_file(inspection: &Inspection) -> Result<&str, Failure> {
                 ..
             },
         ] => Ok(file),
-        [_] => Err(Failure::usage(anyhow!(
-            "the image is not for Windows and has no registry"
-        ))),
-        images => Err(Failure::usage(anyhow!(
+        [_] => Err(Failure::usage(
+            "the image is not for Windows and has no registry",
+        )),
+        images => Err(Failure::usage(format!(
             "--format reg requires one image: found {}",
             images.len()
         ))

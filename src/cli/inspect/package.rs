@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use anyhow::{Context as _, anyhow};
+use anyhow::Context as _;
 use indicatif::BinaryBytes;
 use serde::Serialize;
 use wincimg_common::files;
@@ -59,7 +59,7 @@ pub(super) fn inspect(
             write_result(None, |out| write_json(&answer, out))?;
         }
         InspectFormat::Reg => {
-            let problem = anyhow!("--format reg is for images");
+            let problem = "--format reg is for images";
             return Err(Failure::usage(problem).hint("add --format json"));
         }
     }
@@ -88,7 +88,7 @@ fn transforms(
 fn property(text: &str) -> Result<(String, String), Failure> {
     let parts = text.split_once('=');
     let (name, value) = parts
-        .ok_or_else(|| Failure::usage(anyhow!("invalid property {text:?}: expected NAME=VALUE")))?;
+        .ok_or_else(|| Failure::usage(format!("invalid property {text:?}: expected NAME=VALUE")))?;
     Ok((name.to_ascii_uppercase(), value.to_owned()))
 }
 

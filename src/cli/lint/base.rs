@@ -1,6 +1,4 @@
 //! Facts about a base image for the linter: its shell and its version of Windows.
-
-use anyhow::anyhow;
 use wincimg_dockerfile::lint::{BaseConfig, BaseShell};
 use wincimg_inspect::bases::{BaseMatch, Fit};
 use wincimg_oci::document::{Descriptor, Document, Index};
@@ -27,7 +25,7 @@ pub(super) async fn facts(
             match source.document(entry).await? {
                 Document::Manifest(manifest) => *manifest,
                 Document::Index(_) => {
-                    return Err(Failure::operation(anyhow!(
+                    return Err(Failure::operation(format!(
                         "{location} holds an index within an index"
                     )));
                 }

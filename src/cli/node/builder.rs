@@ -4,7 +4,6 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::anyhow;
 use clap::Args;
 use wincimg_cluster::build_nodes::BuildNodes;
 use wincimg_cluster::builder::{BuilderManifests, BuilderName, OLDEST_BUILD, removal};
@@ -127,7 +126,7 @@ impl MakeBuilder {
         let Some(name) = found.and_then(|node| node.name.as_deref()) else {
             return Ok(());
         };
-        let problem = anyhow!(
+        let problem = format!(
             "node {name} runs no HostProcess containers: they need Kubernetes 1.23 and containerd 1.6"
         );
         Err(Failure::usage(problem).hint(
@@ -157,7 +156,7 @@ fn builders(nodes: &[Node], labels: &[(String, String)]) -> Result<Vec<BuildNode
     if let Some(BuildNodes { build: old, .. }) = builds.first().filter(|it| it.build < OLDEST_BUILD)
     {
         let problem =
-            anyhow!("build {old} has no HostProcess containers: expected {OLDEST_BUILD} or newer");
+            format!("build {old} has no HostProcess containers: expected {OLDEST_BUILD} or newer");
         return Err(Failure::usage(problem).hint("name nodes of Server 2019 or newer"));
     }
     Ok(builds)
