@@ -14,7 +14,7 @@ use super::cache_args::CacheArgs;
 use super::error::label;
 
 /// Context of one run of the program.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Session {
     /// True if only the result and errors are printed.
     pub(super) quiet: bool,

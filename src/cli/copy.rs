@@ -184,19 +184,14 @@ impl CopyArgs {
         copied: &CopiedImage,
         session: &Session,
     ) -> Result<CommandOutcome, Failure> {
-        let CopiedImage {
-            target,
-            report,
-            artifacts,
-        } = copied;
-        let pinned = by_digest(target, &report.digest);
+        let pinned = by_digest(&copied.target, &copied.report.digest);
         let more = json!({
             "source": source.to_string(),
-            "target": target.to_string(),
+            "target": copied.target.to_string(),
             "reference": pinned,
-            "artifacts": artifacts,
+            "artifacts": copied.artifacts,
         });
-        self.format.print(&extended(report, more), |out| {
+        self.format.print(&extended(&copied.report, more), |out| {
             if session.quiet {
                 writeln!(out, "{pinned}")
             } else {
@@ -207,17 +202,12 @@ impl CopyArgs {
 }
 
 fn write_text(copied: &CopiedImage, out: &mut dyn Write) -> io::Result<()> {
-    let CopiedImage {
-        target,
-        report,
-        artifacts,
-    } = copied;
-    writeln!(out, "{target}")?;
-    writeln!(out, "  digest   {}", report.digest)?;
-    if *artifacts > 0 {
-        writeln!(out, "  attached {}", count(*artifacts, "artifact"))?;
+    writeln!(out, "{}", copied.target)?;
+    writeln!(out, "  digest   {}", copied.report.digest)?;
+    if copied.artifacts > 0 {
+        writeln!(out, "  attached {}", count(copied.artifacts, "artifact"))?;
     }
-    let outcome = match (target, report.up_to_date) {
+    let outcome = match (&copied.target, copied.report.up_to_date) {
         (_, true) => "up to date, nothing was sent",
         (Location::Registry(_), false) => "pushed",
         (Location::Layout { .. } | Location::Archive { .. }, false) => "written",

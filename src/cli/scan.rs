@@ -154,13 +154,6 @@ impl ScannedImage {
     }
 }
 
-/// An image to scan.
-struct ScanSubject<'a> {
-    location: &'a ImageSource,
-    image: Image,
-    windows: bool,
-}
-
 /// A missing fix that is ignored.
 #[derive(Debug, Serialize)]
 pub(crate) struct IgnoredFix {
@@ -230,14 +223,10 @@ impl Scan {
                 let source = reader.open(location).await?;
                 for image in all_images(&source, location, &self.platform).await? {
                     let windows = !surely_lacks_windows(&source, &image).await;
-                    images.push(ScanSubject {
-                        location,
-                        image,
-                        windows,
-                    });
+                    images.push(self.scan(&table, &vex, location, &image, windows));
                 }
             }
-            self.report(&table, &vex, &images)
+            self.report(&table, images)
         })?;
         for image in report.images.iter().filter(|image| image.is_unknown()) {
             let verdict = match self.fail_on {
@@ -295,8 +284,7 @@ impl Scan {
     fn report(
         &self,
         table: &SecurityUpdates,
-        vex: &[VexFile],
-        images: &[ScanSubject<'_>],
+        images: Vec<ScannedImage>,
     ) -> Result<ScanReport, Failure> {
         let Some(age) = table.age(Zoned::now().date()) else {
             let problem = "no security updates are known";
@@ -304,10 +292,6 @@ impl Scan {
                 "name a document of Microsoft's, such as --msrc {DOCUMENTS}2026-Sep"
             )));
         };
-        let images: Vec<ScannedImage> = images
-            .iter()
-            .map(|subject| self.scan(table, vex, subject))
-            .collect();
         let mut missing = images.iter().flat_map(|image| &image.missing);
         // Who makes an image chooses its version, and must not pass by one that is not known.
         let failed = self.fail_on.is_some_and(|least| {
@@ -324,13 +308,10 @@ impl Scan {
         &self,
         table: &SecurityUpdates,
         vex: &[VexFile],
-        subject: &ScanSubject<'_>,
+        location: &ImageSource,
+        image: &Image,
+        windows: bool,
     ) -> ScannedImage {
-        let ScanSubject {
-            location,
-            image,
-            windows,
-        } = subject;
         let config = image.config();
         let version = config.os_version.as_deref();
         let version = version.and_then(|text| text.parse::<WindowsVersion>().ok());
@@ -361,7 +342,7 @@ impl Scan {
             platform: config.platform().to_string(),
             version,
             os_version: config.os_version.clone(),
-            windows: *windows,
+            windows,
             known: version.is_some_and(|version| table.covers(version.build)),
             summary,
             exploited: missing.iter().filter(|fix| fix.exploited).count(),

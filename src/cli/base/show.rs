@@ -6,12 +6,12 @@ use clap::Args;
 use serde::Serialize;
 use wincimg_common::diagnose::closest_match;
 use wincimg_common::untrusted::Untrusted;
-use wincimg_inspect::base::{BaseFacts, BaseHive, BaseKeyPath, BaseProblem, ListedFile};
+use wincimg_inspect::base::{BaseFacts, BaseHive, BaseKeyPath, BaseProblem};
 use wincimg_inspect::contents::sddl;
 use wincimg_inspect::facts_provider::ResolvedFacts;
 use wincimg_oci::document::Image;
 use wincimg_registry::name_folding::eq_ignore_case;
-use wincimg_registry::{BaseKey, Presence as Answered, RegistryData, TypedData};
+use wincimg_registry::{Presence as Answered, RegistryData, TypedData};
 use wincimg_windows::base_contents::{BaseContents, BaseFile, FileDigest, FileKind};
 use wincimg_windows::path::ImagePath;
 
@@ -157,7 +157,18 @@ impl Show {
         let names = subkeys
             .into_iter()
             .filter_map(|key| key.path.components.last().cloned());
-        let shown = KeyView::new(path, &key, names.collect());
+        let values = key.values.iter().map(|(name, data)| ValueView {
+            name: name.clone(),
+            data: data.clone(),
+        });
+        let shown = KeyView {
+            key: path.to_string(),
+            security: sddl(&key.security),
+            class: key.class.clone(),
+            link: key.link.as_ref().map(ToString::to_string),
+            values: values.collect(),
+            subkeys: names.collect(),
+        };
         self.format.print(&shown, |out| shown.write(out))
     }
 
@@ -174,11 +185,15 @@ impl Show {
         let is_kept = facts.content(path).map_err(Failure::operation)?;
         let is_kept = matches!(is_kept, Answered::Present(_));
         let children = facts.folder(path)?;
+        let entries = children.iter().map(|listed| Child {
+            name: listed.components.last().cloned().unwrap_or_default(),
+            entry: FolderEntryView::new(&listed.file, listed.target.clone()),
+        });
         let shown = FileView {
             path: path.to_string(),
             entry: file.as_ref().map(|file| FolderEntryView::new(file, None)),
             is_kept,
-            children: children.iter().map(Child::new).collect(),
+            children: entries.collect(),
         };
         self.format.print(&shown, |out| shown.write(out))
     }
@@ -369,24 +384,6 @@ struct ValueView {
 }
 
 impl KeyView {
-    fn new(path: &BaseKeyPath, key: &BaseKey, subkeys: Vec<String>) -> Self {
-        Self {
-            key: path.to_string(),
-            security: sddl(&key.security),
-            class: key.class.clone(),
-            link: key.link.as_ref().map(ToString::to_string),
-            values: key
-                .values
-                .iter()
-                .map(|(name, data)| ValueView {
-                    name: name.clone(),
-                    data: data.clone(),
-                })
-                .collect(),
-            subkeys,
-        }
-    }
-
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "{}", Untrusted(&self.key))?;
         let mut rows = Rows { out, width: LABELS };
@@ -448,15 +445,6 @@ impl FolderEntryView {
             size,
             sha256,
             target,
-        }
-    }
-}
-
-impl Child {
-    fn new(listed: &ListedFile) -> Self {
-        Self {
-            name: listed.components.last().cloned().unwrap_or_default(),
-            entry: FolderEntryView::new(&listed.file, listed.target.clone()),
         }
     }
 }

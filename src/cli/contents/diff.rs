@@ -172,7 +172,7 @@ impl Diff {
         let [old, new] = sources;
         let before = all_images(old, &self.before, &self.platform).await?;
         let after = all_images(new, &self.after, &self.platform).await?;
-        let pairs = pair(before, after);
+        let (pairs, only_before, only_after) = pair(before, after);
         let names = |images: &[Image]| -> Vec<String> {
             let platforms = images.iter().map(|image| image.config().platform());
             platforms.map(|platform| platform.to_string()).collect()
@@ -182,11 +182,11 @@ impl Diff {
             after: self.after.to_string(),
             identical: false,
             images: Vec::new(),
-            only_before: names(&pairs.only_before),
-            only_after: names(&pairs.only_after),
+            only_before: names(&only_before),
+            only_after: names(&only_after),
         };
         let reader = self.contents.reader(progress);
-        for [before, after] in &pairs.both {
+        for [before, after] in &pairs {
             let read = self.read_both(sources, [before, after], &reader, session);
             let contents = read.await?;
             found.images.push(self.image([before, after], &contents)?);
@@ -260,15 +260,12 @@ impl ImageDifference {
     }
 }
 
-/// Images of two indexes.
-struct Pairs {
-    both: Vec<[Image; 2]>,
-    only_before: Vec<Image>,
-    only_after: Vec<Image>,
-}
-
-/// Pairs single images, and those of indexes by architecture and Windows build.
-fn pair(mut before: Vec<Image>, mut after: Vec<Image>) -> Pairs {
+/// Pairs single images, and those of indexes by architecture and Windows build; the others are those
+/// that only one index has.
+fn pair(
+    mut before: Vec<Image>,
+    mut after: Vec<Image>,
+) -> (Vec<[Image; 2]>, Vec<Image>, Vec<Image>) {
     let mut both = Vec::new();
     if let ([_], [_]) = (before.as_slice(), after.as_slice()) {
         both.extend(before.pop().zip(after.pop()).map(|(old, new)| [old, new]));
@@ -289,11 +286,7 @@ fn pair(mut before: Vec<Image>, mut after: Vec<Image>) -> Pairs {
             None => only_before.push(old),
         }
     }
-    Pairs {
-        both,
-        only_before,
-        only_after: after,
-    }
+    (both, only_before, after)
 }
 
 /// The settings of an image by name: each variable, label and port by itself.

@@ -246,11 +246,7 @@ struct Lines {
 impl Lines {
     fn new(session: &Session, format: OutputFormat) -> Self {
         Self {
-            session: Session {
-                quiet: session.quiet,
-                colour: session.colour,
-                cache: session.cache.clone(),
-            },
+            session: session.clone(),
             printed: Mutex::default(),
             format,
             fixes: Mutex::default(),

@@ -98,15 +98,9 @@ fn support(rollout: &Rollout) -> Option<Chart> {
             Some((release, release.extended_end?, *nodes))
         })
         .collect();
-    let first = ends
-        .iter()
-        .map(|(_, end, _)| years(*end))
-        .fold(years(today), f64::min)
-        - 1.0;
-    let last = ends
-        .iter()
-        .map(|(_, end, _)| years(*end))
-        .fold(years(today) + 1.0, f64::max);
+    let until = || ends.iter().map(|(_, end, _)| years(*end));
+    let first = until().fold(years(today), f64::min) - 1.0;
+    let last = until().fold(years(today) + 1.0, f64::max);
     let place = |day: Date| (years(day) - first) / (last - first) * WIDTH;
     let mut drawn = picture(
         "Nodes by the end of their support",
@@ -121,21 +115,16 @@ fn support(rollout: &Rollout) -> Option<Chart> {
             format!("until {end}")
         };
         let class = if *end < today { "ended" } else { "lasts" };
-        drawn.text(
-            0.0,
-            y + 13.0,
-            "label",
-            &format!("{} · {name}", count(*nodes, "node")),
-        );
+        let nodes = count(*nodes, "node");
+        drawn.text(0.0, y + 13.0, "label", &format!("{nodes} · {name}"));
         drawn.text(WIDTH, y + 13.0, "at-end", &until);
         let full = release.mainstream_end.unwrap_or(*end).min(*end);
         let full = place(full).max(0.0);
         drawn.bar(0.0, y + 20.0, full, 10.0, class);
         drawn.bar(full, y + 23.0, place(*end) - full, 4.0, class);
-        drawn.words.push(format!(
-            "{} of {name}, support {until}",
-            count(*nodes, "node")
-        ));
+        drawn
+            .words
+            .push(format!("{nodes} of {name}, support {until}"));
         let x = place(today);
         let _ = write!(
             drawn.shapes,
@@ -196,12 +185,8 @@ fn base_of(image: &Image) -> Option<Date> {
 fn bars(caption: &'static str, note: String, rows: Vec<(&str, usize)>) -> Chart {
     const ROW: f64 = 24.0;
     const LEFT: f64 = 112.0;
-    let most = rows
-        .iter()
-        .map(|(_, count)| *count)
-        .max()
-        .unwrap_or(1)
-        .max(1);
+    let counts = rows.iter().map(|(_, count)| *count);
+    let most = counts.max().unwrap_or(1).max(1);
     let mut drawn = picture(caption, note);
     for (name, number) in rows {
         let y = drawn.height;
