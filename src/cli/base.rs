@@ -16,12 +16,13 @@ use wincimg_inspect::bases::{
 };
 use wincimg_windows::compat::HostBuild;
 
-use super::command_context::Session;
-use super::error::Failure;
 use super::hosts::{HostName, host_name};
-use super::output::{OutputFormat, or_dash, write_json, write_result};
-use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
-use super::{CommandOutcome, complete};
+use super::output::or_dash;
+use super::registry_args::BaseRegistryArgs;
+use super::{
+    CommandOutcome, Failure, OutputFormat, RegistryArgs, Session, complete, registry_args,
+    write_json, write_result,
+};
 use crate::report::extended;
 
 /// List, resolve, index and show base images

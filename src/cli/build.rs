@@ -44,13 +44,10 @@ use self::steps::{cache_repository, write_steps};
 use self::tags::TagArgs;
 use self::text::{write_content, write_paths, write_references, write_text};
 use super::cluster_args::CLUSTER_SOURCE;
-use super::command_context::Session;
 use super::document_args::DocumentArgs;
-use super::error::Failure;
-use super::output::{ReviewFormat, write_annotations, write_json, write_result};
+use super::output::{ReviewFormat, write_annotations};
 use super::recipe_args::{DockerfileArgs, RecipeArgs, key_and_value};
-use super::registry_args;
-use super::{CommandOutcome, complete};
+use super::{CommandOutcome, Failure, Session, complete, registry_args, write_json, write_result};
 use crate::report::extended;
 
 /// Build images from a recipe or a Dockerfile for each host

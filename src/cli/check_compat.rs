@@ -31,13 +31,12 @@ use wincimg_windows::version::WindowsVersion;
 
 use super::build::source_date_epoch;
 use super::cluster_args::with_kubectl_name;
-use super::command_context::{self, Session};
-use super::error::Failure;
-use super::hosts::HostArgs;
 use super::input::is_stdin;
-use super::output::{FILE_WIDTH, terminal_width, write_result};
-use super::registry_args::{self, RegistryArgs};
-use super::{CommandOutcome, complete, security, updates};
+use super::output::{FILE_WIDTH, terminal_width};
+use super::{
+    CommandOutcome, Failure, HostArgs, RegistryArgs, Session, command_context, complete,
+    registry_args, security, updates, write_result,
+};
 use crate::report::{
     ReportFormat, ReportOrigin, TextStyle, count, write_html, write_json, write_junit,
     write_markdown, write_sarif, write_text,

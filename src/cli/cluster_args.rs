@@ -5,10 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 use wincimg_cluster::live::{Cluster, ClusterContext, NodeSnapshot};
 
-use super::complete;
-use super::error::Failure;
 use super::http_args::USER_AGENT;
-use super::registry_args;
+use super::{Failure, complete, registry_args};
 
 /// The flags that use a cluster.
 pub(super) const CLUSTER_SOURCE: &str = "cluster_source";

@@ -3,11 +3,10 @@
 
 use clap::{Args, Subcommand};
 
-use super::command_context::Session;
-use super::error::Failure;
-use super::{Command, CommandOutcome};
-use super::{base, contents, convert, copy, delete, images, init, inspect};
-use super::{mirror, render, sbom, scan, try_image, update};
+use super::{
+    Command, CommandOutcome, Failure, Session, base, contents, convert, copy, delete, images, init,
+    inspect, mirror, render, sbom, scan, try_image, update,
+};
 
 /// Write, list, convert and render recipes
 #[derive(Debug, Args)]

@@ -3,9 +3,7 @@
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
-use super::CommandOutcome;
-use super::error::Failure;
-use super::output::OutputFormat;
+use super::{CommandOutcome, Failure, OutputFormat};
 
 /// Print the completion script for a shell
 ///

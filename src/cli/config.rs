@@ -31,8 +31,7 @@ use wincimg_common::diagnose::{Excerpt, line_and_column};
 use wincimg_common::files;
 use wincimg_common::files::LARGEST_TEXT;
 
-use super::error::Failure;
-use super::program_name;
+use super::{Failure, program_name};
 
 const FILE_NAME: &str = "wincimg.toml";
 /// The user's own file, below the folder for settings.

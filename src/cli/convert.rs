@@ -15,11 +15,10 @@ use wincimg_engine::base_contents::Purpose;
 use wincimg_engine::plans::PlannedImage;
 
 use super::build::image_name;
-use super::command_context::Session;
-use super::error::{Failure, NEEDS_WINDOWS};
-use super::output::{ReviewFormat, write_annotations, write_json, write_result};
+use super::error::NEEDS_WINDOWS;
+use super::output::{ReviewFormat, write_annotations};
 use super::recipe_args::{DockerfileArgs, RecipeArgs, build_arguments};
-use super::{CommandOutcome, registry_args};
+use super::{CommandOutcome, Failure, Session, registry_args, write_json, write_result};
 use crate::report::{Annotation, count};
 
 /// Convert a Dockerfile to a recipe

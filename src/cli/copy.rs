@@ -13,12 +13,10 @@ use wincimg_oci::document::Document;
 use wincimg_oci::reference::{Reference, parse_reference};
 use wincimg_oci::store::{Location, Sink, Source};
 
-use super::command_context::Session;
-use super::error::Failure;
-use super::image_source::{ImageSource, SourceArgs, parse_source};
-use super::output::{OutputFormat, write_result};
-use super::registry_args::{self, RegistryArgs};
-use super::{CommandOutcome, complete};
+use super::{
+    CommandOutcome, Failure, ImageSource, OutputFormat, RegistryArgs, Session, SourceArgs,
+    complete, parse_source, registry_args, write_result,
+};
 use crate::report::{count, extended};
 
 /// Number of layers copied in parallel.

@@ -10,11 +10,9 @@ use wincimg_oci::deletion::{Deletion, DeletionError};
 use wincimg_oci::remote::RegistryError;
 use wincimg_oci::store::{Location, Source};
 
-use super::command_context::Session;
-use super::error::Failure;
-use super::output::OutputFormat;
-use super::registry_args::{self, RegistryArgs};
-use super::{CommandOutcome, complete, prompt};
+use super::{
+    CommandOutcome, Failure, OutputFormat, RegistryArgs, Session, complete, prompt, registry_args,
+};
 
 /// Delete an image from a registry or layout
 ///

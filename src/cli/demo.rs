@@ -12,9 +12,7 @@ use serde_json::{Value, json};
 use wincimg_demo::{DemoRegistry, add_base_images};
 use wincimg_windows::version::WindowsVersion;
 
-use super::CommandOutcome;
-use super::error::Failure;
-use super::output::{OutputFormat, write_json, write_result};
+use super::{CommandOutcome, Failure, OutputFormat, write_json, write_result};
 use crate::cli::error::Context;
 
 /// Run the main commands against an in-process registry, offline

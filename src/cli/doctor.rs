@@ -25,14 +25,12 @@ use wincimg_oci::reference::Reference;
 use wincimg_oci::remote::{AuthScheme, Ping, Protocol, RegistryClient, RegistryError};
 
 use self::catalog::CatalogArg;
-use super::CommandOutcome;
 use super::argument_passwords::redact;
-use super::command_context::{Session, colour_on};
+use super::command_context::colour_on;
 use super::docker_args::DockerArgs;
-use super::error::{Failure, label};
-use super::output::OutputFormat;
-use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
-use super::updates;
+use super::error::label;
+use super::registry_args::BaseRegistryArgs;
+use super::{CommandOutcome, Failure, OutputFormat, RegistryArgs, Session, registry_args, updates};
 
 /// Check registries, credentials, Docker, catalog and programs
 #[derive(Debug, Args)]

@@ -14,15 +14,16 @@ use wincimg_engine::fleet::{Fleet, INDEX_VARIABLE, Shard, SyncMode, SyncOptions,
 use super::build::source_date_epoch;
 use super::check_compat::ReportArgs;
 use super::cluster_args::with_kubectl_name;
-use super::command_context::Session;
 use super::document_args::DocumentArgs;
-use super::error::{COULD_NOT, Failure};
-use super::hosts::{HostArgs, no_version, warn_of_silence};
+use super::error::COULD_NOT;
+use super::hosts::{no_version, warn_of_silence};
 use super::online_context::online;
-use super::output::{write_json, write_result};
 use super::recipe_args::InstallerArgs;
-use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
-use super::{CommandOutcome, complete, security};
+use super::registry_args::BaseRegistryArgs;
+use super::{
+    CommandOutcome, Failure, HostArgs, RegistryArgs, Session, complete, registry_args, security,
+    write_json, write_result,
+};
 use crate::report::write_fleet;
 
 /// Build a list of images for every Windows build among the nodes

@@ -14,9 +14,7 @@ use wincimg_windows::update::{Update, Updates};
 use wincimg_windows::version::{ParseVersionError, WindowsVersion};
 
 use super::cluster_args::ClusterArgs;
-use super::command_context::Session;
-use super::error::Failure;
-use super::{complete, input};
+use super::{Failure, Session, complete, input};
 
 /// Host arguments.
 #[derive(Debug, Clone, Args)]

@@ -10,9 +10,7 @@ use clap::{Args, Subcommand};
 use wincimg_catalog::{Catalog, DEFAULT_CATALOG};
 use wincimg_http::HttpClient;
 
-use super::CommandOutcome;
-use super::command_context::Session;
-use super::error::Failure;
+use super::{CommandOutcome, Failure, Session};
 
 /// Find, download and install Windows updates for nodes
 #[derive(Debug, Args)]

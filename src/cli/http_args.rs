@@ -5,10 +5,9 @@ use std::time::Duration;
 use clap::Args;
 use wincimg_http::{HttpClient, RetryPolicy};
 
-use super::command_context::Session;
-use super::error::Failure;
 use super::progress::display;
 use super::registry_args::{CertificateArgs, read_time};
+use super::{Failure, Session};
 
 /// User agent of requests.
 pub(super) const USER_AGENT: &str = concat!("wincimg/", env!("CARGO_PKG_VERSION"));

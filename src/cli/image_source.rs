@@ -16,11 +16,9 @@ use wincimg_oci::reference::parse_reference;
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::{Location, LocationError, Source};
 
-use super::command_context::Session;
 use super::docker_args::DockerArgs;
-use super::error::Failure;
 use super::progress::display;
-use super::registry_args::RegistryArgs;
+use super::{Failure, RegistryArgs, Session};
 
 /// Prefix of the names of images in a daemon.
 pub(super) const DAEMON: &str = "docker-daemon:";

@@ -7,9 +7,7 @@ use serde_json::{Value, json};
 use wincimg_images::recipes;
 use wincimg_recipe::{Recipe, schema};
 
-use super::error::Failure;
-use super::output::{OutputFormat, write_json, write_result};
-use super::{CommandOutcome, complete};
+use super::{CommandOutcome, Failure, OutputFormat, complete, write_json, write_result};
 
 /// List the built-in recipes and their variables
 #[derive(Debug, Args)]

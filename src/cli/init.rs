@@ -11,15 +11,11 @@ use wincimg_images::recipes;
 use wincimg_oci::reference::is_repository;
 use wincimg_recipe::starter::{Project, StarterRecipe, plain};
 
-use super::CommandOutcome;
 use super::cluster_args::with_kubectl_name;
-use super::command_context::Session;
 use super::convert::{Convert, refuse_overwriting};
-use super::error::Failure;
-use super::hosts::HostArgs;
-use super::output::{OutputFormat, write_result};
 use super::recipe_args::{DockerfileArgs, RecipeArgs};
-use super::registry_args::{BaseRegistryArgs, RegistryArgs};
+use super::registry_args::BaseRegistryArgs;
+use super::{CommandOutcome, Failure, HostArgs, OutputFormat, RegistryArgs, Session, write_result};
 use crate::cli::error::Context;
 
 /// The recipe of a folder.

@@ -21,13 +21,12 @@ use wincimg_oci::store::Location;
 use wincimg_windows::compat::HostBuild;
 
 use self::files::DOCKERFILES;
-use super::command_context::{Session, colour_on};
-use super::error::Failure;
+use super::command_context::colour_on;
 use super::hosts::{HostName, host_name};
 use super::named_files::{self, FilePath};
-use super::output::write_result;
-use super::registry_args::{self, RegistryArgs};
-use super::{CommandOutcome, complete, input};
+use super::{
+    CommandOutcome, Failure, RegistryArgs, Session, complete, input, registry_args, write_result,
+};
 use crate::report::{
     LintedFile, annotations_of, count, write_github, write_gitlab, write_lint_json,
     write_lint_sarif, write_lint_text,

@@ -13,12 +13,8 @@ use wincimg_oci::remote::{
     AuthScheme as HowTo, CredentialStore, RegistryError, Secret, erase, store,
 };
 
-use super::command_context::Session;
-use super::error::Failure;
-use super::output::OutputFormat;
 use super::progress::display;
-use super::registry_args::{self, RegistryArgs};
-use super::{CommandOutcome, prompt};
+use super::{CommandOutcome, Failure, OutputFormat, RegistryArgs, Session, prompt, registry_args};
 use crate::cli::error::Context;
 
 /// Size limit of a password.

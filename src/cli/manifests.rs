@@ -7,10 +7,7 @@ use wincimg_cluster::build_nodes::BuildNodes;
 use wincimg_cluster::manifest_text::to_yaml;
 use wincimg_cluster::nodes::Node;
 
-use super::CommandOutcome;
-use super::command_context::Session;
-use super::error::Failure;
-use super::output::OutputFormat;
+use super::{CommandOutcome, Failure, OutputFormat, Session};
 
 /// Writes objects to a file or stdout: as YAML, or as a list in JSON.
 pub(super) fn write_objects(

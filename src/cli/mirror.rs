@@ -29,13 +29,11 @@ use wincimg_oci::store::{Location, LocationError, Source, StoreError};
 use wincimg_windows::compat::HostBuild;
 
 use super::cluster_args::with_kubectl_name;
-use super::command_context::Session;
-use super::error::Failure;
-use super::hosts::HostArgs;
-use super::output::OutputFormat;
 use super::progress::display;
-use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
-use super::{CommandOutcome, complete};
+use super::registry_args::BaseRegistryArgs;
+use super::{
+    CommandOutcome, Failure, HostArgs, OutputFormat, RegistryArgs, Session, complete, registry_args,
+};
 use crate::report::{count, extended};
 use wincimg_oci::document::ManifestFormat;
 

@@ -63,6 +63,10 @@ use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches, Parser, Subcom
 use command_context::Session;
 use config::{Arguments, ArgumentsError};
 use error::Failure;
+use hosts::HostArgs;
+use image_source::{ImageSource, SourceArgs, parse_source};
+use output::{OutputFormat, write_json, write_result};
+use registry_args::RegistryArgs;
 pub(crate) use scan::{ScanReport, ScannedImage};
 
 /// Build, check and copy Windows container images, from Linux.

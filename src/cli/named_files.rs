@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 
 use wincimg_common::wildcards;
 
-use super::error::Failure;
-use super::input;
+use super::{Failure, input};
 
 /// A file to read.
 pub(super) struct FilePath {

@@ -20,13 +20,12 @@ use wincimg_windows::compat::HostBuild;
 
 use self::builder::MakeBuilder;
 use super::cluster_args::with_kubectl_name;
-use super::command_context::Session;
-use super::error::Failure;
-use super::hosts::HostArgs;
 use super::hotfix::Hotfix;
-use super::output::OutputFormat;
-use super::registry_args::{self, BaseRegistryArgs, RegistryArgs, read_time};
-use super::{Command, CommandOutcome, complete};
+use super::registry_args::{BaseRegistryArgs, read_time};
+use super::{
+    Command, CommandOutcome, Failure, HostArgs, OutputFormat, RegistryArgs, Session, complete,
+    registry_args,
+};
 use crate::report::extended;
 
 /// Configure and update nodes, and build on them

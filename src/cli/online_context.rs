@@ -5,10 +5,8 @@ use std::sync::Arc;
 use wincimg_engine::bases::BaseSearch;
 use wincimg_engine::build::BuildContext;
 
-use super::command_context::Session;
-use super::error::Failure;
 use super::progress::display;
-use super::registry_args::RegistryArgs;
+use super::{Failure, RegistryArgs, Session};
 
 /// The services of a command, with its registry flags.
 pub(super) fn online<'s>(

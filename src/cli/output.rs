@@ -11,8 +11,7 @@ use serde::Serialize;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_common::{files, json};
 
-use super::CommandOutcome;
-use super::error::Failure;
+use super::{CommandOutcome, Failure};
 use crate::cli::error::Context;
 use crate::report::{Annotation, write_github, write_gitlab};
 

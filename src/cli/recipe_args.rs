@@ -18,12 +18,10 @@ use wincimg_recipe::Recipe;
 use wincimg_windows::compat::Architecture;
 
 use super::base::MatchArgs;
-use super::command_context::Session;
-use super::complete;
-use super::error::Failure;
-use super::hosts::{Builds, HostArgs};
+use super::hosts::Builds;
 use super::online_context::online;
-use super::registry_args::{BaseRegistryArgs, RegistryArgs};
+use super::registry_args::BaseRegistryArgs;
+use super::{Failure, HostArgs, RegistryArgs, Session, complete};
 
 /// The image definition and the hosts.
 #[derive(Debug, Args)]

@@ -16,10 +16,8 @@ use wincimg_http::CertificateFiles;
 use wincimg_inspect::bases::BaseRegistry;
 use wincimg_oci::remote::{RegistryClient, RegistryOptions, RetryPolicy};
 
-use super::command_context::Session;
-use super::error::Failure;
 use super::progress::display;
-use super::shutdown;
+use super::{Failure, Session, shutdown};
 use crate::cli::http_args::USER_AGENT;
 
 /// Time limit for checking that a registry responds.

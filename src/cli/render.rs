@@ -11,11 +11,10 @@ use wincimg_engine::downloads::LockMode;
 use wincimg_engine::engine_choice::Engine;
 use wincimg_engine::plans::PlannedImage;
 
-use super::command_context::Session;
-use super::error::Failure;
-use super::output::{OutputFormat, write_json, write_result};
 use super::recipe_args::{DockerfileArgs, RecipeArgs};
-use super::{CommandOutcome, registry_args};
+use super::{
+    CommandOutcome, Failure, OutputFormat, Session, registry_args, write_json, write_result,
+};
 
 /// Render an image's Dockerfile and build context
 ///

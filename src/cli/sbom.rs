@@ -14,14 +14,12 @@ use wincimg_inspect::provenance::{
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::Digest;
 
-use super::command_context::Session;
 use super::contents::{only_image, report_foreign};
 use super::document_args::TOOL;
-use super::error::Failure;
-use super::image_source::{ImageSource, SourceArgs, parse_source};
-use super::output::{write_json, write_result};
-use super::registry_args;
-use super::{CommandOutcome, complete};
+use super::{
+    CommandOutcome, Failure, ImageSource, Session, SourceArgs, complete, parse_source,
+    registry_args, write_json, write_result,
+};
 
 /// List the packages of any Windows image, or write its SBOM
 ///

@@ -24,14 +24,13 @@ use wincimg_oci::store::Source;
 use wincimg_windows::missing_fixes::TableAge;
 use wincimg_windows::version::WindowsVersion;
 
-use super::command_context::{Session, colour_on};
+use super::command_context::colour_on;
 use super::contents::all_images;
-use super::error::Failure;
 use super::http_args::USER_AGENT;
-use super::image_source::{ImageSource, SourceArgs, parse_source};
-use super::output::{write_json, write_result};
-use super::registry_args;
-use super::{CommandOutcome, complete, security};
+use super::{
+    CommandOutcome, Failure, ImageSource, Session, SourceArgs, complete, parse_source,
+    registry_args, security, write_json, write_result,
+};
 use crate::report::{age_in_words, paint, write_scan_sarif};
 
 /// Address of Microsoft's documents; the month follows.

@@ -11,9 +11,9 @@ use std::{io, thread};
 use tokio::sync::watch;
 use wincimg_common::lock;
 
-use super::error::{COULD_NOT, Failure};
+use super::error::COULD_NOT;
 use super::prompt::show_typing;
-use super::{command_context, progress};
+use super::{Failure, command_context, progress};
 
 /// Reason for a command's early end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -17,13 +17,12 @@ use wincimg_inspect::{OwnContents, read_own_contents};
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::{Digest, Image};
 
-use super::command_context::Session;
 use super::contents::only_image;
-use super::error::Failure;
-use super::image_source::{ImageSource, SourceArgs, parse_source};
-use super::output::OutputFormat;
 use super::registry_args::{self, read_time};
-use super::{CommandOutcome, complete, shutdown};
+use super::{
+    CommandOutcome, Failure, ImageSource, OutputFormat, Session, SourceArgs, complete,
+    parse_source, shutdown,
+};
 
 /// Run an image's program under wine (experimental)
 ///

@@ -26,15 +26,13 @@ use super::build::tags::TagArgs;
 use super::build::text::write_text;
 use super::build::{image_tag, report_failed, source_date_epoch};
 use super::cluster_args::with_kubectl_name;
-use super::command_context::Session;
 use super::document_args::DocumentArgs;
-use super::error::Failure;
-use super::hosts::HostArgs;
-use super::image_source::parse_source;
 use super::online_context::online;
-use super::output::OutputFormat;
-use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
-use super::{CommandOutcome, complete};
+use super::registry_args::BaseRegistryArgs;
+use super::{
+    CommandOutcome, Failure, HostArgs, OutputFormat, RegistryArgs, Session, complete, parse_source,
+    registry_args,
+};
 use crate::report::extended;
 
 /// Rebase an image onto its current base, without its sources

@@ -11,10 +11,8 @@ use wincimg_catalog::{RELEASE_INFO, load_updates, refresh_updates};
 use wincimg_common::diagnose::error_chain;
 use wincimg_windows::update::Updates;
 
-use super::command_context::Session;
-use super::error::Failure;
 use super::http_args::HttpArgs;
-use super::registry_args;
+use super::{Failure, Session, registry_args};
 
 /// Maximum number of unreadable rows to print.
 const QUOTED: usize = 3;

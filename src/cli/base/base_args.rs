@@ -13,11 +13,8 @@ use wincimg_oci::document::Image;
 use wincimg_oci::store::{Location, Source};
 use wincimg_windows::base_contents::BaseRequirements;
 
-use crate::cli::command_context::Session;
-use crate::cli::complete;
-use crate::cli::error::Failure;
 use crate::cli::progress::display;
-use crate::cli::registry_args::RegistryArgs;
+use crate::cli::{Failure, RegistryArgs, Session, complete};
 
 /// The base image that a command reads.
 #[derive(Debug, Args)]

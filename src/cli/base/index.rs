@@ -13,10 +13,8 @@ use wincimg_oci::document::{Descriptor, Image};
 use wincimg_oci::store::{Location, Source};
 
 use super::base_args::{BaseArgs, BaseLookup, size_of};
-use crate::cli::command_context::Session;
-use crate::cli::error::Failure;
-use crate::cli::output::{OutputFormat, Rows};
-use crate::cli::{CommandOutcome, registry_args};
+use crate::cli::output::Rows;
+use crate::cli::{CommandOutcome, Failure, OutputFormat, Session, registry_args};
 
 /// Index the files and registry keys of base images
 ///

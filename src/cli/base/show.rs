@@ -16,11 +16,9 @@ use wincimg_windows::base_contents::{BaseContents, BaseFile, FileDigest, FileKin
 use wincimg_windows::path::ImagePath;
 
 use super::base_args::{BaseArgs, BaseLookup};
-use crate::cli::command_context::Session;
 use crate::cli::contents::view::{attribute_names, shortened, value_name};
-use crate::cli::error::Failure;
-use crate::cli::output::{OutputFormat, Rows};
-use crate::cli::{CommandOutcome, registry_args};
+use crate::cli::output::Rows;
+use crate::cli::{CommandOutcome, Failure, OutputFormat, Session, registry_args};
 use crate::report::count;
 
 /// Key of the environment of a container's processes; it sets their PATH unless the image's

@@ -11,10 +11,8 @@ use wincimg_engine::definition::is_dockerfile;
 
 use super::image_name::ImageName;
 use super::{Build, ReviewFormat};
-use crate::cli::command_context::Session;
-use crate::cli::error::{Context, Failure};
-use crate::cli::output::{write_json, write_result};
-use crate::cli::{CommandOutcome, shutdown};
+use crate::cli::error::Context;
+use crate::cli::{CommandOutcome, Failure, Session, shutdown, write_json, write_result};
 use crate::report::extended;
 
 const RECIPE: &str = "recipe.toml";

@@ -11,10 +11,9 @@ use wincimg_engine::docker::DockerBuildOptions;
 use wincimg_windows::compat::Isolation;
 
 use crate::cli::cluster_args::CLUSTER_SOURCE;
-use crate::cli::complete;
 use crate::cli::docker_args::DockerArgs;
-use crate::cli::error::Failure;
 use crate::cli::recipe_args::build_arguments;
+use crate::cli::{Failure, complete};
 
 /// Build options of a Docker daemon.
 #[derive(Debug, Args)]

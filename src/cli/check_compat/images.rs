@@ -12,11 +12,8 @@ use wincimg_cluster::rollout::{
 use wincimg_cluster::scheduling::System;
 use wincimg_cluster::workloads::Workload;
 
-use crate::cli::command_context::Session;
-use crate::cli::error::Failure;
 use crate::cli::input::read_text;
-use crate::cli::registry_args::RegistryArgs;
-use crate::cli::{progress, registry_args};
+use crate::cli::{Failure, RegistryArgs, Session, progress, registry_args};
 
 /// The images to read, each once: the named ones, then those of workloads, except workloads for
 /// other systems.

@@ -11,10 +11,8 @@ use wincimg_cluster::rollout::{Image, Rollout, RolloutCheck, RolloutRequest};
 use wincimg_common::untrusted::Untrusted;
 
 use super::table::Table;
-use crate::cli::error::Failure;
-use crate::cli::hosts::HostArgs;
 use crate::cli::output::{or_dash, stdout};
-use crate::cli::{registry_args, shutdown};
+use crate::cli::{Failure, HostArgs, registry_args, shutdown};
 use crate::report::ReportFormat;
 
 /// Subject of a verdict.

@@ -5,11 +5,9 @@ use std::path::{Path, PathBuf};
 use wincimg_cluster::rollout::command_line;
 use wincimg_cluster::workloads::{WorkloadList, WorkloadsError};
 
-use crate::cli::command_context::Session;
-use crate::cli::error::Failure;
-use crate::cli::input;
 use crate::cli::input::read_text;
 use crate::cli::named_files::{self, FileKind, FilePath};
+use crate::cli::{Failure, Session, input};
 
 const HINT: &str =
     "--workloads takes Kubernetes YAML or JSON, as helm template and kubectl get -o yaml print it";

@@ -12,12 +12,10 @@ use wincimg_oci::copy::PlatformFilter;
 use wincimg_windows::path::ImagePath;
 
 use super::{only_image, refuse_link, report_skipped};
-use crate::cli::CommandOutcome;
-use crate::cli::command_context::Session;
-use crate::cli::error::Failure;
-use crate::cli::image_source::{ImageSource, SourceArgs, parse_source};
-use crate::cli::output::OutputFormat;
-use crate::cli::registry_args;
+use crate::cli::{
+    CommandOutcome, Failure, ImageSource, OutputFormat, Session, SourceArgs, parse_source,
+    registry_args,
+};
 use crate::report::{count, extended};
 
 /// Copy a file or folder out of an image

@@ -22,12 +22,11 @@ use wincimg_windows::version::WindowsVersion;
 
 use super::view::{Colours, FileView};
 use super::{ContentArgs, SkippedLayer, all_images, diff_text, report_problems, skipped_layers};
-use crate::cli::command_context::{Session, colour_on};
-use crate::cli::error::Failure;
-use crate::cli::image_source::{ImageSource, SourceArgs, parse_source};
-use crate::cli::output::OutputFormat;
-use crate::cli::registry_args;
-use crate::cli::{CommandOutcome, complete};
+use crate::cli::command_context::colour_on;
+use crate::cli::{
+    CommandOutcome, Failure, ImageSource, OutputFormat, Session, SourceArgs, complete,
+    parse_source, registry_args,
+};
 
 /// Compare two images: files, registry, configuration, size
 ///

@@ -9,12 +9,10 @@ use wincimg_oci::copy::PlatformFilter;
 use wincimg_windows::path::ImagePath;
 
 use super::{only_image, refuse_link, report_skipped};
-use crate::cli::command_context::Session;
-use crate::cli::error::Failure;
-use crate::cli::image_source::{ImageSource, SourceArgs, parse_source};
-use crate::cli::output::{OutputFormat, write_json, write_result};
-use crate::cli::registry_args;
-use crate::cli::{CommandOutcome, complete};
+use crate::cli::{
+    CommandOutcome, Failure, ImageSource, OutputFormat, Session, SourceArgs, complete,
+    parse_source, registry_args, write_json, write_result,
+};
 use crate::report::extended;
 
 /// Export the files of an image as a tar

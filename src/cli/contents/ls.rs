@@ -21,12 +21,11 @@ use wincimg_windows::path::ImagePath;
 
 use super::view::{Colours, FileView, listed_name, shortened, value_name};
 use super::{ContentArgs, SkippedLayer, only_image, report_problems, skipped_layers};
-use crate::cli::command_context::{Session, colour_on};
-use crate::cli::error::Failure;
-use crate::cli::image_source::{ImageSource, SourceArgs, parse_source};
-use crate::cli::output::OutputFormat;
-use crate::cli::registry_args;
-use crate::cli::{CommandOutcome, complete};
+use crate::cli::command_context::colour_on;
+use crate::cli::{
+    CommandOutcome, Failure, ImageSource, OutputFormat, Session, SourceArgs, complete,
+    parse_source, registry_args,
+};
 use crate::report::count;
 
 /// List the files or registry keys of an image

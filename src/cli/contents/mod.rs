@@ -22,9 +22,8 @@ use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::Image;
 use wincimg_oci::store::{Location, Source};
 
-use super::command_context::Session;
-use super::error::Failure;
-use super::image_source::{ImageSource, OpenSource, SourceReader};
+use super::image_source::{OpenSource, SourceReader};
+use super::{Failure, ImageSource, Session};
 use crate::report::count;
 
 /// Extent of the contents that are read.

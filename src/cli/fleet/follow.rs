@@ -28,13 +28,15 @@ use wincimg_windows::missing_fixes::{ImageFixes, MissingFixes};
 
 use crate::cli::build::source_date_epoch;
 use crate::cli::cluster_args::{ClusterArgs, with_kubectl_name};
-use crate::cli::command_context::Session;
-use crate::cli::error::{Context, Failure};
+use crate::cli::error::Context;
 use crate::cli::online_context::online;
-use crate::cli::output::{OutputFormat, stdout};
+use crate::cli::output::stdout;
 use crate::cli::recipe_args::InstallerArgs;
-use crate::cli::registry_args::{BaseRegistryArgs, RegistryArgs, read_time};
-use crate::cli::{CommandOutcome, complete, registry_args, security, shutdown};
+use crate::cli::registry_args::{BaseRegistryArgs, read_time};
+use crate::cli::{
+    CommandOutcome, Failure, OutputFormat, RegistryArgs, Session, complete, registry_args,
+    security, shutdown,
+};
 use crate::report::image_by_table;
 
 /// Manifest with the rights that the controller requires.

@@ -15,14 +15,13 @@ use wincimg_windows::compat::ContainerRuntime;
 
 use crate::cli::cluster_args::with_kubectl_name;
 use crate::cli::cluster_values::{builder_name, image, namespace, object_name};
-use crate::cli::command_context::Session;
-use crate::cli::error::{Context, Failure};
-use crate::cli::hosts::HostArgs;
+use crate::cli::error::Context;
 use crate::cli::manifests::{warn_of_missing_labels, write_commands, write_objects};
 use crate::cli::online_context::online;
-use crate::cli::output::{OutputFormat, write_result};
-use crate::cli::registry_args::{self, RegistryArgs};
-use crate::cli::{CommandOutcome, complete};
+use crate::cli::{
+    CommandOutcome, Failure, HostArgs, OutputFormat, RegistryArgs, Session, complete,
+    registry_args, write_result,
+};
 
 /// Print manifests of pods that pull a fleet's images to the nodes
 ///

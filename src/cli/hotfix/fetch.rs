@@ -10,12 +10,11 @@ use wincimg_catalog::{
 
 use super::CatalogArgs;
 use super::update_args::{CatalogSelectorArgs, UpdateSelectorArgs, warn_of_known_issue};
-use crate::cli::command_context::Session;
-use crate::cli::error::Failure;
 use crate::cli::http_args::HttpArgs;
-use crate::cli::output::{OutputFormat, write_json, write_result};
 use crate::cli::updates::RefreshArgs;
-use crate::cli::{CommandOutcome, registry_args};
+use crate::cli::{
+    CommandOutcome, Failure, OutputFormat, Session, registry_args, write_json, write_result,
+};
 use crate::report::extended;
 
 /// Download and verify all files of an update

@@ -7,12 +7,10 @@ use serde_json::{Value, json};
 use wincimg_windows::update::Update;
 
 use super::update_args::{RevisionGap, UpdateLookup, UpdateSelectorArgs, warn_of_known_issue};
-use crate::cli::CommandOutcome;
-use crate::cli::command_context::Session;
-use crate::cli::error::Failure;
 use crate::cli::http_args::HttpArgs;
-use crate::cli::output::{OutputFormat, or_dash, write_json, write_result};
+use crate::cli::output::or_dash;
 use crate::cli::updates::RefreshArgs;
+use crate::cli::{CommandOutcome, Failure, OutputFormat, Session, write_json, write_result};
 use crate::report::extended;
 
 /// Resolve a build to its update, or an update to its builds

@@ -11,12 +11,9 @@ use wincimg_windows::version::WindowsVersion;
 
 use super::CatalogArgs;
 use super::update_args::{CatalogSelectorArgs, UpdateSelectorArgs, warn_of_known_issue};
-use crate::cli::command_context::Session;
-use crate::cli::error::Failure;
 use crate::cli::http_args::HttpArgs;
-use crate::cli::output::OutputFormat;
 use crate::cli::updates::RefreshArgs;
-use crate::cli::{CommandOutcome, registry_args};
+use crate::cli::{CommandOutcome, Failure, OutputFormat, Session, registry_args};
 
 /// Write a PowerShell script that installs an update on a node
 ///

@@ -9,11 +9,9 @@ use wincimg_catalog::SearchResult;
 use wincimg_common::untrusted::Untrusted;
 
 use super::CatalogArgs;
-use crate::cli::command_context::Session;
-use crate::cli::error::Failure;
 use crate::cli::http_args::HttpArgs;
-use crate::cli::output::{OutputFormat, or_dash};
-use crate::cli::{CommandOutcome, registry_args};
+use crate::cli::output::or_dash;
+use crate::cli::{CommandOutcome, Failure, OutputFormat, Session, registry_args};
 
 /// Search the Microsoft Update Catalog
 #[derive(Debug, Args)]

@@ -12,9 +12,8 @@ use wincimg_windows::update::{Kb, Update, Updates};
 use wincimg_windows::version::WindowsVersion;
 use wincimg_windows::{prerequisite, release};
 
-use crate::cli::command_context::Session;
-use crate::cli::error::Failure;
 use crate::cli::hosts::{HostName, host_name};
+use crate::cli::{Failure, Session};
 
 /// A build or a KB article.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,11 +7,9 @@ use wincimg_oci::document::{Digest, Document};
 use wincimg_oci::store::Source;
 
 use super::{Inspect, SbomArg};
-use crate::cli::command_context::Session;
-use crate::cli::error::Failure;
-use crate::cli::image_source::{ImageSource, SourceReader};
+use crate::cli::image_source::SourceReader;
 use crate::cli::output::write_document;
-use crate::cli::{CommandOutcome, registry_args};
+use crate::cli::{CommandOutcome, Failure, ImageSource, Session, registry_args};
 
 /// The requested document.
 #[derive(Debug, Clone, Copy)]

@@ -19,12 +19,11 @@ use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::store::{Location, LocationError};
 use wincimg_registry::regfile::to_utf16;
 
-use super::command_context::Session;
-use super::error::Failure;
-use super::image_source::{ImageSource, SourceArgs, parse_source};
-use super::output::{write_document, write_json, write_result};
-use super::registry_args;
-use super::{CommandOutcome, complete};
+use super::output::write_document;
+use super::{
+    CommandOutcome, Failure, ImageSource, Session, SourceArgs, complete, parse_source,
+    registry_args, write_json, write_result,
+};
 
 /// Show an image's version, layers, start and registry changes
 ///

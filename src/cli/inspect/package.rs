@@ -13,9 +13,8 @@ use wincimg_recipe::LARGEST_TRANSFORM;
 use wincimg_windows::path::ImagePath;
 
 use super::InspectFormat;
-use crate::cli::CommandOutcome;
-use crate::cli::error::Failure;
-use crate::cli::output::{Rows, write_json, write_result};
+use crate::cli::output::Rows;
+use crate::cli::{CommandOutcome, Failure, write_json, write_result};
 
 #[derive(Serialize)]
 struct WithFile<'a> {

@@ -13,8 +13,7 @@ use wincimg_inspect::{Inspection, windows_images};
 use wincimg_oci::store::Source;
 
 use crate::cli::cache_args::read_size;
-use crate::cli::command_context::Session;
-use crate::cli::error::Failure;
+use crate::cli::{Failure, Session};
 
 /// Number of files in text output.
 const SHOWN_FILES: usize = 20;

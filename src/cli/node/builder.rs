@@ -9,15 +9,11 @@ use wincimg_cluster::build_nodes::BuildNodes;
 use wincimg_cluster::builder::{BuilderManifests, BuilderName, OLDEST_BUILD, removal};
 use wincimg_cluster::nodes::Node;
 
-use crate::cli::CommandOutcome;
 use crate::cli::cluster_args::with_kubectl_name;
 use crate::cli::cluster_values::{builder_name, image, label, namespace, object_name, quantity};
-use crate::cli::command_context::Session;
-use crate::cli::error::Failure;
-use crate::cli::hosts::HostArgs;
 use crate::cli::manifests::{warn_of_missing_labels, write_commands, write_objects};
-use crate::cli::output::OutputFormat;
 use crate::cli::registry_args::read_time;
+use crate::cli::{CommandOutcome, Failure, HostArgs, OutputFormat, Session};
 
 /// Print manifests of Docker daemons on Windows nodes, for `wincimg build --builder`
 ///
