@@ -125,13 +125,15 @@ fn is_open_to_others(_folder: &Path) -> bool {
 
 /// The user's cache folder.
 fn users_folder() -> Option<PathBuf> {
-    let folder = |name: &str| {
-        let value = env::var_os(name).filter(|value| !value.is_empty());
-        value.map(PathBuf::from).filter(|path| path.is_absolute())
-    };
-    folder("XDG_CACHE_HOME")
-        .or_else(|| folder("LOCALAPPDATA"))
-        .or_else(|| Some(folder("HOME")?.join(".cache")))
+    folder_in("XDG_CACHE_HOME")
+        .or_else(|| folder_in("LOCALAPPDATA"))
+        .or_else(|| Some(folder_in("HOME")?.join(".cache")))
+}
+
+/// The folder that a variable names.
+pub(super) fn folder_in(variable: &str) -> Option<PathBuf> {
+    let value = env::var_os(variable).filter(|value| !value.is_empty());
+    value.map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
 /// Parses `500M`, `1G` or a number of bytes.

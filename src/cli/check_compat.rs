@@ -116,12 +116,6 @@ pub(super) struct CheckCompat {
     connection: RegistryArgs,
 }
 
-/// A cluster's name and nodes.
-struct ClusterNodes {
-    name: String,
-    nodes: NodeSnapshot,
-}
-
 /// Formats and destinations of the report.
 #[derive(Debug, Args)]
 pub(super) struct ReportArgs {
@@ -230,10 +224,7 @@ impl CheckCompat {
         });
         rollout.missing_fixes = security::missing_fixes(versions, rollout.today, session, session);
         self.report_skipped(&rollout, session);
-        self.write(
-            &rollout,
-            snapshot.as_ref().map(|cluster| cluster.name.as_str()),
-        )?;
+        self.write(&rollout, snapshot.as_ref().map(|(name, _)| name.as_str()))?;
         // Whether an image has the latest update depends on the table.
         let is_outdated = |version: WindowsVersion| {
             let newest = Updates::global().newest(version.build);
@@ -247,8 +238,8 @@ impl CheckCompat {
         {
             updates::warn_if_stale(session, request.today);
         }
-        if let Some(snapshot) = snapshot.filter(|_| self.kube.watch) {
-            watch::follow(&self.hosts, snapshot.nodes, &request, self.report.format())?;
+        if let Some((_, nodes)) = snapshot.filter(|_| self.kube.watch) {
+            watch::follow(&self.hosts, nodes, &request, self.report.format())?;
         }
         Ok(rollout.is_compatible(self.strict).into())
     }
@@ -309,11 +300,12 @@ impl CheckCompat {
         }
     }
 
-    /// Adds the nodes of the cluster and, if no image is named, its workloads.
+    /// Adds the nodes of the cluster and, if no image is named, its workloads. Returns its name and
+    /// nodes too.
     fn ask_cluster(
         &self,
         nodes: &mut NodeList,
-    ) -> Result<(Option<ClusterNodes>, WorkloadList), Failure> {
+    ) -> Result<(Option<(String, NodeSnapshot)>, WorkloadList), Failure> {
         if !self.hosts.cluster.is_set() {
             if nodes.windows.is_empty() {
                 return Err(self.hosts.no_node());
@@ -322,18 +314,16 @@ impl CheckCompat {
         }
         let (snapshot, of_cluster) = registry_args::run(async {
             let cluster = self.hosts.cluster.connect().await?;
-            let snapshot = ClusterNodes {
-                name: self.hosts.cluster.describe(&cluster),
-                nodes: cluster.nodes().await?,
-            };
+            let name = self.hosts.cluster.describe(&cluster);
+            let snapshot = cluster.nodes().await?;
             let workloads = if self.names_images() {
                 WorkloadList::default()
             } else {
                 self.kube.workloads(&cluster).await?
             };
-            Ok((snapshot, workloads))
+            Ok(((name, snapshot), workloads))
         })?;
-        let list = self.hosts.matching(snapshot.nodes.list());
+        let list = self.hosts.matching(snapshot.1.list());
         nodes.windows.extend(list.windows);
         nodes.others.extend(list.others);
         if nodes.windows.is_empty() {

@@ -31,6 +31,7 @@ use wincimg_common::diagnose::{Excerpt, line_and_column};
 use wincimg_common::files;
 use wincimg_common::files::LARGEST_TEXT;
 
+use super::cache_args::folder_in;
 use super::{Failure, program_name};
 
 const FILE_NAME: &str = "wincimg.toml";
@@ -59,18 +60,11 @@ impl From<clap::Error> for ArgumentsError {
     }
 }
 
-/// The arguments, completed with the defaults of a file.
-pub(super) struct Arguments {
-    pub(super) matches: ArgMatches,
-    /// Warnings about the file.
-    pub(super) warning: Option<String>,
-}
-
 /// The arguments with the defaults of `--config FILE`, of the file in the environment variable, or
-/// of `wincimg.toml` in this folder or a parent.
+/// of `wincimg.toml` in this folder or a parent; and a warning about the file.
 pub(super) fn arguments(
     arguments: impl IntoIterator<Item = OsString>,
-) -> Result<Arguments, ArgumentsError> {
+) -> Result<(ArgMatches, Option<String>), ArgumentsError> {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let mut files: Vec<File> = File::find_own()?.into_iter().collect();
     if let Some(file) = File::find(&arguments)?
@@ -91,7 +85,7 @@ pub(super) fn arguments(
         file.check(&matches, &defaults.set)?;
         warning = warning.or(file.warning(&matches, defaults));
     }
-    Ok(Arguments { matches, warning })
+    Ok((matches, warning))
 }
 
 /// Parses the arguments with the files' defaults, of which later ones replace earlier ones, except
@@ -113,13 +107,9 @@ fn parse(
 
 /// Path of the user's own file.
 fn own_file() -> Option<PathBuf> {
-    let folder = |name: &str| {
-        let value = std::env::var_os(name).filter(|value| !value.is_empty());
-        value.map(PathBuf::from).filter(|path| path.is_absolute())
-    };
-    let settings = folder("XDG_CONFIG_HOME")
-        .or_else(|| folder("APPDATA"))
-        .or_else(|| Some(folder("HOME")?.join(".config")))?;
+    let settings = folder_in("XDG_CONFIG_HOME")
+        .or_else(|| folder_in("APPDATA"))
+        .or_else(|| Some(folder_in("HOME")?.join(".config")))?;
     Some(settings.join(OWN_FILE))
 }
 

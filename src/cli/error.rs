@@ -5,7 +5,6 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use wincimg_common::Named;
 use wincimg_common::diagnose::{Blame, BoxError, Diagnosis, Excerpt, is_layer};
 use wincimg_common::json::write_pretty;
 use wincimg_common::untrusted::{HIDDEN, Untrusted};
@@ -27,23 +26,20 @@ pub(super) struct Failure {
 }
 
 /// Exit code of a failed operation.
-pub(super) const COULD_NOT: i32 = Exit::Failed as i32;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Named)]
-#[named(rename_all = "lowercase")]
-enum Exit {
-    /// The operation succeeded, and its answer is no.
-    No = 1,
-    /// The user's input is invalid.
-    Usage = 2,
-    /// The operation failed.
-    Failed = 3,
-    /// Only a machine with Windows can carry it out.
-    Windows = 4,
-}
+pub(super) const COULD_NOT: u8 = exit(Blame::Circumstances).0;
 
 /// Exit code of what requires Windows.
-pub(super) const NEEDS_WINDOWS: u8 = Exit::Windows as u8;
+pub(super) const NEEDS_WINDOWS: u8 = exit(Blame::Windows).0;
+
+/// The exit code, and its name in JSON.
+const fn exit(blame: Blame) -> (u8, &'static str) {
+    match blame {
+        Blame::Answer => (1, "no"),
+        Blame::Request => (2, "usage"),
+        Blame::Circumstances => (3, "failed"),
+        Blame::Windows => (4, "windows"),
+    }
+}
 
 impl Failure {
     /// A failure caused by the user's input.
@@ -126,7 +122,7 @@ impl Failure {
 
     /// Its exit code.
     pub(super) fn code(&self) -> u8 {
-        Exit::from(self.diagnosis.blame) as u8
+        exit(self.diagnosis.blame).0
     }
 
     /// Prints the failure as JSON on stdout, in place of the result.
@@ -143,7 +139,7 @@ impl Failure {
         let lines = self.failed_lines();
         json!({
             "code": self.diagnosis.code,
-            "kind": Exit::from(self.diagnosis.blame).name(),
+            "kind": exit(self.diagnosis.blame).1,
             "message": argument_passwords::redact(&message),
             "file": excerpt.and_then(Excerpt::file),
             "line": excerpt.and_then(Excerpt::line),
@@ -212,7 +208,7 @@ impl Failure {
         let mut text = argument_passwords::redact(&text).into_owned();
         // Above all else, the password has to be removed.
         let passwords = argument_passwords::hint().filter(|_| text.contains(HIDDEN));
-        let exit = ExitCode::from(self.code());
+        let code = self.code();
         if let Some(hint) = passwords.or(self.diagnosis.hint) {
             #[cfg(debug_assertions)]
             super::hint_check::check(&hint);
@@ -222,7 +218,7 @@ impl Failure {
         }
         // Nothing can be printed if stderr is closed.
         let _ = writeln!(std::io::stderr(), "{text}");
-        exit
+        ExitCode::from(code)
     }
 }
 
@@ -265,17 +261,6 @@ impl<T, E: std::error::Error + Send + Sync + 'static> Context<T> for Result<T, E
 
     fn with_context(self, what: impl FnOnce() -> String) -> Result<T, Failure> {
         self.map_err(|error| Failure::operation(error).context(what()))
-    }
-}
-
-impl From<Blame> for Exit {
-    fn from(blame: Blame) -> Self {
-        match blame {
-            Blame::Answer => Self::No,
-            Blame::Request => Self::Usage,
-            Blame::Circumstances => Self::Failed,
-            Blame::Windows => Self::Windows,
-        }
     }
 }
 

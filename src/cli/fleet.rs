@@ -179,8 +179,7 @@ impl CommonArgs {
         self.report
             .write(|format, _, out| write_fleet(&report, format, out))?;
         if !report.complete && report.is_unreachable() {
-            let code = u8::try_from(COULD_NOT).unwrap_or(u8::MAX);
-            return Ok(CommandOutcome::Code(code));
+            return Ok(CommandOutcome::Code(COULD_NOT));
         }
         Ok(report.complete.into())
     }

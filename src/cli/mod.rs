@@ -61,7 +61,7 @@ use std::time::Duration;
 
 use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches, Parser, Subcommand};
 use command_context::Session;
-use config::{Arguments, ArgumentsError};
+use config::ArgumentsError;
 use error::Failure;
 use hosts::HostArgs;
 use image_source::{ImageSource, SourceArgs, parse_source};
@@ -225,7 +225,7 @@ pub fn main() -> ExitCode {
         return code;
     }
     let colour = command_context::colour_on_stderr();
-    let Arguments { matches, warning } = match config::arguments(std::env::args_os()) {
+    let (matches, warning) = match config::arguments(std::env::args_os()) {
         Ok(arguments) => arguments,
         Err(ArgumentsError::File(failure)) => {
             if types_json(std::env::args()) {

@@ -64,13 +64,10 @@ impl CertificateArgs {
         Ok(found)
     }
 
-    fn to_words(&self) -> Vec<String> {
+    fn paths(&self) -> impl Iterator<Item = (&'static str, &PathBuf)> {
         let files = self.ca_files.iter().map(|file| ("--ca-file", file));
         let folder = self.certs_dir.iter().map(|folder| ("--certs-dir", folder));
-        files
-            .chain(folder)
-            .flat_map(|(flag, path)| [flag.to_owned(), path.display().to_string()])
-            .collect()
+        files.chain(folder)
     }
 }
 
@@ -163,13 +160,13 @@ impl RegistryArgs {
         for host in &self.insecure {
             flag("--insecure-registry", host);
         }
-        words.extend(self.certificates.to_words());
-        let mut flag = |name: &str, value: &str| words.extend([name, value].map(str::to_owned));
-        if let Some(file) = &self.registry_config {
-            flag("--registry-config", &file.display().to_string());
+        let config = self.registry_config.iter();
+        let config = config.map(|file| ("--registry-config", file));
+        for (name, path) in self.certificates.paths().chain(config) {
+            flag(name, &path.display().to_string());
         }
         for server in &self.token_servers {
-            words.extend(["--token-server", server].map(str::to_owned));
+            flag("--token-server", server);
         }
         if self.plain_credentials {
             words.push("--plain-credentials".to_owned());

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
+use serde_json::{Value, json};
 use wincimg_common::json::LazyList;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_inspect::contents::display_path;
@@ -94,19 +95,6 @@ struct InventoryView<'a, P> {
     packages: P,
 }
 
-#[derive(Serialize)]
-struct PackageView<'a> {
-    r#type: &'static str,
-    name: &'a str,
-    version: Option<&'a str>,
-    purl: &'a str,
-    supplier: Option<&'a str>,
-    license: Option<&'a str>,
-    /// Layers with it, counted from 1 at the bottom.
-    layers: Vec<usize>,
-    files: Vec<String>,
-}
-
 fn write_list(image: &ImageSource, inventory: &Inventory, out: &mut dyn Write) -> io::Result<()> {
     let list = InventoryView {
         reference: image.to_string(),
@@ -114,12 +102,13 @@ fn write_list(image: &ImageSource, inventory: &Inventory, out: &mut dyn Write) -
         windows: inventory.system.as_ref(),
         packages: LazyList(|| {
             let packages = inventory.packages.iter();
-            packages.map(move |package| PackageView::new(package, inventory))
+            packages.map(move |package| as_json(package, inventory))
         }),
     };
     write_json(&list, out)
 }
 
+/// Layers with the package, counted from 1 at the bottom.
 fn layers_of(package: &InventoryPackage, inventory: &Inventory) -> Vec<usize> {
     let files = package.files.iter();
     let mut layers: Vec<usize> = files.map(|file| inventory.layer_number(*file)).collect();
@@ -128,23 +117,20 @@ fn layers_of(package: &InventoryPackage, inventory: &Inventory) -> Vec<usize> {
     layers
 }
 
-impl<'a> PackageView<'a> {
-    fn new(package: &'a InventoryPackage, inventory: &Inventory) -> Self {
-        let found = &package.found;
-        let files = package.files.iter();
-        Self {
-            r#type: found.kind(),
-            name: &found.name,
-            version: found.version.as_deref(),
-            purl: &package.purl,
-            supplier: found.supplier.as_deref(),
-            license: found.licence.as_deref(),
-            layers: layers_of(package, inventory),
-            files: files
-                .map(|file| display_path(inventory.path(*file)))
-                .collect(),
-        }
-    }
+fn as_json(package: &InventoryPackage, inventory: &Inventory) -> Value {
+    let found = &package.found;
+    let files = package.files.iter();
+    let files = files.map(|file| display_path(inventory.path(*file)));
+    json!({
+        "type": found.kind(),
+        "name": found.name,
+        "version": found.version,
+        "purl": package.purl,
+        "supplier": found.supplier,
+        "license": found.licence,
+        "layers": layers_of(package, inventory),
+        "files": files.collect::<Vec<_>>(),
+    })
 }
 
 fn write_text(image: &ImageSource, inventory: &Inventory, out: &mut dyn Write) -> io::Result<()> {

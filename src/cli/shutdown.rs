@@ -215,7 +215,7 @@ pub(super) fn end(reason: Reason) -> ! {
         let _ = failure(reason).report(command_context::colour_on_stderr());
     }
     let Reason::Signal(signal) = reason else {
-        std::process::exit(COULD_NOT);
+        std::process::exit(COULD_NOT.into());
     };
     #[cfg(unix)]
     // The first process of a container receives no signals without a handler.

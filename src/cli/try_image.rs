@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use clap::Args;
 use indicatif::BinaryBytes;
-use serde::Serialize;
+use serde_json::json;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_inspect::wine::{
     NetworkAccess, Prefix, Sandbox, StartCommand, StartError, WineInstallation,
 };
 use wincimg_inspect::{OwnContents, read_own_contents};
 use wincimg_oci::copy::PlatformFilter;
-use wincimg_oci::document::{Digest, Image};
+use wincimg_oci::document::Image;
 
 use super::contents::only_image;
 use super::registry_args::{self, read_time};
@@ -23,6 +23,7 @@ use super::{
     CommandOutcome, Failure, ImageSource, OutputFormat, Session, SourceArgs, complete,
     parse_source, shutdown,
 };
+use crate::report::extended;
 
 /// Run an image's program under wine (experimental)
 ///
@@ -232,58 +233,46 @@ impl Try {
         start: &StartCommand,
         own: &OwnContents,
     ) -> Result<CommandOutcome, Failure> {
-        let plan = TryPlan {
-            reference: self.image.to_string(),
-            digest: image.digest(),
-            start,
-            files: own.files.len(),
-            deleted: own.gone.len(),
-            registry: own.registry.is_some(),
-            layers: &own.layers,
-            windows_layers: own.windows.iter().map(|(number, _)| *number).collect(),
-        };
-        self.format.print(&plan, |out| plan.write(out))
+        let windows = own.windows.iter().map(|(number, _)| *number);
+        let windows: Vec<usize> = windows.collect();
+        let named = json!({"reference": self.image.to_string(), "digest": image.digest()});
+        let contents = json!({
+            "files": own.files.len(),
+            "deleted": own.gone.len(),
+            "registry": own.registry.is_some(),
+            "layers": own.layers,
+            "windows_layers": windows,
+        });
+        let answer = extended(&extended(&named, json!(start)), contents);
+        self.format
+            .print(&answer, |out| write_plan(start, own, &windows, out))
     }
 }
 
-/// The command that would run.
-#[derive(Serialize)]
-struct TryPlan<'a> {
-    reference: String,
-    digest: &'a Digest,
-    #[serde(flatten)]
-    start: &'a StartCommand,
-    files: usize,
-    deleted: usize,
-    registry: bool,
-    layers: &'a [usize],
-    windows_layers: Vec<usize>,
-}
-
-impl TryPlan<'_> {
-    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        let mut row = |name: &str, value: &dyn std::fmt::Display| {
-            writeln!(out, "{name:<12}{}", Untrusted(value))
-        };
-        row("starts", &self.start.command_line)?;
-        row("in", &self.start.working_dir)?;
-        row("as", &self.start.user)?;
-        for (name, value) in &self.start.env {
-            row("with", &format_args!("{name}={value}"))?;
-        }
-        row("files", &self.files)?;
-        row("deletes", &self.deleted)?;
-        row(
-            "registry",
-            &if self.registry {
-                "changed"
-            } else {
-                "unchanged"
-            },
-        )?;
-        row("layers", &numbers(self.layers))?;
-        row("skipped", &numbers(&self.windows_layers))
+/// Writes the command that would run, and what it would find.
+fn write_plan(
+    start: &StartCommand,
+    own: &OwnContents,
+    windows: &[usize],
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut row =
+        |name: &str, value: &dyn std::fmt::Display| writeln!(out, "{name:<12}{}", Untrusted(value));
+    row("starts", &start.command_line)?;
+    row("in", &start.working_dir)?;
+    row("as", &start.user)?;
+    for (name, value) in &start.env {
+        row("with", &format_args!("{name}={value}"))?;
     }
+    row("files", &own.files.len())?;
+    row("deletes", &own.gone.len())?;
+    let registry = match own.registry {
+        Some(_) => "changed",
+        None => "unchanged",
+    };
+    row("registry", &registry)?;
+    row("layers", &numbers(&own.layers))?;
+    row("skipped", &numbers(windows))
 }
 
 fn numbers(layers: &[usize]) -> String {

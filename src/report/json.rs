@@ -43,42 +43,36 @@ pub(crate) fn write_json(
     }
     checks.write_notices(&mut out)?;
     out.write_all(b"\n  ]")?;
-    if !rollout.what_if.is_empty() {
-        let what_if = serde_json::to_string(&rollout.what_if)?;
-        write!(out, ",\n  \"what_if\": {what_if}")?;
-    }
-    if !rollout.skipped.is_empty() {
-        let skipped = rollout.skipped.iter().map(|skipped| {
-            let origin = &skipped.origin;
-            extended(
-                &skipped.id,
-                json!({"file": origin.file, "line": origin.line}),
-            )
-        });
-        let skipped: Value = skipped.collect();
-        write!(out, ",\n  \"skipped\": {skipped}")?;
-    }
-    let cordoned = rollout.cordoned();
-    if !cordoned.is_empty() {
-        let cordoned = serde_json::to_string(&cordoned)?;
-        write!(out, ",\n  \"cordoned\": {cordoned}")?;
-    }
-    if rollout.inactive > 0 {
-        write!(out, ",\n  \"inactive\": {}", rollout.inactive)?;
-    }
-    let behind = rollout.outdated_images();
-    if !behind.is_empty() {
-        let behind: Value = behind.iter().map(|it| behind_part(rollout, it)).collect();
-        write!(out, ",\n  \"behind\": {behind}")?;
-    }
-    if let Some(missing) = &rollout.missing_fixes {
-        let missing = serde_json::to_string(missing)?;
-        write!(out, ",\n  \"missing_fixes\": {missing}")?;
-    }
-    if let Some(plan) = &rollout.plan {
-        write!(out, ",\n  \"plan\": {}", as_json(rollout, plan))?;
+    for (name, value) in optional_parts(rollout) {
+        write!(out, ",\n  \"{name}\": {value}")?;
     }
     out.write_all(b"\n}\n")
+}
+
+/// The parts that are left out if they say nothing.
+fn optional_parts(rollout: &Rollout) -> impl Iterator<Item = (&'static str, Value)> {
+    let skipped = rollout.skipped.iter().map(|skipped| {
+        let origin = &skipped.origin;
+        extended(
+            &skipped.id,
+            json!({"file": origin.file, "line": origin.line}),
+        )
+    });
+    let behind = rollout.outdated_images();
+    let behind = behind.iter().map(|it| behind_part(rollout, it));
+    let inactive = Some(rollout.inactive).filter(|number| *number > 0);
+    let plan = rollout.plan.as_ref().map(|plan| as_json(rollout, plan));
+    let parts = [
+        ("what_if", json!(rollout.what_if)),
+        ("skipped", skipped.collect()),
+        ("cordoned", json!(rollout.cordoned())),
+        ("inactive", json!(inactive)),
+        ("behind", behind.collect()),
+        ("missing_fixes", json!(rollout.missing_fixes)),
+        ("plan", json!(plan)),
+    ];
+    let is_empty = |value: &Value| value.is_null() || value.as_array().is_some_and(Vec::is_empty);
+    parts.into_iter().filter(move |(_, value)| !is_empty(value))
 }
 
 /// Result for one workload, with its worst finding and all fixes.
