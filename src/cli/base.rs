@@ -21,7 +21,6 @@ use super::output::or_dash;
 use super::registry_args::BaseRegistryArgs;
 use super::{
     CommandOutcome, Failure, OutputFormat, RegistryArgs, Session, complete, registry_args,
-    write_json, write_result,
 };
 use crate::report::extended;
 
@@ -208,16 +207,14 @@ impl Resolve {
             }
             Err(error) => {
                 report_searched_tags(&error, session);
-                let nearest = match (&error, self.common.format) {
-                    (ResolveError::NothingFits(nothing), OutputFormat::Json) => {
-                        Some(nothing_json(nothing))
-                    }
+                let nearest = match &error {
+                    ResolveError::NothingFits(nothing) => Some(nothing_json(nothing)),
                     _ => None,
                 };
                 let failure = Failure::from(error);
                 if let Some(nearest) = nearest {
                     let answer = extended(&nearest, json!({"error": failure.document()}));
-                    write_result(None, |out| write_json(&answer, out))?;
+                    self.common.format.print(&answer, |_| Ok(()))?;
                 }
                 Err(failure)
             }

@@ -64,8 +64,8 @@ impl Convert {
         }
         let arguments = build_arguments(&self.arguments);
         // The folder may have a recipe already.
-        let in_folder = self.recipe.dockerfile_in_folder();
-        self.dockerfile.set_default_file(in_folder);
+        let file = self.dockerfile.file.take();
+        self.dockerfile.file = file.or_else(|| self.recipe.dockerfile_in_folder());
         let (request, hosts) = self.recipe.read(&self.dockerfile, &arguments, session)?;
         let Some(stages) = request.design.stages() else {
             let problem = "the input is already a recipe: expected a Dockerfile";

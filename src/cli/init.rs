@@ -13,6 +13,7 @@ use wincimg_recipe::starter::{Project, StarterRecipe, plain};
 
 use super::cluster_args::with_kubectl_name;
 use super::convert::{Convert, refuse_overwriting};
+use super::output::ReviewFormat;
 use super::recipe_args::{DockerfileArgs, RecipeArgs};
 use super::registry_args::BaseRegistryArgs;
 use super::{CommandOutcome, Failure, HostArgs, OutputFormat, RegistryArgs, Session, write_result};
@@ -136,7 +137,10 @@ impl Init {
             force: self.force,
             arguments: Vec::new(),
             keep_history: false,
-            format: self.format.into(),
+            format: match self.format {
+                OutputFormat::Text => ReviewFormat::Text,
+                OutputFormat::Json => ReviewFormat::Json,
+            },
             recipe: RecipeArgs::of_dockerfile(image, self.hosts, self.base, self.connection),
             dockerfile: DockerfileArgs::of_file(file),
         };

@@ -193,36 +193,39 @@ impl MakeScript {
         };
         let images = hosts.iter().enumerate().map(|(place, host)| {
             let own = of_pause.get(place).and_then(PlannedBase::version_text);
-            let tag = self.tag.clone().or(own).unwrap_or_default();
-            let pause = self.registry.join(&format!("{}:{tag}", self.pause))?;
-            Ok(NodeImages {
-                version: host.version,
-                pause: pause.to_string(),
-                bases: bases
-                    .iter()
-                    .map(|found| found[place].display_name())
-                    .collect(),
-            })
+            let bases = bases.iter().map(|found| found[place].display_name());
+            self.images_of(*host, own, bases.collect())
         });
         images.collect()
+    }
+
+    /// The images for a host; `tag` is that of the pause image, unless one is given.
+    fn images_of(
+        &self,
+        host: HostBuild,
+        tag: Option<String>,
+        bases: Vec<String>,
+    ) -> Result<NodeImages, Failure> {
+        let tag = self.tag.clone().or(tag).unwrap_or_default();
+        let pause = self.registry.join(&format!("{}:{tag}", self.pause))?;
+        Ok(NodeImages {
+            version: host.version,
+            pause: pause.to_string(),
+            bases,
+        })
     }
 
     /// The images for each host if the bases cannot be listed: of its own version.
     fn images_by_version(&self, hosts: &[HostBuild]) -> Result<Vec<NodeImages>, Failure> {
         let images = hosts.iter().map(|host| {
             let version = host.version.os_version();
-            let tag = self.tag.as_deref().unwrap_or(&version);
-            let pause = self.registry.join(&format!("{}:{tag}", self.pause))?;
             let bases = self.bases.iter().map(|name| {
                 let base = self.base_registry.base_registry.repository(name)?;
                 let (registry, path) = (base.repository.registry(), base.repository.repository());
                 Ok(format!("{registry}/{path}:{version}"))
             });
-            Ok(NodeImages {
-                version: host.version,
-                pause: pause.to_string(),
-                bases: bases.collect::<Result<_, Failure>>()?,
-            })
+            let bases = bases.collect::<Result<_, Failure>>()?;
+            self.images_of(*host, Some(version), bases)
         });
         images.collect()
     }

@@ -63,15 +63,6 @@ impl OutputFormat {
     }
 }
 
-impl From<OutputFormat> for ReviewFormat {
-    fn from(format: OutputFormat) -> Self {
-        match format {
-            OutputFormat::Text => Self::Text,
-            OutputFormat::Json => Self::Json,
-        }
-    }
-}
-
 /// Prints the annotations of lines.
 pub(super) fn write_annotations(
     format: ReviewFormat,

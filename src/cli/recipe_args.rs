@@ -54,7 +54,7 @@ pub(super) struct RecipeArgs {
 pub(super) struct DockerfileArgs {
     /// Dockerfile in the folder, if it has another name
     #[arg(short = 'f', long, value_name = "FILE", add = complete::dockerfiles())]
-    file: Option<PathBuf>,
+    pub(super) file: Option<PathBuf>,
     /// Stage to build [default: the last]
     #[arg(long, value_name = "STAGE", add = complete::stages(), hide_short_help = true)]
     target: Option<String>,
@@ -298,11 +298,6 @@ impl RecipeArgs {
 }
 
 impl DockerfileArgs {
-    /// Sets the Dockerfile unless one is named.
-    pub(super) fn set_default_file(&mut self, file: Option<PathBuf>) {
-        self.file = self.file.take().or(file);
-    }
-
     /// A Dockerfile with another name.
     pub(super) fn of_file(file: Option<PathBuf>) -> Self {
         Self {

@@ -31,7 +31,7 @@ use super::{
     CommandOutcome, Failure, ImageSource, Session, SourceArgs, complete, parse_source,
     registry_args, security, write_json, write_result,
 };
-use crate::report::{age_in_words, paint, write_scan_sarif};
+use crate::report::{age_in_words, paint, tally, write_scan_sarif};
 
 /// Address of Microsoft's documents; the month follows.
 const DOCUMENTS: &str = "https://api.msrc.microsoft.com/cvrf/v3.0/cvrf/";
@@ -448,15 +448,11 @@ fn counts(image: &ScannedImage) -> String {
     if image.missing.is_empty() {
         return format!("nothing missing{ignored}");
     }
-    let words = Severity::ALL.into_iter().rev().filter_map(|severity| {
-        let count = image.summary.get(severity.name())?;
-        (*count > 0).then(|| format!("{count} {}", severity.name()))
-    });
-    let words: Vec<String> = words.collect();
-    let total = image.missing.len();
+    let names = Severity::ALL.into_iter().rev().map(Severity::name);
+    let numbers = names.map(|name| (image.summary[name], name));
+    let (total, severities) = (image.missing.len(), tally(numbers, "none"));
     format!(
-        "{total} missing: {}; {} exploited{ignored}",
-        words.join(", "),
+        "{total} missing: {severities}; {} exploited{ignored}",
         image.exploited
     )
 }

@@ -10,7 +10,7 @@ use wincimg_engine::fleet::{
 
 use super::html::{escaped, hash_of};
 use super::markdown::{cell, write_limited, write_security};
-use super::names::{count, escape_untrusted};
+use super::names::{count, escape_untrusted, tally};
 use super::sarif::{self, SarifRegion, SarifRule};
 use super::suites::{Failure, Outcome, TestCase, TestSuite, write_suites};
 use super::{ReportFormat, security_lines};
@@ -31,15 +31,7 @@ fn headline(report: &FleetReport) -> String {
         (summary.failed, "failed"),
     ];
     let builds = count(counts.iter().map(|(count, _)| count).sum(), "build");
-    let counts = counts.iter().filter(|(count, _)| *count > 0);
-    let counts: Vec<String> = counts
-        .map(|(count, state)| format!("{count} {state}"))
-        .collect();
-    let counts = if counts.is_empty() {
-        "nothing to do".to_owned()
-    } else {
-        counts.join(", ")
-    };
+    let counts = tally(counts, "nothing to do");
     let part = report.shard.as_ref();
     let part = part.map_or_else(String::new, |shard| format!(", shard {shard}"));
     let images = count(report.images.len(), "image");

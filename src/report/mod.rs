@@ -29,7 +29,7 @@ pub(crate) use lint::{
     LintedFile, annotations_of, write_lint_json, write_lint_sarif, write_lint_text,
 };
 pub(crate) use markdown::write_markdown;
-pub(crate) use names::{count, paint, shorten};
+pub(crate) use names::{count, paint, shorten, tally};
 pub(crate) use sarif::write_sarif;
 pub(crate) use scan::write_scan_sarif;
 pub(crate) use security::{age_in_words, image_by_table};

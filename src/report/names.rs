@@ -86,6 +86,19 @@ pub(crate) fn count(number: usize, noun: &str) -> String {
     format!("{number} {noun}{plural}")
 }
 
+/// `1 added, 2 changed`: the numbers above 0, or `none` without any.
+pub(crate) fn tally<'w>(parts: impl IntoIterator<Item = (usize, &'w str)>, none: &str) -> String {
+    let parts = parts.into_iter().filter(|(number, _)| *number > 0);
+    let parts: Vec<String> = parts
+        .map(|(number, word)| format!("{number} {word}"))
+        .collect();
+    if parts.is_empty() {
+        none.to_owned()
+    } else {
+        parts.join(", ")
+    }
+}
+
 /// A text in a colour, if the output supports colours.
 pub(crate) fn paint(is_coloured: bool, code: &str, text: impl std::fmt::Display) -> String {
     if is_coloured {

@@ -219,9 +219,7 @@ fn action_as_json(rollout: &Rollout, action: &PlanAction) -> Value {
             hosts,
             of,
             shortage,
-            steps: _,
-            starts_on: _,
-            way: _,
+            ..
         } => json!({
             "kind": "pin",
             "workload": rollout.workloads[*workload].id,
@@ -237,12 +235,7 @@ fn action_as_json(rollout: &Rollout, action: &PlanAction) -> Value {
             "shortage": shortage,
             "hosts": host_names(rollout, hosts),
         }),
-        PlanAction::Patch {
-            to,
-            kb,
-            hosts,
-            steps: _,
-        } => json!({
+        PlanAction::Patch { to, kb, hosts, .. } => json!({
             "kind": "patch",
             "to": to,
             "kb": kb.map(|kb| kb.to_string()),
@@ -253,8 +246,7 @@ fn action_as_json(rollout: &Rollout, action: &PlanAction) -> Value {
             host_builds,
             new_tag,
             holds,
-            steps: _,
-            becomes: _,
+            ..
         } => json!({
             "kind": "rebuild",
             "image": rollout.images[*image].label(),

@@ -105,13 +105,12 @@ fn write_image(hosts: &[DeliveredImage], kept: &str, out: &mut dyn Write) -> io:
                     host.base.matched
                 )?;
             }
-            None => match &host.host_build {
-                Some(build) => writeln!(
-                    out,
-                    "  host     {build} and any other, in HostProcess containers"
-                )?,
-                None => writeln!(out, "  host     any, in HostProcess containers")?,
-            },
+            None => {
+                let build = host.host_build.as_ref();
+                let build = build.map(|build| format!("{build} and any other"));
+                let hosts = build.as_deref().unwrap_or("any");
+                writeln!(out, "  host     {hosts}, in HostProcess containers")?;
+            }
         }
     }
     let own: Vec<_> = image

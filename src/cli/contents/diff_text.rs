@@ -10,6 +10,7 @@ use wincimg_inspect::contents::{ContentChange, FileAspect, KeyDifference, ValueD
 use super::diff::{ConfigDifference, Differences, FileRow, ImageDifference, LayerRow};
 use super::view::{Colours, FileView, shortened, value_name};
 use crate::cli::output::Rows;
+use crate::report::tally;
 
 pub(super) fn write(found: &Differences, colours: Colours, out: &mut dyn Write) -> io::Result<()> {
     let names = format!("{} → {}", found.before, found.after);
@@ -83,16 +84,8 @@ fn counts(changes: impl Iterator<Item = ContentChange>) -> String {
             ContentChange::Rewritten => 3,
         }] += 1;
     }
-    let words = std::iter::zip(numbers, ["added", "changed", "removed", "rewritten"]);
-    let words: Vec<String> = words
-        .filter(|(number, _)| *number > 0)
-        .map(|(number, word)| format!("{number} {word}"))
-        .collect();
-    if words.is_empty() {
-        "equal".to_owned()
-    } else {
-        words.join(", ")
-    }
+    let words = ["added", "changed", "removed", "rewritten"];
+    tally(std::iter::zip(numbers, words), "equal")
 }
 
 fn in_words(found: &ConfigDifference) -> String {

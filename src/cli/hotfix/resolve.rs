@@ -10,7 +10,7 @@ use super::update_args::{RevisionGap, UpdateLookup, UpdateSelectorArgs, warn_of_
 use crate::cli::http_args::HttpArgs;
 use crate::cli::output::or_dash;
 use crate::cli::updates::RefreshArgs;
-use crate::cli::{CommandOutcome, Failure, OutputFormat, Session, write_json, write_result};
+use crate::cli::{CommandOutcome, Failure, OutputFormat, Session};
 use crate::report::extended;
 
 /// Resolve a build to its update, or an update to its builds
@@ -50,16 +50,12 @@ impl Resolve {
                 Ok(CommandOutcome::Yes)
             }
             UpdateLookup::Between(between) => {
-                if let OutputFormat::Json = self.format {
-                    write_result(None, |out| write_json(&neighbours(&between), out))?;
-                }
+                self.format.print(&neighbours(&between), |_| Ok(()))?;
                 Err(between.failure("resolve"))
             }
             UpdateLookup::UnknownArticle(kb) => {
-                if let OutputFormat::Json = self.format {
-                    let nothing = json!({ "build": null, "kb": kb, "date": null, "kind": null });
-                    write_result(None, |out| write_json(&nothing, out))?;
-                }
+                let nothing = json!({ "build": null, "kb": kb, "date": null, "kind": null });
+                self.format.print(&nothing, |_| Ok(()))?;
                 let unknown = format!("{kb} is not a known cumulative update of Windows Server");
                 Err(Failure::no(unknown).hint(format!(
                     "search the catalog: wincimg node hotfix search {kb}; or add --refresh"
