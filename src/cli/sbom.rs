@@ -70,7 +70,6 @@ impl Sbom {
             let name = self.image.document_name();
             Ok(read_inventory(&source, &image, &name, &reader.progress).await?)
         })?;
-        let unread: Vec<String> = unread.iter().map(ToString::to_string).collect();
         report_foreign(&self.image, &unread, session);
         let document = |form, out: &mut dyn Write| {
             write_sbom(form, &inventory, TOOL, out)?;

@@ -7,13 +7,14 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde_json::{Value, json};
 use wincimg_cluster::rollout::{
-    Finding, Image, OutdatedImage, Placement, Rollout, Subject, WorkloadOutcome,
+    Finding, Image, OutdatedImage, Placement, Rollout, WorkloadOutcome,
 };
 use wincimg_cluster::workloads::WorkloadId;
 use wincimg_windows::version::WindowsVersion;
 
 use super::plan::as_json;
 use super::summary::{causes, fixes, summarize};
+use super::workload_outcomes;
 
 /// Writes the report as one JSON document, with a check for each kind of node or for each node.
 pub(crate) fn write_json(
@@ -29,12 +30,10 @@ pub(crate) fn write_json(
         "{{\n  \"compatible\": {compatible},\n  \"summary\": {summary},\n  \"workloads\": ["
     )?;
     let mut separator = "\n    ";
-    for prospect in rollout.outcomes() {
-        if let Subject::Workload(workload) = prospect.subject {
-            let part = workload_part(rollout, &prospect, workload);
-            write!(out, "{separator}{part}")?;
-            separator = ",\n    ";
-        }
+    for (workload, prospect) in workload_outcomes(rollout) {
+        let part = workload_part(rollout, &prospect, workload);
+        write!(out, "{separator}{part}")?;
+        separator = ",\n    ";
     }
     out.write_all(b"\n  ],\n  \"checks\": [")?;
     let mut checks = Checks::new(rollout, each_node);

@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use wincimg_cluster::rollout::{Finding, Placement, Rollout, Subject, WorkloadOutcome, host_label};
+use wincimg_cluster::rollout::{Finding, Placement, Rollout, WorkloadOutcome, host_label};
 use wincimg_windows::compat::VerdictOutcome as Verdict;
 use wincimg_windows::missing_fixes::MissingFixes;
 
@@ -11,7 +11,7 @@ use super::matrix::HOSTS_BY_NAME;
 use super::names::escape_untrusted;
 use super::suites::{Failure, Outcome, TestCase, TestSuite, write_suites};
 use super::summary::{causes, fixes, outlook};
-use super::{behind_in_words, image_in_words, in_words, what_if};
+use super::{behind_in_words, image_in_words, in_words, what_if, workload_outcomes};
 
 /// Grouping of the cases.
 const CLASS: Option<&str> = Some("wincimg.check-compat");
@@ -22,11 +22,9 @@ pub(crate) fn write_junit(rollout: &Rollout, strict: bool, mut out: impl Write) 
         Some(what_if) => format!("wincimg check-compat: {}", escape_untrusted(what_if)),
         None => "wincimg check-compat".to_owned(),
     };
-    let workloads = rollout.outcomes();
-    let workloads = workloads.filter_map(|prospect| match prospect.subject {
-        Subject::Workload(workload) => Some(workload_case(rollout, &prospect, workload, strict)),
-        Subject::Image(_) => None,
-    });
+    let workloads = workload_outcomes(rollout);
+    let workloads =
+        workloads.map(|(workload, prospect)| workload_case(rollout, &prospect, workload, strict));
     let mut suites = vec![suite("workloads", workloads)];
     let placements = rollout.placements.iter();
     for placement in placements.filter(|placement| placement.workload.is_none()) {

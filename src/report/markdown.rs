@@ -31,17 +31,10 @@ const STEPS_SHOWN: usize = 5;
 /// Writes the report as Markdown.
 pub(crate) fn write_markdown(rollout: &Rollout, mut out: impl Write) -> io::Result<()> {
     writeln!(out, "### {}", cell(&headline(rollout)))?;
-    if let Some(what_if) = what_if(rollout) {
-        writeln!(out, "\n{}.", cell(&what_if))?;
-    }
-    if let Some(as_it_is) = current_headline(rollout) {
-        writeln!(out, "\n{}.", cell(&as_it_is))?;
-    }
-    for remark in remarks(rollout) {
-        writeln!(out, "\n{}.", cell(&remark))?;
-    }
-    if let Some(behind) = behind(rollout) {
-        writeln!(out, "\n{}.", cell(&behind))?;
+    let lines = what_if(rollout).into_iter();
+    let lines = lines.chain(current_headline(rollout));
+    for line in lines.chain(remarks(rollout)).chain(behind(rollout)) {
+        writeln!(out, "\n{}.", cell(&line))?;
     }
     if let Some(missing) = &rollout.missing_fixes {
         write_security(missing, &mut out)?;

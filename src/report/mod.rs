@@ -37,7 +37,9 @@ use security::{image_in_words, security_lines};
 pub(crate) use text::{TextStyle, write_summary_and_matrix, write_text};
 
 use clap::ValueEnum;
-use wincimg_cluster::rollout::{Finding, OutdatedImage, Placement, Rollout, host_label};
+use wincimg_cluster::rollout::{
+    Finding, OutdatedImage, Placement, Rollout, Subject, WorkloadOutcome, host_label,
+};
 use wincimg_windows::update::Update;
 
 /// Report format.
@@ -57,6 +59,15 @@ fn findings(placement: &Placement) -> impl Iterator<Item = (usize, &[u32], &Find
         let groups = placement.selection.groups.iter();
         let findings = groups.zip(&placed.findings);
         findings.map(move |(group, finding)| (placed.image, &group.hosts[..], &**finding))
+    })
+}
+
+/// The outcomes of workloads, each with its index.
+fn workload_outcomes(rollout: &Rollout) -> impl Iterator<Item = (usize, WorkloadOutcome<'_>)> {
+    let outcomes = rollout.outcomes();
+    outcomes.filter_map(|outcome| match outcome.subject {
+        Subject::Workload(workload) => Some((workload, outcome)),
+        Subject::Image(_) => None,
     })
 }
 

@@ -122,31 +122,19 @@ fn interruption_in_words(
         .map(|it| rollout.workloads[it.workload].id.to_string());
     let hosts: BTreeSet<usize> = all.iter().flat_map(|it| &it.hosts).copied().collect();
     let hosts: Vec<usize> = hosts.into_iter().collect();
-    if loses_data {
-        return format!(
-            "Action {} deletes the emptyDir volumes of {} on {}.",
-            from + 1,
-            in_words(workloads),
-            hosts_in_words(rollout, &hosts)
-        );
-    }
+    let (names, hosts) = (in_words(workloads), hosts_in_words(rollout, &hosts));
+    let action = from + 1;
     let when = match until {
-        Some(until) if until == from => {
-            return format!(
-                "Action {} stops {} on {} until the uncordon.",
-                from + 1,
-                in_words(workloads),
-                hosts_in_words(rollout, &hosts)
-            );
+        _ if loses_data => {
+            return format!("Action {action} deletes the emptyDir volumes of {names} on {hosts}.");
         }
-        Some(until) => format!("Between {} and {}", from + 1, until + 1),
-        None => format!("After {}", from + 1),
+        Some(until) if until == from => {
+            return format!("Action {action} stops {names} on {hosts} until the uncordon.");
+        }
+        Some(until) => format!("Between {action} and {}", until + 1),
+        None => format!("After {action}"),
     };
-    format!(
-        "{when}, new pods of {} do not start on {}.",
-        in_words(workloads),
-        hosts_in_words(rollout, &hosts)
-    )
+    format!("{when}, new pods of {names} do not start on {hosts}.")
 }
 
 fn outcome_at_last(rollout: &Rollout, plan: &ActionPlan) -> String {

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
-use wincimg_cluster::rollout::{Finding, Rollout, Subject, WorkloadOutcome};
+use wincimg_cluster::rollout::{Finding, Rollout, WorkloadOutcome};
 use wincimg_cluster::workloads::{SourceLocation, Workload};
 use wincimg_common::json::write_pretty;
 use wincimg_windows::compat::VerdictOutcome;
@@ -13,7 +13,7 @@ use wincimg_windows::missing_fixes::MissingFixes;
 
 use super::problems::{ReportProblem, problems};
 use super::summary::{causes, fixes, outlook};
-use super::{behind_in_words, image_in_words};
+use super::{behind_in_words, image_in_words, workload_outcomes};
 
 /// A rule that results refer to.
 pub(super) struct SarifRule {
@@ -126,12 +126,8 @@ impl Result {
 /// Writes the report: a result for each workload that requires attention, at its line, and one for
 /// each problem of images without a workload; under `strict` a warning is an error.
 pub(crate) fn write_sarif(rollout: &Rollout, strict: bool, out: impl Write) -> io::Result<()> {
-    let workloads = rollout
-        .outcomes()
-        .filter_map(|prospect| match prospect.subject {
-            Subject::Workload(workload) => of_workload(rollout, &prospect, workload, strict),
-            Subject::Image(_) => None,
-        });
+    let workloads = workload_outcomes(rollout)
+        .filter_map(|(workload, prospect)| of_workload(rollout, &prospect, workload, strict));
     let problems = problems(rollout);
     let images = problems
         .iter()

@@ -10,7 +10,7 @@ use wincimg_cluster::rollout::{
 use wincimg_windows::compat::VerdictOutcome;
 
 use super::names::{self, count};
-use super::{hosts_in_words, in_words};
+use super::{hosts_in_words, in_words, workload_outcomes};
 
 const WORKLOAD: &str = "workload";
 const IMAGE: &str = "image";
@@ -175,10 +175,7 @@ fn part_in_words(starts: StartStatus, number: usize, noun: &str, is_first: bool)
 pub(super) fn workload_groups(rollout: &Rollout) -> Vec<WorkloadGroup<'_>> {
     let mut places: HashMap<_, usize> = HashMap::new();
     let mut cases: Vec<WorkloadGroup<'_>> = Vec::new();
-    for prospect in rollout.outcomes() {
-        let Subject::Workload(workload) = prospect.subject else {
-            continue;
-        };
+    for (workload, prospect) in workload_outcomes(rollout) {
         if !prospect.starts.needs_action() {
             continue;
         }
@@ -298,13 +295,8 @@ pub(super) fn causes<'a>(
         .collect();
     for placed in &prospect.placement.images {
         let own = causes.len();
-        for (group, finding) in prospect
-            .placement
-            .selection
-            .groups
-            .iter()
-            .zip(&placed.findings)
-        {
+        let groups = prospect.placement.selection.groups.iter();
+        for (group, finding) in groups.zip(&placed.findings) {
             if finding.outcome == VerdictOutcome::Compatible {
                 continue;
             }

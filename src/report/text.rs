@@ -216,19 +216,12 @@ fn write_fix(
 ) -> io::Result<()> {
     if let Some(fix) = fix {
         let text = screen.wrapped("  fix: ", &escape_untrusted(fix));
-        writeln!(
-            out,
-            "{}",
-            text.replacen("fix:", &screen.paint("1;36", "fix:"), 1)
-        )?;
+        let text = text.replacen("fix:", &screen.paint("1;36", "fix:"), 1);
+        writeln!(out, "{text}")?;
     }
+    let label = screen.paint("1;36", "run:");
     for command in commands {
-        writeln!(
-            out,
-            "  {} {}",
-            screen.paint("1;36", "run:"),
-            escape_untrusted(command)
-        )?;
+        writeln!(out, "  {label} {}", escape_untrusted(command))?;
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use wincimg_engine::listing::ListedImageFile;
 use wincimg_inspect::provenance::AttachmentReport;
 
 use crate::cli::copy::by_digest;
+use crate::cli::output::Rows;
 use crate::report::count;
 
 /// Writes each image once, with all of its hosts; `kept` describes images that were not pushed.
@@ -90,7 +91,8 @@ fn write_image(hosts: &[DeliveredImage], kept: &str, out: &mut dyn Write) -> io:
         return Ok(());
     };
     writeln!(out, "{}", image.reference)?;
-    writeln!(out, "  digest   {}", image.digest)?;
+    let mut rows = Rows { out, width: 9 };
+    rows.row("digest", &image.digest)?;
     for host in hosts {
         match &host.os_version {
             Some(version) => {
@@ -99,17 +101,15 @@ fn write_image(hosts: &[DeliveredImage], kept: &str, out: &mut dyn Write) -> io:
                     Some(tag) if tag != version => format!(", tag {tag}"),
                     _ => String::new(),
                 };
-                writeln!(
-                    out,
-                    "  host     {build} on base {version} ({}){tag}",
-                    host.base.matched
-                )?;
+                let matched = &host.base.matched;
+                let base = format_args!("{build} on base {version} ({matched}){tag}");
+                rows.row("host", base)?;
             }
             None => {
                 let build = host.host_build.as_ref();
                 let build = build.map(|build| format!("{build} and any other"));
                 let hosts = build.as_deref().unwrap_or("any");
-                writeln!(out, "  host     {hosts}, in HostProcess containers")?;
+                rows.row("host", format_args!("{hosts}, in HostProcess containers"))?;
             }
         }
     }
@@ -123,25 +123,19 @@ fn write_image(hosts: &[DeliveredImage], kept: &str, out: &mut dyn Write) -> io:
     let bytes = sizes.map_or_else(String::new, |sizes| {
         format!(" ({} bytes)", sizes.iter().sum::<u64>())
     });
-    writeln!(
-        out,
-        "  layers   {} of the base, {} {}{bytes}",
-        image.layers.len() - own.len(),
-        own.len(),
-        if image.engine == "update" {
-            "kept"
-        } else {
-            "new"
-        }
-    )?;
+    let (of_base, number) = (image.layers.len() - own.len(), own.len());
+    let is_update = image.engine == "update";
+    let what = if is_update { "kept" } else { "new" };
+    let layers = format_args!("{of_base} of the base, {number} {what}{bytes}");
+    rows.row("layers", layers)?;
     let outcome = match (image.pushed, image.up_to_date) {
         (true, true) => "up to date, nothing was sent",
         (true, false) => "pushed",
         (false, _) => kept,
     };
-    writeln!(out, "  {outcome}")?;
-    write_documents(&image.documents, out)?;
-    write_copies(&image.copies, out)
+    writeln!(rows.out, "  {outcome}")?;
+    write_documents(&image.documents, rows.out)?;
+    write_copies(&image.copies, rows.out)
 }
 
 fn write_documents(documents: &[AttachmentReport], out: &mut dyn Write) -> io::Result<()> {

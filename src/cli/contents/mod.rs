@@ -72,12 +72,9 @@ fn skipped_layers(contents: &ImageContents) -> Vec<SkippedLayer> {
 
 /// Reports in one line what an image's contents lack, and the parts that cannot be read.
 fn report_problems(image: &ImageSource, contents: &ImageContents, session: &Session) {
-    let foreign: Vec<String> = contents
-        .layers
-        .iter()
-        .filter(|layer| layer.status == ContentStatus::ForeignBytes)
-        .map(|layer| layer.number.to_string())
-        .collect();
+    let layers = contents.layers.iter();
+    let foreign = layers.filter(|layer| layer.status == ContentStatus::ForeignBytes);
+    let foreign: Vec<usize> = foreign.map(|layer| layer.number).collect();
     report_foreign(image, &foreign, session);
     for layer in &contents.layers {
         if let Err(problem) = layer.check_diff_id() {
@@ -92,7 +89,8 @@ fn report_problems(image: &ImageSource, contents: &ImageContents, session: &Sess
     }
 }
 
-pub(super) fn report_foreign(image: &ImageSource, layers: &[String], session: &Session) {
+pub(super) fn report_foreign(image: &ImageSource, layers: &[usize], session: &Session) {
+    let layers: Vec<String> = layers.iter().map(ToString::to_string).collect();
     if !layers.is_empty() {
         session.note(format_args!(
             "skipped foreign layers of Windows, whose bytes are not stored with {image}: {}",
@@ -113,8 +111,7 @@ fn refuse_link(files: &ExtractedFiles, image: &impl Display) -> Result<(), Failu
 
 /// Reports what a copy lacks.
 fn report_skipped(image: &ImageSource, copied: &CopiedFiles, session: &Session) {
-    let unread: Vec<String> = copied.unread.iter().map(ToString::to_string).collect();
-    report_foreign(image, &unread, session);
+    report_foreign(image, &copied.unread, session);
     let is_stream = |path: &&String| path.rsplit('\\').next().is_some_and(|it| it.contains(':'));
     let (streams, others): (Vec<_>, Vec<_>) = copied.skipped.iter().partition(is_stream);
     if let Some(first) = streams.first() {

@@ -9,6 +9,7 @@ use wincimg_engine::update::{
 };
 use wincimg_oci::reference::Reference;
 
+use crate::cli::output::Rows;
 use crate::report::count;
 
 /// Maximum number of obstacles shown; the JSON has all of them.
@@ -35,24 +36,19 @@ pub(super) fn write_plan(
 
 fn write_update(update: &PlannedUpdate, out: &mut dyn Write) -> io::Result<()> {
     let planned = &update.planned;
-    if let Some(host) = &planned.host {
-        writeln!(out, "  host     {}", Untrusted(host))?;
-    }
+    let mut rows = Rows { out, width: 9 };
+    rows.each("host", &planned.host)?;
     let by = match update.on.found_by {
         BaseDetection::Asked => "from --base",
         BaseDetection::Named => "named by the image",
         BaseDetection::Layers => "detected by layers",
     };
-    writeln!(out, "  is on    {} ({by})", Untrusted(update.on.name()))?;
-    let base = &planned.base;
+    rows.row("is on", format_args!("{} ({by})", update.on.name()))?;
     if update.verdict != UpdateVerdict::UpToDate {
-        writeln!(
-            out,
-            "  fits     {} ({})",
-            Untrusted(base.display_name()),
-            base.match_name()
-        )?;
+        let (name, matched) = (planned.base.display_name(), planned.base.match_name());
+        rows.row("fits", format_args!("{name} ({matched})"))?;
     }
+    let out = rows.out;
     match &update.verdict {
         UpdateVerdict::UpToDate => writeln!(out, "  up to date"),
         UpdateVerdict::Moves if update.own.is_empty() => {

@@ -8,14 +8,14 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::Serialize;
 use serde_json::{Value, json};
 use wincimg_cluster::rollout::{
-    ActionStep, Finding, HostKind, HostSelection, Image, Placement, Rollout, Subject, severity,
+    ActionStep, Finding, HostKind, HostSelection, Image, Placement, Rollout, severity,
 };
 
 use crate::report::matrix::short_release;
 use crate::report::plan::{outcome, steps};
 use crate::report::problems::problems;
 use crate::report::summary::{WorkloadGroup, outlook, workload_groups};
-use crate::report::{names, what_if};
+use crate::report::{names, what_if, workload_outcomes};
 
 /// The data, with an index of each finding and selection.
 pub(super) fn data(rollout: &Rollout) -> Value {
@@ -96,20 +96,17 @@ fn parts(steps: &[ActionStep]) -> Vec<(&str, bool)> {
 
 fn workload_parts(rollout: &Rollout) -> Vec<Value> {
     let mut names = names::workloads(rollout).into_iter();
-    let prospects = rollout.outcomes();
-    prospects
-        .filter_map(|prospect| match prospect.subject {
-            Subject::Workload(workload) => Some(json!({
-                "name": names.next()?,
-                "kind": rollout.workloads[workload].id.kind,
-                "starts": prospect.starts as usize,
-                "outlook": outlook(&prospect),
-                "nodes": prospect.nodes,
-                "starts_on": prospect.starts_on,
-            })),
-            Subject::Image(_) => None,
-        })
-        .collect()
+    let parts = workload_outcomes(rollout).filter_map(|(workload, prospect)| {
+        Some(json!({
+            "name": names.next()?,
+            "kind": rollout.workloads[workload].id.kind,
+            "starts": prospect.starts as usize,
+            "outlook": outlook(&prospect),
+            "nodes": prospect.nodes,
+            "starts_on": prospect.starts_on,
+        }))
+    });
+    parts.collect()
 }
 
 fn kind_part(kind: &HostKind) -> Value {
