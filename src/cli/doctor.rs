@@ -6,7 +6,6 @@ mod programs;
 mod push;
 
 use std::io::{self, Write};
-use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
@@ -16,7 +15,6 @@ use serde::Serialize;
 use serde_json::json;
 use wincimg_common::Named;
 use wincimg_common::diagnose::{Diagnose, error_chain};
-use wincimg_common::progress::Silent;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_http::CertificateFiles;
 use wincimg_inspect::bases::{BaseRegistry, BaseRepository, ResolveError};
@@ -149,14 +147,10 @@ impl Check {
 
 impl Doctor {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
-        let registry = self
-            .connection
-            .connect_with_short_timeout(Arc::new(Silent))?;
+        let registry = self.connection.connect_with_short_timeout()?;
         let certificates = self.connection.certificates.files()?;
         let pushed_to = self.pushed_to()?;
-        let trial = self
-            .connection
-            .connect_for_test_push(push::PIECE, Arc::new(Silent))?;
+        let trial = self.connection.connect_for_test_push(push::PIECE)?;
         let checks = registry_args::run(async {
             let mut checks = self.check_all(&registry, certificates).await;
             for reference in &pushed_to {

@@ -11,7 +11,7 @@ use clap::Args;
 use jiff::SignedDuration;
 use tokio::runtime::Builder;
 use wincimg_common::lock;
-use wincimg_common::progress::Progress;
+use wincimg_common::progress::{Progress, Silent};
 use wincimg_http::CertificateFiles;
 use wincimg_inspect::bases::BaseRegistry;
 use wincimg_oci::remote::{RegistryClient, RegistryOptions, RetryPolicy};
@@ -124,10 +124,7 @@ impl RegistryArgs {
     }
 
     /// The client for a quick check, with a short time limit.
-    pub(super) fn connect_with_short_timeout(
-        &self,
-        progress: Arc<dyn Progress>,
-    ) -> Result<RegistryClient, Failure> {
+    pub(super) fn connect_with_short_timeout(&self) -> Result<RegistryClient, Failure> {
         let options = RegistryOptions {
             retries: RetryPolicy {
                 retries: 1,
@@ -136,21 +133,17 @@ impl RegistryArgs {
             timeout: Some(self.short_timeout()),
             ..self.options()?
         };
-        Ok(RegistryClient::new(options, progress)?)
+        Ok(RegistryClient::new(options, Arc::new(Silent))?)
     }
 
     /// The client for a trial push, in pieces of this size.
-    pub(super) fn connect_for_test_push(
-        &self,
-        piece: u64,
-        progress: Arc<dyn Progress>,
-    ) -> Result<RegistryClient, Failure> {
+    pub(super) fn connect_for_test_push(&self, piece: u64) -> Result<RegistryClient, Failure> {
         let options = RegistryOptions {
             chunk_size: piece,
             timeout: Some(self.timeout.unwrap_or(TRIAL)),
             ..self.options()?
         };
-        Ok(RegistryClient::new(options, progress)?)
+        Ok(RegistryClient::new(options, Arc::new(Silent))?)
     }
 
     /// The same flags as words of a command line.

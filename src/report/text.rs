@@ -263,10 +263,9 @@ fn write_matrix(rollout: &Rollout, screen: TextStyle, out: &mut impl Write) -> i
     };
     if !matrix.images.is_empty() {
         let rows: Vec<String> = matrix.rows.iter().map(escape_untrusted).collect();
-        let grid = Grid::new("node", &rows, &labels(&matrix.images), screen.width);
+        let grid = Grid::new(&rows, &labels(&matrix.images), screen.width);
         writeln!(out)?;
         grid.write(
-            "node",
             |row, column| {
                 let outcome = matrix.cell(row, column);
                 let mark = mark(outcome);

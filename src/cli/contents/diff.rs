@@ -23,6 +23,7 @@ use wincimg_windows::version::WindowsVersion;
 use super::view::{Colours, FileView};
 use super::{ContentArgs, SkippedLayer, all_images, diff_text, report_problems, skipped_layers};
 use crate::cli::command_context::colour_on;
+use crate::cli::inspect::is_true;
 use crate::cli::{
     CommandOutcome, Failure, ImageSource, OutputFormat, Session, SourceArgs, complete,
     parse_source, registry_args,
@@ -63,11 +64,6 @@ pub(in crate::cli) struct Diff {
     format: OutputFormat,
     #[command(flatten)]
     connection: SourceArgs,
-}
-
-#[expect(clippy::unnecessary_wraps, reason = "the form that clap wants")]
-fn is_true(text: &str) -> Result<bool, String> {
-    Ok(text == "true")
 }
 
 /// Differences of two references.

@@ -134,7 +134,7 @@ enum SbomArg {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the form that clap wants")]
-fn is_true(text: &str) -> Result<bool, String> {
+pub(super) fn is_true(text: &str) -> Result<bool, String> {
     Ok(text == "true")
 }
 

@@ -7,6 +7,9 @@ use std::ops::Range;
 
 use crate::report::names::{shorten, shorten_after};
 
+/// Heading of the column of rows.
+const CORNER: &str = "node";
+
 /// Two spaces between columns.
 const GAP: usize = 2;
 
@@ -29,7 +32,7 @@ pub(super) struct Grid {
 
 impl Grid {
     /// A grid of these rows and columns, `width` characters wide.
-    pub(super) fn new(corner: &str, rows: &[String], columns: &[String], width: usize) -> Self {
+    pub(super) fn new(rows: &[String], columns: &[String], width: usize) -> Self {
         let longest = |texts: &[String]| texts.iter().map(|text| text.chars().count()).max();
         let total: usize = columns.iter().map(|text| column_width(text)).sum();
         // The headings of the rows get the width that the columns leave, or at least half of it, up
@@ -37,7 +40,7 @@ impl Grid {
         let least = (width / 2).min(MOST).max(width / 3).max(LEAST);
         let row_width = longest(rows)
             .unwrap_or(0)
-            .max(corner.len())
+            .max(CORNER.len())
             .min(least.max(width.saturating_sub(total)));
         let room = width.saturating_sub(row_width).max(GAP + MARK);
         let even = room / columns.len().max(1);
@@ -77,13 +80,12 @@ impl Grid {
     /// Writes the grid; `cell` returns the text of a cell and its visible width.
     pub(super) fn write(
         &self,
-        corner: &str,
         cell: impl Fn(usize, usize) -> (String, usize),
         out: &mut impl Write,
     ) -> io::Result<()> {
         let row_width = self.row_width;
         for band in self.bands() {
-            write!(out, "{corner:row_width$}")?;
+            write!(out, "{CORNER:row_width$}")?;
             for heading in &self.columns[band.clone()] {
                 write!(out, "  {heading}")?;
             }
@@ -137,9 +139,8 @@ mod tests {
 
     fn drawn(rows: &[String], columns: &[String], width: usize) -> String {
         let mut out = Vec::new();
-        let grid = Grid::new("node", rows, columns, width);
-        grid.write("node", |_, _| ("NO".to_owned(), 2), &mut out)
-            .unwrap();
+        let grid = Grid::new(rows, columns, width);
+        grid.write(|_, _| ("NO".to_owned(), 2), &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 
