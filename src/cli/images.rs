@@ -53,6 +53,7 @@ impl Show {
     }
 }
 
+/// Prints the JSON schema of recipe files.
 pub(super) fn print_schema() -> Result<CommandOutcome, Failure> {
     write_result(None, |out| write_json(&schema(), out))?;
     Ok(CommandOutcome::Yes)

@@ -138,17 +138,12 @@ fn release_names() -> impl Iterator<Item = CompletionCandidate> {
 /// Images on this machine: `oci:DIR` and `docker-archive:FILE`.
 pub(in crate::cli) fn images() -> ArgValueCompleter {
     completer(|typed| {
-        if let Some(path) = typed.strip_prefix(LAYOUT) {
-            return layouts(path);
-        }
-        if let Some(path) = typed.strip_prefix(ARCHIVE) {
-            return paths(ARCHIVE, path, &PathCompleter::any().filter(is_archive));
-        }
-        let mut found = layouts("");
-        found.retain(is_whole);
-        found.extend(paths(ARCHIVE, "", &PathCompleter::any().filter(is_archive)));
-        found.retain(is_whole);
-        found
+        at_place(typed).unwrap_or_else(|| {
+            let mut found = layouts("");
+            found.extend(archives(""));
+            found.retain(is_whole);
+            found
+        })
     })
 }
 
@@ -175,6 +170,16 @@ fn layouts(typed: &str) -> Candidates {
     found.collect()
 }
 
+fn archives(typed: &str) -> Candidates {
+    paths(ARCHIVE, typed, &PathCompleter::any().filter(is_archive))
+}
+
+/// What a typed place may continue with.
+fn at_place(typed: &str) -> Option<Candidates> {
+    let layout = typed.strip_prefix(LAYOUT).map(layouts);
+    layout.or_else(|| typed.strip_prefix(ARCHIVE).map(archives))
+}
+
 fn is_archive(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == "tar")
 }
@@ -182,16 +187,13 @@ fn is_archive(path: &Path) -> bool {
 /// Outputs of images.
 pub(in crate::cli) fn places() -> ArgValueCompleter {
     completer(|typed| {
-        if let Some(path) = typed.strip_prefix(LAYOUT) {
-            return layouts(path);
-        }
-        if let Some(path) = typed.strip_prefix(ARCHIVE) {
-            return paths(ARCHIVE, path, &PathCompleter::any().filter(is_archive));
-        }
-        vec![
-            candidate(LAYOUT, "an OCI layout in a folder"),
-            candidate(ARCHIVE, "a file for docker load"),
-        ]
+        let places = || {
+            vec![
+                candidate(LAYOUT, "an OCI layout in a folder"),
+                candidate(ARCHIVE, "a file for docker load"),
+            ]
+        };
+        at_place(typed).unwrap_or_else(places)
     })
 }
 
@@ -248,13 +250,16 @@ pub(in crate::cli) fn variables() -> ArgValueCompleter {
 
 /// Stages of the typed Dockerfile.
 pub(in crate::cli) fn stages() -> ArgValueCompleter {
-    completer(|_| {
-        let stages = typed_outline().map(|outline| outline.stages);
-        let stages = stages.unwrap_or_default().into_iter();
-        stages
-            .map(|(name, image)| candidate(name, format_args!("FROM {image}")))
-            .collect()
-    })
+    completer(|_| typed_stages(""))
+}
+
+/// The names of the stages, each with this end.
+fn typed_stages(end: &str) -> Candidates {
+    let stages = typed_outline().map(|outline| outline.stages);
+    let stages = stages.unwrap_or_default().into_iter();
+    stages
+        .map(|(name, image)| candidate(format!("{name}{end}"), format_args!("FROM {image}")))
+        .collect()
 }
 
 /// Stages of the typed Dockerfile, and folders to replace them.
@@ -263,11 +268,7 @@ pub(in crate::cli) fn folders_for_stages() -> ArgValueCompleter {
         if let Some((stage, folder)) = typed.split_once('=') {
             return paths(&format!("{stage}="), folder, &PathCompleter::dir());
         }
-        let stages = typed_outline().map(|outline| outline.stages);
-        let stages = stages.unwrap_or_default().into_iter();
-        let stages =
-            stages.map(|(name, image)| candidate(format!("{name}="), format_args!("FROM {image}")));
-        stages.collect()
+        typed_stages("=")
     })
 }
 

@@ -181,29 +181,18 @@ fn shim(shim: &Shim) -> String {
     ];
     if let Some(settings) = &shim.settings {
         let seconds = |seconds: f64| format!("{seconds} s");
-        words.extend(
-            settings
-                .stop_timeout
-                .map(|time| format!("within {}", seconds(time))),
-        );
+        let stop = settings.stop_timeout;
+        words.extend(stop.map(|time| format!("within {}", seconds(time))));
         if settings.drain > 0.0 {
             words.push(format!("after draining for {}", seconds(settings.drain)));
         }
         if shim.mode == ShimMode::Run {
             words.push(format!("by {}", settings.stop_signal));
         }
-        words.extend(
-            settings
-                .pre_stop
-                .iter()
-                .map(|command| format!("first running {command}")),
-        );
-        words.extend(
-            settings
-                .service
-                .iter()
-                .map(|service| format!("with service {service}")),
-        );
+        let commands = settings.pre_stop.iter();
+        words.extend(commands.map(|command| format!("first running {command}")));
+        let services = settings.service.iter();
+        words.extend(services.map(|service| format!("with service {service}")));
         let files = settings.logs.iter().chain(&settings.log_config);
         words.extend(files.map(|file| format!("printing {file}")));
         if !settings.kill_tree {
