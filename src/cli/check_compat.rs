@@ -372,8 +372,8 @@ impl CheckCompat {
                 ))
                 .hint(format!("for details: wincimg node hotfix resolve {kb}")));
             }
-            let changed = count(apply_hotfix(*kb, hosts), "node");
-            changes.push(format!("{changed} with {kb}"));
+            let nodes = count(apply_hotfix(*kb, hosts), "node");
+            changes.push(format!("{nodes} with {kb}"));
         }
         Ok(changes)
     }

@@ -139,10 +139,11 @@ enum Command {
 impl Command {
     fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         let reads_updates = match &self {
-            // A group runs one of the other commands.
-            Self::Image(_) | Self::Node(_) | Self::Recipe(_) => false,
-            // This command can refresh the table first.
-            Self::Hotfix(_)
+            // A group runs one of the other commands; `hotfix` can refresh the table first.
+            Self::Image(_)
+            | Self::Node(_)
+            | Self::Recipe(_)
+            | Self::Hotfix(_)
             | Self::Completions(_)
             | Self::Demo(_)
             | Self::Images(_)

@@ -35,7 +35,7 @@ pub(super) fn problems(rollout: &Rollout) -> Vec<ReportProblem<'_>> {
     let notices = rollout.notices.iter();
     let notices = notices
         .filter(|notice| !is_deciding_rule(notice.finding.rule))
-        .map(|notice| (&notice.finding, notice.image, notice.workload, nowhere));
+        .map(|notice| (&*notice.finding, notice.image, notice.workload, nowhere));
     let mut known: HashMap<&Finding, usize> = HashMap::new();
     let mut problems: Vec<ReportProblem<'_>> = Vec::new();
     for (finding, image, workload, hosts) in placed.chain(notices) {

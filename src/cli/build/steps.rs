@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn a_repository_has_no_tag() {
-        let name = |text: &str| repository(text).map(|it| (it.registry.to_string(), it.name));
+        let name = |text: &str| cache_repository(text).map(|it| (it.registry.to_string(), it.name));
         assert_eq!(
             name("repo.lan:5000/apps/web"),
             Ok(("repo.lan:5000/apps".to_owned(), "web".to_owned()))
@@ -66,7 +66,7 @@ mod tests {
             Ok(("repo.lan:5000".to_owned(), "web".to_owned()))
         );
         for text in ["repo.lan:5000/web:1.4", "repo.lan:5000/", "Repo/Web"] {
-            assert!(repository(text).is_err(), "{text}");
+            assert!(cache_repository(text).is_err(), "{text}");
         }
     }
 }

@@ -300,8 +300,8 @@ fn write_registry(report: &RegistryReport, rows: &mut Rows<'_>) -> io::Result<()
         return Ok(());
     };
     let changed = layers.iter().filter(|layer| !layer.changes.is_empty());
-    let changes: usize = changed.clone().map(|layer| layer.changes.len()).sum();
-    rows.row("registry", count(changes, "change"))?;
+    let edits: usize = changed.clone().map(|layer| layer.changes.len()).sum();
+    rows.row("registry", count(edits, "change"))?;
     for layer in changed.clone() {
         writeln!(rows.out, "    layer {}", layer.layer)?;
         write_edits(&layer.changes, rows.out)?;

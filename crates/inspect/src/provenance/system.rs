@@ -79,8 +79,8 @@ mod tests {
     #[test]
     fn every_named_build_is_a_release_that_has_base_images() {
         for names in &NAMES {
-            let release = release::from_build(names.build).unwrap();
-            assert!(release.base_tag.is_some(), "{}", names.build);
+            let release = release::from_build(names.0).unwrap();
+            assert!(release.base_tag.is_some(), "{}", names.0);
         }
         assert_eq!(of("99999.1").cpe, None);
     }
