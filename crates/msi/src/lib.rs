@@ -1,8 +1,8 @@
 //! Windows Installer packages without Windows.
 //!
 //! [`Package::plan`] follows the sequence of a package like `msiexec /i PACKAGE /qn` and describes
-//! what it leaves behind as an [`InstallPlan`]; [`Package::extract`] reads the content of the planned
-//! files. Nothing is written.
+//! what it leaves behind as an [`InstallPlan`]; [`Package::read_contents`] reads the content of files
+//! that are in the package. Nothing is written.
 //!
 //! Packages are foreign bytes: every size is bounded, every table may be damaged, and an error ends
 //! the reading, never a panic.
@@ -59,7 +59,7 @@ mod summary;
 pub use bundle::{Bundle, BundlePackage};
 pub use cabinet::{Cabinet, CabinetMember};
 pub use error::MsiError;
-pub use package::{Companions, ContentSink, NoCompanions, Package, SeekableRead};
+pub use package::Package;
 pub use plan::{
     InstallOptions, InstallPlan, InstalledContent, InstalledFile, Product, RefusedAction, Shortcut,
     TransformPlace,

@@ -13,8 +13,7 @@ use super::database::{Compound, Database, stream_name};
 use super::error::MsiError;
 use super::extensions::certificate_streams;
 use super::plan::{
-    InstallOptions, InstallPlan, InstalledContent, InstalledFile, NEW_INSTANCE, Product,
-    TransformPlace,
+    InstallOptions, InstallPlan, InstalledContent, NEW_INSTANCE, Product, TransformPlace,
 };
 use super::sequence::Sequence;
 use super::session::{InstalledSystem, Session};
@@ -27,31 +26,6 @@ pub struct Package<R> {
     summary: Summary,
     size: u64,
 }
-
-/// A reader of a file beside the package.
-pub trait SeekableRead: Read + Seek {}
-
-impl<T: Read + Seek> SeekableRead for T {}
-
-/// The files beside a package: external cabinets, and files that are not compressed.
-pub trait Companions {
-    /// Opens a file by its path from the package's folder, with slashes.
-    fn open(&mut self, path: &str) -> io::Result<Box<dyn SeekableRead>>;
-}
-
-/// A package without other files.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct NoCompanions;
-
-impl Companions for NoCompanions {
-    fn open(&mut self, path: &str) -> io::Result<Box<dyn SeekableRead>> {
-        let why = format!("{path}, a file beside the package, not found");
-        Err(io::Error::new(io::ErrorKind::NotFound, why))
-    }
-}
-
-/// Receives the content of each file of a plan.
-pub type ContentSink<'a> = dyn FnMut(&InstalledFile, &mut dyn Read) -> io::Result<()> + 'a;
 
 impl<R: Read + Seek> Package<R> {
     /// Reads the tables of a package.
@@ -132,36 +106,6 @@ impl<R: Read + Seek> Package<R> {
         sequence.run()
     }
 
-    /// Reads the content of all files of a plan, cabinet by cabinet.
-    pub fn extract(
-        &mut self,
-        plan: &InstallPlan,
-        companions: &mut dyn Companions,
-        sink: &mut ContentSink<'_>,
-    ) -> Result<(), MsiError> {
-        let mut files: BTreeMap<&InstalledContent, Vec<&InstalledFile>> = BTreeMap::new();
-        for file in &plan.files {
-            match &file.source {
-                InstalledContent::Bytes(bytes) => sink(file, &mut bytes.as_slice())?,
-                InstalledContent::Package => {}
-                source => files.entry(source).or_default().push(file),
-            }
-        }
-        let wanted: BTreeSet<&InstalledContent> = files.keys().copied().collect();
-        self.read_contents(&wanted, companions, &mut |source, content| {
-            let files = files.get(source).map_or(&[][..], Vec::as_slice);
-            let [file] = files else {
-                // A file that is duplicated is read once.
-                let mut bytes = Vec::new();
-                content.read_to_end(&mut bytes)?;
-                return files
-                    .iter()
-                    .try_for_each(|file| sink(file, &mut bytes.as_slice()));
-            };
-            sink(file, content)
-        })
-    }
-
     /// Applies a transform to the tables.
     #[cfg(fuzzing)]
     pub(crate) fn transform(&mut self, transform: &[u8]) -> Result<(), MsiError> {
@@ -192,36 +136,31 @@ impl<R: Read + Seek> Package<R> {
         Ok(contents)
     }
 
-    /// Reads contents, cabinet by cabinet.
+    /// Reads contents that are in the package itself, cabinet by cabinet.
     pub fn read_contents(
         &mut self,
         wanted: &BTreeSet<&InstalledContent>,
-        companions: &mut dyn Companions,
         sink: &mut dyn FnMut(&InstalledContent, &mut dyn Read) -> io::Result<()>,
     ) -> Result<(), MsiError> {
         let mut cabinets: BTreeMap<&str, Members<'_>> = BTreeMap::new();
         for &content in wanted {
             match content {
-                InstalledContent::Cabinet { cabinet, member } => {
+                InstalledContent::Cabinet { cabinet, member } if cabinet.starts_with('#') => {
                     let members = cabinets.entry(cabinet).or_default();
                     members.insert(member, content);
                 }
-                InstalledContent::Beside(path) => sink(content, &mut companions.open(path)?)?,
-                InstalledContent::Bytes(bytes) => sink(content, &mut bytes.as_slice())?,
                 InstalledContent::Stream(name) => {
                     sink(content, &mut open_stream(&mut self.file, name)?)?;
                 }
-                InstalledContent::Package => {}
+                InstalledContent::Cabinet { .. }
+                | InstalledContent::Beside(_)
+                | InstalledContent::Bytes(_)
+                | InstalledContent::Package => {}
             }
         }
         for (cabinet, members) in cabinets {
-            match cabinet.strip_prefix('#') {
-                Some(name) => {
-                    let mut stream = open_stream(&mut self.file, name)?;
-                    read_cabinet(&mut stream, cabinet, &members, sink)?;
-                }
-                None => read_cabinet(&mut companions.open(cabinet)?, cabinet, &members, sink)?,
-            }
+            let mut stream = open_stream(&mut self.file, &cabinet[1..])?;
+            read_cabinet(&mut stream, cabinet, &members, sink)?;
         }
         Ok(())
     }

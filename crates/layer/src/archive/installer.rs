@@ -10,7 +10,7 @@ use wincimg_common::diagnose::error_chain;
 use wincimg_common::files::FileWindow;
 use wincimg_msi::{
     Bundle, Cabinet, CabinetMember, InstallOptions, InstallPlan, InstalledContent, InstalledSystem,
-    MsiError, NoCompanions, Package, SetupProgram,
+    MsiError, Package, SetupProgram,
 };
 
 use super::error::ArchiveError;
@@ -204,7 +204,7 @@ pub(super) fn each<E: From<ArchiveError>>(
         .collect();
     let chosen: BTreeSet<&InstalledContent> = contents.iter().map(|(_, it)| it).collect();
     hand_over(archive, take, |hand| {
-        package.read_contents(&chosen, &mut NoCompanions, &mut |content, source| {
+        package.read_contents(&chosen, &mut |content, source| {
             let found = contents.iter().find(|(_, it)| it == content);
             found.map_or(Ok(()), |(index, _)| hand(*index, source))
         })

@@ -1,12 +1,13 @@
 //! Damaged packages and transforms: each is read, planned and unpacked to an error or a result,
 //! never a panic.
 
+use std::collections::BTreeSet;
 use std::io::Cursor;
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use wincimg_msi::{BareSystem, InstallOptions, NoCompanions, Package};
+use wincimg_msi::{BareSystem, InstallOptions, Package};
 
 use super::packages::PACKAGES;
 use super::transforms;
@@ -70,7 +71,8 @@ fn changed(bytes: &[u8], changes: &[(prop::sample::Index, u8, usize)], is_cut: b
 fn install(bytes: Vec<u8>) -> Result<(), wincimg_msi::MsiError> {
     let mut package = Package::read(Cursor::new(bytes))?;
     let plan = package.plan(&InstallOptions::default(), &BareSystem::default())?;
-    package.extract(&plan, &mut NoCompanions, &mut |_, content| {
+    let wanted: BTreeSet<_> = plan.files.iter().map(|file| &file.source).collect();
+    package.read_contents(&wanted, &mut |_, content| {
         std::io::copy(content, &mut std::io::sink()).map(drop)
     })
 }

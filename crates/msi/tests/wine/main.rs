@@ -10,14 +10,17 @@ mod prefix;
 mod published;
 mod transforms;
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use packages::{Expected, PACKAGES, TestPackage};
 use prefix::Prefix;
 use wincimg_msi::{
-    Companions, InstallOptions, InstallPlan, InstalledContent, Package, SeekableRead,
+    Cabinet, CabinetMember, InstallOptions, InstallPlan, InstalledContent, InstalledFile, MsiError,
+    Package,
 };
 use wincimg_registry::{RegistryData, RegistryEdit};
 use wincimg_testkit::component;
@@ -117,13 +120,41 @@ const OF_WINE: &[(&str, &str)] = &[
     ),
 ];
 
-/// Files beside a package.
-struct Beside(PathBuf);
-
-impl Companions for Beside {
-    fn open(&mut self, path: &str) -> std::io::Result<Box<dyn SeekableRead>> {
-        Ok(Box::new(std::fs::File::open(self.0.join(path))?))
+/// Reads the content of each planned file, in the package and in files beside it.
+fn each_file(
+    package: &Path,
+    plan: &InstallPlan,
+    take: &mut dyn FnMut(&InstalledFile, &[u8]),
+) -> Result<(), MsiError> {
+    let wanted: BTreeSet<_> = plan.files.iter().map(|file| &file.source).collect();
+    let mut contents = BTreeMap::new();
+    let mut keep = |content: &InstalledContent, reader: &mut dyn Read| -> std::io::Result<()> {
+        let mut bytes = Vec::new();
+        reader.read_to_end(&mut bytes)?;
+        contents.insert(content.clone(), bytes);
+        Ok(())
+    };
+    Package::read(File::open(package)?)?.read_contents(&wanted, &mut keep)?;
+    let folder = package.parent().unwrap();
+    for &content in &wanted {
+        match content {
+            InstalledContent::Cabinet { cabinet, member } if !cabinet.starts_with('#') => {
+                let mut file = File::open(folder.join(cabinet))?;
+                let cabinet = Cabinet::read(&mut file)?;
+                let is_wanted = |it: &CabinetMember| it.name == *member;
+                cabinet.unpack(&mut file, &is_wanted, &mut |_, bytes| keep(content, bytes))?;
+            }
+            InstalledContent::Beside(path) => keep(content, &mut File::open(folder.join(path))?)?,
+            InstalledContent::Bytes(bytes) => keep(content, &mut bytes.as_slice())?,
+            _ => {}
+        }
     }
+    for file in &plan.files {
+        if file.source != InstalledContent::Package {
+            take(file, &contents[&file.source]);
+        }
+    }
+    Ok(())
 }
 
 fn plans_are_what_wine_leaves_behind() {
@@ -184,12 +215,8 @@ fn plans_are_what_wine_leaves_behind() {
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
-fn plan(
-    package: &TestPackage,
-    file: &std::path::Path,
-    prefix: &Prefix,
-) -> Result<InstallPlan, String> {
-    let reader = std::fs::File::open(file).unwrap();
+fn plan(package: &TestPackage, file: &Path, prefix: &Prefix) -> Result<InstallPlan, String> {
+    let reader = File::open(file).unwrap();
     let mut opened = Package::read(reader).map_err(|error| error.to_string())?;
     let properties = package.properties.iter();
     let options = InstallOptions {
@@ -206,11 +233,7 @@ fn plan(
 }
 
 /// Builds a package with its files, which have their own names as content.
-fn build(
-    package: &TestPackage,
-    number: usize,
-    folder: &std::path::Path,
-) -> Result<PathBuf, String> {
+fn build(package: &TestPackage, number: usize, folder: &Path) -> Result<PathBuf, String> {
     let own = folder.join(package.name);
     std::fs::create_dir(&own).unwrap();
     let source = package.source(number);
@@ -241,16 +264,12 @@ fn build(
 
 fn compare_files(
     plan: &InstallPlan,
-    file: &std::path::Path,
+    file: &Path,
     wine: &Wine,
     problems: &mut Vec<String>,
     name: &str,
 ) {
-    let mut package = Package::read(std::fs::File::open(file).unwrap()).unwrap();
-    let mut companions = Beside(file.parent().unwrap().to_owned());
-    let extracted = package.extract(plan, &mut companions, &mut |file, content| {
-        let mut own = Vec::new();
-        content.read_to_end(&mut own)?;
+    let read = each_file(file, plan, &mut |file, own| {
         let path = prefix::on_disk(wine, &file.path);
         let is_link = plan.shortcuts.iter().any(|it| it.path == file.path);
         match std::fs::read(&path) {
@@ -259,7 +278,7 @@ fn compare_files(
             Ok(theirs) if !is_link && theirs != own => problems.push(format!(
                 "{name}: {} differs: {:?} {:?}",
                 file.path,
-                String::from_utf8_lossy(&own),
+                String::from_utf8_lossy(own),
                 String::from_utf8_lossy(&theirs)
             )),
             Ok(_) => {}
@@ -268,9 +287,8 @@ fn compare_files(
         {
             problems.push(format!("{name}: {} has {} bytes", file.path, own.len()));
         }
-        Ok(())
     });
-    if let Err(error) = extracted {
+    if let Err(error) = read {
         problems.push(format!("{name}: {error}"));
     }
     for folder in &plan.folders {

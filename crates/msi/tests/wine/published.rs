@@ -13,7 +13,7 @@ use wincimg_testkit::harness::skip_always;
 use wincimg_testkit::wine::{Wine, succeed, windows_path};
 
 use super::prefix::{Prefix, on_disk};
-use super::{Beside, OF_WINE, compare_values};
+use super::{OF_WINE, compare_values, each_file};
 
 pub(crate) fn published_packages_are_compared() {
     let Some(folder) = std::env::var_os("WINCIMG_PACKAGES") else {
@@ -67,14 +67,10 @@ fn compare(file: &Path, wine: &Wine) -> Result<String, String> {
         .plan(&options, &prefix)
         .map_err(|it| it.to_string())?;
     let mut own = BTreeMap::new();
-    let mut companions = Beside(file.parent().unwrap().to_owned());
-    let extracted = package.extract(&plan, &mut companions, &mut |file, content| {
-        let mut bytes = Vec::new();
-        content.read_to_end(&mut bytes)?;
-        own.insert(file.path.clone(), bytes);
-        Ok(())
+    let read = each_file(file, &plan, &mut |file, bytes| {
+        own.insert(file.path.clone(), bytes.to_vec());
     });
-    extracted.map_err(|it| it.to_string())?;
+    read.map_err(|it| it.to_string())?;
     let links: BTreeSet<_> = plan.shortcuts.iter().map(|it| it.path.clone()).collect();
     let (mut equal, mut missing, mut different) = (0, Vec::new(), Vec::new());
     for (path, bytes) in &own {
