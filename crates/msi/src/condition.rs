@@ -1,4 +1,5 @@
-//! Conditions of Windows Installer: `VersionNT >= 603 AND NOT Installed`.
+//! Conditions of Windows Installer: `VersionNT >= 603 AND NOT Installed`. Those of Burn have the same
+//! grammar.
 //!
 //! The grammar and precedence are those of Microsoft's page "Conditional Statement Syntax".
 
@@ -7,15 +8,39 @@ use std::cmp::Ordering;
 /// Maximum depth of parentheses.
 const DEPTH: usize = 64;
 
-/// What conditions ask.
-pub(crate) trait Symbols {
-    /// Value of a symbol: a property, `%VARIABLE`, or the state of a feature or component with its
-    /// prefix `&`, `!`, `$` or `?`. Empty if it does not exist.
-    fn value(&self, symbol: &str) -> String;
-}
+/// True, false or unknown.
+pub(crate) type Logic = Option<bool>;
+
+/// The truth of an operand, or of its comparison with another; true there ignores the case. `None`
+/// if it is invalid.
+pub(crate) type Truth<'a> =
+    dyn Fn(&Operand, Option<(Comparison, bool, &Operand)>) -> Option<Logic> + 'a;
 
 /// Evaluates a condition; an empty one is true. `None` if it is invalid.
-pub(crate) fn evaluate(condition: &str, symbols: &dyn Symbols) -> Option<bool> {
+///
+/// `value` is that of a symbol: a property, `%VARIABLE`, or the state of a feature or component
+/// with its prefix `&`, `!`, `$` or `?`; empty if it does not exist.
+pub(crate) fn evaluate(condition: &str, value: &dyn Fn(&str) -> String) -> Option<bool> {
+    let read = |operand: &Operand| match operand {
+        Operand::Symbol(name) => Value::Text(value(name)),
+        Operand::Text(text) => Value::Text(text.clone()),
+        Operand::Number(number) => Value::Number(*number),
+    };
+    decide(condition, &BINARY, &|left, comparison| {
+        let is_true = match (read(left), comparison) {
+            (Value::Text(text), None) => !text.is_empty(),
+            (Value::Number(number), None) => number != 0,
+            (left, Some((comparison, ignores_case, right))) => {
+                compare(&left, comparison, &read(right), ignores_case)
+            }
+        };
+        Some(Some(is_true))
+    })
+}
+
+/// Evaluates a condition with some binary operators, the weakest first. `None` if it is invalid or
+/// unknown.
+pub(crate) fn decide(condition: &str, binary: &[Operator], truth: &Truth<'_>) -> Option<bool> {
     let tokens = tokenize(condition)?;
     if tokens.is_empty() {
         return Some(true);
@@ -24,21 +49,27 @@ pub(crate) fn evaluate(condition: &str, symbols: &dyn Symbols) -> Option<bool> {
         tokens: &tokens,
         at: 0,
         depth: 0,
-        symbols,
+        binary,
+        truth,
     };
     let value = parser.operators(0)?;
-    (parser.at == tokens.len()).then_some(value)
+    value.filter(|_| parser.at == tokens.len())
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Token {
+#[derive(Debug, PartialEq, Eq)]
+enum Token {
     Open,
     Close,
     Word(Operator),
+    Operand(Operand),
+    Compare(Comparison, bool),
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Operand {
     Symbol(String),
     Text(String),
     Number(i32),
-    Compare(Comparison, bool),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +80,21 @@ pub(crate) enum Operator {
     Xor,
     Or,
     And,
+}
+
+impl Operator {
+    /// The result for two values; one that is known may decide alone.
+    fn of(self, left: Logic, right: Logic) -> Logic {
+        let not = |value: Logic| value.map(|it| !it);
+        match self {
+            Self::Or if left == Some(true) || right == Some(true) => Some(true),
+            Self::Or => Some(left? || right?),
+            Self::And | Self::Not => not(Self::Or.of(not(left), not(right))),
+            Self::Imp => Self::Or.of(not(left), right),
+            Self::Xor => Some(left? != right?),
+            Self::Eqv => Some(left? == right?),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,7 +132,7 @@ const BINARY: [Operator; 5] = [
     Operator::And,
 ];
 
-pub(crate) fn tokenize(text: &str) -> Option<Vec<Token>> {
+fn tokenize(text: &str) -> Option<Vec<Token>> {
     let mut tokens = Vec::new();
     let mut rest = text.trim_start();
     while let Some(first) = rest.chars().next() {
@@ -106,7 +152,8 @@ pub(crate) fn tokenize(text: &str) -> Option<Vec<Token>> {
                 ')' => (Token::Close, 1),
                 '"' => {
                     let end = rest[1..].find('"')? + 1;
-                    (Token::Text(rest[1..end].to_owned()), end + 1)
+                    let text = rest[1..end].to_owned();
+                    (Token::Operand(Operand::Text(text)), end + 1)
                 }
                 _ => word(rest)?,
             }
@@ -130,7 +177,7 @@ fn word(text: &str) -> Option<(Token, usize)> {
         return None;
     }
     let token = if let Ok(number) = word.parse() {
-        Token::Number(number)
+        Token::Operand(Operand::Number(number))
     } else {
         let operator = match word.to_ascii_uppercase().as_str() {
             "NOT" => Some(Operator::Not),
@@ -141,7 +188,8 @@ fn word(text: &str) -> Option<(Token, usize)> {
             "IMP" => Some(Operator::Imp),
             _ => None,
         };
-        operator.map_or_else(|| Token::Symbol(word.to_owned()), Token::Word)
+        let symbol = || Token::Operand(Operand::Symbol(word.to_owned()));
+        operator.map_or_else(symbol, Token::Word)
     };
     Some((token, length))
 }
@@ -150,50 +198,39 @@ struct Parser<'a> {
     tokens: &'a [Token],
     at: usize,
     depth: usize,
-    symbols: &'a dyn Symbols,
+    binary: &'a [Operator],
+    truth: &'a Truth<'a>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Operand {
-    Text(String),
-    Number(i32),
-}
-
-impl Parser<'_> {
+impl<'a> Parser<'a> {
     fn eat(&mut self, token: &Token) -> bool {
         let found = self.tokens.get(self.at) == Some(token);
         self.at += usize::from(found);
         found
     }
 
-    /// Operators of a level and the stronger ones.
-    fn operators(&mut self, level: usize) -> Option<bool> {
-        let Some(operator) = BINARY.get(level) else {
+    /// Operators of a level and the stronger ones; the outer `None` is an invalid condition.
+    fn operators(&mut self, level: usize) -> Option<Logic> {
+        let Some(&operator) = self.binary.get(level) else {
             return self.negation();
         };
         let mut left = self.operators(level + 1)?;
-        while self.eat(&Token::Word(*operator)) {
-            let right = self.operators(level + 1)?;
-            left = match operator {
-                Operator::Imp => !left || right,
-                Operator::Eqv => left == right,
-                Operator::Xor => left != right,
-                Operator::Or => left || right,
-                Operator::And | Operator::Not => left && right,
-            };
+        while self.eat(&Token::Word(operator)) {
+            left = operator.of(left, self.operators(level + 1)?);
         }
         Some(left)
     }
 
-    fn negation(&mut self) -> Option<bool> {
+    fn negation(&mut self) -> Option<Logic> {
         let mut negated = false;
         while self.eat(&Token::Word(Operator::Not)) {
             negated = !negated;
         }
-        Some(self.comparison()? != negated)
+        let value = self.comparison()?;
+        Some(value.map(|value| value != negated))
     }
 
-    fn comparison(&mut self) -> Option<bool> {
+    fn comparison(&mut self) -> Option<Logic> {
         if self.eat(&Token::Open) {
             self.depth += 1;
             if self.depth > DEPTH {
@@ -204,46 +241,48 @@ impl Parser<'_> {
             return self.eat(&Token::Close).then_some(value);
         }
         let left = self.operand()?;
-        let Some(Token::Compare(comparison, ignores_case)) = self.tokens.get(self.at) else {
-            return Some(match left {
-                Operand::Text(text) => !text.is_empty(),
-                Operand::Number(number) => number != 0,
-            });
+        let Some(&Token::Compare(comparison, ignores_case)) = self.tokens.get(self.at) else {
+            return (self.truth)(left, None);
         };
         self.at += 1;
         let right = self.operand()?;
-        Some(compare(&left, *comparison, &right, *ignores_case))
+        (self.truth)(left, Some((comparison, ignores_case, right)))
     }
 
-    fn operand(&mut self) -> Option<Operand> {
-        let operand = match self.tokens.get(self.at)? {
-            Token::Symbol(name) => Operand::Text(self.symbols.value(name)),
-            Token::Text(text) => Operand::Text(text.clone()),
-            Token::Number(number) => Operand::Number(*number),
-            _ => return None,
+    fn operand(&mut self) -> Option<&'a Operand> {
+        let Token::Operand(operand) = self.tokens.get(self.at)? else {
+            return None;
         };
         self.at += 1;
         Some(operand)
     }
 }
 
-/// Compares two operands. A text and a number are unequal, unless the text is a number.
-fn compare(left: &Operand, comparison: Comparison, right: &Operand, ignores_case: bool) -> bool {
-    let number = |text: &str| text.trim().parse::<i32>().ok();
+enum Value {
+    Text(String),
+    Number(i32),
+}
+
+impl Value {
+    fn number(&self) -> Option<i32> {
+        match self {
+            Self::Text(text) => text.trim().parse().ok(),
+            Self::Number(number) => Some(*number),
+        }
+    }
+}
+
+/// Compares two values. A text and a number are unequal, unless the text is a number.
+fn compare(left: &Value, comparison: Comparison, right: &Value, ignores_case: bool) -> bool {
     match (left, right) {
-        (Operand::Number(left), Operand::Number(right)) => numbers(*left, comparison, *right),
-        (Operand::Text(left), Operand::Number(right)) => match number(left) {
-            Some(left) => numbers(left, comparison, *right),
-            None => comparison == Comparison::Unequal,
-        },
-        (Operand::Number(left), Operand::Text(right)) => match number(right) {
-            Some(right) => numbers(*left, comparison, right),
-            None => comparison == Comparison::Unequal,
-        },
-        (Operand::Text(left), Operand::Text(right)) if ignores_case => {
+        (Value::Text(left), Value::Text(right)) if ignores_case => {
             texts(&left.to_lowercase(), comparison, &right.to_lowercase())
         }
-        (Operand::Text(left), Operand::Text(right)) => texts(left, comparison, right),
+        (Value::Text(left), Value::Text(right)) => texts(left, comparison, right),
+        _ => match (left.number(), right.number()) {
+            (Some(left), Some(right)) => numbers(left, comparison, right),
+            _ => comparison == Comparison::Unequal,
+        },
     }
 }
 
@@ -282,20 +321,16 @@ pub(crate) fn ordered(order: Ordering, comparison: Comparison) -> bool {
 mod tests {
     use super::*;
 
-    struct Known;
-
-    impl Symbols for Known {
-        fn value(&self, symbol: &str) -> String {
-            match symbol {
-                "VersionNT" => "603",
-                "Name" => "Contoso Server",
-                "Version" => "5.00",
-                "&Main" => "3",
-                "%TEMP" => r"C:\Temp",
-                _ => "",
-            }
-            .to_owned()
+    fn known(symbol: &str) -> String {
+        match symbol {
+            "VersionNT" => "603",
+            "Name" => "Contoso Server",
+            "Version" => "5.00",
+            "&Main" => "3",
+            "%TEMP" => r"C:\Temp",
+            _ => "",
         }
+        .to_owned()
     }
 
     #[test]
@@ -327,14 +362,14 @@ mod tests {
             ("6 >< 2", true),
             ("65537 << 1", true),
         ] {
-            assert_eq!(evaluate(condition, &Known), Some(value), "{condition}");
+            assert_eq!(evaluate(condition, &known), Some(value), "{condition}");
         }
     }
 
     #[test]
     fn invalid_conditions_have_no_value() {
         for condition in ["(", "a b", "AND", "a =", "\"a", "a @ b", &"(".repeat(9999)] {
-            assert_eq!(evaluate(condition, &Known), None, "{condition}");
+            assert_eq!(evaluate(condition, &known), None, "{condition}");
         }
     }
 }

@@ -7,7 +7,7 @@ use wincimg_registry::{KeyPath, Presence, RegistryData, TypedData};
 use wincimg_windows::path::ImagePath;
 use wincimg_windows::variables::{filled_in, fixed_variable, is_unrecorded_variable};
 
-use super::condition::{self, Symbols};
+use super::condition;
 use super::database::Database;
 use super::error::MsiError;
 use super::registry::environment_key;
@@ -106,7 +106,8 @@ const ABSENT: &str = "2";
 const LOCAL: &str = "3";
 const UNKNOWN: &str = "-1";
 
-impl Symbols for Session<'_> {
+impl Session<'_> {
+    /// The value of a symbol in a condition.
     fn value(&self, symbol: &str) -> String {
         let requested = |selected: Option<bool>| match selected {
             Some(true) => LOCAL,
@@ -125,9 +126,7 @@ impl Symbols for Session<'_> {
             _ => self.asked_property(symbol),
         }
     }
-}
 
-impl Session<'_> {
     /// The value of a property; empty if it is not set.
     pub(crate) fn property(&self, name: &str) -> &str {
         self.properties.get(name).map_or("", String::as_str)
@@ -186,7 +185,7 @@ impl Session<'_> {
 
     /// Evaluates a condition of a table.
     pub(crate) fn is_true(&self, condition: &str, place: &str) -> Result<bool, MsiError> {
-        condition::evaluate(condition, self)
+        condition::evaluate(condition, &|symbol| self.value(symbol))
             .ok_or_else(|| MsiError::damaged(format!("invalid condition {condition:?} of {place}")))
     }
 

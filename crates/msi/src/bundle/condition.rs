@@ -4,44 +4,51 @@
 
 use std::cmp::Ordering;
 
-use crate::condition::{Comparison, Operator, Token, ordered, tokenize};
-
-/// Maximum depth of parentheses.
-const DEPTH: usize = 32;
+use crate::condition::{Comparison, Logic, Operand, Operator, decide, ordered};
 
 /// Evaluates a condition; an empty one is true. `None` if it is invalid, or depends on more than
 /// what is known.
 pub(super) fn evaluate(condition: &str) -> Option<bool> {
-    let tokens = tokenize(condition)?;
-    if tokens.is_empty() {
-        return Some(true);
-    }
-    let mut parser = Parser {
-        tokens: &tokens,
-        at: 0,
-        depth: 0,
-    };
-    let value = parser.any()?;
-    value.filter(|_| parser.at == tokens.len())
+    decide(condition, &[Operator::Or, Operator::And], &truth)
 }
 
-/// True, false or unknown.
-type Logic = Option<bool>;
+fn truth(left: &Operand, comparison: Option<(Comparison, bool, &Operand)>) -> Option<Logic> {
+    let left = Term::read(left)?;
+    let Some((comparison, ignores_case, right)) = comparison else {
+        return Some(match left {
+            Term::Variable(name) => is_set(&name),
+            Term::Number(number) => Some(number != 0),
+            Term::Version(_) | Term::Text => None,
+        });
+    };
+    let is_of_texts = matches!(
+        comparison,
+        Comparison::Contains | Comparison::Starts | Comparison::Ends
+    );
+    if is_of_texts || ignores_case {
+        return None;
+    }
+    let order = match (&left, &Term::read(right)?) {
+        (Term::Variable(name), other) => compare(name, other),
+        (other, Term::Variable(name)) => compare(name, other).map(Ordering::reverse),
+        _ => None,
+    };
+    Some(order.map(|order| ordered(order, comparison)))
+}
 
-enum Operand {
+enum Term {
     Variable(String),
     Number(i64),
     Version(Vec<u32>),
     Text,
 }
 
-impl Operand {
-    fn read(token: &Token) -> Option<Self> {
-        let word = match token {
-            Token::Symbol(word) => word,
-            Token::Number(number) => return Some(Self::Number(i64::from(*number))),
-            Token::Text(_) => return Some(Self::Text),
-            _ => return None,
+impl Term {
+    fn read(operand: &Operand) -> Option<Self> {
+        let word = match operand {
+            Operand::Symbol(word) => word,
+            Operand::Number(number) => return Some(Self::Number(i64::from(*number))),
+            Operand::Text(_) => return Some(Self::Text),
         };
         let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
         if !word.chars().all(is_part) {
@@ -59,97 +66,6 @@ impl Operand {
     }
 }
 
-struct Parser<'a> {
-    tokens: &'a [Token],
-    at: usize,
-    depth: usize,
-}
-
-impl Parser<'_> {
-    fn eat(&mut self, token: &Token) -> bool {
-        let is_next = self.tokens.get(self.at) == Some(token);
-        self.at += usize::from(is_next);
-        is_next
-    }
-
-    /// `A OR B`; the outer `None` is an invalid condition.
-    fn any(&mut self) -> Option<Logic> {
-        let mut value = self.all()?;
-        while self.eat(&Token::Word(Operator::Or)) {
-            value = match (value, self.all()?) {
-                (Some(true), _) | (_, Some(true)) => Some(true),
-                (Some(false), Some(false)) => Some(false),
-                _ => None,
-            };
-        }
-        Some(value)
-    }
-
-    /// `A AND B`
-    fn all(&mut self) -> Option<Logic> {
-        let mut value = self.one()?;
-        while self.eat(&Token::Word(Operator::And)) {
-            value = match (value, self.one()?) {
-                (Some(false), _) | (_, Some(false)) => Some(false),
-                (Some(true), Some(true)) => Some(true),
-                _ => None,
-            };
-        }
-        Some(value)
-    }
-
-    fn one(&mut self) -> Option<Logic> {
-        if self.depth == DEPTH {
-            return None;
-        }
-        self.depth += 1;
-        let value = if self.eat(&Token::Word(Operator::Not)) {
-            self.one()?.map(|value| !value)
-        } else if self.eat(&Token::Open) {
-            let value = self.any()?;
-            if !self.eat(&Token::Close) {
-                return None;
-            }
-            value
-        } else {
-            self.comparison()?
-        };
-        self.depth -= 1;
-        Some(value)
-    }
-
-    fn comparison(&mut self) -> Option<Logic> {
-        let left = self.operand()?;
-        let Some(Token::Compare(comparison, ignores_case)) = self.tokens.get(self.at) else {
-            return Some(match left {
-                Operand::Variable(name) => is_set(&name),
-                Operand::Number(number) => Some(number != 0),
-                Operand::Version(_) | Operand::Text => None,
-            });
-        };
-        let is_of_texts = matches!(
-            comparison,
-            Comparison::Contains | Comparison::Starts | Comparison::Ends
-        );
-        if is_of_texts || *ignores_case {
-            return None;
-        }
-        self.at += 1;
-        let order = match (&left, &self.operand()?) {
-            (Operand::Variable(name), other) => compare(name, other),
-            (other, Operand::Variable(name)) => compare(name, other).map(Ordering::reverse),
-            _ => None,
-        };
-        Some(order.map(|order| ordered(order, *comparison)))
-    }
-
-    fn operand(&mut self) -> Option<Operand> {
-        let operand = Operand::read(self.tokens.get(self.at)?)?;
-        self.at += 1;
-        Some(operand)
-    }
-}
-
 /// Whether a variable is neither missing nor zero.
 fn is_set(name: &str) -> Logic {
     match name {
@@ -161,9 +77,9 @@ fn is_set(name: &str) -> Logic {
 
 /// Compares a variable. The version of Windows is 10.0; whether it has a build depends on the
 /// version of Burn.
-fn compare(name: &str, other: &Operand) -> Option<Ordering> {
+fn compare(name: &str, other: &Term) -> Option<Ordering> {
     match (name, other) {
-        ("versionnt" | "versionnt64", Operand::Version(version)) => {
+        ("versionnt" | "versionnt64", Term::Version(version)) => {
             let part = |at: usize| version.get(at).copied().unwrap_or_default();
             match (10, 0).cmp(&(part(0), part(1))) {
                 Ordering::Equal => None,
@@ -171,7 +87,7 @@ fn compare(name: &str, other: &Operand) -> Option<Ordering> {
             }
         }
         // Windows 10 and newer have no service packs.
-        ("servicepacklevel", Operand::Number(number)) => Some(0.cmp(number)),
+        ("servicepacklevel", Term::Number(number)) => Some(0.cmp(number)),
         _ => None,
     }
 }
