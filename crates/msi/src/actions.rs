@@ -4,7 +4,7 @@
 use super::builder::Builder;
 use super::database::Row;
 use super::error::MsiError;
-use super::plan::{InstallOptions, RefusedAction};
+use super::plan::RefusedAction;
 use super::session::Session;
 
 /// Bits of the type that say what an action runs.
@@ -50,13 +50,12 @@ impl Session<'_> {
         &mut self,
         action: &Row<'_>,
         condition: &str,
-        options: &InstallOptions,
         plan: &mut Builder,
     ) -> Result<(), MsiError> {
         let name = action.text("Action");
         let kind = action.flags("Type");
         let (source, target) = (action.text("Source"), action.text("Target"));
-        if options.skipped_actions.iter().any(|it| it == name) {
+        if self.options.skipped_actions.iter().any(|it| it == name) {
             self.notes
                 .push(format!("custom action {name} is skipped as requested"));
             return Ok(());

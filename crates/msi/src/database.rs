@@ -163,13 +163,9 @@ impl Database {
         self.rows(table).find(|row| row.text(column) == text)
     }
 
-    /// Names of the tables with rows.
-    pub(crate) fn table_names(&self) -> impl Iterator<Item = &str> {
-        let filled = self
-            .tables
-            .iter()
-            .filter(|(_, table)| !table.rows.is_empty());
-        filled.map(|(name, _)| name.as_str())
+    /// True if a table exists and is not empty.
+    pub(crate) fn has_rows(&self, table: &str) -> bool {
+        self.rows(table).next().is_some()
     }
 }
 

@@ -11,7 +11,6 @@ use super::database::Row;
 use super::error::MsiError;
 use super::plan::{InstalledContent, InstalledFile};
 use super::session::{Session, join, long_name};
-use super::summary::Summary;
 
 const UNCOMPRESSED: u32 = 0x2000;
 const COMPRESSED: u32 = 0x4000;
@@ -21,11 +20,7 @@ const REMOVE_ON_INSTALL: u32 = 1;
 
 impl Session<'_> {
     /// `InstallFiles`.
-    pub(crate) fn install_files(
-        &mut self,
-        summary: &Summary,
-        plan: &mut Builder,
-    ) -> Result<(), MsiError> {
+    pub(crate) fn install_files(&mut self, plan: &mut Builder) -> Result<(), MsiError> {
         let mut media: Vec<(i32, &str)> = self
             .database
             .rows("Media")
@@ -51,7 +46,7 @@ impl Session<'_> {
             let sequence = row.number("Sequence").unwrap_or_default();
             let attributes = row.flags("Attributes");
             let is_compressed = attributes & COMPRESSED != 0
-                || attributes & UNCOMPRESSED == 0 && summary.is_compressed();
+                || attributes & UNCOMPRESSED == 0 && self.summary.is_compressed();
             let source = if is_compressed {
                 let medium = media.iter().find(|(last, _)| *last >= sequence);
                 let cabinet = medium.map(|(_, cabinet)| *cabinet).unwrap_or_default();
@@ -64,7 +59,7 @@ impl Session<'_> {
                     member: key.to_owned(),
                 }
             } else {
-                InstalledContent::Beside(self.source_path(&row, summary)?)
+                InstalledContent::Beside(self.source_path(&row)?)
             };
             let version = row.optional("Version").filter(|it| it.contains('.'));
             plan.file(InstalledFile {
@@ -101,11 +96,11 @@ impl Session<'_> {
     }
 
     /// Path of an uncompressed file beside the package.
-    fn source_path(&self, row: &Row<'_>, summary: &Summary) -> Result<String, MsiError> {
+    fn source_path(&self, row: &Row<'_>) -> Result<String, MsiError> {
         const DEPTH: usize = 128;
         let short = |name: &str| {
             let (short, long) = name.split_once('|').unwrap_or((name, name));
-            if summary.has_short_names() {
+            if self.summary.has_short_names() {
                 short
             } else {
                 long

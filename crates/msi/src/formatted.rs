@@ -17,11 +17,11 @@ impl Session<'_> {
     /// Replaces the references in a text.
     pub(crate) fn format(&self, text: &str) -> Result<String, MsiError> {
         let mut reader = Reader { text, at: 0 };
-        Ok(self.run(&mut reader, None, 0)?.text)
+        Ok(self.format_up_to(&mut reader, None, 0)?.text)
     }
 
     /// Reads up to a closing bracket.
-    fn run(
+    fn format_up_to(
         &self,
         reader: &mut Reader<'_>,
         close: Option<char>,
@@ -44,7 +44,7 @@ impl Session<'_> {
                 }
                 '[' => {
                     let start = reader.at;
-                    let name = self.run(reader, Some(']'), depth + 1)?;
+                    let name = self.format_up_to(reader, Some(']'), depth + 1)?;
                     if name.is_closed {
                         let value = self.reference(&name.text)?;
                         self.count(value.len())?;
@@ -57,7 +57,7 @@ impl Session<'_> {
                 }
                 '{' => {
                     let start = reader.at;
-                    let group = self.run(reader, Some('}'), depth + 1)?;
+                    let group = self.format_up_to(reader, Some('}'), depth + 1)?;
                     if !group.is_closed {
                         out.text.push_str(&reader.text[start - 1..]);
                     } else if group.references == 0 {

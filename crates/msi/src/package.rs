@@ -15,7 +15,6 @@ use super::extensions::certificate_streams;
 use super::plan::{
     InstallOptions, InstallPlan, InstalledContent, NEW_INSTANCE, Product, TransformPlace,
 };
-use super::sequence::Sequence;
 use super::session::{InstalledSystem, Session};
 use super::summary::Summary;
 
@@ -86,6 +85,11 @@ impl<R: Read + Seek> Package<R> {
         let session = Session {
             database: &database,
             system,
+            options,
+            summary: &self.summary,
+            package_size: self.size,
+            transforms,
+            product: Product::default(),
             properties: BTreeMap::new(),
             directories: BTreeMap::new(),
             features: BTreeMap::new(),
@@ -95,15 +99,7 @@ impl<R: Read + Seek> Package<R> {
             formatted: Cell::default(),
             notes: Vec::new(),
         };
-        let sequence = Sequence {
-            session,
-            options,
-            summary: &self.summary,
-            package_size: self.size,
-            transforms,
-            plan: super::builder::Builder::default(),
-        };
-        sequence.run()
+        session.run()
     }
 
     /// Applies a transform to the tables.

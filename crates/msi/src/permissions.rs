@@ -156,7 +156,7 @@ impl Session<'_> {
     /// Refuses both tables in one package, as Windows Installer does.
     pub(crate) fn check_permissions(&self) -> Result<(), MsiError> {
         let mut tables = TABLES.iter();
-        if tables.all(|table| self.database.rows(table).next().is_some()) {
+        if tables.all(|table| self.database.has_rows(table)) {
             let why = "the package has both LockPermissions and MsiLockPermissionsEx (error 1941)";
             return Err(MsiError::Fails(why.to_owned()));
         }

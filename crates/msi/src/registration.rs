@@ -10,12 +10,9 @@ use wincimg_windows::path::ImagePath;
 
 use super::builder::Builder;
 use super::error::MsiError;
-use super::plan::{
-    InstallOptions, InstalledContent, InstalledFile, NEW_INSTANCE, Product, TransformPlace,
-};
+use super::plan::{InstalledContent, InstalledFile, NEW_INSTANCE, TransformPlace};
 use super::registry::{LOCAL_MACHINE, NamedKey, child, named_key, parse_key, software_key};
 use super::session::{Session, image_path};
-use super::summary::Summary;
 
 /// Installer's own keys; 64-bit ones for every package.
 const USER_DATA: &str =
@@ -25,17 +22,6 @@ const INSTALLER: &str = r"HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion\Install
 
 /// Marks a feature that is known and not installed.
 const ABSENT: &str = "\u{6}";
-
-/// Facts about the package for its records.
-pub(crate) struct Registration<'a> {
-    pub(crate) options: &'a InstallOptions,
-    pub(crate) summary: &'a Summary,
-    /// Size of the package's file.
-    pub(crate) package_size: u64,
-    /// Transforms that are files, of which copies are kept.
-    pub(crate) transforms: &'a [(ImagePath, Vec<u8>)],
-    pub(crate) product: &'a Product,
-}
 
 /// `{12345678-ABCD-…}` with the digits of its fields reversed, as the installer's keys have it.
 pub(crate) fn packed(guid: &str) -> Option<String> {
@@ -80,7 +66,12 @@ fn packed_code(guid: &str, of: &str) -> Result<String, MsiError> {
     packed(guid).ok_or_else(|| MsiError::damaged(format!("invalid {of} {guid:?}")))
 }
 
-impl Registration<'_> {
+impl Session<'_> {
+    /// The product's code, as the installer's keys have it.
+    fn packed_product(&self) -> Result<String, MsiError> {
+        packed_code(&self.product.code, "ProductCode")
+    }
+
     /// Path of the package's copy. Windows picks a random name.
     fn cached_package(&self) -> Result<ImagePath, MsiError> {
         let codes = [&*self.product.code, &*self.summary.package_code].concat();
@@ -96,27 +87,21 @@ impl Registration<'_> {
             .strftime("%Y%m%d")
             .to_string()
     }
-}
 
-impl Session<'_> {
     /// `RegisterProduct`: the list of programs, and the copy of the package.
-    pub(crate) fn register_product(
-        &self,
-        facts: &Registration<'_>,
-        plan: &mut Builder,
-    ) -> Result<(), MsiError> {
-        let code = &facts.product.code;
-        let packed = packed_code(code, "ProductCode")?;
-        let cached = facts.cached_package()?;
+    pub(crate) fn register_product(&self, plan: &mut Builder) -> Result<(), MsiError> {
+        let packed = self.packed_product()?;
+        let cached = self.cached_package()?;
         let product = parse_key(&format!(r"{USER_DATA}\Products\{packed}"))?;
         let properties = child(&product, "InstallProperties")?;
         let path = cached.to_string();
         plan.set(&properties, "LocalPackage", RegistryData::sz(&path))?;
-        self.write_properties(&properties, facts, plan)?;
-        let is_64_bit = !matches!(facts.summary.platform(), "" | "Intel");
+        self.write_properties(&properties, plan)?;
+        let is_64_bit = !matches!(self.summary.platform(), "" | "Intel");
+        let code = &self.product.code;
         let below = format!(r"Microsoft\Windows\CurrentVersion\Uninstall\{code}");
-        self.write_properties(&software_key(&below, is_64_bit)?, facts, plan)?;
-        let upgrade_code = &facts.product.upgrade_code;
+        self.write_properties(&software_key(&below, is_64_bit)?, plan)?;
+        let upgrade_code = &self.product.upgrade_code;
         if !upgrade_code.is_empty() {
             let upgrade = packed_code(upgrade_code, "UpgradeCode")?;
             let key = parse_key(&format!(r"{INSTALLER}\UpgradeCodes\{upgrade}"))?;
@@ -124,19 +109,15 @@ impl Session<'_> {
         }
         plan.file(InstalledFile {
             path: cached,
-            size: facts.package_size,
+            size: self.package_size,
             version: None,
             source: InstalledContent::Package,
-        })
+        })?;
+        Self::record_folders(plan)
     }
 
     /// The values of both lists of programs.
-    fn write_properties(
-        &self,
-        key: &KeyPath,
-        facts: &Registration<'_>,
-        plan: &mut Builder,
-    ) -> Result<(), MsiError> {
+    fn write_properties(&self, key: &KeyPath, plan: &mut Builder) -> Result<(), MsiError> {
         const TEXTS: [(&str, &str); 13] = [
             ("AuthorizedCDFPrefix", "ARPAUTHORIZEDCDFPREFIX"),
             ("Comments", "ARPCOMMENTS"),
@@ -166,7 +147,7 @@ impl Session<'_> {
                 plan.set(key, value, RegistryData::dword(1))?;
             }
         }
-        let code = &facts.product.code;
+        let code = &self.product.code;
         // A product that cannot be modified is removed by the same command.
         let switch = if self.property("ARPNOMODIFY").is_empty() {
             'I'
@@ -176,12 +157,12 @@ impl Session<'_> {
         let command = format!("MsiExec.exe /{switch}{code}");
         plan.set(key, "ModifyPath", RegistryData::expand_sz(&command))?;
         plan.set(key, "UninstallString", RegistryData::expand_sz(&command))?;
-        plan.set(key, "InstallDate", RegistryData::sz(&facts.date()))?;
-        let source = &facts.options.source_folder;
+        plan.set(key, "InstallDate", RegistryData::sz(&self.date()))?;
+        let source = &self.options.source_folder;
         plan.set(key, "InstallSource", RegistryData::sz(source))?;
         let size: u64 = plan.files().map(|file| file.size).sum();
         let kibibytes = u32::try_from(size.div_ceil(1024)).unwrap_or(u32::MAX);
-        let version = version_number(&facts.product.version);
+        let version = version_number(&self.product.version);
         let language = self.property("ProductLanguage").parse().unwrap_or_default();
         for (value, number) in [
             ("EstimatedSize", kibibytes),
@@ -197,17 +178,13 @@ impl Session<'_> {
     }
 
     /// `PublishProduct`.
-    pub(crate) fn publish_product(
-        &self,
-        facts: &Registration<'_>,
-        plan: &mut Builder,
-    ) -> Result<(), MsiError> {
-        let packed = packed_code(&facts.product.code, "ProductCode")?;
+    pub(crate) fn publish_product(&self, plan: &mut Builder) -> Result<(), MsiError> {
+        let packed = self.packed_product()?;
         let key = parse_key(&format!(r"{CLASSES}\Products\{packed}"))?;
-        let package = packed_code(&facts.summary.package_code, "package code")?;
+        let package = packed_code(&self.summary.package_code, "package code")?;
         let clients = RegistryData::multi_sz(&[":"]);
         let clients = clients.map_err(|error| MsiError::unsupported(error.to_string()))?;
-        plan.set(&key, "ProductName", RegistryData::sz(&facts.product.name))?;
+        plan.set(&key, "ProductName", RegistryData::sz(&self.product.name))?;
         plan.set(&key, "PackageCode", RegistryData::sz(&package))?;
         let language = self.property("ProductLanguage").parse().unwrap_or_default();
         for (value, number) in [
@@ -220,7 +197,7 @@ impl Session<'_> {
                 u32::from(!self.property(NEW_INSTANCE).is_empty()),
             ),
             ("Language", language),
-            ("Version", version_number(&facts.product.version)),
+            ("Version", version_number(&self.product.version)),
         ] {
             plan.set(&key, value, RegistryData::dword(number))?;
         }
@@ -230,8 +207,8 @@ impl Session<'_> {
         }
         plan.set(&key, "Clients", clients)?;
         let sources = child(&key, "SourceList")?;
-        let folder = &facts.options.source_folder;
-        let name = &facts.options.file_name;
+        let folder = &self.options.source_folder;
+        let name = &self.options.file_name;
         plan.set(&sources, "PackageName", RegistryData::sz(name))?;
         let last_used = format!("n;1;{folder}");
         plan.set(
@@ -256,30 +233,25 @@ impl Session<'_> {
             let medium = format!("{};{}", row.text("VolumeLabel"), row.text("DiskPrompt"));
             plan.set(&media, &number, RegistryData::sz(&medium))?;
         }
-        if !facts.product.upgrade_code.is_empty() {
-            let upgrade = packed_code(&facts.product.upgrade_code, "UpgradeCode")?;
+        if !self.product.upgrade_code.is_empty() {
+            let upgrade = packed_code(&self.product.upgrade_code, "UpgradeCode")?;
             let key = parse_key(&format!(r"{CLASSES}\UpgradeCodes\{upgrade}"))?;
             plan.set(&key, &packed, RegistryData::sz(""))?;
         }
-        self.publish_transforms(facts, &key, plan)?;
+        self.publish_transforms(&key, plan)?;
         self.publish_icons(plan)
     }
 
     /// The transforms of the product, and the copies of those that are files.
-    fn publish_transforms(
-        &self,
-        facts: &Registration<'_>,
-        key: &KeyPath,
-        plan: &mut Builder,
-    ) -> Result<(), MsiError> {
+    fn publish_transforms(&self, key: &KeyPath, plan: &mut Builder) -> Result<(), MsiError> {
         let copy = |path: &ImagePath| {
             let name = path.components().last();
             self.icon_path(name.map_or("", String::as_str))
         };
-        for (path, bytes) in facts.transforms {
+        for (path, bytes) in &self.transforms {
             plan.bytes(image_path(&copy(path))?, bytes.clone())?;
         }
-        let names: Vec<String> = facts
+        let names: Vec<String> = self
             .options
             .transforms()?
             .iter()
@@ -322,12 +294,8 @@ impl Session<'_> {
     }
 
     /// `PublishFeatures`: the features, and the components of each.
-    pub(crate) fn publish_features(
-        &self,
-        product: &Product,
-        plan: &mut Builder,
-    ) -> Result<(), MsiError> {
-        let packed = packed_code(&product.code, "ProductCode")?;
+    pub(crate) fn publish_features(&self, plan: &mut Builder) -> Result<(), MsiError> {
+        let packed = self.packed_product()?;
         let key = parse_key(&format!(r"{CLASSES}\Features\{packed}"))?;
         let data = parse_key(&format!(r"{USER_DATA}\Products\{packed}\Features"))?;
         for (name, is_selected) in &self.features {
@@ -359,17 +327,10 @@ impl Session<'_> {
     }
 
     /// `ProcessComponents`: the key path of each component.
-    pub(crate) fn record_components(
-        &mut self,
-        product: &Product,
-        plan: &mut Builder,
-    ) -> Result<(), MsiError> {
-        let packed_product = packed_code(&product.code, "ProductCode")?;
-        let names: Vec<String> = self.components.keys().cloned().collect();
-        for name in names {
-            let Some(component) = self.installed(&name).cloned() else {
-                continue;
-            };
+    pub(crate) fn record_components(&mut self, plan: &mut Builder) -> Result<(), MsiError> {
+        let packed_product = self.packed_product()?;
+        let components = self.components.clone().into_values();
+        for component in components.filter(|it| it.is_installed) {
             let Some(id) = packed(&component.id) else {
                 continue;
             };
@@ -426,7 +387,7 @@ impl Session<'_> {
     }
 
     /// The folders that the installer created.
-    pub(crate) fn record_folders(plan: &mut Builder) -> Result<(), MsiError> {
+    fn record_folders(plan: &mut Builder) -> Result<(), MsiError> {
         let key = parse_key(&format!(r"{INSTALLER}\Folders"))?;
         let names: Vec<String> = plan
             .folders()

@@ -10,8 +10,10 @@ use wincimg_windows::variables::{filled_in, fixed_variable, is_unrecorded_variab
 use super::condition;
 use super::database::Database;
 use super::error::MsiError;
+use super::plan::{InstallOptions, Product};
 use super::registry::environment_key;
 use super::selection::Component;
+use super::summary::Summary;
 
 /// What an installation asks of the image that it changes.
 pub trait InstalledSystem {
@@ -81,6 +83,13 @@ impl InstalledSystem for BareSystem {
 pub(crate) struct Session<'a> {
     pub(crate) database: &'a Database,
     pub(crate) system: &'a dyn InstalledSystem,
+    pub(crate) options: &'a InstallOptions,
+    pub(crate) summary: &'a Summary,
+    /// Size of the package's file.
+    pub(crate) package_size: u64,
+    /// The applied transforms that are files, of which copies are kept.
+    pub(crate) transforms: Vec<(ImagePath, Vec<u8>)>,
+    pub(crate) product: Product,
     pub(crate) properties: BTreeMap<String, String>,
     /// Paths of the directories with a backslash at the end, from `CostFinalize` on.
     pub(crate) directories: BTreeMap<String, String>,
