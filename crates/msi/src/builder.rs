@@ -89,6 +89,11 @@ impl Builder {
         })
     }
 
+    /// Sets a registry value to a text.
+    pub(crate) fn text(&mut self, key: &KeyPath, name: &str, text: &str) -> Result<(), MsiError> {
+        self.set(key, name, RegistryData::sz(text))
+    }
+
     /// Finishes the plan; the caller adds the rest.
     pub(crate) fn finish(self) -> Result<InstallPlan, MsiError> {
         let files: BTreeSet<&String> = self.files.keys().collect();

@@ -1,6 +1,6 @@
 //! Classes and file types: `Class`, `ProgId`, `Extension`, `Verb`, `MIME`, `TypeLib`, `AppId`, `Font`.
 
-use wincimg_registry::RegistryData;
+use wincimg_registry::KeyPath;
 
 use super::builder::Builder;
 use super::database::Row;
@@ -16,74 +16,60 @@ impl Session<'_> {
         self.features.get(row.text("Feature_")).copied() == Some(true)
     }
 
-    /// The key file of a component.
-    fn key_file(&self, component: &str) -> Result<String, MsiError> {
-        let Some(component) = self.components.get(component) else {
+    /// The key file of a row's component; empty if there is none.
+    pub(crate) fn key_file(&self, row: &Row<'_>) -> Result<String, MsiError> {
+        let Some(component) = self.components.get(row.text("Component_")) else {
             return Ok(String::new());
         };
         let file = self.file(&component.key_path)?;
         Ok(file.map(|file| file.to_string()).unwrap_or_default())
     }
 
+    /// Sets the icon of a class or program identifier.
+    fn set_icon(&self, key: &KeyPath, row: &Row<'_>, plan: &mut Builder) -> Result<(), MsiError> {
+        let Some(icon) = row.optional("Icon_") else {
+            return Ok(());
+        };
+        let index = row.number("IconIndex").unwrap_or_default();
+        let icon = format!("{},{index}", self.icon_path(icon));
+        plan.text(&child(key, "DefaultIcon")?, "", &icon)
+    }
+
     /// `RegisterClassInfo`.
     pub(crate) fn register_classes(&self, plan: &mut Builder) -> Result<(), MsiError> {
-        for row in self.database.rows("Class") {
-            let Some(component) = self.installed(row.text("Component_")) else {
-                continue;
-            };
-            if !self.is_feature_selected(&row) {
-                continue;
+        for row in self.installed_rows("Class") {
+            if self.is_feature_selected(&row) {
+                self.register_class(&row, plan)?;
             }
-            self.register_class(&row, component.is_64_bit(), plan)?;
         }
         for row in self.database.rows("AppId") {
-            let is_used = self.database.rows("Class").any(|class| {
-                class.text("AppId_") == row.text("AppId")
-                    && self.installed(class.text("Component_")).is_some()
-            });
-            if is_used {
+            if self.is_installed("Class", "AppId_", row.text("AppId")) {
                 self.register_app_id(&row, plan)?;
             }
         }
         Ok(())
     }
 
-    fn register_class(
-        &self,
-        row: &Row<'_>,
-        is_64_bit: bool,
-        plan: &mut Builder,
-    ) -> Result<(), MsiError> {
-        let (id, context) = (row.text("CLSID"), row.text("Context"));
+    fn register_class(&self, row: &Row<'_>, plan: &mut Builder) -> Result<(), MsiError> {
+        let (id, is_64_bit) = (row.text("CLSID"), self.is_64_bit(row));
         let key = classes(&format!(r"CLSID\{id}"), is_64_bit)?;
         let child = |name: &str| child(&key, name);
-        plan.set(
-            &key,
-            "",
-            RegistryData::sz(&self.format(row.text("Description"))?),
-        )?;
-        let mut server = self.key_file(row.text("Component_"))?;
+        plan.text(&key, "", &self.format(row.text("Description"))?)?;
         let arguments = self.format(row.text("Argument"))?;
-        if !arguments.is_empty() {
-            server = format!("{server} {arguments}");
-        }
-        plan.set(&child(context)?, "", RegistryData::sz(&server))?;
+        let server = with_arguments(self.key_file(row)?, &arguments);
+        plan.text(&child(row.text("Context"))?, "", &server)?;
         if let Some(prog_id) = row.optional("ProgId_Default") {
-            let versioned = self.versioned(prog_id);
-            plan.set(&child("ProgID")?, "", RegistryData::sz(prog_id))?;
-            if let Some(independent) = versioned {
-                let data = RegistryData::sz(independent);
-                plan.set(&child("VersionIndependentProgID")?, "", data)?;
+            plan.text(&child("ProgID")?, "", prog_id)?;
+            // The identifier without version.
+            if let Some(row) = self.database.find("ProgId", "ProgId_Parent", prog_id) {
+                let independent = row.text("ProgId");
+                plan.text(&child("VersionIndependentProgID")?, "", independent)?;
             }
         }
         if let Some(app_id) = row.optional("AppId_") {
-            plan.set(&key, "AppID", RegistryData::sz(app_id))?;
+            plan.text(&key, "AppID", app_id)?;
         }
-        if let Some(icon) = row.optional("Icon_") {
-            let index = row.number("IconIndex").unwrap_or_default();
-            let icon = format!("{},{index}", self.icon_path(icon));
-            plan.set(&child("DefaultIcon")?, "", RegistryData::sz(&icon))?;
-        }
+        self.set_icon(&key, row, plan)?;
         if let Some(handler) = row.optional("DefInprocHandler") {
             let (short, long) = ("ole2.dll", "ole32.dll");
             let files: &[(&str, &str)] = match handler {
@@ -93,47 +79,35 @@ impl Session<'_> {
                 other => &[("InprocHandler32", other)],
             };
             for (name, file) in files {
-                plan.set(&child(name)?, "", RegistryData::sz(file))?;
+                plan.text(&child(name)?, "", file)?;
             }
         }
-        if let Some(mask) = row.optional("FileTypeMask") {
-            for (index, mask) in mask.split(';').enumerate() {
+        if let Some(masks) = row.optional("FileTypeMask") {
+            for (index, mask) in masks.split(';').enumerate() {
                 let key = classes(&format!(r"FileType\{id}\{index}"), is_64_bit)?;
-                plan.set(&key, "", RegistryData::sz(mask))?;
+                plan.text(&key, "", mask)?;
             }
         }
         Ok(())
     }
 
-    /// The identifier without version above a program identifier.
-    fn versioned(&self, prog_id: &str) -> Option<&str> {
-        let children = self.database.rows("ProgId");
-        let mut children = children.filter(|row| row.text("ProgId_Parent") == prog_id);
-        children.next().map(|row| row.text("ProgId"))
-    }
-
     fn register_app_id(&self, row: &Row<'_>, plan: &mut Builder) -> Result<(), MsiError> {
         let key = classes(&format!(r"AppID\{}", row.text("AppId")), true)?;
-        plan.set(&key, "", RegistryData::sz(""))?;
+        plan.text(&key, "", "")?;
         for column in [
             "RemoteServerName", "LocalService", "ServiceParameters", "DllSurrogate",
         ] {
             let text = self.format(row.text(column))?;
             if !text.is_empty() {
-                plan.set(&key, column, RegistryData::sz(&text))?;
+                plan.text(&key, column, &text)?;
             }
         }
-        for (column, value) in [
-            ("ActivateAtStorage", "ActivateAtStorage"),
-            ("RunAsInteractiveUser", "RunAs"),
+        for (column, value, text) in [
+            ("ActivateAtStorage", "ActivateAtStorage", "Y"),
+            ("RunAsInteractiveUser", "RunAs", "Interactive User"),
         ] {
             if row.flags(column) != 0 {
-                let text = if value == "RunAs" {
-                    "Interactive User"
-                } else {
-                    "Y"
-                };
-                plan.set(&key, value, RegistryData::sz(text))?;
+                plan.text(&key, value, text)?;
             }
         }
         Ok(())
@@ -143,13 +117,19 @@ impl Session<'_> {
     pub(crate) fn register_prog_ids(&self, plan: &mut Builder) -> Result<(), MsiError> {
         for row in self.database.rows("ProgId") {
             let name = row.text("ProgId");
-            let Some(class) = self.class_of(row)? else {
-                if self.has_extension(name) {
-                    self.write_prog_id(&row, "", plan)?;
-                }
+            let class = self.class_of(row)?;
+            if class.is_none() && !self.is_installed("Extension", "ProgId_", name) {
                 continue;
-            };
-            self.write_prog_id(&row, class, plan)?;
+            }
+            let key = classes(name, true)?;
+            plan.text(&key, "", &self.format(row.text("Description"))?)?;
+            if let Some(class) = class {
+                plan.text(&child(&key, "CLSID")?, "", class)?;
+            }
+            if let Some(parent) = row.optional("ProgId_Parent") {
+                plan.text(&child(&key, "CurVer")?, "", parent)?;
+            }
+            self.set_icon(&key, &row, plan)?;
         }
         Ok(())
     }
@@ -159,11 +139,7 @@ impl Session<'_> {
         let mut at = row;
         for _ in 0..DEPTH {
             if let Some(class) = at.optional("Class_") {
-                let mut classes = self.database.rows("Class");
-                let is_there = classes.any(|it| {
-                    it.text("CLSID") == class && self.installed(it.text("Component_")).is_some()
-                });
-                return Ok(is_there.then_some(class));
+                return Ok(Some(class).filter(|class| self.is_installed("Class", "CLSID", class)));
             }
             let parent = at.text("ProgId_Parent");
             match self.database.find("ProgId", "ProgId", parent) {
@@ -171,86 +147,39 @@ impl Session<'_> {
                 None => return Ok(None),
             }
         }
-        let why = format!(
-            "program identifier {:?} is inside itself",
-            row.text("ProgId")
-        );
+        let name = row.text("ProgId");
+        let why = format!("program identifier {name:?} is inside itself");
         Err(MsiError::damaged(why))
-    }
-
-    fn has_extension(&self, prog_id: &str) -> bool {
-        let mut extensions = self.database.rows("Extension");
-        extensions.any(|row| {
-            row.text("ProgId_") == prog_id && self.installed(row.text("Component_")).is_some()
-        })
-    }
-
-    fn write_prog_id(
-        &self,
-        row: &Row<'_>,
-        class: &str,
-        plan: &mut Builder,
-    ) -> Result<(), MsiError> {
-        let key = classes(row.text("ProgId"), true)?;
-        let description = self.format(row.text("Description"))?;
-        plan.set(&key, "", RegistryData::sz(&description))?;
-        if !class.is_empty() {
-            plan.set(&child(&key, "CLSID")?, "", RegistryData::sz(class))?;
-        }
-        if let Some(parent) = row.optional("ProgId_Parent") {
-            plan.set(&child(&key, "CurVer")?, "", RegistryData::sz(parent))?;
-        }
-        if let Some(icon) = row.optional("Icon_") {
-            let index = row.number("IconIndex").unwrap_or_default();
-            let icon = format!("{},{index}", self.icon_path(icon));
-            plan.set(&child(&key, "DefaultIcon")?, "", RegistryData::sz(&icon))?;
-        }
-        Ok(())
     }
 
     /// `RegisterExtensionInfo`, with verbs.
     pub(crate) fn register_extensions(&self, plan: &mut Builder) -> Result<(), MsiError> {
-        for row in self.database.rows("Extension") {
-            if self.installed(row.text("Component_")).is_none() || !self.is_feature_selected(&row) {
+        for row in self.installed_rows("Extension") {
+            if !self.is_feature_selected(&row) {
                 continue;
             }
             let extension = row.text("Extension");
             let key = classes(&format!(".{extension}"), true)?;
-            let prog_id = row.text("ProgId_");
-            let verbs = if prog_id.is_empty() {
-                plan.set(
-                    &key,
-                    "",
-                    RegistryData::sz(&format!("{extension}_auto_file")),
-                )?;
-                format!("{extension}_auto_file")
-            } else {
-                plan.set(&key, "", RegistryData::sz(prog_id))?;
-                prog_id.to_owned()
+            let prog_id = match row.text("ProgId_") {
+                "" => format!("{extension}_auto_file"),
+                prog_id => prog_id.to_owned(),
             };
+            plan.text(&key, "", &prog_id)?;
             if let Some(mime) = row.optional("MIME_") {
-                plan.set(&key, "Content Type", RegistryData::sz(mime))?;
+                plan.text(&key, "Content Type", mime)?;
             }
-            let program = self.key_file(row.text("Component_"))?;
-            for verb in self.database.rows("Verb") {
-                if verb.text("Extension_") != extension {
-                    continue;
-                }
-                let name = verb.text("Verb");
-                let mut key = classes(&verbs, true)?;
-                for part in ["shell", name] {
-                    key = child(&key, part)?;
-                }
+            let program = self.key_file(&row)?;
+            let verbs = self.database.rows("Verb");
+            for verb in verbs.filter(|verb| verb.text("Extension_") == extension) {
+                let shell = child(&classes(&prog_id, true)?, "shell")?;
+                let key = child(&shell, verb.text("Verb"))?;
                 let shown = self.format(verb.text("Command"))?;
                 if !shown.is_empty() {
-                    plan.set(&key, "", RegistryData::sz(&shown))?;
+                    plan.text(&key, "", &shown)?;
                 }
-                let argument = self.format(verb.text("Argument"))?;
-                let command = match argument.as_str() {
-                    "" => format!("\"{program}\""),
-                    argument => format!("\"{program}\" {argument}"),
-                };
-                plan.set(&child(&key, "command")?, "", RegistryData::sz(&command))?;
+                let arguments = self.format(verb.text("Argument"))?;
+                let command = with_arguments(format!("\"{program}\""), &arguments);
+                plan.text(&child(&key, "command")?, "", &command)?;
             }
         }
         Ok(())
@@ -260,23 +189,15 @@ impl Session<'_> {
     pub(crate) fn register_mime(&self, plan: &mut Builder) -> Result<(), MsiError> {
         for row in self.database.rows("MIME") {
             let extension = row.text("Extension_");
-            let mut extensions = self.database.rows("Extension");
-            let is_installed = extensions.any(|it| {
-                it.text("Extension") == extension && self.installed(it.text("Component_")).is_some()
-            });
-            if !is_installed {
+            if !self.is_installed("Extension", "Extension", extension) {
                 continue;
             }
             let path = format!(r"MIME\Database\Content Type\{}", row.text("ContentType"));
             // A key's name may have a slash, which `KeyPath` keeps.
             let key = classes(&path, true)?;
-            plan.set(
-                &key,
-                "Extension",
-                RegistryData::sz(&format!(".{extension}")),
-            )?;
+            plan.text(&key, "Extension", &format!(".{extension}"))?;
             if let Some(class) = row.optional("CLSID") {
-                plan.set(&key, "CLSID", RegistryData::sz(class))?;
+                plan.text(&key, "CLSID", class)?;
             }
         }
         Ok(())
@@ -288,47 +209,32 @@ impl Session<'_> {
             let Some(component) = self.installed(row.text("Component_")) else {
                 continue;
             };
+            let id = row.text("LibID");
             let Some(version) = row.number("Version") else {
-                let why = format!("type library {} has no version", row.text("LibID"));
+                let why = format!("type library {id} has no version");
                 return Err(MsiError::unsupported(why));
             };
             let (major, minor) = (version >> 8 & 0xffff, version & 0xff);
-            let path = format!(r"TypeLib\{}\{major:x}.{minor:x}", row.text("LibID"));
-            let key = classes(&path, true)?;
-            plan.set(
-                &key,
-                "",
-                RegistryData::sz(&self.format(row.text("Description"))?),
-            )?;
-            plan.set(&child(&key, "FLAGS")?, "", RegistryData::sz("0"))?;
-            let help = match row.optional("Directory_") {
-                Some(directory) => self.directory(directory)?.to_owned(),
-                None => self.directory(&component.directory)?.to_owned(),
-            };
-            plan.set(&child(&key, "HELPDIR")?, "", RegistryData::sz(&help))?;
-            let platform = if component.is_64_bit() {
-                "win64"
-            } else {
-                "win32"
-            };
-            let mut file = child(&key, &format!("{:x}", row.flags("Language")))?;
-            file = child(&file, platform)?;
-            let path = self.key_file(row.text("Component_"))?;
-            plan.set(&file, "", RegistryData::sz(&path))?;
+            let key = classes(&format!(r"TypeLib\{id}\{major:x}.{minor:x}"), true)?;
+            plan.text(&key, "", &self.format(row.text("Description"))?)?;
+            plan.text(&child(&key, "FLAGS")?, "", "0")?;
+            let directory = row.optional("Directory_");
+            let help = self.directory(directory.unwrap_or(&component.directory))?;
+            plan.text(&child(&key, "HELPDIR")?, "", help)?;
+            let is_64_bit = component.is_64_bit();
+            let platform = if is_64_bit { "win64" } else { "win32" };
+            let language = child(&key, &format!("{:x}", row.flags("Language")))?;
+            plan.text(&child(&language, platform)?, "", &self.key_file(&row)?)?;
         }
         Ok(())
     }
 
     /// `RegisterFonts`.
     pub(crate) fn register_fonts(&self, plan: &mut Builder) -> Result<(), MsiError> {
-        let key = r"HKLM\SOFTWARE\Microsoft\Windows NT\CurrentVersion\Fonts";
+        let key = parse_key(r"HKLM\SOFTWARE\Microsoft\Windows NT\CurrentVersion\Fonts")?;
         for row in self.database.rows("Font") {
             let file = row.text("File_");
-            let component = self.database.find("File", "File", file);
-            let component = component
-                .map(|it| it.text("Component_"))
-                .unwrap_or_default();
-            if self.installed(component).is_none() {
+            if !self.is_installed("File", "File", file) {
                 continue;
             }
             let Some(path) = self.file(file)? else {
@@ -338,19 +244,24 @@ impl Session<'_> {
                 let why = format!("font {path} has no title in the package, only in its file");
                 return Err(MsiError::unsupported(why));
             };
-            // A file in the folder of fonts is named without it.
-            let names = path.components();
-            let is_font_folder = names.len() == 3
-                && path
-                    .to_string()
-                    .to_lowercase()
-                    .starts_with(r"c:\windows\fonts\");
-            let value = match names.last() {
-                Some(name) if is_font_folder => name.clone(),
+            let is = |own: &str, name: &str| own.eq_ignore_ascii_case(name);
+            let value = match path.components() {
+                // A file in the folder of fonts is named without it.
+                [windows, fonts, name] if is(windows, "Windows") && is(fonts, "Fonts") => {
+                    name.clone()
+                }
                 _ => path.to_string(),
             };
-            plan.set(&parse_key(key)?, title, RegistryData::sz(&value))?;
+            plan.text(&key, title, &value)?;
         }
         Ok(())
+    }
+}
+
+/// A command line.
+pub(crate) fn with_arguments(program: String, arguments: &str) -> String {
+    match arguments {
+        "" => program,
+        arguments => format!("{program} {arguments}"),
     }
 }

@@ -11,10 +11,7 @@ use super::session::Session;
 impl Session<'_> {
     /// `WriteEnvironmentStrings`.
     pub(crate) fn write_environment(&mut self, plan: &mut Builder) -> Result<(), MsiError> {
-        for row in self.database.rows("Environment") {
-            if self.installed(row.text("Component_")).is_none() {
-                continue;
-            }
+        for row in self.installed_rows("Environment") {
             let written = row.text("Name");
             let name = written.trim_start_matches(['=', '+', '-', '!', '*']);
             let prefixes = &written[..written.len() - name.len()];
@@ -45,8 +42,8 @@ impl Session<'_> {
     ) -> Result<(), MsiError> {
         let key = environment_key()?;
         let (sets, adds) = (prefixes.contains('='), prefixes.contains('+'));
-        let removes = prefixes.contains('!') || prefixes.contains('-') && !sets && !adds;
-        if removes && !prefixes.contains('!') {
+        let removes = prefixes.contains('!');
+        if !removes && !sets && !adds && prefixes.contains('-') {
             return Ok(());
         }
         let before = self.present_value(&key, name, plan);
@@ -54,7 +51,7 @@ impl Session<'_> {
             TypedData::Text(text) => text,
             _ => String::new(),
         });
-        if prefixes.contains('!') {
+        if removes {
             let Some(before) = before else {
                 return Ok(());
             };
@@ -89,27 +86,25 @@ fn text(value: &str) -> RegistryData {
 /// `[~];X` appends, `X;[~]` prepends; a text that is there already stays where it is.
 fn merged(before: Option<&str>, value: &str) -> String {
     let before = before.unwrap_or_default();
-    if let Some(added) = value.strip_prefix(SEPARATOR) {
-        let separator: String = added.chars().take(1).collect();
-        let own = added.strip_prefix(separator.as_str()).unwrap_or_default();
-        if before.is_empty() || contains(before, own, &separator) {
-            return if before.is_empty() { own } else { before }.to_owned();
-        }
-        return format!("{before}{added}");
+    let (separator, own, all) = if let Some(added) = value.strip_prefix(SEPARATOR) {
+        let mut own = added.chars();
+        let separator = own.next();
+        (separator, own.as_str(), format!("{before}{added}"))
+    } else if let Some(added) = value.strip_suffix(SEPARATOR) {
+        let mut own = added.chars();
+        let separator = own.next_back();
+        (separator, own.as_str(), format!("{added}{before}"))
+    } else {
+        return value.to_owned();
+    };
+    let is_own = |text: &str| text.eq_ignore_ascii_case(own);
+    if before.is_empty() {
+        own.to_owned()
+    } else if separator.is_some_and(|separator| before.split(separator).any(is_own)) {
+        before.to_owned()
+    } else {
+        all
     }
-    if let Some(added) = value.strip_suffix(SEPARATOR) {
-        let separator: String = added.chars().next_back().into_iter().collect();
-        let own = added.strip_suffix(separator.as_str()).unwrap_or_default();
-        if before.is_empty() || contains(before, own, &separator) {
-            return if before.is_empty() { own } else { before }.to_owned();
-        }
-        return format!("{added}{before}");
-    }
-    value.to_owned()
-}
-
-fn contains(all: &str, own: &str, separator: &str) -> bool {
-    !separator.is_empty() && all.split(separator).any(|it| it.eq_ignore_ascii_case(own))
 }
 
 /// A list without a text.

@@ -1,6 +1,6 @@
 //! Errors of reading a package.
 
-use std::io;
+use std::{fmt, io};
 
 use super::plan::TransformPlace;
 
@@ -30,18 +30,18 @@ impl MsiError {
     }
 
     /// The error of a transform, with its name.
-    pub(crate) fn of_transform(self, place: &TransformPlace) -> Self {
-        let why = |why: String| format!("the transform {place} cannot be applied: {why}");
-        match self {
-            Self::Read(error) => Self::Read(error),
-            Self::Damaged(text) => Self::Damaged(why(text)),
-            Self::TooLarge(text) => Self::TooLarge(why(text)),
-            Self::Fails(text) => Self::Fails(why(text)),
-            Self::Unsupported(text) => Self::Unsupported(why(text)),
+    pub(crate) fn of_transform(mut self, place: &TransformPlace) -> Self {
+        if let Self::Damaged(text)
+        | Self::TooLarge(text)
+        | Self::Fails(text)
+        | Self::Unsupported(text) = &mut self
+        {
+            *text = format!("the transform {place} cannot be applied: {text}");
         }
+        self
     }
 
-    pub(crate) fn unsupported(why: impl Into<String>) -> Self {
-        Self::Unsupported(why.into())
+    pub(crate) fn unsupported(why: impl fmt::Display) -> Self {
+        Self::Unsupported(why.to_string())
     }
 }

@@ -4,7 +4,6 @@
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use wincimg_common::x509::Certificate;
-use wincimg_registry::Presence;
 use wincimg_windows::certificate::{CertificateStore, TrustedCertificate};
 
 use super::database::{Database, Row};
@@ -39,11 +38,9 @@ impl Session<'_> {
     /// effect; there the action of Windows fails with 0x800706d9, unless a rule ignores that.
     /// <https://github.com/MicrosoftDocs/windowsserverdocs/issues/622>
     pub(crate) fn note_firewall_rules(&mut self) -> Result<(), MsiError> {
-        let database = self.database;
-        for row in FIREWALL_RULES.iter().flat_map(|it| database.rows(it)) {
-            if self.installed(row.text("Component_")).is_none() {
-                continue;
-            }
+        let rules = FIREWALL_RULES.iter().flat_map(|it| self.installed_rows(it));
+        let rules: Vec<Row<'_>> = rules.collect();
+        for row in rules {
             let (port, program) = (row.text("Port"), row.text("Program"));
             let what = match (self.format(port)?, self.format(program)?) {
                 (port, program) if port.is_empty() => program,
@@ -97,11 +94,7 @@ impl Session<'_> {
             // Read before the files of the package are there.
             0 => {
                 let path = image_path(&self.format(row.text("CertificatePath"))?)?;
-                let bytes = match self.system.content(&path) {
-                    Presence::Present(bytes) => Some(bytes),
-                    Presence::Absent | Presence::Unknown => None,
-                };
-                (path.to_string(), bytes)
+                (path.to_string(), self.system.content(&path).present())
             }
             other => return Err(unsupported(format!("unsupported attributes {other}"))),
         };

@@ -21,28 +21,16 @@ const REMOVE_ON_INSTALL: u32 = 1;
 impl Session<'_> {
     /// `InstallFiles`.
     pub(crate) fn install_files(&mut self, plan: &mut Builder) -> Result<(), MsiError> {
-        let mut media: Vec<(i32, &str)> = self
-            .database
-            .rows("Media")
-            .map(|row| {
-                (
-                    row.number("LastSequence").unwrap_or_default(),
-                    row.text("Cabinet"),
-                )
-            })
-            .collect();
+        let last = |row: &Row<'_>| row.number("LastSequence").unwrap_or_default();
+        let media = self.database.rows("Media");
+        let mut media: Vec<(i32, &str)> = media.map(|it| (last(&it), it.text("Cabinet"))).collect();
         media.sort_unstable();
-        for row in self.database.rows("File") {
-            if self.installed(row.text("Component_")).is_none() {
-                continue;
-            }
+        for row in self.installed_rows("File") {
             let key = row.text("File");
             let Some(path) = self.file(key)? else {
                 continue;
             };
-            if self.is_newer_in_image(&path, row.text("Version"))? {
-                continue;
-            }
+            self.check_replaced(&path, row.text("Version"))?;
             let sequence = row.number("Sequence").unwrap_or_default();
             let attributes = row.flags("Attributes");
             let is_compressed = attributes & COMPRESSED != 0
@@ -73,39 +61,31 @@ impl Session<'_> {
     }
 
     /// Windows Installer keeps a file with a higher version, and one of which it knows nothing.
-    fn is_newer_in_image(&mut self, path: &ImagePath, version: &str) -> Result<bool, MsiError> {
-        match self.system.entry(path) {
-            Presence::Absent => Ok(false),
-            Presence::Unknown => {
-                self.unknown.push(format!("whether {path} exists"));
-                Ok(false)
+    fn check_replaced(&mut self, path: &ImagePath, version: &str) -> Result<(), MsiError> {
+        let found = self.system.entry(path);
+        match self.known(found, || format!("whether {path} exists")) {
+            None => {}
+            Some(true) => {
+                return Err(MsiError::Fails(format!("{path} is a folder in the image")));
             }
-            Presence::Present(true) => {
-                Err(MsiError::Fails(format!("{path} is a folder in the image")))
-            }
-            Presence::Present(false) => {
+            Some(false) => {
                 let why = if version.is_empty() {
                     "replaced unless it was changed after its creation"
                 } else {
                     "replaced unless its version is higher"
                 };
                 self.unknown.push(format!("whether {path} is {why}"));
-                Ok(false)
             }
         }
+        Ok(())
     }
 
     /// Path of an uncompressed file beside the package.
     fn source_path(&self, row: &Row<'_>) -> Result<String, MsiError> {
         const DEPTH: usize = 128;
-        let short = |name: &str| {
-            let (short, long) = name.split_once('|').unwrap_or((name, name));
-            if self.summary.has_short_names() {
-                short
-            } else {
-                long
-            }
-            .to_owned()
+        let short = |name: &str| match name.split_once('|') {
+            Some((short, _)) if self.summary.has_short_names() => short.to_owned(),
+            _ => long_name(name).to_owned(),
         };
         let mut names = vec![short(row.text("FileName"))];
         let component = self.components.get(row.text("Component_"));
@@ -139,10 +119,7 @@ impl Session<'_> {
 
     /// `DuplicateFiles`.
     pub(crate) fn duplicate_files(&self, plan: &mut Builder) -> Result<(), MsiError> {
-        for row in self.database.rows("DuplicateFile") {
-            if self.installed(row.text("Component_")).is_none() {
-                continue;
-            }
+        for row in self.installed_rows("DuplicateFile") {
             let Some(from) = self.file(row.text("File_"))? else {
                 continue;
             };
@@ -156,11 +133,7 @@ impl Session<'_> {
             let Some(folder) = folder else {
                 continue;
             };
-            let own = from
-                .components()
-                .last()
-                .map(String::as_str)
-                .unwrap_or_default();
+            let own = from.components().last().map_or("", String::as_str);
             let name = row.optional("DestName").map_or(own, long_name);
             let path = join(&folder, name)?;
             plan.file(InstalledFile { path, ..file })?;
@@ -170,10 +143,8 @@ impl Session<'_> {
 
     /// `RemoveFiles`: of the image; nothing of the package is there yet.
     pub(crate) fn remove_files(&mut self, plan: &mut Builder) -> Result<(), MsiError> {
-        for row in self.database.rows("RemoveFile") {
-            if self.installed(row.text("Component_")).is_none()
-                || row.flags("InstallMode") & REMOVE_ON_INSTALL == 0
-            {
+        for row in self.installed_rows("RemoveFile") {
+            if row.flags("InstallMode") & REMOVE_ON_INSTALL == 0 {
                 continue;
             }
             let Some(folder) = self.folder_or_property(row.text("DirProperty"))? else {
@@ -187,44 +158,33 @@ impl Session<'_> {
                 }
                 continue;
             }
-            match self.system.names(&folder) {
-                Presence::Present(names) => {
-                    for name in names.iter().filter(|name| is_match(pattern, name)) {
-                        let path = join(&folder, name)?;
-                        if self.system.entry(&path) == Presence::Present(false) {
-                            plan.removed.push(path);
-                        }
-                    }
+            for name in self.matches(&folder, pattern) {
+                let path = join(&folder, &name)?;
+                if self.system.entry(&path) == Presence::Present(false) {
+                    plan.removed.push(path);
                 }
-                Presence::Absent => {}
-                Presence::Unknown => self
-                    .unknown
-                    .push(format!(r"whether {folder}\{pattern} exists")),
             }
         }
         Ok(())
     }
 
+    /// The names in a folder of the image that match a pattern.
+    fn matches(&mut self, folder: &ImagePath, pattern: &str) -> Vec<String> {
+        let names = self.system.names(folder);
+        let names = self.known(names, || format!(r"whether {folder}\{pattern} exists"));
+        let mut names = names.unwrap_or_default();
+        names.retain(|name| is_match(pattern, name));
+        names
+    }
+
     /// `MoveFiles` moves files of the image.
     pub(crate) fn move_files(&mut self) -> Result<(), MsiError> {
-        for row in self.database.rows("MoveFile") {
-            if self.installed(row.text("Component_")).is_none() {
-                continue;
-            }
+        for row in self.installed_rows("MoveFile") {
             let Some(folder) = self.folder_or_property(row.text("SourceFolder"))? else {
                 continue;
             };
             let pattern = long_name(row.text("SourceName"));
-            let found = match self.system.names(&folder) {
-                Presence::Present(names) => names.iter().any(|name| is_match(pattern, name)),
-                Presence::Absent => false,
-                Presence::Unknown => {
-                    self.unknown
-                        .push(format!(r"whether {folder}\{pattern} exists"));
-                    false
-                }
-            };
-            if found {
+            if !self.matches(&folder, pattern).is_empty() {
                 let why = format!(r"moving {folder}\{pattern} of the image is not supported");
                 return Err(MsiError::unsupported(why));
             }
@@ -234,10 +194,8 @@ impl Session<'_> {
 
     /// `CreateFolders`.
     pub(crate) fn create_folders(&self, plan: &mut Builder) -> Result<(), MsiError> {
-        for row in self.database.rows("CreateFolder") {
-            if self.installed(row.text("Component_")).is_some() {
-                plan.folder(&self.folder(row.text("Directory_"))?)?;
-            }
+        for row in self.installed_rows("CreateFolder") {
+            plan.folder(&self.folder(row.text("Directory_"))?)?;
         }
         Ok(())
     }
@@ -245,10 +203,7 @@ impl Session<'_> {
     /// `WriteIniValues`.
     pub(crate) fn write_ini(&mut self, plan: &mut Builder) -> Result<(), MsiError> {
         let mut files: BTreeMap<ImagePath, Vec<String>> = BTreeMap::new();
-        for row in self.database.rows("IniFile") {
-            if self.installed(row.text("Component_")).is_none() {
-                continue;
-            }
+        for row in self.installed_rows("IniFile") {
             let folder = row.optional("DirProperty").unwrap_or("WindowsFolder");
             let Some(folder) = self.folder_or_property(folder)? else {
                 continue;
@@ -280,18 +235,11 @@ impl Session<'_> {
             let why = format!("an .ini entry in {path}, a file of the package, is not supported");
             return Err(MsiError::unsupported(why));
         }
-        Ok(match self.system.content(path) {
-            Presence::Present(content) => {
-                let text = String::from_utf8(content)
-                    .map_err(|_| MsiError::unsupported(format!("{path} is not ASCII or UTF-8")))?;
-                text.lines().map(str::to_owned).collect()
-            }
-            Presence::Absent => Vec::new(),
-            Presence::Unknown => {
-                self.unknown.push(format!("the content of {path}"));
-                Vec::new()
-            }
-        })
+        let content = self.system.content(path);
+        let content = self.known(content, || format!("the content of {path}"));
+        let text = String::from_utf8(content.unwrap_or_default())
+            .map_err(|_| MsiError::unsupported(format!("{path} is not ASCII or UTF-8")))?;
+        Ok(text.lines().map(str::to_owned).collect())
     }
 }
 
@@ -310,9 +258,8 @@ impl IniEntry {
     fn write(&self, lines: &mut Vec<String>) {
         let is_section = |line: &str| line.trim().starts_with('[');
         let header = format!("[{}]", self.section);
-        let start = lines
-            .iter()
-            .position(|line| line.trim().eq_ignore_ascii_case(&header));
+        let is_header = |line: &String| line.trim().eq_ignore_ascii_case(&header);
+        let start = lines.iter().position(is_header);
         let start = start.unwrap_or_else(|| {
             lines.push(header);
             lines.len() - 1
@@ -323,17 +270,10 @@ impl IniEntry {
             let key = line.split('=').next().unwrap_or_default();
             key.trim().eq_ignore_ascii_case(&self.key)
         };
-        let found = lines[start + 1..end]
-            .iter()
-            .position(is_own)
-            .map(|at| start + 1 + at);
-        match found {
+        match (start + 1..end).find(|at| is_own(&lines[*at])) {
             Some(_) if self.action == ADD_LINE => {}
             Some(at) if self.action == ADD_TAG => {
-                let value = lines[at]
-                    .split_once('=')
-                    .map_or("", |(_, value)| value)
-                    .to_owned();
+                let value = lines[at].split_once('=').map_or("", |(_, value)| value);
                 if !value.split(',').any(|tag| tag.trim() == self.value) {
                     lines[at] = format!("{}={value},{}", self.key, self.value);
                 }

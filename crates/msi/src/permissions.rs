@@ -8,14 +8,14 @@
 use wincimg_registry::security::{
     Ace, Acl, ChildKind, DescriptorLayout, SecurityDescriptor, Sid, ace_flags, control,
 };
-use wincimg_registry::{KeyPath, Presence, RegistryData, RegistryEdit};
+use wincimg_registry::{KeyPath, RegistryData, RegistryEdit};
 use wincimg_windows::access::{AccessAccount, AccessChange, AccessEdit, DescriptorEdit};
 use wincimg_windows::path::ImagePath;
 
 use super::builder::Builder;
 use super::database::Row;
 use super::error::MsiError;
-use super::selection::Component;
+use super::registry::child;
 use super::services::service_key;
 use super::session::Session;
 
@@ -135,8 +135,7 @@ impl Lock {
                 security: self.security,
             }),
             LockObject::Service(key) => {
-                let key = key.child("Security");
-                let key = key.map_err(|error| MsiError::unsupported(error.to_string()))?;
+                let key = child(&key, "Security")?;
                 let system = SecurityDescriptor {
                     control: control::SELF_RELATIVE,
                     owner: Some(Sid::local_system()),
@@ -170,30 +169,23 @@ impl Session<'_> {
         plan: &Builder,
     ) -> Result<Vec<Lock>, MsiError> {
         let mut locks: Vec<Lock> = Vec::new();
-        let database = self.database;
-        for row in database.rows(table) {
+        for row in self.database.rows(table) {
             let Some(object) = self.locked(&row, plan)? else {
                 continue;
             };
             let known = locks.iter_mut().find(|lock| lock.object == object);
             if table == TABLES[0] {
                 let entry = self.of_user(&row, &object)?;
-                let own = match known {
-                    Some(lock) => lock,
-                    None => {
-                        let all = object.entry(Sid::local_system(), GENERIC_ALL);
-                        locks.push(Lock {
-                            object,
-                            security: of_entry(all),
-                        });
-                        let Some(lock) = locks.last_mut() else {
-                            continue;
-                        };
-                        lock
+                if let Some(lock) = known {
+                    if let Some(list) = &mut lock.security.dacl {
+                        add(&mut list.entries, entry);
                     }
-                };
-                let list = own.security.dacl.iter_mut();
-                list.for_each(|list| add(&mut list.entries, &entry));
+                } else {
+                    let mut entries = vec![object.entry(Sid::local_system(), GENERIC_ALL)];
+                    add(&mut entries, entry);
+                    let security = protected(entries);
+                    locks.push(Lock { object, security });
+                }
             } else if self.is_true(row.text("Condition"), table)? {
                 if known.is_some() {
                     let why = format!("{object} has several rights (error 1942)");
@@ -214,8 +206,10 @@ impl Session<'_> {
             "File" | "Registry" | "ServiceInstall" => table,
             _ => return Err(unsupported(&format!("{key} of the table {table}"))),
         };
-        let database = self.database;
-        let mut rows = database.rows(table).filter(|it| it.text(column) == key);
+        let mut rows = self
+            .database
+            .rows(table)
+            .filter(|it| it.text(column) == key);
         let Some(own) = rows.find(|it| self.installed(it.text("Component_")).is_some()) else {
             return Ok(None);
         };
@@ -231,14 +225,11 @@ impl Session<'_> {
                 (LockObject::Folder(path), found)
             }
             "Registry" => {
-                let component = self.installed(own.text("Component_"));
-                let is_64_bit = component.is_some_and(Component::is_64_bit);
-                let Some((key, _)) = self.key_and_name(&own, is_64_bit)? else {
+                let key = self.key_and_name(&own)?.map(|(key, _)| key);
+                let is_planned = |key: &KeyPath| plan.registry.iter().any(|it| it.key() == key);
+                let Some(key) = key.filter(is_planned) else {
                     return Ok(None);
                 };
-                if !plan.registry.iter().any(|edit| *edit.key() == key) {
-                    return Ok(None);
-                }
                 let found = self.system.key(&key);
                 (LockObject::Key(key), found)
             }
@@ -249,13 +240,11 @@ impl Session<'_> {
                 return Ok(key.map(LockObject::Service));
             }
         };
-        match found {
-            Presence::Absent => {}
-            Presence::Unknown => self.unknown.push(format!("whether {object} exists")),
+        match self.known(found, || format!("whether {object} exists")) {
+            None => Ok(Some(object)),
             // What is in it, or below it, may inherit them or not.
-            _ => return Err(unsupported(&format!("{object}, which the image has"))),
+            Some(()) => Err(unsupported(&format!("{object}, which the image has"))),
         }
-        Ok(Some(object))
     }
 
     /// An entry of `LockPermissions`.
@@ -279,8 +268,8 @@ impl Session<'_> {
     }
 }
 
-/// A protected list with one entry.
-fn of_entry(entry: Ace) -> SecurityDescriptor {
+/// A protected list.
+fn protected(entries: Vec<Ace>) -> SecurityDescriptor {
     SecurityDescriptor {
         control: control::SELF_RELATIVE | control::DACL_PRESENT | control::DACL_PROTECTED,
         owner: None,
@@ -288,16 +277,16 @@ fn of_entry(entry: Ace) -> SecurityDescriptor {
         sacl: None,
         dacl: Some(Acl {
             revision: 2,
-            entries: vec![entry],
+            entries,
         }),
     }
 }
 
 /// Adds an entry, or its rights to those of the account.
-fn add(entries: &mut Vec<Ace>, entry: &Ace) {
+fn add(entries: &mut Vec<Ace>, entry: Ace) {
     match entries.iter_mut().find(|own| own.sid == entry.sid) {
         Some(own) => own.mask |= entry.mask,
-        None => entries.push(entry.clone()),
+        None => entries.push(entry),
     }
 }
 

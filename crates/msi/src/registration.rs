@@ -5,50 +5,38 @@
 //! takes from the clock and from chance are derived from the package.
 
 use wincimg_common::digest::sha256;
-use wincimg_registry::{KeyMode, KeyPath, RegistryData, RegistryEdit};
+use wincimg_registry::{KeyMode, KeyPath, RegistryData, RegistryEdit, TypedData};
 use wincimg_windows::path::ImagePath;
 
 use super::builder::Builder;
 use super::error::MsiError;
 use super::plan::{InstalledContent, InstalledFile, NEW_INSTANCE, TransformPlace};
-use super::registry::{LOCAL_MACHINE, NamedKey, child, named_key, parse_key, software_key};
+use super::registry::{LOCAL_MACHINE, child, named_key, parse_key, software_key};
+use super::selection::Component;
 use super::session::{Session, image_path};
 
 /// Installer's own keys; 64-bit ones for every package.
-const USER_DATA: &str =
+pub(crate) const USER_DATA: &str =
     r"HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion\Installer\UserData\S-1-5-18";
-const CLASSES: &str = r"HKLM\SOFTWARE\Classes\Installer";
-const INSTALLER: &str = r"HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion\Installer";
+pub(crate) const CLASSES: &str = r"HKLM\SOFTWARE\Classes\Installer";
+pub(crate) const INSTALLER: &str = r"HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion\Installer";
 
 /// Marks a feature that is known and not installed.
 const ABSENT: &str = "\u{6}";
 
 /// `{12345678-ABCD-…}` with the digits of its fields reversed, as the installer's keys have it.
 pub(crate) fn packed(guid: &str) -> Option<String> {
-    let digits: Vec<char> = guid
-        .strip_prefix('{')?
-        .strip_suffix('}')?
-        .to_ascii_uppercase()
-        .chars()
-        .collect();
-    let fields: String = digits.iter().collect();
-    let fields: Vec<&str> = fields.split('-').collect();
-    let lengths: Vec<usize> = fields.iter().map(|it| it.len()).collect();
-    let is_hex = fields
-        .iter()
-        .all(|it| it.chars().all(|c| c.is_ascii_hexdigit()));
-    if lengths != [8, 4, 4, 4, 12] || !is_hex {
+    let guid = guid.to_ascii_uppercase();
+    let guid = guid.strip_prefix('{')?.strip_suffix('}')?;
+    let lengths = guid.split('-').map(str::len);
+    let mut digits = guid.replace('-', "");
+    if !lengths.eq([8, 4, 4, 4, 12]) || digits.contains(|c: char| !c.is_ascii_hexdigit()) {
         return None;
     }
     let mut out = String::new();
-    for field in &fields[..3] {
-        out.extend(field.chars().rev());
-    }
-    for field in &fields[3..] {
-        let characters: Vec<char> = field.chars().collect();
-        for pair in characters.chunks(2) {
-            out.extend(pair.iter().rev());
-        }
+    // The last two fields are bytes.
+    for length in [8, 4, 4, 2, 2, 2, 2, 2, 2, 2, 2] {
+        out.extend(digits.drain(..length).rev());
     }
     Some(out)
 }
@@ -95,7 +83,7 @@ impl Session<'_> {
         let product = parse_key(&format!(r"{USER_DATA}\Products\{packed}"))?;
         let properties = child(&product, "InstallProperties")?;
         let path = cached.to_string();
-        plan.set(&properties, "LocalPackage", RegistryData::sz(&path))?;
+        plan.text(&properties, "LocalPackage", &path)?;
         self.write_properties(&properties, plan)?;
         let is_64_bit = !matches!(self.summary.platform(), "" | "Intel");
         let code = &self.product.code;
@@ -105,7 +93,7 @@ impl Session<'_> {
         if !upgrade_code.is_empty() {
             let upgrade = packed_code(upgrade_code, "UpgradeCode")?;
             let key = parse_key(&format!(r"{INSTALLER}\UpgradeCodes\{upgrade}"))?;
-            plan.set(&key, &packed, RegistryData::sz(""))?;
+            plan.text(&key, &packed, "")?;
         }
         plan.file(InstalledFile {
             path: cached,
@@ -140,7 +128,7 @@ impl Session<'_> {
             ("SystemComponent", "ARPSYSTEMCOMPONENT"),
         ];
         for (value, property) in TEXTS {
-            plan.set(key, value, RegistryData::sz(self.property(property)))?;
+            plan.text(key, value, self.property(property))?;
         }
         for (value, property) in FLAGS {
             if !self.property(property).is_empty() {
@@ -149,17 +137,14 @@ impl Session<'_> {
         }
         let code = &self.product.code;
         // A product that cannot be modified is removed by the same command.
-        let switch = if self.property("ARPNOMODIFY").is_empty() {
-            'I'
-        } else {
-            'X'
-        };
+        let is_fixed = !self.property("ARPNOMODIFY").is_empty();
+        let switch = if is_fixed { 'X' } else { 'I' };
         let command = format!("MsiExec.exe /{switch}{code}");
         plan.set(key, "ModifyPath", RegistryData::expand_sz(&command))?;
         plan.set(key, "UninstallString", RegistryData::expand_sz(&command))?;
-        plan.set(key, "InstallDate", RegistryData::sz(&self.date()))?;
+        plan.text(key, "InstallDate", &self.date())?;
         let source = &self.options.source_folder;
-        plan.set(key, "InstallSource", RegistryData::sz(source))?;
+        plan.text(key, "InstallSource", source)?;
         let size: u64 = plan.files().map(|file| file.size).sum();
         let kibibytes = u32::try_from(size.div_ceil(1024)).unwrap_or(u32::MAX);
         let version = version_number(&self.product.version);
@@ -182,20 +167,17 @@ impl Session<'_> {
         let packed = self.packed_product()?;
         let key = parse_key(&format!(r"{CLASSES}\Products\{packed}"))?;
         let package = packed_code(&self.summary.package_code, "package code")?;
-        let clients = RegistryData::multi_sz(&[":"]);
-        let clients = clients.map_err(|error| MsiError::unsupported(error.to_string()))?;
-        plan.set(&key, "ProductName", RegistryData::sz(&self.product.name))?;
-        plan.set(&key, "PackageCode", RegistryData::sz(&package))?;
+        let clients = RegistryData::multi_sz(&[":"]).map_err(MsiError::unsupported)?;
+        plan.text(&key, "ProductName", &self.product.name)?;
+        plan.text(&key, "PackageCode", &package)?;
         let language = self.property("ProductLanguage").parse().unwrap_or_default();
+        let is_instance = !self.property(NEW_INSTANCE).is_empty();
         for (value, number) in [
             ("AdvertiseFlags", 0x184),
             ("Assignment", 1),
             ("AuthorizedLUAApp", 0),
             ("DeploymentFlags", 3),
-            (
-                "InstanceType",
-                u32::from(!self.property(NEW_INSTANCE).is_empty()),
-            ),
+            ("InstanceType", u32::from(is_instance)),
             ("Language", language),
             ("Version", version_number(&self.product.version)),
         ] {
@@ -203,40 +185,33 @@ impl Session<'_> {
         }
         if !self.property("ARPPRODUCTICON").is_empty() {
             let icon = self.icon_path(self.property("ARPPRODUCTICON"));
-            plan.set(&key, "ProductIcon", RegistryData::sz(&icon))?;
+            plan.text(&key, "ProductIcon", &icon)?;
         }
         plan.set(&key, "Clients", clients)?;
         let sources = child(&key, "SourceList")?;
         let folder = &self.options.source_folder;
         let name = &self.options.file_name;
-        plan.set(&sources, "PackageName", RegistryData::sz(name))?;
-        let last_used = format!("n;1;{folder}");
-        plan.set(
-            &sources,
-            "LastUsedSource",
-            RegistryData::expand_sz(&last_used),
-        )?;
-        plan.set(
-            &child(&sources, "Net")?,
-            "1",
-            RegistryData::expand_sz(folder),
-        )?;
+        plan.text(&sources, "PackageName", name)?;
+        let last_used = RegistryData::expand_sz(&format!("n;1;{folder}"));
+        plan.set(&sources, "LastUsedSource", last_used)?;
+        let net = child(&sources, "Net")?;
+        plan.set(&net, "1", RegistryData::expand_sz(folder))?;
         let media = child(&sources, "Media")?;
         for (value, property) in [
             ("DiskPrompt", "DiskPrompt"),
             ("MediaPackage", "MEDIAPACKAGEPATH"),
         ] {
-            plan.set(&media, value, RegistryData::sz(self.property(property)))?;
+            plan.text(&media, value, self.property(property))?;
         }
         for row in self.database.rows("Media") {
             let number = row.flags("DiskId").to_string();
             let medium = format!("{};{}", row.text("VolumeLabel"), row.text("DiskPrompt"));
-            plan.set(&media, &number, RegistryData::sz(&medium))?;
+            plan.text(&media, &number, &medium)?;
         }
         if !self.product.upgrade_code.is_empty() {
             let upgrade = packed_code(&self.product.upgrade_code, "UpgradeCode")?;
             let key = parse_key(&format!(r"{CLASSES}\UpgradeCodes\{upgrade}"))?;
-            plan.set(&key, &packed, RegistryData::sz(""))?;
+            plan.text(&key, &packed, "")?;
         }
         self.publish_transforms(&key, plan)?;
         self.publish_icons(plan)
@@ -251,15 +226,12 @@ impl Session<'_> {
         for (path, bytes) in &self.transforms {
             plan.bytes(image_path(&copy(path))?, bytes.clone())?;
         }
-        let names: Vec<String> = self
-            .options
-            .transforms()?
-            .iter()
-            .map(|place| match place {
-                TransformPlace::Package(_) => place.to_string(),
-                TransformPlace::File(path) => copy(path),
-            })
-            .collect();
+        let places = self.options.transforms()?;
+        let names = places.iter().map(|place| match place {
+            TransformPlace::Package(_) => place.to_string(),
+            TransformPlace::File(path) => copy(path),
+        });
+        let names: Vec<String> = names.collect();
         if names.is_empty() {
             return Ok(());
         }
@@ -287,10 +259,8 @@ impl Session<'_> {
 
     /// Path of the copy of an icon or transform.
     pub(crate) fn icon_path(&self, name: &str) -> String {
-        format!(
-            r"C:\Windows\Installer\{}\{name}",
-            self.property("ProductCode")
-        )
+        let code = self.property("ProductCode");
+        format!(r"C:\Windows\Installer\{code}\{name}")
     }
 
     /// `PublishFeatures`: the features, and the components of each.
@@ -307,7 +277,7 @@ impl Session<'_> {
             }
             let parent = row.text("Feature_Parent");
             let absent = if *is_selected { "" } else { ABSENT };
-            plan.set(&key, name, RegistryData::sz(&format!("{absent}{parent}")))?;
+            plan.text(&key, name, &format!("{absent}{parent}"))?;
             let mut components = String::new();
             for link in self.database.rows("FeatureComponents") {
                 if link.text("Feature_") == name
@@ -321,7 +291,7 @@ impl Session<'_> {
                 components.push('\u{2}');
                 components.push_str(parent);
             }
-            plan.set(&data, name, RegistryData::sz(&components))?;
+            plan.text(&data, name, &components)?;
         }
         Ok(())
     }
@@ -336,17 +306,17 @@ impl Session<'_> {
             };
             let key = parse_key(&format!(r"{USER_DATA}\Components\{id}"))?;
             let path = self.key_path(&component)?;
-            plan.set(&key, &packed_product, RegistryData::sz(&path))?;
+            plan.text(&key, &packed_product, &path)?;
             if component.is_permanent() {
                 // The empty product holds a component that stays.
-                plan.set(&key, &"0".repeat(32), RegistryData::sz(&path))?;
+                plan.text(&key, &"0".repeat(32), &path)?;
             }
             if component.is_shared_dll() && !component.has_registry_key_path() && !path.is_empty() {
                 let below = r"Microsoft\Windows\CurrentVersion\SharedDLLs";
                 let shared = software_key(below, component.is_64_bit())?;
                 let before = self.present_value(&shared, &path, plan);
                 let before = before.and_then(|data| match data.typed() {
-                    wincimg_registry::TypedData::Dword(count) => Some(count),
+                    TypedData::Dword(count) => Some(count),
                     _ => None,
                 });
                 let count = before.unwrap_or_default().saturating_add(1);
@@ -357,28 +327,21 @@ impl Session<'_> {
     }
 
     /// The key path of a component: a file, a registry value (`02:\SOFTWARE\…`), or its folder.
-    fn key_path(&self, component: &super::selection::Component) -> Result<String, MsiError> {
+    fn key_path(&self, component: &Component) -> Result<String, MsiError> {
         if component.key_path.is_empty() {
             return self.directory(&component.directory).map(str::to_owned);
         }
         if component.has_registry_key_path() {
-            let row = self
-                .database
-                .find("Registry", "Registry", &component.key_path);
-            let Some(row) = row else {
+            let key_path = &component.key_path;
+            let Some(row) = self.database.find("Registry", "Registry", key_path) else {
                 return Ok(String::new());
             };
             let is_64_bit = component.is_64_bit();
-            let root = match row.number("Root").unwrap_or(LOCAL_MACHINE) {
-                -1 if self.is_for_machine() => LOCAL_MACHINE,
-                -1 => 1,
-                root => root,
-            };
+            let root = self.root(&row).unwrap_or(LOCAL_MACHINE);
             let path = self.format(row.text("Key"))?;
             let name = self.format(row.text("Name"))?;
-            let below = match named_key(root, &path, is_64_bit, self.is_for_machine())? {
-                NamedKey::Key(_) | NamedKey::OfUser(_) => path.trim_matches('\\').to_owned(),
-            };
+            named_key(root, &path, is_64_bit)?;
+            let below = path.trim_matches('\\');
             let prefix = if is_64_bit { root + 20 } else { root };
             return Ok(format!(r"{prefix:02}:\{below}\{name}"));
         }
@@ -402,7 +365,7 @@ impl Session<'_> {
             mode: KeyMode::Merge,
         })?;
         for name in names {
-            plan.set(&key, &name, RegistryData::sz(""))?;
+            plan.text(&key, &name, "")?;
         }
         Ok(())
     }
@@ -410,10 +373,8 @@ impl Session<'_> {
 
 /// True for folders that every Windows has.
 fn is_of_windows(folder: &ImagePath) -> bool {
-    folder
-        .components()
-        .first()
-        .is_some_and(|top| top.eq_ignore_ascii_case("Windows"))
+    let top = folder.components().first();
+    top.is_some_and(|top| top.eq_ignore_ascii_case("Windows"))
 }
 
 /// A component's code in base 85, as lists of components have it.

@@ -1,6 +1,6 @@
 //! Registry keys as 32-bit and 64-bit programs name them, and the `Registry` table.
 
-use wincimg_registry::{KeyMode, KeyPath, Presence, RegistryData, RegistryEdit, Root, TypedData};
+use wincimg_registry::{KeyMode, KeyPath, RegistryData, RegistryEdit, TypedData};
 
 use super::builder::Builder;
 use super::database::Row;
@@ -72,85 +72,62 @@ const SPLIT_CLASSES: [&str; 5] = [
     r"classes\mediafoundation",
 ];
 
-/// Result of naming a key.
-pub(crate) enum NamedKey {
-    Key(KeyPath),
-    /// A key of a user, which is not in the image; spelled as `HKCU\…`.
-    OfUser(String),
-}
-
 /// The key below `HKLM\SOFTWARE` that a program reaches under this name.
 pub(crate) fn software_key(below: &str, is_64_bit: bool) -> Result<KeyPath, MsiError> {
     let lower = below.to_lowercase();
-    let is_below = |above: &&&str| {
-        lower
-            .strip_prefix(**above)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('\\'))
+    let is_below = |above: &&str| {
+        let rest = lower.strip_prefix(*above);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('\\'))
     };
-    let is_split = SPLIT_CLASSES.iter().any(|it| is_below(&it));
-    let path = if is_64_bit || lower.starts_with("wow6432node") {
-        format!(r"HKLM\SOFTWARE\{below}")
-    } else if is_split {
+    let path = if !is_64_bit && SPLIT_CLASSES.iter().any(is_below) {
         let rest = below.split_once('\\').map_or("", |(_, rest)| rest);
-        format!(r"HKLM\SOFTWARE\Classes\WOW6432Node\{rest}")
-    } else if SHARED.iter().any(|it| is_below(&it)) {
-        format!(r"HKLM\SOFTWARE\{below}")
+        format!(r"Classes\WOW6432Node\{rest}")
+    } else if is_64_bit || lower.starts_with("wow6432node") || SHARED.iter().any(is_below) {
+        below.to_owned()
     } else {
-        format!(r"HKLM\SOFTWARE\WOW6432Node\{below}")
+        format!(r"WOW6432Node\{below}")
     };
-    parse_key(&path)
+    parse_key(&format!(r"HKLM\SOFTWARE\{path}"))
 }
 
 pub(crate) fn parse_key(path: &str) -> Result<KeyPath, MsiError> {
-    path.parse::<KeyPath>()
-        .map_err(|error| MsiError::unsupported(error.to_string()))
+    path.parse::<KeyPath>().map_err(MsiError::unsupported)
 }
 
 /// The key of that name in another key.
 pub(crate) fn child(key: &KeyPath, name: &str) -> Result<KeyPath, MsiError> {
-    key.child(name)
-        .map_err(|error| MsiError::unsupported(error.to_string()))
+    key.child(name).map_err(MsiError::unsupported)
 }
 
-/// The key of a root and a path, as a component names it.
+/// The key of a root and a path, as a component names it; none if it is of a user.
 pub(crate) fn named_key(
     root: i32,
     path: &str,
     is_64_bit: bool,
-    is_for_machine: bool,
-) -> Result<NamedKey, MsiError> {
+) -> Result<Option<KeyPath>, MsiError> {
     let path = path.trim_matches('\\');
-    let root = match root {
-        FOR_USER_OR_MACHINE if is_for_machine => LOCAL_MACHINE,
-        FOR_USER_OR_MACHINE => CURRENT_USER,
-        root => root,
-    };
-    let machine = |path: &str| match path.split_once('\\').unwrap_or((path, "")) {
-        (top, below) if top.eq_ignore_ascii_case("SOFTWARE") && !below.is_empty() => {
+    let key = match (root, path.split_once('\\')) {
+        (CURRENT_USER, _) => return Ok(None),
+        (CLASSES_ROOT, _) => classes(path, is_64_bit),
+        (LOCAL_MACHINE, Some((top, below)))
+            if top.eq_ignore_ascii_case("SOFTWARE") && !below.is_empty() =>
+        {
             software_key(below, is_64_bit)
         }
-        _ => parse_key(&format!(r"HKLM\{path}")),
+        (LOCAL_MACHINE, _) => parse_key(&format!(r"HKLM\{path}")),
+        (USERS, _) => parse_key(&format!(r"HKU\{path}")),
+        (root, _) => Err(MsiError::damaged(format!("unknown registry root {root}"))),
     };
-    match root {
-        CLASSES_ROOT => software_key(&format!(r"Classes\{path}"), is_64_bit).map(NamedKey::Key),
-        CURRENT_USER => Ok(NamedKey::OfUser(format!(r"HKCU\{path}"))),
-        LOCAL_MACHINE => machine(path).map(NamedKey::Key),
-        USERS => parse_key(&format!(r"HKU\{path}")).map(NamedKey::Key),
-        root => Err(MsiError::damaged(format!("unknown registry root {root}"))),
-    }
+    key.map(Some)
 }
 
 impl Session<'_> {
     /// `WriteRegistryValues`.
     pub(crate) fn write_registry(&mut self, plan: &mut Builder) -> Result<(), MsiError> {
-        for row in self.database.rows("Registry") {
-            let Some(component) = self.installed(row.text("Component_")) else {
-                continue;
-            };
-            let is_64_bit = component.is_64_bit();
+        for row in self.installed_rows("Registry") {
             let value = row.optional("Value");
             let value = value.map(|value| self.format(value)).transpose()?;
-            let Some((key, name)) = self.key_and_name(&row, is_64_bit)? else {
+            let Some((key, name)) = self.key_and_name(&row)? else {
                 continue;
             };
             match (name.as_str(), value) {
@@ -169,39 +146,39 @@ impl Session<'_> {
         Ok(())
     }
 
+    /// The root of a row.
+    pub(crate) fn root(&self, row: &Row<'_>) -> Option<i32> {
+        row.number("Root").map(|root| match root {
+            FOR_USER_OR_MACHINE if self.is_for_machine() => LOCAL_MACHINE,
+            FOR_USER_OR_MACHINE => CURRENT_USER,
+            root => root,
+        })
+    }
+
     /// Key and formatted name of a row; `None` with a note for a key of the installing user.
     pub(crate) fn key_and_name(
         &mut self,
         row: &Row<'_>,
-        is_64_bit: bool,
     ) -> Result<Option<(KeyPath, String)>, MsiError> {
-        let root = row.number("Root").unwrap_or(LOCAL_MACHINE);
+        let root = self.root(row).unwrap_or(LOCAL_MACHINE);
         let path = self.format(row.text("Key"))?;
         let name = self.format(row.text("Name"))?;
-        match named_key(root, &path, is_64_bit, self.is_for_machine())? {
-            NamedKey::Key(key) => Ok(Some((key, name))),
-            NamedKey::OfUser(key) => {
-                self.skip_user_key(&key);
-                Ok(None)
-            }
+        if let Some(key) = named_key(root, &path, self.is_64_bit(row))? {
+            return Ok(Some((key, name)));
         }
-    }
-
-    fn skip_user_key(&mut self, key: &str) {
-        let note = format!("{key} is a key of the installing user, which an image does not have");
+        let path = path.trim_matches('\\');
+        let note =
+            format!(r"HKCU\{path} is a key of the installing user, which an image does not have");
         if !self.notes.contains(&note) {
             self.notes.push(note);
         }
+        Ok(None)
     }
 
     /// `RemoveRegistryValues`.
     pub(crate) fn remove_registry(&mut self, plan: &mut Builder) -> Result<(), MsiError> {
-        for row in self.database.rows("RemoveRegistry") {
-            let Some(component) = self.installed(row.text("Component_")) else {
-                continue;
-            };
-            let is_64_bit = component.is_64_bit();
-            match self.key_and_name(&row, is_64_bit)? {
+        for row in self.installed_rows("RemoveRegistry") {
+            match self.key_and_name(&row)? {
                 None => {}
                 Some((key, name)) if name == "-" => plan.edit(RegistryEdit::DeleteKey { key })?,
                 Some((key, name)) => plan.edit(RegistryEdit::DeleteValue { key, name })?,
@@ -257,7 +234,7 @@ impl Session<'_> {
                 all.append(&mut present);
             }
         }
-        RegistryData::multi_sz(&all).map_err(|error| MsiError::unsupported(error.to_string()))
+        RegistryData::multi_sz(&all).map_err(MsiError::unsupported)
     }
 
     fn present_list(&mut self, key: &KeyPath, name: &str, plan: &Builder) -> Vec<String> {
@@ -294,14 +271,13 @@ impl Session<'_> {
                 _ => {}
             }
         }
-        match self.system.value(key, name) {
-            Presence::Present(data) => Some(data),
-            Presence::Absent => None,
-            Presence::Unknown => {
-                self.unknown.push(format!("the value {name:?} of {key}"));
-                None
-            }
-        }
+        self.value_in_image(key, name)
+    }
+
+    /// A value in the image.
+    pub(crate) fn value_in_image(&mut self, key: &KeyPath, name: &str) -> Option<RegistryData> {
+        let value = self.system.value(key, name);
+        self.known(value, || format!("the value {name:?} of {key}"))
     }
 }
 
@@ -327,12 +303,7 @@ pub(crate) fn classes(path: &str, is_64_bit: bool) -> Result<KeyPath, MsiError> 
 
 /// The machine's environment.
 pub(crate) fn environment_key() -> Result<KeyPath, MsiError> {
-    let mut key = KeyPath::root_of(Root::System);
-    for name in ["ControlSet001", "Control", "Session Manager", "Environment"] {
-        key.push(name)
-            .map_err(|error| MsiError::unsupported(error.to_string()))?;
-    }
-    Ok(key)
+    parse_key(r"HKLM\SYSTEM\ControlSet001\Control\Session Manager\Environment")
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@ use wincimg_registry::{DataType, KeyPath, Presence, RegistryData, TypedData};
 
 use super::database::Row;
 use super::error::MsiError;
-use super::registration::{packed, version_number};
-use super::registry::{NamedKey, named_key, parse_key};
+use super::registration::{CLASSES, INSTALLER, USER_DATA, packed, version_number};
+use super::registry::{named_key, parse_key};
 use super::session::{Session, image_path, long_name};
 
 const RAW: u32 = 2;
@@ -47,11 +47,10 @@ impl Session<'_> {
 
     /// Searches of components and `.ini` files, which find nothing if the image lacks them.
     fn search_records(&mut self, signature: &str) -> Result<(), MsiError> {
-        const COMPONENTS: &str = r"HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion\Installer\UserData\S-1-5-18\Components";
         let database = self.database;
         let component = database.find("CompLocator", "Signature_", signature);
         if let Some(id) = component.and_then(|row| packed(row.text("ComponentId"))) {
-            let key = parse_key(&format!(r"{COMPONENTS}\{id}"))?;
+            let key = parse_key(&format!(r"{USER_DATA}\Components\{id}"))?;
             if self.system.key(&key) != Presence::Absent {
                 self.unknown.push(format!("the values of {key}"));
             }
@@ -73,16 +72,10 @@ impl Session<'_> {
         let kind = row.number("Type").map_or(1, i32::cast_unsigned);
         let path = self.format(row.text("Key"))?;
         let name = self.format(row.text("Name"))?;
-        let root = row.number("Root").unwrap_or_default();
-        let key = named_key(
-            root,
-            &path,
-            kind & KEYS_OF_64_BIT != 0,
-            self.is_for_machine(),
-        );
-        let key = match key {
-            Ok(NamedKey::Key(key)) => key,
-            Ok(NamedKey::OfUser(_)) => return Ok(None),
+        let root = self.root(&row).unwrap_or_default();
+        let key = match named_key(root, &path, kind & KEYS_OF_64_BIT != 0) {
+            Ok(Some(key)) => key,
+            Ok(None) => return Ok(None),
             // No hive of an image has it.
             Err(MsiError::Unsupported(_)) => {
                 self.unknown.push(format!("the value {name:?} of {path}"));
@@ -90,46 +83,28 @@ impl Session<'_> {
             }
             Err(error) => return Err(error),
         };
-        let data = match self.system.value(&key, &name) {
-            Presence::Present(data) => data,
-            Presence::Absent => return Ok(None),
-            Presence::Unknown => {
-                self.unknown.push(format!("the value {name:?} of {key}"));
-                return Ok(None);
-            }
+        let Some(data) = self.value_in_image(&key, &name) else {
+            return Ok(None);
         };
         let value = located(&data);
         if kind & 3 == RAW {
             return Ok(Some(value));
         }
-        let path = value.trim_matches('"').trim_end_matches('\\').to_owned();
-        Ok(self.existing(&path, signature))
+        let path = value.trim_matches('"').trim_end_matches('\\');
+        Ok(self.existing(path, signature))
     }
 
     /// A file or folder, if the image has it.
     fn existing(&mut self, path: &str, signature: &str) -> Option<String> {
-        let Ok(folder) = image_path(path) else {
-            return None;
-        };
-        let database = self.database;
-        let file = database.find("Signature", "Signature", signature);
-        let path = match file {
-            // Its version, size and date are not compared.
-            Some(row) => match folder.join(long_name(row.text("FileName"))) {
-                Ok(path) => path,
-                Err(_) => return None,
-            },
-            None => folder,
-        };
-        match self.system.entry(&path) {
-            Presence::Present(true) => Some(format!(r"{path}\")),
-            Presence::Present(false) => Some(path.to_string()),
-            Presence::Absent => None,
-            Presence::Unknown => {
-                self.unknown.push(format!("whether {path} exists"));
-                None
-            }
+        let mut path = image_path(path).ok()?;
+        // The version, size and date of a file are not compared.
+        if let Some(row) = self.database.find("Signature", "Signature", signature) {
+            path = path.join(long_name(row.text("FileName"))).ok()?;
         }
+        let found = self.system.entry(&path);
+        let is_folder = self.known(found, || format!("whether {path} exists"))?;
+        let end = if is_folder { r"\" } else { "" };
+        Some(format!("{path}{end}"))
     }
 
     fn search_folder(&mut self, signature: &str, depth: usize) -> Result<Option<String>, MsiError> {
@@ -154,35 +129,24 @@ impl Session<'_> {
 
     /// `FindRelatedProducts`: products of the image that the package knows.
     pub(crate) fn find_related_products(&mut self) -> Result<(), MsiError> {
-        const UPGRADES: &str =
-            r"HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion\Installer\UpgradeCodes";
-        const PRODUCTS: &str = r"HKLM\SOFTWARE\Classes\Installer\Products";
         let database = self.database;
         for row in database.rows("Upgrade") {
             let Some(code) = packed(row.text("UpgradeCode")) else {
                 continue;
             };
-            let key = parse_key(&format!(r"{UPGRADES}\{code}"))?;
-            let products = match self.system.value_names(&key) {
-                Presence::Present(products) => products,
-                Presence::Absent => continue,
-                Presence::Unknown => {
-                    self.unknown.push(format!("whether {key} exists"));
-                    continue;
-                }
-            };
-            for product in products {
-                let key = parse_key(&format!(r"{PRODUCTS}\{product}"))?;
+            let key = parse_key(&format!(r"{INSTALLER}\UpgradeCodes\{code}"))?;
+            let found = self.system.value_names(&key);
+            let products = self.known(found, || format!("whether {key} exists"));
+            for product in products.into_iter().flatten() {
+                let key = parse_key(&format!(r"{CLASSES}\Products\{product}"))?;
                 let Some(version) = self.product_version(&key) else {
                     continue;
                 };
                 if !is_in_range(&row, version) {
                     continue;
                 }
-                let name = match self.system.value(&key, "ProductName") {
-                    Presence::Present(name) => located(&name),
-                    _ => product,
-                };
+                let name = self.system.value(&key, "ProductName").present();
+                let name = name.map_or(product, |name| located(&name));
                 if row.flags("Attributes") & ONLY_DETECT == 0 {
                     let why = format!(
                         "the package replaces {name}, which the image has: only Windows can remove it"
@@ -196,11 +160,8 @@ impl Session<'_> {
     }
 
     fn product_version(&self, product: &KeyPath) -> Option<u32> {
-        match self.system.value(product, "Version") {
-            Presence::Present(data) => match data.typed() {
-                TypedData::Dword(version) => Some(version),
-                _ => None,
-            },
+        match self.system.value(product, "Version").present()?.typed() {
+            TypedData::Dword(version) => Some(version),
             _ => None,
         }
     }

@@ -2,8 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wincimg_registry::Presence;
-
 use super::database::Row;
 use super::error::MsiError;
 use super::session::Session;
@@ -221,8 +219,7 @@ impl Session<'_> {
 
     /// Leaves out components that never replace what the image has.
     fn keep_existing(&mut self) -> Result<(), MsiError> {
-        let mut kept = Vec::new();
-        for (name, component) in &self.components {
+        for (name, component) in self.components.clone() {
             let is_guarded = component.is_installed
                 && component.attributes & NEVER_OVERWRITE != 0
                 && !component.has_registry_key_path();
@@ -232,17 +229,12 @@ impl Session<'_> {
             let Some(file) = self.file(&component.key_path)? else {
                 continue;
             };
-            match self.system.entry(&file) {
-                Presence::Present(_) => kept.push((name.clone(), file)),
-                Presence::Unknown => self.unknown.push(format!("whether {file} exists")),
-                Presence::Absent => {}
-            }
-        }
-        for (name, file) in kept {
-            self.notes
-                .push(format!("{file} exists and is not replaced"));
-            if let Some(component) = self.components.get_mut(&name) {
+            let found = self.system.entry(&file);
+            let found = self.known(found, || format!("whether {file} exists"));
+            if let (Some(_), Some(component)) = (found, self.components.get_mut(&name)) {
                 component.is_installed = false;
+                self.notes
+                    .push(format!("{file} exists and is not replaced"));
             }
         }
         Ok(())

@@ -1,9 +1,10 @@
 //! `ServiceInstall` and `ServiceControl` tables.
 
-use wincimg_registry::{KeyPath, Presence, RegistryData, RegistryEdit};
+use wincimg_registry::{KeyPath, RegistryData, RegistryEdit};
 use wincimg_windows::service::ServiceName;
 
 use super::builder::Builder;
+use super::classes::with_arguments;
 use super::database::Row;
 use super::error::MsiError;
 use super::formatted::SEPARATOR;
@@ -18,16 +19,11 @@ const DELETE: u32 = 8;
 impl Session<'_> {
     /// `InstallServices`.
     pub(crate) fn install_services(&mut self, plan: &mut Builder) -> Result<(), MsiError> {
-        for row in self.database.rows("ServiceInstall") {
-            if self.installed(row.text("Component_")).is_none() {
-                continue;
-            }
+        for row in self.installed_rows("ServiceInstall") {
             let name = self.format(row.text("Name"))?;
             let key = service_key(&name)?;
-            if let Presence::Unknown = self.system.key(&key) {
-                self.unknown
-                    .push(format!("whether the service {name} exists"));
-            }
+            // Only that it is unknown matters.
+            self.has_service(&key, &name);
             self.write_service(&row, &key, &name, plan)?;
             plan.services.push(name);
         }
@@ -41,20 +37,13 @@ impl Session<'_> {
         name: &str,
         plan: &mut Builder,
     ) -> Result<(), MsiError> {
-        let component = self.components.get(row.text("Component_"));
-        let program = component
-            .map(|it| self.file(&it.key_path))
-            .transpose()?
-            .flatten();
-        let Some(program) = program else {
+        let program = self.key_file(row)?;
+        if program.is_empty() {
             let why = format!("the component of service {name} has no file");
             return Err(MsiError::damaged(why));
-        };
-        let mut command = format!("\"{program}\"");
-        let arguments = self.format(row.text("Arguments"))?;
-        if !arguments.is_empty() {
-            command = format!("{command} {arguments}");
         }
+        let arguments = self.format(row.text("Arguments"))?;
+        let command = with_arguments(format!("\"{program}\""), &arguments);
         plan.set(key, "Type", RegistryData::dword(row.flags("ServiceType")))?;
         plan.set(key, "Start", RegistryData::dword(row.flags("StartType")))?;
         let error_control = row.flags("ErrorControl") & !VITAL;
@@ -62,31 +51,28 @@ impl Session<'_> {
         plan.set(key, "ImagePath", RegistryData::expand_sz(&command))?;
         let mut text = |value: &str, column: &str| match self.format(row.text(column))? {
             text if text.is_empty() => Ok(()),
-            text => plan.set(key, value, RegistryData::sz(&text)),
+            text => plan.text(key, value, &text),
         };
         text("DisplayName", "DisplayName")?;
         text("Group", "LoadOrderGroup")?;
         text("Description", "Description")?;
-        let account = self.format(row.text("StartName"))?;
         if !self.format(row.text("Password"))?.is_empty() {
             let why =
                 format!("service {name} has an account with a password, which Windows stores");
             return Err(MsiError::unsupported(why));
         }
-        let account = if account.is_empty() {
-            "LocalSystem"
-        } else {
-            &account
+        let account = match self.format(row.text("StartName"))? {
+            account if account.is_empty() => "LocalSystem".to_owned(),
+            account => account,
         };
-        plan.set(key, "ObjectName", RegistryData::sz(account))?;
+        plan.text(key, "ObjectName", &account)?;
         let dependencies = self.format(row.text("Dependencies"))?;
         let all = dependencies.split(SEPARATOR).filter(|it| !it.is_empty());
         let (groups, services): (Vec<&str>, Vec<&str>) = all.partition(|it| it.starts_with('+'));
         let groups: Vec<&str> = groups.iter().map(|it| it.trim_start_matches('+')).collect();
         for (value, names) in [("DependOnService", services), ("DependOnGroup", groups)] {
             if !names.is_empty() {
-                let data = RegistryData::multi_sz(&names);
-                let data = data.map_err(|error| MsiError::unsupported(error.to_string()))?;
+                let data = RegistryData::multi_sz(&names).map_err(MsiError::unsupported)?;
                 plan.set(key, value, data)?;
             }
         }
@@ -95,10 +81,7 @@ impl Session<'_> {
 
     /// `DeleteServices` and `StartServices`: nothing runs in an image.
     pub(crate) fn control_services(&mut self, plan: &mut Builder) -> Result<(), MsiError> {
-        for row in self.database.rows("ServiceControl") {
-            if self.installed(row.text("Component_")).is_none() {
-                continue;
-            }
+        for row in self.installed_rows("ServiceControl") {
             let event = row.flags("Event");
             let name = self.format(row.text("Name"))?;
             if event & START != 0 {
@@ -109,20 +92,21 @@ impl Session<'_> {
                 continue;
             }
             let key = service_key(&name)?;
-            match self.system.key(&key) {
-                Presence::Present(()) => plan.edit(RegistryEdit::DeleteKey { key })?,
-                Presence::Absent => {}
-                Presence::Unknown => self
-                    .unknown
-                    .push(format!("whether the service {name} exists")),
+            if self.has_service(&key, &name) {
+                plan.edit(RegistryEdit::DeleteKey { key })?;
             }
         }
         Ok(())
     }
+
+    fn has_service(&mut self, key: &KeyPath, name: &str) -> bool {
+        let found = self.system.key(key);
+        let question = || format!("whether the service {name} exists");
+        self.known(found, question).is_some()
+    }
 }
 
 pub(crate) fn service_key(name: &str) -> Result<KeyPath, MsiError> {
-    let parsed = name.parse::<ServiceName>();
-    let parsed = parsed.map_err(|error| MsiError::unsupported(error.to_string()))?;
+    let parsed = name.parse::<ServiceName>().map_err(MsiError::unsupported)?;
     Ok(parsed.key())
 }

@@ -8,7 +8,7 @@ use wincimg_windows::path::ImagePath;
 use wincimg_windows::variables::{filled_in, fixed_variable, is_unrecorded_variable};
 
 use super::condition;
-use super::database::Database;
+use super::database::{Database, Row};
 use super::error::MsiError;
 use super::plan::{InstallOptions, Product};
 use super::registry::environment_key;
@@ -115,7 +115,7 @@ const ABSENT: &str = "2";
 const LOCAL: &str = "3";
 const UNKNOWN: &str = "-1";
 
-impl Session<'_> {
+impl<'a> Session<'a> {
     /// The value of a symbol in a condition.
     fn value(&self, symbol: &str) -> String {
         let requested = |selected: Option<bool>| match selected {
@@ -212,6 +212,36 @@ impl Session<'_> {
         self.components.get(component).filter(|it| it.is_installed)
     }
 
+    /// True if the component of a row is installed and of 64-bit programs.
+    pub(crate) fn is_64_bit(&self, row: &Row<'_>) -> bool {
+        let component = self.installed(row.text("Component_"));
+        component.is_some_and(Component::is_64_bit)
+    }
+
+    /// The rows of a table whose component is installed.
+    pub(crate) fn installed_rows(&self, table: &str) -> Vec<Row<'a>> {
+        let is_installed = |row: &Row<'_>| self.installed(row.text("Component_")).is_some();
+        self.database.rows(table).filter(is_installed).collect()
+    }
+
+    /// True if a text is in a column of a row whose component is installed.
+    pub(crate) fn is_installed(&self, table: &str, column: &str, text: &str) -> bool {
+        let mut rows = self.database.rows(table);
+        rows.any(|row| row.text(column) == text && self.installed(row.text("Component_")).is_some())
+    }
+
+    /// What is asked about the image; an unknown answer is reported, and counts as absent.
+    pub(crate) fn known<T>(
+        &mut self,
+        answer: Presence<T>,
+        question: impl FnOnce() -> String,
+    ) -> Option<T> {
+        if let Presence::Unknown = answer {
+            self.unknown.push(question());
+        }
+        answer.present()
+    }
+
     /// The path of a directory.
     pub(crate) fn directory(&self, key: &str) -> Result<&str, MsiError> {
         self.directories
@@ -252,15 +282,12 @@ impl Session<'_> {
 
 /// Parses a path inside the image.
 pub(crate) fn image_path(text: &str) -> Result<ImagePath, MsiError> {
-    text.parse::<ImagePath>()
-        .map_err(|error| MsiError::unsupported(error.to_string()))
+    text.parse::<ImagePath>().map_err(MsiError::unsupported)
 }
 
 /// Appends a name.
 pub(crate) fn join(folder: &ImagePath, name: &str) -> Result<ImagePath, MsiError> {
-    folder
-        .join(name)
-        .map_err(|error| MsiError::unsupported(error.to_string()))
+    folder.join(name).map_err(MsiError::unsupported)
 }
 
 /// The long name of `SHORT|long`.

@@ -19,29 +19,22 @@ const IS_UNICODE: u32 = 0x80;
 impl Session<'_> {
     /// `CreateShortcuts`.
     pub(crate) fn create_shortcuts(&self, plan: &mut Builder) -> Result<(), MsiError> {
-        for row in self.database.rows("Shortcut") {
-            let Some(component) = self.installed(row.text("Component_")) else {
-                continue;
-            };
+        for row in self.installed_rows("Shortcut") {
             let Some(folder) = self.folder_or_property(row.text("Directory_"))? else {
                 continue;
             };
             let written = row.text("Target");
             // A feature's shortcut leads to the key file of the component.
-            let target = if written.contains('[') {
-                self.format(written)?
-            } else if self.features.contains_key(written) {
-                let file = self.file(&component.key_path)?;
-                file.map(|file| file.to_string()).unwrap_or_default()
+            let target = if !written.contains('[') && self.features.contains_key(written) {
+                self.key_file(&row)?
             } else {
                 self.format(written)?
             };
             let name = long_name(row.text("Name"));
             let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
-            let has_one = ["lnk", "url"]
-                .iter()
-                .any(|it| extension.eq_ignore_ascii_case(it));
-            let name = format!("{name}{}", if has_one { "" } else { ".lnk" });
+            let is = |own: &str| extension.eq_ignore_ascii_case(own);
+            let end = if is("lnk") || is("url") { "" } else { ".lnk" };
+            let name = format!("{name}{end}");
             let shortcut = Shortcut {
                 path: join(&folder, &name)?,
                 target,
@@ -55,22 +48,16 @@ impl Session<'_> {
     }
 
     fn link(&self, row: &Row<'_>, shortcut: &Shortcut) -> Result<Vec<u8>, MsiError> {
-        let working = match row.text("WkDir") {
-            "" => String::new(),
-            key => self
-                .folder_or_property(key)?
-                .map(|it| it.to_string())
-                .unwrap_or_default(),
-        };
-        let icon = match row.text("Icon_") {
-            "" => String::new(),
-            icon => self.icon_path(icon),
-        };
+        let working = row
+            .optional("WkDir")
+            .map(|key| self.folder_or_property(key));
+        let working = working.transpose()?.flatten().map(|it| it.to_string());
+        let icon = row.optional("Icon_").map(|icon| self.icon_path(icon));
         let texts = [
             (HAS_NAME, self.format(row.text("Description"))?),
-            (HAS_WORKING_DIR, working),
+            (HAS_WORKING_DIR, working.unwrap_or_default()),
             (HAS_ARGUMENTS, shortcut.arguments.clone()),
-            (HAS_ICON, icon),
+            (HAS_ICON, icon.unwrap_or_default()),
         ];
         let flags = texts.iter().filter(|(_, text)| !text.is_empty());
         let flags = flags.fold(HAS_LINK_INFO | IS_UNICODE, |all, (flag, _)| all | flag);
