@@ -12,6 +12,7 @@ const KIND: u32 = 0x3f;
 const IN_SCRIPT: u32 = 0x400;
 const ROLLBACK: u32 = 0x100;
 
+const LIBRARY: u32 = 1;
 const ERROR: u32 = 19;
 const SET_DIRECTORY: u32 = 35;
 const SET_PROPERTY: u32 = 51;
@@ -64,51 +65,45 @@ impl Session<'_> {
         if kind & IN_SCRIPT != 0 && kind & ROLLBACK != 0 {
             return Ok(());
         }
-        match kind & KIND {
-            SET_PROPERTY => {
+        let mut runs = self.describe(kind, source, target)?;
+        let known = WITHOUT_EFFECT.iter().find(|(entry, _)| *entry == target);
+        match (kind & KIND, target) {
+            (SET_PROPERTY, _) => {
                 let value = self.format(target)?;
                 self.set(source, value);
-                Ok(())
+                return Ok(());
             }
-            SET_DIRECTORY => {
+            (SET_DIRECTORY, _) => {
                 let path = self.format(target)?;
                 if self.directories.is_empty() {
                     self.set(source, path);
                     return Ok(());
                 }
-                self.move_directory(source, &path)
+                return self.move_directory(source, &path);
             }
-            ERROR => Err(MsiError::Fails(self.message(target)?)),
-            _ => {
-                let known = WITHOUT_EFFECT.iter().find(|(entry, _)| *entry == target);
-                if let (1, Some((_, library))) = (kind & KIND, known) {
-                    let note = format!("{name} ({target} of {library}) leaves nothing in an image");
-                    self.notes.push(note);
-                    return Ok(());
+            (ERROR, _) => return Err(MsiError::Fails(self.message(target)?)),
+            (LIBRARY, "SchedFirewallExceptionsInstall") => return self.note_firewall_rules(),
+            (LIBRARY, "InstallCertificates") if self.has_certificates() => {
+                match self.certificates() {
+                    Ok(trusted) => return trusted.iter().try_for_each(|it| plan.edit(it.edit())),
+                    Err(MsiError::Unsupported(why)) => runs = format!("{runs}: {why}"),
+                    Err(error) => return Err(error),
                 }
-                let mut runs = self.describe(kind, source, target)?;
-                match (kind & KIND, target) {
-                    (1, "SchedFirewallExceptionsInstall") => return self.note_firewall_rules(),
-                    (1, "InstallCertificates") if self.has_certificates() => {
-                        match self.certificates() {
-                            Ok(trusted) => {
-                                return trusted.iter().try_for_each(|it| plan.edit(it.edit()));
-                            }
-                            Err(MsiError::Unsupported(why)) => runs = format!("{runs}: {why}"),
-                            Err(error) => return Err(error),
-                        }
-                    }
-                    _ => {}
-                }
-                plan.refused.push(RefusedAction {
-                    name: name.to_owned(),
-                    kind,
-                    condition: condition.to_owned(),
-                    runs,
-                });
-                Ok(())
             }
+            (LIBRARY, _) if let Some((_, library)) = known => {
+                let note = format!("{name} ({target} of {library}) leaves nothing in an image");
+                self.notes.push(note);
+                return Ok(());
+            }
+            _ => {}
         }
+        plan.refused.push(RefusedAction {
+            name: name.to_owned(),
+            kind,
+            condition: condition.to_owned(),
+            runs,
+        });
+        Ok(())
     }
 
     /// The message of an action that stops: a text, or a number of the `Error` table.
@@ -126,7 +121,7 @@ impl Session<'_> {
             Ok(path.map_or_else(|| key.to_owned(), |path| path.to_string()))
         };
         Ok(match kind & KIND {
-            1 => format!("{target} of the library {source} in the package"),
+            LIBRARY => format!("{target} of the library {source} in the package"),
             2 => format!(
                 "the program {source} in the package: {}",
                 self.format(target)?

@@ -3,7 +3,7 @@
 
 mod condition;
 
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek};
 
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
@@ -11,7 +11,8 @@ use wincimg_common::files::Window;
 
 use super::cabinet::Cabinet;
 use super::error::MsiError;
-use super::setup_program::Sections;
+use super::setup_program::{Sections, window};
+use super::summary::number;
 
 /// Largest manifest.
 const LARGEST_MANIFEST: u64 = 4 << 20;
@@ -22,7 +23,7 @@ const MANIFEST: &str = "0";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bundle {
     /// Start and length of the cabinet with the packages.
-    attached: (u64, u64),
+    attached: Extent,
     /// The packages that it installs, in order.
     pub packages: Vec<BundlePackage>,
 }
@@ -52,9 +53,8 @@ impl Bundle {
             &|member| member.name == MANIFEST && u64::from(member.size) <= LARGEST_MANIFEST,
             &mut |_, content| content.read_to_string(&mut manifest).map(drop),
         )?;
-        let mut bundle = Manifest::parse(&manifest)?.bundle()?;
-        bundle.attached = attached;
-        Ok(bundle)
+        let packages = Manifest::parse(&manifest)?.packages()?;
+        Ok(Self { attached, packages })
     }
 
     /// The cabinet with the packages.
@@ -72,19 +72,12 @@ type Extent = (u64, u64);
 fn containers(reader: &mut (impl Read + Seek)) -> Result<(Extent, Extent), MsiError> {
     const MAGIC: u32 = 0x00f1_4300;
     const LENGTH: u64 = 56;
-    let section = Sections::read(reader)?.and_then(|it| it.burn);
-    let Some(section) = section else {
+    let Some(section) = Sections::read(reader)?.and_then(|it| it.burn) else {
         return Err(MsiError::damaged("it is not a WiX bundle"));
     };
-    let mut header = Vec::new();
-    reader.seek(SeekFrom::Start(section.into()))?;
-    reader.take(LENGTH).read_to_end(&mut header)?;
-    let number = |at: usize| {
-        let bytes = header.get(at..at + 4).and_then(|it| it.try_into().ok());
-        bytes
-            .map(u32::from_le_bytes)
-            .ok_or_else(|| MsiError::damaged("the header of the bundle is truncated"))
-    };
+    let header = window(reader, section.into(), LENGTH)?;
+    let truncated = || MsiError::damaged("the header of the bundle is truncated");
+    let number = |at: usize| number(&header, at).ok_or_else(truncated);
     if number(0)? != MAGIC {
         return Err(MsiError::damaged("the bundle has another header"));
     }
@@ -174,25 +167,19 @@ impl Manifest {
 
     fn add(&mut self, path: &[String], name: &str, attributes: Attributes) {
         let above: Vec<&str> = path.iter().map(String::as_str).collect();
-        match (above.as_slice(), name) {
-            ([_, "Chain"], name) => self.chain.push(ChainElement {
+        match (above.as_slice(), name, self.chain.last_mut()) {
+            ([_, "Chain"], name, _) => self.chain.push(ChainElement {
                 kind: name.to_owned(),
                 attributes,
                 properties: Vec::new(),
                 references: Vec::new(),
             }),
-            ([_, "Chain", _], "MsiProperty") => {
-                if let Some(last) = self.chain.last_mut() {
-                    last.properties.push(attributes);
-                }
+            ([_, "Chain", _], "MsiProperty", Some(last)) => last.properties.push(attributes),
+            ([_, "Chain", _], "PayloadRef", Some(last)) => {
+                last.references.push(attributes.get("Id").to_owned());
             }
-            ([_, "Chain", _], "PayloadRef") => {
-                if let Some(last) = self.chain.last_mut() {
-                    last.references.push(attributes.get("Id").to_owned());
-                }
-            }
-            ([_], "Payload") => self.payloads.push(attributes),
-            ([_, "UX"], "Payload") => {
+            ([_], "Payload", _) => self.payloads.push(attributes),
+            ([_, "UX"], "Payload", _) => {
                 let path = attributes.get("FilePath").to_ascii_lowercase();
                 let name = path.rsplit('\\').next().unwrap_or_default();
                 self.interface.push(name.to_owned());
@@ -202,7 +189,7 @@ impl Manifest {
     }
 
     /// What the bundle installs.
-    fn bundle(&self) -> Result<Bundle, MsiError> {
+    fn packages(&self) -> Result<Vec<BundlePackage>, MsiError> {
         let mut packages = Vec::new();
         for element in &self.chain {
             if element.is_installed()? {
@@ -219,20 +206,13 @@ impl Manifest {
                 names.collect::<Vec<_>>().join(", ")
             )));
         }
-        Ok(Bundle {
-            attached: (0, 0),
-            packages,
-        })
+        Ok(packages)
     }
 
     /// Returns true for the user interface of `WiX`, which installs all that the conditions allow.
     fn is_standard(&self) -> bool {
-        let has = |names: &[&str]| {
-            self.interface
-                .iter()
-                .any(|own| names.contains(&own.as_str()))
-        };
-        has(&["wixstdba.dll", "wixstdba.exe"]) && !has(&["bafunctions.dll"])
+        let has = |name: &str| self.interface.iter().any(|own| own == name);
+        (has("wixstdba.dll") || has("wixstdba.exe")) && !has("bafunctions.dll")
     }
 
     fn package(&self, element: &ChainElement) -> Result<BundlePackage, MsiError> {
@@ -252,14 +232,11 @@ impl Manifest {
             let why = format!("{id} of the bundle has not one package");
             return Err(MsiError::unsupported(why));
         };
-        let (folder, file_name) = path.rsplit_once('\\').unwrap_or(("", path));
-        let prefix = match folder {
-            "" => String::new(),
-            folder => format!("{folder}\\"),
-        };
+        // With its backslash.
+        let (folder, file_name) = path.split_at(path.rfind('\\').map_or(0, |at| at + 1));
         let beside = files.iter().filter(|[other, _]| other != path);
         let beside = beside.filter_map(|[other, member]| {
-            let name = other.strip_prefix(&prefix)?;
+            let name = other.strip_prefix(folder)?;
             Some((name.to_owned(), member.clone()))
         });
         Ok(BundlePackage {
@@ -316,15 +293,15 @@ mod tests {
         Packaging="embedded" SourcePath="a2"/><Payload Id="s" FilePath="packages\\more\\cab1.cab"
         Packaging="embedded" SourcePath="a3"/><Chain>CHAIN</Chain></BurnManifest>"#;
 
-    fn bundle(chain: &str) -> Result<Bundle, String> {
+    fn bundle(chain: &str) -> Result<Vec<BundlePackage>, String> {
         bundle_of(r#"<UX><Payload FilePath="wixstdba.dll"/></UX>"#, chain)
     }
 
-    fn bundle_of(interface: &str, chain: &str) -> Result<Bundle, String> {
+    fn bundle_of(interface: &str, chain: &str) -> Result<Vec<BundlePackage>, String> {
         let text = PACKAGES.replace("CHAIN", chain);
         let manifest = Manifest::parse(&text.replace("<Chain>", &format!("{interface}<Chain>")));
         manifest
-            .and_then(|it| it.bundle())
+            .and_then(|it| it.packages())
             .map_err(|it| it.to_string())
     }
 
@@ -338,7 +315,7 @@ mod tests {
                <PayloadRef Id="r"/></MsiPackage>
                <MsiPackage Id="C" InstallCondition="NOT VersionNT64"><PayloadRef Id="z"/></MsiPackage>"#,
         );
-        let [first, second] = found.unwrap().packages.try_into().unwrap();
+        let [first, second] = found.unwrap().try_into().unwrap();
         assert_eq!((&*first.member, &*first.file_name), ("a0", "a.msi"));
         assert!(first.beside.is_empty());
         let expected = [("ARPSYSTEMCOMPONENT", "1"), ("X", "a & b")];
@@ -367,7 +344,7 @@ mod tests {
                 "{problem}"
             );
         }
-        assert_eq!(bundle(&two).unwrap().packages.len(), 2);
+        assert_eq!(bundle(&two).unwrap().len(), 2);
     }
 
     #[test]

@@ -163,6 +163,12 @@ impl Database {
         self.rows(table).find(|row| row.text(column) == text)
     }
 
+    /// The value of a property in its table; empty if it is missing.
+    pub(crate) fn property(&self, name: &str) -> &str {
+        let row = self.find("Property", "Property", name);
+        row.map_or("", |row| row.text("Value"))
+    }
+
     /// True if a table exists and is not empty.
     pub(crate) fn has_rows(&self, table: &str) -> bool {
         self.rows(table).next().is_some()
@@ -417,21 +423,15 @@ fn base64(character: char) -> Option<u32> {
 fn encoding(code_page: u32) -> Result<&'static Encoding, MsiError> {
     let label = match code_page {
         0 | 20127 => "windows-1252",
-        874 => "windows-874",
         932 => "shift_jis",
         936 => "gbk",
-        949 => "euc-kr",
         950 => "big5",
         65001 => "utf-8",
         28591 => "iso-8859-1",
-        page @ 1250..=1258 => &format!("windows-{page}"),
-        page => {
-            let why = format!("unsupported code page {page}");
-            return Err(MsiError::Unsupported(why));
-        }
+        page => &format!("windows-{page}"),
     };
-    Encoding::for_label(label.as_bytes())
-        .ok_or_else(|| MsiError::Unsupported(format!("unsupported code page {code_page}")))
+    let unsupported = || MsiError::unsupported(format!("unsupported code page {code_page}"));
+    Encoding::for_label(label.as_bytes()).ok_or_else(unsupported)
 }
 
 #[cfg(test)]

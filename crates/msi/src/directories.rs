@@ -8,91 +8,66 @@ use super::session::{Session, long_name};
 /// Maximum depth of directories.
 const DEPTH: usize = 128;
 
-/// Windows' folders for every package.
+/// Windows' folders for every package; `~` is the profile of the user.
 const FOLDERS: [(&str, &str); 17] = [
-    (
-        "AppDataFolder",
-        r"C:\Users\ContainerAdministrator\AppData\Roaming\",
-    ),
+    ("AppDataFolder", r"~\AppData\Roaming\"),
     ("CommonAppDataFolder", r"C:\ProgramData\"),
     ("CommonFilesFolder", r"C:\Program Files (x86)\Common Files\"),
     ("CommonFiles64Folder", r"C:\Program Files\Common Files\"),
     ("FontsFolder", r"C:\Windows\Fonts\"),
-    (
-        "LocalAppDataFolder",
-        r"C:\Users\ContainerAdministrator\AppData\Local\",
-    ),
-    (
-        "MyPicturesFolder",
-        r"C:\Users\ContainerAdministrator\Pictures\",
-    ),
-    (
-        "PersonalFolder",
-        r"C:\Users\ContainerAdministrator\Documents\",
-    ),
+    ("LocalAppDataFolder", r"~\AppData\Local\"),
+    ("MyPicturesFolder", r"~\Pictures\"),
+    ("PersonalFolder", r"~\Documents\"),
     ("ProgramFilesFolder", r"C:\Program Files (x86)\"),
     ("ProgramFiles64Folder", r"C:\Program Files\"),
     ("System16Folder", r"C:\Windows\"),
     ("System64Folder", r"C:\Windows\System32\"),
     ("SystemFolder", r"C:\Windows\SysWOW64\"),
-    (
-        "TempFolder",
-        r"C:\Users\ContainerAdministrator\AppData\Local\Temp\",
-    ),
+    ("TempFolder", r"~\AppData\Local\Temp\"),
     ("WindowsFolder", r"C:\Windows\"),
     ("WindowsVolume", r"C:\"),
-    ("ProfileFolder", r"C:\Users\ContainerAdministrator\"),
+    ("ProfileFolder", r"~\"),
 ];
 
-/// Folders that depend on the users: the folder of the machine, below `C:\`, and of the user, below
-/// the profile.
+/// Folders that depend on the users: that of the machine, and that of the user.
 const PER_USER: [(&str, &str, &str); 7] = [
     (
         "AdminToolsFolder",
-        r"ProgramData\Microsoft\Windows\Start Menu\Programs\Administrative Tools\",
-        r"AppData\Roaming\Microsoft\Windows\Start Menu\Programs\Administrative Tools\",
+        r"C:\ProgramData\Microsoft\Windows\Start Menu\Programs\Administrative Tools\",
+        r"~\AppData\Roaming\Microsoft\Windows\Start Menu\Programs\Administrative Tools\",
     ),
-    ("DesktopFolder", r"Users\Public\Desktop\", r"Desktop\"),
-    (
-        "FavoritesFolder",
-        r"Users\ContainerAdministrator\Favorites\",
-        r"Favorites\",
-    ),
+    ("DesktopFolder", r"C:\Users\Public\Desktop\", r"~\Desktop\"),
+    ("FavoritesFolder", r"~\Favorites\", r"~\Favorites\"),
     (
         "ProgramMenuFolder",
-        r"ProgramData\Microsoft\Windows\Start Menu\Programs\",
-        r"AppData\Roaming\Microsoft\Windows\Start Menu\Programs\",
+        r"C:\ProgramData\Microsoft\Windows\Start Menu\Programs\",
+        r"~\AppData\Roaming\Microsoft\Windows\Start Menu\Programs\",
     ),
     (
         "StartMenuFolder",
-        r"ProgramData\Microsoft\Windows\Start Menu\",
-        r"AppData\Roaming\Microsoft\Windows\Start Menu\",
+        r"C:\ProgramData\Microsoft\Windows\Start Menu\",
+        r"~\AppData\Roaming\Microsoft\Windows\Start Menu\",
     ),
     (
         "StartupFolder",
-        r"ProgramData\Microsoft\Windows\Start Menu\Programs\StartUp\",
-        r"AppData\Roaming\Microsoft\Windows\Start Menu\Programs\Startup\",
+        r"C:\ProgramData\Microsoft\Windows\Start Menu\Programs\StartUp\",
+        r"~\AppData\Roaming\Microsoft\Windows\Start Menu\Programs\Startup\",
     ),
     (
         "TemplateFolder",
-        r"ProgramData\Microsoft\Windows\Templates\",
-        r"AppData\Roaming\Microsoft\Windows\Templates\",
+        r"C:\ProgramData\Microsoft\Windows\Templates\",
+        r"~\AppData\Roaming\Microsoft\Windows\Templates\",
     ),
 ];
 
 impl Session<'_> {
     /// Sets the properties of Windows' folders.
     pub(crate) fn set_system_folders(&mut self) {
-        for (name, path) in FOLDERS {
-            self.set(name, path);
-        }
-        for (name, machine, user) in PER_USER {
-            let path = if self.is_for_machine() {
-                format!(r"C:\{machine}")
-            } else {
-                format!(r"C:\Users\ContainerAdministrator\{user}")
-            };
-            self.set(name, path);
+        let is_for_machine = self.is_for_machine();
+        let per_user = PER_USER
+            .map(|(name, machine, user)| (name, if is_for_machine { machine } else { user }));
+        for (name, path) in FOLDERS.into_iter().chain(per_user) {
+            self.set(name, path.replace('~', r"C:\Users\ContainerAdministrator"));
         }
     }
 

@@ -1,5 +1,7 @@
 //! Formatted text: `[INSTALLDIR]bin`, `[#file]`, `[%ComSpec]`, `[\[]`, `{text if [PROPERTY] is set}`.
 
+use std::str::Chars;
+
 use super::error::MsiError;
 use super::session::Session;
 
@@ -16,35 +18,36 @@ pub(crate) const SEPARATOR: char = '\0';
 impl Session<'_> {
     /// Replaces the references in a text.
     pub(crate) fn format(&self, text: &str) -> Result<String, MsiError> {
-        let mut reader = Reader { text, at: 0 };
-        Ok(self.format_up_to(&mut reader, None, 0)?.text)
+        Ok(self.format_up_to(None, text, &mut text.chars(), 0)?.text)
     }
 
-    /// Reads up to a closing bracket.
+    /// Reads the rest of a text up to a closing bracket.
     fn format_up_to(
         &self,
-        reader: &mut Reader<'_>,
         close: Option<char>,
+        text: &str,
+        rest: &mut Chars<'_>,
         depth: usize,
     ) -> Result<Formatted, MsiError> {
         if depth > DEPTH {
-            let why = format!("the text {:?} has too many brackets", reader.text);
+            let why = format!("the text {text:?} has too many brackets");
             return Err(MsiError::TooLarge(why));
         }
         let mut out = Formatted::default();
-        while let Some(next) = reader.next() {
+        while let Some(next) = rest.next() {
+            let inside = rest.as_str();
             match next {
                 next if Some(next) == close => {
                     out.is_closed = true;
                     return Ok(out);
                 }
-                '[' if let Some(escaped) = reader.escaped() => {
+                '[' if let Some((character, after)) = escaped(inside) => {
+                    *rest = after.chars();
                     out.references += 1;
-                    out.text.push(escaped);
+                    out.text.push(character);
                 }
                 '[' => {
-                    let start = reader.at;
-                    let name = self.format_up_to(reader, Some(']'), depth + 1)?;
+                    let name = self.format_up_to(Some(']'), text, rest, depth + 1)?;
                     if name.is_closed {
                         let value = self.reference(&name.text)?;
                         self.count(value.len())?;
@@ -52,14 +55,15 @@ impl Session<'_> {
                         out.is_incomplete |= value.is_empty();
                         out.text.push_str(&value);
                     } else {
-                        out.text.push_str(&reader.text[start - 1..]);
+                        out.text.push(next);
+                        out.text.push_str(inside);
                     }
                 }
                 '{' => {
-                    let start = reader.at;
-                    let group = self.format_up_to(reader, Some('}'), depth + 1)?;
+                    let group = self.format_up_to(Some('}'), text, rest, depth + 1)?;
                     if !group.is_closed {
-                        out.text.push_str(&reader.text[start - 1..]);
+                        out.text.push(next);
+                        out.text.push_str(inside);
                     } else if group.references == 0 {
                         out.text.push('{');
                         out.text.push_str(&group.text);
@@ -122,24 +126,10 @@ struct Formatted {
     is_closed: bool,
 }
 
-struct Reader<'a> {
-    text: &'a str,
-    at: usize,
-}
-
-impl Reader<'_> {
-    fn next(&mut self) -> Option<char> {
-        let next = self.text.get(self.at..)?.chars().next()?;
-        self.at += next.len_utf8();
-        Some(next)
-    }
-
-    /// The character of `\x]`, which may be a bracket; what follows it has no effect.
-    fn escaped(&mut self) -> Option<char> {
-        let rest = self.text.get(self.at..)?.strip_prefix('\\')?;
-        let escaped = rest.chars().next()?;
-        let (ignored, _) = rest[escaped.len_utf8()..].split_once(']')?;
-        self.at += 1 + escaped.len_utf8() + ignored.len() + 1;
-        Some(escaped)
-    }
+/// The character of `\x]`, which may be a bracket, and what follows; text before `]` has no effect.
+fn escaped(inside: &str) -> Option<(char, &str)> {
+    let mut rest = inside.strip_prefix('\\')?.chars();
+    let escaped = rest.next()?;
+    let (_, after) = rest.as_str().split_once(']')?;
+    Some((escaped, after))
 }

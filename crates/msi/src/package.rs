@@ -45,10 +45,7 @@ impl<R: Read + Seek> Package<R> {
 
     /// The product, as the package names it.
     pub fn product(&self) -> Product {
-        let property = |name: &str| {
-            let row = self.database.find("Property", "Property", name);
-            row.map_or_else(String::new, |row| row.text("Value").to_owned())
-        };
+        let property = |name: &str| self.database.property(name).to_owned();
         Product::from_properties(property, self.summary.platform())
     }
 
@@ -70,8 +67,8 @@ impl<R: Read + Seek> Package<R> {
             let applied =
                 apply_transform(place, &mut database, &mut self.file, system, &self.summary);
             transforms.extend(applied.map_err(|error| error.of_transform(place))?);
-            if is_instance && number == 0 && product_code(&database) == product_code(&self.database)
-            {
+            let is_same = database.property("ProductCode") == self.database.property("ProductCode");
+            if is_instance && number == 0 && is_same {
                 return Err(no_instance());
             }
         }
@@ -160,11 +157,6 @@ impl<R: Read + Seek> Package<R> {
         }
         Ok(())
     }
-}
-
-fn product_code(database: &Database) -> &str {
-    let row = database.find("Property", "Property", "ProductCode");
-    row.map_or("", |row| row.text("Value"))
 }
 
 /// Error for another instance without its code.

@@ -68,10 +68,7 @@ impl Product {
             manufacturer: property("Manufacturer"),
             code: property("ProductCode"),
             upgrade_code: property("UpgradeCode"),
-            platform: match platform {
-                "" => "Intel".to_owned(),
-                platform => platform.to_owned(),
-            },
+            platform: platform.to_owned(),
         }
     }
 }

@@ -85,7 +85,7 @@ impl Session<'_> {
         let path = cached.to_string();
         plan.text(&properties, "LocalPackage", &path)?;
         self.write_properties(&properties, plan)?;
-        let is_64_bit = !matches!(self.summary.platform(), "" | "Intel");
+        let is_64_bit = self.summary.platform() != "Intel";
         let code = &self.product.code;
         let below = format!(r"Microsoft\Windows\CurrentVersion\Uninstall\{code}");
         self.write_properties(&software_key(&below, is_64_bit)?, plan)?;

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom};
 
+use super::summary::number;
+
 /// Longest part of a program that is searched, from the end of its sections.
 const SEARCHED: u64 = 4 << 20;
 /// Largest resources that are searched.
@@ -99,7 +101,12 @@ fn contains(bytes: &[u8], part: &[u8]) -> bool {
     bytes.windows(part.len()).any(|window| window == part)
 }
 
-fn window(reader: &mut (impl Read + Seek), offset: u64, size: u64) -> io::Result<Vec<u8>> {
+/// The bytes from an offset on, as far as there are any.
+pub(crate) fn window(
+    reader: &mut (impl Read + Seek),
+    offset: u64,
+    size: u64,
+) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     reader.seek(SeekFrom::Start(offset))?;
     reader.take(size).read_to_end(&mut bytes)?;
@@ -157,14 +164,9 @@ impl Sections {
     }
 }
 
-fn number(bytes: &[u8], at: usize) -> Option<u32> {
-    let bytes = bytes.get(at..at + 4)?;
-    bytes.try_into().ok().map(u32::from_le_bytes)
-}
-
 fn short(bytes: &[u8], at: usize) -> Option<u16> {
-    let bytes = bytes.get(at..at + 2)?;
-    bytes.try_into().ok().map(u16::from_le_bytes)
+    let bytes = bytes.get(at..)?.first_chunk::<2>()?;
+    Some(u16::from_le_bytes(*bytes))
 }
 
 #[cfg(test)]

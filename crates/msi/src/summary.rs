@@ -64,9 +64,12 @@ impl Summary {
         Some(summary)
     }
 
-    /// The architecture, such as `x64`; a package for x86 has `Intel` or nothing.
+    /// The architecture, such as `x64`; a package for x86 has `Intel`.
     pub(crate) fn platform(&self) -> &str {
-        self.template.split(';').next().unwrap_or_default()
+        match self.template.split(';').next() {
+            None | Some("") => "Intel",
+            Some(platform) => platform,
+        }
     }
 
     /// The first language, as a number; empty for any.
@@ -86,7 +89,8 @@ impl Summary {
     }
 }
 
-fn number(bytes: &[u8], at: usize) -> Option<u32> {
+/// A little-endian number at an offset.
+pub(crate) fn number(bytes: &[u8], at: usize) -> Option<u32> {
     let bytes = bytes.get(at..)?.first_chunk::<4>()?;
     Some(u32::from_le_bytes(*bytes))
 }

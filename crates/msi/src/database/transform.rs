@@ -99,39 +99,18 @@ impl Database {
 
     /// Checks that the transform is for the package.
     fn check_package(&self, transform: &Summary, package: &Summary) -> Result<(), MsiError> {
-        let property = |name: &str| {
-            let row = self.find("Property", "Property", name);
-            row.map_or("", |row| row.text("Value"))
-        };
         let requires = |flag: u32| transform.conditions >> 16 & flag != 0;
         let mut products = transform.package_code.split(';');
         let base = products.next().unwrap_or_default();
         let (code, version) = base.split_at_checked(38).unwrap_or((base, ""));
         let upgrade = products.nth(1).unwrap_or_default();
-        let intel = |platform: &str| match platform {
-            "" => "Intel".to_owned(),
-            platform => platform.to_owned(),
-        };
+        let (own_code, own_upgrade) = (self.property("ProductCode"), self.property("UpgradeCode"));
+        let (language, platform) = (transform.language(), transform.platform());
         for (flag, what, own, other) in [
-            (PRODUCT, "product", property("ProductCode").to_owned(), code),
-            (
-                UPGRADE_CODE,
-                "upgrade code",
-                property("UpgradeCode").to_owned(),
-                upgrade,
-            ),
-            (
-                LANGUAGE,
-                "language",
-                package.language().to_owned(),
-                transform.language(),
-            ),
-            (
-                PLATFORM,
-                "platform",
-                intel(package.platform()),
-                &intel(transform.platform()),
-            ),
+            (PRODUCT, "product", own_code, code),
+            (UPGRADE_CODE, "upgrade code", own_upgrade, upgrade),
+            (LANGUAGE, "language", package.language(), language),
+            (PLATFORM, "platform", package.platform(), platform),
         ] {
             if requires(flag) && !own.eq_ignore_ascii_case(other) {
                 let why = format!("it is for the {what} {other}, the package has {own}");
@@ -141,7 +120,7 @@ impl Database {
         let Some((_, fields)) = FIELDS.into_iter().find(|(flag, _)| requires(*flag)) else {
             return Ok(());
         };
-        let own = property("ProductVersion");
+        let own = self.property("ProductVersion");
         let order = version_fields(own, fields).cmp(&version_fields(version, fields));
         let mut relations = RELATIONS.iter().filter(|(flag, ..)| requires(*flag));
         match relations.find(|(_, orders, _)| !orders.contains(&order)) {
