@@ -5,7 +5,7 @@ use axum::response::Response;
 use serde_json::json;
 use wincimg_oci::remote::{RegistryError, RegistryOptions};
 use wincimg_testkit::scripted::{ScriptedRequest, answer, scripted, scripted_tls};
-use wincimg_testkit::serve::TlsTestServer;
+use wincimg_testkit::serve::TestServer;
 use wincimg_testkit::{describe, docker_config, loopback_options, options, repository};
 
 const DIGEST: &str = "sha256:6c3c624b58dbbcd3c0dd82b4c53f04194d1247c6eebdaab7c610cf7d66709b3b";
@@ -13,7 +13,7 @@ const DIGEST: &str = "sha256:6c3c624b58dbbcd3c0dd82b4c53f04194d1247c6eebdaab7c61
 const BOB: &str = "Basic Ym9iOnNlc2FtZQ==";
 
 /// Options that trust only this server's CA, with a password for it.
-fn trusting(server: &TlsTestServer, folder: &tempfile::TempDir) -> RegistryOptions {
+fn trusting(server: &TestServer, folder: &tempfile::TempDir) -> RegistryOptions {
     let entry = json!({ "username": "bob", "password": "sesame" });
     let config = json!({ "auths": { server.host(): entry } });
     RegistryOptions {

@@ -8,7 +8,7 @@ use axum::extract::DefaultBodyLimit;
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 
-use super::serve::{TestServer, TlsTestServer, serve, serve_tls};
+use super::serve::{TestServer, serve, serve_tls};
 
 #[derive(Debug, Clone)]
 pub struct ScriptedRequest {
@@ -91,7 +91,7 @@ pub fn scripted(
 /// A registry over TLS.
 pub fn scripted_tls(
     answer: impl Fn(&ScriptedRequest) -> Response + Clone + Send + Sync + 'static,
-) -> (RequestLog, TlsTestServer) {
+) -> (RequestLog, TestServer) {
     let (log, router) = router(answer);
     (log, serve_tls(router))
 }

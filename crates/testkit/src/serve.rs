@@ -21,6 +21,8 @@ use super::docker_registry::certificates;
 pub struct TestServer {
     address: SocketAddr,
     _stop: oneshot::Sender<()>,
+    /// With TLS, the folder of its certificate and CA.
+    certificates: Option<TempDir>,
 }
 
 impl TestServer {
@@ -33,6 +35,12 @@ impl TestServer {
     pub fn url(&self, path: &str) -> String {
         format!("http://{}/{path}", self.address)
     }
+
+    /// The CA's certificate in PEM.
+    pub fn ca(&self) -> PathBuf {
+        let folder = self.certificates.as_ref().unwrap();
+        folder.path().join("ca.pem")
+    }
 }
 
 /// Serves a router on loopback.
@@ -40,31 +48,14 @@ pub fn serve(router: Router) -> TestServer {
     serve_with(|_| router)
 }
 
-/// A server with TLS, whose certificate is of its own CA.
-pub struct TlsTestServer {
-    served: TestServer,
-    folder: TempDir,
-}
-
-impl TlsTestServer {
-    /// `127.0.0.1:PORT`.
-    pub fn host(&self) -> String {
-        self.served.host()
-    }
-
-    /// The CA's certificate in PEM.
-    pub fn ca(&self) -> PathBuf {
-        self.folder.path().join("ca.pem")
-    }
-}
-
-/// Serves a router on loopback with TLS.
-pub fn serve_tls(router: Router) -> TlsTestServer {
+/// Serves a router on loopback with TLS and a certificate of its own CA.
+pub fn serve_tls(router: Router) -> TestServer {
     let folder = tempfile::tempdir().unwrap();
     certificates(folder.path(), ["localhost"]);
     let acceptor = acceptor(folder.path());
-    let served = serve_by(|_| router, |tcp| Tls { tcp, acceptor });
-    TlsTestServer { served, folder }
+    let mut served = serve_by(|_| router, |tcp| Tls { tcp, acceptor });
+    served.certificates = Some(folder);
+    served
 }
 
 /// TLS acceptor with the certificate in a folder.
@@ -122,6 +113,7 @@ fn serve_by<L: Listener<Addr = SocketAddr>>(
     TestServer {
         address,
         _stop: stop,
+        certificates: None,
     }
 }
 
