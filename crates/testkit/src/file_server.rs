@@ -5,19 +5,19 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::{StreamExt, stream};
 
-use super::serve::{TestServer, serve};
+use super::scripted::{RequestLog, ScriptedRequest, scripted};
+use super::serve::TestServer;
 
 /// Files by their paths, such as `/tool.zip`.
 pub struct FileServer {
     served: TestServer,
-    shared: Shared,
+    log: RequestLog,
+    files: Arc<Mutex<Files>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,26 +30,19 @@ pub enum ResponseFault {
     Hang(usize),
 }
 
-type Shared = Arc<Mutex<Files>>;
-
 #[derive(Default)]
 struct Files {
     content: HashMap<String, (Bytes, &'static str)>,
     redirects: HashMap<String, String>,
     faults: HashMap<String, VecDeque<ResponseFault>>,
-    requests: Vec<String>,
 }
 
 impl FileServer {
     pub fn start() -> Self {
-        let shared = Shared::default();
-        let router = Router::new()
-            .fallback(answer)
-            .with_state(Arc::clone(&shared));
-        Self {
-            served: serve(router),
-            shared,
-        }
+        let files = Arc::<Mutex<Files>>::default();
+        let shared = Arc::clone(&files);
+        let (log, served) = scripted(move |asked| shared.lock().unwrap().answer(asked));
+        Self { served, log, files }
     }
 
     /// Starts a server with one file.
@@ -82,7 +75,7 @@ impl FileServer {
     }
 
     fn files(&self) -> MutexGuard<'_, Files> {
-        self.shared.lock().unwrap()
+        self.files.lock().unwrap()
     }
 
     pub fn put(&self, path: &str, content: impl Into<Bytes>) {
@@ -109,85 +102,72 @@ impl FileServer {
 
     /// Requests in their order: `/tool.zip`, or `/tool.zip bytes=3-`.
     pub fn requests(&self) -> Vec<String> {
-        self.files().requests.clone()
+        let shown = |asked: &ScriptedRequest| match asked.header("range") {
+            Some(range) => format!("{} {range}", asked.path),
+            None => asked.path.clone(),
+        };
+        self.log.all().iter().map(shown).collect()
     }
 
     pub fn forget(&self) {
-        self.files().requests.clear();
+        self.log.forget();
     }
 }
 
-async fn answer(State(shared): State<Shared>, uri: Uri, headers: HeaderMap) -> Response {
-    let range = headers.get(header::RANGE);
-    let range = range.and_then(|range| range.to_str().ok());
-    let start: usize = range
-        .and_then(|range| {
-            range
-                .strip_prefix("bytes=")?
-                .strip_suffix('-')?
-                .parse()
-                .ok()
-        })
-        .unwrap_or_default();
-    let (file, fault) = {
-        let mut files = shared.lock().unwrap();
-        let asked = match range {
-            Some(range) => format!("{} {range}", uri.path()),
-            None => uri.path().to_owned(),
-        };
-        files.requests.push(asked);
-        if let Some(to) = files.redirects.get(uri.path()) {
+impl Files {
+    fn answer(&mut self, asked: &ScriptedRequest) -> Response {
+        let path = &asked.path;
+        let range = asked.header("range");
+        let start = range.and_then(|range| range.strip_prefix("bytes=")?.strip_suffix('-'));
+        let start: usize = start.and_then(|it| it.parse().ok()).unwrap_or_default();
+        if let Some(to) = self.redirects.get(path) {
             return (StatusCode::FOUND, [(header::LOCATION, to.clone())]).into_response();
         }
-        let fault = files.faults.get_mut(uri.path());
-        let fault = fault.and_then(VecDeque::pop_front);
-        (files.content.get(uri.path()).cloned(), fault)
-    };
-    if let Some(ResponseFault::Status(status)) = fault {
-        return StatusCode::from_u16(status).unwrap().into_response();
-    }
-    let Some((content, kind)) = file else {
-        return (StatusCode::NOT_FOUND, "no such file").into_response();
-    };
-    let tag = format!(
-        "\"{:x}\"",
-        content.iter().map(|&byte| u64::from(byte)).sum::<u64>()
-    );
-    let rest = content.slice(start.min(content.len())..);
-    let mut response = Response::builder()
-        .header(header::CONTENT_TYPE, kind)
-        .header(header::ETAG, tag)
-        .header(header::CONTENT_LENGTH, rest.len());
-    if start > 0 {
-        let whole = content.len();
-        let range = format!("bytes {start}-{}/{whole}", whole - 1);
-        response = response
-            .status(StatusCode::PARTIAL_CONTENT)
-            .header(header::CONTENT_RANGE, range);
-    }
-    let body = match fault {
-        Some(ResponseFault::Cut(length)) => {
-            let pieces = [
-                Ok(rest.slice(..length)),
-                Err(std::io::Error::other("cut by the test")),
-            ];
-            // The bytes before the break have to be sent first.
-            Body::from_stream(stream::iter(pieces).then(|piece| async {
-                if piece.is_err() {
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                }
-                piece
-            }))
+        let fault = self.faults.get_mut(path).and_then(VecDeque::pop_front);
+        if let Some(ResponseFault::Status(status)) = fault {
+            return StatusCode::from_u16(status).unwrap().into_response();
         }
-        Some(ResponseFault::Hang(length)) => {
-            let first = stream::iter([Ok::<_, Infallible>(rest.slice(..length))]);
-            let never = stream::once(async {
-                tokio::time::sleep(Duration::from_mins(5)).await;
-                Ok(Bytes::new())
-            });
-            Body::from_stream(first.chain(never))
+        let Some((content, kind)) = self.content.get(path) else {
+            return (StatusCode::NOT_FOUND, "no such file").into_response();
+        };
+        let sum: u64 = content.iter().map(|&byte| u64::from(byte)).sum();
+        let tag = format!("\"{sum:x}\"");
+        let rest = content.slice(start.min(content.len())..);
+        let mut response = Response::builder()
+            .header(header::CONTENT_TYPE, *kind)
+            .header(header::ETAG, tag)
+            .header(header::CONTENT_LENGTH, rest.len());
+        if start > 0 {
+            let whole = content.len();
+            let range = format!("bytes {start}-{}/{whole}", whole - 1);
+            response = response
+                .status(StatusCode::PARTIAL_CONTENT)
+                .header(header::CONTENT_RANGE, range);
         }
-        _ => Body::from(rest),
-    };
-    response.body(body).unwrap()
+        let body = match fault {
+            Some(ResponseFault::Cut(length)) => {
+                let pieces = [
+                    Ok(rest.slice(..length)),
+                    Err(std::io::Error::other("cut by the test")),
+                ];
+                // The bytes before the break have to be sent first.
+                Body::from_stream(stream::iter(pieces).then(|piece| async {
+                    if piece.is_err() {
+                        tokio::time::sleep(Duration::from_millis(100)).await;
+                    }
+                    piece
+                }))
+            }
+            Some(ResponseFault::Hang(length)) => {
+                let first = stream::iter([Ok::<_, Infallible>(rest.slice(..length))]);
+                let never = stream::once(async {
+                    tokio::time::sleep(Duration::from_mins(5)).await;
+                    Ok(Bytes::new())
+                });
+                Body::from_stream(first.chain(never))
+            }
+            _ => Body::from(rest),
+        };
+        response.body(body).unwrap()
+    }
 }

@@ -45,6 +45,10 @@ impl RequestLog {
         self.0.lock().unwrap().clone()
     }
 
+    pub fn forget(&self) {
+        self.0.lock().unwrap().clear();
+    }
+
     pub fn lines(&self) -> Vec<String> {
         self.all().iter().map(ScriptedRequest::line).collect()
     }
