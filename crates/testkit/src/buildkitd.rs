@@ -1,13 +1,13 @@
 //! A private `BuildKit` daemon. Debian has no package of it: it is used where it is installed.
 
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
 use super::image_locations::path;
-use super::programs::in_path;
+use super::programs::{in_path, start_logged};
 
 /// A daemon that runs until it is dropped.
 pub struct Buildkitd {
@@ -25,21 +25,16 @@ impl Buildkitd {
         let inside = |name: &str| path(&folder, name);
         let config = format!("[registry.\"{registry}\"]\nhttp = true\n");
         std::fs::write(inside("buildkitd.toml"), config).unwrap();
-        let log = std::fs::File::create(inside("log")).unwrap();
-        let process = Command::new(daemon)
+        let mut command = Command::new(daemon);
+        command
             .args(["--config", &inside("buildkitd.toml")])
             .args(["--root", &inside("root")])
             .args(["--addr", &format!("unix://{}", inside("socket"))])
             .args(["--otel-socket-path", &inside("traces")])
             .args(["--oci-worker=true", "--containerd-worker=false"])
-            .args(["--oci-worker-snapshotter=native"])
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().unwrap())
-            .stderr(log)
-            .spawn()
-            .unwrap();
+            .args(["--oci-worker-snapshotter=native"]);
         let daemon = Self {
-            process,
+            process: start_logged(&mut command, folder.path()),
             folder,
             client,
         };

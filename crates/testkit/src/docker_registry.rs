@@ -1,15 +1,16 @@
 //! Debian's `docker-registry` in the usual setups: plain, with TLS, with a password.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
+use serde_json::json;
 use tempfile::TempDir;
 
 use super::component;
+use super::programs::start_logged;
 
 /// The user of a registry with a password.
 pub const USER: &str = "bob";
@@ -47,17 +48,13 @@ impl DockerRegistry {
         if setup.tls {
             certificates(folder.path(), ["localhost"]);
             if setup.self_signed {
-                let names = if setup.nameless {
-                    ""
-                } else {
-                    " -addext subjectAltName=IP:127.0.0.1"
-                };
-                openssl(
-                    folder.path(),
-                    &format!(
-                        "req -x509 {NEW_KEY} -keyout server.key -out server.pem -days 2 -subj /CN=registry{names}"
-                    ),
+                let mut arguments = format!(
+                    "req -x509 {NEW_KEY} -keyout server.key -out server.pem -days 2 -subj /CN=registry"
                 );
+                if !setup.nameless {
+                    arguments += " -addext subjectAltName=IP:127.0.0.1";
+                }
+                openssl(folder.path(), &arguments);
             }
         }
         if setup.password {
@@ -66,17 +63,10 @@ impl DockerRegistry {
         let port = free_port();
         let config = folder.path().join("config.yml");
         fs::write(&config, yaml(folder.path(), port, setup)).unwrap();
-        let log = fs::File::create(folder.path().join("log")).unwrap();
-        let process = Command::new(program)
-            .arg("serve")
-            .arg(&config)
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().unwrap())
-            .stderr(log)
-            .spawn()
-            .unwrap();
+        let mut command = Command::new(program);
+        command.arg("serve").arg(&config);
         let mut registry = Self {
-            process,
+            process: start_logged(&mut command, folder.path()),
             folder,
             port,
             setup,
@@ -118,17 +108,11 @@ impl DockerRegistry {
 
     /// A `config.json` with the password for `host`, which may be a proxy's.
     pub fn docker_config(&self, host: &str, password: &str) -> PathBuf {
-        let folder = self
-            .folder
-            .path()
-            .join(format!("docker-{}", host.replace(':', "-")));
+        let name = format!("docker-{}", host.replace(':', "-"));
+        let folder = self.folder.path().join(name);
         fs::create_dir_all(&folder).unwrap();
-        let file = folder.join("config.json");
-        let json = serde_json::json!({
-            "auths": { host: { "username": USER, "password": password } }
-        });
-        fs::write(&file, json.to_string()).unwrap();
-        file
+        let entry = json!({ "username": USER, "password": password });
+        super::docker_config(&folder, &json!({ "auths": { host: entry } }))
     }
 
     /// The registry's log, for debugging a test.
@@ -156,11 +140,8 @@ impl DockerRegistry {
         while std::net::TcpStream::connect(("127.0.0.1", self.port)).is_err() {
             let ended = self.process.try_wait().unwrap();
             assert!(ended.is_none(), "docker-registry ended: {}", self.log());
-            assert!(
-                Instant::now() < deadline,
-                "docker-registry does not listen: {}",
-                self.log()
-            );
+            let is_late = Instant::now() > deadline;
+            assert!(!is_late, "docker-registry does not listen: {}", self.log());
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -207,12 +188,7 @@ fn make_htpasswd(folder: &Path) {
         .output()
         .unwrap();
     assert!(output.status.success(), "htpasswd failed");
-    let line = BufReader::new(output.stdout.as_slice())
-        .lines()
-        .next()
-        .unwrap()
-        .unwrap();
-    fs::write(folder.join("htpasswd"), line + "\n").unwrap();
+    fs::write(folder.join("htpasswd"), output.stdout).unwrap();
 }
 
 /// Arguments of `openssl req` for a key that is fast to create.
@@ -231,14 +207,9 @@ fn openssl(folder: &Path, arguments: &str) {
 /// Creates a CA (`ca.pem`) and a certificate of it (`server.pem`, `server.key`) for 127.0.0.1 and
 /// some names.
 pub fn certificates<'n>(folder: &Path, names: impl IntoIterator<Item = &'n str>) {
-    let names: Vec<String> = names
-        .into_iter()
-        .map(|name| format!(",DNS:{name}"))
-        .collect();
-    let extensions = format!(
-        "subjectAltName=IP:127.0.0.1{}\nbasicConstraints=CA:FALSE\n",
-        names.concat()
-    );
+    let names = names.into_iter().map(|name| format!(",DNS:{name}"));
+    let names: String = names.collect();
+    let extensions = format!("subjectAltName=IP:127.0.0.1{names}\nbasicConstraints=CA:FALSE\n");
     fs::write(folder.join("names.cnf"), extensions).unwrap();
     let run = |arguments: &str| openssl(folder, arguments);
     run(&format!(

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use super::component;
 use super::harness::skip;
 use super::image_locations::path;
+use super::programs::start_logged;
 
 /// A private daemon, without network, that runs until it is dropped.
 pub struct Dockerd {
@@ -36,38 +37,26 @@ impl Dockerd {
         let (program, client) = (component("dockerd"), component("docker"));
         let folder = tempfile::tempdir().unwrap();
         let inside = |name: &str| path(&folder, name);
-        let log = fs::File::create(inside("log")).unwrap();
-        fs::write(
-            inside("daemon.json"),
-            setup.config.as_deref().unwrap_or("{}"),
-        )
-        .unwrap();
+        let config = setup.config.as_deref().unwrap_or("{}");
+        fs::write(inside("daemon.json"), config).unwrap();
         let hosts = fs::read_to_string("/etc/hosts").unwrap_or_default();
         fs::write(inside("hosts"), format!("{hosts}\n{}\n", setup.hosts)).unwrap();
-        let process = Command::new("unshare")
+        let mut command = Command::new("unshare");
+        command
             .args(["--mount", "sh", "-c"])
             .arg(r#"mount --bind "$0" /etc/hosts && exec "$@""#)
             .arg(inside("hosts"))
             .arg(program)
             .args(["--config-file", &inside("daemon.json")])
-            .args([
-                "--data-root",
-                &inside("data"),
-                "--exec-root",
-                &inside("exec"),
-            ])
+            .args(["--data-root", &inside("data")])
+            .args(["--exec-root", &inside("exec")])
             .args(["--pidfile", &inside("pid"), "--host"])
             .arg(format!("unix://{}", inside("socket")))
             .args(&setup.arguments)
             .args(["--bridge=none", "--iptables=false", "--ip6tables=false"])
-            .arg("--storage-driver=vfs")
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().unwrap())
-            .stderr(log)
-            .spawn()
-            .unwrap();
+            .arg("--storage-driver=vfs");
         let mut daemon = Self {
-            process,
+            process: start_logged(&mut command, folder.path()),
             folder,
             client,
         };

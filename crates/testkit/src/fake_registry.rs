@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use wincimg_demo::{DemoRegistry, RegistryState};
 use wincimg_oci::document::sha256;
 
-const MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
+use super::DOCKER_MANIFEST as MANIFEST;
+
 const INDEX: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
 const LAYER: &str = "application/vnd.docker.image.rootfs.diff.tar";
 const CONFIG: &str = "application/vnd.docker.container.image.v1+json";
@@ -64,18 +65,15 @@ impl FakeRegistry {
 
     /// Creates an index of images, each with the platform version that it claims.
     pub fn index(&self, entries: &[(&str, Option<&str>)]) -> String {
-        let manifests: Vec<Value> = entries
-            .iter()
-            .map(|(digest, version)| {
-                let mut platform = json!({"os": "windows", "architecture": "amd64"});
-                if let Some(version) = version {
-                    platform["os.version"] = json!(version);
-                }
-                let size = self.made.lock().unwrap()[*digest].len();
-                json!({"mediaType": MANIFEST, "digest": digest, "size": size, "platform": platform})
-            })
-            .collect();
-        self.index_of(&manifests)
+        let manifests = entries.iter().map(|(digest, version)| {
+            let mut entry = self.entry(digest);
+            entry["platform"] = json!({"os": "windows", "architecture": "amd64"});
+            if let Some(version) = version {
+                entry["platform"]["os.version"] = json!(version);
+            }
+            entry
+        });
+        self.index_of(&manifests.collect::<Vec<_>>())
     }
 
     /// Creates an index of these entries.

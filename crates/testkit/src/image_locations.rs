@@ -106,10 +106,8 @@ pub fn files(root: &Path) -> Vec<(PathBuf, Vec<u8>)> {
             if entry.is_dir() {
                 open.push(entry);
             } else {
-                found.push((
-                    entry.strip_prefix(root).unwrap().to_owned(),
-                    fs::read(&entry).unwrap(),
-                ));
+                let path = entry.strip_prefix(root).unwrap().to_owned();
+                found.push((path, fs::read(&entry).unwrap()));
             }
         }
     }

@@ -71,10 +71,8 @@ pub fn entries_in(layer: &Path) -> Vec<Entry> {
 /// The entries of a gzipped layer.
 pub fn entries_of(layer: &[u8]) -> Vec<Entry> {
     let mut tar = tar::Archive::new(GzDecoder::new(layer));
-    tar.entries()
-        .unwrap()
-        .map(|entry| read(entry.unwrap()))
-        .collect()
+    let entries = tar.entries().unwrap();
+    entries.map(|entry| read(entry.unwrap())).collect()
 }
 
 fn read(mut entry: tar::Entry<'_, GzDecoder<&[u8]>>) -> Entry {

@@ -1,7 +1,8 @@
 //! Programs that tests require, and the Debian packages that contain them.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 use crate::harness::{skip, skip_always};
 
@@ -27,6 +28,16 @@ pub fn in_path(program: &str) -> Option<PathBuf> {
         .chain([PathBuf::from("/usr/sbin"), PathBuf::from("/sbin")])
         .map(|folder| folder.join(program))
         .find(|file| file.is_file())
+}
+
+/// Starts a program that writes its output to the file `log` in a folder.
+pub fn start_logged(command: &mut Command, folder: &Path) -> Child {
+    let log = File::create(folder.join("log")).unwrap();
+    command
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().unwrap())
+        .stderr(log);
+    command.spawn().unwrap()
 }
 
 /// Path of a sample that is not part of the project, so it may be missing.

@@ -112,8 +112,13 @@ impl FaultProxy {
                 let upstream = upstream.clone();
                 let (log, rule) = (shared.clone(), rule.clone());
                 tokio::spawn(async move {
+                    let connection = Connection {
+                        client,
+                        log: &log,
+                        entry: 0,
+                    };
                     // Broken connections are the purpose of this proxy.
-                    let _ = Connection::new(client, &log).run(&upstream, &rule).await;
+                    let _ = connection.run(&upstream, &rule).await;
                 });
             }
         });
@@ -150,15 +155,7 @@ struct Connection<'l> {
     entry: usize,
 }
 
-impl<'l> Connection<'l> {
-    fn new(client: TcpStream, log: &'l Mutex<Vec<ProxiedRequest>>) -> Self {
-        Self {
-            client,
-            log,
-            entry: 0,
-        }
-    }
-
+impl Connection<'_> {
     async fn run(mut self, upstream: &str, rule: &Mutex<Box<Rule>>) -> std::io::Result<()> {
         let (head, rest) = read_head(&mut self.client).await?;
         let passed = parse(&head);
@@ -182,13 +179,11 @@ impl<'l> Connection<'l> {
         }
         let mut server = TcpStream::connect(upstream).await?;
         server.write_all(with_close(&head).as_bytes()).await?;
-        if !self
-            .forward_request(&mut server, &passed, rest, &fault)
-            .await?
-        {
-            return Ok(());
+        let request = self.forward_request(&mut server, &passed, rest, &fault);
+        if request.await? {
+            self.forward_answer(server, &passed, &fault).await?;
         }
-        self.forward_answer(server, &passed, &fault).await
+        Ok(())
     }
 
     /// Returns true if the whole body was forwarded.
@@ -236,9 +231,9 @@ impl<'l> Connection<'l> {
         if matches!(fault, ProxyFault::LoseAnswer) {
             return Ok(());
         }
-        let length = match (passed.method.as_str(), content_length(&head)) {
-            ("HEAD", _) => Some(0),
-            (_, length) => length,
+        let length = match passed.method.as_str() {
+            "HEAD" => Some(0),
+            _ => content_length(&head),
         };
         let shown = match fault {
             ProxyFault::Hide(name) => without(&head, name),
@@ -253,14 +248,10 @@ impl<'l> Connection<'l> {
         let limit = match fault {
             ProxyFault::CutAnswer(limit)
             | ProxyFault::Stall(limit)
-            | ProxyFault::Shorten(limit) => Some(*limit),
-            _ => None,
+            | ProxyFault::Shorten(limit) => *limit,
+            _ => usize::MAX,
         };
-        let end = [length, limit]
-            .into_iter()
-            .flatten()
-            .min()
-            .unwrap_or(usize::MAX);
+        let end = length.unwrap_or(usize::MAX).min(limit);
         let mut received = 0;
         while received < end {
             if chunk.is_empty() {

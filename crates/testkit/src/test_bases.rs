@@ -9,9 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use wincimg_oci::document::{
-    Descriptor, History, Image, ManifestFormat, NewLayer, Platform, sha256,
-};
+use wincimg_oci::document::{Descriptor, History, Image, ManifestFormat, Platform, sha256};
 use wincimg_registry::hive::{FileTime, unfitted_hives};
 use wincimg_registry::security::{DescriptorLayout, SecurityDescriptor};
 use wincimg_registry::{KeyMode, RegistryData, RegistryEdit};
@@ -51,14 +49,8 @@ impl LayerTar {
 
     /// Adds a symbolic link.
     pub fn link(&mut self, path: &str, target: &str) -> &mut Self {
-        self.entry(
-            path,
-            tar::EntryType::Symlink,
-            "1040",
-            None,
-            b"",
-            Some(target),
-        )
+        let kind = tar::EntryType::Symlink;
+        self.entry(path, kind, "1040", None, b"", Some(target))
     }
 
     /// Adds an entry with any records.
@@ -71,10 +63,7 @@ impl LayerTar {
         bytes: &[u8],
         target: Option<&str>,
     ) -> &mut Self {
-        let mut records = vec![(
-            "MSWINDOWS.fileattr".to_owned(),
-            attributes.as_bytes().to_vec(),
-        )];
+        let mut records = vec![("MSWINDOWS.fileattr".to_owned(), attributes.into())];
         if let Some(sddl) = security {
             let encoded = STANDARD.encode(descriptor(sddl));
             records.push(("MSWINDOWS.rawsd".to_owned(), encoded.into_bytes()));
@@ -149,18 +138,14 @@ pub fn real_system() -> Vec<u8> {
 
 /// The same as it was copied while Windows had it open, with one sequence number ahead.
 pub fn real_open_system() -> Vec<u8> {
-    let output = Command::new(component("xz"))
-        .args(["--decompress", "--stdout"])
-        .arg(sample(SYSTEM))
-        .output();
-    output.unwrap().stdout
+    let mut xz = Command::new(component("xz"));
+    xz.args(["--decompress", "--stdout"]).arg(sample(SYSTEM));
+    xz.output().unwrap().stdout
 }
 
 /// The hive with the result of edits to one root: a whole hive, not a delta.
 pub fn whole_hive(edits: &[RegistryEdit]) -> Vec<u8> {
-    let mut hives = unfitted_hives(edits, FileTime::from_unix_seconds(1_600_000_000)).unwrap();
-    assert_eq!(hives.len(), 1, "one root touched, one hive");
-    let mut hive = hives.remove(0).bytes;
+    let mut hive = delta_hive(edits);
     hive[24] = 5;
     hive[144] = 0;
     seal(&mut hive);
@@ -327,20 +312,14 @@ pub fn upper_layer(changes: &[RegistryEdit]) -> LayerTar {
 
 /// An image of gzipped layers, the bottom one first.
 pub fn image_of(os_version: &str, tars: Vec<Vec<u8>>) -> StandIn {
-    let mut image = Image::empty(ManifestFormat::Docker, Platform::windows(os_version)).unwrap();
-    let mut layers = Vec::new();
+    let image = Image::empty(ManifestFormat::Docker, Platform::windows(os_version)).unwrap();
+    let layers = Vec::new();
+    let mut image = StandIn { image, layers };
     for tar in tars {
-        let bytes = gzip(&tar);
+        let bytes = Bytes::from(gzip(&tar));
         let media_type = ManifestFormat::Docker.layer_gzip();
         let blob = Descriptor::new(media_type, sha256(&bytes), bytes.len() as u64);
-        image = image
-            .append_layer(NewLayer {
-                blob: blob.clone(),
-                diff_id: sha256(&tar),
-                history: History::default(),
-            })
-            .unwrap();
-        layers.push((blob, Bytes::from(bytes)));
+        image.append(blob, &tar, bytes, History::default());
     }
-    StandIn { image, layers }
+    image
 }

@@ -69,16 +69,9 @@ impl TestTransform {
     pub fn add_table(&mut self, table: &str, columns: &[(&str, i32)]) {
         self.add("_Tables", &[Cell::Text(table)]);
         for (number, (name, kind)) in (1..).zip(columns) {
-            let name = Cell::Text(name);
-            self.add(
-                "_Columns",
-                &[
-                    Cell::Text(table),
-                    Cell::Short(number),
-                    name,
-                    Cell::Short(*kind),
-                ],
-            );
+            let (number, kind) = (Cell::Short(number), Cell::Short(*kind));
+            let cells = [Cell::Text(table), number, Cell::Text(name), kind];
+            self.add("_Columns", &cells);
         }
     }
 

@@ -1,7 +1,6 @@
 //! Stand-in Windows base images in the form of Microsoft's, with small layers.
 
 use std::io::Write;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use flate2::Compression;
@@ -11,9 +10,9 @@ use wincimg_oci::document::{
     Descriptor, Document, History, Image, Index, ManifestFormat, NewLayer, Platform, Verbatim,
     sha256,
 };
-use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::Sink;
 
+use super::image_locations::{registry, sink};
 use super::test_bases::tar_of;
 
 /// An image with its blobs.
@@ -25,11 +24,10 @@ pub struct StandIn {
 
 /// Pushes Nano Server of a version to a registry.
 pub async fn put_nanoserver(host: &str, version: &str) {
-    let registry = RegistryClient::new(super::options(host), Arc::new(Silent)).unwrap();
     let reference = format!("{host}/windows/nanoserver:{version}");
-    let sink = Sink::create(&reference.parse().unwrap(), &registry).await;
+    let sink = sink(&reference, &registry(host)).await;
     let base = StandIn::new(ManifestFormat::Docker, version, &[(40_000, 1)]);
-    base.put(&sink.unwrap(), Some(version)).await;
+    base.put(&sink, Some(version)).await;
 }
 
 /// A layer: a gzipped tar with one incompressible file below `Files/`.
@@ -66,17 +64,20 @@ impl StandIn {
         let (tar, gzip) = layer(size, seed);
         let mut blob = Descriptor::new(media_type, sha256(&gzip), gzip.len() as u64);
         blob.urls = urls;
-        self.image = self
-            .image
-            .append_layer(NewLayer {
-                blob: blob.clone(),
-                diff_id: sha256(&tar),
-                history: History {
-                    created_by: Some(format!("layer {seed}")),
-                    ..History::default()
-                },
-            })
-            .unwrap();
+        let history = History {
+            created_by: Some(format!("layer {seed}")),
+            ..History::default()
+        };
+        self.append(blob, &tar, gzip, history);
+    }
+
+    pub fn append(&mut self, blob: Descriptor, tar: &[u8], gzip: Bytes, history: History) {
+        let layer = NewLayer {
+            blob: blob.clone(),
+            diff_id: sha256(tar),
+            history,
+        };
+        self.image = self.image.append_layer(layer).unwrap();
         self.layers.push((blob, gzip));
     }
 

@@ -17,13 +17,8 @@ use super::windows_daemon::{WindowsDaemon, built, shown};
 pub async fn base(registry: &RegistryClient, bases: &str, version: WindowsVersion) -> BaseImage {
     let bases: BaseRegistry = bases.parse().unwrap();
     let repository = bases.repository("nanoserver").unwrap();
-    let found = resolve(
-        registry,
-        &repository,
-        HostBuild::new(version),
-        BaseMatch::Exact,
-    )
-    .await;
+    let host = HostBuild::new(version);
+    let found = resolve(registry, &repository, host, BaseMatch::Exact).await;
     found.unwrap().base
 }
 
@@ -44,11 +39,8 @@ pub fn build_all(windows: &WindowsDaemon, stored: &Arc<DemoRegistry>, bases: &[B
 pub fn build(base: &BaseImage) -> Image {
     let bytes = layer_bytes(base.os_version);
     let digest = sha256(&bytes);
-    let blob = Descriptor::new(
-        ManifestFormat::Docker.layer_gzip(),
-        digest.clone(),
-        bytes.len() as u64,
-    );
+    let media_type = ManifestFormat::Docker.layer_gzip();
+    let blob = Descriptor::new(media_type, digest.clone(), bytes.len() as u64);
     let layer = NewLayer {
         blob,
         diff_id: digest,
@@ -66,43 +58,31 @@ pub fn id(image: &Image) -> String {
     image.config().digest().to_string()
 }
 
+fn os_version(image: &Image) -> &str {
+    image.config().os_version.as_deref().unwrap()
+}
+
 /// The daemon's JSON for the image.
 pub fn as_shown(image: &Image) -> Value {
-    let config = image.config();
-    let layers: Vec<String> = config
-        .rootfs
-        .diff_ids
-        .iter()
-        .map(ToString::to_string)
-        .collect();
-    shown(&id(image), config.os_version.as_deref().unwrap(), &layers)
+    let layers = image.config().rootfs.diff_ids.iter();
+    let layers: Vec<String> = layers.map(ToString::to_string).collect();
+    shown(&id(image), os_version(image), &layers)
 }
 
 /// Adds the image of a name to the registry, and returns Docker's messages.
 fn push(stored: &DemoRegistry, made: &[Image], name: &str) -> Vec<Value> {
     let (path, tag) = name.rsplit_once(':').unwrap();
     let (_, repository) = path.split_once('/').unwrap();
-    let image = made
-        .iter()
-        .find(|image| tag.ends_with(image.config().os_version.as_deref().unwrap()))
-        .unwrap_or(&made[0]);
-    let version = image
-        .config()
-        .os_version
-        .as_deref()
-        .unwrap()
-        .parse()
-        .unwrap();
+    let mut images = made.iter();
+    let image = images.find(|image| tag.ends_with(os_version(image)));
+    let image = image.unwrap_or(&made[0]);
+    let version = os_version(image).parse().unwrap();
     let digest = stored.with(|stored| {
         stored.add_blob(repository, image.config().bytes().clone());
         stored.add_blob(repository, layer_bytes(version));
         let manifest = image.manifest();
-        stored.add_manifest(
-            repository,
-            tag,
-            manifest.media_type(),
-            manifest.bytes().clone(),
-        )
+        let bytes = manifest.bytes().clone();
+        stored.add_manifest(repository, tag, manifest.media_type(), bytes)
     });
     let size = image.manifest().size();
     vec![

@@ -74,18 +74,11 @@ pub fn info(operating_system: &str, isolation: &str) -> Value {
         "Images": 3,
         "Driver": "windowsfilter",
         "DriverStatus": [["Windows", ""]],
-        "Plugins": {
-            "Volume": ["local"],
-            "Network": ["ics", "internal", "l2bridge", "l2tunnel", "nat", "null", "overlay", "private", "transparent"],
-            "Authorization": null,
-            "Log": ["awslogs", "etwlogs", "fluentd", "gelf", "json-file", "local", "splunk", "syslog"]
-        },
         "KernelVersion": "10.0 17763 (17763.1.amd64fre.rs5_release.180914-1434)",
         "OperatingSystem": operating_system,
         "OSVersion": "10.0.17763",
         "OSType": "windows",
         "Architecture": "x86_64",
-        "IndexServerAddress": "https://index.docker.io/v1/",
         "RegistryConfig": {
             "InsecureRegistryCIDRs": ["127.0.0.0/8"],
             "IndexConfigs": {
@@ -97,11 +90,7 @@ pub fn info(operating_system: &str, isolation: &str) -> Value {
         "Name": "BUILD01",
         "ServerVersion": "20.10.24",
         "CgroupDriver": "",
-        "DefaultRuntime": "",
-        "Runtimes": null,
-        "Isolation": isolation,
-        "SecurityOptions": [],
-        "Warnings": null
+        "Isolation": isolation
     })
 }
 
@@ -177,21 +166,15 @@ impl WindowsDaemon {
 
     /// Number of builds that ended because their client disconnected.
     pub fn abandoned_builds(&self) -> usize {
-        self.shared
-            .lock()
-            .unwrap()
-            .abandoned_builds
-            .load(Ordering::SeqCst)
+        let shared = self.shared.lock().unwrap();
+        shared.abandoned_builds.load(Ordering::SeqCst)
     }
 
     /// The requests with paths that contain a text.
     pub fn asked(&self, path: &str) -> Vec<DaemonRequest> {
         let shared = self.shared.lock().unwrap();
-        let asked = shared.asked.iter();
-        asked
-            .filter(|asked| asked.path.contains(path))
-            .cloned()
-            .collect()
+        let asked = shared.asked.iter().filter(|it| it.path.contains(path));
+        asked.cloned().collect()
     }
 }
 
@@ -235,11 +218,8 @@ async fn answer(State(shared): State<Arc<Mutex<Shared>>>, request: Request) -> R
     match (&head.method, versioned.unwrap_or(&asked.path)) {
         (&Method::GET, "/_ping") => {
             let version = shared.script.api_version.clone();
-            (
-                [("api-version", version), ("ostype", "windows".to_owned())],
-                "OK",
-            )
-                .into_response()
+            let headers = [("api-version", version), ("ostype", "windows".to_owned())];
+            (headers, "OK").into_response()
         }
         (&Method::GET, "/info") => shared.script.info.to_string().into_response(),
         (&Method::POST, "/build") => {
@@ -267,8 +247,8 @@ fn image(shared: &mut Shared, method: &Method, path: &str, asked: &DaemonRequest
     let id = shared
         .names
         .get(name)
-        .cloned()
-        .unwrap_or_else(|| name.to_owned());
+        .map_or(name, String::as_str)
+        .to_owned();
     match (method, verb) {
         (&Method::GET, "json") => match shared.script.images.get(&id) {
             Some(image) => image.to_string().into_response(),

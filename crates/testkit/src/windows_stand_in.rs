@@ -25,8 +25,7 @@ use wincimg_demo::DemoRegistry;
 use self::buildctl::BuildctlState;
 use super::dockerd::Dockerd;
 use super::windows_daemon::{info, server_2019};
-
-const MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
+use crate::DOCKER_MANIFEST;
 
 /// The daemon, which runs until it is dropped.
 pub struct WindowsStandIn {
@@ -324,14 +323,11 @@ impl Shared {
     /// The messages of a push, with the digest of the Windows twin.
     fn for_windows(&self, path: &str, messages: Vec<u8>) -> Vec<u8> {
         let text = String::from_utf8(messages).unwrap();
-        let mut lines = text
-            .lines()
-            .map(|line| serde_json::from_str::<Value>(line).unwrap());
-        let Some(pushed) = lines.find(|line| line["aux"]["Digest"].is_string()) else {
+        let Some(pushed) = pushed(&text) else {
             return text.into_bytes();
         };
-        let digest = pushed["aux"]["Digest"].as_str().unwrap();
-        let tag = pushed["aux"]["Tag"].as_str().unwrap();
+        let digest = pushed["Digest"].as_str().unwrap();
+        let tag = pushed["Tag"].as_str().unwrap();
         let (_, name) = path.split_once("/images/").unwrap();
         let name = name.strip_suffix("/push").unwrap().replace("%2F", "/");
         let (_, repository) = name.split_once('/').unwrap();
@@ -360,21 +356,29 @@ impl Shared {
         manifest["config"]["size"] = json!(config.len());
         self.registry.with(|stored| {
             manifest["config"]["digest"] = json!(stored.add_blob(repository, config.into()));
-            let media_type = manifest["mediaType"]
-                .as_str()
-                .unwrap_or(MANIFEST)
-                .to_owned();
-            stored.add_manifest(repository, tag, &media_type, manifest.to_string().into())
+            let media_type = manifest["mediaType"].as_str().unwrap_or(DOCKER_MANIFEST);
+            stored.add_manifest(repository, tag, media_type, manifest.to_string().into())
         })
     }
 
     fn get(&self, path: &str) -> Value {
         let stream = TcpStream::connect(self.registry.host()).unwrap();
-        let accept = format!("Accept: {MANIFEST}, application/vnd.oci.image.manifest.v1+json\r\n");
+        let accept =
+            format!("Accept: {DOCKER_MANIFEST}, application/vnd.oci.image.manifest.v1+json\r\n");
         let reply = exchange(stream, &format!("GET /v2/{path}"), &accept, &[]);
         assert_eq!(reply.status, StatusCode::OK, "{path}");
         reply.json()
     }
+}
+
+/// What the messages of a push say of the pushed image: its digest and tag.
+fn pushed(messages: &str) -> Option<Value> {
+    let mut lines = messages.lines();
+    lines.find_map(|line| {
+        let mut said = serde_json::from_str::<Value>(line).unwrap();
+        let aux = said["aux"].take();
+        aux["Digest"].is_string().then_some(aux)
+    })
 }
 
 /// The files of an archive, with their contents.

@@ -41,13 +41,10 @@ impl Wine {
     /// A command for a Windows program: a path or a name on drive C.
     pub fn command(&self, program: impl AsRef<Path>) -> Command {
         let mut command = Command::new(&self.loader);
+        let drive = Some(self.drive()).filter(|drive| drive.is_dir());
         command
             .arg(program.as_ref())
-            .current_dir(if self.drive().is_dir() {
-                self.drive()
-            } else {
-                self.home.path().into()
-            })
+            .current_dir(drive.unwrap_or_else(|| self.home.path().into()))
             .env("WINEPREFIX", self.prefix())
             .env("TMPDIR", self.home.path())
             // Without a locale, wine truncates names at the first non-ASCII letter.
@@ -81,18 +78,8 @@ impl Wine {
     /// Starts the background processes, so that they do not inherit the pipes of another program
     /// that would start them.
     fn start_server(&self) -> Result<(), String> {
-        let mut commands = [Command::new(&self.server), self.command("wineboot")];
-        // Debian's server puts its socket in the temporary folder, and leaves that folder behind.
-        commands[0]
-            .arg("-p")
-            .env("WINEPREFIX", self.prefix())
-            .env("TMPDIR", self.home.path());
-        for command in &mut commands {
-            let status = command
-                .stdin(Stdio::null())
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .status();
+        for mut command in [self.server("-p"), self.command("wineboot")] {
+            let status = silent_status(&mut command);
             if !status.as_ref().is_ok_and(ExitStatus::success) {
                 return Err(format!("{command:?}: {status:?}"));
             }
@@ -103,14 +90,18 @@ impl Wine {
     fn stop_server(&self) {
         for argument in ["-k", "-w"] {
             // Without a running server this fails, which is fine.
-            let _ = Command::new(&self.server)
-                .arg(argument)
-                .env("WINEPREFIX", self.prefix())
-                .env("TMPDIR", self.home.path())
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .status();
+            let _ = silent_status(&mut self.server(argument));
         }
+    }
+
+    /// Debian's server puts its socket in the temporary folder, and leaves that folder behind.
+    fn server(&self, argument: &str) -> Command {
+        let mut server = Command::new(&self.server);
+        server
+            .arg(argument)
+            .env("WINEPREFIX", self.prefix())
+            .env("TMPDIR", self.home.path());
+        server
     }
 }
 
@@ -118,6 +109,14 @@ impl Drop for Wine {
     fn drop(&mut self) {
         self.stop_server();
     }
+}
+
+fn silent_status(command: &mut Command) -> std::io::Result<ExitStatus> {
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
 }
 
 /// Path of a local file for Windows programs.

@@ -16,10 +16,9 @@ use base64::Engine as _;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE};
 use serde_json::{Value, json};
 
-use super::{Shared, WindowsStandIn};
+use super::{Shared, WindowsStandIn, pushed};
 use crate::buildkitd::Buildkitd;
 use crate::test_bases::tar_of;
-use crate::windows_stand_in::exchange;
 
 /// The program, which lets the stand-in do the work.
 const PROGRAM: &str = r#"#!/usr/bin/env python3
@@ -218,22 +217,13 @@ impl Shared {
             build.no_cache,
             query(&Value::from(build.arguments.clone()).to_string()),
         );
-        let host = self.dockerd.host();
-        let stream = UnixStream::connect(host.strip_prefix("unix://").unwrap()).unwrap();
         let headers = "Content-Type: application/x-tar\r\n";
-        let reply = exchange(
-            stream,
-            &format!("POST {target}"),
-            headers,
-            &self.twin_of(build),
-        );
+        let reply = self.forward(&Method::POST, &target, headers, &self.twin_of(build));
         for line in String::from_utf8(reply.body).unwrap().lines() {
             let message: Value = serde_json::from_str(line).unwrap();
             if message["id"] == "moby.buildkit.trace" {
-                let bytes = BASE64_STANDARD
-                    .decode(message["aux"].as_str().unwrap())
-                    .unwrap();
-                printer.print("stderr", &solve_status(&bytes).to_string());
+                let bytes = BASE64_STANDARD.decode(message["aux"].as_str().unwrap());
+                printer.print("stderr", &solve_status(&bytes.unwrap()).to_string());
             }
             if let Some(error) = message["error"].as_str().or(message["message"].as_str()) {
                 printer.print("stderr", &format!("error: failed to solve: {error}"));
@@ -251,24 +241,17 @@ impl Shared {
     fn push(&self, build: &BuildArguments, config: &Value) -> String {
         let (name, tag) = build.name.rsplit_once(':').unwrap();
         let (host, _) = name.split_once('/').unwrap();
-        let credential = &config["auths"][host];
-        let credential = BASE64_URL_SAFE.encode(if credential.is_null() {
-            "{}".to_owned()
-        } else {
-            credential.to_string()
-        });
+        let credential = match &config["auths"][host] {
+            Value::Null => "{}".to_owned(),
+            credential => credential.to_string(),
+        };
+        let credential = BASE64_URL_SAFE.encode(credential);
         let headers = format!("X-Registry-Auth: {credential}\r\n");
         let target = format!("/v1.41/images/{name}/push?tag={tag}");
         let reply = self.reply(&Method::POST, &target, &headers, &Bytes::new());
         let printed = String::from_utf8(reply.body).unwrap();
-        let mut lines = printed
-            .lines()
-            .map(|line| serde_json::from_str::<Value>(line).unwrap());
-        let pushed = lines.find(|line| line["aux"]["Digest"].is_string());
-        let Some(pushed) = pushed else {
-            panic!("{printed}");
-        };
-        pushed["aux"]["Digest"].as_str().unwrap().to_owned()
+        let pushed = pushed(&printed).unwrap_or_else(|| panic!("{printed}"));
+        pushed["Digest"].as_str().unwrap().to_owned()
     }
 
     fn build_by_buildkitd(
