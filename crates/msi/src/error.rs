@@ -1,6 +1,7 @@
 //! Errors of reading a package.
 
-use std::{fmt, io};
+use std::fmt;
+use std::io;
 
 use super::plan::TransformPlace;
 

@@ -92,11 +92,8 @@ fn base_block(file: &[u8]) -> HiveCheckResult<BaseBlock> {
     require(word(28) == 0 && word(32) == 1, "not a primary file", 28)?;
     require(word(44) == 1, "the clustering factor is not 1", 44)?;
     let bins = word(40) as usize;
-    require(
-        bins > 0 && bins.is_multiple_of(PAGE) && bins <= file.len() - PAGE,
-        "the size of the bins is wrong",
-        40,
-    )?;
+    let fits = bins > 0 && bins.is_multiple_of(PAGE) && bins <= file.len() - PAGE;
+    require(fits, "the size of the bins is wrong", 40)?;
     Ok(BaseBlock {
         bins,
         root: word(36),
@@ -118,25 +115,16 @@ fn cells(bins: &[u8]) -> HiveCheckResult<BTreeMap<u32, Cell>> {
         let header = &bins[bin..bin + 32];
         let size = number(&header[8..]) as usize;
         require(header.starts_with(b"hbin"), "missing bin", bin)?;
-        require(
-            number(&header[4..]) as usize == bin,
-            "a bin has a wrong offset",
-            bin,
-        )?;
-        require(
-            size > 0 && size.is_multiple_of(PAGE) && size <= bins.len() - bin,
-            "a bin's size is wrong",
-            bin,
-        )?;
+        let is_here = number(&header[4..]) as usize == bin;
+        require(is_here, "a bin has a wrong offset", bin)?;
+        let fits = size > 0 && size.is_multiple_of(PAGE) && size <= bins.len() - bin;
+        require(fits, "a bin's size is wrong", bin)?;
         let (mut cell, end) = (bin + 32, bin + size);
         while cell < end {
             let signed = number(&bins[cell..]).cast_signed();
             let size = signed.unsigned_abs() as usize;
-            require(
-                size >= 8 && size.is_multiple_of(8) && size <= end - cell,
-                "a cell's size is wrong",
-                cell,
-            )?;
+            let fits = size >= 8 && size.is_multiple_of(8) && size <= end - cell;
+            require(fits, "a cell's size is wrong", cell)?;
             let in_use = signed < 0;
             require(!in_use || size <= LARGEST_CELL, "a cell is too large", cell)?;
             cells.insert(u32::try_from(cell).unwrap(), Cell { size, in_use });
@@ -180,13 +168,11 @@ impl<'h> Hive<'h> {
 
     fn record(&mut self, at: u32, signature: [u8; 2], least: usize) -> HiveCheckResult<&'h [u8]> {
         let bytes = self.take(at)?;
-        let fits = bytes.len() >= least && bytes.starts_with(&signature);
-        let kind = String::from_utf8_lossy(&signature);
-        if fits {
-            Ok(bytes)
-        } else {
-            Err(format!("no {kind} record at {at:#x}"))
+        if bytes.len() >= least && bytes.starts_with(&signature) {
+            return Ok(bytes);
         }
+        let kind = String::from_utf8_lossy(&signature);
+        Err(format!("no {kind} record at {at:#x}"))
     }
 
     /// Checks every key from the root down and returns the root's descriptor.
@@ -227,11 +213,8 @@ impl<'h> Hive<'h> {
             "a key other than the root is marked as a hive's root",
             at,
         )?;
-        require(
-            is_root || number(&node[16..]) == next.parent,
-            "a key has a wrong parent",
-            at,
-        )?;
+        let has_parent = is_root || number(&node[16..]) == next.parent;
+        require(has_parent, "a key has a wrong parent", at)?;
         let name = name(node, 76, short(&node[72..]), flags & 0x20 != 0)
             .ok_or_else(|| format!("a key's name is not in its cell at {at:#x}"))?;
         require(
@@ -256,11 +239,8 @@ impl<'h> Hive<'h> {
             return Ok(());
         }
         let list = self.take(number(&node[40..]))?;
-        require(
-            4 * count <= list.len(),
-            "a value list is not in its cell",
-            at,
-        )?;
+        let fits = 4 * count <= list.len();
+        require(fits, "a value list is not in its cell", at)?;
         let mut names = BTreeSet::new();
         for index in 0..count {
             let cell = number(&list[4 * index..]);
@@ -273,11 +253,8 @@ impl<'h> Hive<'h> {
                 "a value's name is longer than the maximum of its key",
                 at,
             )?;
-            require(
-                size <= number(&node[64..]),
-                "a value is longer than the maximum of its key",
-                at,
-            )?;
+            let fits = size <= number(&node[64..]);
+            require(fits, "a value is longer than the maximum of its key", at)?;
             require(names.insert(folded(&name)), "two values have one name", at)?;
             self.value(cell, value)?;
         }
@@ -315,25 +292,16 @@ impl<'h> Hive<'h> {
         self.sound.long_values += 1;
         let big = self.record(place, *b"db", 8)?;
         let count = usize::from(short(&big[2..]));
-        require(
-            count >= 2 && count == size.div_ceil(SEGMENT),
-            "long data has the wrong number of segments",
-            at,
-        )?;
+        let is_exact = count >= 2 && count == size.div_ceil(SEGMENT);
+        require(is_exact, "long data has the wrong number of segments", at)?;
         let list = self.take(number(&big[4..]))?;
-        require(
-            4 * count <= list.len(),
-            "a segment list is not in its cell",
-            at,
-        )?;
+        let fits = 4 * count <= list.len();
+        require(fits, "a segment list is not in its cell", at)?;
         let mut left = size;
         for index in 0..count {
             let segment = self.take(number(&list[4 * index..]))?;
-            require(
-                left.min(SEGMENT) <= segment.len(),
-                "a segment is not in its cell",
-                at,
-            )?;
+            let fits = left.min(SEGMENT) <= segment.len();
+            require(fits, "a segment is not in its cell", at)?;
             left -= left.min(SEGMENT);
         }
         Ok(())
@@ -351,11 +319,8 @@ impl<'h> Hive<'h> {
         let mut entries = Vec::new();
         if bytes.starts_with(b"ri") {
             let leaves = usize::from(short(&bytes[2..]));
-            require(
-                leaves > 0 && 4 + 4 * leaves <= bytes.len(),
-                "an index is empty or not in its cell",
-                at,
-            )?;
+            let fits = leaves > 0 && 4 + 4 * leaves <= bytes.len();
+            require(fits, "an index is empty or not in its cell", at)?;
             for index in 0..leaves {
                 let leaf = self.take(number(&bytes[4 + 4 * index..]))?;
                 entries.extend(leaf_entries(leaf, at)?);
@@ -363,25 +328,16 @@ impl<'h> Hive<'h> {
         } else {
             entries = leaf_entries(bytes, at)?;
         }
-        require(
-            entries.len() == count,
-            "a key has a wrong number of subkeys",
-            at,
-        )?;
+        let is_exact = entries.len() == count;
+        require(is_exact, "a key has a wrong number of subkeys", at)?;
         let mut before: Option<Vec<u16>> = None;
         for (cell, hash) in &entries {
             let name = self.name_of(*cell)?;
             let folded = folded(&name);
-            require(
-                before.as_ref().is_none_or(|before| *before < folded),
-                "subkeys are not sorted",
-                at,
-            )?;
-            require(
-                hash.is_none_or(|hash| hash == hash_of(&folded)),
-                "a subkey has a wrong hash",
-                at,
-            )?;
+            let is_sorted = before.as_ref().is_none_or(|before| *before < folded);
+            require(is_sorted, "subkeys are not sorted", at)?;
+            let is_right = hash.is_none_or(|hash| hash == hash_of(&folded));
+            require(is_right, "a subkey has a wrong hash", at)?;
             require(
                 2 * name.len() <= usize::from(short(&node[52..])),
                 "a subkey's name is longer than the maximum of its key",
@@ -413,11 +369,8 @@ impl<'h> Hive<'h> {
         }
         require(byte & 0x7C == 0, "an unknown layer flag", at)?;
         let (is_deleted, is_new) = (byte & 3 == 1, byte & 3 == 3);
-        require(
-            next.parent != NOWHERE || byte == 0,
-            "the root does not merge",
-            at,
-        )?;
+        let is_merged = next.parent != NOWHERE || byte == 0;
+        require(is_merged, "the root does not merge", at)?;
         require(
             !next.is_new || is_new || is_deleted,
             "a key merges below one that hides the whole tree",
@@ -425,12 +378,8 @@ impl<'h> Hive<'h> {
         )?;
         if is_deleted {
             self.sound.deleted_keys += 1;
-            let has_class = short(&node[74..]) > 0;
-            require(
-                number(&node[36..]) == 0 && subkeys == 0 && !has_class,
-                "a deleted key has values, subkeys or a class",
-                at,
-            )?;
+            let is_empty = number(&node[36..]) == 0 && subkeys == 0 && short(&node[74..]) == 0;
+            require(is_empty, "a deleted key has values, subkeys or a class", at)?;
         }
         Ok(is_new)
     }
@@ -446,11 +395,8 @@ impl<'h> Hive<'h> {
             let place = at as usize;
             let record = self.record(at, *b"sk", 20)?;
             let (next, previous) = (number(&record[4..]), number(&record[8..]));
-            require(
-                before.is_none_or(|before| before == previous),
-                "a descriptor does not point back",
-                place,
-            )?;
+            let points_back = before.is_none_or(|before| before == previous);
+            require(points_back, "a descriptor does not point back", place)?;
             let keys = references.get(&at).copied().unwrap_or(0);
             let printed = number(&record[12..]);
             require(
@@ -474,15 +420,14 @@ impl<'h> Hive<'h> {
             before = Some(at);
             at = next;
         }
-        let outside = references
-            .keys()
-            .find(|cell| !check_descriptor_ring.contains(cell));
         self.sound.descriptors = check_descriptor_ring.len();
-        require(
-            outside.is_none(),
-            "a key's descriptor is not in the ring",
-            outside.copied().unwrap_or_default() as usize,
-        )
+        let mut cells = references.keys();
+        match cells.find(|cell| !check_descriptor_ring.contains(cell)) {
+            Some(cell) => Err(format!(
+                "a key's descriptor is not in the ring at {cell:#x}"
+            )),
+            None => Ok(()),
+        }
     }
 }
 
@@ -494,11 +439,8 @@ fn leaf_entries(leaf: &[u8], at: usize) -> HiveCheckResult<Vec<(u32, Option<u32>
         _ => return Err(format!("an unknown kind of list of the key at {at:#x}")),
     };
     let count = usize::from(short(&leaf[2..]));
-    require(
-        count > 0 && 4 + width * count <= leaf.len(),
-        "a leaf is empty or not in its cell",
-        at,
-    )?;
+    let fits = count > 0 && 4 + width * count <= leaf.len();
+    require(fits, "a leaf is empty or not in its cell", at)?;
     let has_hash = leaf.starts_with(b"lh");
     let entries = leaf[4..].chunks(width).take(count);
     Ok(entries
