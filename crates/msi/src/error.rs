@@ -1,7 +1,6 @@
 //! Errors of reading a package.
 
-use std::fmt;
-use std::io;
+use std::{fmt, io};
 
 use super::plan::TransformPlace;
 
