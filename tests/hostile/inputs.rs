@@ -15,7 +15,7 @@ const UNPINNED: &str = "name = \"app\"\nbase = \"nanoserver\"\n\
 
 #[test]
 fn inputs() {
-    rounds("inputs", |dice| {
+    rounds("inputs", 4, |dice| {
         let site = Site::new();
         let words: Vec<String> = match dice.below(8) {
             0 => {

@@ -13,7 +13,7 @@ use crate::site::Site;
 
 #[test]
 fn kills() {
-    rounds("kills", |dice| match dice.below(5) {
+    rounds("kills", 4, |dice| match dice.below(5) {
         0 => build(dice, "push", &["--registry", "HOST", "--push"]),
         1 => build(dice, "oci", &["--output", "oci:out"]),
         2 => build(dice, "archive", &["--output", "docker-archive:out.tar"]),

@@ -12,19 +12,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-/// Default number of rounds.
-const FEW: u64 = 4;
 /// Time limit of a command, generous for the slowest machine.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Runs the rounds of a program and prints their number and a count of their results.
-pub(crate) fn rounds(name: &str, round: impl Fn(&mut Dice) -> &'static str) {
+/// Runs the rounds of a program, `few` by default, and prints their number and a count of their
+/// results.
+pub(crate) fn rounds(name: &str, few: u64, round: impl Fn(&mut Dice) -> &'static str) {
     let number = |variable: &str, default| {
         let text = std::env::var(variable).ok();
         text.map_or(default, |text| text.parse().unwrap())
     };
     let first = number("WINCIMG_HOSTILE_SEED", 1);
-    let count = number("WINCIMG_HOSTILE_ROUNDS", FEW);
+    let count = number("WINCIMG_HOSTILE_ROUNDS", few);
     let started = Instant::now();
     let mut outcomes = std::collections::BTreeMap::<&str, u64>::new();
     for seed in first..first + count {
@@ -42,7 +41,7 @@ pub(crate) fn rounds(name: &str, round: impl Fn(&mut Dice) -> &'static str) {
         .map(|(outcome, count)| format!("{count} {outcome}"))
         .collect();
     // Only for manual runs.
-    if count > FEW {
+    if count > few {
         let (outcomes, seconds) = (outcomes.join(", "), started.elapsed().as_secs_f32());
         eprintln!("{name}: {count} rounds in {seconds:.1} s: {outcomes}");
     }

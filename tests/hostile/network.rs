@@ -14,7 +14,7 @@ use crate::site::Site;
 
 #[test]
 fn network() {
-    rounds("network", |dice| {
+    rounds("network", 4, |dice| {
         let site = Site::new();
         recipe(&site, dice);
         let runtime = Runtime::new().unwrap();

@@ -13,7 +13,7 @@ const SECRET: &str = "Ym9iOnNlc2FtZQ==";
 
 #[test]
 fn registry() {
-    rounds("registry", |dice| {
+    rounds("registry", 4, |dice| {
         let site = Site::new();
         network::recipe(&site, dice);
         // Records requests to the redirect target.

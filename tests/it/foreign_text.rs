@@ -13,7 +13,7 @@ use crate::fake_catalog::setup::CatalogSetup;
 use crate::fake_catalog::{ResponseOverride, msu};
 
 /// Control characters, bidirectional marks, and commands of CI systems.
-const POISON: &str = "\u{1b}[2J\u{1b}]0;title\u{7}\u{9b}31mred\r\n::error::forged\u{2028}\n\
+const POISON: &str = "::warning::\u{1b}[2J\u{1b}]0;title\u{7}\u{9b}31mred\r\n::error::forged\u{2028}\n\
     \u{202e}desrever\u{2066}\u{85}\u{200f}\n##vso[task.setvariable]x\n##[error]y\u{7f}\u{8}";
 
 const MARK: &str = "poisoned";
@@ -21,7 +21,6 @@ const MARK: &str = "poisoned";
 #[test]
 fn nothing_that_others_wrote_leaves_its_line() {
     through_every_command(POISON);
-    through_every_command(&format!("::warning::{POISON}"));
 }
 
 /// Checks the output of every command for a poisoned text.
@@ -358,12 +357,13 @@ fn dockerfile(poison: &str) {
     ));
 }
 
-/// Error messages of a registry, as JSON and as plain text.
+/// Error messages of a registry, as JSON and as plain text: of each status one of them through
+/// every command, the other through one.
 fn server(poison: &str) {
     let folder = tempfile::tempdir().unwrap();
     let in_json = json!({"errors": [{"code": poison, "message": poison, "detail": poison}]});
-    for body in [in_json.to_string(), poison.to_owned()] {
-        for status in [400, 401, 403, 404, 500] {
+    for (first, body) in [in_json.to_string(), poison.to_owned()].iter().enumerate() {
+        for (number, status) in [400, 401, 403, 404, 500].into_iter().enumerate() {
             let (body, poison) = (body.clone(), poison.replace(['\n', '\r', '\0'], " "));
             let printable: String = poison.chars().filter(|c| *c >= ' ' && *c <= '~').collect();
             let (_, served) = scripted(move |_| {
@@ -381,13 +381,19 @@ fn server(poison: &str) {
             });
             let host = served.host();
             let image = format!("{host}/app:1");
-            for arguments in [
+            let all = [
                 &["inspect", &image][..],
                 &["check-compat", &image, "--host-build", "17763.1"],
                 &["base", "list", "nanoserver", "--base-registry", &host],
                 &["doctor", "--registry", &host, "--base-registry", &host],
                 &["mirror", &image, "--to", &host],
-            ] {
+            ];
+            let commands = if (first + number) % 2 == 0 {
+                &all[..]
+            } else {
+                &all[..1]
+            };
+            for &arguments in commands {
                 let common = ["--insecure-registry", &host, "--timeout", "1s"];
                 let printed = stays_in_line(wincimg(&folder, &[arguments, &common].concat()));
                 assert!(
