@@ -298,10 +298,10 @@ fn a_cluster_without_windows_nodes_is_distinguished_from_an_empty_list() {
 }
 
 #[test]
-fn a_file_of_200_mb_that_is_no_node_list_is_refused_at_its_first_bad_byte() {
+fn a_file_of_40_mb_that_is_no_node_list_is_refused_at_its_first_bad_byte() {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     writeln!(file, "{{\"kind\": \"List\", \"items\": [").unwrap();
-    file.as_file().set_len(200 << 20).unwrap();
+    file.as_file().set_len(40 << 20).unwrap();
     wincimg()
         .arg("--nodes")
         .arg(file.path())
