@@ -13,7 +13,7 @@ mod renovate;
 mod stage;
 mod tutorial;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -22,6 +22,8 @@ use page::{Block, Page};
 use serde_json::Value;
 use stage::Stage;
 use wincimg_windows::compat::{CompatRule, Concern};
+
+use crate::site::each;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -318,30 +320,9 @@ fn the_page_of_rules_has_every_rule_of_lint_with_an_example() {
     let stage = Stage::new();
     // Not a package that can be installed.
     stage.write("setup.msi", "");
-    let lint = |text: &str| -> Value {
-        stage.write("Dockerfile", text);
-        let output = assert_cmd::Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
-            .current_dir(stage.folder.path())
-            .args(["lint", "Dockerfile", "--host-build", "17763.973"])
-            .args(["--format", "sarif"])
-            .output()
-            .unwrap();
-        serde_json::from_slice::<Value>(&output.stdout).unwrap()["runs"][0].clone()
-    };
-    let names = |list: &Value, key: &str| -> BTreeSet<String> {
-        let entries = list.as_array().unwrap().iter();
-        entries
-            .map(|entry| entry[key].as_str().unwrap().to_owned())
-            .collect()
-    };
-    let found = |text: &str| {
-        let base = "FROM mcr.microsoft.com/windows/servercore:10.0.17763.973\n";
-        let base = if text.contains("FROM ") { "" } else { base };
-        names(&lint(&format!("{base}{text}"))["results"], "ruleId")
-    };
-    let known = names(&lint("FROM scratch\n")["tool"]["driver"]["rules"], "id");
     let page = Page::named("docs/rules.md");
-    let mut shown: BTreeMap<String, usize> = BTreeMap::new();
+    let mut shown = BTreeSet::new();
+    let mut files = Vec::new();
     for section in page.text.split("\n### ").skip(1) {
         let Some(name) = section
             .strip_prefix('`')
@@ -364,18 +345,48 @@ fn the_page_of_rules_has_every_rule_of_lint_with_an_example() {
         let [example] = examples[..] else {
             panic!("{name}: one example, as a diff from wrong to right");
         };
-        let side = |other: char| -> String {
+        for (side, other) in [("wrong", '+'), ("right", '-')] {
             let lines = example.lines().filter(|line| !line.starts_with(other));
-            let mut text = lines.map(|line| &line[1..]).collect::<Vec<_>>().join("\n");
-            text.push('\n');
-            text
-        };
-        let (wrong, right) = (&side('+'), &side('-'));
-        assert!(found(wrong).contains(name), "{name}: {wrong}");
-        assert!(!found(right).contains(name), "{name}: {right}");
-        *shown.entry(name.to_owned()).or_default() += 1;
+            let text = lines.map(|line| &line[1..]).collect::<Vec<_>>().join("\n");
+            let base = "FROM mcr.microsoft.com/windows/servercore:10.0.17763.973\n";
+            let base = if text.contains("FROM ") { "" } else { base };
+            let file = format!("{name}.{side}");
+            stage.write(&file, &format!("{base}{text}\n"));
+            files.push(file);
+        }
+        shown.insert(name.to_owned());
     }
-    assert_eq!(shown.into_keys().collect::<BTreeSet<_>>(), known);
+    let output = assert_cmd::Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
+        .current_dir(stage.folder.path())
+        .arg("lint")
+        .args(&files)
+        .args(["--host-build", "17763.973", "--format", "sarif"])
+        .output()
+        .unwrap();
+    let sarif: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let run = &sarif["runs"][0];
+    let known = each(&run["tool"]["driver"]["rules"], "id");
+    let known: BTreeSet<String> = known
+        .into_iter()
+        .map(|id| id.as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(shown, known);
+    let results = run["results"].as_array().unwrap().iter();
+    let found: BTreeSet<(&str, &str)> = results
+        .map(|result| {
+            let place = &result["locations"][0]["physicalLocation"]["artifactLocation"];
+            let (file, rule) = (&place["uri"], &result["ruleId"]);
+            (file.as_str().unwrap(), rule.as_str().unwrap())
+        })
+        .collect();
+    for name in &shown {
+        let is_found = |side: &str| {
+            let file = format!("{name}.{side}");
+            found.contains(&(file.as_str(), name.as_str()))
+        };
+        assert!(is_found("wrong"), "{name}");
+        assert!(!is_found("right"), "{name}");
+    }
 }
 
 #[test]
