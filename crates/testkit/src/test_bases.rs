@@ -3,6 +3,7 @@
 
 use std::io::Write;
 use std::process::Command;
+use std::sync::OnceLock;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -138,9 +139,13 @@ pub fn real_system() -> Vec<u8> {
 
 /// The same as it was copied while Windows had it open, with one sequence number ahead.
 pub fn real_open_system() -> Vec<u8> {
-    let mut xz = Command::new(component("xz"));
-    xz.args(["--decompress", "--stdout"]).arg(sample(SYSTEM));
-    xz.output().unwrap().stdout
+    static HIVE: OnceLock<Vec<u8>> = OnceLock::new();
+    let hive = HIVE.get_or_init(|| {
+        let mut xz = Command::new(component("xz"));
+        xz.args(["--decompress", "--stdout"]).arg(sample(SYSTEM));
+        xz.output().unwrap().stdout
+    });
+    hive.clone()
 }
 
 /// The hive with the result of edits to one root: a whole hive, not a delta.
@@ -238,6 +243,11 @@ pub fn rename_value(hive: &mut [u8], from: &str, to: &str) {
 
 /// A `SOFTWARE` hive with names in several alphabets and many keys.
 pub fn made_software() -> Vec<u8> {
+    static MADE: OnceLock<Vec<u8>> = OnceLock::new();
+    MADE.get_or_init(make_software).clone()
+}
+
+fn make_software() -> Vec<u8> {
     let top = r"HKLM\SOFTWARE\Microsoft";
     let mut edits = vec![
         set(
@@ -257,7 +267,7 @@ pub fn made_software() -> Vec<u8> {
         ),
         create(r"HKLM\SOFTWARE\Policies"),
     ];
-    for number in 0..3000 {
+    for number in 0..1200 {
         let key = format!(r"{top}\Many\key {number}");
         edits.push(set(&key, "n", RegistryData::dword(number)));
     }

@@ -131,6 +131,24 @@ fn hold_paths_against_the_repository(line: &str) {
     }
 }
 
+/// An environment with the files of a page.
+fn stage_with_files(blocks: &[Block]) -> Stage {
+    let stage = Stage::new();
+    for block in blocks {
+        if let Block::File { path, text } = block {
+            // A Dockerfile keeps the public names of Microsoft's bases.
+            let is_dockerfile = path.ends_with("Dockerfile");
+            let text = if is_dockerfile {
+                text.clone()
+            } else {
+                stage.here(text)
+            };
+            stage.write(path, &text);
+        }
+    }
+    stage
+}
+
 #[test]
 fn the_commands_of_the_pages_run() {
     let mut left_out = BTreeSet::new();
@@ -140,25 +158,7 @@ fn the_commands_of_the_pages_run() {
             continue;
         }
         let blocks = page.blocks();
-        if !blocks
-            .iter()
-            .any(|block| matches!(block, Block::Command { .. }))
-        {
-            continue;
-        }
-        let mut stage = Stage::new();
-        for block in &blocks {
-            if let Block::File { path, text } = block {
-                // A Dockerfile keeps the public names of Microsoft's bases.
-                let is_dockerfile = path.ends_with("Dockerfile");
-                let text = if is_dockerfile {
-                    text.clone()
-                } else {
-                    stage.here(text)
-                };
-                stage.write(path, &text);
-            }
-        }
+        let mut stage = None;
         for block in &blocks {
             let Block::Command { line, shown, code } = block else {
                 continue;
@@ -169,6 +169,7 @@ fn the_commands_of_the_pages_run() {
                 left_out.insert(*begun);
                 continue;
             }
+            let stage = stage.get_or_insert_with(|| stage_with_files(&blocks));
             stage.run(line, shown, *code);
         }
     }

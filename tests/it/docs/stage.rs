@@ -216,11 +216,12 @@ fn add_base_with_something_inside(stored: &mut RegistryState) {
 
 /// Adds the Server 2022 bases for the examples' lines.
 fn add_bases_of_the_examples(stored: &mut RegistryState) {
+    let base = base_with_iis("10.0.20348.2402");
     for (repository, tag) in [
         ("windows/servercore", "10.0.20348.2402"),
         ("dotnet/framework/aspnet", "4.8-windowsservercore-ltsc2022"),
     ] {
-        add_base(stored, repository, tag, base_with_iis("10.0.20348.2402"));
+        add_base(stored, repository, tag, base.clone());
     }
 }
 

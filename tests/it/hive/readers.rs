@@ -113,7 +113,8 @@ fn each_key(path: &str, key: &Key<'_>, visit: &mut impl FnMut(&str, &Key<'_>)) {
     }
 }
 
-/// A value that is set in a hive of Windows leaves all others as they are.
+/// A whole hive that Windows wrote keeps every rule, and a value that is set in it leaves all others
+/// as they are.
 #[test]
 fn hivex_reads_values_that_were_set_in_a_whole_hive() {
     const KEY: &str = r"ControlSet001\Control\Session Manager\Environment";
@@ -136,6 +137,8 @@ fn hivex_reads_values_that_were_set_in_a_whole_hive() {
     assert_eq!((still.keys, still.values), (sound.keys, sound.values + 1));
     assert_eq!((still.lost_cells, still.rest), (sound.lost_cells, 0));
     let (old, new) = (Hive::read(&before).unwrap(), Hive::read(&after).unwrap());
+    assert_eq!(sound.keys, old.root.walk().count());
+    assert!(sound.keys > 10_000 && sound.long_values > 0, "{sound:?}");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("hive");
     std::fs::write(&file, &after).unwrap();

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::process::Command;
+use std::sync::OnceLock;
 
 use bytes::Bytes;
 use wincimg_inspect::base::{
@@ -28,8 +29,18 @@ fn inside(tar: &[u8], number: usize, extent: &Extent) -> CollectedLayer {
     collect_layer(gzip(tar).as_slice(), place, extent).unwrap()
 }
 
-fn facts_of(extent: &Extent, tars: &[Vec<u8>]) -> BaseFacts {
+pub(super) fn facts_of(extent: &Extent, tars: &[Vec<u8>]) -> BaseFacts {
     BaseFacts::read(file_of(extent, tars)).unwrap()
+}
+
+/// Facts of a base with the hive of a real Windows, which take a second to make.
+pub(super) fn real_facts() -> BaseFacts {
+    static MADE: OnceLock<Bytes> = OnceLock::new();
+    let file = MADE.get_or_init(|| {
+        let tar = bottom_layer(&real_system(), &made_software()).tar();
+        file_of(&Extent::Everything, &[tar])
+    });
+    BaseFacts::read(file.clone()).unwrap()
 }
 
 fn file_of(extent: &Extent, tars: &[Vec<u8>]) -> Bytes {
@@ -85,9 +96,7 @@ fn each_key<'h>(
 
 #[test]
 fn every_key_of_a_real_hive_is_known_with_its_values_and_its_descriptor() {
-    let system = real_system();
-    let tar = bottom_layer(&system, &made_software()).tar();
-    let facts = facts_of(&Extent::Everything, &[tar]);
+    let (system, facts) = (real_system(), real_facts());
     let hive = Hive::read(&system).unwrap();
     let mut count = 0;
     let mut names = BTreeSet::new();
@@ -117,8 +126,7 @@ fn hivex_finds_in_a_real_hive_as_much_as_facts_have() {
     let system = real_system();
     let hivexml = component("hivexml");
     let hivexget = component("hivexget");
-    let tar = bottom_layer(&system, &made_software()).tar();
-    let facts = facts_of(&Extent::Everything, &[tar]);
+    let facts = real_facts();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("SYSTEM");
     std::fs::write(&file, &system).unwrap();

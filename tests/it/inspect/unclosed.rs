@@ -1,18 +1,17 @@
 //! Bases with hives that were not closed: facts and the merged registry have what their logs say.
 
-use bytes::Bytes;
 use predicates::Predicate as _;
 use serde_json::json;
-use wincimg_inspect::base::{BaseFacts, BaseHive, Extent, LayerPosition, assemble, collect_layer};
-use wincimg_oci::document::sha256;
+use wincimg_inspect::base::{BaseFacts, BaseHive, Extent};
 use wincimg_registry::hive::log_writer::{new_log, old_log, set_sequences};
 use wincimg_registry::{BaseKeys, Presence, Root};
 use wincimg_testkit::test_bases::{
-    ENVIRONMENT, LayerTar, bottom_layer, delta_hive, gzip, image_of, made_software, made_system,
-    real_open_system, real_system,
+    ENVIRONMENT, LayerTar, bottom_layer, delta_hive, image_of, made_software, made_system,
+    real_open_system,
 };
 use wincimg_windows::base_contents::BaseRequirements;
 
+use super::base_facts::{facts_of, real_facts};
 use super::*;
 use crate::failure::note;
 
@@ -45,18 +44,6 @@ fn bottom(system: &[u8], logs: &[(&str, &[u8])]) -> LayerTar {
         tar.file(&format!("{CONFIG}/{name}"), log, None);
     }
     tar
-}
-
-fn facts_of(extent: &Extent, tars: &[Vec<u8>]) -> BaseFacts {
-    let layers = tars.iter().enumerate().map(|(number, tar)| {
-        let place = match number {
-            0 => LayerPosition::Bottom,
-            _ => LayerPosition::Above,
-        };
-        collect_layer(gzip(tar).as_slice(), place, extent).unwrap()
-    });
-    let bytes: Bytes = assemble(&sha256(b"a base"), None, extent, layers.collect()).unwrap();
-    BaseFacts::read(bytes).unwrap()
 }
 
 fn path_in(facts: &BaseFacts) -> RegistryData {
@@ -155,8 +142,7 @@ fn what_the_logs_of_a_hive_lack_is_a_problem_of_the_base() {
 #[test]
 fn a_real_hive_that_was_copied_while_it_was_open_is_read_and_marked() {
     let open = bottom(&real_open_system(), &[]).tar();
-    let closed = bottom(&real_system(), &[]).tar();
-    let [open, closed] = [open, closed].map(|tar| facts_of(&Extent::Everything, &[tar]));
+    let (open, closed) = (facts_of(&Extent::Everything, &[open]), real_facts());
     let keys = |facts: &BaseFacts| -> Vec<_> {
         let top = r"HKLM\SYSTEM".parse().unwrap();
         facts
