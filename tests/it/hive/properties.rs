@@ -273,8 +273,18 @@ fn software(hives: &[HiveFile]) -> Option<&[u8]> {
     Some(&hive.bytes)
 }
 
+/// A quarter of the usual cases, 64 without `PROPTEST_CASES`: most of them write several hives.
+fn config() -> ProptestConfig {
+    let usual = ProptestConfig::default();
+    ProptestConfig {
+        cases: usual.cases / 4,
+        failure_persistence: None,
+        ..usual
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn edits_come_back_from_the_hive_that_holds_them(list in vec(edit(), 1..12)) {
