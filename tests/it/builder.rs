@@ -57,19 +57,19 @@ fn failure_of(output: &Output) -> Failure {
 
 #[test(multi_thread = 2)]
 async fn steps_run_in_the_pod_of_their_build() {
-    for protocol in ["v5.channel.k8s.io", "v4.channel.k8s.io"] {
-        let site = site();
-        let windows = WindowsStandIn::start(site.registry.clone());
+    let site = site();
+    let windows = WindowsStandIn::start(site.registry.clone());
+    for (number, protocol) in (1..).zip(["v5.channel.k8s.io", "v4.channel.k8s.io"]) {
         let api = cluster(17763, &windows.host());
         api.set_exec_protocol(protocol);
         site.write(
             "app/Dockerfile",
-            format!("{FROM}\nCOPY site C:/site/\nRUN [\"/Files/tool\", \"one\"]\n"),
+            format!("{FROM}\nCOPY site C:/site/\nRUN [\"/Files/tool\", \"{number}\"]\n"),
         );
         let output = build(&site, &api, &[]).output().unwrap();
         let built = json_of(&output);
         assert_eq!(built["images"][0]["engine"], "hybrid", "{protocol}");
-        assert_eq!(windows.builds().len(), 1);
+        assert_eq!(windows.builds().len(), number);
         let commands = api.commands();
         assert!(commands.len() > 3, "one for each connection: {commands:?}");
         for command in commands {

@@ -108,27 +108,27 @@ fn content(site: &Site, layout: &str, digest: &str) -> (Value, Value) {
 fn a_recipe_makes_the_same_image_as_its_dockerfile() {
     for instructions in [
         "",
-        "COPY a.txt /x/",
-        "COPY . /x/",
-        "COPY d C:/",
-        "COPY d /x\nCOPY a.txt /x/c.txt\nCOPY d/e /y/\nCOPY d/* /z/",
-        "COPY --exclude=**/g.txt d /x",
-        "WORKDIR C:/app/in\nCOPY [\"a.txt\", \"b.txt\", \"with space/\"]",
-        "ENV Z=1 A=\"x $y \\${z}\"\nENV a=2\nENV ODD=\"it's\"",
-        "USER ContainerUser\nEXPOSE 80 53/udp 8000-8001\nVOLUME C:/data\nLABEL \"a b\"=c d=\"1\\\"\"",
-        "STOPSIGNAL SIGTERM\nVOLUME [\"C:/v\", \"C:/w\"]\n\
-         HEALTHCHECK --retries=3 --interval=1m30s --timeout=500ms CMD curl http://localhost",
-        "HEALTHCHECK NONE\nMAINTAINER somebody\nONBUILD COPY a.txt C:/\nSHELL [\"powershell\", \"-Command\"]",
-        "CMD echo %PATH% \"a b\"",
-        "ENTRYPOINT [\"one.exe\", \"a b\"]\nCMD [\"two\"]",
-        "ENTRYPOINT run me\nCMD [\"x\"]",
-        "COPY <<EOF /x/one.txt\nfirst ${HOME} 'it' \"is\"\n'''\nEOF\nRUN echo hello> C:\\x\\two.txt",
-        "COPY d /in/\nRUN move C:\\in\\c.txt C:\\in\\n.txt && rd /s /q C:\\in\\e\nRUN mkdir C:\\empty\\deep",
-        "RUN setx /M KIND \"a b\" && reg add HKLM\\SOFTWARE\\Acme /v n /t REG_DWORD /d 7 /f && \
+        "COPY a.txt /x/\nCOPY . /all/\nCOPY d C:/\n\
+         COPY d /y\nCOPY a.txt /y/c.txt\nCOPY d/e /e/\nCOPY d/* /z/\n\
+         COPY --exclude=**/g.txt d /w\n\
+         WORKDIR C:/app/in\nCOPY [\"a.txt\", \"b.txt\", \"with space/\"]\n\
+         ENV Z=1 A=\"x $y \\${z}\"\nENV a=2\nENV ODD=\"it's\"\n\
+         USER ContainerUser\nEXPOSE 80 53/udp 8000-8001\nVOLUME C:/data\nLABEL \"a b\"=c d=\"1\\\"\"\n\
+         STOPSIGNAL SIGTERM\nVOLUME [\"C:/v\", \"C:/w\"]\n\
+         HEALTHCHECK --retries=3 --interval=1m30s --timeout=500ms CMD curl http://localhost\n\
+         CMD echo %PATH% \"a b\"",
+        "HEALTHCHECK NONE\nMAINTAINER somebody\nONBUILD COPY a.txt C:/\n\
+         SHELL [\"powershell\", \"-Command\"]\nWORKDIR C:/p\n\
+         RUN 'two' > two.txt; Set-Content three.txt 'x'\n\
+         ENTRYPOINT [\"one.exe\", \"a b\"]\nCMD [\"two\"]",
+        "COPY <<EOF /x/one.txt\nfirst ${HOME} 'it' \"is\"\n'''\nEOF\nRUN echo hello> C:\\x\\two.txt\n\
+         COPY d /in/\nRUN move C:\\in\\c.txt C:\\in\\n.txt && rd /s /q C:\\in\\e\n\
+         RUN mkdir C:\\empty\\deep\n\
+         RUN setx /M KIND \"a b\" && reg add HKLM\\SOFTWARE\\Acme /v n /t REG_DWORD /d 7 /f && \
          reg add HKLM\\SOFTWARE\\Acme /v l /t REG_MULTI_SZ /d a\\0b /f && \
          reg add HKLM\\SOFTWARE\\Acme /v b /t REG_BINARY /d 00ff /f && \
-         reg add HKLM\\SOFTWARE\\Acme /ve /t REG_EXPAND_SZ /d %%TEMP%%\\x /f && reg add HKLM\\SOFTWARE\\Acme\\Empty /f",
-        "SHELL [\"powershell\", \"-Command\"]\nWORKDIR C:/p\nRUN 'two' > two.txt; Set-Content three.txt 'x'",
+         reg add HKLM\\SOFTWARE\\Acme /ve /t REG_EXPAND_SZ /d %%TEMP%%\\x /f && reg add HKLM\\SOFTWARE\\Acme\\Empty /f\n\
+         ENTRYPOINT run me\nCMD [\"x\"]",
     ] {
         // Nano Server's default user lacks write access to some folders.
         let user = if instructions.contains("RUN") {

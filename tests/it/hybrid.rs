@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::{Command, Output};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 use wincimg_common::progress::Silent;
@@ -44,21 +44,29 @@ int main(int count, char **words) {
 
 pub(crate) const FROM: &str = "FROM mcr.microsoft.com/windows/nanoserver:1809";
 
+/// The program, compiled once.
+fn program() -> &'static [u8] {
+    static COMPILED: OnceLock<Vec<u8>> = OnceLock::new();
+    COMPILED.get_or_init(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let [source, program] = ["tool.c", "tool"].map(|name| folder.path().join(name));
+        fs::write(&source, PROGRAM).unwrap();
+        let mut compiler = Command::new(wincimg_testkit::component("cc"));
+        compiler.args(["-static", "-o"]).args([&program, &source]);
+        assert!(compiler.status().unwrap().success());
+        fs::read(program).unwrap()
+    })
+}
+
 /// A site whose bases have the program as `Files/tool`.
 pub(crate) fn site() -> Site {
     let site = Site::new();
-    let source = site.write("tool.c", PROGRAM);
-    let program = site.path("tool");
-    let mut compiler = Command::new(wincimg_testkit::component("cc"));
-    compiler.args(["-static", "-o"]).args([&program, &source]);
-    assert!(compiler.status().unwrap().success());
-    let program = fs::read(program).unwrap();
+    let program = program();
     let mut tar = tar::Builder::new(Vec::new());
     let mut header = tar::Header::new_ustar();
     header.set_size(program.len() as u64);
     header.set_mode(0o755);
-    tar.append_data(&mut header, "Files/tool", program.as_slice())
-        .unwrap();
+    tar.append_data(&mut header, "Files/tool", program).unwrap();
     let tar = tar.into_inner().unwrap();
     for version in ["10.0.17763.973", "10.0.20348.2402"] {
         let mut base = image_of(version, vec![tar.clone()]);
