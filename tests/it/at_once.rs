@@ -16,7 +16,7 @@ use wincimg_testkit::test_bases::{bottom_layer, image_of, made_software, made_sy
 use wincimg_testkit::{component, noise, options, repository};
 
 use crate::hostile::run_and_check;
-use crate::site::{Site, each};
+use crate::site::{Site, each, run_by};
 
 fn start(command: &mut Command) -> Child {
     command
@@ -451,21 +451,9 @@ fn a_model_of_a_power_cut_tells_what_is_lost() {
 
 /// The build under strace, which writes `trace`.
 fn traced(site: &Site, options: &[&str]) -> Command {
-    let build = build_into_layout(site);
-    let mut traced = Command::new(component("strace"));
-    traced
-        .args(["-f", "-qq", "-o", "trace"])
-        .args(options)
-        .arg(build.get_program())
-        .args(build.get_args())
-        .current_dir(site.folder.path());
-    for (name, value) in build.get_envs() {
-        match value {
-            Some(value) => traced.env(name, value),
-            None => traced.env_remove(name),
-        };
-    }
-    traced
+    let mut strace = Command::new(component("strace"));
+    strace.args(["-f", "-qq", "-o", "trace"]).args(options);
+    run_by(strace, &build_into_layout(site))
 }
 
 #[test]

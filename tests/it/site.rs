@@ -96,20 +96,9 @@ impl Site {
 
     /// The same command below a limit of the shell, such as `ulimit -f 1024`.
     pub(crate) fn limited(&self, limit: &str, arguments: &[&str]) -> Command {
-        let plain = self.command(arguments);
-        let mut command = Command::new("bash");
-        command
-            .current_dir(self.folder.path())
-            .args(["-c", &format!("{limit}; exec \"$@\""), "bash"])
-            .arg(plain.get_program())
-            .args(plain.get_args());
-        for (name, value) in plain.get_envs() {
-            match value {
-                Some(value) => command.env(name, value),
-                None => command.env_remove(name),
-            };
-        }
-        command
+        let mut bash = Command::new("bash");
+        bash.args(["-c", &format!("{limit}; exec \"$@\""), "bash"]);
+        run_by(bash, &self.command(arguments))
     }
 
     /// The same command with this registry's base images.
@@ -160,6 +149,19 @@ pub(crate) fn add_base(stored: &mut RegistryState, repository: &str, tag: &str, 
     let manifest = base.image.manifest();
     let bytes = manifest.bytes().clone();
     stored.add_manifest(repository, tag, manifest.media_type(), bytes);
+}
+
+/// Another program that runs a command, in its folder and environment.
+pub(crate) fn run_by(mut program: Command, command: &Command) -> Command {
+    program.arg(command.get_program()).args(command.get_args());
+    program.current_dir(command.get_current_dir().unwrap());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => program.env(name, value),
+            None => program.env_remove(name),
+        };
+    }
+    program
 }
 
 /// Copies a folder recursively.

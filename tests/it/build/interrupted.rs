@@ -10,12 +10,12 @@ use predicates::Predicate as _;
 use wincimg_testkit::{component, noise};
 
 use crate::failure::line;
-use crate::site::{Site, stderr};
+use crate::site::{Site, run_by, stderr};
 
 /// A folder large enough for a build to take a while.
 pub(super) fn large_context(site: &Site) {
     fs::create_dir_all(site.path("big/files")).unwrap();
-    for number in 0..24 {
+    for number in 0..12 {
         let bytes = noise(4 << 20, number);
         fs::write(site.path(&format!("big/files/{number}")), bytes).unwrap();
     }
@@ -95,18 +95,9 @@ fn a_signal_that_is_ignored_stays_ignored() {
 
 /// The program, whatever signals the test runner ignores.
 fn signalled(site: &Site, arguments: &[&str], signals: &str) -> Command {
-    let program = site.command(arguments);
-    let mut command = Command::new("env");
-    command.arg(signals).arg(program.get_program());
-    command.args(program.get_args());
-    for (name, value) in program.get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
-    command.current_dir(site.folder.path());
-    command
+    let mut env = Command::new("env");
+    env.arg(signals);
+    run_by(env, &site.command(arguments))
 }
 
 fn an_end_in_the_middle_leaves_nothing(signal: &str, number: i32) {
