@@ -1,7 +1,7 @@
 //! What an observer of mirrored blobs sees: a blob whose download broke, never other bytes as
 //! verified. It delays no copy.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -72,9 +72,10 @@ struct Observed {
 
 /// Mirrors a layer with faults of its first download and its first upload.
 async fn observe(observer: Observer, download: ProxyFault, upload: ProxyFault) -> Observed {
+    static IMAGE: OnceLock<StandIn> = OnceLock::new();
     let upstream = DockerRegistry::start(Setup::default());
     let own = DockerRegistry::start(Setup::default());
-    let image = StandIn::new(ManifestFormat::Docker, OLD, &[(SIZE, 1)]);
+    let image = IMAGE.get_or_init(|| StandIn::new(ManifestFormat::Docker, OLD, &[(SIZE, 1)]));
     let layer = image.layers[0].clone();
     let digest = layer.0.digest.to_string();
     let is_layer =

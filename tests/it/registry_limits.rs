@@ -26,6 +26,7 @@ fn lengths(proxy: &FaultProxy, method: &str) -> Vec<usize> {
 
 #[test]
 async fn forty_mebibytes_go_to_a_registry_that_takes_pieces_of_four() {
+    let contents = [1, 2].map(|seed| Bytes::from(noise(40 * MIB, seed)));
     for hidden in [None, Some(403), Some(405)] {
         let docker = docker();
         let rule = move |passed: &ProxiedRequest| match passed.method.as_str() {
@@ -37,10 +38,9 @@ async fn forty_mebibytes_go_to_a_registry_that_takes_pieces_of_four() {
         };
         let proxy = FaultProxy::start(docker.host(), rule).await;
         let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
-        for seed in [1, 2] {
-            let bytes = Bytes::from(noise(40 * MIB, seed));
-            let blob = put(&repository, &bytes).await;
-            assert_eq!(repository.get_blob(&blob, 64 << 20).await.unwrap(), bytes);
+        for bytes in &contents {
+            let blob = put(&repository, bytes).await;
+            assert_eq!(repository.get_blob(&blob, 64 << 20).await.unwrap(), *bytes);
         }
         let mut expected = vec![32];
         expected.extend([4; 20]);
@@ -107,6 +107,8 @@ async fn a_registry_that_takes_no_pieces_gets_every_blob_whole() {
 
 #[test]
 async fn a_registry_that_knows_only_docker_push_gets_one_piece_and_an_empty_end() {
+    let contents = [(MIB, 1), (2 * MIB, 2), (40 * MIB, 3)];
+    let contents = contents.map(|(size, seed)| Bytes::from(noise(size, seed)));
     for status in [404, 405, 415, 501] {
         let docker = docker();
         let rule = move |passed: &ProxiedRequest| match (passed.method.as_str(), length(passed)) {
@@ -117,10 +119,9 @@ async fn a_registry_that_knows_only_docker_push_gets_one_piece_and_an_empty_end(
         };
         let proxy = FaultProxy::start(docker.host(), rule).await;
         let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
-        for (size, seed) in [(MIB, 1), (2 * MIB, 2), (40 * MIB, 3)] {
-            let bytes = Bytes::from(noise(size, seed));
-            let blob = put(&repository, &bytes).await;
-            assert_eq!(repository.get_blob(&blob, 64 << 20).await.unwrap(), bytes);
+        for bytes in &contents {
+            let blob = put(&repository, bytes).await;
+            assert_eq!(repository.get_blob(&blob, 64 << 20).await.unwrap(), *bytes);
         }
         assert_eq!(lengths(&proxy, "PUT"), [1, 0, 0, 0], "{status}");
         assert_eq!(lengths(&proxy, "PATCH"), [1, 2, 40], "{status}");
