@@ -17,7 +17,8 @@ use super::profiles::{DISTRIBUTION_2, MCR};
 
 const VERSION: &str = "10.0.17763.973";
 const SMALL: usize = 50_000;
-const LARGE: usize = 40 << 20;
+/// More than one piece of an upload.
+const LARGE: usize = 33 << 20;
 
 /// Success of a command: with a small layer, and with a large one if it transfers any.
 pub type Outcome = (bool, Option<bool>);
