@@ -1,7 +1,6 @@
 //! `wincimg fleet`: lists of images that follow their nodes, with a registry that records requests.
 
 use std::collections::BTreeSet;
-use std::process::Stdio;
 use std::time::Duration;
 use std::{fs, thread};
 
@@ -139,30 +138,6 @@ fn the_feed_of_dockerfiles_is_a_flag() {
     }
     // A recipe has no feed.
     assert_eq!(states(&run(&site, "build").1, 1), ["current", "current"]);
-}
-
-#[test]
-fn two_builds_of_one_list_at_once_both_succeed() {
-    let site = site();
-    let start = || {
-        let mut command = site.command(&["fleet", "build", "fleet.toml", "--nodes", "nodes.json"]);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        command.spawn().unwrap()
-    };
-    let running = [start(), start()];
-    for child in running {
-        let output = child.wait_with_output().unwrap();
-        let printed = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{printed}");
-    }
-    for (name, tag) in [("apps/pause", "3.9"), ("apps/web", "1")] {
-        assert_eq!(index_of(&site, name, tag).len(), 2, "{name}");
-    }
-    let (code, again) = run(&site, "build");
-    assert_eq!(code, 0);
-    for image in 0..2 {
-        assert_eq!(states(&again, image), ["current", "current"]);
-    }
 }
 
 #[test]
@@ -653,28 +628,6 @@ fn eight_shards_of_a_fleet_are_disjoint_and_complete() {
         .assert()
         .code(2)
         .stderr(contains("completionMode: Indexed"));
-}
-
-#[test]
-fn a_shard_that_is_started_twice_spoils_nothing() {
-    let site = site();
-    let start = || {
-        let words = ["fleet", "build", "fleet.toml", "--nodes", "nodes.json"];
-        let mut command = site.command(&words);
-        let command = command.args(["--shard", "0/1", "--format", "json"]);
-        let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        command.spawn().unwrap()
-    };
-    for running in [start(), start()] {
-        let output = running.wait_with_output().unwrap();
-        assert!(output.status.success(), "{}", stderr(&output));
-    }
-    let (code, report) = run(&site, "check");
-    assert_eq!(
-        (code, &report["summary"]["current"]),
-        (0, &json!(4)),
-        "{report:#}"
-    );
 }
 
 #[test]

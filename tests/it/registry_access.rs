@@ -121,21 +121,6 @@ async fn plain_http_is_refused_with_the_flag_that_allows_it() {
     );
 }
 
-#[test]
-async fn a_closed_port_is_reported() {
-    let host = format!(
-        "127.0.0.1:{}",
-        wincimg_testkit::docker_registry::free_port()
-    );
-    let error = repository(options(&host), &format!("{host}/a"))
-        .tags()
-        .await
-        .unwrap_err();
-    let printed = chain(&error);
-    assert_eq!(error.diagnosis().code, "network/unreachable");
-    assert_contains!(printed, &host, "refused");
-}
-
 fn locked(tls: bool) -> DockerRegistry {
     DockerRegistry::start(Setup {
         tls,
