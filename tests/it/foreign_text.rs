@@ -13,8 +13,8 @@ use crate::fake_catalog::setup::CatalogSetup;
 use crate::fake_catalog::{ResponseOverride, msu};
 
 /// Control characters, bidirectional marks, and commands of CI systems.
-const POISON: &str = "::warning::\u{1b}[2J\u{1b}]0;title\u{7}\u{9b}31mred\r\n::error::forged\u{2028}\n\
-    \u{202e}desrever\u{2066}\u{85}\u{200f}\n##vso[task.setvariable]x\n##[error]y\u{7f}\u{8}";
+const POISON: &str = "::warning::\u{1b}[2J\u{1b}]0;title\u{7}\u{9b}31mred\r\n\
+    ::error::forged\u{2028}\n\u{202e}desrever\u{2066}\u{85}\u{200f}\n##vso[task.setvariable]x\n##[error]y\u{7f}\u{8}";
 
 const MARK: &str = "poisoned";
 
