@@ -51,10 +51,9 @@ fn settings(script: &str) -> &str {
 fn ca() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("ca.crt");
+    let request = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2";
     let made = Command::new("openssl")
-        .args([
-            "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
-        ])
+        .args(request.split(' '))
         .args(["-subj", "/CN=repo.mylan.k8s", "-keyout"])
         .arg(folder.path().join("ca.key"))
         .arg("-out")

@@ -466,7 +466,9 @@ async fn certificates_come_in_every_form_that_windows_reads() {
         command.current_dir(&folder).args(arguments.split(' '));
         assert!(command.output().unwrap().status.success(), "{arguments}");
     };
-    run("req -x509 -newkey rsa:2048 -nodes -keyout /dev/null -out ca.pem -subj /CN=Lab -days 30");
+    run(
+        "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout /dev/null -out ca.pem -subj /CN=Lab -days 30",
+    );
     run("x509 -in ca.pem -outform DER -out ca.cer");
     run("crl2pkcs7 -nocrl -certfile ca.pem -outform DER -out ca.p7b");
     let pem = fs::read_to_string(folder.join("ca.pem")).unwrap();

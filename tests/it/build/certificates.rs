@@ -1,8 +1,10 @@
 //! Certificates of recipes: in the layer, read by hivex and openssl, and in Windows' stores, as far
 //! as wine has them.
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::sync::OnceLock;
 
 use wincimg_testkit::component;
 use wincimg_testkit::wine::{Wine, succeed, windows_path};
@@ -11,24 +13,28 @@ use super::host_process::files_of;
 use crate::failure::Fails;
 use crate::site::{Site, stderr};
 
-/// A folder with a CA, `root.pem`, and a server certificate signed by it, `leaf.der`.
+/// A CA and a server certificate signed by it; their keys of RSA take a second.
+fn certificates() -> &'static [Vec<u8>; 2] {
+    static MADE: OnceLock<[Vec<u8>; 2]> = OnceLock::new();
+    MADE.get_or_init(|| {
+        let folder = tempfile::tempdir().unwrap();
+        for line in [
+            "req -x509 -newkey rsa:2048 -nodes -keyout root.key -out root.pem -subj /O=Corp/CN=Corp-Root -days 30",
+            "req -newkey rsa:2048 -nodes -keyout leaf.key -out leaf.csr -subj /CN=www.corp.lan",
+            "x509 -req -in leaf.csr -CA root.pem -CAkey root.key -set_serial 3 -days 20 -outform DER -out leaf.der",
+        ] {
+            openssl(folder.path(), line);
+        }
+        ["root.pem", "leaf.der"].map(|file| fs::read(folder.path().join(file)).unwrap())
+    })
+}
+
+/// A folder with the CA, `root.pem`, and the server's certificate, `leaf.der`.
 fn with_certificates() -> Site {
-    let openssl = component("openssl");
+    let [root, leaf] = certificates();
     let site = Site::new();
-    let run = |line: &str| {
-        let mut command = Command::new(&openssl);
-        command
-            .args(line.split(' '))
-            .current_dir(site.folder.path());
-        succeed(&mut command).unwrap();
-    };
-    run(
-        "req -x509 -newkey rsa:2048 -nodes -keyout root.key -out root.pem -subj /O=Corp/CN=Corp-Root -days 30",
-    );
-    run("req -newkey rsa:2048 -nodes -keyout leaf.key -out leaf.csr -subj /CN=www.corp.lan");
-    run(
-        "x509 -req -in leaf.csr -CA root.pem -CAkey root.key -set_serial 3 -days 20 -outform DER -out leaf.der",
-    );
+    site.write("root.pem", root);
+    site.write("leaf.der", leaf);
     site.write(
         "recipe.toml",
         "name = \"app\"\nbase = \"nanoserver\"\n[certificates]\nroot = [\"root.pem\"]\ntrusted_people = [\"leaf.der\"]\n",
@@ -36,19 +42,15 @@ fn with_certificates() -> Site {
     site
 }
 
-fn openssl(site: &Site, line: &str) -> String {
+fn openssl(folder: &Path, line: &str) -> String {
     let mut command = Command::new(component("openssl"));
-    succeed(
-        command
-            .args(line.split(' '))
-            .current_dir(site.folder.path()),
-    )
-    .unwrap()
+    succeed(command.args(line.split(' ')).current_dir(folder)).unwrap()
 }
 
 /// The SHA-1 according to openssl.
 fn thumbprint(site: &Site, file: &str) -> String {
-    let line = openssl(site, &format!("x509 -in {file} -noout -fingerprint -sha1"));
+    let line = format!("x509 -in {file} -noout -fingerprint -sha1");
+    let line = openssl(site.folder.path(), &line);
     let (_, digits) = line.trim().split_once('=').unwrap();
     digits.replace(':', "")
 }
