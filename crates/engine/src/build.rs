@@ -22,7 +22,7 @@ use wincimg_oci::store::Location;
 use super::base_contents::{Purpose, load_contents};
 use super::bases::BaseSearch;
 use super::buildkit::BuildkitAddress;
-use super::delivery::{DeliveryReport, DeliveryTarget};
+use super::delivery::{DeliveryReport, DeliveryTarget, prefetch_tags};
 use super::direct::deliver_directly;
 use super::docker::{DockerBuildOptions, deliver_by_docker};
 use super::downloads::DownloadSet;
@@ -114,6 +114,7 @@ pub async fn build(
     // Reports a mistake in the recipe or its folder before a registry is contacted.
     let downloads = request.downloads(ctx)?;
     request.check(&downloads)?;
+    prefetch_tags(&target, &request.hosts, &ctx.registry);
     // The matching bases, and a plan on each.
     let mut planned = request.plan(downloads, ctx).await?;
     planned.set_aside_conflicts(&target, ctx).await?;

@@ -1,6 +1,6 @@
 //! Delivers images to their destinations, whichever engine made them.
 //!
-//! While the images are built, the current tags of the destinations are read. Then each destination
+//! While the images are built, the registry's current tags are prefetched. Then each destination
 //! gets what it lacks: blobs, manifests, and last the index.
 
 mod built_image;
@@ -42,6 +42,7 @@ use self::index::{ExpectedIndex, kept_with};
 pub use self::report::{DeliveredCopy, DeliveredImage, DeliveredIndex, DeliveryReport};
 use super::build::BuildContext;
 use super::engine_choice::Engine;
+use super::plans::TargetHost;
 use super::publication::{NamingOptions, PlannedTag, PlannedTagEntry, Publication};
 
 /// Destinations of images, and their names.
@@ -174,8 +175,33 @@ struct DestinationState {
 /// A destination that has all images, with the report of them.
 type DeliveredDestination = (DeliveryReport, Vec<DestinationImage>, Sink);
 
+/// Maximum number of tags to prefetch before the final tags are known.
+const MAX_PREFETCHED: usize = 8;
+
 /// Number of images whose documents are attached concurrently.
 const ATTACHING: usize = 4;
+
+/// Prefetches the tags that will probably be written.
+pub(crate) fn prefetch_tags(
+    target: &DeliveryTarget<'_>,
+    hosts: &[TargetHost],
+    registry: &RegistryClient,
+) {
+    if target.existing == TagPolicy::Replace {
+        return;
+    }
+    let tags = target.naming.likely_tags(hosts);
+    for destination in &target.destinations {
+        for tag in tags.iter().take(MAX_PREFETCHED) {
+            if let Ok(Location::Registry(reference)) =
+                destination.location(&target.naming.name, tag)
+            {
+                let repository = registry.repository(&reference).for_push();
+                repository.prefetch_manifest(tag);
+            }
+        }
+    }
+}
 
 /// Rejects a layout that the user did not name if a link leads out of it: whoever made the current
 /// folder's contents would decide where the image is written.

@@ -160,17 +160,43 @@ impl NamingOptions {
         }
     }
 
+    /// The tags to be written if each of these hosts gets a base of its exact version.
+    pub(crate) fn likely_tags(&self, hosts: &[TargetHost]) -> BTreeSet<String> {
+        let known = hosts.iter().map(|host| host.build);
+        let known = known.filter(|host| host.version.revision.is_some());
+        let known = known.map(|host| (host.version, host.architecture));
+        let versions: BTreeSet<(WindowsVersion, Architecture)> = known.collect();
+        let has_index = match self.index {
+            IndexMode::Several => versions.len() > 1,
+            IndexMode::Always => !versions.is_empty(),
+            IndexMode::Never => false,
+        };
+        let index = has_index.then(|| self.index_tag().to_owned());
+        let images = versions.into_iter();
+        let images = images
+            .map(|(version, architecture)| self.tag_for(Some(version), architecture, has_index));
+        images.chain(index).collect()
+    }
+
     pub(crate) fn index_tag(&self) -> &str {
         self.tag.as_deref().unwrap_or("latest")
     }
 
     /// The tag of an image: its version if no tag is requested, appended to the tag if there is an
-    /// index. An image without a version is the same for every host. The suffix names another
-    /// architecture than the usual one, as base images' tags do.
+    /// index. An image without a version is the same for every host.
     fn tag_of(&self, image: &PlannedImage, has_index: bool) -> String {
         let host = image.host.as_ref();
         let architecture = host.map_or_else(Architecture::default, |host| host.build.architecture);
-        let version = image.base.os_version;
+        self.tag_for(image.base.os_version, architecture, has_index)
+    }
+
+    /// The suffix names another architecture than the usual one, as base images' tags do.
+    fn tag_for(
+        &self,
+        version: Option<WindowsVersion>,
+        architecture: Architecture,
+        has_index: bool,
+    ) -> String {
         let has_suffix = has_index || (self.index == IndexMode::Never && version.is_some());
         let suffix = version.map_or_else(
             || HOST_PROCESS.to_owned(),
