@@ -80,7 +80,9 @@ impl<'a> Evaluation<'a> {
                     let mut state = StageState::unknown(name);
                     let error = stages.error(&begun.from, format!("unknown image {name:?}"));
                     self.record_error(&mut state, Err(error));
-                    state
+                    let state = Rc::new(state);
+                    self.done.insert(index, Rc::clone(&state));
+                    return state;
                 }
             },
         };

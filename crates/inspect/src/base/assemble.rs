@@ -295,6 +295,8 @@ impl Assembly {
             put_key(&mut record, WITHOUT_VALUES, &key.name, None, descriptor);
             table.add(at, &record)?;
         }
+        // Not held while what is below it is written.
+        drop(record);
         let mut subkeys: Vec<(Vec<u8>, &Key<'_>)> = Vec::with_capacity(key.subkeys.len());
         for subkey in &key.subkeys {
             let mut below = at.to_vec();

@@ -251,7 +251,9 @@ impl BaseFacts {
 
     /// Passes on an answer; after an error, a file of the cache is removed.
     pub(super) fn checked<T>(&self, answer: Result<T, FactsError>) -> Result<T, FactsError> {
-        if let (Err(_), Some(path)) = (&answer, &self.path) {
+        // The file may be whole if it only cannot be read at the moment.
+        let is_bad = matches!(&answer, Err(error) if !matches!(error, FactsError::Io(_)));
+        if let Some(path) = self.path.as_ref().filter(|_| is_bad) {
             FileCache::remove(path);
         }
         answer

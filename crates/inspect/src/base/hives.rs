@@ -9,20 +9,20 @@ use wincimg_registry::{KeyPath, KeyPathError, Root};
 
 use super::collect::LayerPosition;
 
-/// A hive that every Windows has.
+/// A hive that every Windows has. The numbers are part of the format of facts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BaseHive {
     /// `HKLM\SYSTEM`.
-    System,
+    System = 1,
     /// `HKLM\SOFTWARE`.
-    Software,
+    Software = 2,
     /// `HKLM\SAM`, the accounts.
-    Sam,
+    Sam = 3,
     /// `HKLM\SECURITY`, the system's secrets.
-    Security,
+    Security = 4,
     /// `HKU\.DEFAULT`.
-    DefaultUser,
+    DefaultUser = 5,
 }
 
 impl BaseHive {

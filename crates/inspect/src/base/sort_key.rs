@@ -26,8 +26,8 @@ pub(crate) fn push(key: &mut Vec<u8>, name: &str) {
 }
 
 pub(super) fn for_hive(hive: BaseHive) -> Vec<u8> {
-    // The first byte identifies the hive; it separates no names. Their order is part of the format.
-    vec![hive as u8 + 1]
+    // The first byte identifies the hive; it separates no names.
+    vec![hive as u8]
 }
 
 pub(super) fn for_key(path: &BaseKeyPath) -> Vec<u8> {
