@@ -704,6 +704,20 @@ fn what_is_wrong_is_reported_with_its_line() {
 }
 
 #[test]
+fn a_base_whose_name_has_an_argument_without_a_value_says_what_sets_it() {
+    let site = Site::new();
+    site.write("app/Dockerfile", "ARG TAG\nFROM own/base:$TAG\n");
+    build(&site, &["--dry-run"])
+        .fails(2, "dockerfile/invalid", &["ARG TAG has no default"])
+        .advises(&["--build-arg TAG="])
+        .hides("above FROM");
+    site.write("app/Dockerfile", "FROM own/base:$TAG\n");
+    build(&site, &["--dry-run"])
+        .fails(2, "dockerfile/invalid", &["no ARG"])
+        .advises(&["--build-arg TAG=", "ARG TAG above FROM"]);
+}
+
+#[test]
 fn every_host_gets_its_base_and_equal_layers_are_one() {
     let site = site("COPY a.txt /x/\nCOPY b.txt /y/", &["a.txt", "b.txt"]);
     let image = format!("oci:{}", site.path("image").display());

@@ -140,11 +140,12 @@ impl<'a> Draft<'a> {
     }
 
     /// Copies all matches of a pattern. Several files require a folder as target.
-    pub(super) fn copy(&mut self, files: &dyn Files, pattern: &str) -> Result<(), String> {
-        let found = files.matching(pattern)?;
-        if found.is_empty() {
-            return Err(files.missing_message(pattern));
-        }
+    pub(super) fn copy(
+        &mut self,
+        files: &dyn Files,
+        pattern: &str,
+        found: Vec<FoundFile>,
+    ) -> Result<(), String> {
         if found.len() > 1 && !self.target.is_folder {
             return Err(format!(
                 "{pattern:?} matches {} files and folders: end the target with a separator",

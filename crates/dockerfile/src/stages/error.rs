@@ -67,6 +67,14 @@ impl StepError {
             ..Self::default()
         }
     }
+
+    /// An error that does not depend on earlier lines.
+    pub(super) fn independent(problem: String) -> Self {
+        Self {
+            is_independent: true,
+            ..problem.into()
+        }
+    }
 }
 
 impl From<String> for StepError {

@@ -166,9 +166,11 @@ impl<'a> Evaluation<'a> {
                 let copy = state.expand_copy(copy, lexer, arguments, &mut unset)?;
                 self.note_unset(step, &unset);
                 if let Err(error) = self.copy(state, step, &copy) {
-                    let is_independent = error.is_independent || copy.from.is_none();
+                    if error.is_independent {
+                        return Err(error);
+                    }
                     let error = StepError {
-                        is_independent,
+                        is_independent: copy.from.is_none(),
                         ..error
                     };
                     self.postpone(state, step, copy_history(&copy), error)?;
@@ -335,7 +337,7 @@ impl<'a> Evaluation<'a> {
     ) -> Result<(), StepError> {
         let stages = self.stages;
         let index = state.index;
-        let target = copy::target(state, copy)?;
+        let target = copy::target(state, copy).map_err(StepError::independent)?;
         let excluded = IgnoreRules::read(&copy.excluded.join("\n"), Path::new("--exclude"))
             .map_err(|error| error_chain(&error))?;
         let origin = self.copy_origin(index, copy)?;
@@ -504,8 +506,13 @@ impl<'a> Evaluation<'a> {
         }
         download::checksum(copy)?;
         let pattern = paths::source(source)?;
+        let found = files.matching(&pattern);
+        let found = found.map_err(|problem| match copy.from {
+            // No line adds what the context lacks.
+            None => StepError::independent(problem),
+            Some(_) => problem.into(),
+        })?;
         if copy.unpack.unwrap_or(copy.is_add) {
-            let found = files.matching(&pattern)?;
             let mut unpacked = Vec::new();
             for found in &found {
                 let added = copy::unpacked(&self.stages.archives, &found.content);
@@ -523,7 +530,7 @@ impl<'a> Evaluation<'a> {
                 return Ok(());
             }
         }
-        Ok(draft.copy(files, &pattern)?)
+        Ok(draft.copy(files, &pattern, found)?)
     }
 }
 

@@ -51,8 +51,17 @@ pub(super) trait Files {
         false
     }
 
-    /// All matches of a pattern, without the contents of matching folders.
+    /// All matches of a pattern, at least one, without the contents of matching folders.
     fn matching(&self, pattern: &str) -> Result<Vec<FoundFile>, String> {
+        let found = self.search(pattern)?;
+        if found.is_empty() {
+            return Err(self.missing_message(pattern));
+        }
+        Ok(found)
+    }
+
+    /// The same, which may be none.
+    fn search(&self, pattern: &str) -> Result<Vec<FoundFile>, String> {
         let has_wildcard = |name: &str| name.contains(['*', '?', '[']);
         let names: Vec<&str> = pattern.split('/').collect();
         let plain = names.iter().position(|name| has_wildcard(name));

@@ -191,8 +191,14 @@ impl Stages {
         let expanded = expanded.map_err(|problem| self.error(step, problem))?;
         match expanded.unset.first() {
             Some(name) if matches!(step.kind, InstructionKind::From(_)) => {
-                let problem = format!("{name} is not set: no ARG before the first FROM sets it");
-                let hint = format!("add --build-arg {name}=VALUE, and ARG {name} above FROM");
+                let (why, further) = if self.arguments.is_declared(name) {
+                    (format!("ARG {name} has no default"), String::new())
+                } else {
+                    let why = "no ARG before the first FROM sets it".to_owned();
+                    (why, format!(", and ARG {name} above FROM"))
+                };
+                let problem = format!("{name} is not set: {why}");
+                let hint = format!("add --build-arg {name}=VALUE{further}");
                 Err(self.error(step, StepError::hinted(problem, hint)))
             }
             _ => Ok(expanded.text),

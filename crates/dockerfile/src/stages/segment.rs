@@ -569,6 +569,29 @@ mod tests {
     }
 
     #[test]
+    fn what_the_context_lacks_is_missing_whatever_earlier_lines_do() {
+        for run in [
+            "one.exe",
+            "curl -Lo C:\\a.exe https://example.com/a.exe && C:\\a.exe /quiet",
+        ] {
+            for copy in [
+                "COPY none.txt C:/x/",
+                "ADD none*.txt C:/x/",
+                "COPY a.txt none.txt C:/x",
+            ] {
+                let stages = read(&format!("FROM {BASE}\nRUN {run}\n{copy}\n"), &[]);
+                let error = stages.evaluate(&inputs(&stages)).unwrap_err();
+                let lines: Vec<usize> = error.failed_lines().map(|it| it.line).collect();
+                assert_eq!(lines, [3], "{run}, {copy}");
+            }
+            // Whether this is a folder is known after the line.
+            let copy = "COPY a.txt C:/inetpub/x";
+            let stages = read(&format!("FROM {BASE}\nRUN {run}\n{copy}\n"), &[]);
+            stages.evaluate(&inputs(&stages)).unwrap();
+        }
+    }
+
+    #[test]
     fn downloads_without_a_digest_are_for_windows_and_failures_for_nobody() {
         let text = format!("FROM {BASE}\nRUN curl -o C:\\a.exe https://example.com/a.exe\n");
         let stages = read(&text, &[]);
