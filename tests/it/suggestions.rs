@@ -41,8 +41,8 @@ fn command(host: &str, arguments: &[&str]) -> Command {
     command
 }
 
-#[test]
-fn a_name_and_a_tag_that_are_like_others_are_guessed() {
+/// A registry with some images.
+fn registry() -> DockerRegistry {
     let server = DockerRegistry::start(Setup::default());
     let host = server.host();
     let registry = RegistryClient::new(wincimg_testkit::options(&host), Arc::new(Silent)).unwrap();
@@ -62,6 +62,13 @@ fn a_name_and_a_tag_that_are_like_others_are_guessed() {
             put_index(ManifestFormat::Docker, &[image], &sink, Some(tag)).await;
         }
     });
+    server
+}
+
+#[test]
+fn a_name_and_a_tag_that_are_like_others_are_guessed() {
+    let server = registry();
+    let host = server.host();
     let image = |name: &str| format!("{host}/{name}");
     let inspect = |name: &str| failure(&host, &["inspect", &image(name)]);
     for (typed, meant) in [
@@ -101,6 +108,26 @@ fn a_name_and_a_tag_that_are_like_others_are_guessed() {
         ],
     );
     assert_contains!(resolved, &image("windows/nanoserver"));
+}
+
+#[test]
+fn a_base_that_does_not_exist_is_like_others_only_if_it_is_misspelt() {
+    let server = registry();
+    let host = server.host();
+    let folder = tempfile::tempdir().unwrap();
+    let dockerfile = folder.path().join("Dockerfile");
+    std::fs::write(dockerfile, format!("FROM {host}/shop/web:1.5\n")).unwrap();
+    let path = folder.path().display().to_string();
+    let build = ["build", &path, "--host-build", "17763.973", "--dry-run"];
+    failure(&host, &build)
+        .is("registry/not-found", &["has no tag 1.5"])
+        .advises(&[&format!("{host}/shop/web:1.4")]);
+    let resolve = [
+        "base", "resolve", "server", "--base-registry", &host, "--host-build", "17763.973",
+    ];
+    let failure = failure(&host, &resolve).is("base/not-found", &["windows/server"]);
+    let other = format!("{host}/windows/nanoserver");
+    assert!(!failure.hint.contains(&other), "{failure:#?}");
 }
 
 /// A registry without images and with scripted responses to other requests.

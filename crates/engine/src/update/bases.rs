@@ -245,7 +245,11 @@ impl Planner<'_> {
                     .and_then(|found| Some(base(found.reference()?.clone(), found.image.clone()))))
             }
             Err(error) => match search(&error) {
-                Some(ResolveError::NothingFits(_) | ResolveError::NoBaseTags { .. }) => Ok(None),
+                Some(
+                    ResolveError::NothingFits(_)
+                    | ResolveError::NoBaseTags { .. }
+                    | ResolveError::NoTag { .. },
+                ) => Ok(None),
                 _ => Err(error),
             },
         }

@@ -136,7 +136,17 @@ async fn resolve_exact(
     };
     let mut set_aside = Vec::new();
     let mut best = None;
-    match read_tag(&repository, which, host.architecture).await? {
+    let read = match read_tag(&repository, which, host.architecture).await {
+        Err(error) if error.is_not_found() => {
+            return Err(ResolveError::NoTag {
+                repository: repository.to_string(),
+                which: which.to_owned(),
+                answer: Box::new(repository.with_suggestion(error, which).await),
+            });
+        }
+        read => read?,
+    };
+    match read {
         Ok(seen) => {
             for (version, found) in seen {
                 match Fit::of(version, host, wanted) {

@@ -123,6 +123,17 @@ pub enum ResolveError {
         /// The short name or repository that was probably intended.
         meant: Option<String>,
     },
+    /// The repository lacks the named tag or digest.
+    #[error("{repository} has no {} {which}", if which.contains(':') { "digest" } else { "tag" })]
+    #[diagnose(code = "registry/not-found", blame = answer.diagnosis().blame, hint = answer.diagnosis().hint)]
+    NoTag {
+        /// The repository.
+        repository: String,
+        /// The tag or digest.
+        which: String,
+        /// Answer of the registry, with a suggestion.
+        answer: Box<RegistryError>,
+    },
     /// The registry failed.
     #[error(transparent)]
     #[diagnose(forward)]
@@ -423,7 +434,12 @@ impl Search<'_> {
         tag: BaseTag,
         promised: Option<WindowsVersion>,
     ) -> Result<(), RegistryError> {
-        let seen = match read_tag(self.repository, &tag.text, self.host.architecture).await? {
+        let read = match read_tag(self.repository, &tag.text, self.host.architecture).await {
+            // Deleted after the tags were listed.
+            Err(error) if error.is_not_found() => Err("it was not found".to_owned()),
+            read => read?,
+        };
+        let seen = match read {
             Ok(seen) => seen,
             Err(reason) => {
                 self.skip(tag.text, reason);

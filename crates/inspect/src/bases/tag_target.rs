@@ -8,7 +8,7 @@ use wincimg_oci::document::{
     Manifest, Verbatim,
 };
 use wincimg_oci::reference::with_digest;
-use wincimg_oci::remote::{RawManifest, RegistryError, Repository};
+use wincimg_oci::remote::{RegistryError, Repository};
 use wincimg_windows::compat::{Architecture, HostBuild};
 use wincimg_windows::version::WindowsVersion;
 
@@ -69,7 +69,7 @@ impl TagTarget {
     }
 }
 
-/// Reads the target of a tag, once.
+/// Reads the target of a tag, once. Only of a missing tag, "not found" is an error.
 pub(super) async fn read_tag(
     repository: &Repository,
     tag: &str,
@@ -156,9 +156,12 @@ async fn load_entry(
     repository: &Repository,
     entry: &Descriptor,
 ) -> Result<BaseResult<Image>, RegistryError> {
-    let document = match get_manifest(repository, entry.digest.as_ref()).await? {
+    let document = match repository.get_manifest(entry.digest.as_ref()).await {
         Ok(raw) => Document::of_entry(entry, raw.bytes),
-        Err(reason) => return Ok(Err(reason)),
+        Err(error) if error.is_not_found() => {
+            return Ok(Err(format!("{} was not found", entry.digest)));
+        }
+        Err(error) => return Err(error),
     };
     match document {
         Ok(Document::Manifest(manifest)) => load_config(repository, *manifest).await,
@@ -171,22 +174,9 @@ async fn read_document(
     repository: &Repository,
     tag: &str,
 ) -> Result<BaseResult<Document>, RegistryError> {
-    Ok(get_manifest(repository, tag).await?.and_then(|raw| {
-        Document::verify(&raw.media_type, raw.bytes, &raw.digest)
-            .map_err(|error| error_chain(&error))
-    }))
-}
-
-async fn get_manifest(
-    repository: &Repository,
-    which: &str,
-) -> Result<BaseResult<RawManifest>, RegistryError> {
-    match repository.get_manifest(which).await {
-        Ok(raw) => Ok(Ok(raw)),
-        // Deleted after the tags were listed.
-        Err(error) if error.is_not_found() => Ok(Err(format!("{which} was not found"))),
-        Err(error) => Err(error),
-    }
+    let raw = repository.get_manifest(tag).await?;
+    let document = Document::verify(&raw.media_type, raw.bytes, &raw.digest);
+    Ok(document.map_err(|error| error_chain(&error)))
 }
 
 async fn load_config(

@@ -21,6 +21,9 @@ const MOST_NAMES: usize = 1000;
 const LIMIT: u64 = 1024 * 1024;
 /// Tags shown if none is similar.
 const SHOWN: usize = 5;
+/// Maximum difference in length between a name and its misspelling: `servercore` is not that of
+/// `server`.
+const SLIP: usize = 2;
 /// Maximum number of images with a hint in one run: hundreds of errors are not misspellings.
 pub(super) const MOST_GUESSES: usize = 8;
 
@@ -36,7 +39,7 @@ struct Catalog {
 
 impl Repository {
     /// Adds a suggestion to a not-found error.
-    pub(crate) async fn with_suggestion(&self, error: RegistryError, which: &str) -> RegistryError {
+    pub async fn with_suggestion(&self, error: RegistryError, which: &str) -> RegistryError {
         if !error.is_not_found() {
             return error;
         }
@@ -120,20 +123,20 @@ fn like_tag(repository: &Repository, which: &str, tags: &[String]) -> Option<Str
     })
 }
 
-/// Returns the most similar name: compares the whole path, or else the last part, if the folder was
-/// omitted or differs.
+/// Returns the name with the most similar last part; of several, the one with the most similar
+/// folder.
 fn most_similar(name: &str, known: &[String]) -> Option<String> {
-    let last = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
-    let own = last(name);
-    let same = known.iter().find(|known| last(known) == own);
-    same.cloned()
-        .or_else(|| closest_match(name, known.iter().map(String::as_str)))
-        .or_else(|| {
-            let ends: Vec<String> = known.iter().map(|known| last(known)).collect();
-            let meant = closest_match(&own, ends.iter().map(String::as_str))?;
-            let at = ends.iter().position(|end| *end == meant)?;
-            known.get(at).cloned()
-        })
+    let own = last_part(name);
+    let ends = known.iter().map(|path| last_part(path));
+    let near = ends.filter(|end| end.len().abs_diff(own.len()) <= SLIP);
+    let meant = closest_match(own, near)?;
+    let paths = known.iter().map(String::as_str);
+    let mut alike = paths.filter(|path| last_part(path) == meant);
+    closest_match(name, alike.clone()).or_else(|| alike.next().map(str::to_owned))
+}
+
+fn last_part(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 #[cfg(test)]
@@ -151,5 +154,8 @@ mod tests {
             Some("windows/nanoserver")
         );
         assert_eq!(like("team/ledger"), None);
+        // Other images, not slips.
+        assert_eq!(like("shop/ledger"), None);
+        assert_eq!(like("windows/server"), None);
     }
 }
