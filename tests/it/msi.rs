@@ -677,7 +677,7 @@ async fn a_bundle_of_one_package_installs_it() {
         (
             r"C:\setup.exe",
             "dockerfile/needs-windows",
-            "only on Windows",
+            "does not run programs",
         ),
         (
             r"C:\setup.exe /quiet /layout",
@@ -702,7 +702,9 @@ async fn an_installer_that_is_a_program_is_named() {
     for (line, what, help) in [
         (r"C:\bundle.exe /quiet", "another header", "dark -x"),
         (r"C:\setup /S", "an NSIS installer", "the zip"),
-        (r"C:\own.exe /S", "runs only on Windows", ""),
+        (
+            r"C:\own.exe /S", "does not run programs", "the vendor's zip",
+        ),
     ] {
         let text = format!("COPY bundle.exe setup.exe own.exe C:/\nRUN {line}");
         bench

@@ -372,10 +372,11 @@ impl Cmd<'_, '_> {
         if !runs_here || !plain {
             let is_program = |word: &&String| !word.starts_with('/') && *word != "\"\"";
             let program = words.iter().find(is_program).map_or("", String::as_str);
-            return error::windows(format!(
+            let why = format!(
                 "start runs {:?}, which requires Windows",
                 program.replace('"', "")
-            ));
+            );
+            return Err(ScriptError::windows(why).help(tools::INSTALLER));
         }
         if !waits {
             let why = "it does not wait for the program, and the build may end before it";

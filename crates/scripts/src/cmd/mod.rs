@@ -95,7 +95,7 @@ fn not_found(machine: &mut Process<'_>, name: &str) -> Result<i32> {
     if name.contains(['\\', '/', ':']) {
         return Ok(machine.fail(1, format!("the image has no {name}")));
     }
-    error::windows("the program runs only on Windows")
+    error::windows(tools::PROGRAM)
 }
 
 impl<'m, 'a> Cmd<'m, 'a> {

@@ -277,9 +277,7 @@ const RUNNING: &str = "
 /// Error for a cmdlet that requires Windows.
 fn needs_windows(name: &str) -> Option<ScriptError> {
     Some(match name {
-        "start-service" | "stop-service" | "restart-service" => {
-            ScriptError::windows("it starts or stops a service")
-        }
+        "start-service" | "stop-service" | "restart-service" => tools::services::not_running(),
         "start-bitstransfer" => ScriptError::windows("it downloads through a Windows service")
             .help("download with Invoke-WebRequest -OutFile"),
         _ if has_word(FEATURES, name) => tools::feature(),

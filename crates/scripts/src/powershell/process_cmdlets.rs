@@ -54,8 +54,6 @@ impl Shell<'_, '_> {
 
     /// Runs `Start-Process msiexec -Wait` or an installer; other programs require Windows.
     pub(super) fn start_process(&mut self, command: &CommandAst) -> Result<PsValue> {
-        const HELP: &str = "unpack the vendor's zip or install its .msi (msiexec /i FILE /qn) instead, \
-            or let Windows run the line: --docker-host tcp://HOST:2375";
         let Ok(given) = self.bind_parameters(command, &START) else {
             return error::windows("it starts a program");
         };
@@ -63,9 +61,8 @@ impl Shell<'_, '_> {
         let is_package = program.to_ascii_lowercase().ends_with(".msi");
         let is_msiexec = tools::program_name(&program) == "msiexec" && !is_package;
         if !is_msiexec && !tools::may_be_installer(self.machine, &program) {
-            return Err(
-                ScriptError::windows(format!("it starts the program {program}")).help(HELP),
-            );
+            let why = format!("it starts the program {program}");
+            return Err(ScriptError::windows(why).help(tools::INSTALLER));
         }
         for parameter in ["workingdirectory", "verb"] {
             if given.value(parameter).is_some() {

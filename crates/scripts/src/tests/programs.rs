@@ -228,7 +228,7 @@ fn services_access_and_certificates_are_continued() {
 
 #[test]
 fn programs_that_the_base_lacks_fail() {
-    assert_eq!(refused(&CMD, "sc.exe stop x").0, NotUnderstood);
+    assert_eq!(refused(&CMD, "sc.exe query x").0, NotUnderstood);
     assert_eq!(refused(&CMD, "node index.js").0, NeedsWindows);
     let mut tree = image();
     tree.folder(&r"C:\Windows\System32\curl.exe".parse().unwrap());
@@ -247,7 +247,9 @@ fn programs_that_the_base_lacks_fail() {
             .kind,
         NeedsWindows
     );
-    assert_eq!(in_cmd("node --version"), [r#"Skip("node --version")"#]);
+    for line in ["node --version", "netsh interface ipv4 show config"] {
+        assert_eq!(in_cmd(line), [format!("Skip({line:?})")]);
+    }
 }
 
 #[test]
@@ -401,7 +403,9 @@ fn a_program_that_is_downloaded_runs_on_windows() {
         NeedsWindows
     );
     // It may be a bundle of packages, which are installed without Windows.
-    assert_eq!(refused(&CMD, &format!(r"{get}.\a.exe /quiet")).0, Deferred);
+    let (kind, why) = refused(&CMD, &format!(r"{get}.\a.exe /quiet"));
+    assert_eq!(kind, Deferred);
+    assert!(why.contains("requires Windows unless"), "{why}");
     let start = |line: &str| refused(&CMD, &format!("{get}powershell Start-Process {line}")).0;
     assert_eq!(
         start("a.exe -ArgumentList '/install /quiet' -Wait"),
@@ -421,6 +425,19 @@ fn what_requires_windows_says_what_to_do_instead() {
         ("dism /online /enable-feature:x", "servercore/iis"),
         ("net user a /add", "ContainerUser"),
         ("netsh advfirewall set allprofiles state off", "firewall"),
+        ("net start x", "start type"),
+        ("sc stop x", "start type"),
+        ("powershell Stop-Service x", "start type"),
+        (r".\setup.exe /q /x:y", "vendor's zip"),
+        ("start /w vs_BuildTools --quiet", "vendor's zip"),
+        (
+            "curl -Lo a.exe https://example.com/a && a /x",
+            "vendor's zip",
+        ),
+        (
+            "powershell Add-WindowsFeature NET-WCF-TCP-Activation45",
+            "framework/wcf",
+        ),
         ("regedit /s a.reg", "reg import"),
         ("mklink /j C:\\l C:\\Windows", "mklink /d"),
         (
@@ -434,4 +451,14 @@ fn what_requires_windows_says_what_to_do_instead() {
             "{line}: {error:?}"
         );
     }
+    let line = "netsh interface ipv4 set subinterface 18 mtu=1460";
+    let error = run_on(image(), &CMD, line).unwrap_err();
+    let help = error.help.unwrap();
+    assert!(
+        help.starts_with("let Windows") && !help.contains("port"),
+        "{help}"
+    );
+    // It is not known what it does, which says nothing about Windows.
+    let (_, why) = refused(&CMD, "git config --system a.b c");
+    assert!(!why.contains("Windows"), "{why}");
 }

@@ -29,6 +29,13 @@ use super::{chocolatey, cmd, powershell};
 /// Folder of the programs of Windows.
 const SYSTEM: &str = r"C:\Windows\System32";
 
+/// Reason for a program of the image.
+pub(super) const PROGRAM: &str = "wincimg does not run programs of the image";
+
+/// Hint for an installer.
+pub(super) const INSTALLER: &str = "unpack the vendor's zip or install its .msi (msiexec /i FILE \
+    /qn) instead, or let Windows run the line: --docker-host tcp://HOST:2375";
+
 /// Maximum length of a value of `setx`, which truncates the rest.
 const SETX_LIMIT: usize = 1024;
 
@@ -141,8 +148,9 @@ pub(super) fn tool(machine: &mut Process<'_>, name: &str, words: &[String]) -> R
         "choco" if !prints_version(words) => chocolatey::run(machine, words),
         "cinst" => chocolatey::run(machine, &[&["install".to_owned()], words].concat()),
         "refreshenv" if words.is_empty() && machine.image.feed() != PackageFeed::None => Ok(0),
-        "dotnet" if prints_facts(words) => machine.skip(format!("{name} {}", words.join(" "))),
-        _ if prints_version(words) => machine.skip(format!("{name} {}", words.join(" "))),
+        _ if prints_version(words) || prints_facts(&program, words) => {
+            machine.skip(format!("{name} {}", words.join(" ")))
+        }
         _ => other_program(machine, name, words),
     }
 }
@@ -151,6 +159,7 @@ pub(super) fn tool(machine: &mut Process<'_>, name: &str, words: &[String]) -> R
 fn other_program(machine: &mut Process<'_>, name: &str, words: &[String]) -> Result<i32> {
     let with_extension = format!("{name}.exe");
     let paths = [name, &with_extension].map(|name| machine.path(name).ok());
+    let mut is_installer = name.contains(['\\', '/', '.']) && is_quiet(words);
     for path in paths.into_iter().flatten() {
         match machine.image.setup_program(&path) {
             Lookup::Present(found) if found.is_bundle => {
@@ -162,7 +171,13 @@ fn other_program(machine: &mut Process<'_>, name: &str, words: &[String]) -> Res
             }
             // It may be a bundle of packages.
             Lookup::Deferred(Deferred) if is_quiet(words) => {
-                return error::later(format!("{name} is downloaded later"));
+                return error::later(format!(
+                    "{name} is downloaded later, and requires Windows unless it is a WiX bundle"
+                ));
+            }
+            // What is downloaded to run it is an installer.
+            Lookup::Deferred(Deferred) => {
+                is_installer |= machine.entry(&path) == Lookup::Present(EntryKind::File(()));
             }
             Lookup::Unknown if name.contains(['\\', '/']) && is_quiet(words) => {
                 return error::unknown(format!("{name} is unknown"));
@@ -170,7 +185,11 @@ fn other_program(machine: &mut Process<'_>, name: &str, words: &[String]) -> Res
             _ => {}
         }
     }
-    Err(unknown_program(&program_name(name)))
+    let error = unknown_program(&program_name(name), words);
+    Err(match error.help {
+        None if is_installer => error.help(INSTALLER),
+        _ => error,
+    })
 }
 
 /// Returns true for a program that is an installer, as far as its file is known. A name without a
@@ -198,32 +217,37 @@ fn is_quiet(words: &[String]) -> bool {
     words.iter().any(is_option)
 }
 
-fn unknown_program(program: &str) -> ScriptError {
-    match program {
-        "dism" => feature(),
-        "winget" | "scoop" => ScriptError::windows("the package manager runs installers").help(
+fn unknown_program(program: &str, words: &[String]) -> ScriptError {
+    let first = words.first().map(|word| word.to_ascii_lowercase());
+    match (program, first.as_deref().unwrap_or_default()) {
+        ("dism", _) => feature(),
+        ("winget" | "scoop", _) => ScriptError::windows("the package manager runs installers").help(
             "download and unpack a zip of the program, or let Windows run the line: --docker-host",
         ),
-        "net" | "net1" => ScriptError::windows("it works only on Windows").help(
-            "accounts: use ContainerUser or ContainerAdministrator; services: set their start type \
-             (sc config NAME start= auto); or let Windows run the line: --docker-host",
+        ("net" | "net1", "start" | "stop") => services::not_running(),
+        ("net" | "net1", _) => ScriptError::windows("it works only on Windows").help(
+            "use ContainerUser or ContainerAdministrator instead of own accounts, or let Windows \
+             run the line: --docker-host",
         ),
-        "netsh" => ScriptError::windows("it works only on Windows").help(
-            "leave the line out if it opens a port: containers have no firewall of their own; or \
-             let Windows run the line: --docker-host",
-        ),
-        "regedit" => {
-            ScriptError::windows("the program runs only on Windows").help("use reg import FILE")
+        ("netsh", "advfirewall" | "firewall") => {
+            ScriptError::windows("it works only on Windows").help(
+                "leave the line out if it opens a port: containers have no firewall of their own; \
+                 or let Windows run the line: --docker-host",
+            )
         }
-        _ => ScriptError::windows("the program runs only on Windows"),
+        ("netsh", _) => ScriptError::windows("it works only on Windows")
+            .help("let Windows run the line: --docker-host tcp://HOST:2375"),
+        ("regedit", _) => ScriptError::windows(PROGRAM).help("use reg import FILE"),
+        _ => ScriptError::windows(PROGRAM),
     }
 }
 
 /// Error for a change of Windows features.
 pub(super) fn feature() -> ScriptError {
     ScriptError::windows("a Windows feature can be changed only on Windows").help(
-        "use a base image that has the feature, such as windows/servercore/iis for Web-Server and \
-         dotnet/framework/aspnet for ASP.NET, or let Windows run the line: --docker-host",
+        "use a base image that has the feature, such as windows/servercore/iis for Web-Server, \
+         dotnet/framework/aspnet for ASP.NET and dotnet/framework/wcf for NET-WCF, or let Windows \
+         run the line: --docker-host",
     )
 }
 
@@ -292,9 +316,16 @@ fn prints_version(words: &[String]) -> bool {
     matches!(words, [word] if matches!(word.as_str(), "version" | "--version" | "-version" | "-v" | "-V"))
 }
 
-/// Returns true for commands of `dotnet` that print what is installed, before its first run.
-fn prints_facts(words: &[String]) -> bool {
-    matches!(words, [word] if matches!(word.as_str(), "--info" | "--list-sdks" | "--list-runtimes"))
+/// Returns true for commands of `dotnet` that print what is installed, before its first run, and of
+/// `netsh` that print settings.
+fn prints_facts(program: &str, words: &[String]) -> bool {
+    match (program, words) {
+        ("dotnet", [word]) => {
+            matches!(word.as_str(), "--info" | "--list-sdks" | "--list-runtimes")
+        }
+        ("netsh", words) => words.iter().any(|word| word.eq_ignore_ascii_case("show")),
+        _ => false,
+    }
 }
 
 /// Creates a symbolic link with its target as written, and returns the exit code of `mklink`.

@@ -38,6 +38,7 @@ pub(super) fn sc(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
             [flag] => return error::unclear(format!("unsupported flag {flag:?}")),
             _ => return error::unclear("expected one flag"),
         },
+        "start" | "stop" => return Err(not_running()),
         "sdset" => {
             let why = "Windows lets only administrators read the key of a service's descriptor, \
                        and a layer's keys inherit from those above";
@@ -47,6 +48,14 @@ pub(super) fn sc(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
     }
     machine.apply(ImageAction::Service(service))?;
     Ok(0)
+}
+
+/// Error for starting or stopping a service.
+pub(in super::super) fn not_running() -> ScriptError {
+    ScriptError::windows("no services run in a build without Windows").help(
+        "set the start type instead (sc config NAME start= TYPE, or Set-Service -StartupType), or \
+         let Windows run the line: --docker-host tcp://HOST:2375",
+    )
 }
 
 /// Reads the options of `sc create` and `sc config`.
