@@ -62,7 +62,7 @@ impl<'a> ImageCopy<'a> {
         };
         let tree = Tree::over(Arc::new(UnknownBase), self.image);
         let mut draft = Draft::new(&tree, self.target.clone(), IgnoreRules::default());
-        draft.copy(&source, &self.pattern)?;
+        draft.copy(&source, &self.pattern, source.matching(&self.pattern)?)?;
         Ok(draft.into_entries())
     }
 }
