@@ -2,7 +2,6 @@
 //! file.
 
 use std::io::{self, Write};
-use std::mem;
 use std::path::PathBuf;
 
 use wincimg_common::files::{BufferedBlob, Spool};
@@ -36,6 +35,14 @@ impl BlobBuffer {
         }
     }
 
+    /// Moves the bytes to a file, or keeps them where that fails.
+    fn move_to(&mut self, spool: Spool) -> io::Result<()> {
+        spool.file().write_all(&self.memory)?;
+        self.memory = Vec::new();
+        self.spool = Some(spool);
+        Ok(())
+    }
+
     /// The file, if it has moved to one.
     pub fn spool(&self) -> Option<&Spool> {
         self.spool.as_ref()
@@ -45,9 +52,7 @@ impl BlobBuffer {
 impl Write for BlobBuffer {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
         if self.spool.is_none() && self.memory.len() + buffer.len() > self.limit {
-            let spool = Spool::in_folder(&self.folder)?;
-            spool.file().write_all(&mem::take(&mut self.memory))?;
-            self.spool = Some(spool);
+            self.move_to(Spool::in_folder(&self.folder)?)?;
         }
         match &self.spool {
             Some(spool) => spool.file().write(buffer),
@@ -87,6 +92,17 @@ mod tests {
         assert_eq!(std::fs::read(spool.path()).unwrap(), b"1234567890");
         drop(spool);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn bytes_that_a_file_does_not_take_stay_in_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut blob = BlobBuffer::new(8, folder.path());
+        blob.write_all(b"1234").unwrap();
+        // Opened again, it can only be read.
+        let file = Spool::in_folder(folder.path()).unwrap();
+        assert!(blob.move_to(file.reopen().unwrap()).is_err());
+        assert!(matches!(blob.finish(), BufferedBlob::Memory(bytes) if bytes == "1234"));
     }
 
     #[test]
