@@ -129,7 +129,8 @@ impl<R: Read + Seek> Package<R> {
         Ok(contents)
     }
 
-    /// Reads contents that are in the package itself, cabinet by cabinet.
+    /// Reads contents that are in the package, cabinet by cabinet. A file beside it is an error; the
+    /// package itself is not read.
     pub fn read_contents(
         &mut self,
         wanted: &BTreeSet<&InstalledContent>,
@@ -145,10 +146,13 @@ impl<R: Read + Seek> Package<R> {
                 InstalledContent::Stream(name) => {
                     sink(content, &mut open_stream(&mut self.file, name)?)?;
                 }
-                InstalledContent::Cabinet { .. }
-                | InstalledContent::Beside(_)
-                | InstalledContent::Bytes(_)
-                | InstalledContent::Package => {}
+                InstalledContent::Bytes(bytes) => sink(content, &mut bytes.as_slice())?,
+                InstalledContent::Cabinet { cabinet: path, .. }
+                | InstalledContent::Beside(path) => {
+                    let why = format!("{path}, a file beside the package, not found");
+                    return Err(MsiError::Fails(why));
+                }
+                InstalledContent::Package => {}
             }
         }
         for (cabinet, members) in cabinets {

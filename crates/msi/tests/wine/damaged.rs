@@ -7,13 +7,30 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use wincimg_msi::{BareSystem, InstallOptions, Package};
+use wincimg_msi::{BareSystem, InstallOptions, InstalledContent, Package};
 
 use super::packages::PACKAGES;
 use super::transforms;
 
 /// Maximum time for one package.
 const TIME_LIMIT: Duration = Duration::from_secs(20);
+
+/// Files beside a package are not read, which is an error too.
+fn contents_beside_are_errors(package: &[u8]) {
+    let mut package = Package::read(Cursor::new(package)).unwrap();
+    let beside = [
+        InstalledContent::Beside("a.txt".to_owned()),
+        InstalledContent::Cabinet {
+            cabinet: "a.cab".to_owned(),
+            member: "a.txt".to_owned(),
+        },
+    ];
+    for content in &beside {
+        let read = package.read_contents(&BTreeSet::from([content]), &mut |_, _| Ok(()));
+        let error = read.unwrap_err().to_string();
+        assert!(error.contains("beside the package, not found"), "{error}");
+    }
+}
 
 pub(crate) fn damaged_packages_are_errors() {
     let folder = tempfile::tempdir().unwrap();
@@ -26,6 +43,7 @@ pub(crate) fn damaged_packages_are_errors() {
     let packages: Vec<Vec<u8>> = names
         .map(|name| std::fs::read(built(name).1).unwrap())
         .to_vec();
+    contents_beside_are_errors(&packages[0]);
     let (number, transformed) = built("transform");
     let transform = transforms::changes(number).bytes();
     let applied = transforms::plan(&transformed, "own.mst", transform.clone());

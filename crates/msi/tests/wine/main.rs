@@ -126,7 +126,12 @@ fn each_file(
     plan: &InstallPlan,
     take: &mut dyn FnMut(&InstalledFile, &[u8]),
 ) -> Result<(), MsiError> {
-    let wanted: BTreeSet<_> = plan.files.iter().map(|file| &file.source).collect();
+    let is_beside = |content: &&InstalledContent| match content {
+        InstalledContent::Cabinet { cabinet, .. } => !cabinet.starts_with('#'),
+        content => matches!(content, InstalledContent::Beside(_)),
+    };
+    let wanted = plan.files.iter().map(|file| &file.source);
+    let (beside, inside): (BTreeSet<_>, BTreeSet<_>) = wanted.partition(is_beside);
     let mut contents = BTreeMap::new();
     let mut keep = |content: &InstalledContent, reader: &mut dyn Read| -> std::io::Result<()> {
         let mut bytes = Vec::new();
@@ -134,18 +139,17 @@ fn each_file(
         contents.insert(content.clone(), bytes);
         Ok(())
     };
-    Package::read(File::open(package)?)?.read_contents(&wanted, &mut keep)?;
+    Package::read(File::open(package)?)?.read_contents(&inside, &mut keep)?;
     let folder = package.parent().unwrap();
-    for &content in &wanted {
+    for content in beside {
         match content {
-            InstalledContent::Cabinet { cabinet, member } if !cabinet.starts_with('#') => {
+            InstalledContent::Cabinet { cabinet, member } => {
                 let mut file = File::open(folder.join(cabinet))?;
                 let cabinet = Cabinet::read(&mut file)?;
                 let is_wanted = |it: &CabinetMember| it.name == *member;
                 cabinet.unpack(&mut file, &is_wanted, &mut |_, bytes| keep(content, bytes))?;
             }
             InstalledContent::Beside(path) => keep(content, &mut File::open(folder.join(path))?)?,
-            InstalledContent::Bytes(bytes) => keep(content, &mut bytes.as_slice())?,
             _ => {}
         }
     }
