@@ -31,9 +31,10 @@ impl TestServer {
         self.address.to_string()
     }
 
-    /// `http://127.0.0.1:PORT/PATH`.
+    /// `http://127.0.0.1:PORT/PATH`, with TLS `https://127.0.0.1:PORT/PATH`.
     pub fn url(&self, path: &str) -> String {
-        format!("http://{}/{path}", self.address)
+        let scheme = self.certificates.as_ref().map_or("http", |_| "https");
+        format!("{scheme}://{}/{path}", self.address)
     }
 
     /// The CA's certificate in PEM.
@@ -143,4 +144,17 @@ pub fn in_background<F: Future<Output = ()>>(
         });
     });
     stop
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_says_whether_the_server_has_tls() {
+        let mut served = serve(Router::new());
+        assert_eq!(served.url("a"), format!("http://{}/a", served.host()));
+        served.certificates = Some(tempfile::tempdir().unwrap());
+        assert_eq!(served.url("a"), format!("https://{}/a", served.host()));
+    }
 }
