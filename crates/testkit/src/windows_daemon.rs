@@ -90,7 +90,8 @@ pub fn info(operating_system: &str, isolation: &str) -> Value {
         "Name": "BUILD01",
         "ServerVersion": "20.10.24",
         "CgroupDriver": "",
-        "Isolation": isolation
+        "Isolation": isolation,
+        "Warnings": null
     })
 }
 
