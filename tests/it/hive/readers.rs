@@ -118,7 +118,6 @@ fn each_key(path: &str, key: &Key<'_>, visit: &mut impl FnMut(&str, &Key<'_>)) {
 #[test]
 fn hivex_reads_values_that_were_set_in_a_whole_hive() {
     const KEY: &str = r"ControlSet001\Control\Session Manager\Environment";
-    let hivexget = component("hivexget");
     let before = real_system();
     let long = "x".repeat(2000);
     let mut after = before.clone();
@@ -139,26 +138,26 @@ fn hivex_reads_values_that_were_set_in_a_whole_hive() {
     let (old, new) = (Hive::read(&before).unwrap(), Hive::read(&after).unwrap());
     assert_eq!(sound.keys, old.root.walk().count());
     assert!(sound.keys > 10_000 && sound.long_values > 0, "{sound:?}");
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("hive");
-    std::fs::write(&file, &after).unwrap();
-    let output = Command::new(hivexget)
-        .arg(&file)
-        .arg(format!("\\{KEY}"))
-        .output();
-    let text = String::from_utf8(output.unwrap().stdout).unwrap();
     let environment = new.root.at(KEY).unwrap();
-    assert_eq!(text, listing(environment));
     assert_eq!(
         environment.values.len(),
         old.root.at(KEY).unwrap().values.len() + 1
     );
-    assert!(text.contains(r"C:\\own") && text.contains(&long), "{text}");
     let mut others = old.root.walk().zip(new.root.walk());
     assert!(others.all(|(old, new)| {
         old.name == "Environment" || old.values == new.values && old.security == new.security
     }));
     assert_eq!(old.root.walk().count(), new.root.walk().count());
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("hive");
+    std::fs::write(&file, &after).unwrap();
+    let output = Command::new(component("hivexget"))
+        .arg(&file)
+        .arg(format!("\\{KEY}"))
+        .output();
+    let text = String::from_utf8(output.unwrap().stdout).unwrap();
+    assert_eq!(text, listing(environment));
+    assert!(text.contains(r"C:\\own") && text.contains(&long), "{text}");
 }
 
 /// A key's values as hivexget lists them.
