@@ -905,7 +905,7 @@ fn scripts_of_the_context_are_read() {
 fn many_instructions_take_time_in_proportion() {
     let site = site("", &["a.txt"]);
     let mut text = format!("FROM {BASE}\n");
-    for number in 0..1000 {
+    for number in 0..2000 {
         let _ = write!(text, "ENV V{number}=v\nLABEL l{number}=v\n");
     }
     for number in 0..100 {
@@ -920,7 +920,7 @@ fn many_instructions_take_time_in_proportion() {
         &["lint", "app/Dockerfile"],
     ] {
         // A limit on its own time, which other programs do not use up.
-        let mut command = site.limited("ulimit -t 5", arguments);
+        let mut command = site.limited("ulimit -t 15", arguments);
         if arguments[0] != "lint" {
             command.args(["--host-build", "17763.973", "--base-registry", &bases]);
         }

@@ -15,7 +15,7 @@ use crate::site::{Site, run_by, stderr};
 /// A folder large enough for a build to take a while.
 pub(super) fn large_context(site: &Site) {
     fs::create_dir_all(site.path("big/files")).unwrap();
-    for number in 0..12 {
+    for number in 0..24 {
         let bytes = noise(4 << 20, number);
         fs::write(site.path(&format!("big/files/{number}")), bytes).unwrap();
     }
