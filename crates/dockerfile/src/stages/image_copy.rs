@@ -11,7 +11,7 @@ use wincimg_windows::path::ImagePath;
 
 use super::copy::Draft;
 use super::drive::Tree;
-use super::files::{ExtractedFiles, ImageSource, fixed_part};
+use super::files::{ExtractedFiles, Files, ImageSource, fixed_part};
 use super::paths::{self, CopyTarget};
 
 /// A copy from another image.
