@@ -20,6 +20,8 @@ pub(super) fn member(of: PsValue, name: &str, is_static: bool) -> Result<PsValue
         // The id of a process is only to wait for.
         (PsValue::Opaque(_), _) | (PsValue::Process, "id") => Ok(of),
         (PsValue::Type(of), name) if is_static => static_member(of, name),
+        // Any other one is an error of Start-Process.
+        (PsValue::Process, "exitcode") => Ok(PsValue::Number(0)),
         (PsValue::Process, _) => Ok(PsValue::process_member()),
         (PsValue::FileHash(path, algorithm), "hash") => {
             Ok(PsValue::Digest(path.clone(), *algorithm))

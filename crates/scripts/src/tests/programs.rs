@@ -48,6 +48,8 @@ fn packages_are_installed() {
         "$p = Start-Process msiexec '/i a.msi /qn' -PassThru; $p.WaitForExit()",
         "$p = Start-Process msiexec '/i a.msi /qn' -PassThru; $p | Wait-Process; $p.ExitCode",
         "$p = Start-Process msiexec '/i a.msi /qn' -PassThru; Wait-Process -Id $p.Id",
+        "$p = Start-Process msiexec '/i a.msi /qn' -Wait -PassThru; if ($p.ExitCode -notin 0, 3010) { exit \
+         $p.ExitCode }",
         "Start-Process msiexec '/i a.msi /qn' -PassThru | Wait-Process",
         "(Start-Process msiexec '/i a.msi /qn' -PassThru).WaitForExit()",
     ] {
