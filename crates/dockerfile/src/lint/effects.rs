@@ -78,7 +78,9 @@ fn can_fail(statement: &PowerShellStatement) -> bool {
     let verbs = [
         "invoke", "expand", "install", "copy", "move", "enable", "import",
     ];
-    let aliases = ["iwr", "curl", "wget", "irm", "copy", "cp", "move", "mv"];
+    let aliases = [
+        "iwr", "curl", "wget", "irm", "copy", "cp", "move", "mv", "add-windowsfeature",
+    ];
     let is_cmdlet = wincimg_scripts::script::is_cmdlet(&name) && verbs.contains(&verb);
     is_cmdlet && name != "import-module" || aliases.contains(&name.as_str())
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 
-const EXAMPLES: [(&str, &str, &str); 52] = [
+const EXAMPLES: [(&str, &str, &str); 53] = [
     ("invalid-instruction", "COPPY a b", "COPY a b"),
     (
         "joined-commands",
@@ -174,6 +174,11 @@ const EXAMPLES: [(&str, &str, &str); 52] = [
         "error-action",
         "RUN powershell -Command \"Copy-Item a b; Write-Host x\"",
         "RUN powershell -Command \"Copy-Item a b\"",
+    ),
+    (
+        "error-action",
+        "RUN powershell Add-WindowsFeature Web-Server; Write-Host x",
+        "RUN powershell Add-WindowsFeature Web-Server",
     ),
     (
         "robocopy-exit-code",
