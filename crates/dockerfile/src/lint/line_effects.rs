@@ -370,9 +370,13 @@ fn sets_process(text: &str) -> bool {
     let is_policy = lower.starts_with("set-executionpolicy ")
         && lower.contains("-scope process")
         && !lower.contains('|');
+    let is_mode = matches!(
+        lower.split_whitespace().next(),
+        Some("set-psdebug" | "set-strictmode")
+    );
     let is_network = name.starts_with('[')
         && name.contains_any(&["servicepointmanager]::", "webrequest]::defaultwebproxy"]);
-    is_policy || is_network
+    is_policy || is_mode || is_network
 }
 
 /// Position of a setting that has no effect, and the reason.

@@ -269,6 +269,14 @@ fn what_powershell_only_sets_or_prints_is_lost() {
                 "RUN Set-ExecutionPolicy Bypass -Scope Process; C:/a.ps1",
             ),
             (
+                "RUN Set-PSDebug -Trace 2",
+                "RUN Set-PSDebug -Trace 2; C:/a.ps1",
+            ),
+            (
+                "RUN Set-StrictMode -Version Latest; $ErrorActionPreference = 'Stop'",
+                "RUN Set-StrictMode -Version Latest; C:/a.ps1",
+            ),
+            (
                 "RUN Invoke-WebRequest https://a.example/a.zip",
                 "RUN Invoke-WebRequest https://a.example/a.zip -OutFile a.zip",
             ),
