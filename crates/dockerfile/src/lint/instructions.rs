@@ -45,6 +45,22 @@ fn is_inherited(it: &EvaluatedStep<'_>, name: &str) -> bool {
     arguments.any(|step| step.instruction.text().split(['=', ' ']).next() == Some(name))
 }
 
+/// Returns true for an `ENV` that sets a variable.
+fn sets(kind: &InstructionKind, name: &str) -> bool {
+    matches!(kind, InstructionKind::Env(list) if list.iter().any(|(own, _)| own == name))
+}
+
+/// Line of the first use of a variable in Docker's syntax.
+fn line_of_use(step: &LintStep<'_>, name: &str) -> usize {
+    let text = step.instruction.full_text();
+    let mut uses = text.match_indices('$').map(|(at, _)| at).filter(|at| {
+        let rest = text[at + 1..].trim_start_matches('{').strip_prefix(name);
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        rest.is_some_and(|rest| !rest.starts_with(is_name))
+    });
+    uses.next().map_or(step.line(), |at| step.line_at(at))
+}
+
 /// Reports variables that are not set, so that they expand to nothing.
 pub(super) fn check_unset(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
     let rule = "unset-variable";
@@ -57,14 +73,20 @@ pub(super) fn check_unset(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
             if is_shells || it.state.declares(&name) || is_named_like_base(it, &name) {
                 continue;
             }
+            let line = line_of_use(it.step, &name);
             if it.linted.arguments.is_declared(&name) {
                 let message = format!(
                     "${name} is empty here: the ARG above FROM is not visible in a stage; add ARG \
                      {name} below FROM"
                 );
-                findings.add(rule, Severity::Error, it.line(), message);
+                findings.add(rule, Severity::Error, line, message);
             } else if it.stage.knows_environment {
-                let message = if is_inherited(it, &name) {
+                let message = if sets(it.kind, &name) {
+                    format!(
+                        "${name} is empty here: other values of an ENV do not see what it sets; set \
+                         {name} in an ENV above"
+                    )
+                } else if is_inherited(it, &name) {
                     format!(
                         "${name} is empty in Docker's own builder, as only BuildKit passes on an ARG \
                          of the stage in FROM: add ARG {name} here"
@@ -72,7 +94,7 @@ pub(super) fn check_unset(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
                 } else {
                     format!("${name} is not set and expands to nothing")
                 };
-                findings.add(rule, Severity::Warning, it.line(), message);
+                findings.add(rule, Severity::Warning, line, message);
             }
         }
     }

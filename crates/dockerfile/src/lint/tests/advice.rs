@@ -200,6 +200,22 @@ fn a_removed_base_names_the_right_successor_and_one_that_never_was_the_meant_one
 }
 
 #[test]
+fn an_env_does_not_see_what_it_sets() {
+    let lint = |text: &str| lint(&format!("{PINNED}{text}\n"), &LintOptions::default());
+    let found = lint("ENV A=C:/a \\\n    B=1 \\\n    C=${A}/c");
+    let [finding] = found.as_slice() else {
+        panic!("{found:#?}");
+    };
+    assert_eq!((finding.rule.name, finding.line), ("unset-variable", 4));
+    assert!(
+        finding.message.ends_with("set A in an ENV above"),
+        "{}",
+        finding.message
+    );
+    assert_eq!(lint("ENV A=C:/a B=1\nENV C=${A}/c"), []);
+}
+
+#[test]
 fn a_misspelt_stage_of_from_is_named() {
     let source = |from: &str| {
         format!(
