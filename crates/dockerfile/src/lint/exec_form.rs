@@ -81,10 +81,13 @@ pub(super) fn check_program(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>)
 }
 
 fn check_batch_file(it: &EvaluatedStep<'_>, program: &str, findings: &mut Findings<'_>) {
+    let arguments = words(it).and_then(|words| words.get(1..));
+    let arguments = arguments.unwrap_or_default();
+    let is_alone = arguments.is_empty() && !(it.step.is("ENTRYPOINT") && it.stage.has("CMD"));
     // `VsDevCmd.bat && powershell`, as Microsoft's pages have it.
-    let is_chain = words(it).is_some_and(|words| words.iter().any(|it| it.starts_with('&')));
+    let is_chain = arguments.iter().any(|it| it.starts_with('&'));
     // Nothing expands a variable, which the other rule says.
-    if !is_chain && shell_variables(program).next().is_none() {
+    if !is_alone && !is_chain && shell_variables(program).next().is_none() {
         let message = format!(
             "Windows starts cmd for {program}, which reads the arguments again: begin with \"cmd\", \
              \"/C\""

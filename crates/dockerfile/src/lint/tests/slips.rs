@@ -117,6 +117,24 @@ fn arguments_of_an_entrypoint_in_shell_form_start_nothing() {
         "ENTRYPOINT C:\\run.cmd\nCMD -a",
         "ENTRYPOINT C:\\run.cmd\nCMD []",
         "CMD [\"-a\"]\nENTRYPOINT C:\\run.cmd",
+#[test]
+fn a_batch_file_without_arguments_has_none_to_read_again() {
+    check_twins(
+        PINNED,
+        "exec-form-program",
+        &[
+            (
+                "ENTRYPOINT [\"run.cmd\"]\nCMD [\"-a\"]",
+                "ENTRYPOINT [\"run.cmd\"]",
+            ),
+            (
+                "CMD [\"C:/app/run.bat\", \"-a\"]",
+                "CMD [\"C:/app/run.bat\"]",
+            ),
+        ],
+    );
+}
+
         "ENTRYPOINT [\"C:\\\\run.exe\"]\nCMD [\"-a\"]",
     ] {
         assert!(messages(PINNED, right, rule).is_empty(), "{right}");
