@@ -16,9 +16,18 @@ fn messages(base: &str, text: &str, rule: &str) -> Vec<(Severity, String)> {
 
 #[test]
 fn an_empty_array_has_no_command() {
-    for text in ["ENTRYPOINT []", "CMD []", "RUN []", "HEALTHCHECK CMD []"] {
-        let found = messages(PINNED, text, "missing-program");
-        assert!(found.is_empty(), "{text}: {found:?}");
+    for text in [
+        "ENTRYPOINT []",
+        "CMD []",
+        "RUN []",
+        "SHELL []",
+        "HEALTHCHECK CMD []",
+        "HEALTHCHECK --interval=5s CMD []",
+    ] {
+        for base in [PINNED, NANO] {
+            let found = messages(base, text, "missing-program");
+            assert!(found.is_empty(), "{base}{text}: {found:?}");
+        }
     }
     clean(BaseShell::Cmd, "ENTRYPOINT []\n");
 }
@@ -109,15 +118,6 @@ fn a_whole_command_line_is_no_program() {
 }
 
 #[test]
-fn arguments_of_an_entrypoint_in_shell_form_start_nothing() {
-    let rule = "shell-form-entrypoint";
-    let found = messages(PINNED, "ENTRYPOINT C:\\run.cmd\nCMD [\"-a\"]", rule);
-    assert!(found[0].1.contains("start nothing"), "{found:?}");
-    for right in [
-        "ENTRYPOINT C:\\run.cmd\nCMD -a",
-        "ENTRYPOINT C:\\run.cmd\nCMD []",
-        "CMD [\"-a\"]\nENTRYPOINT C:\\run.cmd",
-#[test]
 fn a_batch_file_without_arguments_has_none_to_read_again() {
     check_twins(
         PINNED,
@@ -135,6 +135,15 @@ fn a_batch_file_without_arguments_has_none_to_read_again() {
     );
 }
 
+#[test]
+fn arguments_of_an_entrypoint_in_shell_form_start_nothing() {
+    let rule = "shell-form-entrypoint";
+    let found = messages(PINNED, "ENTRYPOINT C:\\run.cmd\nCMD [\"-a\"]", rule);
+    assert!(found[0].1.contains("start nothing"), "{found:?}");
+    for right in [
+        "ENTRYPOINT C:\\run.cmd\nCMD -a",
+        "ENTRYPOINT C:\\run.cmd\nCMD []",
+        "CMD [\"-a\"]\nENTRYPOINT C:\\run.cmd",
         "ENTRYPOINT [\"C:\\\\run.exe\"]\nCMD [\"-a\"]",
     ] {
         assert!(messages(PINNED, right, rule).is_empty(), "{right}");
