@@ -183,14 +183,30 @@ fn successor(name: &str, tag: &str) -> &'static str {
         "dotnet-framework" if tag.contains("sdk") => "/dotnet/framework/sdk",
         "dotnet-framework" | "dotnet/framework/runtime" => "/dotnet/framework/runtime",
         "dotnet-framework-samples" => "/dotnet/framework/samples",
-        "dotnet" if tag.contains("aspnetcore") => "/dotnet/aspnet",
-        "dotnet" if tag.contains("runtime") || tag.contains("-core") => "/dotnet/runtime",
-        "dotnet" | "aspnetcore-build" | "dotnet/sdk" => "/dotnet/sdk",
+        "dotnet" => successor_of_dotnet(tag),
+        "aspnetcore-build" | "dotnet/sdk" => "/dotnet/sdk",
         "aspnetcore" | "dotnet/aspnet" => "/dotnet/aspnet",
         "powershell" => "/powershell",
         "windowsservercore-insider" => "/windows/servercore/insider",
         "nanoserver-insider" => "/windows/nanoserver/insider",
         _ => "",
+    }
+}
+
+/// Successor of `microsoft/dotnet`: what had no support any more in 2020 stayed in the first repositories
+/// (microsoft/containerregistry#85).
+fn successor_of_dotnet(tag: &str) -> &'static str {
+    let (first, second) = if tag.contains("aspnetcore") {
+        ("/dotnet/core/aspnet", "/dotnet/aspnet")
+    } else if tag.contains("runtime") || tag.contains("-core") {
+        ("/dotnet/core/runtime", "/dotnet/runtime")
+    } else {
+        ("/dotnet/core/sdk", "/dotnet/sdk")
+    };
+    if tag.starts_with("1.") || tag.starts_with("2.2") {
+        first
+    } else {
+        second
     }
 }
 

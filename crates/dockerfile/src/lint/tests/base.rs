@@ -188,6 +188,18 @@ fn the_successor_of_an_image_on_docker_hub_is_named() {
             "mcr.microsoft.com/dotnet/framework/runtime",
         ),
         ("microsoft/dotnet:2.1-sdk", "mcr.microsoft.com/dotnet/sdk"),
+        (
+            "microsoft/dotnet:2.2-sdk-nanoserver-1809",
+            "mcr.microsoft.com/dotnet/core/sdk",
+        ),
+        (
+            "microsoft/dotnet:2.2-aspnetcore-runtime",
+            "mcr.microsoft.com/dotnet/core/aspnet",
+        ),
+        (
+            "microsoft/dotnet:1.1-runtime",
+            "mcr.microsoft.com/dotnet/core/runtime",
+        ),
     ] {
         let source = format!("# escape=`\nFROM {from}\n");
         let message = lint(&source, &LintOptions::default()).remove(0).message;
