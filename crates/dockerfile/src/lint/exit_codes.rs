@@ -1,8 +1,10 @@
 //! Exit codes of programs that nothing looks at, so that a build succeeds without what they make.
 
+use super::entrypoint::has_extension;
+use super::installers;
 use super::stage::{LintStep, Stage};
 use super::statements::PowerShellStatement;
-use super::words::{Grammar, LintCommand, NextOperator, Word};
+use super::words::{Grammar, LintCommand, LintScript, NextOperator, Word};
 use super::{ContainsAny, Findings, Severity};
 use wincimg_windows::quoting::cmd::is_built_in;
 
@@ -21,8 +23,29 @@ const HANDLED: [&str; 11] = [
     "passthru", "try {",
 ];
 
-/// Reports a program before the last of a line that continues without its success.
-pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+/// Commands after which a line has done nothing more.
+const CLEAN_UP: [&str; 12] = [
+    "remove-item", "ri", "rm", "del", "erase", "rd", "rmdir", "write-host", "write-output", "echo",
+    "start-sleep", "sleep",
+];
+
+/// A program whose exit code is lost, and what to write.
+struct LostCode {
+    at: usize,
+    name: String,
+    mend: &'static str,
+}
+
+const OF_CMD: &str = "write && instead of &";
+const OF_POWERSHELL: &str =
+    "add `; if ($LASTEXITCODE) { exit $LASTEXITCODE }`, or give it a RUN of its own";
+/// 3010 asks for a restart, which no container requires.
+const OF_INSTALLER: &str = "add `; if ($LASTEXITCODE -notin 0, 3010) { exit $LASTEXITCODE }`";
+const OF_START: &str =
+    "write `$p = Start-Process -PassThru …; if ($p.ExitCode -notin 0, 3010) { exit $p.ExitCode }`";
+
+/// Reports a program that a line continues after, or ends with, without its success.
+pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
     if let Some((position, consequence)) = early_errorlevel(step) {
         const EARLY: &str = "cmd replaces %ERRORLEVEL% before it runs the line";
         let message = format!("{EARLY}, so {consequence}, or use cmd /V:ON and !ERRORLEVEL!");
@@ -39,20 +62,20 @@ pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<
         findings.add(RULE, Severity::Warning, step.line_at(position), message);
         return;
     }
-    let text = step.lower_text();
+    // The feature of Chocolatey only chooses among the codes of a failure.
+    let text = step.lower_text().replace("usepackageexitcodes", "");
     if text.contains_any(&HANDLED) {
         return;
     }
-    let found = in_powershell(step).or_else(|| in_cmd(step.commands()));
-    let Some((position, name, grammar)) = found else {
+    let lost = in_powershell(step).or_else(|| in_cmd(step));
+    let lost = lost.map(|lost| (Severity::Warning, lost));
+    let started = || Some((Severity::Note, in_start_process(stage, step)?));
+    let Some((severity, lost)) = lost.or_else(started) else {
         return;
     };
-    let mend = match grammar {
-        Grammar::Cmd | Grammar::Unknown => "write && instead of &",
-        _ => "add `; if ($LASTEXITCODE) { exit $LASTEXITCODE }`, or give it a RUN of its own",
-    };
+    let LostCode { at, name, mend } = lost;
     let message = format!("the build continues if {name} fails, as its exit code is lost: {mend}");
-    findings.add(RULE, Severity::Warning, step.line_at(position), message);
+    findings.add(RULE, severity, step.line_at(at), message);
 }
 
 /// Position of an `%ERRORLEVEL%` that is to be the exit code of a program of the same line, and what
@@ -104,7 +127,7 @@ fn true_errorlevel(step: &LintStep<'_>) -> Option<usize> {
 }
 
 /// Windows PowerShell exits with the result of its last statement.
-fn in_powershell(step: &LintStep<'_>) -> Option<(usize, String, Grammar)> {
+fn in_powershell(step: &LintStep<'_>) -> Option<LostCode> {
     let scripts = step.scripts().iter();
     let mut own = scripts.filter(|script| script.grammar == Grammar::PowerShell);
     own.find_map(|script| {
@@ -112,26 +135,143 @@ fn in_powershell(step: &LintStep<'_>) -> Option<(usize, String, Grammar)> {
         let (end, before) = all.split_last()?;
         // What builds on it fails too, but a test may fail alone.
         let is_seen = end.command() != "choco" && is_builder(end);
-        let is_lost = |it: &PowerShellStatement| {
-            it.depth == 0 && is_builder(it) && is_work(&it.text) && (!is_seen || is_test(&it.text))
+        let plain = tail(all, |it| is_builder(it) || cleans_up(it));
+        let idle = tail(all, cleans_up);
+        let is_lost = |next: usize, it: &PowerShellStatement| {
+            let is_unseen = !is_seen || is_test(&it.text);
+            is_builder(it)
+                && is_work(&it.text)
+                && (is_unseen || is_apart(it, end, next >= plain))
+                && !is_started(it, &all[next..])
         };
-        let mut candidates = before.iter().enumerate();
-        let (_, lost) =
-            candidates.find(|(index, it)| is_lost(it) && !is_started(it, &all[index + 1..]))?;
-        Some((lost.at, lost.command(), script.grammar))
+        let mut candidates = before.iter().zip(1..).filter(|(it, _)| it.depth == 0);
+        candidates.find_map(|(it, next)| {
+            let mend = if is_lost(next, it) {
+                OF_POWERSHELL
+            } else if next < idle || !starts_file(it) || !is_last(step, script) {
+                return None;
+            } else if installers::is_silent(it) {
+                OF_INSTALLER
+            } else {
+                OF_POWERSHELL
+            };
+            Some(LostCode {
+                at: it.at,
+                name: it.command(),
+                mend,
+            })
+        })
     })
 }
 
-/// Returns true for a statement that starts a builder, and not for a string with its name.
-fn is_builder(statement: &PowerShellStatement) -> bool {
-    let is_named = || BUILDERS.contains(&statement.command().as_str());
+/// Position from which on all statements are of a kind.
+fn tail(all: &[PowerShellStatement], is_meant: impl Fn(&PowerShellStatement) -> bool) -> usize {
+    let count = all.iter().rev().take_while(|it| is_meant(it)).count();
+    all.len() - count
+}
+
+fn cleans_up(statement: &PowerShellStatement) -> bool {
+    CLEAN_UP.contains(&statement.command().as_str())
+}
+
+/// Returns true if only cleaning up follows a script.
+fn is_last(step: &LintStep<'_>, script: &LintScript) -> bool {
+    let commands = step.commands().iter().rev();
+    let mut after = commands.filter(|it| it.start() >= script.range.end);
+    after.all(|it| CLEAN_UP.contains(&it.program()))
+}
+
+/// Returns true for a statement that runs something, and is not a string with its name.
+fn is_call(statement: &PowerShellStatement) -> bool {
     let text = statement.text.as_str();
     let value = match text.split_once('=') {
         Some((_, value)) if text.starts_with('$') => value,
         _ => text,
     };
     let value = value.trim_start_matches(['@', '(', ' ']);
-    !value.starts_with(['"', '\'']) && is_named()
+    !value.starts_with(['"', '\''])
+}
+
+/// Returns true for a statement that starts a builder.
+fn is_builder(statement: &PowerShellStatement) -> bool {
+    let is_named = || BUILDERS.contains(&statement.command().as_str());
+    is_call(statement) && is_named()
+}
+
+/// Returns true for a program by its path, for which PowerShell waits.
+fn starts_file(statement: &PowerShellStatement) -> bool {
+    is_call(statement)
+        && is_own_program(&statement.written_command())
+        && is_work(&statement.text)
+        && installers::find_unawaited(statement, &|_| true).is_none()
+}
+
+/// Returns true for the path, in lower case, of a program whose exit code tells of failures: several of
+/// Windows have others.
+fn is_own_program(path: &str) -> bool {
+    let others = ["windows", "windir", "systemroot", "robocopy", "unins"];
+    has_extension(path, &["exe"]) && path.contains(['\\', '/']) && !path.contains_any(&others)
+}
+
+/// Commands of git that change files which are there.
+const CHANGES: [&str; 8] = [
+    "checkout", "switch", "reset", "apply", "am", "merge", "cherry-pick", "revert",
+];
+
+/// Commands of programs that bring packages, each its own.
+const INSTALLS: [&str; 9] = [
+    "install", "i", "ci", "restore", "add", "get", "clone", "require", "tool",
+];
+
+/// Returns true if the last statement may succeed without what this one does: a change of files that are
+/// there, or, if only such statements follow, other packages or another project.
+fn is_apart(statement: &PowerShellStatement, last: &PowerShellStatement, is_plain: bool) -> bool {
+    let (name, command) = (statement.command(), subcommand(&statement.text));
+    let is_same = name == last.command();
+    if name == "git" && CHANGES.contains(&command) {
+        return !is_same;
+    }
+    let installs = is_same
+        && INSTALLS.contains(&command)
+        && command == subcommand(&last.text)
+        && statement.text != last.text;
+    let targets = target(statement).zip(target(last));
+    let builds = targets.is_some_and(|(one, other)| {
+        let is_part = one.starts_with(&other) || other.starts_with(&one);
+        // A solution has projects.
+        !is_part && has_extension(&one, &["sln"]) == has_extension(&other, &["sln"])
+    });
+    is_plain && (installs || builds)
+}
+
+/// First argument that is not an option; `git -C FOLDER` has one before it.
+fn subcommand(text: &str) -> &str {
+    let mut words = text.split_whitespace().skip(1);
+    while let Some(word) = words.next() {
+        match word {
+            "-C" | "-c" => {
+                words.next();
+            }
+            _ if word.starts_with('-') => {}
+            _ => return word,
+        }
+    }
+    ""
+}
+
+/// Project, solution or folder that `MSBuild` builds, in lower case.
+fn target(statement: &PowerShellStatement) -> Option<String> {
+    let mut words = statement.text.split_whitespace().skip(1);
+    let is_build = match statement.command().as_str() {
+        "msbuild" => true,
+        "dotnet" => matches!(words.next()?, "build" | "publish" | "pack"),
+        _ => false,
+    };
+    let word = words.next().filter(|_| is_build)?;
+    let path = word.to_ascii_lowercase().replace('\\', "/");
+    let path = path.trim_matches(['"', '\'', '.', '/']);
+    let is_option = word.starts_with(['/', '-', '@']);
+    (!is_option && !path.is_empty()).then(|| path.to_owned())
 }
 
 /// Returns true if a later statement starts what this one installs, and fails without it.
@@ -153,15 +293,63 @@ fn is_test(text: &str) -> bool {
 }
 
 /// In cmd only `&&` looks at an exit code.
-fn in_cmd(commands: &[LintCommand]) -> Option<(usize, String, Grammar)> {
-    let lost = commands.iter().find(|it| {
+fn in_cmd(step: &LintStep<'_>) -> Option<LostCode> {
+    let commands = step.commands();
+    let is_lost = |(index, it): &(usize, &LintCommand)| {
         let words: Vec<&str> = it.words.iter().map(|word| word.value.as_str()).collect();
+        let is_known = || BUILDERS.contains(&it.program()) || installs_package(it);
         it.grammar.may_be_cmd()
             && it.next == NextOperator::Other
-            && (BUILDERS.contains(&it.program()) || installs_package(it))
+            && (is_known() || is_before_clean_up(step, it, &commands[index + 1..]))
             && is_work(&words.join(" "))
-    })?;
-    Some((lost.start(), lost.program().to_owned(), lost.grammar))
+    };
+    let (_, lost) = commands.iter().enumerate().find(is_lost)?;
+    Some(LostCode {
+        at: lost.start(),
+        name: lost.program().to_owned(),
+        mend: OF_CMD,
+    })
+}
+
+/// Returns true for a program by its path, if `&` and only cleaning up follow.
+fn is_before_clean_up(step: &LintStep<'_>, command: &LintCommand, later: &[LintCommand]) -> bool {
+    let text = step.instruction.full_text();
+    let words = command.words.iter().chain(&command.files);
+    let end = words.map(|word| word.range.end).max();
+    let between = later
+        .first()
+        .zip(end)
+        .and_then(|(next, end)| text.get(end..next.start()));
+    is_own_program(&command.word(0).to_ascii_lowercase())
+        && between.is_some_and(|operator| operator.trim() == "&")
+        && later.iter().all(|it| CLEAN_UP.contains(&it.program()))
+}
+
+/// `Start-Process` succeeds whatever its program returns.
+fn in_start_process(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<LostCode> {
+    if step.lower_text().contains("test-path") {
+        return None;
+    }
+    let scripts = step.scripts().iter().rev();
+    let mut own = scripts.filter(|script| script.grammar.is_powershell());
+    own.find_map(|script| {
+        // What follows may fail without the program.
+        let mut last = script.statements.iter().rev();
+        let statement = last.find(|it| !cleans_up(it) && !sets_variable(it))?;
+        let name = installers::awaited(stage, step, statement)?;
+        is_last(step, script).then_some(LostCode {
+            at: statement.at,
+            name,
+            mend: OF_START,
+        })
+    })
+}
+
+/// Returns true for a variable that gets the value of others.
+fn sets_variable(statement: &PowerShellStatement) -> bool {
+    let (text, value) = (statement.text.as_str(), statement.command());
+    let is_plain = text.starts_with('$') && value.starts_with('$');
+    (is_plain || value.contains("environment]::")) && !text.contains('&')
 }
 
 /// Returns true for Windows Installer with a package to install.

@@ -4,7 +4,7 @@ use super::entrypoint::has_extension;
 use super::prompts::is_known_installer;
 use super::stage::{LintStep, Stage};
 use super::statements::PowerShellStatement;
-use super::words::{Grammar, LintCommand, Word};
+use super::words::{Grammar, LintCommand, Word, program_name};
 use super::{ContainsAny, Findings, Severity};
 
 const RULE: &str = "installer-wait";
@@ -110,15 +110,61 @@ const SILENT: [&str; 8] = [
     "quiet", "silent", "verysilent", "install", "s", "q", "qn", "passive",
 ];
 
+fn is_start(name: &str) -> bool {
+    matches!(name, "start-process" | "saps" | "start")
+}
+
+/// Returns true for a statement with an option of installers that opens no window.
+pub(super) fn is_silent(statement: &PowerShellStatement) -> bool {
+    let mut options = statement.parameters_of_programs();
+    options.any(|option| SILENT.contains(&option.as_str()))
+}
+
+/// Name of the installer that a `Start-Process` waits for.
+pub(super) fn awaited(
+    stage: &Stage<'_>,
+    step: &LintStep<'_>,
+    statement: &PowerShellStatement,
+) -> Option<String> {
+    let waits = statement.depth == 0 && statement.has_parameter("wait", 3);
+    if !waits || !is_start(&statement.command()) || statement.contains("unins") {
+        return None;
+    }
+    let text = statement.text.to_ascii_lowercase();
+    let words = text.split(|c: char| c.is_whitespace() || "'\",@()".contains(c));
+    let words: Vec<&str> = words.skip(1).collect();
+    let has = |options: &[&str]| words.iter().any(|word| options.contains(word));
+    let program = words
+        .iter()
+        .find(|word| is_installer(word) || has_extension(word, &["exe"]))?;
+    let file = program.rsplit(['\\', '/']).next()?;
+    let is_named = is_installer(program) || is_known_installer(file);
+    let is_silent = || {
+        let mut options = words.iter().filter_map(|word| {
+            let option = word.trim_start_matches(['/', '-']);
+            let is_usual = word.starts_with('/') || is_named && option.len() < word.len();
+            is_usual.then_some(option)
+        });
+        options.any(|option| SILENT.contains(&option))
+    };
+    let name = program_name(file);
+    let installs = match name.as_str() {
+        "msiexec" => has(&["/i", "-i", "/package", "-package"]),
+        // It has several codes of success.
+        "wusa" => false,
+        _ => is_silent() && (is_named || is_brought(stage, step, statement.at, file)),
+    };
+    installs.then_some(name)
+}
+
 /// An installer that a statement starts and does not wait for; `is_brought` tells whether the file
 /// copies or downloads a program.
-fn find_unawaited(
+pub(super) fn find_unawaited(
     statement: &PowerShellStatement,
     is_brought: &dyn Fn(&str) -> bool,
 ) -> Option<(Severity, String)> {
     let name = statement.command();
-    let is_start = matches!(name.as_str(), "start-process" | "saps" | "start");
-    if is_start {
+    if is_start(&name) {
         let words = statement.text.split([' ', '\'', '"', ',']);
         let mut programs = words.skip(1).filter(|word| !word.is_empty());
         let installs = programs.any(is_installer);
@@ -145,9 +191,8 @@ fn find_unawaited(
     let file = written.rsplit(['\\', '/']).next().unwrap_or_default();
     let is_named = is_installer(file) || is_known_installer(file) || name == "wusa";
     let is_silent = if is_named {
-        let mut options = statement.parameters_of_programs();
         // The installer of SQL Server is of the console.
-        options.any(|option| SILENT.contains(&option.as_str())) && !statement.contains("/action=")
+        is_silent(statement) && !statement.contains("/action=")
     } else {
         // Programs of the console have such options too, but seldom with a slash.
         let mut words = statement.text.split_whitespace();

@@ -411,6 +411,62 @@ fn an_installation_may_fail_unseen() {
 }
 
 #[test]
+fn start_process_succeeds_whatever_the_installer_returns() {
+    let rule = "lost-exit-code";
+    let package = "Start-Process msiexec.exe -Wait -ArgumentList '/I C:\\az\\AzureCLI.msi /quiet'";
+    let line = format!("RUN {package}");
+    let found = all(FORCE, &line);
+    let message = found.iter().find(|it| it.0 == rule).map(|it| &it.1);
+    for part in ["msiexec fails", "-PassThru", "exit $p.ExitCode"] {
+        assert!(
+            message.is_some_and(|it| it.contains(part)),
+            "{part}: {found:?}"
+        );
+    }
+    let check = |base: &str, lines: &[&str], expected: &[Severity]| {
+        for line in lines {
+            assert_eq!(severities(base, line, rule), expected, "{line}");
+        }
+    };
+    check(
+        FORCE,
+        &[
+            &line,
+            &format!("{line}; Remove-Item C:\\az\\AzureCLI.msi; $env:PATH = $env:A + $env:PATH"),
+            &format!("RUN pwsh -Command \\\"{package}\\\""),
+            "RUN Start-Process C:\\setup.exe '/install /norestart' -Wait",
+            "RUN Start-Process -FilePath C:\\a.msi -ArgumentList '/quiet' -Wait -NoNewWindow",
+            "COPY gpg4win.exe C:/\nRUN Start-Process C:\\gpg4win.exe -Args '/S' -Wait; rm C:\\*.exe",
+        ],
+        &[Severity::Note],
+    );
+    check(
+        FORCE,
+        &[
+            &format!("RUN $p = {package} -PassThru; exit $p.ExitCode"),
+            &format!("{line}; if (-not (Test-Path C:\\az)) {{ Write-Error az }}"),
+            &format!("{line}; C:\\az\\az.exe --version"),
+            &format!("{line}; Rename-Item 'C:\\Program Files\\az' b"),
+            &format!("RUN if ($env:A) {{ {package} }}"),
+            &format!("RUN powershell -Command \\\"{package}\\\"; C:\\az\\az.exe --version"),
+            "RUN Start-Process msiexec -Wait -ArgumentList '/x a.msi /qn'",
+            "RUN Start-Process C:\\a.exe -Wait -ArgumentList '/S'",
+            "RUN Start-Process C:\\setup.exe -Wait -ArgumentList '--in', 'a.json'",
+            "RUN Start-Process C:\\a\\uninstall.exe -Wait -ArgumentList '/S'",
+            "RUN Start-Process wusa.exe -Wait -ArgumentList 'C:\\a.msu', '/quiet'",
+        ],
+        &[],
+    );
+    let nested = format!("RUN echo a && pwsh -command \"{package}\"");
+    check(CORE, &[&nested], &[Severity::Note]);
+    check(
+        CORE,
+        &[&format!("{nested} && C:\\az\\az.cmd --version")],
+        &[],
+    );
+}
+
+#[test]
 fn windows_powershell_has_no_chains_in_exec_form() {
     check_twins(
         CORE,

@@ -250,7 +250,7 @@ fn what_is_equivalent_is_no_finding() {
         r#"RUN Start-Process x.exe -Wait -ArgumentList "/quiet /norestart""#,
         r#"RUN powershell -Command "Get-ChildItem a -Filter *.zip | Expand-Archive -DestinationPath a""#,
         r#"RUN echo "Hello World" > c:\x.html"#,
-        r#"RUN Start-Process msiexec -Wait -ArgumentList /i, "ADDLOCAL=A,B", /qn"#,
+        r#"RUN Start-Process msiexec -Wait -PassThru -ArgumentList /i, "ADDLOCAL=A,B", /qn"#,
         r#"RUN Write-Output "a,b" | Set-Content "c d""#,
     ] {
         let rules = rules_under(shell, text);

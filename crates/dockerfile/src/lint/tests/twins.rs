@@ -409,8 +409,122 @@ fn the_exit_code_before_the_last_command_is_lost() {
                 "RUN powershell -Command \"Write-Host begin; & 'C:/MSBuild.exe' a.sln\"",
             ),
             ("RUN npm ci & npm run build", "RUN npm --version & dir"),
+            (
+                "RUN powershell choco feature disable -n=usePackageExitCodes; choco install -y a; rm a",
+                "RUN powershell choco install -y --ignore-package-exit-codes a; rm a",
+            ),
         ],
     );
+}
+
+#[test]
+fn a_program_may_succeed_without_the_one_before() {
+    let twins = [
+        (
+            "msbuild a; msbuild b; dotnet publish c",
+            "msbuild a.sln; dotnet publish a/a.csproj",
+        ),
+        (
+            "msbuild a.sln; msbuild b.sln",
+            "msbuild a.sln /t:A; msbuild a.sln",
+        ),
+        (
+            "dotnet publish src/a -o a; dotnet publish src/b -o b",
+            "dotnet build src; dotnet publish src/a",
+        ),
+        (
+            "dotnet publish a; dotnet publish b",
+            "dotnet build -c Release; dotnet publish -c Release",
+        ),
+        (
+            "git checkout v1; go build",
+            "git clone https://a.example/b; go build",
+        ),
+        (
+            "git -C b checkout v1; cd b; msbuild",
+            "git fetch origin; git checkout FETCH_HEAD",
+        ),
+        (
+            "git clone https://a.example/b; git clone https://a.example/c",
+            "git clone https://a.example/b; cd b; git clone https://a.example/c",
+        ),
+        (
+            "npm install -g a; npm install -g b",
+            "npm ci; npm run build",
+        ),
+        (
+            "nuget restore a.sln; rm x; nuget restore b.sln",
+            "nuget restore a.sln; msbuild a.sln",
+        ),
+        (
+            "pip install a; pip install b",
+            "pip install --upgrade pip; pip install b",
+        ),
+        ("gem install a; gem install b", "npm ci; npm ci"),
+        (
+            "gem install a; gem install b",
+            "cmake -B b; cmake --build b",
+        ),
+    ];
+    for (wrong, right) in twins {
+        let line = |script: &str| format!("RUN powershell {script}");
+        let (wrong, right) = (line(wrong), line(right));
+        check_twins(PINNED, "lost-exit-code", &[(&wrong, &right)]);
+    }
+}
+
+#[test]
+fn cleaning_up_succeeds_without_the_program_before() {
+    let rule = "lost-exit-code";
+    check_twins(
+        PINNED,
+        rule,
+        &[
+            (
+                "RUN powershell C:/app/a.exe b; Remove-Item b",
+                "RUN powershell C:/app/a.exe b; C:/app/c.exe b",
+            ),
+            (
+                "RUN powershell -Command \"& 'C:/my app/a.exe' b; Start-Sleep 5; Write-Host done\"",
+                "RUN powershell -Command \"$a = 'C:/my app/a.exe'; Start-Sleep 5; Write-Host done\"",
+            ),
+            (
+                "RUN powershell .\\setup.exe /q /ACTION=Install; rm setup.exe",
+                "RUN powershell .\\setup.exe /q; rm setup.exe",
+            ),
+            (
+                "RUN powershell C:/app/a.exe b; rm b && del c",
+                "RUN powershell C:/app/a.exe b; rm b && C:\\app\\c.exe",
+            ),
+            (
+                "RUN C:\\app\\a.exe b & del b",
+                "RUN C:\\app\\a.exe b && del b",
+            ),
+            (
+                "RUN C:\\app\\a.exe b > c & rd /s /q b & echo done",
+                "RUN C:\\app\\a.exe b & C:\\app\\c.exe",
+            ),
+            (
+                "RUN C:\\app\\a.exe b & del b",
+                "RUN (C:\\app\\a.exe b) && del b",
+            ),
+            (
+                "RUN C:\\app\\a.exe b & del b",
+                "RUN C:\\Windows\\a.exe b & del b",
+            ),
+            (
+                "RUN C:\\app\\a.exe b & del b",
+                "RUN C:\\app\\unins000.exe /S & del b",
+            ),
+        ],
+    );
+    let text = format!("{PINNED}RUN powershell .\\setup.exe /q /ACTION=Install; rm setup.exe\n");
+    let found = lint(&text, &LintOptions::default());
+    let message = found
+        .iter()
+        .find(|it| *it.rule == *rule)
+        .map(|it| &it.message);
+    assert!(message.is_some_and(|it| it.contains("3010")), "{found:#?}");
 }
 
 #[test]
