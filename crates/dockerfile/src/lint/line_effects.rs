@@ -6,6 +6,7 @@ use super::powershell_output::unused_answer;
 use super::reference::Platform;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage, assigned_variable};
+use super::statements::PowerShellStatement;
 use super::variables::is_assigned;
 use super::words::{Grammar, LintCommand, NextOperator, program_name};
 use super::{ContainsAny, Findings, Severity};
@@ -175,10 +176,16 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
         return;
     }
     check_script_variable(stage, step, findings);
-    if let Some(at) = only_settings(step) {
+    if let Some(setting) = only_settings(step) {
         let message = "this setting ends with its RUN: each RUN is a process of its own; write it \
             in the RUN that requires it, or in SHELL";
-        findings.add(RULE, Severity::Error, step.line_at(at), message);
+        // No later line fails without tracing or strictness.
+        let severity = if is_mode(&setting.text) {
+            Severity::Note
+        } else {
+            Severity::Error
+        };
+        findings.add(RULE, severity, step.line_at(setting.at), message);
         return;
     }
     // What separates commands of another shell is unknown.
@@ -344,8 +351,8 @@ const PROCESS: &str = "without 'Machine' the variable ends with its RUN: add it,
 
 const ANSWER: &str = "the answer of this request is only printed: add -OutFile";
 
-/// Position of a script that sets nothing but what its process has.
-fn only_settings(step: &LintStep<'_>) -> Option<usize> {
+/// The setting of a script that sets nothing but what its process has.
+fn only_settings<'a>(step: &'a LintStep<'_>) -> Option<&'a PowerShellStatement> {
     let mut others = step
         .commands()
         .iter()
@@ -359,8 +366,9 @@ fn only_settings(step: &LintStep<'_>) -> Option<usize> {
         && all
             .iter()
             .all(|it| sets_process(&it.text) || is_preference(&it.text.to_ascii_lowercase(), ""));
-    let first = all.iter().find(|it| sets_process(&it.text))?;
-    is_only.then_some(first.at)
+    let settings = all.iter().filter(|it| sets_process(&it.text));
+    let setting = settings.min_by_key(|it| is_mode(&it.text))?;
+    is_only.then_some(setting)
 }
 
 /// Returns true for a setting of the process, not of the machine.
@@ -370,13 +378,17 @@ fn sets_process(text: &str) -> bool {
     let is_policy = lower.starts_with("set-executionpolicy ")
         && lower.contains("-scope process")
         && !lower.contains('|');
-    let is_mode = matches!(
-        lower.split_whitespace().next(),
-        Some("set-psdebug" | "set-strictmode")
-    );
     let is_network = name.starts_with('[')
         && name.contains_any(&["servicepointmanager]::", "webrequest]::defaultwebproxy"]);
-    is_policy || is_mode || is_network
+    is_policy || is_network || is_mode(text)
+}
+
+/// Returns true for a setting without which a script does the same.
+fn is_mode(text: &str) -> bool {
+    let name = text.split_whitespace().next().unwrap_or_default();
+    ["Set-PSDebug", "Set-StrictMode"]
+        .iter()
+        .any(|mode| name.eq_ignore_ascii_case(mode))
 }
 
 /// Position of a setting that has no effect, and the reason.

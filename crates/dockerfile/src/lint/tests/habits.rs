@@ -290,6 +290,17 @@ fn what_powershell_only_sets_or_prints_is_lost() {
             ),
         ],
     );
+    for (text, severity) in [
+        ("RUN Set-PSDebug -Trace 2", Severity::Note),
+        (
+            "RUN Set-StrictMode -Version 3; Set-ExecutionPolicy Bypass -Scope Process",
+            Severity::Error,
+        ),
+    ] {
+        let found = lint(&format!("{POWERSHELL}{text}\n"), &LintOptions::default());
+        let lost = found.iter().find(|it| it.rule.name == "lost-with-line");
+        assert_eq!(lost.unwrap().severity, severity, "{text}");
+    }
     check_twins(
         POWERSHELL,
         "foreign-variable",
