@@ -433,7 +433,7 @@ fn what_requires_windows_says_what_to_do_instead() {
         (r".\setup.exe /q /x:y", "vendor's zip"),
         ("start /w vs_BuildTools --quiet", "vendor's zip"),
         (
-            "curl -Lo a.exe https://example.com/a && a /x",
+            r"curl -Lo a.exe https://example.com/a && .\a.exe /x",
             "vendor's zip",
         ),
         (
