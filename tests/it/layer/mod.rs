@@ -401,7 +401,7 @@ fn fifty_thousand_small_files_take_little_memory() {
         measured.uncompressed,
         directories * 1536 + 50_000 * 2048 + 1024
     );
-    assert!(measured.peak_mib < 60, "{} MiB", measured.peak_mib);
+    assert!(measured.peak_mib < 75, "{} MiB", measured.peak_mib);
 }
 
 #[cfg(target_os = "linux")]
