@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Result of a command, a cmdlet or a part of one.
+/// Result of a command, a cmdlet or a part of one. The crate uses it in place of std's.
 pub(super) type Result<T, E = ScriptError> = std::result::Result<T, E>;
 
 /// Reason that a RUN line cannot be interpreted, and its position.
