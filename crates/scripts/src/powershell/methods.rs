@@ -231,12 +231,11 @@ impl Shell<'_, '_> {
     ) -> Result<PsValue> {
         let name = variable.text()?;
         let target = target.text()?.to_lowercase();
-        let text = || {
-            value
-                .text()
-                .map(|text| Some(text).filter(|text| !text.is_empty()))
+        // An empty text removes the variable.
+        let text = || -> Result<Option<String>> {
+            Ok(Some(value.text()?).filter(|text| !text.is_empty()))
         };
-        let data = || text().map(|text| text.map(|text| RegistryData::sz(&text)));
+        let data = || -> Result<_> { Ok(text()?.as_deref().map(RegistryData::sz)) };
         match target.as_str() {
             "machine" | "2" => tools::set_machine_variable(self.machine, &name, data()?)?,
             "process" | "0" => self.machine.variables.set(&name, text()?),
