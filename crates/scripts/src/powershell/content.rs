@@ -30,24 +30,24 @@ enum Encoding {
     Utf16,
 }
 
-/// The encoding that a cmdlet names. PowerShell 7 has one default, Windows PowerShell several.
-fn encoding(name: Option<&str>, is_core: bool, old: Encoding) -> Result<Encoding> {
-    let Some(name) = name else {
-        return Ok(if is_core { Encoding::Utf8 } else { old });
-    };
-    Ok(match name.to_lowercase().as_str() {
-        "ascii" | "default" | "oem" | "string" => Encoding::Ascii,
-        "utf8" | "utf8nobom" if is_core => Encoding::Utf8,
-        "utf8bom" if is_core => Encoding::Utf8WithMark,
-        "utf8" => Encoding::Utf8WithMark,
-        "unicode" | "utf16" => Encoding::Utf16,
-        other => {
-            return error::unclear(format!("unsupported encoding {other:?}"));
-        }
-    })
-}
-
 impl Encoding {
+    /// The encoding that a cmdlet names. PowerShell 7 has one default, Windows PowerShell several.
+    fn named(name: Option<&str>, is_core: bool, old: Self) -> Result<Self> {
+        let Some(name) = name else {
+            return Ok(if is_core { Self::Utf8 } else { old });
+        };
+        Ok(match name.to_lowercase().as_str() {
+            "ascii" | "default" | "oem" | "string" => Self::Ascii,
+            "utf8" | "utf8nobom" if is_core => Self::Utf8,
+            "utf8bom" if is_core => Self::Utf8WithMark,
+            "utf8" => Self::Utf8WithMark,
+            "unicode" | "utf16" => Self::Utf16,
+            other => {
+                return error::unclear(format!("unsupported encoding {other:?}"));
+            }
+        })
+    }
+
     fn bytes(self, text: &str, is_start: bool) -> Result<Vec<u8>> {
         let mark: &[u8] = match self {
             Self::Utf8WithMark => &[0xef, 0xbb, 0xbf],
@@ -139,7 +139,7 @@ impl Shell<'_, '_> {
             (None, None) => return error::unclear("no content given"),
         };
         let name = given.text("encoding")?;
-        let encoding = encoding(name.as_deref(), self.is_core, Encoding::Ascii)?;
+        let encoding = Encoding::named(name.as_deref(), self.is_core, Encoding::Ascii)?;
         if appends && encoding != Encoding::Ascii && !self.is_core {
             return error::unclear("appending with an encoding is not supported");
         }
@@ -179,7 +179,7 @@ impl Shell<'_, '_> {
         appends: bool,
         name: Option<&str>,
     ) -> Result<()> {
-        let encoding = encoding(name, self.is_core, Encoding::Utf16)?;
+        let encoding = Encoding::named(name, self.is_core, Encoding::Utf16)?;
         let text = lines(value, true)?;
         if !self.is_core && text.lines().any(|line| line.chars().count() > WIDTH) {
             return error::unclear(
