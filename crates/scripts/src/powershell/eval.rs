@@ -150,10 +150,10 @@ impl Shell<'_, '_> {
                 .condition(clauses, otherwise)
                 .map_err(|error| error.in_command("if", place(at))),
             Statement::ForEach(each) => self.for_each(each),
-            Statement::Loop(it) => self
-                .run_loop(it)
-                .map_err(|error| error.in_command("while", place(&it.at))),
-            Statement::Try(it) => self.run_try(it),
+            Statement::Loop(repeat) => self
+                .run_loop(repeat)
+                .map_err(|error| error.in_command("while", place(&repeat.at))),
+            Statement::Try(attempt) => self.run_try(attempt),
             Statement::Function {
                 name,
                 parameters,

@@ -115,21 +115,21 @@ impl Shell<'_, '_> {
         }
     }
 
-    pub(super) fn run_loop(&mut self, it: &Loop) -> Result<PsValue> {
-        let (test, continues_if) = (&it.test, it.continues_if);
+    pub(super) fn run_loop(&mut self, repeat: &Loop) -> Result<PsValue> {
+        let (test, continues_if) = (&repeat.test, repeat.continues_if);
         if self.waits_for_module_cache(test, continues_if)? {
             return Ok(PsValue::Null);
         }
         let mut out = Vec::new();
-        let mut is_first = true;
+        let mut is_tested = !repeat.tests_last;
         loop {
             self.machine.step()?;
-            if !(it.tests_last && is_first) && self.statement(test)?.to_bool()? != continues_if {
+            if is_tested && self.statement(test)?.to_bool()? != continues_if {
                 return Ok(PsValue::from_items(out));
             }
-            is_first = false;
+            is_tested = true;
             let before = (self.machine.changes, self.variables.clone());
-            out.extend(self.block(&it.body)?.items());
+            out.extend(self.block(&repeat.body)?.items());
             if self.ends_loop() {
                 return Ok(PsValue::from_items(out));
             }
@@ -165,23 +165,25 @@ impl Shell<'_, '_> {
         Ok(true)
     }
 
-    pub(super) fn run_try(&mut self, it: &Try) -> Result<PsValue> {
-        let catch = it.catch.as_deref();
+    pub(super) fn run_try(&mut self, attempt: &Try) -> Result<PsValue> {
+        let catch = attempt.catch.as_deref();
         let outer = self.machine.skipped.take();
         let before = self.machine.changes;
-        let tried = self.block(&it.body);
+        let tried = self.block(&attempt.body);
         if let (Some(what), Some(catch)) = (&self.machine.skipped, catch)
             && !self.always_fails(catch)
-            && !(only_prints(catch) && it.body.len() == 1 && self.machine.changes == before)
+            && !(only_prints(catch) && attempt.body.len() == 1 && self.machine.changes == before)
         {
             return Err(Process::depends_on(what));
         }
         self.machine.skipped = self.machine.skipped.take().or(outer);
         let done = match (tried, catch) {
-            (Err(error), Some(_)) if it.has_typed_catch && error.kind == ScriptErrorKind::Fails => {
+            (Err(failure), Some(_))
+                if attempt.has_typed_catch && failure.kind == ScriptErrorKind::Fails =>
+            {
                 return error::unclear("catch for specific errors is not supported");
             }
-            (Err(error), Some(catch)) if error.kind == ScriptErrorKind::Fails => {
+            (Err(failure), Some(catch)) if failure.kind == ScriptErrorKind::Fails => {
                 let error = PsValue::Opaque(ScriptError::windows("the text of an error is used"));
                 let outer = self.variables.insert("_".to_owned(), error);
                 let done = self.block(catch);
@@ -193,14 +195,12 @@ impl Shell<'_, '_> {
             }
             (done, _) => done,
         };
-        let is_over =
-            done.is_err() && !matches!(&done, Err(error) if error.kind == ScriptErrorKind::Fails);
-        if is_over {
+        if matches!(&done, Err(failure) if failure.kind != ScriptErrorKind::Fails) {
             return done;
         }
         // It runs after exit, too, and `$?` is that of its last command.
         let kept = (self.flow.take(), self.exit.take());
-        let mut out = self.block(&it.finally)?.items();
+        let mut out = self.block(&attempt.finally)?.items();
         self.flow = self.flow.or(kept.0);
         self.exit = self.exit.or(kept.1);
         let mut all = done?.items();

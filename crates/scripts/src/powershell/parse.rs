@@ -312,7 +312,7 @@ impl Parser<'_> {
     }
 
     fn attempt(&mut self) -> Result<Statement> {
-        let mut it = Try {
+        let mut attempt = Try {
             body: self.block()?,
             ..Try::default()
         };
@@ -324,21 +324,21 @@ impl Parser<'_> {
                     self.at += "catch".len();
                     self.skip_lines()?;
                     while self.peek() == Some('[') {
-                        it.has_typed_catch = true;
+                        attempt.has_typed_catch = true;
                         self.primary()?;
                         self.skip_lines()?;
                         self.eat(",");
                         self.skip_lines()?;
                     }
-                    it.catch = Some(self.block()?);
+                    attempt.catch = Some(self.block()?);
                 }
                 "finally" => {
                     self.at += "finally".len();
-                    it.finally = self.block()?;
+                    attempt.finally = self.block()?;
                 }
                 _ => {
                     self.at = after;
-                    return Ok(Statement::Try(it));
+                    return Ok(Statement::Try(attempt));
                 }
             }
         }
