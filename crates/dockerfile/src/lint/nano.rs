@@ -183,12 +183,14 @@ impl NanoState {
             true => return,
             false => format!("Nano Server has no {name}; {instead}"),
         };
-        let exception = match is_start {
-            false if self.is_certain => "",
-            false => " (Nano Server of 2016 has more)",
-            true => " (a HostProcess container uses the host's)",
+        let (severity, exception) = match is_start {
+            false if self.is_certain => (Severity::Error, ""),
+            false => (Severity::Warning, " (Nano Server of 2016 has more)"),
+            true => (
+                Severity::Warning,
+                " (a HostProcess container uses the host's)",
+            ),
         };
-        let severity = Severity::error_if(exception.is_empty());
         findings.add(RULE, severity, line, message + exception);
     }
 
