@@ -88,7 +88,7 @@ fn prompt(
     is_confirmed: &dyn Fn() -> bool,
     is_trusted: &dyn Fn() -> bool,
 ) -> Option<Prompt> {
-    let (asks, prompt) = match command.program() {
+    match command.program() {
         "msiexec" => {
             let is_answered = command.any(|it| {
                 let option = it.trim_start_matches(['/', '-']);
@@ -96,14 +96,14 @@ fn prompt(
             });
             let message = "msiexec without /qn opens a window and waits for it: add /qn";
             let installs = command.has(&["/i", "-i", "/x", "/package", "/a"]);
-            (installs && !is_answered, Prompt::error(message))
+            (installs && !is_answered).then(|| Prompt::error(message))
         }
         "choco" | "cinst" | "chocolatey" => {
             let installs =
                 command.program() == "cinst" || command.has(&["install", "upgrade", "uninstall"]);
             let message = "choco without -y asks before it installs: add -y";
             let asks = installs && !command.any(confirms) && !is_confirmed();
-            (asks, Prompt::warning(message).with_answer(1, "-y"))
+            asks.then(|| Prompt::warning(message).with_answer(1, "-y"))
         }
         "install-module" | "install-script" | "install-packageprovider" | "update-module" => {
             let is_answered = command.any(|it| {
@@ -111,7 +111,7 @@ fn prompt(
             });
             let message =
                 "this asks before it installs from a gallery that is not trusted: add -Force";
-            (!is_answered && !is_trusted(), Prompt::warning(message))
+            (!is_answered && !is_trusted()).then(|| Prompt::warning(message))
         }
         "new-localuser" => {
             let message = "New-LocalUser without -Password asks for one, and a build has no console: \
@@ -121,42 +121,44 @@ fn prompt(
                 is_password || it.starts_with("-no") || it.starts_with('@')
             });
             let asks = command.grammar.is_powershell() && !is_given && !command.has_input;
-            (asks, Prompt::error(message))
+            asks.then(|| Prompt::error(message))
         }
         "net" => {
             let message =
                 "net user asks before it sets a password of more than 14 characters: add /y";
             let adds_user = command.has(&["user"]) && command.has(&["/add"]);
             let asks = adds_user && !command.has(&["/y", "/yes"]) && has_long_password(command);
-            (asks, Prompt::error(message))
+            asks.then(|| Prompt::error(message))
         }
         "runas" => {
             let message = "runas asks for a password, and a build has no console";
-            (true, Prompt::error(message))
+            Some(Prompt::error(message))
         }
         "read-host" => {
             let message = "Read-Host prompts, and a build has no console";
-            (true, Prompt::error(message))
+            Some(Prompt::error(message))
         }
-        _ => return console_prompt(command),
-    };
-    asks.then_some(prompt)
+        _ => console_prompt(command),
+    }
 }
 
 /// A prompt of a command that PowerShell does not have, or does not wait for.
 fn console_prompt(command: &LintCommand) -> Option<Prompt> {
-    let (asks, prompt) = match command.program() {
+    if !matches!(command.grammar, Grammar::Cmd | Grammar::Exec) {
+        return None;
+    }
+    match command.program() {
         "rd" | "rmdir" => {
             let message = "rd /s without /q asks before it deletes: add /q";
             let asks = command.has(&["/s"]) && !command.has(&["/q", "/s/q", "/q/s"]);
-            (asks, Prompt::error(message).with_answer(1, "/q"))
+            asks.then(|| Prompt::error(message).with_answer(1, "/q"))
         }
         "timeout" => {
             let message = "timeout requires a console, which a build has not, and fails: use \
                 ping -n, or Start-Sleep";
             let is_windows =
                 command.has(&["/t", "-t"]) || !command.any(|it| it.parse::<u32>().is_err());
-            (is_windows && !command.has(&["/?"]), Prompt::error(message))
+            (is_windows && !command.has(&["/?"])).then(|| Prompt::error(message))
         }
         "del" | "erase" => {
             let is_all = |word: &str| {
@@ -165,34 +167,32 @@ fn console_prompt(command: &LintCommand) -> Option<Prompt> {
             };
             let message = "del of all files asks before it deletes: add /q";
             let is_quiet = command.has(&["/q", "/f/q", "/q/f", "/s/q", "/q/s"]);
-            (!is_quiet && command.any(is_all), Prompt::warning(message))
+            (!is_quiet && command.any(is_all)).then(|| Prompt::warning(message))
         }
         "date" | "time" => {
             let message = "date and time ask for a new value: add /t";
             let is_bare = command.words.len() == 1 && command.files.is_empty();
-            (is_bare, Prompt::error(message))
+            is_bare.then(|| Prompt::error(message))
         }
         "regsvr32" => {
             let message = "regsvr32 without /s opens a window and waits for it: add /s";
             let is_quiet =
                 command.any(|it| it.starts_with(['/', '-', '%', '$']) && it.contains('s'));
             let asks = command.words.len() > 1 && !is_quiet;
-            (asks, Prompt::error(message))
+            asks.then(|| Prompt::error(message))
         }
         "regedit" => {
             let message = "regedit without /s opens a window and waits for it: use reg import";
             let is_quiet = command.any(|it| it.starts_with(['/', '-', '%', '$', '@']));
             let imports = command.any(|it| has_extension(it, &["reg"]));
-            (imports && !is_quiet, Prompt::error(message))
+            (imports && !is_quiet).then(|| Prompt::error(message))
         }
         "pause" => {
             let message = "pause waits for a key, and a build has no console";
-            (true, Prompt::warning(message))
+            Some(Prompt::warning(message))
         }
-        _ => return None,
-    };
-    let is_cmd = matches!(command.grammar, Grammar::Cmd | Grammar::Exec);
-    (is_cmd && asks).then_some(prompt)
+        _ => None,
+    }
 }
 
 /// True for a command of choco that a parenthesis of PowerShell cuts: its options may be behind that.
