@@ -134,9 +134,9 @@ fn reads_tape(command: &LintCommand) -> bool {
         let letters = word.strip_prefix('-').unwrap_or(word);
         !letters.is_empty() && letters.chars().all(|c| "xzjJvpmokP".contains(c))
     };
-    let has_file = |word: &Word| {
-        let option = word.value.strip_prefix('-').unwrap_or_default();
-        option.starts_with("-f") || !option.starts_with('-') && option.contains('f')
+    let has_file = |word: &Word| match word.value.strip_prefix("--") {
+        Some(option) => option.starts_with('f'),
+        None => word.value.starts_with('-') && word.value.contains('f'),
     };
     let is_extraction = is_cluster(first) && first.contains('x');
     command.program() == "tar"
