@@ -119,9 +119,11 @@ fn check_repository(reference: &Reference) -> Option<(String, String)> {
         && OF_WINDOWS.contains(&name)
     {
         format!("windows/{name}")
+    } else if path == "windows" {
+        // Unlike on Docker Hub, it exists.
+        return None;
     } else {
-        let mut names = MEANT.iter().filter(|(name, _)| !name.contains('/'));
-        let (_, meant) = names.find(|(name, _)| *name == path && path != "windows")?;
+        let (_, meant) = MEANT.iter().find(|(name, _)| *name == path)?;
         (*meant).to_owned()
     };
     let meant = format!("mcr.microsoft.com/{meant}");
