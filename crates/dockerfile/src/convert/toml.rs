@@ -26,9 +26,9 @@ pub(super) fn set_list<'t>(
     name: &str,
     values: impl IntoIterator<Item = &'t String>,
 ) {
-    let list = list(values);
-    if list != "[]" {
-        let _ = writeln!(out, "{name} = {list}");
+    let mut values = values.into_iter().peekable();
+    if values.peek().is_some() {
+        let _ = writeln!(out, "{name} = {}", list(values));
     }
 }
 
