@@ -391,12 +391,11 @@ impl<'a> Evaluation<'a> {
         let unknown = draft.unknown.take();
         if let Some(path) = unknown.filter(|_| state.base_name == stages.base_of(index)) {
             let folder = format!("{}/", copy.target);
+            let problem = format!("it is unknown whether the base has the folder {path}");
+            let hint = format!("end the target with a separator if it is a folder: {folder:?}");
             return Err(StepError {
                 workaround: Workaround::IndexBase(index),
-                ..StepError::hinted(
-                    format!("it is unknown whether the base has the folder {path}"),
-                    format!("end the target with a separator if it is a folder: {folder:?}"),
-                )
+                ..StepError::hinted(problem, hint)
             });
         }
         let layer = PlannedLayer {
