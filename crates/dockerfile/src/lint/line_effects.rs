@@ -351,24 +351,26 @@ const PROCESS: &str = "without 'Machine' the variable ends with its RUN: add it,
 
 const ANSWER: &str = "the answer of this request is only printed: add -OutFile";
 
-/// The setting of a script that sets nothing but what its process has.
+/// A setting of a script that makes nothing but settings of its process.
 fn only_settings<'a>(step: &'a LintStep<'_>) -> Option<&'a PowerShellStatement> {
     let mut others = step
         .commands()
         .iter()
         .filter(|it| !it.grammar.is_powershell());
     let mut scripts = step.powershell_scripts();
-    let (script, more) = (scripts.next()?, scripts.next());
-    let all = &script.statements;
-    let is_only = more.is_none()
-        && others.all(is_shell)
-        && all.iter().all(|it| it.depth == 0)
-        && all
-            .iter()
-            .all(|it| sets_process(&it.text) || is_preference(&it.text.to_ascii_lowercase(), ""));
-    let settings = all.iter().filter(|it| sets_process(&it.text));
-    let setting = settings.min_by_key(|it| is_mode(&it.text))?;
-    is_only.then_some(setting)
+    let (Some(script), None) = (scripts.next(), scripts.next()) else {
+        return None;
+    };
+    let is_setting = |it: &PowerShellStatement| {
+        let lower = it.text.to_ascii_lowercase();
+        it.depth == 0 && (sets_process(&it.text) || is_preference(&lower, ""))
+    };
+    if !others.all(is_shell) || !script.statements.iter().all(is_setting) {
+        return None;
+    }
+    let settings = script.statements.iter().filter(|it| sets_process(&it.text));
+    // Rather one that a later line lacks than a mode.
+    settings.min_by_key(|it| is_mode(&it.text))
 }
 
 /// Returns true for a setting of the process, not of the machine.
