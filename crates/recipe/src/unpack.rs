@@ -133,12 +133,11 @@ impl Recipe {
         let format = match text.value.as_str() {
             "false" if entry.strip.is_none() => return Ok(None),
             "true" => None,
-            other => {
+            other => Some(ArchiveKind::from_name(other).ok_or_else(|| {
                 let names = ArchiveKind::NAMES;
                 let problem = format!("invalid unpack {other:?}: expected true, {names}");
-                let kind = ArchiveKind::from_name(other);
-                Some(kind.ok_or_else(|| self.error(text, problem))?)
-            }
+                self.error(text, problem)
+            })?),
         };
         if entry.from.is_none() && entry.context.is_none() && entry.url.is_none() {
             return Err(self.error(text, "unpack requires from, context or url"));
