@@ -24,26 +24,28 @@ pub(crate) enum Selection<'a> {
     },
 }
 
+/// Ways to match an entry, strictest first: by its digest, its name, its reference in another
+/// spelling, and its tag.
+const MATCHES: [fn(&Descriptor, &str) -> bool; 4] = [
+    |entry, which| entry.digest.as_ref() == which,
+    |entry, which| names(entry).any(|name| name == which),
+    |entry, which| {
+        let wanted = parse_reference(which).ok();
+        wanted.is_some() && names(entry).any(|name| parse_reference(name).ok() == wanted)
+    },
+    |entry, which| {
+        let mut tagged = names(entry).filter_map(|name| name.rsplit_once(':'));
+        tagged.any(|(repository, tag)| tag == which && !repository.is_empty())
+    },
+];
+
 /// Finds the entry with a tag (or a full reference) or digest; without either, the only one.
 pub(crate) fn select<'a>(index: &'a Index, which: Option<&str>) -> Selection<'a> {
     let entries = &index.manifests;
     let found = match which {
-        Some(which) => {
-            let reference = parse_reference(which).ok();
-            let is_reference =
-                |name: &str| reference.is_some() && parse_reference(name).ok() == reference;
-            let is_tag = |name: &str| {
-                let tagged = name.rsplit_once(':');
-                tagged.is_some_and(|(repository, tag)| tag == which && !repository.is_empty())
-            };
-            let named =
-                |is_it: &dyn Fn(&str) -> bool| entries.iter().find(|entry| names(entry).any(is_it));
-            let by_digest = entries.iter().find(|entry| entry.digest.as_ref() == which);
-            by_digest
-                .or_else(|| named(&|name| name == which))
-                .or_else(|| named(&is_reference))
-                .or_else(|| named(&is_tag))
-        }
+        Some(which) => MATCHES
+            .iter()
+            .find_map(|is_match| entries.iter().find(|entry| is_match(entry, which))),
         // Attached artifacts are listed too.
         None => images(index).next(),
     };
