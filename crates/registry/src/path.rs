@@ -220,17 +220,15 @@ impl KeyPath {
         let whole = text.strip_suffix('\\').unwrap_or(text);
         let (top, rest) = whole.split_once('\\').unwrap_or((whole, ""));
         let (second, below) = rest.split_once('\\').unwrap_or((rest, ""));
-        let unknown = || KeyPathError::UnknownRoot {
-            path: text.to_owned(),
-        };
-        let hive = top_key(top.strip_suffix(':').unwrap_or(top)).ok_or_else(unknown)?;
-        let root = hive_root(hive, second).map_err(|refusal| match refusal {
+        let root = hive_root(top, second).map_err(|refusal| match refusal {
             Some((reason, instead)) => KeyPathError::Unreachable {
                 root: format!("{top}\\{second}").trim_end_matches('\\').to_owned(),
                 reason,
                 instead,
             },
-            None => unknown(),
+            None => KeyPathError::UnknownRoot {
+                path: text.to_owned(),
+            },
         })?;
 
         let mut path = Self::root_of(root);
@@ -252,23 +250,20 @@ impl KeyPath {
     }
 }
 
-/// The short name of a topmost key.
-fn top_key(name: &str) -> Option<&'static str> {
-    Some(match name.to_ascii_uppercase().as_str() {
-        "HKLM" | "HKEY_LOCAL_MACHINE" => "HKLM",
-        "HKU" | "HKEY_USERS" => "HKU",
-        "HKCU" | "HKEY_CURRENT_USER" => "HKCU",
-        "HKCR" | "HKEY_CLASSES_ROOT" => "HKCR",
-        "HKCC" | "HKEY_CURRENT_CONFIG" => "HKCC",
-        _ => return None,
-    })
-}
-
 type Refusal = (&'static str, &'static str);
 
 /// The hive of the first two names; otherwise the reason why it cannot be changed, `None` for an
 /// unknown one.
 fn hive_root(top: &str, second: &str) -> Result<Root, Option<Refusal>> {
+    let top = top.strip_suffix(':').unwrap_or(top).to_ascii_uppercase();
+    let top = match top.as_str() {
+        "HKEY_LOCAL_MACHINE" => "HKLM",
+        "HKEY_USERS" => "HKU",
+        "HKEY_CURRENT_USER" => "HKCU",
+        "HKEY_CLASSES_ROOT" => "HKCR",
+        "HKEY_CURRENT_CONFIG" => "HKCC",
+        short => short,
+    };
     let second = second.to_ascii_uppercase();
     let refusal = match (top, second.as_str()) {
         ("HKLM", "SYSTEM") => return Ok(Root::System),
