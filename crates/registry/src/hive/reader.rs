@@ -184,13 +184,10 @@ impl<'h> HiveReader<'h> {
     ) -> Result<impl Iterator<Item = u32> + use<'h>, HiveReadError> {
         let count = node.u32(36)? as usize;
         let list = match count {
-            0 => Fields {
-                bytes: &[],
-                offset: NOWHERE,
-            },
-            _ => self.cell(node.u32(40)?)?,
+            0 => None,
+            _ => Some(self.cell(node.u32(40)?)?.words(0, count, 1)?),
         };
-        list.words(0, count, 1)
+        Ok(list.into_iter().flatten())
     }
 
     fn value(&mut self, offset: u32) -> Result<Value<'h>, HiveReadError> {
