@@ -9,9 +9,7 @@ pub fn from_edits<'a>(edits: impl IntoIterator<Item = &'a RegistryEdit>) -> Opti
     let mut out = String::from("Windows Registry Editor Version 5.00\r\n");
     for edit in edits {
         let key = edit.key().long_form();
-        if key.contains(char::is_control) {
-            return None;
-        }
+        plain(&key)?;
         match edit {
             RegistryEdit::DeleteKey { .. } => push_line(&mut out, &["\r\n[-", &key, "]"]),
             RegistryEdit::SetSecurity { .. } => return None,
@@ -23,22 +21,22 @@ pub fn from_edits<'a>(edits: impl IntoIterator<Item = &'a RegistryEdit>) -> Opti
                 }
                 push_line(&mut out, &["\r\n[", &key, "]"]);
             }
-            RegistryEdit::DeleteValue { name, .. } | RegistryEdit::SetValue { name, .. }
-                if name.contains(char::is_control) =>
-            {
-                return None;
-            }
             RegistryEdit::DeleteValue { name, .. } => {
                 push_line(&mut out, &["\r\n[", &key, "]"]);
-                write_value(&mut out, name, None);
+                write_value(&mut out, plain(name)?, None);
             }
             RegistryEdit::SetValue { name, data, .. } => {
                 push_line(&mut out, &["\r\n[", &key, "]"]);
-                write_value(&mut out, name, Some(data));
+                write_value(&mut out, plain(name)?, Some(data));
             }
         }
     }
     Some(out)
+}
+
+/// The name itself, unless it has control characters.
+fn plain(name: &str) -> Option<&str> {
+    (!name.contains(char::is_control)).then_some(name)
 }
 
 #[cfg(test)]
