@@ -19,10 +19,11 @@ pub(super) fn write_hive(
     tree: &DeltaKey,
     timestamp: FileTime,
 ) -> Result<Vec<u8>, WriteError> {
-    let contents = contents(hive, tree, timestamp)?;
+    let (root_key, bins) = contents(hive, tree, timestamp)?;
     let name = format!(r"Hives\{}", hive.file());
     Ok(assemble_file(
-        &contents,
+        root_key,
+        &bins,
         MINOR_OF_DELTAS,
         base::LAYERED_KEYS,
         &name,
@@ -33,8 +34,8 @@ pub(super) fn write_hive(
 pub fn empty_hive(timestamp: FileTime) -> Result<Vec<u8>, WriteError> {
     let hive = Delta::Edited(Root::System);
     let tree = DeltaKey::new("ROOT", Semantics::Merge);
-    let contents = contents(hive, &tree, timestamp)?;
-    Ok(assemble_file(&contents, MINOR_OF_WHOLE_HIVES, 0, ""))
+    let (root_key, bins) = contents(hive, &tree, timestamp)?;
+    Ok(assemble_file(root_key, &bins, MINOR_OF_WHOLE_HIVES, 0, ""))
 }
 
 /// The root key's cell and the bins.
@@ -298,8 +299,8 @@ impl ValueChange {
 const MINOR_OF_DELTAS: u32 = 6;
 const MINOR_OF_WHOLE_HIVES: u32 = 5;
 
-/// A file with these contents; its base block repeats its name.
-fn assemble_file((root_key, bins): &(u32, Vec<u8>), minor: u32, flags: u32, name: &str) -> Vec<u8> {
+/// A file with these contents; its base block repeats its name, which may be empty.
+fn assemble_file(root_key: u32, bins: &[u8], minor: u32, flags: u32, name: &str) -> Vec<u8> {
     let mut file = vec![0; PAGE];
     file[..4].copy_from_slice(b"regf");
     let [a, b, c, d, ..] = bins.len().to_le_bytes();
@@ -310,7 +311,7 @@ fn assemble_file((root_key, bins): &(u32, Vec<u8>), minor: u32, flags: u32, name
         (base::MINOR, minor),
         (base::FILE_TYPE, 0),
         (base::FILE_FORMAT, 1),
-        (base::ROOT, *root_key),
+        (base::ROOT, root_key),
         (base::BINS_SIZE, u32::from_le_bytes([a, b, c, d])),
         (base::CLUSTERING, 1),
         (base::FLAGS, flags),
