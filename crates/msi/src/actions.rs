@@ -65,9 +65,8 @@ impl Session<'_> {
         if kind & IN_SCRIPT != 0 && kind & ROLLBACK != 0 {
             return Ok(());
         }
-        let mut runs = self.describe(kind, source, target)?;
         let known = WITHOUT_EFFECT.iter().find(|(entry, _)| *entry == target);
-        match (kind & KIND, target) {
+        let problem = match (kind & KIND, target) {
             (SET_PROPERTY, _) => {
                 let value = self.format(target)?;
                 self.set(source, value);
@@ -86,7 +85,7 @@ impl Session<'_> {
             (LIBRARY, "InstallCertificates") if self.has_certificates() => {
                 match self.certificates() {
                     Ok(trusted) => return trusted.iter().try_for_each(|it| plan.edit(it.edit())),
-                    Err(MsiError::Unsupported(why)) => runs = format!("{runs}: {why}"),
+                    Err(MsiError::Unsupported(why)) => format!(": {why}"),
                     Err(error) => return Err(error),
                 }
             }
@@ -95,13 +94,13 @@ impl Session<'_> {
                 self.notes.push(note);
                 return Ok(());
             }
-            _ => {}
-        }
+            _ => String::new(),
+        };
         plan.refused.push(RefusedAction {
             name: name.to_owned(),
             kind,
             condition: condition.to_owned(),
-            runs,
+            runs: self.describe(kind, source, target)? + &problem,
         });
         Ok(())
     }
