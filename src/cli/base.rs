@@ -145,10 +145,10 @@ impl List {
             let host = HostBuild::new(version);
             listing.images.retain(|image| may_start(image, host));
         }
-        let answer = listing_json(&repository.to_string(), &listing);
+        let answer = || listing_json(&repository.to_string(), &listing);
         self.common
             .format
-            .print(&answer, |out| write_listing(&listing, out))?;
+            .print(answer, |out| write_listing(&listing, out))?;
         if listing.images.is_empty() {
             let wanted = match host_build {
                 Some(version) => format!("is for an image that starts on host {version}"),
@@ -200,10 +200,9 @@ impl Resolve {
                         found.os_version
                     ));
                 }
+                let answer = || base_json(found);
                 let format = self.common.format;
-                format.print(&base_json(found), |out| {
-                    writeln!(out, "{}", found.reference)
-                })
+                format.print(answer, |out| writeln!(out, "{}", found.reference))
             }
             Err(error) => {
                 report_searched_tags(&error, session);
@@ -213,8 +212,8 @@ impl Resolve {
                 };
                 let failure = Failure::from(error);
                 if let Some(nearest) = nearest {
-                    let answer = extended(&nearest, json!({"error": failure.document()}));
-                    self.common.format.print(&answer, |_| Ok(()))?;
+                    let answer = || extended(&nearest, json!({"error": failure.document()}));
+                    self.common.format.print_if_json(answer)?;
                 }
                 Err(failure)
             }

@@ -49,8 +49,8 @@ impl Completions {
         let script = self.shell.script();
         let shell = self.shell.to_possible_value();
         let shell = shell.as_ref().map_or("", |value| value.get_name());
-        let answer = json!({"shell": shell, "script": script});
+        let answer = || json!({"shell": shell, "script": script});
         self.format
-            .print(&answer, |out| out.write_all(script.as_bytes()))
+            .print(answer, |out| out.write_all(script.as_bytes()))
     }
 }

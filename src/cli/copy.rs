@@ -183,13 +183,16 @@ impl CopyArgs {
         session: &Session,
     ) -> Result<CommandOutcome, Failure> {
         let pinned = by_digest(&copied.target, &copied.report.digest);
-        let more = json!({
-            "source": source.to_string(),
-            "target": copied.target.to_string(),
-            "reference": pinned,
-            "artifacts": copied.artifacts,
-        });
-        self.format.print(&extended(&copied.report, more), |out| {
+        let answer = || {
+            let more = json!({
+                "source": source.to_string(),
+                "target": copied.target.to_string(),
+                "reference": pinned,
+                "artifacts": copied.artifacts,
+            });
+            extended(&copied.report, more)
+        };
+        self.format.print(answer, |out| {
             if session.quiet {
                 writeln!(out, "{pinned}")
             } else {
@@ -294,8 +297,8 @@ impl Tag {
             let places = self.tags.iter().map(|tag| format!("{sink}:{tag}"));
             Ok((document.digest().to_string(), places.collect::<Vec<_>>()))
         })?;
-        let answer = json!({"digest": digest, "tags": places});
-        self.format.print(&answer, |out| {
+        let answer = || json!({"digest": digest, "tags": places});
+        self.format.print(answer, |out| {
             places
                 .iter()
                 .try_for_each(|place| writeln!(out, "{place} {digest}"))
@@ -359,8 +362,8 @@ impl Digest {
         let document = self.image.document(session)?;
         let digest = document.digest().to_string();
         let reference = by_digest(&self.image.image, &digest);
-        let answer = json!({"digest": digest, "reference": reference});
-        self.format.print(&answer, |out| writeln!(out, "{digest}"))
+        let answer = || json!({"digest": digest, "reference": reference});
+        self.format.print(answer, |out| writeln!(out, "{digest}"))
     }
 }
 

@@ -76,15 +76,17 @@ impl Delete {
                 ))
             })
         })?;
-        let answer = json!({
-            "reference": self.image.to_string(),
-            "digest": deletion.digest,
-            "tag": deletion.tag,
-            "digest_deleted": self.with_digest || !deletion.is_shared(),
-            "other_tags": deletion.other_tags,
-            "indexes": deletion.indexes,
-        });
-        self.format.print(&answer, |out| self.write(&deletion, out))
+        let answer = || {
+            json!({
+                "reference": self.image.to_string(),
+                "digest": deletion.digest,
+                "tag": deletion.tag,
+                "digest_deleted": self.with_digest || !deletion.is_shared(),
+                "other_tags": deletion.other_tags,
+                "indexes": deletion.indexes,
+            })
+        };
+        self.format.print(answer, |out| self.write(&deletion, out))
     }
 
     fn is_confirmed(&self, deletion: &Deletion) -> Result<bool, Failure> {

@@ -173,10 +173,10 @@ impl Doctor {
             Ok(checks)
         })?;
         let ok = !checks.iter().any(Check::is_problem);
-        self.format
-            .print(&json!({"ok": ok, "checks": checks}), |out| {
-                write_text(&checks, colour_on(&io::stdout()), out)
-            })?;
+        let answer = || json!({"ok": ok, "checks": checks});
+        self.format.print(answer, |out| {
+            write_text(&checks, colour_on(&io::stdout()), out)
+        })?;
         Ok(ok.into())
     }
 

@@ -47,9 +47,9 @@ pub(super) struct Schema {}
 impl Show {
     pub(super) fn run(self) -> Result<CommandOutcome, Failure> {
         let recipe = Recipe::find(&self.name)?;
-        let answer = json!({"name": recipe.name(), "recipe": recipe.text()});
+        let answer = || json!({"name": recipe.name(), "recipe": recipe.text()});
         self.format
-            .print(&answer, |out| out.write_all(recipe.text().as_bytes()))
+            .print(answer, |out| out.write_all(recipe.text().as_bytes()))
     }
 }
 
@@ -72,8 +72,8 @@ impl Images {
             .iter()
             .map(|recipe| Recipe::find(recipe.name))
             .collect::<Result<Vec<_>, _>>()?;
-        let list: Vec<Value> = recipes.iter().map(as_json).collect();
-        format.print(&json!({ "images": list }), |out| {
+        let answer = || json!({"images": recipes.iter().map(as_json).collect::<Vec<_>>()});
+        format.print(answer, |out| {
             recipes
                 .iter()
                 .try_for_each(|recipe| write_text(recipe, out))

@@ -112,8 +112,8 @@ impl Init {
         let build = ["wincimg".to_owned(), "build".to_owned(), typed(folder)];
         let words: Vec<&str> = build.iter().chain(&hosts).map(String::as_str).collect();
         commands.push(command_line(&words));
-        let answer = json!({"file": file.display().to_string(), "next": commands});
-        self.format.print(&answer, |out| {
+        let answer = || json!({"file": file.display().to_string(), "next": commands});
+        self.format.print(answer, |out| {
             writeln!(out, "wrote {}", file.display())?;
             writeln!(out, "next:")?;
             commands

@@ -109,8 +109,8 @@ impl Login {
             ));
         }
         let (host, name) = (&self.host, Untrusted(&user));
-        let answer = json!({"host": host, "user": user, "kept_in": kept.to_string()});
-        self.format.print(&answer, |out| {
+        let answer = || json!({"host": host, "user": user, "kept_in": kept.to_string()});
+        self.format.print(answer, |out| {
             writeln!(out, "logged in to {host} as {name}; stored in {kept}")
         })
     }
@@ -170,8 +170,8 @@ impl Logout {
             session.note(format_args!("no credentials stored for {}", self.host));
         }
         let place = forgotten.map(|place| place.to_string());
-        let answer = json!({"host": self.host, "removed_from": place});
-        self.format.print(&answer, |out| match &place {
+        let answer = || json!({"host": self.host, "removed_from": place});
+        self.format.print(answer, |out| match &place {
             None => Ok(()),
             Some(place) => writeln!(out, "logged out of {}; removed from {place}", self.host),
         })

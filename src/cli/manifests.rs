@@ -15,10 +15,8 @@ pub(super) fn write_objects(
     file: Option<&Path>,
     format: OutputFormat,
 ) -> Result<CommandOutcome, Failure> {
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
-    format.write(file, &list, |out| {
-        out.write_all(to_yaml(objects).as_bytes())
-    })
+    let list = || json!({"apiVersion": "v1", "kind": "List", "items": objects});
+    format.write(file, list, |out| out.write_all(to_yaml(objects).as_bytes()))
 }
 
 /// Writes commands to a file or stdout, one on each line.
@@ -27,7 +25,8 @@ pub(super) fn write_commands(
     file: Option<&Path>,
     format: OutputFormat,
 ) -> Result<CommandOutcome, Failure> {
-    format.write(file, &json!({"commands": commands}), |out| {
+    let list = || json!({"commands": commands});
+    format.write(file, list, |out| {
         commands
             .iter()
             .try_for_each(|command| writeln!(out, "{command}"))

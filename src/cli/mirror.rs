@@ -191,8 +191,8 @@ impl Mirror {
             report_referrer(carried, session);
         }
         let lacking: Vec<Value> = missing.iter().map(MissingBase::to_json).collect();
-        let answer = extended(&report, json!({"missing": lacking}));
-        self.format.print(&answer, |out| write_text(&report, out))?;
+        let answer = || extended(&report, json!({"missing": lacking}));
+        self.format.print(answer, |out| write_text(&report, out))?;
         conclude(report, missing, session)
     }
 

@@ -152,8 +152,8 @@ impl MakeScript {
             script.render()
         };
         let shown = (!self.dry_run).then_some(&text);
-        let answer = extended(&script, json!({ "script": shown }));
-        self.format.write(self.output.as_deref(), &answer, |out| {
+        let answer = || extended(&script, json!({ "script": shown }));
+        self.format.write(self.output.as_deref(), answer, |out| {
             out.write_all(text.as_bytes())
         })
     }

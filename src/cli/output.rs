@@ -39,25 +39,34 @@ pub(super) enum ReviewFormat {
 }
 
 impl OutputFormat {
-    /// Prints a result: as text, or as JSON.
-    pub(super) fn print(
+    /// Prints a result: as text, or the value as JSON.
+    pub(super) fn print<T: Serialize>(
         self,
-        value: &impl Serialize,
+        value: impl FnOnce() -> T,
         text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<CommandOutcome, Failure> {
         self.write(None, value, text)
     }
 
+    /// Prints what only JSON has besides the error.
+    pub(super) fn print_if_json<T: Serialize>(
+        self,
+        value: impl FnOnce() -> T,
+    ) -> Result<(), Failure> {
+        self.print(value, |_| Ok(()))?;
+        Ok(())
+    }
+
     /// Writes a result to a file or, without one, to stdout.
-    pub(super) fn write(
+    pub(super) fn write<T: Serialize>(
         self,
         file: Option<&Path>,
-        value: &impl Serialize,
+        value: impl FnOnce() -> T,
         text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<CommandOutcome, Failure> {
         write_result(file, |out| match self {
             Self::Text => text(out),
-            Self::Json => write_json(value, out),
+            Self::Json => write_json(&value(), out),
         })?;
         Ok(CommandOutcome::Yes)
     }

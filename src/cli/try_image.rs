@@ -243,9 +243,9 @@ impl Try {
             "layers": own.layers,
             "windows_layers": windows,
         });
-        let answer = extended(&extended(&named, json!(start)), contents);
+        let answer = || extended(&extended(&named, json!(start)), contents);
         self.format
-            .print(&answer, |out| write_plan(start, own, &windows, out))
+            .print(answer, |out| write_plan(start, own, &windows, out))
     }
 }
 

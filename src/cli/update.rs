@@ -255,17 +255,18 @@ impl Update {
         delivered: &DeliveryReport,
         left_out: &[String],
     ) -> Result<CommandOutcome, Failure> {
-        let reports = updates.map(reports).unwrap_or_default();
-        let more = json!({"updates": reports, "left_out": left_out});
-        self.format
-            .print(&extended(delivered, more), |out| match updates {
-                Some(updates) if delivered.images.is_empty() => {
-                    write_plan(image, updates, out)?;
-                    write_hint(updates, out)
-                }
-                Some(_) => write_text(delivered, "written", out),
-                None => Ok(()),
-            })
+        let answer = || {
+            let reports = updates.map(reports).unwrap_or_default();
+            extended(delivered, json!({"updates": reports, "left_out": left_out}))
+        };
+        self.format.print(answer, |out| match updates {
+            Some(updates) if delivered.images.is_empty() => {
+                write_plan(image, updates, out)?;
+                write_hint(updates, out)
+            }
+            Some(_) => write_text(delivered, "written", out),
+            None => Ok(()),
+        })
     }
 }
 

@@ -71,7 +71,8 @@ impl Index {
             }
             Ok(indexed)
         })?;
-        self.format.print(&json!({ "images": indexed }), |out| {
+        let answer = || json!({ "images": indexed });
+        self.format.print(answer, |out| {
             indexed
                 .iter()
                 .try_for_each(|one| write_text(&self.base.image, one, out))

@@ -132,7 +132,8 @@ impl Show {
     fn summary(&self, image: &Image, known: &ResolvedFacts) -> Result<CommandOutcome, Failure> {
         let summary = Summary::new(image, known).map_err(Failure::operation)?;
         let name = self.base.image.to_string();
-        self.format.print(&summary, |out| summary.write(&name, out))
+        self.format
+            .print(|| &summary, |out| summary.write(&name, out))
     }
 
     fn key(&self, facts: &BaseFacts, path: &BaseKeyPath) -> Result<CommandOutcome, Failure> {
@@ -167,7 +168,7 @@ impl Show {
             values: values.collect(),
             subkeys: names.collect(),
         };
-        self.format.print(&shown, |out| shown.write(out))
+        self.format.print(|| &shown, |out| shown.write(out))
     }
 
     fn path(&self, facts: &BaseFacts, path: &ImagePath) -> Result<CommandOutcome, Failure> {
@@ -193,7 +194,7 @@ impl Show {
             is_kept,
             children: entries.collect(),
         };
-        self.format.print(&shown, |out| shown.write(out))
+        self.format.print(|| &shown, |out| shown.write(out))
     }
 }
 

@@ -98,14 +98,14 @@ impl Cp {
             Ok((image.digest().to_string(), files.copy_to(&self.folder)?))
         })?;
         report_skipped(name, &copied, session);
-        let answer = json!({
+        let named = json!({
             "reference": name.to_string(),
             "digest": digest,
             "path": path.to_string(),
             "folder": self.folder.display().to_string(),
         });
-        let answer = extended(&answer, json!(copied));
-        self.format.print(&answer, |out| self.write(&copied, out))
+        let answer = || extended(&named, json!(copied));
+        self.format.print(answer, |out| self.write(&copied, out))
     }
 
     fn write(&self, copied: &CopiedFiles, out: &mut dyn Write) -> io::Result<()> {

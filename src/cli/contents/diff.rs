@@ -154,7 +154,7 @@ impl Diff {
         })?;
         let colours = Colours(colour_on(&io::stdout()));
         self.format
-            .print(&found, |out| diff_text::write(&found, colours, out))?;
+            .print(|| &found, |out| diff_text::write(&found, colours, out))?;
         Ok((!self.exit_code || found.identical).into())
     }
 

@@ -162,7 +162,8 @@ impl Ls {
                 entries.map(move |(_, entry)| FileView::new(entry, with_security))
             }),
         };
-        self.format.print(&view, |out| {
+        let answer = || &view;
+        self.format.print(answer, |out| {
             let colours = Colours(colour_on(&io::stdout()));
             writeln!(out, "{}", colours.title(Untrusted(&view.path)))?;
             self.write_entries(&entries, &tree, colours, out)?;
@@ -211,7 +212,8 @@ impl Ls {
                 keys.map(move |(_, key)| KeyView::new(key, with_security))
             }),
         };
-        self.format.print(&view, |out| self.write_keys(&keys, out))
+        self.format
+            .print(|| &view, |out| self.write_keys(&keys, out))
     }
 
     fn write_keys(&self, keys: &[(usize, ContentKey)], out: &mut dyn Write) -> io::Result<()> {

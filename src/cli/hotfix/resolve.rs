@@ -39,7 +39,8 @@ impl Resolve {
         let updates = self.table.updates(&self.http, session)?;
         match self.what.find(updates)? {
             UpdateLookup::Found(updates) => {
-                self.format.print(&found(&updates), |out| {
+                let answer = || found(&updates);
+                self.format.print(answer, |out| {
                     updates
                         .iter()
                         .try_for_each(|update| write_update(update, out))
@@ -50,12 +51,12 @@ impl Resolve {
                 Ok(CommandOutcome::Yes)
             }
             UpdateLookup::Between(between) => {
-                self.format.print(&neighbours(&between), |_| Ok(()))?;
+                self.format.print_if_json(|| neighbours(&between))?;
                 Err(between.failure("resolve"))
             }
             UpdateLookup::UnknownArticle(kb) => {
-                let nothing = json!({ "build": null, "kb": kb, "date": null, "kind": null });
-                self.format.print(&nothing, |_| Ok(()))?;
+                let nothing = || json!({ "build": null, "kb": kb, "date": null, "kind": null });
+                self.format.print_if_json(nothing)?;
                 let unknown = format!("{kb} is not a known cumulative update of Windows Server");
                 Err(Failure::no(unknown).hint(format!(
                     "search the catalog: wincimg node hotfix search {kb}; or add --refresh"

@@ -113,14 +113,16 @@ impl MakeScript {
         };
         let text = script.render()?;
         let names = package.items.iter().map(|item| item.name.as_str());
-        let answer = json!({
-            "kb": kb,
-            "build": package.version,
-            "title": package.title,
-            "files": names.collect::<Vec<_>>(),
-            "script": text,
-        });
-        let outcome = self.format.write(self.output.as_deref(), &answer, |out| {
+        let answer = || {
+            json!({
+                "kb": kb,
+                "build": package.version,
+                "title": package.title,
+                "files": names.collect::<Vec<_>>(),
+                "script": text,
+            })
+        };
+        let outcome = self.format.write(self.output.as_deref(), answer, |out| {
             out.write_all(text.as_bytes())
         })?;
         if script.source == FileLocation::Beside && self.output.is_some() {

@@ -38,9 +38,8 @@ impl Search {
         let http = self.http.connect(session)?;
         let catalog = self.catalog.open(&http)?;
         let hits = registry_args::run(async { Ok(catalog.search(&query).await?) })?;
-        let answer = json!({"query": query, "updates": hits});
-        self.format
-            .print(&answer, |out| write_results(&hits, out))?;
+        let answer = || json!({"query": query, "updates": hits});
+        self.format.print(answer, |out| write_results(&hits, out))?;
         if hits.is_empty() {
             session.note(format_args!(
                 "no updates found in the catalog for {query:?}"
