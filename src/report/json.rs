@@ -48,7 +48,7 @@ pub(crate) fn write_json(
     out.write_all(b"\n}\n")
 }
 
-/// The parts that are left out if they say nothing.
+/// The parts that are left out if they are null or an empty list.
 fn optional_parts(rollout: &Rollout) -> impl Iterator<Item = (&'static str, Value)> {
     let skipped = rollout.skipped.iter().map(|skipped| {
         let origin = &skipped.origin;

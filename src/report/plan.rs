@@ -124,17 +124,17 @@ fn interruption_in_words(
     let hosts: Vec<usize> = hosts.into_iter().collect();
     let (names, hosts) = (in_words(workloads), hosts_in_words(rollout, &hosts));
     let action = from + 1;
-    let when = match until {
+    let no_start = format!("new pods of {names} do not start on {hosts}");
+    match until {
         _ if loses_data => {
-            return format!("Action {action} deletes the emptyDir volumes of {names} on {hosts}.");
+            format!("Action {action} deletes the emptyDir volumes of {names} on {hosts}.")
         }
         Some(until) if until == from => {
-            return format!("Action {action} stops {names} on {hosts} until the uncordon.");
+            format!("Action {action} stops {names} on {hosts} until the uncordon.")
         }
-        Some(until) => format!("Between {action} and {}", until + 1),
-        None => format!("After {action}"),
-    };
-    format!("{when}, new pods of {names} do not start on {hosts}.")
+        Some(until) => format!("Between {action} and {}, {no_start}.", until + 1),
+        None => format!("After {action}, {no_start}."),
+    }
 }
 
 fn outcome_at_last(rollout: &Rollout, plan: &ActionPlan) -> String {

@@ -15,8 +15,6 @@ pub(super) struct ReportProblem<'a> {
     pub(super) images: Vec<usize>,
     /// Indexes of hosts, sorted.
     pub(super) hosts: Vec<usize>,
-    /// True for each of the hosts, until all are known.
-    has_host: Vec<bool>,
     /// Indexes of workloads, in their order.
     pub(super) workloads: Vec<usize>,
 }
@@ -38,6 +36,8 @@ pub(super) fn problems(rollout: &Rollout) -> Vec<ReportProblem<'_>> {
         .map(|notice| (&*notice.finding, notice.image, notice.workload, nowhere));
     let mut known: HashMap<&Finding, usize> = HashMap::new();
     let mut problems: Vec<ReportProblem<'_>> = Vec::new();
+    // Of each problem, true for each of its hosts.
+    let mut has_host: Vec<Vec<bool>> = Vec::new();
     for (finding, image, workload, hosts) in placed.chain(notices) {
         if finding.outcome == VerdictOutcome::Compatible {
             continue;
@@ -49,14 +49,19 @@ pub(super) fn problems(rollout: &Rollout) -> Vec<ReportProblem<'_>> {
                 finding,
                 images: Vec::new(),
                 hosts: Vec::new(),
-                has_host: Vec::new(),
                 workloads: Vec::new(),
             });
+            has_host.push(Vec::new());
         }
-        problems[place].add(image, workload, hosts);
+        problems[place].add(image, workload);
+        if !hosts.is_empty() {
+            has_host[place].resize(rollout.hosts.len(), false);
+        }
+        for &host in hosts {
+            has_host[place][host as usize] = true;
+        }
     }
-    for problem in &mut problems {
-        let has_host = std::mem::take(&mut problem.has_host);
+    for (problem, has_host) in problems.iter_mut().zip(has_host) {
         let hosts = (0..has_host.len()).filter(|&host| has_host[host]);
         problem.hosts = hosts.collect();
     }
@@ -65,17 +70,11 @@ pub(super) fn problems(rollout: &Rollout) -> Vec<ReportProblem<'_>> {
 }
 
 impl ReportProblem<'_> {
-    fn add(&mut self, image: Option<usize>, workload: Option<usize>, hosts: &[u32]) {
+    fn add(&mut self, image: Option<usize>, workload: Option<usize>) {
         if let Some(image) = image
             && !self.images.contains(&image)
         {
             self.images.push(image);
-        }
-        if !hosts.is_empty() {
-            self.has_host.resize(self.rollout.hosts.len(), false);
-        }
-        for &host in hosts {
-            self.has_host[host as usize] = true;
         }
         if let Some(workload) = workload
             && self.workloads.last() != Some(&workload)
