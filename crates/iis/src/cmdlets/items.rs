@@ -45,15 +45,18 @@ fn item(path: &str) -> Result<IisDriveItem> {
         .filter(|name| !name.is_empty())
         .collect();
     let (folder, inside) = names.split_first().unwrap_or((&"", &[][..]));
-    let is_plain = !path.contains(['*', '?']);
+    let unsupported = || unclear(format!(r"IIS:\{} is not supported", names.join(r"\")));
+    if path.contains(['*', '?']) {
+        return unsupported();
+    }
     match (folder.to_ascii_lowercase().as_str(), inside) {
-        ("apppools", [name]) if is_plain => Ok(IisDriveItem::Pool((*name).to_owned())),
-        ("sites", [site]) if is_plain => Ok(IisDriveItem::Site((*site).to_owned())),
-        ("sites", [site, below @ ..]) if is_plain => {
+        ("apppools", [name]) => Ok(IisDriveItem::Pool((*name).to_owned())),
+        ("sites", [site]) => Ok(IisDriveItem::Site((*site).to_owned())),
+        ("sites", [site, below @ ..]) => {
             let path = format!("/{}", below.join("/"));
             Ok(IisDriveItem::Below((*site).to_owned(), path))
         }
-        _ => unclear(format!(r"IIS:\{} is not supported", names.join(r"\"))),
+        _ => unsupported(),
     }
 }
 
