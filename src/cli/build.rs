@@ -284,6 +284,7 @@ impl Build {
     /// of a file, and cannot be combined with typed ones.
     fn naming(&self) -> Result<ImageName, Failure> {
         let typed = self.tag.clone().unwrap_or_default();
+        // A whole name is typed: it always has a tag.
         if let (Some(name), Some(tag)) = (&typed.name, &typed.tag) {
             let registry_flag = typed.registry.as_ref().map(|_| "--registry");
             let mut flags = registry_flag.into_iter().chain(["--name"]);

@@ -312,7 +312,7 @@ impl CheckCompat {
             }
             return Ok((None, WorkloadList::default()));
         }
-        let (snapshot, of_cluster) = registry_args::run(async {
+        let ((name, snapshot), of_cluster) = registry_args::run(async {
             let cluster = self.hosts.cluster.connect().await?;
             let name = self.hosts.cluster.describe(&cluster);
             let snapshot = cluster.nodes().await?;
@@ -323,13 +323,13 @@ impl CheckCompat {
             };
             Ok(((name, snapshot), workloads))
         })?;
-        let list = self.hosts.matching(snapshot.1.list());
+        let list = self.hosts.matching(snapshot.list());
         nodes.windows.extend(list.windows);
         nodes.others.extend(list.others);
         if nodes.windows.is_empty() {
             return Err(self.hosts.no_node());
         }
-        Ok((Some(snapshot), of_cluster))
+        Ok((Some((name, snapshot)), of_cluster))
     }
 
     fn simulates(&self) -> bool {

@@ -26,18 +26,18 @@ pub(super) struct Failure {
 }
 
 /// Exit code of a failed operation.
-pub(super) const COULD_NOT: u8 = exit(Blame::Circumstances).0;
+pub(super) const COULD_NOT: u8 = 3;
 
 /// Exit code of what requires Windows.
-pub(super) const NEEDS_WINDOWS: u8 = exit(Blame::Windows).0;
+pub(super) const NEEDS_WINDOWS: u8 = 4;
 
 /// The exit code, and its name in JSON.
-const fn exit(blame: Blame) -> (u8, &'static str) {
+fn exit(blame: Blame) -> (u8, &'static str) {
     match blame {
         Blame::Answer => (1, "no"),
         Blame::Request => (2, "usage"),
-        Blame::Circumstances => (3, "failed"),
-        Blame::Windows => (4, "windows"),
+        Blame::Circumstances => (COULD_NOT, "failed"),
+        Blame::Windows => (NEEDS_WINDOWS, "windows"),
     }
 }
 
@@ -122,7 +122,8 @@ impl Failure {
 
     /// Its exit code.
     pub(super) fn code(&self) -> u8 {
-        exit(self.diagnosis.blame).0
+        let (code, _) = exit(self.diagnosis.blame);
+        code
     }
 
     /// Prints the failure as JSON on stdout, in place of the result.
@@ -134,12 +135,13 @@ impl Failure {
 
     /// The failure in JSON.
     pub(super) fn document(&self) -> Value {
+        let (_, kind) = exit(self.diagnosis.blame);
         let message = self.in_one_line();
         let excerpt = self.diagnosis.excerpt.as_ref();
         let lines = self.failed_lines();
         json!({
             "code": self.diagnosis.code,
-            "kind": exit(self.diagnosis.blame).1,
+            "kind": kind,
             "message": argument_passwords::redact(&message),
             "file": excerpt.and_then(Excerpt::file),
             "line": excerpt.and_then(Excerpt::line),

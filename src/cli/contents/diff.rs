@@ -167,7 +167,7 @@ impl Diff {
         let [old, new] = sources;
         let before = all_images(old, &self.before, &self.platform).await?;
         let after = all_images(new, &self.after, &self.platform).await?;
-        let (pairs, only_before, only_after) = pair(before, after);
+        let (pairs, [only_before, only_after]) = pair(before, after);
         let names = |images: &[Image]| -> Vec<String> {
             let platforms = images.iter().map(|image| image.config().platform());
             platforms.map(|platform| platform.to_string()).collect()
@@ -257,10 +257,7 @@ impl ImageDifference {
 
 /// Pairs single images, and those of indexes by architecture and Windows build; the others are those
 /// that only one index has.
-fn pair(
-    mut before: Vec<Image>,
-    mut after: Vec<Image>,
-) -> (Vec<[Image; 2]>, Vec<Image>, Vec<Image>) {
+fn pair(mut before: Vec<Image>, mut after: Vec<Image>) -> (Vec<[Image; 2]>, [Vec<Image>; 2]) {
     let mut both = Vec::new();
     if let ([_], [_]) = (before.as_slice(), after.as_slice()) {
         both.extend(before.pop().zip(after.pop()).map(|(old, new)| [old, new]));
@@ -281,7 +278,7 @@ fn pair(
             None => only_before.push(old),
         }
     }
-    (both, only_before, after)
+    (both, [only_before, after])
 }
 
 /// The settings of an image by name: each variable, label and port by itself.
