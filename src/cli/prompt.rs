@@ -1,6 +1,7 @@
 //! Prompts on a terminal, optionally without echo.
 
 use std::io::{self, BufRead, Write};
+
 #[cfg(unix)]
 use wincimg_common::lock;
 

@@ -1,6 +1,7 @@
 //! `wincimg image update`: rebases an image on the base that fits its hosts, without its sources.
 
 mod text;
+
 use clap::Args;
 use jiff::Zoned;
 use serde_json::{Value, json};

@@ -1,7 +1,8 @@
 //! `[[files]]` with `image`: files of another image in a recipe, pinned by its digest.
 
-use serde_json::Value;
 use std::fmt::Write as _;
+
+use serde_json::Value;
 
 use crate::failure::Fails;
 use crate::site::{Site, json_of};

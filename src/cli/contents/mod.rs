@@ -7,14 +7,15 @@ mod export;
 mod ls;
 pub(super) mod view;
 
+use std::fmt::Display;
+use std::sync::Arc;
+
 use clap::Args;
 pub(super) use cp::Cp;
 pub(super) use diff::Diff;
 pub(super) use export::Export;
 pub(super) use ls::Ls;
 use serde::Serialize;
-use std::fmt::Display;
-use std::sync::Arc;
 use wincimg_common::progress::Progress;
 use wincimg_inspect::contents::{ContentOptions, ContentReader, ContentStatus, ImageContents};
 use wincimg_inspect::{CopiedFiles, ExtractedFiles, windows_images};

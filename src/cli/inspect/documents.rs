@@ -1,4 +1,5 @@
 //! `wincimg image inspect --sbom` and `--provenance`: prints documents attached to an image, unchanged.
+
 use serde_json::Value;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_inspect::provenance::{AttachedDocument, DocumentKind, SbomFormat, list_attached};

@@ -1,4 +1,5 @@
 //! Facts about a base image for the linter: its shell and its version of Windows.
+
 use wincimg_dockerfile::lint::{BaseConfig, BaseShell};
 use wincimg_inspect::bases::{BaseMatch, Fit};
 use wincimg_oci::document::{Descriptor, Document, Index};

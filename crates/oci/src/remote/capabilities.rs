@@ -2,6 +2,7 @@
 //! for the run, so that no further request fails for the same reason.
 
 use std::sync::Mutex;
+
 use wincimg_common::lock;
 
 /// Known capabilities of one host.
