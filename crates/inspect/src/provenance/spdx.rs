@@ -46,24 +46,28 @@ struct SpdxDocument<'a, P, F, R> {
     relationships: R,
 }
 
-/// A package with these fields and those that every package has.
-fn package(id: &str, name: &str, purpose: &str, own: &Value) -> Value {
-    present(json!({
+/// A package with its own fields, in place of the defaults.
+fn package(id: &str, name: &str, purpose: &str, own: Value) -> Value {
+    let mut package = json!({
         "name": name,
         "SPDXID": id,
-        "versionInfo": own["versionInfo"],
-        "supplier": own["supplier"],
+        "versionInfo": null,
+        "supplier": null,
         "downloadLocation": NO_ASSERTION,
-        "filesAnalyzed": own["filesAnalyzed"] == true,
-        "packageVerificationCode": own["packageVerificationCode"],
-        "checksums": own["checksums"],
+        "filesAnalyzed": false,
+        "packageVerificationCode": null,
+        "checksums": null,
         "licenseConcluded": NO_ASSERTION,
-        "licenseDeclared": own["licenseDeclared"].as_str().unwrap_or(NO_ASSERTION),
+        "licenseDeclared": NO_ASSERTION,
         "copyrightText": NO_ASSERTION,
-        "comment": own["comment"],
-        "externalRefs": own["externalRefs"],
+        "comment": null,
+        "externalRefs": null,
         "primaryPackagePurpose": purpose,
-    }))
+    });
+    if let (Some(fields), Value::Object(own)) = (package.as_object_mut(), own) {
+        fields.extend(own);
+    }
+    present(package)
 }
 
 /// References to a package by its URL and its name in the CPE dictionary.
@@ -172,7 +176,7 @@ fn image(inventory: &Inventory) -> Value {
         "checksums": checksum_of(&digest),
         "externalRefs": references(Some(&purl::of_image(name, &digest)), None),
     });
-    package(IMAGE, name, "CONTAINER", &own)
+    package(IMAGE, name, "CONTAINER", own)
 }
 
 fn of_base(base: &InventoryBase) -> Value {
@@ -182,7 +186,7 @@ fn of_base(base: &InventoryBase) -> Value {
         "checksums": checksum_of(&digest),
         "externalRefs": references(Some(&purl::of_image(name, &digest)), None),
     });
-    package(BASE, name, "CONTAINER", &own)
+    package(BASE, name, "CONTAINER", own)
 }
 
 fn of_system(system: &OperatingSystem) -> Value {
@@ -192,7 +196,7 @@ fn of_system(system: &OperatingSystem) -> Value {
         "comment": system.kb.map(|kb| format!("Contains update {kb}")),
         "externalRefs": references(None, system.cpe.as_deref()),
     });
-    package(SYSTEM, &system.name, "OPERATING-SYSTEM", &own)
+    package(SYSTEM, &system.name, "OPERATING-SYSTEM", own)
 }
 
 fn checksum(algorithm: &str, hex: &str) -> Value {
@@ -214,7 +218,7 @@ fn of_layer(id: &str, layer: &InventoryLayer) -> Value {
         "packageVerificationCode": (!files.is_empty()).then(|| verification_code(files)),
         "comment": "A layer of the image. Files/ is drive C:, Hives/ are changes to the registry.",
     });
-    package(id, "layer", "ARCHIVE", &own)
+    package(id, "layer", "ARCHIVE", own)
 }
 
 /// Verification code by the format's rule: the digest of all files' digests, sorted, as text.
@@ -248,6 +252,7 @@ fn described(place: FileId, file: &LayerFileEntry) -> Value {
 fn of_package(id: &str, known: &InventoryPackage) -> Value {
     let found = &known.found;
     let declared = found.licence.as_deref();
+    let declared = declared.filter(|licence| LICENCES.contains(licence));
     let supplier = found.supplier.as_ref();
     let own = json!({
         "versionInfo": found.version,
@@ -255,8 +260,8 @@ fn of_package(id: &str, known: &InventoryPackage) -> Value {
             || NO_ASSERTION.to_owned(),
             |supplier| format!("Organization: {supplier}"),
         ),
-        "licenseDeclared": declared.filter(|licence| LICENCES.contains(licence)),
+        "licenseDeclared": declared.unwrap_or(NO_ASSERTION),
         "externalRefs": references(Some(&known.purl), found.cpe.as_deref()),
     });
-    package(id, &found.name, "LIBRARY", &own)
+    package(id, &found.name, "LIBRARY", own)
 }
