@@ -37,7 +37,8 @@ impl fmt::Display for Arch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::X64 => "x64",
-            other => other.in_package(),
+            Self::X86 => "x86",
+            Self::Arm64 => "arm64",
         })
     }
 }
