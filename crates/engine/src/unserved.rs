@@ -169,10 +169,9 @@ impl TargetIndex<'_> {
     }
 }
 
-/// The hosts that do not get their image in an index: of several images for one build it has one,
-/// whose version is returned.
-/// That is the one for the hosts that an existing entry serves today; without such an entry the one
-/// for the most nodes, and then the newest. Each host has the version of its image.
+/// The hosts that do not get their image in an index, each with the version of the image that is in
+/// it: of several for one build, the one for the hosts that an existing entry serves today; without
+/// such an entry the one for the most nodes, and then the newest. Each of `images` has its own.
 fn index_conflicts<'a>(
     images: impl Iterator<Item = (&'a TargetHost, WindowsVersion)>,
     existing: &[WindowsVersion],

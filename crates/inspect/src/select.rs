@@ -84,7 +84,7 @@ pub(super) struct SelectedImages {
     pub(super) entries: Option<Vec<StatedEntry>>,
 }
 
-/// An entry as the index has it, and its image if that is selected.
+/// An entry as the index has it, and its image if that is selected, or else what it is.
 type SelectedEntry = (StatedEntry, Result<Box<Image>, OtherEntry>);
 
 /// Selects the images for the given platforms; without any, those of an index for Windows, or a
