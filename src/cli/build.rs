@@ -212,7 +212,6 @@ impl Build {
             daemon_flags: self.daemon_flags(&request.design),
         };
         let ctx = self.recipe.online(session)?;
-        session.cache.enable_document_cache(&ctx.registry);
         let today = Zoned::now().date();
         let pushed_to = naming.registry.clone().filter(|_| self.push);
         let target = DeliveryTarget {

@@ -15,6 +15,7 @@ pub(super) fn online<'s>(
 ) -> Result<BuildContext<'s>, Failure> {
     let progress = display(session);
     let registry = connection.connect_with(Arc::clone(&progress))?;
+    session.cache.enable_document_cache(&registry);
     Ok(BuildContext {
         bases: BaseSearch::new(&registry),
         library: session.cache.facts_provider(&registry, &progress),

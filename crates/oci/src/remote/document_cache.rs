@@ -19,8 +19,8 @@ const LARGEST: u64 = 256 * 1024;
 pub(super) struct Documents(FileCache);
 
 impl RegistryClient {
-    /// Caches configurations in a folder. For commands that only read images: a configuration
-    /// missing from the registry goes unnoticed.
+    /// Caches configurations in a folder. One that is missing from the registry goes unnoticed, but
+    /// not when it is copied.
     pub fn enable_document_cache(&self, folder: FileCache) {
         // The first call sets the folder.
         let _ = self.0.documents.set(Documents(folder));
