@@ -12,6 +12,7 @@ use wincimg_windows::release;
 use wincimg_windows::update::{Update, Updates};
 use wincimg_windows::version::WindowsVersion;
 
+use super::fetch::PARALLEL;
 use super::{Image, Rollout};
 
 /// Public registries.
@@ -22,9 +23,6 @@ const PUBLIC: [&str; 9] = [
 
 /// Microsoft's bases by their path, which a mirror keeps.
 const BASES: [&str; 2] = ["windows/nanoserver", "windows/servercore"];
-
-/// Tag lists fetched at once.
-const PARALLEL: usize = 8;
 
 /// Tags of repositories, by image reference.
 pub type TagsByRepository = BTreeMap<String, Vec<String>>;
