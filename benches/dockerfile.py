@@ -74,7 +74,7 @@ def programs():
 
 class BuildKit:
     def __init__(self, folder, registry):
-        daemon, client = programs() or sys.exit("buildkitd, buildctl or runc is not there")
+        daemon, client = programs() or sys.exit("buildkitd, buildctl or runc not found")
         config = folder / "buildkitd.toml"
         config.write_text(f'[registry."{registry}"]\nhttp = true\n')
         address = f"unix://{folder}/socket"

@@ -17,7 +17,7 @@ wincimg=${WINCIMG:-$(dirname "$0")/../target/dist/wincimg}
 memory_limit_kib=$((64 * 1024))
 
 for program in docker-registry skopeo openssl "$wincimg" /usr/bin/time; do
-    command -v "$program" >/dev/null || { echo "error: $program is not there" >&2; exit 3; }
+    command -v "$program" >/dev/null || { echo "error: $program not found" >&2; exit 3; }
 done
 
 work=$(mktemp -d)

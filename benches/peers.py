@@ -281,7 +281,7 @@ class Bench:
         if sources.is_dir():
             self.with_registry("/dev/shm", work)
         else:
-            print(f"{sources} is not there: no row for {what}")
+            print(f"{sources} not found: no row for {what}")
 
     def layer(self, what, context, folder, wincimg, crane, buildkit):
         """A folder as a pushed layer."""

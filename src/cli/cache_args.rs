@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(of_size(1).part("bases").unwrap(), Path::new("c/bases"));
         assert_eq!(of_size(0).part("bases"), None);
         assert!(of_size(9).keeps_index(9) && !of_size(9).keeps_index(10));
-        // The tables of updates are no cache.
+        // The tables of updates are not a cache.
         assert!(of_size(0).folder().is_some());
     }
 

@@ -445,7 +445,7 @@ impl NodeTally {
         }
     }
 
-    /// `it starts on 2 of 4 nodes`; nodes of unknown outcome are no reason to call the others safe.
+    /// `it starts on 2 of 4 nodes`; nodes of unknown outcome do not make the others safe.
     fn describe_risk(self, number: usize) -> String {
         let (starts, fails) = if number == 1 {
             ("it starts", "it does not start")

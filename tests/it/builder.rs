@@ -169,7 +169,7 @@ async fn what_keeps_a_builder_away_is_named() {
     )
     .advises(&["node builder", "--host-build 17763", "--namespace ci"]);
 
-    // A daemon that is not there.
+    // A missing daemon.
     let api = cluster(17763, "unix:///nonexistent/docker.sock");
     let failure = fails(&api, "daemon/unreachable", &[BUILDER, "--builder"]);
     failure.names(&["ci/builder-17763-0", "docker.sock", "dial-stdio"]);

@@ -105,7 +105,7 @@ fn a_windows_node_without_a_version_is_unknown_and_no_error() {
             .args(["--nodes", "-", "--image-build", "17763.1158"])
             .write_stdin(nodes),
     );
-    assert_eq!(code, 1, "a gate does not open on what nobody knows");
+    assert_eq!(code, 1, "a gate does not open on what is unknown");
     assert_eq!(report["checks"][0]["verdict"], "unknown");
     assert_eq!(report["checks"][0]["rule"], "unknown-build");
     assert_eq!(report["checks"][0]["host"]["name"], "w");
@@ -298,7 +298,7 @@ fn a_cluster_without_windows_nodes_is_distinguished_from_an_empty_list() {
 }
 
 #[test]
-fn a_file_of_40_mb_that_is_no_node_list_is_refused_at_its_first_bad_byte() {
+fn a_file_of_40_mb_that_is_not_a_node_list_is_refused_at_its_first_bad_byte() {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     writeln!(file, "{{\"kind\": \"List\", \"items\": [").unwrap();
     file.as_file().set_len(40 << 20).unwrap();

@@ -544,7 +544,7 @@ fn every_line_at_fault_is_in_the_error_and_windows_has_an_exit_code() {
     );
     let (code, failure) = error("RUN setx /X A b");
     assert_eq!((code, &failure["kind"]), (Some(4), &json!("windows")));
-    // A line that fails there, too, is no matter of the machine.
+    // A line that fails there, too, does not depend on the machine.
     let (code, failure) = error("RUN type C:\\none.txt\nRUN setx /X A b");
     assert_eq!((code, &failure["kind"]), (Some(2), &json!("usage")));
     assert_eq!(error("COPY none /x").1["lines"][0]["line"], 2);

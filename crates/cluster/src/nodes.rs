@@ -122,7 +122,7 @@ fn other_kind(found: &str) -> Problem {
 }
 
 /// Reads `null`, which some programs write for an empty list.
-fn null_is_no_item<'de, D: Deserializer<'de>>(
+fn null_is_empty<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Vec<NodeObject>>, D::Error> {
     null_is_default(deserializer).map(Some)
@@ -133,7 +133,7 @@ fn null_is_no_item<'de, D: Deserializer<'de>>(
 #[serde(expecting = "a node object")]
 pub(super) struct NodeObject {
     kind: Option<String>,
-    #[serde(default, deserialize_with = "null_is_no_item")]
+    #[serde(default, deserialize_with = "null_is_empty")]
     items: Option<Vec<NodeObject>>,
     #[serde(default, deserialize_with = "null_is_default")]
     metadata: Metadata,

@@ -98,7 +98,7 @@ fn windows_of_wine_trusts_whom_the_root_vouches_for() {
     };
     let leaf = windows_path(&site.path("leaf.der"));
     let untrusted = u32::from_str_radix(&store(&["--chain", &leaf]).unwrap(), 16).unwrap();
-    assert_ne!(untrusted, 0, "nobody knows the root yet");
+    assert_ne!(untrusted, 0, "the root is not trusted yet");
 
     let rendered = site
         .with_bases(&[

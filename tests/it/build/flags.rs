@@ -72,7 +72,7 @@ fn an_invalid_argument_is_an_error_in_json_too() {
     assert_eq!(answer["error"]["kind"], "usage");
     let message = answer["error"]["message"].as_str().unwrap();
     assert_contains!(message, "NAME=DIR");
-    // A folder that is not there is the first problem, and one with neither file is another.
+    // A missing folder is the first problem, and one with neither file is another.
     let mut missing = site.build("./none");
     missing
         .args(["--stage", "build=made"])

@@ -198,7 +198,7 @@ fn the_exit_code_follows_the_severity_and_what_is_ignored() {
         code(&["--fail-on", "exploited", "--ignore", "CVE-2024-0003"]),
         Some(0)
     );
-    // What cannot be judged is no pass.
+    // What cannot be judged does not pass.
     images.put("odd", &image("30000.1", vec![bottom()]));
     let odd = |arguments: &[&str]| images.scan(&[&["oci:odd"], arguments].concat()).status;
     assert_eq!(odd(&[]).code(), Some(0));

@@ -44,7 +44,7 @@ pub enum ImageContent {
 /// One image of an index, or a single image.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Variant {
-    /// `windows`, `linux`, … or the type of what is no image.
+    /// `windows`, `linux`, … or the type of what is not an image.
     pub os: String,
     /// `amd64`, `arm64`, …
     pub architecture: String,

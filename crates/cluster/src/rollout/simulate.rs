@@ -78,7 +78,7 @@ impl Simulation {
         named
     }
 
-    /// Returns true if it applies to this name. No name has a `?`, which is no wildcard here.
+    /// Returns true if it applies to this name. No name has a `?`, which is not a wildcard here.
     fn fits(&self, name: &str) -> bool {
         !self.nodes.contains('?') && wildcards::matches(&self.nodes, name)
     }

@@ -226,7 +226,7 @@ const OF_SDK: [&str; 9] = [
     "build", "publish", "restore", "test", "pack", "run", "new", "tool", "msbuild",
 ];
 
-/// Returns true for a copy of files that are no programs.
+/// Returns true for a copy of files that are not programs.
 fn copies_data(step: &LintStep<'_>) -> bool {
     let text = step.instruction.text();
     if step.instruction.flags().next().is_some() || text.contains(['[', '$', '<']) {

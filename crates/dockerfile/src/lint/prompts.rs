@@ -255,7 +255,7 @@ const WITHOUT_WINDOW: [&str; 12] = [
 fn installer_window(step: &LintStep<'_>, command: &LintCommand) -> Option<Prompt> {
     let program = command.word(0).to_ascii_lowercase();
     let file = program.rsplit(['\\', '/']).next().unwrap_or_default();
-    // The arguments of a method are no program.
+    // The arguments of a method are not a program.
     if program.contains(',') || program.contains("://") {
         return None;
     }

@@ -194,7 +194,7 @@ const OF_PATHS: [&str; 27] = [
     "start-bitstransfer",
 ];
 
-/// Returns true for a statement in which `$env:` between quotes helps nobody.
+/// Returns true for a statement in which `$env:` between quotes is useless.
 fn reads_literal(statement: &PowerShellStatement) -> bool {
     let sets_variable = statement.contains("setenvironmentvariable(");
     let is_text = [

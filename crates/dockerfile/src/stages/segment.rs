@@ -592,7 +592,7 @@ mod tests {
     }
 
     #[test]
-    fn downloads_without_a_digest_are_for_windows_and_failures_for_nobody() {
+    fn downloads_without_a_digest_are_for_windows_and_failures_are_not() {
         let text = format!("FROM {BASE}\nRUN curl -o C:\\a.exe https://example.com/a.exe\n");
         let stages = read(&text, &[]);
         let mut inputs = inputs(&stages);

@@ -261,7 +261,7 @@ fn a_folder_in_the_place_of_a_file_is_refused() {
     ));
 }
 
-/// Changes a file when the stream has come to its middle.
+/// Changes a file in the middle of the stream.
 struct FileChanger<'a>(&'a Path, fn(&Path));
 
 impl Task for FileChanger<'_> {

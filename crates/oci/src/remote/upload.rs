@@ -111,7 +111,7 @@ impl Repository {
         let mut attempts = self.inner().http.attempts();
         let mut broke_at = None;
         let stands_at = |session: &Option<Session>| session.as_ref().map_or(0, |it| it.offset);
-        // The highest offset the registry confirmed: bytes sent but lost are no progress.
+        // The highest offset the registry confirmed: bytes sent but lost do not count.
         let mut kept = stands_at(&session);
         loop {
             let before = stands_at(&session);

@@ -73,7 +73,7 @@ pub(super) fn replace(text: &str, pattern: &str, by: &str, is_exact: bool) -> Re
     Ok(out)
 }
 
-/// Splits a text into at most `limit` parts; 0 is no limit.
+/// Splits a text into at most `limit` parts; 0 means no limit.
 pub(super) fn split(text: &str, pattern: &str, limit: i64) -> Result<Vec<PsValue>> {
     let regex = regex(pattern, false)?;
     // .NET also returns groups, and empty strings around matches of an empty pattern.

@@ -423,7 +423,7 @@ fn numbers_of_if_may_be_octal_or_hexadecimal() {
         ("007 leq 7", true),
         ("10 gtr 9", true),
         ("99999999999 equ 2147483647", true),
-        // 08 is no octal number: they are compared as texts.
+        // 08 is not an octal number: they are compared as texts.
         ("08 equ 8", false),
         ("08 neq 8", true),
         ("0 equ 00", true),

@@ -1,4 +1,4 @@
-//! Programs, features and images that are not there, each with a right twin.
+//! Programs, features and images that do not exist, each with a right twin.
 
 use super::twins::check_twins;
 
