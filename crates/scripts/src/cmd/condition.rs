@@ -9,20 +9,25 @@ use super::parse::Test;
 impl Cmd<'_, '_> {
     pub(super) fn test(&mut self, test: &Test, ignore_case: bool) -> Result<bool> {
         match test {
-            Test::Exist(path) => self
-                .exists(path.as_str())
-                .map_err(|error| error.in_command("if exist", path.origin(0))),
-            Test::Defined(name) => match self.machine.variable(name.as_str()) {
-                Lookup::Present(_) => Ok(true),
-                Lookup::Absent => Ok(false),
-                Lookup::Deferred(Deferred) | Lookup::Unknown => Err(ScriptError::unknown(format!(
-                    "whether the variable {} is set is unknown",
-                    name.as_str()
-                ))
-                .in_command("if defined", name.origin(0))),
-            },
+            Test::Exist(path) => {
+                let path = self.filled(path)?;
+                self.exists(path.as_str())
+                    .map_err(|error| error.in_command("if exist", path.origin(0)))
+            }
+            Test::Defined(name) => {
+                let name = self.filled(name)?;
+                match self.machine.variable(name.as_str()) {
+                    Lookup::Present(_) => Ok(true),
+                    Lookup::Absent => Ok(false),
+                    Lookup::Deferred(Deferred) | Lookup::Unknown => Err(ScriptError::unknown(
+                        format!("whether the variable {} is set is unknown", name.as_str()),
+                    )
+                    .in_command("if defined", name.origin(0))),
+                }
+            }
             // Before a command fails it is 0.
-            Test::ErrorLevel(number) if self.batch.is_active && !self.batch.has_failed => number
+            Test::ErrorLevel(number) if self.batch.is_active && !self.batch.has_failed => self
+                .filled(number)?
                 .as_str()
                 .parse::<i32>()
                 .map(|least| least <= 0)
@@ -33,8 +38,11 @@ impl Cmd<'_, '_> {
                 left,
                 operator,
                 right,
-            } => compare(left.as_str(), operator, right.as_str(), ignore_case)
-                .map_err(|error| error.in_command("if", left.origin(0))),
+            } => {
+                let (left, right) = (self.filled(left)?, self.filled(right)?);
+                compare(left.as_str(), operator, right.as_str(), ignore_case)
+                    .map_err(|error| error.in_command("if", left.origin(0)))
+            }
         }
     }
 

@@ -5,7 +5,6 @@ use super::super::process::{GlobMatches, PathState, Paths, Wildcards, last_name}
 use super::super::traced_text::TracedText;
 use super::Cmd;
 use super::parse::{ForLoop, LoopKind};
-use super::replace::LoopVariable;
 
 /// Maximum number of turns of a loop over numbers.
 const LONGEST_LOOP: usize = 1000;
@@ -13,29 +12,28 @@ const LONGEST_LOOP: usize = 1000;
 impl Cmd<'_, '_> {
     pub(super) fn for_loop(&mut self, each: &ForLoop) -> Result<i32> {
         let mut code = 0;
-        let mut run = |cmd: &mut Self, value: &str| {
+        let mut run = |cmd: &mut Self, value: String| {
             if code != 0 {
                 return error::unclear("a command in the loop fails, and the exit code is unknown");
             }
-            let turn = LoopVariable {
-                name: each.variable,
-                value,
-            };
-            let mut body = each.body.clone();
-            turn.replace_in(&mut body)?;
-            code = cmd.node(&body)?;
+            cmd.loop_variables.push((each.variable, value));
+            let done = cmd.node(&each.body);
+            cmd.loop_variables.pop();
+            code = done?;
             Ok(())
         };
+        let items = each.items.iter().map(|item| self.filled(item));
+        let items = items.collect::<Result<Vec<_>>>()?;
         if each.kind == LoopKind::Numbers {
-            for number in numbers(&each.items)? {
-                run(self, &number.to_string())?;
+            for number in numbers(&items)? {
+                run(self, number.to_string())?;
                 if self.exit.is_some() {
                     break;
                 }
             }
             return Ok(code);
         }
-        for item in &each.items {
+        for item in &items {
             let values = match &each.kind {
                 LoopKind::Tree(folder) => self.files_below(folder.as_ref(), item.as_str())?,
                 LoopKind::Folders => self.values(item.as_str(), PathState::Folder)?,
@@ -44,7 +42,7 @@ impl Cmd<'_, '_> {
                 }
             };
             for value in values {
-                run(self, &value)?;
+                run(self, value)?;
                 if self.exit.is_some() {
                     return Ok(code);
                 }
@@ -53,19 +51,51 @@ impl Cmd<'_, '_> {
         Ok(code)
     }
 
+    /// A text with the values of the loops' variables, `%i`; other forms, such as `%~ni`, are not
+    /// supported.
+    pub(super) fn filled(&self, text: &TracedText) -> Result<TracedText> {
+        if self.loop_variables.is_empty() {
+            return Ok(text.clone());
+        }
+        let mut out = TracedText::default();
+        let mut characters = text.characters().peekable();
+        while let Some((c, at)) = characters.next() {
+            let next = characters.peek().map(|(next, _)| *next);
+            let name = next.filter(|_| c == '%');
+            let mut variables = self.loop_variables.iter().rev();
+            match variables.find(|(own, _)| Some(*own) == name) {
+                Some((_, value)) => {
+                    characters.next();
+                    out.append(&TracedText::from_one(value, at));
+                }
+                None if name == Some('~') => {
+                    return Err(ScriptError::unclear(
+                        "modifiers of the variable of for are not supported",
+                    )
+                    .at_position(at));
+                }
+                None => out.push(c, at),
+            }
+        }
+        Ok(out)
+    }
+
     /// Files in a folder and below it that match a pattern, each folder before those in it.
     fn files_below(&self, folder: Option<&TracedText>, pattern: &str) -> Result<Vec<String>> {
         let unsupported = || ScriptError::unclear("this form of for /r is not supported");
         if !pattern.contains(['*', '?']) || pattern.contains(['"', '\\', '/', ':']) {
             return Err(unsupported());
         }
-        let top = match folder.map(|folder| folder.as_str().replace('"', "")) {
+        let top = match folder {
             None => self.machine.folder.clone(),
-            // Other names are joined with the found ones as they are written.
-            Some(name) if name.get(1..3) == Some(":\\") && !name.ends_with('\\') => {
+            Some(folder) => {
+                let name = self.filled(folder)?.as_str().replace('"', "");
+                // Other names are joined with the found ones as they are written.
+                if name.get(1..3) != Some(":\\") || name.ends_with('\\') {
+                    return Err(unsupported());
+                }
                 self.machine.path(&name)?
             }
-            Some(_) => return Err(unsupported()),
         };
         let mut pending = vec![top];
         let mut files = Vec::new();

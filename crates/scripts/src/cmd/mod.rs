@@ -12,7 +12,6 @@ mod files;
 mod loops;
 mod parse;
 mod redirect;
-mod replace;
 
 use batch::BatchFile;
 pub(super) use batch::is_batch;
@@ -79,6 +78,8 @@ struct Cmd<'m, 'a> {
     exit: Option<i32>,
     /// True if a command failed and no operator handled it.
     has_unhandled_failure: bool,
+    /// Variables of the loops that run, and their values in this turn.
+    loop_variables: Vec<(char, String)>,
     batch: BatchState,
 }
 
@@ -106,6 +107,7 @@ impl<'m, 'a> Cmd<'m, 'a> {
             appends_to: None,
             exit: None,
             has_unhandled_failure: false,
+            loop_variables: Vec::new(),
             batch: BatchState {
                 is_active: is_batch,
                 ..BatchState::default()
@@ -220,9 +222,9 @@ impl Cmd<'_, '_> {
     /// Runs a pipe that searches a printed digest, the only supported one.
     fn pipe(&mut self, nodes: &[CmdNode]) -> Result<i32> {
         let at = nodes.first().map_or(0, position);
-        let words = |node: &CmdNode| match node {
+        let words = |cmd: &Self, node: &CmdNode| match node {
             CmdNode::Simple(simple) => {
-                let (name, rest) = command_name(&simple.text);
+                let (name, rest) = command_name(&cmd.filled(&simple.text).ok()?);
                 Some((tools::program_name(&name), rest.words()))
             }
             _ => None,
@@ -234,7 +236,7 @@ impl Cmd<'_, '_> {
         let [first, rest @ ..] = nodes else {
             return Ok(0);
         };
-        let Some((program, arguments)) = words(first) else {
+        let Some((program, arguments)) = words(self, first) else {
             return Err(refused());
         };
         let [option, file, name] = arguments.as_slice() else {
@@ -247,7 +249,7 @@ impl Cmd<'_, '_> {
         let algorithm = tools::algorithm(name)?;
         let path = tools::hash_file(self.machine, file)?;
         for node in rest {
-            let sought = words(node)
+            let sought = words(self, node)
                 .filter(|(program, _)| matches!(program.as_str(), "find" | "findstr"))
                 .and_then(|(_, words)| tools::find_digest(&words, algorithm));
             let digest = sought.ok_or_else(refused)?;
@@ -261,8 +263,9 @@ impl Cmd<'_, '_> {
     }
 
     fn simple(&mut self, simple: &SimpleCommand) -> Result<i32> {
-        let at = simple.text.origin(0);
-        let (name, rest) = command_name(&simple.text);
+        let text = self.filled(&simple.text)?;
+        let at = text.origin(0);
+        let (name, rest) = command_name(&text);
         let writes = simple.redirects.iter().any(
             |redirect| matches!(&redirect.to, RedirectTarget::File { name, .. } if !is_nul(name.as_str())),
         );
@@ -275,9 +278,7 @@ impl Cmd<'_, '_> {
         }
         let before = self.machine.error.take();
         let code = self
-            .redirected(&simple.redirects, |cmd| {
-                cmd.command(&name, &rest, &simple.text)
-            })
+            .redirected(&simple.redirects, |cmd| cmd.command(&name, &rest, &text))
             .map_err(|error| error.in_command(&name, at))?;
         self.batch.has_failed |= code != 0;
         if code == 0 {

@@ -9,10 +9,8 @@ use super::super::traced_text::TracedText;
 use super::Cmd;
 use super::parse::{Redirect, RedirectTarget};
 
-enum Destination {
-    Nowhere,
-    File { name: TracedText, append: bool },
-}
+/// Where output goes: a file, and true if it is appended; `None` for the NUL device.
+type Destination<'r> = Option<(&'r TracedText, bool)>;
 
 impl Cmd<'_, '_> {
     /// Runs something with redirected output.
@@ -24,32 +22,29 @@ impl Cmd<'_, '_> {
         let Some((destination, at)) = destination(redirects)? else {
             return run(self);
         };
-        let opened = match &destination {
-            Destination::File { name, append } => self
-                .open(&name.as_str().replace('"', ""), *append)
-                .map_err(|error| error.at_position(at))?,
-            Destination::Nowhere => None,
+        let Some((name, append)) = destination else {
+            let outer = (self.appends_to.take(), self.output.take());
+            let result = run(self);
+            (self.appends_to, self.output) = outer;
+            return result;
         };
-        let above = std::mem::replace(&mut self.appends_to, opened);
-        let kept = std::mem::replace(
-            &mut self.output,
-            matches!(destination, Destination::File { .. }).then(Vec::new),
+        let located = |error: ScriptError| error.at_position(at);
+        let name = self.filled(name)?.as_str().replace('"', "");
+        let appends_to = self.open(&name, append).map_err(located)?;
+        let outer = (
+            std::mem::replace(&mut self.appends_to, appends_to),
+            self.output.replace(Vec::new()),
         );
         let result = run(self);
-        let printed = std::mem::replace(&mut self.output, kept);
-        self.appends_to = above;
-        let code = result?;
-        if let (Destination::File { name, append }, Some(printed)) = (destination, printed) {
-            if code != 0 {
-                return Err(ScriptError::unclear(
-                    "a command whose output is redirected to a file fails",
-                )
-                .at_position(at));
-            }
-            self.write(&name.as_str().replace('"', ""), append, printed)
-                .map_err(|error| error.at_position(at))?;
+        let printed = self.output.take().unwrap_or_default();
+        (self.appends_to, self.output) = outer;
+        if result? != 0 {
+            return Err(located(ScriptError::unclear(
+                "a command whose output is redirected to a file fails",
+            )));
         }
-        Ok(code)
+        self.write(&name, append, printed).map_err(located)?;
+        Ok(0)
     }
 
     /// Opens the target of a redirection before the command runs: cmd empties an existing file.
@@ -80,7 +75,7 @@ impl Cmd<'_, '_> {
 }
 
 /// Destination of standard output and its position; redirected errors are ignored.
-fn destination(redirects: &[Redirect]) -> Result<Option<(Destination, usize)>> {
+fn destination(redirects: &[Redirect]) -> Result<Option<(Destination<'_>, usize)>> {
     let mut found = None;
     for redirect in redirects {
         match (&redirect.to, redirect.stream) {
@@ -89,15 +84,11 @@ fn destination(redirects: &[Redirect]) -> Result<Option<(Destination, usize)>> {
                 if is_nul(&name.as_str().replace('"', "")) =>
             {
                 if redirect.stream == 1 {
-                    found = Some((Destination::Nowhere, name.origin(0)));
+                    found = Some((None, name.origin(0)));
                 }
             }
             (RedirectTarget::File { name, append }, 1) => {
-                let file = Destination::File {
-                    name: name.clone(),
-                    append: *append,
-                };
-                found = Some((file, name.origin(0)));
+                found = Some((Some((name, *append)), name.origin(0)));
             }
             (RedirectTarget::File { name, .. }, _) => {
                 return Err(ScriptError::unclear(format!(
@@ -115,7 +106,7 @@ fn destination(redirects: &[Redirect]) -> Result<Option<(Destination, usize)>> {
         .iter()
         .any(|redirect| redirect.stream == 2 && redirect.to == RedirectTarget::Stream(1));
     match found {
-        Some((Destination::File { .. }, at)) if errors_with_output => Err(ScriptError::unclear(
+        Some((Some(_), at)) if errors_with_output => Err(ScriptError::unclear(
             "redirecting errors to a file with the output is not supported",
         )
         .at_position(at)),
