@@ -108,7 +108,7 @@ impl Shell<'_, '_> {
             "copy-item" | "move-item" => self.transfer_item(command, input, name == "move-item"),
             "rename-item" => self.rename_item(command, input),
             "new-directory" => self.new_directory(command),
-            "new-item" if self.is_new_on_iis(command)? => self.new_on_iis(command),
+            "new-item" if self.is_new_on_iis(command) => self.new_on_iis(command),
             "new-item" => self.new_item(command),
             "get-childitem" | "get-item" => self.get_items(command, name == "get-item"),
             "set-content" | "add-content" => {

@@ -4,7 +4,7 @@ use wincimg_iis::cmdlets;
 
 use super::super::error::{self, Result};
 use super::super::image::{IisCommand, ImageAction};
-use super::ast::{Argument, CommandAst, Expression};
+use super::ast::{Argument, CommandAst, Expression, StringPart};
 use super::eval::Shell;
 use super::has_word;
 use super::parameters::{BoundParameters, ParameterSet};
@@ -107,47 +107,32 @@ impl Shell<'_, '_> {
     }
 
     /// Returns true if the path of `New-Item` is on `IIS:`.
-    pub(super) fn is_new_on_iis(&mut self, command: &CommandAst) -> Result<bool> {
-        let mut arguments = command.arguments.iter();
-        let mut path = None;
-        while let Some(argument) = arguments.next() {
-            match argument {
-                Argument::Value(value) => {
-                    path = path.or(Some(value));
-                }
+    pub(super) fn is_new_on_iis(&self, command: &CommandAst) -> bool {
+        let mut parameter = "path";
+        command.arguments.iter().any(|argument| {
+            let value = match argument {
                 Argument::Parameter { name, value, .. } => {
-                    let value = match value {
-                        Some(value) => Some(value),
-                        None => arguments.clone().next().and_then(|next| match next {
-                            Argument::Value(value) => Some(value),
-                            _ => None,
-                        }),
-                    };
-                    if !name.is_empty() && "path".starts_with(name.as_str()) {
-                        path = value;
-                        break;
-                    }
                     if !matches!(name.as_str(), "force" | "f") {
-                        arguments.next();
+                        parameter = name;
                     }
+                    value.as_ref()
                 }
-                Argument::Splat(_) => return Ok(false),
-            }
-        }
-        let path = match path {
-            Some(path @ (Expression::Text(_) | Expression::Word(_) | Expression::Variable(_))) => {
-                self.expression(path)?
-            }
-            Some(Expression::Filled(pieces)) => match pieces.first() {
-                Some(super::ast::StringPart::Text(text)) => PsValue::text_value(text.clone()),
-                _ => return Ok(false),
-            },
-            _ => return Ok(false),
-        };
-        let PsValue::Text(path) = path else {
-            return Ok(false);
-        };
-        Ok(path.to_lowercase().starts_with("iis:"))
+                Argument::Value(value) => Some(value),
+                Argument::Splat(_) => None,
+            };
+            let Some(value) = value else { return false };
+            let is_path = "path".starts_with(std::mem::replace(&mut parameter, "path"));
+            let text = match value {
+                Expression::Text(text) | Expression::Word(text) => text.clone(),
+                Expression::Variable(name) => self.variable(name).text().unwrap_or_default(),
+                Expression::Filled(parts) => match parts.first() {
+                    Some(StringPart::Text(text)) => text.clone(),
+                    _ => return false,
+                },
+                _ => return false,
+            };
+            is_path && text.to_lowercase().starts_with("iis:")
+        })
     }
 
     /// `New-Item IIS:\AppPools\x`
