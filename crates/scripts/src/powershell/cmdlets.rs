@@ -47,7 +47,6 @@ impl Shell<'_, '_> {
             "sp" => "set-itemproperty",
             "rp" => "remove-itemproperty",
             "gp" => "get-itemproperty",
-            "gpv" => "get-itempropertyvalue",
             "gci" | "ls" | "dir" => "get-childitem",
             "gi" => "get-item",
             "gc" | "cat" | "type" => "get-content",
@@ -121,7 +120,6 @@ impl Shell<'_, '_> {
             }
             "remove-itemproperty" => self.remove_property(command),
             "get-itemproperty" => self.get_property(command),
-            "get-itempropertyvalue" => self.property_value(command),
             "new-service" | "set-service" => self.service(command, name == "new-service"),
             "set-location" | "push-location" => self.set_location(command, name == "push-location"),
             "pop-location" => self.pop_location(command),

@@ -156,17 +156,6 @@ impl Shell<'_, '_> {
         Ok(PsValue::Object(vec![(name.to_lowercase(), value)]))
     }
 
-    /// `Get-ItemPropertyValue`: the value itself.
-    pub(super) fn property_value(&mut self, command: &CommandAst) -> Result<PsValue> {
-        Ok(match self.get_property(command)? {
-            PsValue::Object(entries) => match entries.into_iter().next() {
-                Some((_, value)) => value,
-                None => PsValue::Null,
-            },
-            other => other,
-        })
-    }
-
     pub(super) fn service(&mut self, command: &CommandAst, is_new: bool) -> Result<PsValue> {
         let given = self.bind_parameters(command, &SERVICE)?;
         let mut service = services::empty(&given.required("name")?, is_new)?;
