@@ -168,7 +168,6 @@ impl Shell<'_, '_> {
             "out-null" | "out-host" | "out-default" | "start-sleep" | "clear-host"
             | "set-psdebug" => Ok(PsValue::Null),
             "set-strictmode" => error::unclear("strict mode is not supported"),
-            "new-timespan" => self.time_span(command),
             "unblock-file" => self.unblock_file(command),
             "new-object" => self.new_object(command),
             "add-type" => self.add_type(command),
@@ -203,20 +202,6 @@ impl Shell<'_, '_> {
             | "microsoft.powershell.utility"
             | "microsoft.powershell.management" => Ok(PsValue::Null),
             _ => error::windows(format!("it runs the module {module}")),
-        }
-    }
-
-    /// `New-TimeSpan` of one unit.
-    fn time_span(&mut self, command: &CommandAst) -> Result<PsValue> {
-        let takes = ParameterSet("days hours minutes seconds");
-        let given = self.bind_parameters(command, &takes)?;
-        let units = takes.values().filter_map(|unit| {
-            let value = given.value(unit)?;
-            Some((unit, value))
-        });
-        match units.collect::<Vec<_>>().as_slice() {
-            [(unit, value)] => super::methods::time_span(unit, value),
-            _ => error::unclear("expected one unit of time"),
         }
     }
 

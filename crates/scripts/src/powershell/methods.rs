@@ -294,7 +294,7 @@ fn combined_path(parts: &[PsValue]) -> Result<PsValue> {
 }
 
 /// A time span of whole units.
-pub(super) fn time_span(unit: &str, value: &PsValue) -> Result<PsValue> {
+fn time_span(unit: &str, value: &PsValue) -> Result<PsValue> {
     let seconds = match unit {
         "days" => 86_400,
         "hours" => 3_600,
