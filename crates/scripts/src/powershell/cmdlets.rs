@@ -131,7 +131,6 @@ impl Shell<'_, '_> {
             "import-certificate" => self.import_certificate(command),
             "foreach-object" => self.foreach_object(command, input),
             "start-process" => self.start_process(command),
-            "wait-process" => self.wait_process(command, input.as_ref()),
             _ => self.simple_cmdlet(name, command, input),
         }
     }
@@ -254,7 +253,7 @@ const PACKAGES: &str = "
 const RUNNING: &str = "
     set-timezone new-localuser add-localgroupmember new-localgroup new-selfsignedcertificate
     set-acl new-psdrive install-pfxcertificate import-pfxcertificate get-authenticodesignature
-    new-eventlog stop-process
+    new-eventlog stop-process wait-process
 ";
 
 /// Error for a cmdlet that requires Windows.

@@ -17,8 +17,7 @@ fn unclear(name: &str) -> ScriptError {
 
 pub(super) fn member(of: PsValue, name: &str, is_static: bool) -> Result<PsValue> {
     match (&of, name) {
-        // The id of a process is only to wait for.
-        (PsValue::Opaque(_), _) | (PsValue::Process, "id") => Ok(of),
+        (PsValue::Opaque(_), _) => Ok(of),
         (PsValue::Type(of), name) if is_static => static_member(of, name),
         // Any other one is an error of Start-Process.
         (PsValue::Process, "exitcode") => Ok(PsValue::Number(0)),

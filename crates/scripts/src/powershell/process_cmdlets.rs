@@ -17,8 +17,6 @@ const START: ParameterSet = ParameterSet(
      passthru?",
 );
 
-const WAIT: ParameterSet = ParameterSet("[id] inputobject");
-
 impl Shell<'_, '_> {
     /// The error of `Invoke-Expression`, with the URL of the script if the line has it. The script
     /// that installs Chocolatey is left out if its packages come from a feed.
@@ -94,24 +92,7 @@ impl Shell<'_, '_> {
     /// Returns true if the script waits for a process after a command.
     fn waits_after(&self, command: &CommandAst) -> bool {
         let after = self.script.as_str().get(command.at..).unwrap_or_default();
-        let after = after.to_ascii_lowercase();
-        after.contains(".waitforexit(") || after.contains("wait-process")
-    }
-
-    /// Runs `Wait-Process` for the process of `Start-Process -PassThru`.
-    pub(super) fn wait_process(
-        &mut self,
-        command: &CommandAst,
-        input: Option<&PsValue>,
-    ) -> Result<PsValue> {
-        let given = self.bind_parameters(command, &WAIT);
-        let given = given.map_err(|_| ScriptError::windows("it works only on Windows"))?;
-        let named = given.value("id").or(given.value("inputobject"));
-        if named.or(input) != Some(&PsValue::Process) {
-            return error::windows("it works only on Windows");
-        }
-        self.unawaited = 0;
-        Ok(PsValue::Null)
+        after.to_ascii_lowercase().contains(".waitforexit(")
     }
 
     /// `Set-ExecutionPolicy`: of the process, or a value of the machine's registry.

@@ -46,11 +46,9 @@ fn packages_are_installed() {
         "saps -FilePath msiexec -Args @('-package', 'a.msi', '-q') -Wait -WindowStyle Hidden",
         "msiexec /i a.msi /qn | Out-Null",
         "$p = Start-Process msiexec '/i a.msi /qn' -PassThru; $p.WaitForExit()",
-        "$p = Start-Process msiexec '/i a.msi /qn' -PassThru; $p | Wait-Process; $p.ExitCode",
-        "$p = Start-Process msiexec '/i a.msi /qn' -PassThru; Wait-Process -Id $p.Id",
+        "$p = Start-Process msiexec '/i a.msi /qn' -PassThru; $p.WaitForExit(); $p.ExitCode",
         "$p = Start-Process msiexec '/i a.msi /qn' -Wait -PassThru; if ($p.ExitCode -notin 0, 3010) { exit \
          $p.ExitCode }",
-        "Start-Process msiexec '/i a.msi /qn' -PassThru | Wait-Process",
         "(Start-Process msiexec '/i a.msi /qn' -PassThru).WaitForExit()",
     ] {
         assert_eq!(in_shell(line)[1], r"install C:\work\a.msi []", "{line}");
