@@ -1,9 +1,6 @@
 //! The command line of `choco install`.
 
 use super::super::error::{self, Result, ScriptError};
-use super::super::image::{Deferred, Lookup};
-use super::super::process::Process;
-use super::nuspec;
 
 /// Options that do not change what is installed.
 const IDLE: [&str; 14] = [
@@ -37,7 +34,7 @@ pub(super) struct InstallOptions {
 }
 
 impl InstallCommand {
-    pub(super) fn read(machine: &Process<'_>, words: &[String]) -> Result<Self> {
+    pub(super) fn read(words: &[String]) -> Result<Self> {
         let mut command = Self::default();
         let mut names = Vec::new();
         let mut words = words.iter();
@@ -63,14 +60,11 @@ impl InstallCommand {
             return Err(ScriptError::refused(why).help("add -y"));
         }
         for name in names {
-            if name.to_ascii_lowercase().ends_with(".config") {
-                command.packages.extend(listed(machine, name)?);
-            } else if !is_id(name) {
+            if name.to_ascii_lowercase().ends_with(".config") || !is_id(name) {
                 return error::unclear(format!("{name:?} is not a package"));
-            } else {
-                let version = command.version.clone();
-                command.packages.push((name.to_owned(), version));
             }
+            let version = command.version.clone();
+            command.packages.push((name.to_owned(), version));
         }
         if command.packages.is_empty() {
             return error::fails("no package given");
@@ -115,35 +109,6 @@ pub(super) fn is_id(name: &str) -> bool {
         && name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
         && !name.ends_with('.')
         && name.chars().all(is_part)
-}
-
-/// The packages of a `packages.config` in the image.
-fn listed(machine: &Process<'_>, name: &str) -> Result<Vec<RequestedPackage>> {
-    let path = machine.path(name)?;
-    let bytes = match machine.image.content(&path) {
-        Lookup::Present(bytes) => bytes,
-        Lookup::Absent => return error::fails(format!("{path} not found")),
-        Lookup::Deferred(Deferred) => {
-            return error::later(format!("{path} is downloaded later"));
-        }
-        Lookup::Unknown => {
-            let why = format!("the content of {path} is unknown");
-            return error::unknown(why);
-        }
-    };
-    let invalid = |why: String| ScriptError::fails(format!("{path}: {why}"));
-    let mut requested = Vec::new();
-    for package in nuspec::listed_packages(&bytes).map_err(invalid)? {
-        if let Some(other) = package.other {
-            let why = format!("{path}: unsupported attribute {other:?}");
-            return error::unclear(why);
-        }
-        if !is_id(&package.id) {
-            return Err(invalid(format!("{:?} is not a package", package.id)));
-        }
-        requested.push((package.id, package.version));
-    }
-    Ok(requested)
 }
 
 /// A value without the single quotes that keep it together.

@@ -66,12 +66,11 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
 }
 
 fn install(machine: &mut Process<'_>, words: &[String]) -> Result<()> {
-    let command = InstallCommand::read(machine, words)?;
+    let command = InstallCommand::read(words)?;
     for (id, version) in &command.packages {
         let Some(version) = version else {
             let why = format!("the version of {id} is not given");
-            return Err(ScriptError::refused(why)
-                .help("name the version in the line, or in packages.config"));
+            return Err(ScriptError::refused(why).help("name the version: --version VERSION"));
         };
         let Some(exact) = VersionRange::parse(&format!("[{version}]")) else {
             return error::fails(format!("{version:?} is not a version"));

@@ -1,4 +1,4 @@
-//! The files in XML that name packages: `.nuspec`, and `packages.config`.
+//! The file in XML that names a package: `.nuspec`.
 
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
@@ -10,15 +10,6 @@ pub(super) struct Nuspec {
     pub(super) version: String,
     /// Names, and ranges of versions.
     pub(super) dependencies: Vec<(String, String)>,
-}
-
-/// A package that `packages.config` names.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct ListedPackage {
-    pub(super) id: String,
-    pub(super) version: Option<String>,
-    /// Another attribute, which changes the installation.
-    pub(super) other: Option<String>,
 }
 
 type Attributes = Vec<(String, String)>;
@@ -42,24 +33,6 @@ impl Nuspec {
         }
         Ok(nuspec)
     }
-}
-
-/// Reads `packages.config`.
-pub(super) fn listed_packages(bytes: &[u8]) -> Result<Vec<ListedPackage>, String> {
-    let mut listed = Vec::new();
-    elements(bytes, |path, attributes, text| {
-        if matches!(path, [.., name] if name == "package") && text.is_empty() {
-            let mut others = attributes.iter().map(|(name, _)| name);
-            listed.push(ListedPackage {
-                id: attribute(attributes, "id").unwrap_or_default(),
-                version: attribute(attributes, "version"),
-                other: others
-                    .find(|name| *name != "id" && *name != "version")
-                    .cloned(),
-            });
-        }
-    })?;
-    Ok(listed)
 }
 
 fn attribute(attributes: &Attributes, name: &str) -> Option<String> {
@@ -138,13 +111,5 @@ mod tests {
             assert!(Nuspec::read(invalid.as_bytes()).is_err(), "{invalid}");
         }
         assert!(Nuspec::read(b"\xFF\xFE<\0").is_err());
-    }
-
-    #[test]
-    fn a_list_names_packages_and_what_changes_them() {
-        let text = "<packages><package id='a' version='1'/><package id='b' source='c'/></packages>";
-        let listed = listed_packages(text.as_bytes()).unwrap();
-        assert_eq!(listed[0].version.as_deref(), Some("1"));
-        assert_eq!(listed[1].other.as_deref(), Some("source"));
     }
 }

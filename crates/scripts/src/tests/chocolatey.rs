@@ -276,20 +276,3 @@ fn the_installation_of_chocolatey_is_left_out_with_a_feed() {
     let error = run_on(with_script(""), &POWERSHELL, line).unwrap_err();
     assert_eq!(error.kind, ScriptErrorKind::NeedsWindows);
 }
-
-#[test]
-fn packages_of_a_list_are_installed() {
-    let mut tree = with_script("");
-    let list = "<packages><package id='tool' version='1.2.0'/></packages>";
-    tree.file(r"C:\work\packages.config", Some(list.into()));
-    let done = run_on(tree.clone(), &CMD, "choco install packages.config -y").unwrap();
-    assert!(
-        done.listing(LIB)
-            .iter()
-            .any(|name| name.ends_with("tool.nuspec"))
-    );
-    let list = "<packages><package id='tool' version='1.2.0' source='x'/></packages>";
-    tree.file(r"C:\work\packages.config", Some(list.into()));
-    let (kind, why) = refused(tree, "choco install packages.config -y");
-    assert_eq!(kind, ScriptErrorKind::NotUnderstood, "{why}");
-}
