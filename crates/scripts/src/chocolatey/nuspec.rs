@@ -12,20 +12,34 @@ pub(super) struct Nuspec {
     pub(super) dependencies: Vec<(String, String)>,
 }
 
-type Attributes = Vec<(String, String)>;
-
 impl Nuspec {
     pub(super) fn read(bytes: &[u8]) -> Result<Self, String> {
+        let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
+        let text = std::str::from_utf8(bytes).map_err(|_| "its XML is not UTF-8".to_owned())?;
+        let mut reader = Reader::from_str(text);
         let mut nuspec = Self::default();
-        elements(bytes, |path, attributes, text| match path {
-            [.., above, name] if above == "metadata" && name == "id" => nuspec.id += text,
-            [.., above, name] if above == "metadata" && name == "version" => nuspec.version += text,
-            [.., name] if name == "dependency" && text.is_empty() => {
-                let value = |name: &str| attribute(attributes, name).unwrap_or_default();
-                nuspec.dependencies.push((value("id"), value("version")));
+        let mut path: Vec<String> = Vec::new();
+        loop {
+            match reader.read_event().map_err(|error| error.to_string())? {
+                Event::Start(element) => {
+                    nuspec.add_dependency(&element)?;
+                    path.push(String::from_utf8_lossy(element.local_name().as_ref()).into_owned());
+                }
+                Event::Empty(element) => nuspec.add_dependency(&element)?,
+                Event::End(_) => drop(path.pop()),
+                Event::Text(text) => match path.as_slice() {
+                    [.., above, name] if above == "metadata" && name == "id" => {
+                        nuspec.id += &String::from_utf8_lossy(&text);
+                    }
+                    [.., above, name] if above == "metadata" && name == "version" => {
+                        nuspec.version += &String::from_utf8_lossy(&text);
+                    }
+                    _ => {}
+                },
+                Event::Eof => break,
+                _ => {}
             }
-            _ => {}
-        })?;
+        }
         let Self { id, version, .. } = &mut nuspec;
         (*id, *version) = (id.trim().to_owned(), version.trim().to_owned());
         if id.is_empty() || version.is_empty() {
@@ -33,57 +47,21 @@ impl Nuspec {
         }
         Ok(nuspec)
     }
-}
 
-fn attribute(attributes: &Attributes, name: &str) -> Option<String> {
-    let found = attributes.iter().find(|(own, _)| own == name);
-    found.map(|(_, value)| value.clone())
-}
-
-/// Calls back with each element, by the names above it, and with each text in one.
-fn elements(
-    bytes: &[u8],
-    mut found: impl FnMut(&[String], &Attributes, &str),
-) -> Result<(), String> {
-    let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
-    let text = std::str::from_utf8(bytes).map_err(|_| "its XML is not UTF-8".to_owned())?;
-    let mut reader = Reader::from_str(text);
-    let mut path: Vec<String> = Vec::new();
-    loop {
-        let event = reader.read_event().map_err(|error| error.to_string())?;
-        let (element, is_empty) = match event {
-            Event::Start(element) => (element, false),
-            Event::Empty(element) => (element, true),
-            Event::End(_) => {
-                path.pop();
-                continue;
-            }
-            Event::Text(text) => {
-                let text = String::from_utf8_lossy(&text);
-                if !text.trim().is_empty() {
-                    found(&path, &Vec::new(), &text);
-                }
-                continue;
-            }
-            Event::Eof => return Ok(()),
-            _ => continue,
-        };
-        path.push(String::from_utf8_lossy(element.local_name().as_ref()).into_owned());
-        found(&path, &attributes_of(&element)?, "");
-        if is_empty {
-            path.pop();
+    /// Adds what an element says, if it is a dependency.
+    fn add_dependency(&mut self, element: &BytesStart<'_>) -> Result<(), String> {
+        if element.local_name().as_ref() != b"dependency" {
+            return Ok(());
         }
+        let value = |name: &str| {
+            let found = element.try_get_attribute(name);
+            let found = found.map_err(|error| error.to_string())?;
+            let value = found.map(|it| String::from_utf8_lossy(&it.value).into_owned());
+            Ok::<_, String>(value.unwrap_or_default())
+        };
+        self.dependencies.push((value("id")?, value("version")?));
+        Ok(())
     }
-}
-
-fn attributes_of(element: &BytesStart<'_>) -> Result<Attributes, String> {
-    let attributes = element.attributes().map(|attribute| {
-        let attribute = attribute.map_err(|error| error.to_string())?;
-        let name = String::from_utf8_lossy(attribute.key.as_ref()).into_owned();
-        let value = String::from_utf8_lossy(&attribute.value).into_owned();
-        Ok((name, value))
-    });
-    attributes.collect()
 }
 
 #[cfg(test)]
