@@ -8,15 +8,12 @@ const IDLE: [&str; 14] = [
     "pre", "prerelease", "f", "force", "failonunfound",
 ];
 
-/// A package to install, with its version if one is given.
-pub(super) type RequestedPackage = (String, Option<String>);
-
 /// What `choco install` is to do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct InstallCommand {
-    pub(super) packages: Vec<RequestedPackage>,
+    pub(super) packages: Vec<String>,
     pub(super) options: InstallOptions,
-    version: Option<String>,
+    pub(super) version: Option<String>,
     is_confirmed: bool,
 }
 
@@ -63,8 +60,7 @@ impl InstallCommand {
             if name.to_ascii_lowercase().ends_with(".config") || !is_id(name) {
                 return error::unclear(format!("{name:?} is not a package"));
             }
-            let version = command.version.clone();
-            command.packages.push((name.to_owned(), version));
+            command.packages.push(name.to_owned());
         }
         if command.packages.is_empty() {
             return error::fails("no package given");

@@ -67,8 +67,8 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
 
 fn install(machine: &mut Process<'_>, words: &[String]) -> Result<()> {
     let command = InstallCommand::read(words)?;
-    for (id, version) in &command.packages {
-        let Some(version) = version else {
+    for id in &command.packages {
+        let Some(version) = &command.version else {
             let why = format!("the version of {id} is not given");
             return Err(ScriptError::refused(why).help("name the version: --version VERSION"));
         };
