@@ -61,13 +61,6 @@ pub(super) enum Paths {
     },
 }
 
-/// Paths that match a pattern.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum GlobMatches {
-    Paths(Vec<ImagePath>),
-    Deferred,
-}
-
 impl<'a> Process<'a> {
     pub(super) fn new(
         image: &'a mut dyn ImageState,
@@ -293,17 +286,17 @@ impl<'a> Process<'a> {
         })
     }
 
-    /// Finds the paths that match a pattern of one or more names.
+    /// Finds the paths that match a pattern of one or more names; `None` if a download decides.
     pub(super) fn glob(
         &self,
         folder: &ImagePath,
         pattern: &str,
         wildcards: Wildcards,
-    ) -> Result<GlobMatches> {
+    ) -> Result<Option<Vec<ImagePath>>> {
         let mut names = pattern.split(['\\', '/']).filter(|name| !name.is_empty());
-        let mut found = match self.glob_folder(folder, names.next().unwrap_or("*"), wildcards)? {
-            GlobMatches::Paths(paths) => paths,
-            GlobMatches::Deferred => return Ok(GlobMatches::Deferred),
+        let first = names.next().unwrap_or("*");
+        let Some(mut found) = self.glob_folder(folder, first, wildcards)? else {
+            return Ok(None);
         };
         for name in names {
             let mut below = Vec::new();
@@ -312,19 +305,49 @@ impl<'a> Process<'a> {
                     let path = child(&folder, name)?;
                     match self.path_state(&path)? {
                         PathState::Absent => {}
-                        PathState::Deferred => return Ok(GlobMatches::Deferred),
+                        PathState::Deferred => return Ok(None),
                         PathState::File | PathState::Folder => below.push(path),
                     }
                     continue;
                 }
-                match self.glob_folder(&folder, name, wildcards)? {
-                    GlobMatches::Paths(paths) => below.extend(paths),
-                    GlobMatches::Deferred => return Ok(GlobMatches::Deferred),
-                }
+                let Some(paths) = self.glob_folder(&folder, name, wildcards)? else {
+                    return Ok(None);
+                };
+                below.extend(paths);
             }
             found = below;
         }
-        Ok(GlobMatches::Paths(found))
+        Ok(Some(found))
+    }
+
+    /// Files in a folder and below it that match a pattern, each folder before those in it; `None` if
+    /// a download decides.
+    pub(super) fn files_below(
+        &mut self,
+        top: ImagePath,
+        pattern: &str,
+    ) -> Result<Option<Vec<ImagePath>>> {
+        let mut pending = vec![top];
+        let mut files = Vec::new();
+        while let Some(folder) = pending.pop() {
+            self.step()?;
+            let all = self.glob(&folder, "*", Wildcards::Cmd)?;
+            let matching = self.glob(&folder, pattern, Wildcards::Cmd)?;
+            let (Some(all), Some(matching)) = (all, matching) else {
+                return Ok(None);
+            };
+            for path in matching {
+                if self.path_state(&path)? == PathState::File {
+                    files.push(path);
+                }
+            }
+            for path in all.into_iter().rev() {
+                if self.path_state(&path)? == PathState::Folder {
+                    pending.push(path);
+                }
+            }
+        }
+        Ok(Some(files))
     }
 
     fn glob_folder(
@@ -332,7 +355,7 @@ impl<'a> Process<'a> {
         folder: &ImagePath,
         pattern: &str,
         wildcards: Wildcards,
-    ) -> Result<GlobMatches> {
+    ) -> Result<Option<Vec<ImagePath>>> {
         let names = match self.image.names(folder) {
             Lookup::Present(names) => names,
             Lookup::Absent if wildcards == Wildcards::PowerShell => {
@@ -346,7 +369,7 @@ impl<'a> Process<'a> {
                 }
             }
             Lookup::Absent => Vec::new(),
-            Lookup::Deferred(Deferred) => return Ok(GlobMatches::Deferred),
+            Lookup::Deferred(Deferred) => return Ok(None),
             Lookup::Unknown => {
                 return error::unknown(format!(
                     "which files match depends on the content of {folder} in the base"
@@ -362,7 +385,7 @@ impl<'a> Process<'a> {
                 paths.push(path);
             }
         }
-        Ok(GlobMatches::Paths(paths))
+        Ok(Some(paths))
     }
 
     /// Returns true if the parent folder exists.

@@ -2,7 +2,7 @@
 
 use super::super::error::{self, Result, ScriptError};
 use super::super::image::{Deferred, Lookup};
-use super::super::process::{GlobMatches, PathState, Paths, Wildcards, is_everything, is_nul};
+use super::super::process::{PathState, Paths, Wildcards, is_everything, is_nul};
 use super::Cmd;
 use super::parse::Test;
 
@@ -62,21 +62,18 @@ impl Cmd<'_, '_> {
                 }
             },
             Paths::Pattern { folder, pattern } => {
-                match self.machine.glob(&folder, &pattern, Wildcards::Cmd)? {
-                    GlobMatches::Paths(paths)
-                        if paths.is_empty()
-                            && is_everything(&pattern)
-                            && self.machine.path_state(&folder)? == PathState::Folder =>
-                    {
-                        error::unclear(format!(
-                            "whether . counts as a match in the empty folder {folder} is unclear"
-                        ))
-                    }
-                    GlobMatches::Paths(paths) => Ok(!paths.is_empty()),
-                    GlobMatches::Deferred => {
-                        error::later("it depends on a file that is downloaded later")
-                    }
+                let Some(paths) = self.machine.glob(&folder, &pattern, Wildcards::Cmd)? else {
+                    return error::later("it depends on a file that is downloaded later");
+                };
+                if paths.is_empty()
+                    && is_everything(&pattern)
+                    && self.machine.path_state(&folder)? == PathState::Folder
+                {
+                    return error::unclear(format!(
+                        "whether . counts as a match in the empty folder {folder} is unclear"
+                    ));
                 }
+                Ok(!paths.is_empty())
             }
         }
     }

@@ -5,8 +5,8 @@ use wincimg_windows::path::ImagePath;
 use super::super::error::{self, Result, ScriptError};
 use super::super::image::{Deferred, EntryKind, ImageAction, Lookup};
 use super::super::process::{
-    GlobMatches, PathState, Paths, Wildcards, child, is_everything, is_nul, is_same, is_within,
-    last_name, parent,
+    PathState, Paths, Wildcards, child, is_everything, is_nul, is_same, is_within, last_name,
+    parent,
 };
 use super::Cmd;
 use super::builtins::Words;
@@ -93,47 +93,42 @@ impl Cmd<'_, '_> {
                     continue;
                 }
             }
-            match self.machine.glob(&folder, &pattern, Wildcards::Cmd)? {
-                GlobMatches::Deferred => self.machine.apply(ImageAction::Unclear(folder))?,
-                GlobMatches::Paths(paths) => {
-                    for path in paths {
-                        match self.machine.path_state(&path)? {
-                            PathState::File => self.machine.apply(ImageAction::Delete(path))?,
-                            PathState::Deferred => {
-                                self.machine.apply(ImageAction::Unclear(path))?;
-                            }
-                            PathState::Folder | PathState::Absent => {}
-                        }
-                    }
+            let Some(paths) = self.machine.glob(&folder, &pattern, Wildcards::Cmd)? else {
+                self.machine.apply(ImageAction::Unclear(folder))?;
+                continue;
+            };
+            for path in paths {
+                match self.machine.path_state(&path)? {
+                    PathState::File => self.machine.apply(ImageAction::Delete(path))?,
+                    PathState::Deferred => self.machine.apply(ImageAction::Unclear(path))?,
+                    PathState::Folder | PathState::Absent => {}
                 }
             }
         }
         Ok(code)
     }
 
-    /// Files that an operand matches.
-    fn files(&self, operand: &str) -> Result<GlobMatches> {
+    /// Files that an operand matches; `None` if a download decides.
+    fn files(&self, operand: &str) -> Result<Option<Vec<ImagePath>>> {
         let (folder, pattern) = match self.machine.paths(operand, Wildcards::Cmd)? {
             Paths::One(path) => match self.machine.path_state(&path)? {
-                PathState::File => return Ok(GlobMatches::Paths(vec![path])),
-                PathState::Absent => return Ok(GlobMatches::Paths(Vec::new())),
-                PathState::Deferred => return Ok(GlobMatches::Deferred),
+                PathState::File => return Ok(Some(vec![path])),
+                PathState::Absent => return Ok(Some(Vec::new())),
+                PathState::Deferred => return Ok(None),
                 PathState::Folder => (path, "*".to_owned()),
             },
             Paths::Pattern { folder, pattern } => (folder, pattern),
         };
-        match self.machine.glob(&folder, &pattern, Wildcards::Cmd)? {
-            GlobMatches::Deferred => Ok(GlobMatches::Deferred),
-            GlobMatches::Paths(paths) => {
-                let mut files = Vec::new();
-                for path in paths {
-                    if self.machine.path_state(&path)? != PathState::Folder {
-                        files.push(path);
-                    }
-                }
-                Ok(GlobMatches::Paths(files))
+        let Some(paths) = self.machine.glob(&folder, &pattern, Wildcards::Cmd)? else {
+            return Ok(None);
+        };
+        let mut files = Vec::new();
+        for path in paths {
+            if self.machine.path_state(&path)? != PathState::Folder {
+                files.push(path);
             }
         }
+        Ok(Some(files))
     }
 
     pub(super) fn copy(&mut self, words: &Words) -> Result<i32> {
@@ -153,12 +148,9 @@ impl Cmd<'_, '_> {
         }
         let target = self.machine.path(to)?;
         let at_target = self.machine.path_state(&target)?;
-        let files = match self.files(from)? {
-            GlobMatches::Paths(files) => files,
-            GlobMatches::Deferred => {
-                self.machine.apply(ImageAction::Unclear(target))?;
-                return Ok(0);
-            }
+        let Some(files) = self.files(from)? else {
+            self.machine.apply(ImageAction::Unclear(target))?;
+            return Ok(0);
         };
         if files.is_empty() {
             return Ok(self.machine.fail(1, format!("{from} not found")));
@@ -242,8 +234,8 @@ impl Cmd<'_, '_> {
                 PathState::File => vec![path],
             },
             Paths::Pattern { .. } => match self.files(from)? {
-                GlobMatches::Paths(files) => files,
-                GlobMatches::Deferred => return self.moved_later(self.machine.path(".")?, target),
+                Some(files) => files,
+                None => return self.moved_later(self.machine.path(".")?, target),
             },
         };
         if source.is_empty() {
@@ -413,10 +405,10 @@ impl Cmd<'_, '_> {
     ) -> Result<bool> {
         let mut pending = vec![folder];
         while let Some(folder) = pending.pop() {
-            for path in match self.machine.glob(&folder, pattern, Wildcards::Cmd)? {
-                GlobMatches::Paths(paths) => paths,
-                GlobMatches::Deferred => return Ok(true),
-            } {
+            let Some(paths) = self.machine.glob(&folder, pattern, Wildcards::Cmd)? else {
+                return Ok(true);
+            };
+            for path in paths {
                 let state = self.machine.path_state(&path)?;
                 if state == PathState::Deferred || wanted.is_none_or(|wanted| wanted == state) {
                     return Ok(true);
@@ -425,11 +417,10 @@ impl Cmd<'_, '_> {
             if !is_deep {
                 continue;
             }
-            if let GlobMatches::Paths(all) = self.machine.glob(&folder, "*", Wildcards::Cmd)? {
-                for path in all {
-                    if self.machine.path_state(&path)? == PathState::Folder {
-                        pending.push(path);
-                    }
+            let all = self.machine.glob(&folder, "*", Wildcards::Cmd)?;
+            for path in all.unwrap_or_default() {
+                if self.machine.path_state(&path)? == PathState::Folder {
+                    pending.push(path);
                 }
             }
         }

@@ -1,13 +1,18 @@
 //! Loops.
 
+use wincimg_windows::path::ImagePath;
+
 use super::super::error::{self, Result, ScriptError};
-use super::super::process::{GlobMatches, PathState, Paths, Wildcards, last_name};
+use super::super::process::{PathState, Paths, Wildcards, last_name};
 use super::super::traced_text::TracedText;
 use super::Cmd;
 use super::parse::{ForLoop, LoopKind};
 
 /// Maximum number of turns of a loop over numbers.
 const LONGEST_LOOP: usize = 1000;
+
+/// Reason why a loop over files cannot run yet.
+const LATER: &str = "the files of the loop are known only after a download";
 
 impl Cmd<'_, '_> {
     pub(super) fn for_loop(&mut self, each: &ForLoop) -> Result<i32> {
@@ -80,8 +85,8 @@ impl Cmd<'_, '_> {
         Ok(out)
     }
 
-    /// Files in a folder and below it that match a pattern, each folder before those in it.
-    fn files_below(&self, folder: Option<&TracedText>, pattern: &str) -> Result<Vec<String>> {
+    /// Files in a folder, or the working folder, and below it that match a pattern.
+    fn files_below(&mut self, folder: Option<&TracedText>, pattern: &str) -> Result<Vec<String>> {
         let unsupported = || ScriptError::unclear("this form of for /r is not supported");
         if !pattern.contains(['*', '?']) || pattern.contains(['"', '\\', '/', ':']) {
             return Err(unsupported());
@@ -97,26 +102,10 @@ impl Cmd<'_, '_> {
                 self.machine.path(&name)?
             }
         };
-        let mut pending = vec![top];
-        let mut files = Vec::new();
-        while let Some(folder) = pending.pop() {
-            let all = self.machine.glob(&folder, "*", Wildcards::Cmd)?;
-            let matching = self.machine.glob(&folder, pattern, Wildcards::Cmd)?;
-            let (GlobMatches::Paths(all), GlobMatches::Paths(matching)) = (all, matching) else {
-                return error::later("the files of the loop are known only after a download");
-            };
-            for path in matching {
-                if self.machine.path_state(&path)? == PathState::File {
-                    files.push(path.to_string());
-                }
-            }
-            for path in all.into_iter().rev() {
-                if self.machine.path_state(&path)? == PathState::Folder {
-                    pending.push(path);
-                }
-            }
+        match self.machine.files_below(top, pattern)? {
+            Some(files) => Ok(files.iter().map(ImagePath::to_string).collect()),
+            None => error::later(LATER),
         }
-        Ok(files)
     }
 
     /// Expands an item of a loop's list: wildcards match files, or folders with `/d`.
@@ -131,21 +120,16 @@ impl Cmd<'_, '_> {
             return Ok(Vec::new());
         };
         let prefix = item.rfind(['\\', '/']).map_or("", |at| &item[..=at]);
-        match self.machine.glob(&folder, &pattern, Wildcards::Cmd)? {
-            GlobMatches::Deferred => {
-                error::later("the files of the loop are known only after a download")
-            }
-            GlobMatches::Paths(paths) => {
-                let mut values = Vec::new();
-                for path in paths {
-                    if self.machine.path_state(&path)? == wanted {
-                        let name = last_name(&path);
-                        values.push(format!("{prefix}{name}"));
-                    }
-                }
-                Ok(values)
+        let Some(paths) = self.machine.glob(&folder, &pattern, Wildcards::Cmd)? else {
+            return error::later(LATER);
+        };
+        let mut values = Vec::new();
+        for path in paths {
+            if self.machine.path_state(&path)? == wanted {
+                values.push(format!("{prefix}{}", last_name(&path)));
             }
         }
+        Ok(values)
     }
 }
 

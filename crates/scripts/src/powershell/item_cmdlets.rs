@@ -6,7 +6,7 @@ use wincimg_windows::path::ImagePath;
 use super::super::error::{self, Result, ScriptError};
 use super::super::image::{Deferred, ImageAction, Lookup};
 use super::super::process::{
-    GlobMatches, PathState, Paths, Wildcards, child, is_like, is_same, is_within, last_name, parent,
+    PathState, Paths, Wildcards, child, is_like, is_same, is_within, last_name, parent,
 };
 use super::ast::CommandAst;
 use super::drive::{Drive, path_of};
@@ -59,15 +59,13 @@ impl Shell<'_, '_> {
         }
     }
 
-    fn resolved(&self, source: &str, wild: bool) -> Result<GlobMatches> {
+    /// The paths of a source; `None` if a download decides.
+    fn resolved(&self, source: &str, wild: bool) -> Result<Option<Vec<ImagePath>>> {
         if !wild {
-            return self
-                .machine
-                .path(source)
-                .map(|path| GlobMatches::Paths(vec![path]));
+            return Ok(Some(vec![self.machine.path(source)?]));
         }
         match self.machine.paths(source, Wildcards::PowerShell)? {
-            Paths::One(path) => Ok(GlobMatches::Paths(vec![path])),
+            Paths::One(path) => Ok(Some(vec![path])),
             Paths::Pattern { folder, pattern } => {
                 self.machine.glob(&folder, &pattern, Wildcards::PowerShell)
             }
@@ -108,12 +106,9 @@ impl Shell<'_, '_> {
         on_error: ErrorAction,
     ) -> Result<()> {
         let is_wild = Self::is_wild(source, wild);
-        let paths = match self.resolved(source, wild)? {
-            GlobMatches::Paths(paths) => paths,
-            GlobMatches::Deferred => {
-                let folder = self.folder_of(source)?;
-                return self.apply(ImageAction::Unclear(folder));
-            }
+        let Some(paths) = self.resolved(source, wild)? else {
+            let folder = self.folder_of(source)?;
+            return self.apply(ImageAction::Unclear(folder));
         };
         for path in paths {
             match self.machine.path_state(&path)? {
@@ -210,16 +205,9 @@ impl Shell<'_, '_> {
             let Drive::File(source) = self.drive(&source)? else {
                 return error::unclear("only files are supported");
             };
-            let paths = match self.resolved(&source, wild)? {
-                GlobMatches::Paths(paths) => paths,
-                GlobMatches::Deferred => {
-                    if is_move {
-                        let folder = self.folder_of(&source)?;
-                        self.apply(ImageAction::Unclear(folder))?;
-                    }
-                    self.apply(ImageAction::Unclear(to.path.clone()))?;
-                    continue;
-                }
+            let Some(paths) = self.resolved(&source, wild)? else {
+                self.unclear(self.folder_of(&source)?, to.path.clone(), is_move)?;
+                continue;
             };
             if paths.len() > 1 && self.machine.path_state(&to.path)? == PathState::Absent {
                 return error::unclear(format!(
@@ -436,33 +424,17 @@ impl Shell<'_, '_> {
             ));
         }
         let pattern = given.text("filter")?.unwrap_or_else(|| "*".to_owned());
-        let mut pending = vec![top];
-        let mut items = Vec::new();
-        while let Some(folder) = pending.pop() {
-            let mut matches = |pattern: &str| {
-                self.machine.step()?;
-                self.machine.glob(&folder, pattern, Wildcards::Cmd)
-            };
-            let (all, matching) = match (matches("*"), matches(&pattern)) {
-                (Ok(GlobMatches::Paths(all)), Ok(GlobMatches::Paths(matching))) => (all, matching),
-                (Err(error), _) | (_, Err(error)) => return Ok(PsValue::Opaque(error)),
-                _ => return Ok(listed_later()),
-            };
-            for path in matching {
-                let name = last_name(&path);
-                let is_included =
-                    included.is_empty() || included.iter().any(|pattern| is_like(name, pattern));
-                if is_included && self.machine.path_state(&path)? == PathState::File {
-                    items.push(PsValue::Listed(path));
-                }
-            }
-            for path in all.into_iter().rev() {
-                if self.machine.path_state(&path)? == PathState::Folder {
-                    pending.push(path);
-                }
-            }
-        }
-        Ok(PsValue::from_items(items))
+        let files = match self.machine.files_below(top, &pattern) {
+            Ok(Some(files)) => files,
+            Ok(None) => return Ok(listed_later()),
+            Err(error) => return Ok(PsValue::Opaque(error)),
+        };
+        let is_included = |path: &ImagePath| {
+            let name = last_name(path);
+            included.is_empty() || included.iter().any(|pattern| is_like(name, pattern))
+        };
+        let files = files.into_iter().filter(is_included);
+        Ok(PsValue::from_items(files.map(PsValue::Listed).collect()))
     }
 
     fn matching_items(
@@ -472,12 +444,10 @@ impl Shell<'_, '_> {
         wildcards: Wildcards,
         given: &BoundParameters,
     ) -> Result<PsValue> {
-        let fitting = match self.machine.glob(folder, pattern, wildcards) {
-            Ok(fitting) => fitting,
+        let paths = match self.machine.glob(folder, pattern, wildcards) {
+            Ok(Some(paths)) => paths,
+            Ok(None) => return Ok(listed_later()),
             Err(error) => return Ok(PsValue::Opaque(error)),
-        };
-        let GlobMatches::Paths(paths) = fitting else {
-            return Ok(listed_later());
         };
         // Windows lists folders before files.
         let (mut folders, mut others) = (Vec::new(), Vec::new());

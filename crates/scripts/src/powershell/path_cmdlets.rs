@@ -2,7 +2,7 @@
 
 use super::super::error::{self, Result, ScriptError};
 use super::super::image::{Deferred, EntryKind, Lookup};
-use super::super::process::{GlobMatches, PathState, Paths, Wildcards};
+use super::super::process::{PathState, Paths, Wildcards};
 use super::super::tools;
 use super::ast::CommandAst;
 use super::drive::{Drive, path_of};
@@ -142,17 +142,15 @@ impl Shell<'_, '_> {
         else {
             return error::unclear("wildcards are not supported here");
         };
-        match self
+        let found = self
             .machine
-            .glob(&folder, &pattern, Wildcards::PowerShell)?
-        {
-            GlobMatches::Deferred => {
-                error::later("which file matches is known only after a download")
+            .glob(&folder, &pattern, Wildcards::PowerShell)?;
+        match found.as_deref() {
+            None => error::later("which file matches is known only after a download"),
+            Some([path]) => Ok(path.to_string()),
+            Some(paths) => {
+                error::unclear(format!("{} files match {pattern}, not one", paths.len()))
             }
-            GlobMatches::Paths(paths) => match paths.as_slice() {
-                [path] => Ok(path.to_string()),
-                _ => error::unclear(format!("{} files match {pattern}, not one", paths.len())),
-            },
         }
     }
 

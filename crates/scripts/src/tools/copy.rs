@@ -4,9 +4,7 @@ use wincimg_windows::path::ImagePath;
 
 use super::super::error::{self, Result, ScriptError};
 use super::super::image::{Deferred, ImageAction, Lookup};
-use super::super::process::{
-    GlobMatches, PathState, Paths, Process, Wildcards, child, is_within, last_name,
-};
+use super::super::process::{PathState, Paths, Process, Wildcards, child, is_within, last_name};
 
 /// Options of `xcopy` that do not change the copied files.
 const XCOPY_IDLE: [&str; 12] = [
@@ -222,20 +220,19 @@ fn files_into(
     pattern: &str,
     target: &ImagePath,
 ) -> Result<i32> {
-    match machine.glob(folder, pattern, Wildcards::Cmd)? {
-        GlobMatches::Deferred => machine.apply(ImageAction::Unclear(target.clone()))?,
-        GlobMatches::Paths(paths) => {
-            machine.apply(ImageAction::MakeFolder(target.clone()))?;
-            for from in paths {
-                match machine.path_state(&from)? {
-                    PathState::File => {
-                        let to = child(target, last_name(&from))?;
-                        copy_to(machine, from, to)?;
-                    }
-                    PathState::Deferred => machine.apply(ImageAction::Unclear(target.clone()))?,
-                    PathState::Folder | PathState::Absent => {}
-                }
+    let Some(paths) = machine.glob(folder, pattern, Wildcards::Cmd)? else {
+        machine.apply(ImageAction::Unclear(target.clone()))?;
+        return Ok(0);
+    };
+    machine.apply(ImageAction::MakeFolder(target.clone()))?;
+    for from in paths {
+        match machine.path_state(&from)? {
+            PathState::File => {
+                let to = child(target, last_name(&from))?;
+                copy_to(machine, from, to)?;
             }
+            PathState::Deferred => machine.apply(ImageAction::Unclear(target.clone()))?,
+            PathState::Folder | PathState::Absent => {}
         }
     }
     Ok(0)
