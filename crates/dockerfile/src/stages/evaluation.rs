@@ -1,6 +1,5 @@
 //! Evaluation of a Dockerfile: the instructions are applied one after the other to a stage's state.
 
-use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::rc::Rc;
@@ -19,7 +18,7 @@ use super::copy::Draft;
 use super::drive::Tree;
 use super::error::{StepError, Workaround};
 use super::files::{Files, Folder, ImageSource, fixed_part};
-use super::run::RootBase;
+use super::run::BaseFiles;
 use super::segment::StepEngine;
 use super::stage_files::StageSource;
 use super::state::StageState;
@@ -341,8 +340,7 @@ impl<'a> Evaluation<'a> {
         let excluded = IgnoreRules::read(&copy.excluded.join("\n"), Path::new("--exclude"))
             .map_err(|error| error_chain(&error))?;
         let origin = self.copy_origin(index, copy)?;
-        let made_there;
-        let lacking = RefCell::default();
+        let mut made_there = None;
         let taken;
         let files: &dyn Files = match &origin {
             CopyOrigin::Context => &stages.context,
@@ -360,13 +358,11 @@ impl<'a> Evaluation<'a> {
                 state.is_postponed |= there.is_postponed;
                 let name = &stages.all[there.index].name;
                 check_drive(there, name, copy)?;
-                made_there = StageSource {
+                &*made_there.insert(StageSource {
                     tree: &there.tree,
                     name,
-                    base: RootBase::of(there, self.inputs),
-                    lacking: &lacking,
-                };
-                &made_there
+                    base: BaseFiles::of(there, self.inputs),
+                })
             }
         };
         let mut draft = Draft::new(&state.tree, target, excluded);
@@ -374,7 +370,8 @@ impl<'a> Evaluation<'a> {
         for source in &copy.sources {
             done = done.and(self.copy_source(&mut draft, files, source, step, copy));
         }
-        let lacking = lacking.take();
+        let lacking = made_there.map(|there| there.base.lacking.take());
+        let lacking = lacking.unwrap_or_default();
         if let (CopyOrigin::Stage(there), false) = (&origin, lacking.is_empty()) {
             let name = there.base_name.clone();
             if self.pending.contains(&name) {

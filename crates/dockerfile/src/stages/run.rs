@@ -1,7 +1,7 @@
 //! `RUN`: effects of a line's commands on a stage's drive and registry, without running them.
 //!
-//! Nothing is downloaded here: [`RunDownloads::wants`] collects requests, and the line is evaluated
-//! again after the downloads.
+//! Nothing is downloaded here: requests are collected, and the line is evaluated again after the
+//! downloads.
 
 mod access;
 mod archives;
@@ -33,7 +33,7 @@ use wincimg_scripts::{
 use wincimg_windows::access::{AccessAccount, AccountError};
 use wincimg_windows::path::ImagePath;
 
-use self::base::BaseFiles;
+pub(super) use self::base::BaseFiles;
 use self::changes::Changes;
 use self::iis::ServerConfig;
 use self::keys::Keys;
@@ -42,7 +42,7 @@ pub(crate) use self::needs_windows::script_error;
 use super::choco_feed::ChocoFeed;
 use super::drive::{PathKind, Tree, key};
 use super::state::StageState;
-use super::{Evaluation, ExtractedFiles, Inputs, Stages};
+use super::{Evaluation, Stages};
 use crate::instruction::ParsedInstruction;
 
 /// Maximum size of a file that a line may read.
@@ -58,16 +58,6 @@ pub(super) struct RunResult {
     pub(super) later: BTreeSet<String>,
 }
 
-/// Downloads of `RUN` lines.
-struct RunDownloads<'a> {
-    /// Position of the line.
-    place: &'a str,
-    /// Downloaded files by URL.
-    here: &'a BTreeMap<String, DownloadedFile>,
-    /// Requested downloads.
-    wants: &'a mut DownloadRequests,
-}
-
 /// Evaluates a line on a stage.
 pub(super) fn execute(
     evaluation: &Evaluation<'_>,
@@ -78,18 +68,15 @@ pub(super) fn execute(
     lacking: &mut BTreeSet<String>,
 ) -> Result<RunResult, ScriptError> {
     let inputs = evaluation.inputs;
-    let fetching = RunDownloads {
-        place: &evaluation.position(step),
-        here: &inputs.downloads,
-        wants,
-    };
     let mut running = RunState {
         stages: evaluation.stages,
         state,
         tree: state.tree.clone(),
         registry: Keys::new(state),
-        base: BaseFiles::new(RootBase::of(state, inputs)),
-        fetching,
+        base: BaseFiles::of(state, inputs),
+        place: evaluation.position(step),
+        downloads: &inputs.downloads,
+        wants,
         changes: Changes::default(),
         server: ServerConfig::default(),
     };
@@ -134,24 +121,6 @@ fn command<'a>(program: &'a CommandForm, shell: &'a [String]) -> RunCommand<'a> 
     }
 }
 
-/// Base image at the root of a stage.
-#[derive(Clone, Copy)]
-pub(super) struct RootBase<'a> {
-    /// Image, by its name in the file.
-    pub(super) image: &'a str,
-    /// Files extracted from it.
-    pub(super) files: Option<&'a ExtractedFiles>,
-}
-
-impl<'a> RootBase<'a> {
-    pub(super) fn of(state: &'a StageState, inputs: &'a Inputs) -> Self {
-        Self {
-            image: &state.base_name,
-            files: inputs.files.get(&state.base_name),
-        }
-    }
-}
-
 /// State of a stage during a line.
 struct RunState<'a> {
     stages: &'a Stages,
@@ -159,7 +128,12 @@ struct RunState<'a> {
     tree: Tree,
     registry: Keys<'a>,
     base: BaseFiles<'a>,
-    fetching: RunDownloads<'a>,
+    /// Position of the line.
+    place: String,
+    /// Downloaded files by URL.
+    downloads: &'a BTreeMap<String, DownloadedFile>,
+    /// Requested downloads.
+    wants: &'a mut DownloadRequests,
     changes: Changes,
     server: ServerConfig,
 }

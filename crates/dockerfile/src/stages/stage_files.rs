@@ -1,9 +1,6 @@
 //! The drive of another stage as a source of copies: the stage's entries over files extracted from
 //! its base.
 
-use std::cell::RefCell;
-use std::collections::BTreeSet;
-
 use wincimg_common::diagnose::error_chain;
 use wincimg_recipe::{FileSource, PlannedContent};
 use wincimg_registry::Presence;
@@ -12,30 +9,24 @@ use wincimg_windows::path::ImagePath;
 use super::drive::{PathKind, Tree};
 use super::files::{Files, FoundFile, ImageSource, join_path, names_of};
 use super::paths;
-use super::run::RootBase;
+use super::run::BaseFiles;
 
 /// Drive of a stage as a source of copies.
 pub(super) struct StageSource<'a> {
     pub(super) tree: &'a Tree,
     pub(super) name: &'a str,
-    /// Base image at its root.
-    pub(super) base: RootBase<'a>,
-    /// Files that must be extracted from the base first; results are incomplete until then.
-    pub(super) lacking: &'a RefCell<BTreeSet<String>>,
+    /// Base image at its root. If files must be extracted from it first, results are incomplete.
+    pub(super) base: BaseFiles<'a>,
 }
 
 impl StageSource<'_> {
     /// Files extracted from the base; `None` if a path must be extracted first.
     fn taken(&self, path: &str) -> Option<ImageSource<'_>> {
-        if let Some(files) = self.base.files.filter(|files| files.contains(path)) {
-            return Some(ImageSource {
-                files,
-                name: self.base.image,
-                is_windows: true,
-            });
-        }
-        self.lacking.borrow_mut().insert(path.to_owned());
-        None
+        Some(ImageSource {
+            files: self.base.extracted(path)?,
+            name: self.base.image,
+            is_windows: true,
+        })
     }
 
     /// Refuses a path that depends on a download.

@@ -12,23 +12,39 @@ use wincimg_windows::base_contents::{FileDigest, FileKind};
 use wincimg_windows::path::ImagePath;
 
 use super::super::drive::{PathKind, key};
-use super::{LONGEST, RootBase, RunState, bytes, failed};
+use super::super::state::StageState;
+use super::super::{ExtractedFiles, Inputs};
+use super::{LONGEST, RunState, bytes, failed};
 
 /// Attributes that a copy keeps: read-only, hidden, system, not indexed.
 const COPIED: u32 = 0x1 | 0x2 | 0x4 | 0x2000;
 
-pub(super) struct BaseFiles<'a> {
-    root: RootBase<'a>,
+/// Files of the image at the root of a stage.
+pub(in crate::stages) struct BaseFiles<'a> {
+    /// Image, by its name in the file.
+    pub(in crate::stages) image: &'a str,
+    /// Files extracted from it.
+    files: Option<&'a ExtractedFiles>,
     /// Files that must be extracted first.
-    pub(super) lacking: RefCell<BTreeSet<String>>,
+    pub(in crate::stages) lacking: RefCell<BTreeSet<String>>,
 }
 
 impl<'a> BaseFiles<'a> {
-    pub(super) fn new(root: RootBase<'a>) -> Self {
+    pub(in crate::stages) fn of(state: &'a StageState, inputs: &'a Inputs) -> Self {
         Self {
-            root,
+            image: &state.base_name,
+            files: inputs.files.get(&state.base_name),
             lacking: RefCell::default(),
         }
+    }
+
+    /// The extracted files; `None` if a path must be extracted first.
+    pub(in crate::stages) fn extracted(&self, path: &str) -> Option<&'a ExtractedFiles> {
+        let files = self.files.filter(|files| files.contains(path));
+        if files.is_none() {
+            self.lacking.borrow_mut().insert(path.to_owned());
+        }
+        files
     }
 
     /// A file of the base; empty until it is extracted.
@@ -43,14 +59,10 @@ impl<'a> BaseFiles<'a> {
     /// The extracted file; `None` if it must be extracted first.
     pub(super) fn source(&self, path: &ImagePath) -> Option<Result<FileSource, ScriptError>> {
         let place = path.components().join("/");
-        let Some(files) = self.root.files.filter(|files| files.contains(&place)) else {
-            self.lacking.borrow_mut().insert(place);
-            return None;
-        };
-        Some(match files.get(&place) {
+        Some(match self.extracted(&place)?.get(&place) {
             Some((_, ExtractedEntry::File(part))) => Ok(FileSource::Brought(FetchedFile {
                 part: part.clone(),
-                from: format!("{path} in {}", self.root.image),
+                from: format!("{path} in {}", self.image),
                 image: None,
             })),
             Some((_, ExtractedEntry::Link(()))) => Err(ScriptError::unclear(format!(

@@ -13,24 +13,22 @@ use wincimg_registry::Presence;
 use wincimg_scripts::ScriptError;
 use wincimg_windows::path::ImagePath;
 
-use super::{RunDownloads, RunState, failed};
+use super::{RunState, failed};
 
 /// Maximum size of a file in an archive for a digest check.
 const LARGEST_MEMBER: u64 = 256 << 20;
 
-impl RunDownloads<'_> {
+impl RunState<'_> {
     fn request(&mut self, url: &str, path: &ImagePath, follows: bool, digests: Vec<Digest>) {
         let want = DownloadRequest {
             digests,
             name: path.components().last().cloned().unwrap_or_default(),
             follows,
-            place: self.place.to_owned(),
+            place: self.place.clone(),
         };
         want.add_to(self.wants, url);
     }
-}
 
-impl RunState<'_> {
     /// Downloads a file to a path.
     pub(super) fn download(
         &mut self,
@@ -41,10 +39,10 @@ impl RunState<'_> {
         download_url(url).map_err(ScriptError::unclear)?;
         self.check_writable(&path, false)?;
         let mut download = PlannedDownload::at(url);
-        if let Some(here) = self.fetching.here.get(url) {
+        if let Some(here) = self.downloads.get(url) {
             download.set_content(here.digest.clone(), here.size, here.content.clone());
         }
-        self.fetching.request(url, &path, follows, Vec::new());
+        self.request(url, &path, follows, Vec::new());
         self.put(
             path,
             PlannedContent::File(FileSource::Download(Box::new(download))),
@@ -77,7 +75,7 @@ impl RunState<'_> {
             let is_strong = !matches!(algorithm, Algorithm::Md5 | Algorithm::Sha1);
             if let (true, Ok(digest)) = (is_strong, expected.parse::<Digest>()) {
                 let url = download.url.clone();
-                self.fetching.request(&url, path, true, vec![digest]);
+                self.request(&url, path, true, vec![digest]);
             }
         }
         if self.is_pending_download(path) || self.tree.is_later(path) {
