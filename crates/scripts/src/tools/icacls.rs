@@ -9,15 +9,8 @@ use super::super::error::{self, Result, ScriptError};
 use super::super::image::ImageAction;
 use super::super::process::{PathState, Process};
 
-/// Option whose operands follow.
-#[derive(Clone, Copy)]
-enum Operands {
-    None,
-    Grants { replaces: bool },
-    Denials,
-    Removed(RemovedEntries),
-    Owner,
-}
+/// Reads an operand of the option before it.
+type ReadOperand = fn(&str) -> Result<DescriptorEdit>;
 
 /// Options of a line.
 #[derive(Default)]
@@ -54,24 +47,27 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
 impl Options {
     fn read(words: &[String]) -> Result<Self> {
         let mut options = Self::default();
-        let mut operands = Operands::None;
+        let mut operand: Option<ReadOperand> = None;
         for word in words {
             let lower = word.to_ascii_lowercase();
             if !lower.starts_with('/') {
-                options.operand(word, operands)?;
+                let Some(read) = operand else {
+                    return error::unclear(format!("unsupported argument {word:?}"));
+                };
+                options.edits.push(read(word)?);
                 continue;
             }
-            operands = match lower.as_str() {
-                "/grant" => Operands::Grants { replaces: false },
-                "/grant:r" => Operands::Grants { replaces: true },
-                "/deny" => Operands::Denials,
-                "/remove" => Operands::Removed(RemovedEntries::All),
-                "/remove:g" => Operands::Removed(RemovedEntries::Granted),
-                "/remove:d" => Operands::Removed(RemovedEntries::Denied),
-                "/setowner" => Operands::Owner,
+            operand = match lower.as_str() {
+                "/grant" => Some(|word| grant(word, false)),
+                "/grant:r" => Some(|word| grant(word, true)),
+                "/deny" => Some(|word| Ok(DescriptorEdit::Deny(account_rights(word)?))),
+                "/remove" => Some(|word| removal(word, RemovedEntries::All)),
+                "/remove:g" => Some(|word| removal(word, RemovedEntries::Granted)),
+                "/remove:d" => Some(|word| removal(word, RemovedEntries::Denied)),
+                "/setowner" => Some(|word| Ok(DescriptorEdit::Owner(account(word)?))),
                 _ => {
                     options.switch(&lower)?;
-                    Operands::None
+                    None
                 }
             };
         }
@@ -92,27 +88,6 @@ impl Options {
             "/inheritance:r" => self.edits.push(inheritance(InheritanceMode::Remove)),
             _ => return error::option(switch),
         }
-        Ok(())
-    }
-
-    fn operand(&mut self, word: &str, operands: Operands) -> Result<()> {
-        let edit = match operands {
-            Operands::None => {
-                let why = format!("unsupported argument {word:?}");
-                return error::unclear(why);
-            }
-            Operands::Grants { replaces } => DescriptorEdit::Grant {
-                rights: account_rights(word)?,
-                replaces,
-            },
-            Operands::Denials => DescriptorEdit::Deny(account_rights(word)?),
-            Operands::Removed(entries) => DescriptorEdit::Remove {
-                account: account(word)?,
-                entries,
-            },
-            Operands::Owner => DescriptorEdit::Owner(account(word)?),
-        };
-        self.edits.push(edit);
         Ok(())
     }
 
@@ -172,6 +147,16 @@ impl Options {
         }
         Ok(())
     }
+}
+
+fn grant(word: &str, replaces: bool) -> Result<DescriptorEdit> {
+    let rights = account_rights(word)?;
+    Ok(DescriptorEdit::Grant { rights, replaces })
+}
+
+fn removal(word: &str, entries: RemovedEntries) -> Result<DescriptorEdit> {
+    let account = account(word)?;
+    Ok(DescriptorEdit::Remove { account, entries })
 }
 
 /// Reads `account:rights`.
