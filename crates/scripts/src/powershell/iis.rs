@@ -113,7 +113,7 @@ impl Shell<'_, '_> {
             let value = match argument {
                 Argument::Parameter { name, value, .. } => {
                     if !matches!(name.as_str(), "force" | "f") {
-                        parameter = name;
+                        parameter = name.as_str();
                     }
                     value.as_ref()
                 }
