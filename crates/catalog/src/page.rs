@@ -1,4 +1,5 @@
-//! One page of the catalog's search results, read by the ids that its elements carry.
+//! One page of the catalog's search results, read by the ids that its elements carry; and the tables
+//! of any page.
 //!
 //! A row's id is `GUID_R0`, its cells' are `GUID_C1_R0`; the header's cells (`header_C1`) identify
 //! the columns. So columns may be added or moved, and elements without an id are ignored.
@@ -85,7 +86,11 @@ const ERROR: &str = "errorPageDisplayedError";
 
 /// Reads a page of search results.
 pub(crate) fn read_page(html: &str) -> Result<Page, PageError> {
-    let seen = walk(html, PageParser::default());
+    let parser = PageParser {
+        wanted: Some(TABLE),
+        ..PageParser::default()
+    };
+    let seen = walk(html, parser);
     if let Some(words) = seen.error {
         return Err(PageError::Reported(shorten(&collapse_whitespace(&words))));
     }
@@ -96,17 +101,26 @@ pub(crate) fn read_page(html: &str) -> Result<Page, PageError> {
             Err(PageError::no_results("it has no table of updates"))
         };
     }
-    let columns = columns(&seen.rows);
-    let hits: Vec<SearchResult> = seen
-        .rows
-        .iter()
-        .filter_map(|row| hit(row, columns))
-        .collect();
+    let rows: Vec<Row> = seen.tables.into_iter().flatten().collect();
+    let columns = columns(&rows);
+    let hits: Vec<SearchResult> = rows.iter().filter_map(|row| hit(row, columns)).collect();
     if hits.is_empty() {
         return Err(PageError::no_results("no row of its table is an update"));
     }
     let next = seen.ids.contains(&NEXT).then(|| postback(seen.fields));
     Ok(Page::Hits { hits, next })
+}
+
+/// The texts of every table's cells, row by row.
+pub(super) fn html_tables(html: &str) -> Vec<Vec<Vec<String>>> {
+    let texts = |row: &Row| -> Vec<String> {
+        let cells = row.cells.iter();
+        cells.map(|cell| collapse_whitespace(&cell.text)).collect()
+    };
+    let tables = walk(html, PageParser::default()).tables.into_iter();
+    tables
+        .map(|rows| rows.iter().map(texts).collect())
+        .collect()
 }
 
 /// The catalog's error message, if this is its error page.
@@ -227,11 +241,14 @@ struct CellElement {
 /// Visitor that collects rows, cells and form fields.
 #[derive(Default)]
 struct PageParser {
-    /// Depth of nested tables, counted from the results table.
+    /// Id of the tables to read; none for all of them.
+    wanted: Option<&'static str>,
+    /// Depth of nested tables, counted from one that is read.
     depth: usize,
     /// Those of [`TELLING`] that are present.
     ids: Vec<&'static str>,
-    rows: Vec<Row>,
+    /// The rows of each table.
+    tables: Vec<Vec<Row>>,
     in_cell: bool,
     in_form: bool,
     fields: Vec<(String, String)>,
@@ -257,13 +274,18 @@ impl Visitor for PageParser {
             "form" => self.in_form = id == "aspnetForm",
             "input" if self.in_form => self.field(tag),
             "table" if self.depth > 0 => self.depth += 1,
-            "table" if id == TABLE => self.depth = 1,
+            "table" if self.wanted.is_none_or(|wanted| wanted == id) => {
+                self.depth = 1;
+                self.tables.push(Vec::new());
+            }
             "tr" if self.depth == 1 => {
                 self.in_cell = false;
-                self.rows.push(Row {
-                    id: id.to_owned(),
-                    cells: Vec::new(),
-                });
+                if let Some(table) = self.tables.last_mut() {
+                    table.push(Row {
+                        id: id.to_owned(),
+                        cells: Vec::new(),
+                    });
+                }
             }
             "td" | "th" if self.depth == 1 => {
                 let cell = Cell {
@@ -271,7 +293,7 @@ impl Visitor for PageParser {
                     text: String::new(),
                     parts: Vec::new(),
                 };
-                if let Some(row) = self.rows.last_mut() {
+                if let Some(row) = self.row() {
                     row.cells.push(cell);
                     self.in_cell = true;
                 }
@@ -333,7 +355,11 @@ impl PageParser {
         if self.depth == 0 || !self.in_cell {
             return None;
         }
-        self.rows.last_mut()?.cells.last_mut()
+        self.row()?.cells.last_mut()
+    }
+
+    fn row(&mut self) -> Option<&mut Row> {
+        self.tables.last_mut()?.last_mut()
     }
 
     fn field(&mut self, tag: &Tag) {

@@ -10,7 +10,8 @@ use wincimg_windows::update::{Update, UpdateKind, Updates};
 use wincimg_windows::version::WindowsVersion;
 
 use super::date::read_date;
-use super::html::{Tag, Visitor, collapse_whitespace, walk};
+use super::html::collapse_whitespace;
+use super::page::html_tables;
 
 /// Address of the page.
 pub const RELEASE_INFO: &str =
@@ -77,7 +78,7 @@ fn quoted(row: &[String]) -> String {
 /// The cells of every table of the page, row by row.
 fn tables(page: &str) -> Vec<Vec<Vec<String>>> {
     if page.to_ascii_lowercase().contains("<table") {
-        walk(page, Tables::default()).seen
+        html_tables(page)
     } else {
         markdown_tables(page)
     }
@@ -200,72 +201,6 @@ fn read_kind(kind: &str, also: &str) -> Option<UpdateKind> {
         ('A'..='E')
             .find(|letter| has(&letter.to_ascii_lowercase().to_string()))
             .map(UpdateKind::Week)
-    }
-}
-
-/// The texts of every table's cells.
-#[derive(Default)]
-struct Tables {
-    seen: Vec<Vec<Vec<String>>>,
-    depth: usize,
-    in_cell: bool,
-}
-
-impl Visitor for Tables {
-    fn open(&mut self, tag: &Tag) {
-        match tag.name() {
-            "table" => {
-                self.depth += 1;
-                self.in_cell = false;
-                if self.depth == 1 {
-                    self.seen.push(Vec::new());
-                }
-            }
-            "tr" if self.depth == 1 => {
-                self.in_cell = false;
-                if let Some(table) = self.seen.last_mut() {
-                    table.push(Vec::new());
-                }
-            }
-            "td" | "th" if self.depth == 1 => {
-                if let Some(row) = self.row() {
-                    row.push(String::new());
-                    self.in_cell = true;
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn close(&mut self, name: &str) {
-        match name {
-            "table" => {
-                self.depth = self.depth.saturating_sub(1);
-                self.in_cell = false;
-            }
-            "td" | "th" => {
-                self.in_cell = false;
-                if let Some(cell) = self.row().and_then(|row| row.last_mut()) {
-                    *cell = collapse_whitespace(cell);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn text(&mut self, text: &str) {
-        if self.in_cell
-            && self.depth == 1
-            && let Some(cell) = self.row().and_then(|row| row.last_mut())
-        {
-            cell.push_str(text);
-        }
-    }
-}
-
-impl Tables {
-    fn row(&mut self) -> Option<&mut Vec<String>> {
-        self.seen.last_mut()?.last_mut()
     }
 }
 
