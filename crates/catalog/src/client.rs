@@ -1,12 +1,10 @@
 //! Client of the catalog: every page of a search, and the files of an update.
 
-use std::time::Duration;
-
 use reqwest::Url;
 use serde_json::json;
-use wincimg_common::diagnose::{Blame, Diagnose, Problem};
+use wincimg_common::diagnose::{Blame, Problem};
 use wincimg_common::untrusted::without_password;
-use wincimg_http::{AddressPolicy, Exchange, HttpClient, HttpError, Transient, host_of};
+use wincimg_http::{AddressPolicy, Exchange, HttpClient, HttpError, host_of};
 
 use super::dialog::{UpdateFile, read_dialog};
 use super::links;
@@ -21,51 +19,11 @@ pub(super) const PAGE_LIMIT: u64 = 16 << 20;
 const MOST_PAGES: usize = 100;
 
 /// Error of a request to the catalog.
-#[derive(Debug, thiserror::Error, Diagnose)]
-pub enum CatalogError {
-    /// No response.
-    #[error(transparent)]
-    #[diagnose(forward, hint = unreachable_hint(_0))]
-    Http(#[from] HttpError),
-    /// Its error page, a temporary failure under load.
-    #[error(transparent)]
-    #[diagnose(forward)]
-    Overloaded(Problem),
-    /// An invalid address or response.
-    #[error(transparent)]
-    #[diagnose(forward)]
-    Other(#[from] Problem),
-}
-
-impl Transient for CatalogError {
-    fn is_transient(&self) -> bool {
-        match self {
-            Self::Http(error) => error.is_transient(),
-            Self::Overloaded(_) => true,
-            Self::Other(_) => false,
-        }
-    }
-
-    fn is_settled(&self) -> bool {
-        matches!(self, Self::Http(error) if error.is_settled())
-    }
-
-    fn retry_after(&self) -> Option<Duration> {
-        match self {
-            Self::Http(error) => error.retry_after(),
-            _ => None,
-        }
-    }
-}
-
-fn unreachable_hint(error: &HttpError) -> Option<String> {
-    match error {
-        HttpError::Unreachable { .. } => Some(
-            "check the network and HTTPS_PROXY, or pass a copy of the catalog with --catalog"
-                .to_owned(),
-        ),
-        error => error.diagnosis().hint,
-    }
+fn not_answered(error: HttpError) -> Problem {
+    let hint = matches!(error, HttpError::Unreachable { .. }).then_some(
+        "check the network and HTTPS_PROXY, or pass a copy of the catalog with --catalog",
+    );
+    Problem::from_diagnosed(error).hint_if(hint)
 }
 
 /// Problem of an invalid response.
@@ -88,7 +46,7 @@ pub struct Catalog<'h> {
 
 impl<'h> Catalog<'h> {
     /// Creates a client for the catalog at an address.
-    pub fn new(address: &str, http: &'h HttpClient) -> Result<Self, CatalogError> {
+    pub fn new(address: &str, http: &'h HttpClient) -> Result<Self, Problem> {
         let mut url = Url::parse(address)
             .ok()
             .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
@@ -96,7 +54,8 @@ impl<'h> Catalog<'h> {
         if !url.path().ends_with('/') {
             url.set_path(&format!("{}/", url.path()));
         }
-        http.check(&Exchange::get("open the catalog", url.clone()))?;
+        http.check(&Exchange::get("open the catalog", url.clone()))
+            .map_err(not_answered)?;
         Ok(Self { http, address: url })
     }
 
@@ -107,7 +66,7 @@ impl<'h> Catalog<'h> {
     }
 
     /// Searches for updates, over all result pages.
-    pub async fn search(&self, query: &str) -> Result<Vec<SearchResult>, CatalogError> {
+    pub async fn search(&self, query: &str) -> Result<Vec<SearchResult>, Problem> {
         let mut url = self.url("Search.aspx")?;
         url.query_pairs_mut().append_pair("q", query);
         let mut hits: Vec<SearchResult> = Vec::new();
@@ -134,7 +93,7 @@ impl<'h> Catalog<'h> {
         let host = host_of(&url);
         let problem =
             format!("{host} returns the same page of the search for {query:?} repeatedly");
-        Err(unusable(problem).into())
+        Err(unusable(problem))
     }
 
     async fn result_page(
@@ -142,7 +101,7 @@ impl<'h> Catalog<'h> {
         query: &str,
         url: &Url,
         postback: Option<&Postback>,
-    ) -> Result<Page, CatalogError> {
+    ) -> Result<Page, Problem> {
         let what = "search the catalog";
         let exchange = match postback {
             None => Exchange::get(what, url.clone()),
@@ -158,9 +117,10 @@ impl<'h> Catalog<'h> {
         mut exchange: Exchange<'_>,
         request: &str,
         read: impl Fn(&str) -> Result<T, PageError>,
-    ) -> Result<T, CatalogError> {
+    ) -> Result<T, Problem> {
         exchange.addresses = AddressPolicy::ThisMachineToo;
-        self.http
+        let answer = self
+            .http
             .retry(|| async {
                 let html = self.http.page(&exchange, PAGE_LIMIT).await?;
                 read(&html).map_err(|error| {
@@ -169,17 +129,18 @@ impl<'h> Catalog<'h> {
                     let problem = unusable(format!("invalid response of {host} to {request}"));
                     let problem = problem.source(error);
                     if passes {
-                        CatalogError::Overloaded(problem)
+                        HttpError::Overloaded(problem)
                     } else {
-                        CatalogError::Other(problem)
+                        HttpError::Other(problem)
                     }
                 })
             })
-            .await
+            .await;
+        answer.map_err(not_answered)
     }
 
     /// Lists the files of an update.
-    pub async fn files(&self, update_id: &str) -> Result<Vec<UpdateFile>, CatalogError> {
+    pub async fn files(&self, update_id: &str) -> Result<Vec<UpdateFile>, Problem> {
         let url = self.url("DownloadDialog.aspx")?;
         let ids = json!([{
             "size": 0,

@@ -34,7 +34,7 @@ mod select;
 mod set;
 
 pub use cache::{load_updates, refresh_updates};
-pub use client::{Catalog, CatalogError, DEFAULT_CATALOG};
+pub use client::{Catalog, DEFAULT_CATALOG};
 pub use dialog::UpdateFile;
 pub use download::{DownloadedUpdateFile, ExpectedUpdate, download};
 pub use folder::{Description, UpdateManifestFile, folder_name};

@@ -154,6 +154,10 @@ pub enum HttpError {
         /// The reason.
         source: io::Error,
     },
+    /// A page in place of a response, which says that the server is overloaded.
+    #[error(transparent)]
+    #[diagnose(forward)]
+    Overloaded(Problem),
     /// Other errors.
     #[error(transparent)]
     #[diagnose(forward)]
@@ -213,7 +217,7 @@ impl Transient for HttpError {
         match self {
             // An invalid request stays invalid.
             Self::Unreachable { source, .. } => !source.is_builder(),
-            Self::Interrupted { .. } | Self::Stalled { .. } => true,
+            Self::Interrupted { .. } | Self::Stalled { .. } | Self::Overloaded(_) => true,
             Self::Status { status, .. } => match status.as_u16() {
                 408 | 425 | 429 => true,
                 // Not implemented, and HTTP version not supported.

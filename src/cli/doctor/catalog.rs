@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use wincimg_catalog::{Catalog, CatalogError, DEFAULT_CATALOG};
-use wincimg_common::diagnose::{Diagnose, error_chain};
+use wincimg_catalog::{Catalog, DEFAULT_CATALOG};
+use wincimg_common::diagnose::{Diagnose, Problem, error_chain};
 use wincimg_common::progress::Silent;
 use wincimg_common::untrusted::without_password;
 use wincimg_http::{CertificateFiles, HttpClient, RetryPolicy, Url, host_of, redacted};
@@ -89,12 +89,13 @@ async fn search(
     address: &str,
     insecure: &[String],
     certificates: CertificateFiles,
-) -> Result<usize, CatalogError> {
+) -> Result<usize, Problem> {
     let once = RetryPolicy {
         retries: 0,
         ..RetryPolicy::default()
     };
-    let http = HttpClient::new(USER_AGENT, insecure, once, Arc::new(Silent))?
+    let http = HttpClient::new(USER_AGENT, insecure, once, Arc::new(Silent))
+        .map_err(Problem::from_diagnosed)?
         .with_certificates(certificates);
     let hits = Catalog::new(address, &http)?.search(SAMPLE).await?;
     Ok(hits.len())
