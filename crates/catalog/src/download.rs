@@ -14,7 +14,7 @@ use wincimg_common::digest::{Digest, Hasher};
 use wincimg_common::files;
 use wincimg_http::{
     AddressPolicy, AddressScope, Exchange, FileError, HttpClient, PartialFile, ProgressLine,
-    RedirectPolicy, Transfer, TransferError, TrustSource, host_of, redacted,
+    RedirectPolicy, Transfer, TransferError, host_of, redacted,
 };
 use wincimg_windows::update::Kb;
 use wincimg_windows::version::WindowsVersion;
@@ -165,24 +165,15 @@ impl<'f> Job<'f> {
             line.done("already downloaded");
             return Ok(fetched);
         }
-        let mut partial = match PartialFile::open_for_url(&self.target, self.digest).await? {
-            Some(partial) => partial,
-            None => {
-                let waiting = PartialFile::open_when_free(http, &self.target, self.digest);
-                let partial = waiting.await.map_err(|error| self.failed(error))?;
-                if let Some(fetched) = self.already_there(http).await? {
-                    line.done("already downloaded");
-                    return Ok(fetched);
-                }
-                partial
-            }
-        };
+        let opened = PartialFile::open(http, &self.target, self.digest).await;
+        let mut partial = opened.map_err(|error| self.failed(error))?;
+        // Another process may have finished first.
+        if let Some(fetched) = self.already_there(http).await? {
+            line.done("already downloaded");
+            return Ok(fetched);
+        }
         self.transfer(http, &mut partial, &line).await?;
         self.keep(partial, &line).await
-    }
-
-    fn is_expected(&self, found: &Digest) -> bool {
-        self.digest.is_none_or(|expected| expected == found)
     }
 
     /// Returns true if the verified file exists from an earlier run. A wrong one is deleted.
@@ -225,23 +216,18 @@ impl<'f> Job<'f> {
         partial: &mut PartialFile,
         line: &ProgressLine<'_>,
     ) -> Result<(), BoxError> {
-        let vouched = match self.digest {
-            Some(_) => TrustSource::ByDigest,
-            None => TrustSource::ByConnection,
-        };
         let transfer = Transfer {
             http,
             url: &self.url,
-            vouched,
+            digest: self.digest,
             size: self.size,
             redirects: RedirectPolicy::SameOrigin,
             addresses: addresses(&self.url),
             takes_pages: false,
             line,
         };
-        let is_right = |found: &Digest| self.is_expected(found);
-        let coming = transfer.run_until(partial, &self.file.name, is_right);
-        coming.await.map_err(|error| self.failed(error))
+        let done = transfer.run(partial).await;
+        done.map_err(|error| self.failed(error))
     }
 
     fn failed(&self, error: TransferError) -> BoxError {
@@ -269,7 +255,7 @@ impl<'f> Job<'f> {
         line: &ProgressLine<'_>,
     ) -> Result<DownloadedUpdateFile, BoxError> {
         let digest = partial.digest();
-        if let Some(expected) = self.digest.filter(|_| !self.is_expected(&digest)) {
+        if let Some(expected) = self.digest.filter(|it| **it != digest) {
             partial.discard()?;
             let problem = format!(
                 "{} from {} differs from the catalog's entry: it has {}, expected {}",

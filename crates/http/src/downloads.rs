@@ -17,7 +17,7 @@ use wincimg_common::files::{CacheFileUse, FileCache, SpoolPart};
 use super::addresses::AddressPolicy;
 use super::client::HttpClient;
 use super::error::FileError;
-use super::exchange::{RedirectPolicy, TrustSource};
+use super::exchange::RedirectPolicy;
 use super::partial_file::PartialFile;
 use super::transfer::{ProgressLine, Transfer, TransferError};
 use super::urls::{host_of, name_in, redacted};
@@ -185,14 +185,8 @@ impl Downloads {
             )),
         };
         let expected = remote.digest.as_ref();
-        let opened = PartialFile::open_for_url(&target, expected).await;
-        let mut part = match opened.map_err(|error| remote.disk(error))? {
-            Some(part) => part,
-            None => {
-                let waiting = PartialFile::open_when_free(http, &target, expected);
-                waiting.await.map_err(|error| remote.failed(error))?
-            }
-        };
+        let opened = PartialFile::open(http, &target, expected).await;
+        let mut part = opened.map_err(|error| remote.failed(error))?;
         // Another process may have finished first.
         if let Some(digest) = expected
             && let Some(found) = self.find(digest).await
@@ -217,10 +211,7 @@ impl Downloads {
         let transfer = Transfer {
             http,
             url: &remote.url,
-            vouched: match remote.digest {
-                Some(_) => TrustSource::ByDigest,
-                None => TrustSource::ByConnection,
-            },
+            digest: remote.digest.as_ref(),
             size: remote.size,
             redirects: if remote.follows {
                 RedirectPolicy::Anywhere
@@ -231,9 +222,8 @@ impl Downloads {
             takes_pages: remote.takes_pages(),
             line: &line,
         };
-        let is_right = |found: &Digest| remote.digest.as_ref().is_none_or(|it| it == found);
-        let coming = transfer.run_until(part, &remote.name, is_right).await;
-        coming.map_err(|error| remote.failed(error))?;
+        let done = transfer.run(part).await;
+        done.map_err(|error| remote.failed(error))?;
         line.done("downloaded");
         Ok(())
     }

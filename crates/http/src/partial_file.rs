@@ -90,9 +90,8 @@ pub struct PartialFile {
 }
 
 impl PartialFile {
-    /// Opens a partial file identified by its server, and resumes an earlier run's if possible.
-    /// `None` if another process has locked it.
-    pub async fn open_for_url(
+    /// Same as [`Self::open`]; `None` if another process has locked it.
+    async fn open_for_url(
         target: &Path,
         expected: Option<&Digest>,
     ) -> Result<Option<Self>, FileError> {
@@ -130,12 +129,16 @@ impl PartialFile {
         .await
     }
 
-    /// Like [`Self::open_for_url`], but waits until another process is done.
-    pub async fn open_when_free(
+    /// Opens a partial file identified by its server, and resumes an earlier run's if possible. Waits
+    /// while another process has locked it.
+    pub async fn open(
         http: &HttpClient,
         target: &Path,
         expected: Option<&Digest>,
     ) -> Result<Self, TransferError> {
+        if let Some(partial) = Self::open_for_url(target, expected).await? {
+            return Ok(partial);
+        }
         http.progress().note(&format!(
             "another process is downloading {}; waiting for it",
             target.display()

@@ -83,8 +83,8 @@ pub struct Transfer<'a> {
     pub http: &'a HttpClient,
     /// URL of the file.
     pub url: &'a Url,
-    /// Authentication of its content.
-    pub vouched: TrustSource,
+    /// Its expected digest, which authenticates its content on any connection.
+    pub digest: Option<&'a Digest>,
     /// The expected size, if known.
     pub size: Option<u64>,
     /// Redirects that are followed.
@@ -101,8 +101,25 @@ pub struct Transfer<'a> {
 const WHAT: &str = "send the file";
 
 impl Transfer<'_> {
-    /// Downloads the rest of a file.
+    /// Downloads the rest of a file, and once more from the beginning if the digest is wrong after
+    /// a resume.
     pub async fn run(&self, part: &mut PartialFile) -> Result<(), TransferError> {
+        self.complete(part).await?;
+        let is_wrong = self.digest.is_some_and(|it| *it != part.digest());
+        if part.was_resumed() && is_wrong {
+            // The bytes may be from two versions of the file.
+            self.http.progress().note(&format!(
+                "{} does not match the earlier partial download; starting again",
+                self.line.label
+            ));
+            part.restart()?;
+            self.complete(part).await?;
+        }
+        Ok(())
+    }
+
+    /// Downloads over as many connections as needed.
+    async fn complete(&self, part: &mut PartialFile) -> Result<(), TransferError> {
         let mut attempts = self.http.attempts();
         loop {
             let before = part.written();
@@ -114,26 +131,6 @@ impl Transfer<'_> {
                 done => return done,
             }
         }
-    }
-
-    /// Downloads the rest of a file, and once more from the beginning if the digest is wrong after
-    /// a resume.
-    pub async fn run_until(
-        &self,
-        part: &mut PartialFile,
-        name: &str,
-        is_right: impl Fn(&Digest) -> bool,
-    ) -> Result<(), TransferError> {
-        self.run(part).await?;
-        if part.was_resumed() && !is_right(&part.digest()) {
-            // The bytes may be from two versions of the file.
-            self.http.progress().note(&format!(
-                "{name} does not match the earlier partial download; starting again"
-            ));
-            part.restart()?;
-            self.run(part).await?;
-        }
-        Ok(())
     }
 
     /// Downloads over one connection.
@@ -180,7 +177,9 @@ impl Transfer<'_> {
 
     async fn ask(&self, part: &PartialFile) -> Result<Response, HttpError> {
         let mut exchange = Exchange::get(WHAT, self.url.clone());
-        exchange.vouched = self.vouched;
+        if self.digest.is_some() {
+            exchange.vouched = TrustSource::ByDigest;
+        }
         exchange.redirects = self.redirects;
         exchange.addresses = self.addresses;
         if let (Some(identity), 1..) = (part.identity(), part.written()) {
