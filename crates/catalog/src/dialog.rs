@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use super::digests::Digests;
+use wincimg_common::digest::Digest;
+
+use super::digests::read_digest;
 use super::page::{PageError, reported_error};
 
 /// One file of an update.
@@ -13,8 +15,8 @@ pub struct UpdateFile {
     pub name: String,
     /// URL; often plain HTTP.
     pub url: String,
-    /// Expected digests.
-    pub digests: Digests,
+    /// Expected digest, if the catalog lists one.
+    pub digest: Option<Digest>,
 }
 
 /// Reads the files that a dialog lists for an update.
@@ -46,7 +48,7 @@ pub(crate) fn read_dialog(html: &str, update_id: &str) -> Result<Vec<UpdateFile>
             .find(|known| known.name.eq_ignore_ascii_case(&file.name))
         {
             // The file is listed once per language.
-            Some(known) if known.digests == file.digests => {}
+            Some(known) if known.digest == file.digest => {}
             Some(_) => return Err(bad(&file.name, "another file has the same name")),
             None => files.push(file),
         }
@@ -78,7 +80,7 @@ fn file(fields: &BTreeMap<String, String>) -> Result<UpdateFile, PageError> {
     if !is_plain_name(name) {
         return Err(bad(name, "its name is not a plain file name"));
     }
-    let digests = Digests::read(field("sha256"), field("digest"), name).map_err(|source| {
+    let digest = read_digest(field("sha256"), field("digest"), name).map_err(|source| {
         PageError::Digests {
             name: name.to_owned(),
             source,
@@ -87,7 +89,7 @@ fn file(fields: &BTreeMap<String, String>) -> Result<UpdateFile, PageError> {
     Ok(UpdateFile {
         name: name.to_owned(),
         url: url.to_owned(),
-        digests,
+        digest,
     })
 }
 
@@ -207,7 +209,7 @@ mod tests {
         let name = "oart-x-none_e3fa9c9103bc509dcdf7e971ca3cbea0c18a7b0d.cab";
         assert_eq!(files[0].name, name);
         assert!(files[0].url.ends_with(&format!("/crup/2019/01/{name}")));
-        let best = files[0].digests.best().unwrap().to_string();
+        let best = files[0].digest.as_ref().unwrap().to_string();
         assert_eq!(best, "sha1:e3fa9c9103bc509dcdf7e971ca3cbea0c18a7b0d");
     }
 
@@ -221,8 +223,8 @@ mod tests {
         assert_eq!(files[0].url, "https://host/a.msu");
         assert!(
             files[0]
-                .digests
-                .best()
+                .digest
+                .as_ref()
                 .unwrap()
                 .to_string()
                 .starts_with("sha256:e3b0c442")
@@ -230,8 +232,8 @@ mod tests {
         assert_eq!(files[1].name, "b.msu");
         assert!(
             files[1]
-                .digests
-                .best()
+                .digest
+                .as_ref()
                 .unwrap()
                 .to_string()
                 .starts_with("sha1:da39a3ee")

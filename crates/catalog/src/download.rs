@@ -104,7 +104,7 @@ impl<'f> Job<'f> {
         expected: &ExpectedUpdate,
     ) -> Result<Self, Problem> {
         let file = &member.file;
-        let digest = file.digests.best();
+        let digest = file.digest.as_ref();
         if digest.is_none() && !expected.without_digest {
             let problem = format!(
                 "the catalog lists no digest for {}, so it cannot be verified",

@@ -217,7 +217,7 @@ impl Description {
 impl UpdateManifestFile {
     /// A file as listed in the catalog.
     pub fn from_catalog(member: &UpdateSetFile) -> Self {
-        let digest = member.file.digests.best();
+        let digest = member.file.digest.as_ref();
         Self {
             name: member.file.name.clone(),
             role: member.role,

@@ -76,13 +76,12 @@ pub fn in_order(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::digests::Digests;
 
     fn file(name: &str) -> UpdateFile {
         UpdateFile {
             name: name.to_owned(),
             url: format!("http://download.windowsupdate.com/c/{name}"),
-            digests: Digests::default(),
+            digest: None,
         }
     }
 

@@ -1,13 +1,13 @@
 use super::*;
 use crate::dialog::UpdateFile;
-use crate::digests::Digests;
+use crate::digests::read_digest;
 use crate::set::in_order;
 
 fn file(name: &str) -> UpdateFile {
     UpdateFile {
         name: name.to_owned(),
         url: format!("http://download.windowsupdate.com/c/{name}"),
-        digests: Digests::read(None, Some("2jmj7l5rSw0yVb/vlWAYkK/YBwk="), "x").unwrap(),
+        digest: read_digest(None, Some("2jmj7l5rSw0yVb/vlWAYkK/YBwk="), "x").unwrap(),
     }
 }
 
