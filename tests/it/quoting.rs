@@ -8,7 +8,8 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use wincimg_testkit::wine::{Wine, succeed, windows_path};
 use wincimg_windows::quoting::argv::ArgvParser;
-use wincimg_windows::quoting::{Escape, RunShell, argv, cmd, command_text, powershell};
+use wincimg_windows::quoting::{Escape, argv, cmd, powershell};
+use wincimg_windows::testing::shell_lines::{CMD_PREFIX, for_cmd, for_powershell};
 
 /// Output of one started program.
 #[derive(Debug, Default, PartialEq)]
@@ -155,8 +156,8 @@ fn a_text_for_cmd_arrives_through_cmd() {
         .collect();
     let lines: Vec<String> = lists
         .iter()
-        .map(|list| command_text(RunShell::Cmd, Escape::Backslash, list).unwrap())
-        .map(|text| format!("{}{text}", cmd::PREFIX))
+        .map(|list| for_cmd(list, Escape::Backslash))
+        .map(|text| format!("{}{text}", CMD_PREFIX))
         .collect();
     assert_arrived(&wine, &lists, &lines);
 }
@@ -171,7 +172,7 @@ fn what_powershell_would_start_arrives() {
     let lines: Vec<String> = lists
         .iter()
         .map(|list| {
-            let text = command_text(RunShell::PowerShell, Escape::Backslash, list).unwrap();
+            let text = for_powershell(list);
             let words = powershell::simple_command(&powershell::script(&text)).unwrap();
             powershell::native_command_line(&words)
         })
@@ -183,7 +184,7 @@ fn what_powershell_would_start_arrives() {
 fn cmd_keeps_an_unknown_variable_and_replaces_a_known_one_in_quotes_too() {
     let wine = Quoted::find();
     let text = format!(r#"{} %NO_SUCH% "%OS%" 100%"#, wine.plain);
-    let seen = wine.run(&[format!("{}{text}", cmd::PREFIX)]);
+    let seen = wine.run(&[format!("{}{text}", CMD_PREFIX)]);
     let line = cmd::parse(&text, |name| {
         (name == "OS").then(|| "Windows_NT".to_owned())
     })
@@ -200,8 +201,8 @@ fn a_quoted_program_without_quotes_around_the_whole_does_not_start() {
     let wine = Quoted::find();
     let text = format!("\"{}\" \"b c\"", wine.spaced);
     let seen = wine.run(&[
-        format!("{}{text}", cmd::PREFIX),
-        format!("{}\"{text}\"", cmd::PREFIX),
+        format!("{}{text}", CMD_PREFIX),
+        format!("{}\"{text}\"", CMD_PREFIX),
     ]);
     assert_eq!(seen[0], ParsedArguments::default());
     assert_eq!(

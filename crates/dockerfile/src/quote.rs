@@ -5,7 +5,7 @@
 //! and the escape character are special, and the escape character escapes them.
 
 use wincimg_common::diagnose::{Blame, Problem};
-use wincimg_windows::quoting::{Escape, RunShell, command_text, exec_form};
+use wincimg_windows::quoting::{Escape, exec_command, exec_form};
 
 /// Escape character of rendered Dockerfiles.
 pub(super) const ESCAPE: Escape = Escape::Backtick;
@@ -63,7 +63,7 @@ pub(super) fn comment(text: &str) -> Result<String, Problem> {
 
 /// Writes a program and its arguments for `RUN`, in exec form.
 pub(super) fn command(argv: &[String]) -> Result<String, Problem> {
-    command_text(RunShell::Exec, ESCAPE, argv).map_err(|error| unwritable(error.to_string()))
+    exec_command(argv).map_err(|error| unwritable(error.to_string()))
 }
 
 /// Writes the array of `ENTRYPOINT`, `CMD` or `SHELL`, which may be a part of a command line.

@@ -8,7 +8,8 @@ use std::process::Command;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use wincimg_windows::quoting::argv::ArgvParser;
-use wincimg_windows::quoting::{Escape, RunShell, argv, cmd, command_text, powershell};
+use wincimg_windows::quoting::{Escape, argv, cmd, powershell};
+use wincimg_windows::testing::shell_lines::{CMD_PREFIX, for_cmd, for_powershell};
 
 use super::HERE;
 use crate::quoting::{PIECES, argument, sample};
@@ -79,9 +80,9 @@ fn of_argv() -> impl Iterator<Item = Value> {
 }
 
 fn of_cmd() -> impl Iterator<Item = Value> {
-    let options = cmd::PREFIX.split_once(' ').unwrap().1;
+    let options = CMD_PREFIX.split_once(' ').unwrap().1;
     let ours = lists(80).into_iter().map(move |list| {
-        let text = command_text(RunShell::Cmd, Escape::Backslash, &list).unwrap();
+        let text = for_cmd(&list, Escape::Backslash);
         case("cmd", CMD, &format!("{options}{text}"), &list[1..])
     });
     let written = WRITTEN.iter().map(move |tail| {
@@ -96,7 +97,7 @@ fn of_cmd() -> impl Iterator<Item = Value> {
 fn of_powershell() -> impl Iterator<Item = Value> {
     const OPTIONS: &str = "-NoProfile -Command ";
     let ours = lists(40).into_iter().map(|list| {
-        let text = command_text(RunShell::PowerShell, Escape::Backslash, &list).unwrap();
+        let text = for_powershell(&list);
         let line = format!("{OPTIONS}{text}");
         case("powershell", POWERSHELL, &line, &list[1..])
     });

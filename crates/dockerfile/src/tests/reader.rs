@@ -1,6 +1,6 @@
 //! A model of Moby's parser and shell lexer, as far as rendered Dockerfiles need it.
 
-use wincimg_windows::quoting::{Escape, RunShell};
+use wincimg_windows::quoting::Escape;
 use wincimg_windows::testing::run_line::argv;
 
 /// An instruction: its keyword, and the text after it.
@@ -28,7 +28,7 @@ pub(super) fn runs(dockerfile: &str) -> Vec<Vec<String>> {
     instructions(dockerfile)
         .iter()
         .filter(|(keyword, _)| keyword == "RUN")
-        .map(|(_, text)| argv(RunShell::Exec, Escape::Backtick, &format!("RUN {text}")))
+        .map(|(_, text)| argv(Escape::Backtick, &format!("RUN {text}")))
         .collect()
 }
 

@@ -124,7 +124,7 @@ pub fn quote(argument: &str) -> Cow<'_, str> {
 ///
 /// Includes white space at which the parsers do not split, because Windows PowerShell checks for
 /// it.
-pub fn needs_quotes(argument: &str) -> bool {
+pub(crate) fn needs_quotes(argument: &str) -> bool {
     argument.is_empty() || argument.contains(|c: char| c == '"' || c.is_whitespace())
 }
 

@@ -4,24 +4,7 @@
 //! inside quotes too; then `"` switches between quoted and not, and outside quotes `^` makes the
 //! next character ordinary while `& | < >` and line ends divide commands.
 //!
-//! A percent sign cannot be escaped: `%%` means one only in batch files. But outside a batch file a
-//! variable that does not exist is not replaced, and a caret that is dropped later is part of the
-//! name when variables are looked up. So a `^` after every `%` outside quotes preserves `%PATH%`,
-//! as `%^PATH%`, unless a variable's name begins with a caret. That is why `quote` escapes an
-//! argument's quotes, too: cmd is then never inside quotes.
-//!
-//! Wine's cmd (8.0) drops carets before it looks up variables, so it replaces `%^PATH%`; the tests
-//! that run it use no percent signs.
-//!
 //! `!` is ordinary: delayed expansion is off unless `/V:ON` or the registry asks for it.
-
-use super::{Escape, QuotingError, argv};
-
-/// Prefix that the daemon puts before the text, with a space.
-pub const PREFIX: &str = "cmd /S /C ";
-
-/// Maximum number of characters in one line of cmd.
-pub const LIMIT: usize = 8191;
 
 /// Reason why a text is not one plain command.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -114,51 +97,6 @@ fn is_delimiter(c: char) -> bool {
     matches!(c, ' ' | '\t' | ',' | ';' | '=')
 }
 
-/// The text after `cmd /S /C` that runs this program with these arguments.
-pub(super) fn quote(argv: &[&str], escape: Escape) -> Result<String, QuotingError> {
-    let (program, arguments) = argv.split_first().ok_or_else(super::empty)?;
-    if program.contains('%') {
-        // The name must be in real quotes, where a caret does not protect `%NAME%`.
-        return Err(QuotingError(format!(
-            "cmd cannot escape '%' in the program's name {program:?}: use the exec form"
-        )));
-    }
-    let plain = is_plain_program(program);
-    let mut line = if plain {
-        (*program).to_owned()
-    } else {
-        format!("\"{program}\"")
-    };
-    for (index, argument) in arguments.iter().enumerate() {
-        line.push(' ');
-        let last = index + 1 == arguments.len();
-        if last && plain && argument.ends_with(escape.character()) {
-            // At a line's end the character would join the next line of the Dockerfile.
-            push_escaped(&mut line, &argv::quote_always(argument));
-        } else {
-            push_escaped(&mut line, &argv::quote(argument));
-        }
-        if line.ends_with('%') && !last {
-            // The space that follows must not begin a variable's name either.
-            line.push('^');
-        }
-    }
-    // With additional quotes around everything, /S strips only those.
-    Ok(if plain { line } else { format!("\"{line}\"") })
-}
-
-/// Adds text with every special character escaped for cmd.
-fn push_escaped(line: &mut String, text: &str) {
-    let mut after_percent = false;
-    for c in text.chars() {
-        if after_percent || "\"^&|<>()@!".contains(c) {
-            line.push('^');
-        }
-        line.push(c);
-        after_percent = c == '%';
-    }
-}
-
 /// The names that cmd reads as its own commands when they are not in quotes.
 const BUILT_IN: [&str; 45] = [
     "assoc", "break", "call", "cd", "chdir", "cls", "color", "copy", "date", "del", "dir", "dpath",
@@ -171,13 +109,4 @@ const BUILT_IN: [&str; 45] = [
 pub fn is_built_in(word: &str) -> bool {
     let name = word.split(['.', ':', '\\', '/']).next().unwrap_or_default();
     BUILT_IN.contains(&name.to_ascii_lowercase().as_str())
-}
-
-/// Returns true if a program's name needs no quotes; a built-in's name does, to mean a program.
-fn is_plain_program(program: &str) -> bool {
-    program.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && program
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | ':' | '\\' | '-' | '_'))
-        && !is_built_in(program)
 }

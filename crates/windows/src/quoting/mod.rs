@@ -3,8 +3,8 @@
 //! Windows passes a program one string, which every program splits by itself. The text after `RUN`
 //! in a Dockerfile passes up to three parsers before the program gets its arguments: the
 //! Dockerfile's (line joining, JSON), the shell's ([`cmd`] or [`powershell`]) and the program's
-//! ([`argv`]). [`command_text`] writes the text that yields the given list, or fails if the shell
-//! cannot express it. The exec form nearly always can.
+//! ([`argv`]). [`exec_command`] writes the exec form, which has no shell and expresses nearly every
+//! list.
 
 pub mod argv;
 pub mod cmd;
@@ -12,29 +12,6 @@ pub mod powershell;
 
 #[cfg(test)]
 mod tests;
-
-use std::fmt;
-
-/// Shell that reads the text after `RUN`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum RunShell {
-    /// None: a JSON array, which the daemon turns into a command line itself.
-    Exec,
-    /// `cmd /S /C`, the default.
-    Cmd,
-    /// Windows PowerShell 5.1, `powershell -Command …`.
-    PowerShell,
-}
-
-impl fmt::Display for RunShell {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Exec => "the exec form",
-            Self::Cmd => "cmd",
-            Self::PowerShell => "PowerShell",
-        })
-    }
-}
 
 /// A Dockerfile's escape character: at a line's end it joins the next line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -56,7 +33,7 @@ impl Escape {
     }
 }
 
-/// Reason why an argument list has no text that a shell would read back as the same list.
+/// Reason why a list of arguments has no exec form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct QuotingError(String);
@@ -68,36 +45,31 @@ fn empty() -> QuotingError {
 /// Limit of `CreateProcess`: 32767 characters including the terminating zero.
 const PROCESS_LIMIT: usize = 32766;
 
-/// The text after `RUN`, `CMD` or `ENTRYPOINT` that runs this program with these arguments.
-pub fn command_text<S: AsRef<str>>(
-    shell: RunShell,
-    escape: Escape,
-    argv: &[S],
-) -> Result<String, QuotingError> {
-    let argv: Vec<&str> = argv.iter().map(AsRef::as_ref).collect();
-    check_words(shell, &argv)?;
-    let (text, length, limit) = match shell {
-        RunShell::Exec => {
-            let length = utf16_len(&argv::join(&argv));
-            (exec_form(&argv), length, PROCESS_LIMIT)
-        }
-        RunShell::Cmd => {
-            let text = cmd::quote(&argv, escape)?;
-            let length = utf16_len(cmd::PREFIX) + utf16_len(&text);
-            (text, length, cmd::LIMIT)
-        }
-        RunShell::PowerShell => {
-            let text = powershell::quote(&argv);
-            let length = utf16_len(powershell::PREFIX) + utf16_len(&text);
-            (text, length, PROCESS_LIMIT)
-        }
-    };
-    if length > limit {
+/// The text after `RUN` that runs this program with these arguments, as a JSON array, which the
+/// daemon turns into a command line itself.
+pub fn exec_command<S: AsRef<str>>(argv: &[S]) -> Result<String, QuotingError> {
+    let program: &str = argv.first().ok_or_else(empty)?.as_ref();
+    if program.is_empty()
+        || program.ends_with('\\')
+        || program.contains(|c: char| c.is_ascii_control() || "\"<>|?*".contains(c))
+    {
         return Err(QuotingError(format!(
-            "the command line has {length} characters: the limit of {shell} is {limit}"
+            "invalid program name {program:?}: it is empty, ends in a backslash or has one of \"<>|?* or a control character"
         )));
     }
-    Ok(text)
+    let place = argv.iter().position(|word| word.as_ref().contains('\0'));
+    if let Some(index) = place {
+        return Err(QuotingError(format!(
+            "the exec form cannot escape '\\0' in argument {index}"
+        )));
+    }
+    let length = argv::join(argv).encode_utf16().count();
+    if length > PROCESS_LIMIT {
+        return Err(QuotingError(format!(
+            "the command line has {length} characters: the limit of the exec form is {PROCESS_LIMIT}"
+        )));
+    }
+    Ok(exec_form(argv))
 }
 
 /// A JSON array as the daemon reads it.
@@ -107,36 +79,4 @@ pub fn exec_form<S: AsRef<str>>(argv: &[S]) -> String {
         .map(|argument| serde_json::Value::from(argument.as_ref()).to_string())
         .collect();
     format!("[{}]", elements.join(", "))
-}
-
-fn utf16_len(text: &str) -> usize {
-    text.encode_utf16().count()
-}
-
-/// Rejects what no quoting can express: an invalid program name, a NUL and, for the shells, whose
-/// text is one line of the Dockerfile, a line break.
-fn check_words(shell: RunShell, argv: &[&str]) -> Result<(), QuotingError> {
-    let program = argv.first().ok_or_else(empty)?;
-    if program.is_empty()
-        || program.ends_with('\\')
-        || program.contains(|c: char| c.is_ascii_control() || "\"<>|?*".contains(c))
-    {
-        return Err(QuotingError(format!(
-            "invalid program name {program:?}: it is empty, ends in a backslash or has one of \"<>|?* or a control character"
-        )));
-    }
-    let forbidden: &[char] = match shell {
-        RunShell::Exec => &['\0'],
-        // cmd treats Ctrl-Z as the end of a line.
-        RunShell::Cmd => &['\0', '\n', '\r', '\u{1a}'],
-        RunShell::PowerShell => &['\0', '\n', '\r'],
-    };
-    for (index, argument) in argv.iter().enumerate() {
-        if let Some(character) = argument.chars().find(|c| forbidden.contains(c)) {
-            return Err(QuotingError(format!(
-                "{shell} cannot escape {character:?} in argument {index}"
-            )));
-        }
-    }
-    Ok(())
 }

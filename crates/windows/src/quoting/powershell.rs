@@ -6,13 +6,9 @@
 //! typographic quotes ‘ ’ ‚ ‛ are single quotes, too. To start a program, PowerShell builds a
 //! command line again: it puts quotes around a word with white space without escaping anything in
 //! it, drops empty words, interprets a word `--%`, and lets a backslash at the end of a word
-//! escape its closing quote. So `quote` passes it words that are already quoted for the program.
-//! PowerShell 7.3 and newer quote correctly, which would quote twice: use the exec form there.
+//! escape its closing quote. PowerShell 7.3 and newer quote correctly.
 
 use super::argv::{self, ArgvParser};
-
-/// The shortest prefix of the text; base images add preference variables.
-pub const PREFIX: &str = "powershell -Command ";
 
 /// The script that PowerShell runs for a text after `powershell -Command`.
 pub fn script(text: &str) -> String {
@@ -41,24 +37,6 @@ pub fn literal(text: &str) -> String {
     }
     quoted.push('\'');
     quoted
-}
-
-/// The text after `powershell -Command` that runs this program with these arguments.
-pub(super) fn quote(argv: &[&str]) -> String {
-    let words: Vec<String> = argv
-        .iter()
-        .enumerate()
-        .map(|(index, word)| {
-            let native = index > 0 && (argv::needs_quotes(word) || *word == "--%");
-            if native {
-                literal(&argv::quote_always(word))
-            } else {
-                literal(word)
-            }
-        })
-        .collect();
-    // As one argument, which keeps its spaces.
-    argv::quote_always(&format!("& {}", words.join(" ")))
 }
 
 /// The command line that Windows PowerShell builds for a program from the words of its script.

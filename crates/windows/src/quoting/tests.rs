@@ -3,18 +3,14 @@ use proptest::prelude::*;
 use super::argv::{ArgvParser, join, quote, split};
 use super::*;
 use crate::testing::run_line as reader;
+use crate::testing::shell_lines::{for_cmd, for_powershell};
 
 /// The `RUN` line that runs this program with exactly these arguments.
-fn run_instruction<S: AsRef<str>>(
-    shell: RunShell,
-    escape: Escape,
-    argv: &[S],
-) -> Result<String, QuotingError> {
-    Ok(format!("RUN {}", command_text(shell, escape, argv)?))
+fn run_instruction<S: AsRef<str>>(argv: &[S]) -> Result<String, QuotingError> {
+    Ok(format!("RUN {}", exec_command(argv)?))
 }
 
 const READERS: [ArgvParser; 2] = [ArgvParser::CommandLineToArgvW, ArgvParser::CRuntime];
-const SHELLS: [RunShell; 3] = [RunShell::Exec, RunShell::Cmd, RunShell::PowerShell];
 const ESCAPES: [Escape; 2] = [Escape::Backslash, Escape::Backtick];
 const PROGRAM: &str = r"C:\Program Files\tool.exe";
 
@@ -60,12 +56,10 @@ proptest! {
 
     #[test]
     fn a_run_line_comes_out_as_the_list_that_went_in(argv in command()) {
-        for shell in SHELLS {
-            for escape in ESCAPES {
-                let line = run_instruction(shell, escape, &argv).unwrap();
-                let read = reader::argv(shell, escape, &line);
-                prop_assert_eq!(&read, &argv, "{}, {:?}: {}", shell, escape, line);
-            }
+        for escape in ESCAPES {
+            let line = run_instruction(&argv).unwrap();
+            let read = reader::argv(escape, &line);
+            prop_assert_eq!(&read, &argv, "{:?}: {}", escape, line);
         }
     }
 
@@ -78,11 +72,11 @@ proptest! {
 
     #[test]
     fn the_modules_own_readers_return_the_list_too(argv in command()) {
-        let text = command_text(RunShell::Cmd, Escape::Backslash, &argv).unwrap();
+        let text = for_cmd(&argv, Escape::Backslash);
         let line = cmd::parse(&text, |name| (!name.starts_with('^')).then(String::new)).unwrap();
         prop_assert_eq!(&split(&line, ArgvParser::CRuntime), &argv);
 
-        let text = command_text(RunShell::PowerShell, Escape::Backslash, &argv).unwrap();
+        let text = for_powershell(&argv);
         let words = powershell::simple_command(&powershell::script(&text)).unwrap();
         let line = powershell::native_command_line(&words);
         prop_assert_eq!(&split(&line, ArgvParser::CRuntime), &argv);
@@ -99,11 +93,9 @@ proptest! {
 
     #[test]
     fn no_list_makes_the_writer_panic(argv in prop::collection::vec(any::<String>(), 0..4)) {
-        for shell in SHELLS {
-            if let Ok(line) = run_instruction(shell, Escape::Backtick, &argv) {
-                let read = reader::argv(shell, Escape::Backtick, &line);
-                prop_assert_eq!(&read, &argv, "{}: {}", shell, line);
-            }
+        if let Ok(line) = run_instruction(&argv) {
+            let read = reader::argv(Escape::Backtick, &line);
+            prop_assert_eq!(&read, &argv, "{}", line);
         }
     }
 }
@@ -146,22 +138,18 @@ fn plain_arguments_stay_plain() {
     assert_eq!(quote(r"C:\inetpub\wwwroot\"), r"C:\inetpub\wwwroot\");
     assert_eq!(quote(r"a b\"), r#""a b\\""#);
     let argv = ["reg", "add", r"HKLM\SOFTWARE\x", "/v", "a", "/f"];
-    for (shell, expected) in [
-        (
-            RunShell::Exec,
-            r#"RUN ["reg", "add", "HKLM\\SOFTWARE\\x", "/v", "a", "/f"]"#,
-        ),
-        (RunShell::Cmd, r"RUN reg add HKLM\SOFTWARE\x /v a /f"),
-        (
-            RunShell::PowerShell,
-            r#"RUN "& 'reg' 'add' 'HKLM\SOFTWARE\x' '/v' 'a' '/f'""#,
-        ),
-    ] {
-        assert_eq!(
-            run_instruction(shell, Escape::Backslash, &argv).unwrap(),
-            expected
-        );
-    }
+    assert_eq!(
+        run_instruction(&argv).unwrap(),
+        r#"RUN ["reg", "add", "HKLM\\SOFTWARE\\x", "/v", "a", "/f"]"#
+    );
+    assert_eq!(
+        for_cmd(&argv, Escape::Backslash),
+        r"reg add HKLM\SOFTWARE\x /v a /f"
+    );
+    assert_eq!(
+        for_powershell(&argv),
+        r#""& 'reg' 'add' 'HKLM\SOFTWARE\x' '/v' 'a' '/f'""#
+    );
 }
 
 #[test]
@@ -174,39 +162,27 @@ fn the_site_name_that_appcmd_never_saw_reaches_it_from_every_shell() {
         "Default Web Site",
         "/+[fileExtension='.json']",
     ];
-    for (shell, expected) in [
-        (
-            RunShell::Cmd,
-            r#"RUN C:\Windows\System32\inetsrv\appcmd.exe set config ^"Default Web Site^" /+[fileExtension='.json']"#,
-        ),
-        (
-            RunShell::PowerShell,
-            r#"RUN "& 'C:\Windows\System32\inetsrv\appcmd.exe' 'set' 'config' '\"Default Web Site\"' '/+[fileExtension=''.json'']'""#,
-        ),
-    ] {
-        assert_eq!(
-            run_instruction(shell, Escape::Backtick, &argv).unwrap(),
-            expected
-        );
-    }
+    assert_eq!(
+        for_cmd(&argv, Escape::Backtick),
+        r#"C:\Windows\System32\inetsrv\appcmd.exe set config ^"Default Web Site^" /+[fileExtension='.json']"#
+    );
+    assert_eq!(
+        for_powershell(&argv),
+        r#""& 'C:\Windows\System32\inetsrv\appcmd.exe' 'set' 'config' '\"Default Web Site\"' '/+[fileExtension=''.json'']'""#
+    );
 }
 
 #[test]
 fn a_line_never_ends_in_the_escape_character() {
     let argv = ["x.exe", r"C:\"];
-    let text = |escape| command_text(RunShell::Cmd, escape, &argv).unwrap();
+    let text = |escape| for_cmd(&argv, escape);
     assert_eq!(text(Escape::Backtick), r"x.exe C:\");
     assert_eq!(text(Escape::Backslash), r#"x.exe ^"C:\\^""#);
 }
 
 #[test]
 fn percent_signs_are_kept_from_cmd_by_a_caret_in_the_name() {
-    let text = command_text(
-        RunShell::Cmd,
-        Escape::Backslash,
-        &["x", "%PATH%", "100%", "%y"],
-    )
-    .unwrap();
+    let text = for_cmd(&["x", "%PATH%", "100%", "%y"], Escape::Backslash);
     assert_eq!(text, "x %^PATH%^ 100%^ %^y");
 }
 
@@ -251,31 +227,22 @@ fn variables_are_replaced_inside_and_outside_quotes() {
 
 #[test]
 fn what_no_quoting_can_carry_is_refused_with_its_place() {
-    let refuse = |shell, argv: &[&str]| {
-        run_instruction(shell, Escape::Backslash, argv)
-            .unwrap_err()
-            .to_string()
-    };
+    let refuse = |argv: &[&str]| run_instruction(argv).unwrap_err().to_string();
     assert_eq!(
-        refuse(RunShell::Cmd, &["x", "a", "b\nc"]),
-        "cmd cannot escape '\\n' in argument 2"
-    );
-    assert_eq!(
-        refuse(RunShell::Exec, &["x", "\0"]),
+        refuse(&["x", "\0"]),
         "the exec form cannot escape '\\0' in argument 1"
     );
-    assert_eq!(
-        refuse(RunShell::Cmd, &["100%.exe"]),
-        "cmd cannot escape '%' in the program's name \"100%.exe\": use the exec form"
-    );
     for program in ["", "a\"b", "C:\\dir\\", "a\nb", "a<b", "*.exe"] {
-        let argv = [program];
-        let error = refuse(RunShell::Exec, &argv);
+        let error = refuse(&[program]);
         assert!(error.starts_with("invalid program name"), "{error}");
     }
-    assert_eq!(refuse(RunShell::Exec, &[]), empty().to_string());
+    assert_eq!(refuse(&[]), empty().to_string());
     let long = "x".repeat(8200);
-    let error = refuse(RunShell::Cmd, &["x", long.as_str()]);
-    assert!(error.ends_with("the limit of cmd is 8191"), "{error}");
-    assert!(run_instruction(RunShell::Exec, Escape::Backslash, &["x", &long, "a\nb"]).is_ok());
+    assert!(run_instruction(&["x", &long, "a\nb"]).is_ok());
+    let long = "x".repeat(32_800);
+    let error = refuse(&["x", &long]);
+    assert!(
+        error.ends_with("the limit of the exec form is 32766"),
+        "{error}"
+    );
 }

@@ -1,4 +1,5 @@
-//! For tests: a base in memory, and a second implementation of the parsers of a `RUN` line.
+//! For tests: a base in memory, a second implementation of the parsers of a `RUN` line, and lines in
+//! shell form.
 
 #![expect(
     clippy::unwrap_used,
@@ -7,6 +8,7 @@
 )]
 
 pub mod run_line;
+pub mod shell_lines;
 
 use std::collections::BTreeMap;
 

@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 use wincimg_scripts::script;
 use wincimg_windows::quoting::argv::{ArgvParser, split};
-use wincimg_windows::quoting::{Escape, RunShell, cmd, command_text, exec_form, powershell};
+use wincimg_windows::quoting::{Escape, cmd, exec_form, powershell};
+use wincimg_windows::testing::shell_lines::{for_cmd, for_powershell};
 
 use super::*;
 
@@ -133,8 +134,11 @@ proptest! {
         escape in prop::sample::select(vec![Escape::Backslash, Escape::Backtick]),
     ) {
         let argv: Vec<String> = iter::once("C:\\a b\\x.exe".to_owned()).chain(arguments).collect();
-        for (base, shell) in [(BaseShell::Cmd, RunShell::Cmd), (BaseShell::PowerShell, RunShell::PowerShell)] {
-            let text = command_text(shell, escape, &argv).unwrap();
+        let texts = [
+            (BaseShell::Cmd, for_cmd(&argv, escape)),
+            (BaseShell::PowerShell, for_powershell(&argv)),
+        ];
+        for (base, text) in texts {
             let finding = only_finding(base, &format!("ENTRYPOINT {text}"));
             let expected = format!("ENTRYPOINT {}", exec_form(&argv));
             prop_assert_eq!(finding.fix.as_deref(), Some(expected.as_str()), "{}", text);
