@@ -9,9 +9,10 @@ use wincimg_cluster::nodes::{Node, NodeList, read_nodes};
 use wincimg_cluster::selector::LabelSelector;
 use wincimg_engine::plans::TargetHost;
 use wincimg_windows::compat::{Architecture, HostBuild, served_by};
+use wincimg_windows::invalid::InvalidText;
 use wincimg_windows::release::{self, Release, ReleaseKind};
 use wincimg_windows::update::{Update, Updates};
-use wincimg_windows::version::{ParseVersionError, WindowsVersion};
+use wincimg_windows::version::WindowsVersion;
 
 use super::cluster_args::ClusterArgs;
 use super::{Failure, Session, complete, input};
@@ -63,7 +64,7 @@ pub(super) fn host_name(text: &str) -> Result<HostName, String> {
     version.or_else(|error| named().ok_or_else(|| unknown_host(text, &error)))
 }
 
-fn unknown_host(text: &str, error: &ParseVersionError) -> String {
+fn unknown_host(text: &str, error: &InvalidText) -> String {
     if !text.starts_with(|first: char| first.is_ascii_alphabetic()) {
         return error.to_string();
     }

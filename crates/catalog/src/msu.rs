@@ -372,12 +372,14 @@ mod tests {
         cabinet("Windows10.0-KB4549949-x64-pkgProperties.txt", content)
     }
 
-    const WANTED: ExpectedUpdate = ExpectedUpdate {
-        kb: Kb::from_number(4_549_949),
-        arch: Arch::X64,
-        version: Some(WindowsVersion::new(17763, 1158)),
-        without_digest: true,
-    };
+    fn wanted() -> ExpectedUpdate {
+        ExpectedUpdate {
+            kb: "KB4549949".parse().unwrap(),
+            arch: Arch::X64,
+            version: Some(WindowsVersion::new(17763, 1158)),
+            without_digest: true,
+        }
+    }
 
     fn check_as(
         bytes: &[u8],
@@ -390,7 +392,7 @@ mod tests {
     }
 
     fn check_bytes(bytes: &[u8], name: &str) -> Result<PackageFormat, Problem> {
-        check_as(bytes, name, &WANTED).map(|checked| checked.container)
+        check_as(bytes, name, &wanted()).map(|checked| checked.container)
     }
 
     fn database(article: &str, version: &str, base: &str) -> String {
@@ -555,7 +557,7 @@ mod tests {
     fn what_a_verified_package_does_not_say_is_no_reason_to_refuse_it() {
         let verified = ExpectedUpdate {
             without_digest: false,
-            ..WANTED
+            ..wanted()
         };
         let silent = check_as(&cabinet("readme.txt", b"hello"), "a.msu", &verified).unwrap();
         assert_eq!(

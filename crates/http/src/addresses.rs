@@ -9,6 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
+use super::proxy;
 use super::urls::{host_of, is_loopback};
 
 /// Metadata services outside the link-local ranges: Azure, Alibaba Cloud, Oracle Cloud.
@@ -166,7 +167,7 @@ impl CheckingResolver {
     pub(super) fn new(policy: AddressPolicy) -> Self {
         Self {
             policy,
-            proxies: proxies(),
+            proxies: proxy::hosts(),
         }
     }
 }
@@ -195,22 +196,6 @@ impl Resolve for CheckingResolver {
             }
         })
     }
-}
-
-/// Hosts of the proxies in the environment.
-fn proxies() -> Vec<String> {
-    let names = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"];
-    let values = names.iter().flat_map(|name| {
-        [(*name).to_owned(), name.to_lowercase()]
-            .into_iter()
-            .filter_map(|name| std::env::var(name).ok())
-    });
-    let urls = values.filter_map(|value| {
-        let with_scheme = Url::parse(&value).ok().filter(Url::has_host);
-        with_scheme.or_else(|| Url::parse(&format!("http://{value}")).ok())
-    });
-    urls.filter_map(|url| url.host_str().map(str::to_owned))
-        .collect()
 }
 
 #[cfg(test)]

@@ -10,7 +10,6 @@ use reqwest::{StatusCode, Url};
 use wincimg_common::diagnose::{Diagnose, Problem};
 
 use super::addresses::RefusedAddress;
-use super::insecure_hosts::InvalidHost;
 use super::proxy::named_for;
 use super::retry::Transient;
 use super::urls::{host_of, is_metadata};
@@ -20,10 +19,6 @@ use super::urls::{host_of, is_metadata};
 #[non_exhaustive]
 #[diagnose(code = "network/answer")]
 pub enum HttpError {
-    /// Invalid entry in the list of insecure hosts.
-    #[error(transparent)]
-    #[diagnose(code = "usage/host", blame = Request)]
-    InsecureHost(#[from] InvalidHost),
     /// A header would contain invalid characters.
     #[error("cannot make the request")]
     Header(#[from] InvalidHeaderValue),

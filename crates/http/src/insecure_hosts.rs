@@ -1,25 +1,26 @@
 //! Hosts that may be reached without TLS, or with an unverified certificate.
 
 use reqwest::Url;
+use wincimg_common::diagnose::{Blame, Problem};
 use wincimg_common::untrusted::without_password;
 
 /// The hosts listed by the user as insecure; all others require HTTPS with a trusted certificate.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct InsecureHosts(Vec<(String, Option<u16>)>);
 
-/// An entry that is neither `HOST` nor `HOST:PORT`.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("invalid host {0:?}: expected HOST or HOST:PORT, without a scheme")]
-pub struct InvalidHost(pub String);
-
 impl InsecureHosts {
     /// Parses `HOST` (every port) and `HOST:PORT` entries.
-    pub(crate) fn parse(entries: &[String]) -> Result<Self, InvalidHost> {
+    pub(crate) fn parse(entries: &[String]) -> Result<Self, Problem> {
         entries
             .iter()
             .map(|entry| {
-                let invalid = || InvalidHost(without_password(entry).into_owned());
-                split_host(entry).ok_or_else(invalid)
+                split_host(entry).ok_or_else(|| {
+                    let entry = without_password(entry);
+                    let problem = format!(
+                        "invalid host {entry:?}: expected HOST or HOST:PORT, without a scheme"
+                    );
+                    Problem::new("usage/host", problem).blame(Blame::Request)
+                })
             })
             .collect::<Result<_, _>>()
             .map(Self)

@@ -63,6 +63,15 @@ pub(super) fn named_for(url: &Url) -> Option<String> {
     Some(format!("{} of {variable}", host(&value)?))
 }
 
+/// Hosts of the proxies in the environment, without their ports.
+pub(super) fn hosts() -> Vec<String> {
+    let values = ["http", "https"].into_iter().filter_map(variable_for);
+    let hosts = values.filter_map(|(_, value)| host(&value));
+    let urls = hosts.filter_map(|host| Url::parse(&format!("http://{host}")).ok());
+    urls.filter_map(|url| url.host_str().map(str::to_owned))
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,6 +8,7 @@ use jiff::Span;
 use jiff::civil::Date;
 use serde::Serialize;
 
+use super::invalid::InvalidText;
 use super::table::{TableError, TableRow, embedded, read_rows};
 use super::version::WindowsVersion;
 
@@ -15,13 +16,8 @@ use super::version::WindowsVersion;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Kb(u32);
 
-/// A text that is not a KB number.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("invalid KB number {0:?}: expected KB4549949 or 4549949")]
-pub struct ParseKbError(String);
-
 impl FromStr for Kb {
-    type Err = ParseKbError;
+    type Err = InvalidText;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let trimmed = text.trim();
@@ -36,16 +32,11 @@ impl FromStr for Kb {
         plausible
             .then(|| digits.parse().ok().map(Self))
             .flatten()
-            .ok_or_else(|| ParseKbError(trimmed.to_owned()))
+            .ok_or_else(|| InvalidText::new("KB number", trimmed, "KB4549949 or 4549949"))
     }
 }
 
 impl Kb {
-    /// The article of this number.
-    pub const fn from_number(number: u32) -> Self {
-        Self(number)
-    }
-
     /// The bare number.
     pub fn number(self) -> u32 {
         self.0

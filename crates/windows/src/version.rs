@@ -8,6 +8,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize, de};
 
+use super::invalid::InvalidText;
+
 /// A Windows build with its revision, if known: `17763.973`.
 ///
 /// Versions order by build, then revision; an unknown revision comes before every known one.
@@ -19,14 +21,8 @@ pub struct WindowsVersion {
     pub revision: Option<u32>,
 }
 
-/// A text without a Windows version.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "invalid build {text:?}: expected 17763.973, 10.0.17763.973 or 17763, from {FIRST_BUILD} on"
-)]
-pub struct ParseVersionError {
-    text: String,
-}
+/// The formats that people type.
+const EXPECTED: &str = "17763.973, 10.0.17763.973 or 17763, from 10240 on";
 
 impl WindowsVersion {
     /// A version with a revision.
@@ -61,7 +57,7 @@ impl fmt::Display for WindowsVersion {
 }
 
 impl FromStr for WindowsVersion {
-    type Err = ParseVersionError;
+    type Err = InvalidText;
 
     /// Reads every format in use: dotted versions with or without `10.0.`, `ver`'s line, and a
     /// Windows daemon's `KernelVersion` and `OperatingSystem`.
@@ -71,9 +67,7 @@ impl FromStr for WindowsVersion {
             .or_else(|| read_bracketed(trimmed, "[Version ", ']'))
             .or_else(|| read_bracketed(trimmed, "(OS Build ", ')'))
             .or_else(|| read_daemon_kernel(trimmed))
-            .ok_or_else(|| ParseVersionError {
-                text: shortened(trimmed),
-            })
+            .ok_or_else(|| InvalidText::new("build", &shortened(trimmed), EXPECTED))
     }
 }
 

@@ -95,17 +95,8 @@ pub enum InheritanceMode {
 
 /// A change whose result depends on what only Windows decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum UnsupportedEdit {
-    /// It has no list.
-    #[error("it has no list of permissions: everyone has full control")]
-    NoList,
-    /// The denied rights are granted with other flags.
-    #[error("the denied rights are granted to the account with other inheritance flags")]
-    OtherFlags,
-    /// Copied entries that deny would come after its own that allow.
-    #[error("it allows by itself, and inherits entries that deny: their order is unclear")]
-    Order,
-}
+#[error("{0}")]
+pub struct UnsupportedEdit(&'static str);
 
 impl fmt::Display for AccessChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -211,7 +202,10 @@ impl DescriptorEdit {
         match self {
             Self::Grant { .. } if no_list => return Ok(after),
             Self::Reset => {}
-            _ if no_list => return Err(UnsupportedEdit::NoList),
+            _ if no_list => {
+                let problem = "it has no list of permissions: everyone has full control";
+                return Err(UnsupportedEdit(problem));
+            }
             _ => {}
         }
         after.control |= control::DACL_PRESENT;
@@ -272,7 +266,9 @@ fn deny(
     let is_granted =
         |it: &Ace| !is_inherited(it) && it.kind == ALLOWS && it.sid == sid && it.mask & mask != 0;
     if entries.iter().any(|it| is_granted(it) && it.flags != flags) {
-        return Err(UnsupportedEdit::OtherFlags);
+        return Err(UnsupportedEdit(
+            "the denied rights are granted to the account with other inheritance flags",
+        ));
     }
     for entry in entries.iter_mut().filter(|it| is_granted(it)) {
         entry.mask &= !mask;
@@ -303,7 +299,10 @@ fn inherit(
                 .iter()
                 .any(|it| is_inherited(it) && it.kind == DENIES);
             if allows && denies {
-                return Err(UnsupportedEdit::Order);
+                // Copied entries that deny would come after its own that allow.
+                return Err(UnsupportedEdit(
+                    "it allows by itself, and inherits entries that deny: their order is unclear",
+                ));
             }
             *control |= control::DACL_PROTECTED;
             for entry in entries {
