@@ -1,14 +1,15 @@
 //! Facts collected while images are mirrored, from the transferred bytes.
 
 use std::collections::HashMap;
-use std::io::{self, Read};
+use std::io;
 use std::sync::{Arc, Mutex, Weak};
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use futures_util::future::{BoxFuture, join_all};
 use futures_util::{StreamExt, TryStreamExt, stream as futures};
 use tokio::sync::{mpsc, oneshot, watch};
 use wincimg_common::diagnose::{BoxError, Problem, error_chain};
+use wincimg_common::files::PieceReader;
 use wincimg_common::lock;
 use wincimg_oci::copy::Watcher;
 use wincimg_oci::document::{
@@ -331,17 +332,9 @@ impl Watcher for MirrorFactsCollector {
         let (verified, is_verified) = oneshot::channel();
         slot.seen.send_replace(ObservedState::Coming);
         let digest = blob.digest.clone();
-        let mut passing = ObservedBytes {
-            receiver,
-            chunk: Bytes::new(),
-            left: blob.size,
-            ended_early: false,
-        };
+        let size = blob.size;
         tokio::task::spawn_blocking(move || {
-            let found = passing.collect_facts(slot.place);
-            let ended_early = passing.ended_early;
-            // After the first error nothing more is taken: the copy continues alone.
-            drop(passing);
+            let (found, ended_early) = collect_observed(receiver, size, slot.place);
             let seen = if ended_early || is_verified.blocking_recv().is_err() {
                 tracing::info!("layer {digest} was not read to its end during its transfer");
                 ObservedState::Nothing
@@ -376,36 +369,33 @@ impl MirrorHook for MirrorFactsCollector {
     }
 }
 
-/// The transferred bytes of a layer.
-struct ObservedBytes {
-    receiver: mpsc::Receiver<Bytes>,
-    chunk: Bytes,
-    left: u64,
-    ended_early: bool,
-}
-
-impl ObservedBytes {
-    /// Collects a layer to the end of its bytes.
-    fn collect_facts(&mut self, place: LayerPosition) -> Result<CollectedLayer, LayerProblem> {
-        let found = collect_layer(&mut *self, place, &Extent::Everything)?;
-        // The layer's archive may end before its bytes.
-        io::copy(self, &mut io::sink())?;
-        Ok(found)
-    }
-}
-
-impl Read for ObservedBytes {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        while self.chunk.is_empty() && self.left > 0 {
-            let next = self.receiver.blocking_recv();
-            self.ended_early = next.is_none();
-            self.chunk = next.ok_or(io::ErrorKind::UnexpectedEof)?;
-            self.left = self.left.saturating_sub(self.chunk.len() as u64);
+/// Collects a layer to the end of its transferred bytes; also returns true if these ended early. After
+/// the first error nothing more is taken: the copy continues alone.
+fn collect_observed(
+    mut receiver: mpsc::Receiver<Bytes>,
+    size: u64,
+    place: LayerPosition,
+) -> (Result<CollectedLayer, LayerProblem>, bool) {
+    let mut left = size;
+    let mut ended_early = false;
+    let mut bytes = PieceReader::new(|| -> io::Result<Option<Bytes>> {
+        if left == 0 {
+            return Ok(None);
         }
-        let count = self.chunk.len().min(buffer.len());
-        self.chunk.copy_to_slice(&mut buffer[..count]);
-        Ok(count)
-    }
+        let piece = receiver.blocking_recv();
+        ended_early = piece.is_none();
+        let piece = piece.ok_or(io::ErrorKind::UnexpectedEof)?;
+        left = left.saturating_sub(piece.len() as u64);
+        Ok(Some(piece))
+    });
+    let found = collect_layer(&mut bytes, place, &Extent::Everything);
+    let found = found.map_err(LayerProblem::from).and_then(|found| {
+        // The layer's archive may end before its bytes.
+        io::copy(&mut bytes, &mut io::sink())?;
+        Ok(found)
+    });
+    drop(bytes);
+    (found, ended_early)
 }
 
 #[cfg(test)]
