@@ -37,27 +37,6 @@ pub enum Containerd {
     V2_3_5,
 }
 
-/// Rule by which entries match a host.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum EntryFilter {
-    OwnBuild,
-    /// From Windows Server 2022 on, up to the host.
-    FromFirstStable,
-    /// From the last release with a stable ABI before the host on.
-    FromLastStable,
-    /// The builds that the host runs.
-    WhatRuns,
-}
-
-/// Choice among several entries that match.
-#[derive(Clone, Copy)]
-enum EntryOrder {
-    HighestRevision,
-    InOrder,
-    /// The one whose `os.version` sorts last as text.
-    LastAsText,
-}
-
 impl Containerd {
     /// All known ones, each with its first and last version.
     const ALL: [(Self, [u32; 3], &str); 8] = [
@@ -110,35 +89,21 @@ impl Containerd {
         spans.collect()
     }
 
-    fn matches(self) -> EntryFilter {
-        match self {
-            Self::V1_0 | Self::V1_6 | Self::V1_6_18 | Self::V1_7 => EntryFilter::OwnBuild,
-            Self::V1_6_23 | Self::V1_7_6 => EntryFilter::FromFirstStable,
-            Self::V2_1_6 => EntryFilter::FromLastStable,
-            Self::V2_3_5 | Self::Unknown => EntryFilter::WhatRuns,
-        }
-    }
-
-    fn first(self) -> EntryOrder {
-        match self {
-            Self::V1_0 | Self::V1_6 | Self::V1_6_18 | Self::V1_6_23 => EntryOrder::HighestRevision,
-            Self::V1_7 | Self::V1_7_6 => EntryOrder::InOrder,
-            Self::V2_1_6 | Self::V2_3_5 | Self::Unknown => EntryOrder::LastAsText,
-        }
-    }
-
+    /// Returns true if an entry of this build matches a host.
     fn accepts(self, host: u32, image: u32) -> bool {
-        match self.matches() {
-            EntryFilter::OwnBuild => image == host,
-            EntryFilter::WhatRuns => accepted_builds(host).contains(&image),
-            stable => {
-                let oldest = match stable {
-                    EntryFilter::FromLastStable => release::stable_abi_before(host),
-                    _ => release::first_stable_abi().filter(|first| first.build <= host),
-                };
-                (oldest.map_or(host, |release| release.build)..=host).contains(&image)
+        let oldest = match self {
+            // The host's own build.
+            Self::V1_0 | Self::V1_6 | Self::V1_6_18 | Self::V1_7 => None,
+            // From Windows Server 2022 on, up to the host.
+            Self::V1_6_23 | Self::V1_7_6 => {
+                release::first_stable_abi().filter(|first| first.build <= host)
             }
-        }
+            // From the last release with a stable ABI before the host on.
+            Self::V2_1_6 => release::stable_abi_before(host),
+            // The builds that the host runs.
+            Self::V2_3_5 | Self::Unknown => return accepted_builds(host).contains(&image),
+        };
+        (oldest.map_or(host, |release| release.build)..=host).contains(&image)
     }
 
     fn takes(self, entry: &IndexEntry<'_>, host: u32) -> bool {
@@ -152,18 +117,22 @@ impl Containerd {
         !matches!(self, Self::V1_0 | Self::V1_6)
     }
 
+    /// Chooses one of several entries that match.
     fn choose(self, entries: &[IndexEntry<'_>], matching: &[usize]) -> Option<usize> {
         let revision = |index: usize| entries[index].version().and_then(|own| own.revision);
         let text = |index: usize| entries[index].os_version.unwrap_or_default();
         // The first of equals, as with a stable sort.
-        matching
-            .iter()
-            .copied()
-            .reduce(|best, next| match self.first() {
-                EntryOrder::HighestRevision if revision(next) > revision(best) => next,
-                EntryOrder::LastAsText if text(next) > text(best) => next,
-                _ => best,
-            })
+        matching.iter().copied().reduce(|best, next| {
+            let is_better = match self {
+                Self::V1_0 | Self::V1_6 | Self::V1_6_18 | Self::V1_6_23 => {
+                    revision(next) > revision(best)
+                }
+                Self::V1_7 | Self::V1_7_6 => false,
+                // The one whose `os.version` sorts last as text.
+                Self::V2_1_6 | Self::V2_3_5 | Self::Unknown => text(next) > text(best),
+            };
+            if is_better { next } else { best }
+        })
     }
 }
 
