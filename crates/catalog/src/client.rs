@@ -72,23 +72,20 @@ impl<'h> Catalog<'h> {
         let mut hits: Vec<SearchResult> = Vec::new();
         let mut postback = None;
         for _ in 0..MOST_PAGES {
-            let (found, next) = match self.result_page(query, &url, postback.as_ref()).await? {
-                Page::Nothing => return Ok(hits),
-                Page::Hits { hits, next } => (hits, next),
-            };
+            let page = self.result_page(query, &url, postback.as_ref()).await?;
             let known = hits.len();
-            for hit in found {
+            for hit in page.hits {
                 if !hits.iter().any(|known| known.update_id == hit.update_id) {
                     hits.push(hit);
                 }
             }
-            if next.is_none() {
+            if page.next.is_none() {
                 return Ok(hits);
             }
             if hits.len() == known {
                 break;
             }
-            postback = next;
+            postback = page.next;
         }
         let host = host_of(&url);
         let problem =

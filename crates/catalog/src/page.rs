@@ -31,18 +31,13 @@ pub struct SearchResult {
     pub update_id: String,
 }
 
-/// Content of a result page.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Page {
-    /// Updates, and the request for the next page.
-    Hits {
-        /// In the page's order.
-        hits: Vec<SearchResult>,
-        /// The form to send for the next page, if any.
-        next: Option<Postback>,
-    },
-    /// No results.
-    Nothing,
+/// Content of a result page; empty if nothing was found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Page {
+    /// Updates in the page's order.
+    pub hits: Vec<SearchResult>,
+    /// The form to send for the next page, if any.
+    pub next: Option<Postback>,
 }
 
 /// The hidden fields of a page's form, which request the next page.
@@ -96,7 +91,7 @@ pub(crate) fn read_page(html: &str) -> Result<Page, PageError> {
     }
     if !seen.ids.contains(&TABLE) {
         return if seen.ids.contains(&NOTHING) {
-            Ok(Page::Nothing)
+            Ok(Page::default())
         } else {
             Err(PageError::no_results("it has no table of updates"))
         };
@@ -108,7 +103,7 @@ pub(crate) fn read_page(html: &str) -> Result<Page, PageError> {
         return Err(PageError::no_results("no row of its table is an update"));
     }
     let next = seen.ids.contains(&NEXT).then(|| postback(seen.fields));
-    Ok(Page::Hits { hits, next })
+    Ok(Page { hits, next })
 }
 
 /// The texts of every table's cells, row by row.
