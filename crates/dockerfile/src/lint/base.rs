@@ -9,7 +9,7 @@ use wincimg_windows::{compat, release};
 use super::correction::Edit;
 use super::reference::{Reference, SERVER_2016, SERVER_2022, TagVersion};
 use super::stage::{Stage, StageBaseRef};
-use super::{Findings, LintFile, Severity};
+use super::{ContainsAny, Findings, LintFile, Severity};
 use crate::source::Instruction;
 
 pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
@@ -236,7 +236,9 @@ fn floating_message(reference: &Reference, tag: TagVersion) -> Option<(Severity,
         Some(name)
             if !tag.fixed
                 && reference.is_updated_monthly()
-                && (tag.version.is_some() || reference.is_monthly()) =>
+                && (tag.version.is_some()
+                    || reference.is_monthly()
+                    || name.contains_any(&["windowsservercore", "nanoserver"])) =>
         {
             format!(
                 "{}:{name} is replaced when its Windows is updated",

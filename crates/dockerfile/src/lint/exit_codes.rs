@@ -17,6 +17,9 @@ const BUILDERS: [&str; 25] = [
     "composer", "vcpkg", "conan", "git",
 ];
 
+/// Programs that unpack an archive, whose files the image lacks if they fail.
+const UNPACKERS: [&str; 4] = ["tar", "7z", "7za", "unzip"];
+
 /// Signs that a line looks at exit codes.
 const HANDLED: [&str; 11] = [
     "lastexitcode", "errorlevel", "$?", "exit", "throw", "nativecommand", "||", "trap {", "catch",
@@ -24,9 +27,9 @@ const HANDLED: [&str; 11] = [
 ];
 
 /// Commands after which a line has done nothing more.
-const CLEAN_UP: [&str; 12] = [
+const CLEAN_UP: [&str; 14] = [
     "remove-item", "ri", "rm", "del", "erase", "rd", "rmdir", "write-host", "write-output", "echo",
-    "start-sleep", "sleep",
+    "start-sleep", "sleep", "popd", "pop-location",
 ];
 
 /// A program whose exit code is lost, and what to write.
@@ -198,12 +201,26 @@ fn is_builder(statement: &PowerShellStatement) -> bool {
     is_call(statement) && is_named()
 }
 
-/// Returns true for a program by its path, for which PowerShell waits.
+/// Returns true for a program by its path, for which PowerShell waits, and for one that unpacks.
 fn starts_file(statement: &PowerShellStatement) -> bool {
     is_call(statement)
-        && is_own_program(&statement.written_command())
+        && (is_own_program(&statement.written_command())
+            || unpacks(
+                &statement.command(),
+                statement.text.split_whitespace().skip(1),
+            ))
         && is_work(&statement.text)
         && installers::find_unawaited(statement, &|_| true).is_none()
+}
+
+/// Returns true for a program that unpacks an archive.
+fn unpacks<'a>(program: &str, mut arguments: impl Iterator<Item = &'a str>) -> bool {
+    UNPACKERS.contains(&program) && (program != "tar" || arguments.any(extracts))
+}
+
+/// Returns true for options of tar to extract: `-xf`, `xf`, `-x`, `--extract`.
+fn extracts(word: &str) -> bool {
+    word == "--extract" || word.contains('x') && word.bytes().all(|it| b"-xvfzjpkmPC".contains(&it))
 }
 
 /// Returns true for the path, in lower case, of a program whose exit code tells of failures: several of
@@ -320,7 +337,10 @@ fn is_before_clean_up(step: &LintStep<'_>, command: &LintCommand, later: &[LintC
         .first()
         .zip(end)
         .and_then(|(next, end)| text.get(end..next.start()));
-    is_own_program(&command.word(0).to_ascii_lowercase())
+    let values = command.words.iter().map(|word| word.value.as_str());
+    let is_meant = is_own_program(&command.word(0).to_ascii_lowercase())
+        || unpacks(command.program(), values.skip(1));
+    is_meant
         && between.is_some_and(|operator| operator.trim() == "&")
         && later.iter().all(|it| CLEAN_UP.contains(&it.program()))
 }

@@ -20,6 +20,7 @@ fn floating_bases_are_found_and_pinned_where_tags_are_predictable() {
         "FROM mcr.microsoft.com/dotnet/framework/aspnet:4.8",
         "FROM mirror:5000/mcr.microsoft.com/dotnet/framework/runtime:4.8.1",
         "FROM mcr.microsoft.com/windows/servercore/iis:windowsservercore",
+        "FROM python:3-windowsservercore",
         "FROM registry:5000/team/app",
         "ARG TAG=ltsc2022\nFROM mcr.microsoft.com/windows/servercore:${TAG}",
     ] {

@@ -59,6 +59,32 @@ fn a_string_with_a_programs_name_is_no_call() {
 }
 
 #[test]
+fn archives_that_do_not_unpack_lose_their_files() {
+    let base = format!("{PINNED}{SHELL}");
+    let lost = |line: &str| {
+        say(
+            "lost-exit-code",
+            &[(&format!("{base}RUN {line}"), "the build continues if")],
+        );
+    };
+    lost("tar -xzf a.tgz; Remove-Item a.tgz");
+    lost("pushd C:/bin; tar.exe xf a.tgz; popd; Write-Host done");
+    lost("7z x a.7z; del a.7z");
+    let kept = [
+        "tar -xzf a.tgz",
+        "tar -xzf a.tgz; Move-Item a C:/b",
+        "tar -czf a.tgz C:/b; Remove-Item C:/b",
+        "tar -xzf a.tgz; if ($LASTEXITCODE) { exit 1 }; Remove-Item a.tgz",
+    ];
+    for line in kept {
+        silent("lost-exit-code", &[&format!("{base}RUN {line}")]);
+    }
+    let cmd = format!("{PINNED}RUN tar -xf a.zip & del a.zip");
+    say("lost-exit-code", &[(&cmd, "write && instead of &")]);
+    silent("lost-exit-code", &[&cmd.replace(" & ", " && ")]);
+}
+
+#[test]
 fn parentheses_do_not_end_a_request_of_a_nested_powershell() {
     let line = |rest: &str| format!("{SHELL}RUN powershell -Command Invoke-WebRequest {rest}");
     let expression = "$('https://x.example/{0}.jar' -f $env:V)";
