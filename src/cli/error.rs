@@ -222,6 +222,15 @@ impl Failure {
         let _ = writeln!(std::io::stderr(), "{text}");
         ExitCode::from(code)
     }
+
+    /// Prints all failures but the last, which is returned.
+    pub(super) fn report_all_but_last(mut failures: Vec<Self>, colour: bool) -> Option<Self> {
+        let last = failures.pop();
+        for failure in failures {
+            failure.report(colour);
+        }
+        last
+    }
 }
 
 /// Hint for a file that grew beyond the limit of the user's processes.

@@ -114,7 +114,7 @@ impl Lint {
             let problem = "--fix cannot write stdin";
             return Err(Failure::usage(problem).hint("give the name of a file"));
         }
-        let (mut texts, unchecked) = read_all(session, &paths)?;
+        let (mut texts, unread) = read_all(session, &paths)?;
         let options = self.options(session, &texts)?;
         let fixes = self.fix_files(&mut texts, &options)?;
         let results = in_parallel(&texts, |(file, text)| {
@@ -155,15 +155,7 @@ impl Lint {
                 ));
             }
         }
-        if errors > 0 {
-            return Ok(CommandOutcome::No);
-        }
-        if unchecked > 0 {
-            let problem = format!("{} could not be read", count(unchecked, "Dockerfile"));
-            let hint = "correct it, or name the files to check in place of their folder";
-            return Err(Failure::operation(problem).hint(hint));
-        }
-        Ok(CommandOutcome::Yes)
+        conclude(errors, unread, session)
     }
 
     fn fixes(&self) -> Option<FixSelection> {
@@ -258,28 +250,70 @@ impl Lint {
     }
 }
 
-/// Texts of files with their names, and the number of Dockerfiles in folders that cannot be read.
-/// Other files in folders are skipped.
+/// Files without a text to check.
+#[derive(Default)]
+struct UnreadFiles {
+    /// Failures of named files.
+    named: Vec<Failure>,
+    /// Number of Dockerfiles in folders.
+    in_folders: usize,
+}
+
+/// Texts of files with their names, and the files that cannot be read; an error if there are only
+/// such. Files in folders that are no Dockerfiles are skipped.
 fn read_all(
     session: &Session,
     paths: &[FilePath],
-) -> Result<(Vec<(String, String)>, usize), Failure> {
+) -> Result<(Vec<(String, String)>, UnreadFiles), Failure> {
     let mut texts = Vec::new();
-    let mut unchecked = 0;
+    let mut unread = UnreadFiles::default();
     for (path, text) in paths
         .iter()
         .zip(in_parallel(paths, |path| read(&path.path)))
     {
         match text {
             Ok(text) => texts.push((path.path.display().to_string(), text)),
-            Err(unread) if path.is_found => {
-                unchecked += usize::from(unread.is_dockerfile);
-                session.warn(format_args!("skipped: {}", unread.failure.in_one_line()));
+            Err(found) if path.is_found => {
+                unread.in_folders += usize::from(found.is_dockerfile);
+                session.warn(format_args!("skipped: {}", found.failure.in_one_line()));
             }
-            Err(unread) => return Err(unread.failure),
+            Err(named) => unread.named.push(named.failure),
         }
     }
-    Ok((texts, unchecked))
+    if texts.is_empty() {
+        let named = std::mem::take(&mut unread.named);
+        if let Some(last) = Failure::report_all_but_last(named, session.colour) {
+            return Err(last);
+        }
+    }
+    Ok((texts, unread))
+}
+
+/// The outcome, after the findings: errors in files count before files that cannot be read.
+fn conclude(
+    errors: usize,
+    unread: UnreadFiles,
+    session: &Session,
+) -> Result<CommandOutcome, Failure> {
+    let last = Failure::report_all_but_last(unread.named, session.colour);
+    if errors > 0 {
+        if let Some(last) = last {
+            last.report(session.colour);
+        }
+        return Ok(CommandOutcome::No);
+    }
+    if let Some(last) = last {
+        return Err(last);
+    }
+    if unread.in_folders > 0 {
+        let problem = format!(
+            "{} could not be read",
+            count(unread.in_folders, "Dockerfile")
+        );
+        let hint = "correct it, or name the files to check in place of their folder";
+        return Err(Failure::operation(problem).hint(hint));
+    }
+    Ok(CommandOutcome::Yes)
 }
 
 fn write_text(linted: &[LintedFile], out: &mut dyn Write) -> io::Result<()> {

@@ -6,7 +6,7 @@ use predicates::str::contains;
 use serde_json::{Value, json};
 use wincimg_testkit::fake_registry::FakeRegistry;
 
-use crate::failure::{Fails, note, warning};
+use crate::failure::{Fails, Failure, note, warning};
 
 /// A Dockerfile whose lines all look right, and of which five are wrong.
 const IIS: &str = "\
@@ -485,6 +485,32 @@ fn a_dockerfile_that_cannot_be_read_is_no_success() {
     let folder = folder(&[("Dockerfile", &format!("{BASE}RUN cd C:/a\n"))]);
     std::fs::write(folder.path().join("x.Dockerfile"), b"FROM a\n# \xe9").unwrap();
     assert_eq!(lint_in(folder.path(), &["."]).status.code(), Some(1));
+}
+
+#[test]
+fn a_named_file_that_is_no_dockerfile_does_not_end_the_check_of_others() {
+    let wrong = format!("{BASE}RUN cd C:/a\n");
+    let template = "{{ template \"base\" . }}\nRUN dir\n";
+    let folder = folder(&[("base.tmpl", template), ("sound", BASE), ("wrong", &wrong)]);
+    for (files, code, found) in [
+        (["base.tmpl", "wrong"], 1, 1),
+        (["wrong", "base.tmpl"], 1, 1),
+        (["base.tmpl", "sound"], 3, 0),
+        (["missing", "sound"], 3, 0),
+    ] {
+        let output = lint_in(folder.path(), &[&files[..], &["--format", "json"]].concat());
+        assert_eq!(output.status.code(), Some(code), "{files:?}");
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let findings = report["findings"].as_array().unwrap();
+        assert_eq!(findings.len(), found, "{files:?}");
+        let told = String::from_utf8(output.stderr).unwrap();
+        let unread = files.iter().find(|name| !["sound", "wrong"].contains(name));
+        let error = told.lines().find(|line| line.starts_with("error: "));
+        assert!(error.unwrap().contains(unread.unwrap()), "{told}");
+    }
+    let alone = lint_in(folder.path(), &["base.tmpl", "missing", "--format", "json"]);
+    let told = Failure::of(&alone).names(&["missing"]).stderr;
+    assert!(told.contains("base.tmpl"), "{told}");
 }
 
 /// A line may have hundreds of mistakes, and its corrections repeat it.

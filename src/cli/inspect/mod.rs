@@ -326,13 +326,8 @@ fn conclude(inspection: Inspection, session: &Session) -> Result<CommandOutcome,
             failures.push(Failure::from(problem).context(what));
         }
     }
-    match failures.pop() {
+    match Failure::report_all_but_last(failures, session.colour) {
         None => Ok(CommandOutcome::Yes),
-        Some(last) => {
-            for failure in failures {
-                failure.report(session.colour);
-            }
-            Err(last)
-        }
+        Some(last) => Err(last),
     }
 }
