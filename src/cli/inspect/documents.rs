@@ -7,7 +7,7 @@ use wincimg_inspect::windows_images;
 use wincimg_oci::document::{Digest, Document};
 use wincimg_oci::store::Source;
 
-use super::{Inspect, SbomArg};
+use super::Inspect;
 use crate::cli::image_source::SourceReader;
 use crate::cli::output::write_document;
 use crate::cli::{CommandOutcome, Failure, ImageSource, Session, registry_args};
@@ -47,13 +47,7 @@ impl PrintedDocument {
 
 impl Inspect {
     pub(super) fn document_wanted(&self) -> Option<PrintedDocument> {
-        let bill = self.sbom.map(|form| {
-            PrintedDocument::Bill(match form {
-                SbomArg::Any => None,
-                SbomArg::Spdx => Some(SbomFormat::Spdx),
-                SbomArg::CycloneDx => Some(SbomFormat::CycloneDx),
-            })
-        });
+        let bill = self.sbom.map(PrintedDocument::Bill);
         bill.or_else(|| self.provenance.then_some(PrintedDocument::Provenance))
     }
 

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use clap::{ArgAction, Args, ValueEnum};
 use serde::Serialize;
 use wincimg_common::untrusted::Untrusted;
+use wincimg_inspect::provenance::SbomFormat;
 use wincimg_inspect::{
     EntryKind, ImageFacts, InspectOptions, Inspection, LayerReadStatus, ReadDepth, RegistryFormat,
     RegistryReport, SMALL_LAYER, SkipReason, inspect,
@@ -79,10 +80,10 @@ pub(super) struct Inspect {
         value_name = "FORM",
         num_args = 0..=1,
         require_equals = true,
-        default_missing_value = "any",
         conflicts_with_all = ["registry", "merged", "provenance", "waste", "max_waste"]
     )]
-    sbom: Option<SbomArg>,
+    #[expect(clippy::option_option, reason = "the form that clap wants")]
+    sbom: Option<Option<SbomFormat>>,
     /// Print the attached provenance
     #[arg(long, conflicts_with_all = ["registry", "merged", "waste", "max_waste"])]
     provenance: bool,
@@ -119,18 +120,6 @@ enum InspectFormat {
     Json,
     /// Registry changes as a .reg file
     Reg,
-}
-
-/// Format of the SBOM.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum SbomArg {
-    /// The first one attached
-    Any,
-    /// SPDX
-    Spdx,
-    /// `CycloneDX`
-    #[value(name = "cyclonedx")]
-    CycloneDx,
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the form that clap wants")]
