@@ -64,25 +64,22 @@ struct List {
 /// Prefers the host's own revision, then the newest older revision that starts on the host, then
 /// the oldest newer one.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
+#[command(
+    mut_arg("wanted", |arg| arg.hide_short_help(false)),
+    after_help = "Examples:\n  \
     wincimg image base resolve nanoserver --host-build 17763.973\n  \
     wincimg image base resolve aspnet --host-build 17763.973 \\\n      \
     --base-registry repo.mylan.k8s:9999/mcr.microsoft.com\n\n\
-    Exit code 1: no image fits; the nearest one is named.")]
+    Exit code 1: no image fits; the nearest one is named."
+)]
 struct Resolve {
     #[command(flatten)]
     name: Name,
     /// The host's build and revision, or its release, such as ltsc2022
     #[arg(long, value_name = "BUILD", value_parser = host_name, add = complete::builds())]
     host_build: HostName,
-    /// Required match of the base with the host's version
-    #[arg(
-        long = "match",
-        value_name = "MATCH",
-        value_enum,
-        default_value = "nearest"
-    )]
-    wanted: BaseMatch,
+    #[command(flatten)]
+    matched: MatchArgs,
     #[command(flatten)]
     common: Common,
 }
@@ -181,7 +178,7 @@ impl Resolve {
         let base = &self.common.base.base_registry;
         let reference = base.repository(&self.name.name)?;
         let host = HostBuild::new(self.host_build.explained(session));
-        let wanted = self.wanted;
+        let wanted = self.matched.wanted;
         let outcome =
             registry_args::run(async { Ok(resolve(&registry, &reference, host, wanted).await) })?;
         match outcome {

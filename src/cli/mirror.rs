@@ -11,9 +11,7 @@ use wincimg_common::untrusted::Untrusted;
 use wincimg_engine::delivery::check_overwrite;
 use wincimg_engine::notice::report_searched_tags;
 use wincimg_http::Transient as _;
-use wincimg_inspect::bases::{
-    BaseMatch, BaseName, BaseRepository, NAMES, Resolution, parse_location,
-};
+use wincimg_inspect::bases::{BaseName, BaseRepository, NAMES, Resolution, parse_location};
 use wincimg_inspect::facts_provider::MirrorFactsCollector;
 use wincimg_oci::copy::{
     BlobAction, CopyError, CopyOptions, CopyPlan, CopyReport, PlatformFilter, Platforms,
@@ -28,6 +26,7 @@ use wincimg_oci::remote::{RegistryClient, RegistryError};
 use wincimg_oci::store::{Location, LocationError, Source, StoreError};
 use wincimg_windows::compat::HostBuild;
 
+use super::base::MatchArgs;
 use super::cluster_args::with_kubectl_name;
 use super::progress::display;
 use super::registry_args::BaseRegistryArgs;
@@ -41,6 +40,7 @@ use wincimg_oci::document::ManifestFormat;
 #[derive(Debug, Args)]
 #[command(
     mut_arg("kube_context", with_kubectl_name),
+    mut_arg("wanted", |arg| arg.hide_short_help(false)),
     after_help = "Examples:\n  \
     wincimg image mirror mcr.microsoft.com/windows/nanoserver:ltsc2019 \\\n      \
     --to repo.mylan.k8s:9999/mcr.microsoft.com\n  \
@@ -59,14 +59,8 @@ pub(super) struct Mirror {
     to: RegistryPrefix,
     #[command(flatten)]
     hosts: HostArgs,
-    /// Required match of the base with the host's version
-    #[arg(
-        long = "match",
-        value_name = "MATCH",
-        value_enum,
-        default_value = "nearest"
-    )]
-    wanted: BaseMatch,
+    #[command(flatten)]
+    matched: MatchArgs,
     /// Copy only images of this platform from an index (repeatable)
     #[arg(
         long,
@@ -247,7 +241,7 @@ impl Mirror {
             };
             let opening = async {
                 let bases = BaseRepository::open(registry, repository).await?;
-                bases.with_single_flavour(hosts, self.wanted)
+                bases.with_single_flavour(hosts, self.matched.wanted)
             };
             let bases = match opening.await {
                 Ok(bases) => bases,
@@ -258,7 +252,7 @@ impl Mirror {
                 }
             };
             for host in hosts {
-                match bases.resolve(*host, self.wanted).await {
+                match bases.resolve(*host, self.matched.wanted).await {
                     Ok(found) => {
                         let image = report_found(&found, *host, &bases, session);
                         images.push(self.base_source(image));
