@@ -10,6 +10,7 @@ use wincimg_cluster::nodes::{Node, NodeList};
 use wincimg_cluster::rollout::{Rollout, RolloutRequest};
 
 use super::screen;
+use super::watch::Event;
 use crate::report::{count, write_summary_and_matrix};
 
 /// Number of changes listed below the table.
@@ -33,11 +34,11 @@ impl Table {
         })
     }
 
-    /// Adds a change and its description.
-    pub(super) fn take(&mut self, change: &NodeChange, changes: &[String]) {
+    /// Adds a change and the verdicts that it changes.
+    pub(super) fn take(&mut self, change: &NodeChange, events: &[Event]) {
         apply(&mut self.request.nodes, change);
         let now = Zoned::now().strftime("%H:%M:%S").to_string();
-        for words in changes {
+        for (words, _) in events {
             self.changes.push_back(format!("{now} {words}"));
         }
         let spare = self.changes.len().saturating_sub(CHANGES);

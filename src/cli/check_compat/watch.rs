@@ -49,8 +49,7 @@ pub(super) fn follow(
             let events = events(&change, request);
             let reported = match &mut table {
                 Some(table) => {
-                    let words: Vec<String> = events.iter().map(Event::in_words).collect();
-                    table.take(&change, &words);
+                    table.take(&change, &events);
                     table.draw()
                 }
                 None => print(&events, format),
@@ -63,52 +62,8 @@ pub(super) fn follow(
     })
 }
 
-/// A changed verdict.
-struct Event {
-    node: String,
-    build_before: Option<String>,
-    build: Option<String>,
-    image: String,
-    workload: Option<String>,
-    before: Option<CheckResult>,
-    after: Option<CheckResult>,
-}
-
-impl Event {
-    fn in_words(&self) -> String {
-        let verdict =
-            |answer: &Option<CheckResult>| answer.as_ref().map_or("-", |(verdict, ..)| *verdict);
-        let whose = self.workload.as_ref();
-        let whose = whose.map(|name| format!(" of {name}")).unwrap_or_default();
-        let why = self.after.as_ref();
-        let why = why
-            .map(|(.., reason)| format!(": {reason}"))
-            .unwrap_or_default();
-        let words = format!(
-            "{} {} -> {}: {}{whose} {} -> {}{why}",
-            self.node,
-            or_dash(self.build_before.as_ref()),
-            or_dash(self.build.as_ref()),
-            self.image,
-            verdict(&self.before),
-            verdict(&self.after),
-        );
-        Untrusted(words).to_string()
-    }
-
-    fn as_json(&self) -> Value {
-        let after = self.after.as_ref();
-        json!({
-            "host": {"name": self.node, "build_before": self.build_before, "build": self.build},
-            "image": self.image,
-            "workload": self.workload,
-            "verdict_before": self.before.as_ref().map(|(verdict, ..)| *verdict),
-            "verdict": after.map(|(verdict, ..)| *verdict),
-            "rule": after.map(|(_, rule, _)| *rule),
-            "reason": after.map(|(.., reason)| reason),
-        })
-    }
-}
+/// A changed verdict, in words and in JSON.
+pub(super) type Event = (String, Value);
 
 /// The verdicts that a changed node changes.
 fn events(change: &NodeChange, request: &RolloutRequest) -> Vec<Event> {
@@ -122,29 +77,46 @@ fn events(change: &NodeChange, request: &RolloutRequest) -> Vec<Event> {
         new_name
     };
     let new = after.keys().filter(|key| !before.contains_key(*key));
-    let questions = before.keys().chain(new);
-    let events = questions.map(|question| Event {
-        node: name.clone(),
-        build_before: was.clone(),
-        build: is.clone(),
-        image: question.0.clone(),
-        workload: question.1.clone(),
-        before: before.get(question).cloned(),
-        after: after.get(question).cloned(),
+    let events = before.keys().chain(new).filter_map(|question| {
+        let (image, workload) = question;
+        let old = before.get(question).map(|(verdict, ..)| *verdict);
+        let new = after.get(question);
+        let verdict = new.map(|(verdict, ..)| *verdict);
+        if old == verdict {
+            return None;
+        }
+        let whose = workload.as_ref();
+        let whose = whose.map(|name| format!(" of {name}")).unwrap_or_default();
+        let why = new.map(|(.., reason)| format!(": {reason}"));
+        let words = format!(
+            "{name} {} -> {}: {image}{whose} {} -> {}{}",
+            or_dash(was.as_ref()),
+            or_dash(is.as_ref()),
+            or_dash(old),
+            or_dash(verdict),
+            why.unwrap_or_default(),
+        );
+        let event = json!({
+            "host": {"name": name, "build_before": was, "build": is},
+            "image": image,
+            "workload": workload,
+            "verdict_before": old,
+            "verdict": verdict,
+            "rule": new.map(|(_, rule, _)| *rule),
+            "reason": new.map(|(.., reason)| reason),
+        });
+        Some((Untrusted(words).to_string(), event))
     });
-    let verdict = |answer: &Option<CheckResult>| answer.as_ref().map(|(verdict, ..)| *verdict);
-    events
-        .filter(|event| verdict(&event.before) != verdict(&event.after))
-        .collect()
+    events.collect()
 }
 
 /// One line for each change.
 fn print(events: &[Event], format: ReportFormat) -> io::Result<()> {
     let mut out = stdout().lock();
-    for event in events {
+    for (words, event) in events {
         match format {
-            ReportFormat::Json => writeln!(out, "{}", event.as_json())?,
-            _ => writeln!(out, "{}", event.in_words())?,
+            ReportFormat::Json => writeln!(out, "{event}")?,
+            _ => writeln!(out, "{words}")?,
         }
     }
     out.flush()
