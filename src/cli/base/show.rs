@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use clap::Args;
 use serde::Serialize;
+use serde_json::json;
 use wincimg_common::diagnose::closest_match;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_inspect::base::{BaseFacts, BaseHive, BaseKeyPath, BaseProblem};
@@ -11,7 +12,7 @@ use wincimg_inspect::contents::sddl;
 use wincimg_inspect::facts_provider::ResolvedFacts;
 use wincimg_oci::document::Image;
 use wincimg_registry::name_folding::eq_ignore_case;
-use wincimg_registry::{Presence as Answered, RegistryData, TypedData};
+use wincimg_registry::{Presence as Answered, TypedData};
 use wincimg_windows::base_contents::{BaseContents, BaseFile, FileDigest, FileKind};
 use wincimg_windows::path::ImagePath;
 
@@ -19,7 +20,7 @@ use super::base_args::{BaseArgs, BaseLookup};
 use crate::cli::contents::view::{attribute_names, shortened, value_name};
 use crate::cli::output::Rows;
 use crate::cli::{CommandOutcome, Failure, OutputFormat, Session, registry_args};
-use crate::report::count;
+use crate::report::{count, extended};
 
 /// Key of the environment of a container's processes; it sets their PATH unless the image's
 /// configuration does.
@@ -153,22 +154,34 @@ impl Show {
             }
         };
         let subkeys = facts.subkeys(path)?;
-        let names = subkeys
-            .into_iter()
-            .filter_map(|key| key.path.components.last().cloned());
-        let values = key.values.iter().map(|(name, data)| ValueView {
-            name: name.clone(),
-            data: data.clone(),
-        });
-        let shown = KeyView {
-            key: path.to_string(),
-            security: sddl(&key.security),
-            class: key.class.clone(),
-            link: key.link.as_ref().map(ToString::to_string),
-            values: values.collect(),
-            subkeys: names.collect(),
+        let names = subkeys.iter().filter_map(|key| key.path.components.last());
+        let names: Vec<&String> = names.collect();
+        let security = sddl(&key.security);
+        let link = key.link.as_ref().map(ToString::to_string);
+        let answer = || {
+            let values = key.values.iter();
+            let values = values.map(|(name, data)| extended(&json!({"name": name}), json!(data)));
+            json!({
+                "key": path.to_string(),
+                "security": security,
+                "class": key.class,
+                "link": link,
+                "values": values.collect::<Vec<_>>(),
+                "subkeys": names,
+            })
         };
-        self.format.print(|| &shown, |out| shown.write(out))
+        self.format.print(answer, |out| {
+            writeln!(out, "{}", Untrusted(path))?;
+            let mut rows = Rows { out, width: LABELS };
+            rows.row("security", &security)?;
+            rows.each("class", &key.class)?;
+            rows.each("link to", &link)?;
+            for (name, data) in &key.values {
+                let (name, data) = (value_name(name), shortened(data));
+                rows.row("value", format_args!("{name} = {data}"))?;
+            }
+            rows.each("subkey", &names)
+        })
     }
 
     fn path(&self, facts: &BaseFacts, path: &ImagePath) -> Result<CommandOutcome, Failure> {
@@ -362,39 +375,6 @@ fn path_of(facts: &BaseFacts) -> anyhow::Result<Option<String>> {
         Some(TypedData::Text(text)) => Some(text),
         _ => None,
     })
-}
-
-/// One registry key.
-#[derive(Debug, Serialize)]
-struct KeyView {
-    key: String,
-    security: String,
-    class: Option<String>,
-    link: Option<String>,
-    values: Vec<ValueView>,
-    subkeys: Vec<String>,
-}
-
-#[derive(Debug, Serialize)]
-struct ValueView {
-    name: String,
-    #[serde(flatten)]
-    data: RegistryData,
-}
-
-impl KeyView {
-    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        writeln!(out, "{}", Untrusted(&self.key))?;
-        let mut rows = Rows { out, width: LABELS };
-        rows.row("security", &self.security)?;
-        rows.each("class", &self.class)?;
-        rows.each("link to", &self.link)?;
-        for value in &self.values {
-            let (name, data) = (value_name(&value.name), shortened(&value.data));
-            rows.row("value", format_args!("{name} = {data}"))?;
-        }
-        rows.each("subkey", &self.subkeys)
-    }
 }
 
 /// One file or folder.
