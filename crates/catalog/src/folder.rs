@@ -91,21 +91,15 @@ pub fn folder_name(kb: Kb, arch: Arch) -> String {
 }
 
 impl Description {
-    /// Creates the manifest of fetched files.
+    /// Describes an update with these files.
     pub fn new(
         kb: Kb,
         arch: Arch,
         title: &str,
         build: Option<WindowsVersion>,
         stack: Option<WindowsVersion>,
-        files: &[(&UpdateSetFile, &DownloadedUpdateFile)],
+        files: Vec<UpdateManifestFile>,
     ) -> Self {
-        let files = files.iter().map(|(member, fetched)| UpdateManifestFile {
-            size: Some(fetched.size),
-            digest: fetched.digest.to_string(),
-            container: Some(fetched.container),
-            ..UpdateManifestFile::from_catalog(member)
-        });
         Self {
             format: FORMAT,
             kb: kb.to_string(),
@@ -113,7 +107,7 @@ impl Description {
             arch: arch.to_string(),
             title: title.to_owned(),
             stack,
-            files: files.collect(),
+            files,
         }
     }
 
@@ -225,6 +219,16 @@ impl UpdateManifestFile {
             digest: digest.map(Digest::to_string).unwrap_or_default(),
             container: None,
             url: member.file.url.clone(),
+        }
+    }
+
+    /// The same, after it was fetched.
+    pub fn fetched(member: &UpdateSetFile, fetched: &DownloadedUpdateFile) -> Self {
+        Self {
+            size: Some(fetched.size),
+            digest: fetched.digest.to_string(),
+            container: Some(fetched.container),
+            ..Self::from_catalog(member)
         }
     }
 

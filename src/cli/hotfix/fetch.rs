@@ -5,16 +5,17 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::{Value, json};
 use wincimg_catalog::{
-    Description, DownloadedUpdateFile, ExpectedUpdate, UpdateSetFile, download, folder_name,
+    Description, DownloadedUpdateFile, ExpectedUpdate, UpdateManifestFile, UpdateSetFile, download,
+    folder_name,
 };
 
 use super::CatalogArgs;
-use super::update_args::{CatalogSelectorArgs, UpdateSelectorArgs, warn_of_known_issue};
+use super::update_args::{
+    CatalogSelectorArgs, SelectedUpdate, UpdateSelectorArgs, warn_of_known_issue,
+};
 use crate::cli::http_args::HttpArgs;
 use crate::cli::updates::RefreshArgs;
-use crate::cli::{
-    CommandOutcome, Failure, OutputFormat, Session, registry_args, write_json, write_result,
-};
+use crate::cli::{CommandOutcome, Failure, OutputFormat, Session, registry_args};
 use crate::report::extended;
 
 /// Download and verify all files of an update
@@ -68,10 +69,12 @@ impl Fetch {
                 let fetched = download(&http, &picked.members, &folder, &expected).await?;
                 Ok::<_, Failure>((picked, fetched))
             }))?;
-        let files: Vec<_> = picked.members.iter().zip(&fetched).collect();
-        let description = Description::new(
-            kb, self.pick.arch, &picked.hit.title, picked.version, picked.stack, &files,
-        );
+        let files = picked.members.iter().zip(&fetched);
+        let files = files.map(|(member, file)| UpdateManifestFile::fetched(member, file));
+        let files = files.collect();
+        let SelectedUpdate { version, stack, .. } = picked;
+        let title = &picked.hit.title;
+        let description = Description::new(kb, self.pick.arch, title, version, stack, files);
         description.write(&folder)?;
         for file in &fetched {
             if !file.verified {
@@ -87,23 +90,21 @@ impl Fetch {
                 ));
             }
         }
-        write_result(None, |out| match self.format {
-            OutputFormat::Text => fetched
+        let answer = || {
+            json!({
+                "kb": kb,
+                "build": version,
+                "title": title,
+                "update_id": picked.hit.update_id,
+                "folder": folder,
+                "files": fetched.iter().zip(&picked.members).map(described).collect::<Vec<_>>(),
+            })
+        };
+        self.format.print(answer, |out| {
+            fetched
                 .iter()
-                .try_for_each(|file| writeln!(out, "{}", file.path.display())),
-            OutputFormat::Json => write_json(
-                &json!({
-                    "kb": kb,
-                    "build": picked.version,
-                    "title": picked.hit.title,
-                    "update_id": picked.hit.update_id,
-                    "folder": folder,
-                    "files": fetched.iter().zip(&picked.members).map(described).collect::<Vec<_>>(),
-                }),
-                out,
-            ),
-        })?;
-        Ok(CommandOutcome::Yes)
+                .try_for_each(|file| writeln!(out, "{}", file.path.display()))
+        })
     }
 }
 

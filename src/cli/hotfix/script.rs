@@ -7,10 +7,11 @@ use serde_json::json;
 use wincimg_catalog::{Description, FileLocation, InstallScript, UpdateManifestFile, folder_name};
 use wincimg_http::Url;
 use wincimg_windows::update::{Kb, Update};
-use wincimg_windows::version::WindowsVersion;
 
 use super::CatalogArgs;
-use super::update_args::{CatalogSelectorArgs, UpdateSelectorArgs, warn_of_known_issue};
+use super::update_args::{
+    CatalogSelectorArgs, SelectedUpdate, UpdateSelectorArgs, warn_of_known_issue,
+};
 use crate::cli::http_args::HttpArgs;
 use crate::cli::updates::RefreshArgs;
 use crate::cli::{CommandOutcome, Failure, OutputFormat, Session, registry_args};
@@ -65,14 +66,6 @@ pub(super) struct MakeScript {
     http: HttpArgs,
 }
 
-/// Update that the script installs, from the catalog or a folder.
-struct Package {
-    title: String,
-    version: Option<WindowsVersion>,
-    stack: Option<WindowsVersion>,
-    items: Vec<UpdateManifestFile>,
-}
-
 impl MakeScript {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         let source = match (&self.from_url, &self.from_dir, &self.files) {
@@ -86,17 +79,11 @@ impl MakeScript {
         warn_of_known_issue(kb, session);
         let package = match &self.files {
             Some(folder) => {
-                let asked = known.map(|update| update.version());
-                let asked = asked.filter(|_| self.what.is_by_build());
-                let description = Description::read(folder, kb, self.pick.arch, asked)?;
-                Package {
-                    items: description.files,
-                    title: description.title,
-                    version: description
-                        .build
-                        .or_else(|| known.map(|update| update.version())),
-                    stack: description.stack,
-                }
+                let known = known.map(|update| update.version());
+                let asked = known.filter(|_| self.what.is_by_build());
+                let mut package = Description::read(folder, kb, self.pick.arch, asked)?;
+                package.build = package.build.or(known);
+                package
             }
             None => self.in_catalog(kb, known, session)?,
         };
@@ -105,18 +92,18 @@ impl MakeScript {
             kb,
             folder: &folder,
             title: &package.title,
-            version: package.version,
+            version: package.build,
             stack: package.stack,
-            items: &package.items,
+            items: &package.files,
             source,
             restart: self.restart,
         };
         let text = script.render()?;
-        let names = package.items.iter().map(|item| item.name.as_str());
+        let names = package.files.iter().map(|file| file.name.as_str());
         let answer = || {
             json!({
                 "kb": kb,
-                "build": package.version,
+                "build": package.build,
                 "title": package.title,
                 "files": names.collect::<Vec<_>>(),
                 "script": text,
@@ -134,27 +121,23 @@ impl MakeScript {
         Ok(outcome)
     }
 
+    /// The update, from the catalog.
     fn in_catalog(
         &self,
         kb: Kb,
         known: Option<Update>,
         session: &Session,
-    ) -> Result<Package, Failure> {
+    ) -> Result<Description, Failure> {
         let http = self.http.connect(session)?;
         let catalog = self.catalog.open(&http)?;
         let picked = registry_args::run(
             http.with_deadline("look up the update", self.pick.select(&catalog, kb, known)),
         )?;
-        Ok(Package {
-            title: picked.hit.title,
-            version: picked.version,
-            stack: picked.stack,
-            items: picked
-                .members
-                .iter()
-                .map(UpdateManifestFile::from_catalog)
-                .collect(),
-        })
+        let SelectedUpdate { version, stack, .. } = picked;
+        let (arch, title) = (self.pick.arch, &picked.hit.title);
+        let files = picked.members.iter().map(UpdateManifestFile::from_catalog);
+        let files = files.collect();
+        Ok(Description::new(kb, arch, title, version, stack, files))
     }
 }
 
