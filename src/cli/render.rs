@@ -12,9 +12,7 @@ use wincimg_engine::engine_choice::Engine;
 use wincimg_engine::plans::PlannedImage;
 
 use super::recipe_args::{DockerfileArgs, RecipeArgs};
-use super::{
-    CommandOutcome, Failure, OutputFormat, Session, registry_args, write_json, write_result,
-};
+use super::{CommandOutcome, Failure, OutputFormat, Session, registry_args};
 
 /// Render an image's Dockerfile and build context
 ///
@@ -96,8 +94,7 @@ impl Render {
         for note in written.iter().filter_map(bare_program) {
             session.note(note);
         }
-        self.print(&written)?;
-        Ok(CommandOutcome::Yes)
+        self.print(&written)
     }
 
     fn folder(&self, image: &PlannedImage, several: bool) -> Option<PathBuf> {
@@ -109,18 +106,15 @@ impl Render {
         })
     }
 
-    fn print(&self, written: &[RenderedImage]) -> Result<(), Failure> {
-        write_result(None, |out| match self.format {
-            OutputFormat::Text => written
+    fn print(&self, written: &[RenderedImage]) -> Result<CommandOutcome, Failure> {
+        let answer = || json!({"images": written.iter().map(as_json).collect::<Vec<_>>()});
+        self.format.print(answer, |out| {
+            written
                 .iter()
                 .try_for_each(|written| match &written.folder {
                     Some(folder) => writeln!(out, "{}", folder.join(DOCKERFILE).display()),
                     None => out.write_all(written.rendered.dockerfile.as_bytes()),
-                }),
-            OutputFormat::Json => {
-                let images: Vec<Value> = written.iter().map(as_json).collect();
-                write_json(&json!({ "images": images }), out)
-            }
+                })
         })
     }
 }
