@@ -215,7 +215,7 @@ fn annotation(obstacle: &ConversionError) -> Annotation<'_> {
         last_line: line,
         name: "convert",
         severity: Severity::Error,
-        message: &obstacle.why,
+        message: obstacle.why.as_str().into(),
         text: &obstacle.command,
     }
 }

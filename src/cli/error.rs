@@ -156,25 +156,16 @@ impl Failure {
         let Some(error) = self.cause::<StageError>() else {
             return;
         };
-        let lines: Vec<_> = error
-            .failed_lines()
-            .map(|line| {
-                let message = argument_passwords::redact(line.message).into_owned();
-                (line, message)
-            })
-            .collect();
-        let all: Vec<_> = lines
-            .iter()
-            .map(|(line, message)| Annotation {
-                file: line.file.trim_start_matches("./"),
-                line: line.line,
-                last_line: line.line,
-                name: line.code,
-                severity: Severity::Error,
-                message,
-                text: line.command,
-            })
-            .collect();
+        let lines = error.failed_lines().map(|line| Annotation {
+            file: line.file.trim_start_matches("./"),
+            line: line.line,
+            last_line: line.line,
+            name: line.code,
+            severity: Severity::Error,
+            message: argument_passwords::redact(line.message),
+            text: line.command,
+        });
+        let all: Vec<_> = lines.collect();
         let _ = write_annotations(format, &all, &mut std::io::stdout());
     }
 

@@ -1,6 +1,7 @@
 //! Problems at lines of a file, for the checks of a pull request: workflow commands of GitHub, and
 //! a Code Quality report of GitLab.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::{self, Write};
 
@@ -23,7 +24,7 @@ pub(crate) struct Annotation<'a> {
     /// Severity.
     pub severity: Severity,
     /// Message.
-    pub message: &'a str,
+    pub message: Cow<'a, str>,
     /// Text of the first line.
     pub text: &'a str,
 }
@@ -43,7 +44,7 @@ pub(crate) fn write_github(all: &[Annotation<'_>], out: &mut dyn Write) -> io::R
             annotation.line,
             annotation.last_line,
             escaped(annotation.name, true),
-            escaped(annotation.message, false),
+            escaped(&annotation.message, false),
         )?;
     }
     Ok(())

@@ -127,7 +127,7 @@ pub(crate) fn annotations_of(files: &[LintedFile]) -> Vec<Annotation<'_>> {
             last_line: finding.last_line,
             name: finding.rule.name,
             severity: finding.severity,
-            message: &finding.message,
+            message: finding.message.as_str().into(),
             text: lines.get(finding.line - 1).copied().unwrap_or_default(),
         }));
     }
