@@ -177,15 +177,13 @@ struct ParsedCommand<'a> {
 
 impl<'a> ParsedCommand<'a> {
     fn new(matches: &'a ArgMatches) -> Self {
-        let mut typed = Self {
-            path: Vec::new(),
-            arguments: matches,
-        };
-        while let Some((name, inner)) = typed.arguments.subcommand() {
-            typed.path.push(name.to_owned());
-            typed.arguments = inner;
+        let mut path = Vec::new();
+        let mut arguments = matches;
+        while let Some((name, inner)) = arguments.subcommand() {
+            path.push(name.to_owned());
+            arguments = inner;
         }
-        typed
+        Self { path, arguments }
     }
 
     /// Returns true if an argument was typed; a default is not.

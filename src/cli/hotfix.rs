@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use wincimg_catalog::{Catalog, DEFAULT_CATALOG};
 use wincimg_http::HttpClient;
 
-use super::{CommandOutcome, Failure, Session};
+use super::{CommandOutcome, Failure, Session, updates};
 
 /// Find, download and install Windows updates for nodes
 #[derive(Debug, Args)]
@@ -32,23 +32,17 @@ enum HotfixCommand {
 }
 
 impl Hotfix {
-    /// Returns true if the answer is the newest known update.
-    pub(super) fn relies_on_newest(&self) -> bool {
-        match &self.command {
-            HotfixCommand::Resolve(command) => command.what.is_newest(),
-            HotfixCommand::Fetch(command) => command.what.is_newest(),
-            HotfixCommand::Script(command) => command.what.is_newest(),
-            HotfixCommand::Search(_) => false,
-        }
-    }
-
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
-        match self.command {
-            HotfixCommand::Resolve(command) => command.run(session),
-            HotfixCommand::Search(command) => command.run(session),
-            HotfixCommand::Fetch(command) => command.run(session),
-            HotfixCommand::Script(command) => command.run(session),
+        let (is_newest, outcome) = match self.command {
+            HotfixCommand::Resolve(command) => (command.what.is_newest(), command.run(session)),
+            HotfixCommand::Search(command) => (false, command.run(session)),
+            HotfixCommand::Fetch(command) => (command.what.is_newest(), command.run(session)),
+            HotfixCommand::Script(command) => (command.what.is_newest(), command.run(session)),
+        };
+        if is_newest && outcome.is_ok() {
+            updates::warn_if_stale(session, None);
         }
+        outcome
     }
 }
 

@@ -57,7 +57,6 @@ mod update;
 mod updates;
 
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches, Parser, Subcommand};
 use command_context::Session;
@@ -155,11 +154,7 @@ impl Command {
         if reads_updates {
             updates::updates_table(session);
         }
-        let relies_on_updates = match &self {
-            Self::Hotfix(hotfix) => hotfix.relies_on_newest(),
-            _ => false,
-        };
-        let result = match self {
+        match self {
             Self::Build(command) => command.run(session),
             Self::CheckCompat(command) => command.run(session),
             Self::Completions(command) => command.run(),
@@ -178,11 +173,7 @@ impl Command {
             Self::Node(command) => command.run(session),
             Self::Recipe(group) => group.run(session),
             Self::Render(command) => command.run(session),
-        };
-        if result.is_ok() && relies_on_updates {
-            updates::warn_if_stale(session, None);
         }
-        result
     }
 }
 
@@ -246,7 +237,9 @@ pub fn main() -> ExitCode {
     if let Some(warning) = warning {
         session.warn(warning);
     }
-    let ended = shutdown::watch(time_limit(&matches)).and_then(|()| cli.command.run(&session));
+    let command = innermost(&matches);
+    let limit = command.try_get_one("timeout").ok().flatten().copied();
+    let ended = shutdown::watch(limit).and_then(|()| cli.command.run(&session));
     wincimg_common::process_group::end_all();
     if let Some(reason) = shutdown::reason() {
         shutdown::end(reason);
@@ -255,14 +248,14 @@ pub fn main() -> ExitCode {
         Ok(outcome) => ExitCode::from(outcome.code()),
         Err(failure) => {
             if !output::has_begun() {
-                if wants_format(&matches, "json") {
+                if wants_format(command, "json") {
                     failure.print_json();
                 }
                 for (name, format) in [
                     ("github", output::ReviewFormat::Github),
                     ("gitlab", output::ReviewFormat::Gitlab),
                 ] {
-                    if wants_format(&matches, name) {
+                    if wants_format(command, name) {
                         failure.print_annotations(format);
                     }
                 }
@@ -272,12 +265,9 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Returns true if `--format` is set to this, in any command.
-fn wants_format(matches: &ArgMatches, wanted: &str) -> bool {
-    if let Some((_, inner)) = matches.subcommand() {
-        return wants_format(inner, wanted);
-    }
-    let format = matches.try_get_raw("format").ok().flatten();
+/// Returns true if a command's `--format` is set to this.
+fn wants_format(command: &ArgMatches, wanted: &str) -> bool {
+    let format = command.try_get_raw("format").ok().flatten();
     format.is_some_and(|mut values| values.any(|value| value == wanted))
 }
 
@@ -309,12 +299,12 @@ fn invalid_arguments(text: &str) -> Failure {
     Failure::usage(message).hint_if(tip)
 }
 
-/// Value of `--timeout` of any command.
-fn time_limit(matches: &ArgMatches) -> Option<Duration> {
-    match matches.subcommand() {
-        Some((_, inner)) => time_limit(inner),
-        None => matches.try_get_one("timeout").ok().flatten().copied(),
+/// The arguments of the innermost command.
+fn innermost(mut matches: &ArgMatches) -> &ArgMatches {
+    while let Some((_, inner)) = matches.subcommand() {
+        matches = inner;
     }
+    matches
 }
 
 /// Prints the error in the arguments, or the requested help, and returns the exit code.

@@ -23,8 +23,7 @@ use super::cluster_args::with_kubectl_name;
 use super::hotfix::Hotfix;
 use super::registry_args::{BaseRegistryArgs, read_time};
 use super::{
-    Command, CommandOutcome, Failure, HostArgs, OutputFormat, RegistryArgs, Session, complete,
-    registry_args,
+    CommandOutcome, Failure, HostArgs, OutputFormat, RegistryArgs, Session, complete, registry_args,
 };
 use crate::report::extended;
 
@@ -50,7 +49,7 @@ impl Node {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         match self.command {
             NodeCommand::Script(command) => command.run(session),
-            NodeCommand::Hotfix(command) => Command::Hotfix(command).run(session),
+            NodeCommand::Hotfix(command) => command.run(session),
             NodeCommand::Builder(command) => command.run(session),
         }
     }
