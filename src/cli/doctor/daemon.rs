@@ -68,12 +68,7 @@ async fn check_answer(
     let preflight = Preflight::new(daemon, info);
     if let Err(obstacle) = preflight.check_windows() {
         return vec![if daemon.endpoint().is_chosen() {
-            Check::problem(
-                KIND,
-                subject,
-                obstacle.to_string(),
-                obstacle.diagnosis().hint.unwrap_or_default(),
-            )
+            refused(KIND, subject, &obstacle)
         } else {
             let finding = format!("runs {} containers; {WITHOUT}", info.os());
             Check::skipped(KIND, subject, finding)
@@ -84,15 +79,15 @@ async fn check_answer(
         checks.push(match preflight.check_registry(host, *connection).await {
             Ok(()) if *connection != Protocol::PlainHttp => continue,
             Ok(()) => Check::ok("docker trust", host, "the daemon trusts it over plain HTTP"),
-            Err(obstacle) => Check::problem(
-                "docker trust",
-                host,
-                obstacle.to_string(),
-                obstacle.diagnosis().hint.unwrap_or_default(),
-            ),
+            Err(obstacle) => refused("docker trust", host, &obstacle),
         });
     }
     checks
+}
+
+fn refused(kind: &'static str, subject: &str, obstacle: &dyn Diagnose) -> Check {
+    let fix = obstacle.diagnosis().hint.unwrap_or_default();
+    Check::problem(kind, subject, obstacle.to_string(), fix)
 }
 
 fn version(daemon: &Daemon, info: &Info, subject: &str) -> Check {
