@@ -1,16 +1,15 @@
 //! Tests a push to a repository that the user named for it. A missing feature is a problem only if
 //! the program has no alternative.
 
-use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use flate2::Compression;
-use flate2::write::GzEncoder;
-use serde_json::json;
-use wincimg_common::diagnose::error_chain;
+use wincimg_common::diagnose::{BoxError, error_chain};
 use wincimg_common::progress::Silent;
-use wincimg_oci::document::{Digest, ManifestFormat, sha256};
+use wincimg_layer::{Layer, LayerError, WriteOptions};
+use wincimg_oci::document::{
+    Descriptor, Digest, History, Image, ManifestFormat, NewLayer, Platform, sha256,
+};
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::{DOCKER_HUB, Reference, parse_reference};
 use wincimg_oci::remote::{RegistryClient, RegistryError, Repository};
@@ -18,8 +17,9 @@ use wincimg_oci::remote::{RegistryClient, RegistryError, Repository};
 use super::{Check, failed};
 use crate::cli::error::Failure;
 
-/// Approximate size of the test layer: small, but larger than one piece.
-const LAYER: usize = 64 * 1024;
+/// Size of the file in the test layer, which compression halves: the layer is small, but larger than
+/// one piece.
+const FILE: usize = 128 * 1024;
 /// Size of a piece, so that the layer has two.
 pub(super) const PIECE: u64 = 48 * 1024;
 
@@ -96,44 +96,50 @@ fn uploads(repository: &Repository) -> &'static str {
     }
 }
 
-/// The test image.
+/// The test image, in both manifest formats.
 struct TestImage {
     tag: String,
     layer: Bytes,
-    config: Bytes,
+    docker: Image,
+    oci: Image,
 }
 
 impl TestImage {
     /// A unique image, because it contains the current time.
-    fn new() -> io::Result<Self> {
+    fn new() -> Result<Self, BoxError> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = now.unwrap_or_default().as_nanos();
         let seed = sha256(format!("{now} {}", std::process::id()).as_bytes());
-        let mut noise = Vec::with_capacity(LAYER);
+        let mut noise = Vec::with_capacity(FILE);
         let mut block = seed.clone();
-        while noise.len() < LAYER {
+        while noise.len() < FILE {
             noise.extend_from_slice(block.digest().as_bytes());
             block = sha256(block.digest().as_bytes());
         }
-        let tar = tar_of(&noise)?;
-        let diff_id = sha256(&tar);
-        let mut gzip = GzEncoder::new(Vec::new(), Compression::none());
-        io::Write::write_all(&mut gzip, &tar)?;
-        let config = json!({
-            "architecture": "amd64",
-            "os": "windows",
-            "config": {},
-            "rootfs": { "type": "layers", "diff_ids": [diff_id.to_string()] },
-        });
+        let mut layer = Layer::new(0);
+        let name = "wincimg-doctor".parse().map_err(LayerError::from)?;
+        layer.file(name, Bytes::from(noise));
+        let mut blob = Vec::new();
+        let written = layer.write(&mut blob, &WriteOptions::default())?;
+        let image = |format: ManifestFormat| {
+            let (digest, diff_id) = (written.digest.clone(), written.diff_id.clone());
+            Image::empty(format, Platform::windows("10.0.17763.0"))?.append_layer(NewLayer {
+                blob: Descriptor::new(format.layer_gzip(), digest, written.size),
+                diff_id,
+                history: History::default(),
+            })
+        };
         Ok(Self {
             tag: format!("wincimg-doctor-{}", &seed.digest()[..12]),
-            layer: gzip.finish()?.into(),
-            config: config.to_string().into(),
+            layer: blob.into(),
+            docker: image(ManifestFormat::Docker)?,
+            oci: image(ManifestFormat::Oci)?,
         })
     }
 
     async fn upload(&self, repository: &Repository) -> Result<(), RegistryError> {
-        for bytes in [&self.layer, &self.config] {
+        // Both formats have the same configuration.
+        for bytes in [&self.layer, self.oci.config().bytes()] {
             let size = bytes.len() as u64;
             let digest = sha256(bytes);
             let put = repository.put_blob(&digest, size, bytes, &Silent);
@@ -156,8 +162,8 @@ impl TestImage {
 
     /// Publishes the image in both manifest formats, and deletes it.
     async fn publish(&self, repository: &Repository, subject: &str) -> Vec<Check> {
-        let docker = self.put(repository, ManifestFormat::Docker).await;
-        let oci = self.put(repository, ManifestFormat::Oci).await;
+        let docker = self.put(repository, &self.docker, "docker").await;
+        let oci = self.put(repository, &self.oci, "oci").await;
         let refused = |error: &RegistryError| error_chain(error);
         let check = match (&docker, &oci) {
             (Ok(_), Ok(_)) => Check::ok("manifest", subject, "accepts Docker and OCI manifests"),
@@ -205,39 +211,14 @@ impl TestImage {
     async fn put(
         &self,
         repository: &Repository,
-        flavour: ManifestFormat,
+        image: &Image,
+        format: &str,
     ) -> Result<(String, Digest), RegistryError> {
-        let entry = |media_type: &str, bytes: &[u8]| {
-            json!({
-                "mediaType": media_type,
-                "size": bytes.len(),
-                "digest": sha256(bytes).to_string(),
-            })
-        };
-        let manifest = json!({
-            "schemaVersion": 2,
-            "mediaType": flavour.manifest(),
-            "config": entry(flavour.config(), &self.config),
-            "layers": [entry(flavour.layer_gzip(), &self.layer)],
-        });
-        let format = match flavour {
-            ManifestFormat::Docker => "docker",
-            ManifestFormat::Oci => "oci",
-        };
+        let manifest = image.manifest();
         let tag = format!("{}-{format}", self.tag);
-        let bytes = manifest.to_string().into();
-        let put = repository.put_manifest(&tag, flavour.manifest(), bytes);
+        let bytes = manifest.bytes().clone();
+        let put = repository.put_manifest(&tag, manifest.media_type(), bytes);
         let digest = put.await?;
         Ok((tag, digest))
     }
-}
-
-/// A layer with one file.
-fn tar_of(content: &[u8]) -> io::Result<Vec<u8>> {
-    let mut header = tar::Header::new_ustar();
-    header.set_size(content.len() as u64);
-    header.set_mode(0o644);
-    let mut builder = tar::Builder::new(Vec::new());
-    builder.append_data(&mut header, "Files/wincimg-doctor", content)?;
-    builder.into_inner()
 }
