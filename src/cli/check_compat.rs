@@ -30,7 +30,6 @@ use wincimg_windows::update::{Kb, Updates};
 use wincimg_windows::version::WindowsVersion;
 
 use super::build::source_date_epoch;
-use super::cluster_args::with_kubectl_name;
 use super::input::is_stdin;
 use super::output::{FILE_WIDTH, terminal_width};
 use super::{
@@ -44,17 +43,14 @@ use crate::report::{
 
 /// Check which images start on which nodes, and what to fix
 #[derive(Debug, Args)]
-#[command(
-    mut_arg("kube_context", with_kubectl_name),
-    after_help = "Examples:\n  \
+#[command(after_help = "Examples:\n  \
     wincimg check-compat --kube\n  \
     wincimg check-compat --kube --context production --plan --report html:report.html\n  \
     wincimg check-compat --kube --selector pool=web repo.mylan.k8s:8888/app:1.4\n  \
     wincimg check-compat --nodes nodes.json --workloads deploy.yaml --simulate-hotfix KB4549949\n  \
     kubectl get nodes -o json | wincimg check-compat --nodes - repo.mylan.k8s:8888/app:1.4\n  \
     wincimg check-compat --host-build 17763.973 --image-build 17763.1158\n\n\
-    Exit code 0: everything that lands on a node starts. 1: something does not start, or that is unknown."
-)]
+    Exit code 0: everything that lands on a node starts. 1: something does not start, or that is unknown.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(super) struct CheckCompat {
     /// Images to check: references, oci:DIR or docker-archive:FILE

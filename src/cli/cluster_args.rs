@@ -12,24 +12,17 @@ use super::{Failure, complete, registry_args};
 pub(super) const CLUSTER_SOURCE: &str = "cluster_source";
 
 /// Selection of a cluster.
-///
-/// `build` has a `--context` of its own, the folder; commands without one name the flag so.
 #[derive(Debug, Clone, Args)]
 pub(super) struct ClusterArgs {
     /// Read the nodes from the cluster
     #[arg(long, display_order = 3, group = CLUSTER_SOURCE)]
     kube: bool,
     /// Kubeconfig context [default: the current context, or in a pod the pod's cluster]
-    #[arg(long, display_order = 4, value_name = "NAME", requires = CLUSTER_SOURCE, hide_short_help = true, add = complete::contexts())]
+    #[arg(long = "context", alias = "kube-context", display_order = 4, value_name = "NAME", requires = CLUSTER_SOURCE, hide_short_help = true, add = complete::contexts())]
     kube_context: Option<String>,
     /// Kubeconfig file [default: `KUBECONFIG`, then ~/.kube/config]
     #[arg(long, display_order = 5, value_name = "FILE", value_hint = ValueHint::FilePath, requires = CLUSTER_SOURCE, hide_short_help = true)]
     kubeconfig: Option<PathBuf>,
-}
-
-/// Gives `--kube-context` kubectl's name too, on a command without a build context.
-pub(super) fn with_kubectl_name(arg: clap::Arg) -> clap::Arg {
-    arg.long("context").alias("kube-context")
 }
 
 impl ClusterArgs {

@@ -13,7 +13,6 @@ use wincimg_engine::fleet::{Fleet, INDEX_VARIABLE, Shard, SyncMode, SyncOptions,
 
 use super::build::source_date_epoch;
 use super::check_compat::ReportArgs;
-use super::cluster_args::with_kubectl_name;
 use super::document_args::DocumentArgs;
 use super::error::COULD_NOT;
 use super::hosts::{no_version, warn_of_silence};
@@ -64,15 +63,12 @@ enum FleetCommand {
 /// hosts of one build need different images, the tag keeps the one that serves hosts today, or gets
 /// the one for most nodes.
 #[derive(Debug, Args)]
-#[command(
-    mut_arg("kube_context", with_kubectl_name),
-    after_help = "Examples:\n  \
+#[command(after_help = "Examples:\n  \
     wincimg fleet build fleet.toml --kube\n  \
     wincimg fleet build fleet.toml --nodes nodes.json --report junit:fleet.xml\n  \
     wincimg fleet build fleet.toml --kube --shards 8\n\n\
     Exit code 0: every image exists. 1: an image is missing and could not be built. 3: no\n\
-    registry responded."
-)]
+    registry responded.")]
 struct BuildArgs {
     #[command(flatten)]
     common: CommonArgs,
@@ -85,14 +81,11 @@ struct BuildArgs {
 
 /// List the missing and outdated images of a fleet, without building
 #[derive(Debug, Args)]
-#[command(
-    mut_arg("kube_context", with_kubectl_name),
-    after_help = "Examples:\n  \
+#[command(after_help = "Examples:\n  \
     wincimg fleet check fleet.toml --kube\n  \
     kubectl get nodes -o json | wincimg fleet check fleet.toml --nodes -\n  \
     wincimg fleet check fleet.toml --host-build 17763.973 --format json\n\n\
-    Exit code 0: every image exists. 1: an image is missing. 3: no registry responded."
-)]
+    Exit code 0: every image exists. 1: an image is missing. 3: no registry responded.")]
 struct CheckArgs {
     #[command(flatten)]
     common: CommonArgs,

@@ -11,7 +11,6 @@ use wincimg_images::recipes;
 use wincimg_oci::reference::is_repository;
 use wincimg_recipe::starter::{Project, StarterRecipe, plain};
 
-use super::cluster_args::with_kubectl_name;
 use super::convert::{Convert, refuse_overwriting};
 use super::output::ReviewFormat;
 use super::recipe_args::{DockerfileArgs, RecipeArgs};
@@ -31,13 +30,10 @@ const SHARED: &str = "Directory.Build.props";
 /// lists all. With --dotnet the recipe packages the published output of a .NET project; with --from
 /// it is converted from a Dockerfile. Both put the recipe next to their source.
 #[derive(Debug, Args)]
-#[command(
-    mut_arg("kube_context", with_kubectl_name),
-    after_help = "Examples:\n  \
+#[command(after_help = "Examples:\n  \
     wincimg recipe init shop\n  \
     wincimg recipe init --dotnet ./src/Shop.Web\n  \
-    wincimg recipe init shop --from ./shop/Dockerfile --host-build 17763.973"
-)]
+    wincimg recipe init shop --from ./shop/Dockerfile --host-build 17763.973")]
 pub(super) struct Init {
     /// Image name and, without --from and --dotnet, folder of the recipe [default: the current folder
     /// and its name]

@@ -27,7 +27,6 @@ use wincimg_oci::store::{Location, LocationError, Source, StoreError};
 use wincimg_windows::compat::HostBuild;
 
 use super::base::MatchArgs;
-use super::cluster_args::with_kubectl_name;
 use super::progress::display;
 use super::registry_args::BaseRegistryArgs;
 use super::{
@@ -39,7 +38,6 @@ use wincimg_oci::document::ManifestFormat;
 /// Copy images with all layers to your own registry
 #[derive(Debug, Args)]
 #[command(
-    mut_arg("kube_context", with_kubectl_name),
     mut_arg("wanted", |arg| arg.hide_short_help(false)),
     after_help = "Examples:\n  \
     wincimg image mirror mcr.microsoft.com/windows/nanoserver:ltsc2019 \\\n      \

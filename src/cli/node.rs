@@ -19,7 +19,6 @@ use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_windows::compat::HostBuild;
 
 use self::builder::MakeBuilder;
-use super::cluster_args::with_kubectl_name;
 use super::hotfix::Hotfix;
 use super::registry_args::{BaseRegistryArgs, read_time};
 use super::{
@@ -66,7 +65,6 @@ const PAUSE_BASE: &str = "nanoserver";
 /// and can be run again at any time.
 #[derive(Debug, Args)]
 #[command(
-    mut_arg("kube_context", with_kubectl_name),
     mut_arg("insecure", |arg| arg.help(
         "Use plain HTTP or an unverified certificate with this registry, here and on nodes \
          (repeatable)"

@@ -23,8 +23,9 @@ use super::online_context::online;
 use super::registry_args::BaseRegistryArgs;
 use super::{Failure, HostArgs, RegistryArgs, Session, complete};
 
-/// The image definition and the hosts.
+/// The image definition and the hosts. Its `--context` is a folder.
 #[derive(Debug, Args)]
+#[command(mut_arg("kube_context", |arg| arg.long("kube-context").alias(None::<&str>)))]
 pub(super) struct RecipeArgs {
     /// A built-in recipe, a recipe file, a Dockerfile, or a folder that contains one
     #[arg(value_name = "IMAGE", add = complete::images_to_build())]

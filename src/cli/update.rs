@@ -26,7 +26,6 @@ use super::build::destinations::{check_output, destinations, output_place};
 use super::build::tags::TagArgs;
 use super::build::text::write_text;
 use super::build::{image_tag, report_failed, source_date_epoch};
-use super::cluster_args::with_kubectl_name;
 use super::document_args::DocumentArgs;
 use super::online_context::online;
 use super::registry_args::BaseRegistryArgs;
@@ -42,15 +41,12 @@ use crate::report::extended;
 /// hides or repeats something that an update changed, the image is left unchanged, and the layer
 /// and the file or key are named.
 #[derive(Debug, Args)]
-#[command(
-    mut_arg("kube_context", with_kubectl_name),
-    after_help = "Examples:\n  \
+#[command(after_help = "Examples:\n  \
     wincimg image update repo.mylan.k8s:8888/app:1.4 --nodes nodes.json --push\n  \
     wincimg image update repo.mylan.k8s:8888/app:1.4 --host-build 17763.1158 --tag 1.4-may --push\n  \
     wincimg image update repo.mylan.k8s:8888/app:1.4 --nodes nodes.json --push --sbom=spdx\n  \
     wincimg image update repo.mylan.k8s:8888/app:1.4 --nodes nodes.json --check\n\n\
-    Without --push and --output, prints what would be pushed."
-)]
+    Without --push and --output, prints what would be pushed.")]
 pub(super) struct Update {
     /// Image in a registry
     #[arg(value_name = "IMAGE")]

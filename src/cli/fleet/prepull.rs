@@ -13,7 +13,6 @@ use wincimg_dockerfile::foreign_file;
 use wincimg_engine::fleet::{Fleet, FleetPrepull, NotPulled, prepull};
 use wincimg_windows::compat::ContainerRuntime;
 
-use crate::cli::cluster_args::with_kubectl_name;
 use crate::cli::cluster_values::{builder_name, image, namespace, object_name};
 use crate::cli::error::Context;
 use crate::cli::manifests::{warn_of_missing_labels, write_commands, write_objects};
@@ -37,16 +36,13 @@ use crate::cli::{
 ///
 /// A later image is pulled once the manifests are printed and applied again.
 #[derive(Debug, Args)]
-#[command(
-    mut_arg("kube_context", with_kubectl_name),
-    after_help = "Examples:\n  \
+#[command(after_help = "Examples:\n  \
     wincimg fleet prepull fleet.toml --kube | kubectl apply -f -\n  \
     wincimg fleet prepull fleet.toml --nodes nodes.json --kustomize prepull\n  \
     wincimg fleet prepull fleet.toml --kube --max-unavailable 1 --output prepull.yaml\n  \
     wincimg fleet prepull fleet.toml --kube --remove\n\n\
     Exit code 0: every image exists. 1: an image is left out: it is missing or does not start. 3: no\n\
-    registry responded."
-)]
+    registry responded.")]
 pub(super) struct PrepullArgs {
     /// Fleet file
     #[arg(value_name = "FILE", add = complete::fleets())]

@@ -9,7 +9,6 @@ use wincimg_cluster::build_nodes::BuildNodes;
 use wincimg_cluster::builder::{BuilderManifests, BuilderName, OLDEST_BUILD, removal};
 use wincimg_cluster::nodes::Node;
 
-use crate::cli::cluster_args::with_kubectl_name;
 use crate::cli::cluster_values::{builder_name, image, label, namespace, object_name, quantity};
 use crate::cli::manifests::{warn_of_missing_labels, write_commands, write_objects};
 use crate::cli::registry_args::read_time;
@@ -21,17 +20,14 @@ use crate::cli::{CommandOutcome, Failure, HostArgs, OutputFormat, Session};
 /// container. It listens on a named pipe only: who may exec in the pod can build, and is SYSTEM on
 /// that node. The image is the recipe `node-builder`, with Docker's static build for Windows.
 #[derive(Debug, Args)]
-#[command(
-    mut_arg("kube_context", with_kubectl_name),
-    after_help = "Examples:\n  \
+#[command(after_help = "Examples:\n  \
     wincimg build node-builder --set url=https://files.lan/docker.zip --set sha256=DIGEST \\\n      \
     --registry repo.mylan.k8s:8888 --tag 1 --push\n  \
     wincimg node builder --kube --image repo.mylan.k8s:8888/node-builder:1 | kubectl apply -f -\n  \
     wincimg node builder --host-build ltsc2019 --host-build ltsc2022 \\\n      \
     --image repo.mylan.k8s:8888/node-builder:1 --output builder.yaml\n  \
     wincimg build . --builder kube://wincimg-builder/builder --registry repo.mylan.k8s:8888 --push\n  \
-    wincimg node builder --kube --remove"
-)]
+    wincimg node builder --kube --remove")]
 pub(super) struct MakeBuilder {
     #[command(flatten)]
     hosts: HostArgs,
