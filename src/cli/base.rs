@@ -19,9 +19,7 @@ use wincimg_windows::compat::HostBuild;
 use super::hosts::{HostName, host_name};
 use super::output::or_dash;
 use super::registry_args::BaseRegistryArgs;
-use super::{
-    CommandOutcome, Failure, OutputFormat, RegistryArgs, Session, complete, registry_args,
-};
+use super::{CommandOutcome, Failure, OutputFormat, Session, complete, registry_args};
 use crate::report::extended;
 
 /// List, resolve, index and show base images
@@ -98,9 +96,7 @@ struct Common {
     #[arg(long, value_enum, default_value = "text")]
     format: OutputFormat,
     #[command(flatten)]
-    base: BaseRegistryArgs,
-    #[command(flatten)]
-    registry: RegistryArgs,
+    connection: BaseRegistryArgs,
 }
 
 /// Options for selecting the base images of hosts.
@@ -130,8 +126,8 @@ impl Base {
 
 impl List {
     fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
-        let registry = self.common.registry.connect(session)?;
-        let base = &self.common.base.base_registry;
+        let registry = self.common.connection.registry.connect(session)?;
+        let base = &self.common.connection.base_registry;
         let reference = base.repository(&self.name.name)?;
         let repository =
             registry_args::run(async { Ok(BaseRepository::open(&registry, &reference).await?) })?;
@@ -174,8 +170,8 @@ fn may_start(image: &BaseListingEntry, host: HostBuild) -> bool {
 
 impl Resolve {
     fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
-        let registry = self.common.registry.connect(session)?;
-        let base = &self.common.base.base_registry;
+        let registry = self.common.connection.registry.connect(session)?;
+        let base = &self.common.connection.base_registry;
         let reference = base.repository(&self.name.name)?;
         let host = HostBuild::new(self.host_build.explained(session));
         let wanted = self.matched.wanted;

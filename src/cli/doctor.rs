@@ -28,7 +28,7 @@ use super::command_context::colour_on;
 use super::docker_args::DockerArgs;
 use super::error::label;
 use super::registry_args::BaseRegistryArgs;
-use super::{CommandOutcome, Failure, OutputFormat, RegistryArgs, Session, registry_args, updates};
+use super::{CommandOutcome, Failure, OutputFormat, Session, registry_args, updates};
 
 /// Check registries, credentials, Docker, catalog and programs
 #[derive(Debug, Args)]
@@ -56,9 +56,7 @@ pub(super) struct Doctor {
     #[command(flatten)]
     catalog: CatalogArg,
     #[command(flatten)]
-    base: BaseRegistryArgs,
-    #[command(flatten)]
-    connection: RegistryArgs,
+    connection: BaseRegistryArgs,
     #[command(flatten)]
     docker: DockerArgs,
 }
@@ -147,10 +145,11 @@ impl Check {
 
 impl Doctor {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
-        let registry = self.connection.connect_with_short_timeout()?;
-        let certificates = self.connection.certificates.files()?;
+        let connection = &self.connection.registry;
+        let registry = connection.connect_with_short_timeout()?;
+        let certificates = connection.certificates.files()?;
         let pushed_to = self.pushed_to()?;
-        let trial = self.connection.connect_for_test_push(push::PIECE)?;
+        let trial = connection.connect_for_test_push(push::PIECE)?;
         let checks = registry_args::run(async {
             let mut checks = self.check_all(&registry, certificates).await;
             for reference in &pushed_to {
@@ -185,8 +184,8 @@ impl Doctor {
         registry: &RegistryClient,
         certificates: CertificateFiles,
     ) -> Vec<Check> {
-        let base = &self.base.base_registry;
-        let (started, wait_limit) = (Instant::now(), self.connection.short_timeout());
+        let base = &self.connection.base_registry;
+        let (started, wait_limit) = (Instant::now(), self.connection.registry.short_timeout());
         let hosts = self.hosts().into_iter().map(|host| async move {
             let (mut checks, connection) = check_host(registry, &host).await;
             if host == base.0.host() {
@@ -200,7 +199,7 @@ impl Doctor {
             }
             (checks, connection.map(|connection| (host, connection)))
         });
-        let insecure = &self.connection.insecure;
+        let insecure = &self.connection.registry.insecure;
         let catalog = self.catalog.check(insecure, certificates, wait_limit);
         let (hosts, catalog) = tokio::join!(join_all(hosts), catalog);
         let (checks, reached): (Vec<_>, Vec<_>) = hosts.into_iter().unzip();
@@ -225,13 +224,13 @@ impl Doctor {
     fn hosts(&self) -> Vec<String> {
         let pushed_to = self.registries.iter().map(RegistryPrefix::host);
         let mut hosts: Vec<String> = Vec::new();
-        for host in pushed_to.chain([self.base.base_registry.0.host()]) {
+        for host in pushed_to.chain([self.connection.base_registry.0.host()]) {
             if !hosts.iter().any(|known| known == host) {
                 hosts.push(host.to_owned());
             }
         }
         let catalog = self.catalog.host();
-        for host in &self.connection.insecure {
+        for host in &self.connection.registry.insecure {
             let covers = |known: &String| {
                 let port = known.strip_prefix(host.as_str());
                 port.is_some_and(|port| port.is_empty() || port.starts_with(':'))

@@ -20,8 +20,8 @@ use super::online_context::online;
 use super::recipe_args::InstallerArgs;
 use super::registry_args::BaseRegistryArgs;
 use super::{
-    CommandOutcome, Failure, HostArgs, RegistryArgs, Session, complete, registry_args, security,
-    write_json, write_result,
+    CommandOutcome, Failure, HostArgs, Session, complete, registry_args, security, write_json,
+    write_result,
 };
 use crate::report::write_fleet;
 
@@ -114,9 +114,7 @@ struct CommonArgs {
     #[command(flatten)]
     installers: InstallerArgs,
     #[command(flatten)]
-    base: BaseRegistryArgs,
-    #[command(flatten)]
-    connection: RegistryArgs,
+    connection: BaseRegistryArgs,
 }
 
 impl FleetArgs {
@@ -155,15 +153,15 @@ impl CommonArgs {
             fleet = fleet.part(shard);
         }
         let nodes = self.nodes(session)?;
-        let ctx = online(&self.connection, session)?;
+        let ctx = online(&self.connection.registry, session)?;
         let created = source_date_epoch()?;
         let run = SyncOptions {
             ctx: &ctx,
-            base_registry: &self.base.base_registry,
+            base_registry: &self.connection.base_registry,
             documents: &documents.to_options(None, Vec::new(), created),
             created,
             today: Zoned::now().date(),
-            flags: &self.connection.to_words(),
+            flags: &self.connection.registry.to_words(),
             all_or_nothing,
         };
         let mut report = registry_args::run(async { Ok(sync(&fleet, &nodes, run, mode).await) })?;

@@ -15,7 +15,7 @@ use super::convert::{Convert, refuse_overwriting};
 use super::output::ReviewFormat;
 use super::recipe_args::{DockerfileArgs, RecipeArgs};
 use super::registry_args::BaseRegistryArgs;
-use super::{CommandOutcome, Failure, HostArgs, OutputFormat, RegistryArgs, Session, write_result};
+use super::{CommandOutcome, Failure, HostArgs, OutputFormat, Session, write_result};
 use crate::cli::error::Context;
 
 /// The recipe of a folder.
@@ -53,11 +53,9 @@ pub(super) struct Init {
     format: OutputFormat,
     #[command(flatten)]
     hosts: HostArgs,
-    // The last two, because a help heading also applies to the arguments after it.
+    // The last, because a help heading also applies to the arguments after it.
     #[command(flatten)]
-    base: BaseRegistryArgs,
-    #[command(flatten)]
-    connection: RegistryArgs,
+    connection: BaseRegistryArgs,
 }
 
 impl Init {
@@ -137,7 +135,7 @@ impl Init {
                 OutputFormat::Text => ReviewFormat::Text,
                 OutputFormat::Json => ReviewFormat::Json,
             },
-            recipe: RecipeArgs::of_dockerfile(image, self.hosts, self.base, self.connection),
+            recipe: RecipeArgs::of_dockerfile(image, self.hosts, self.connection),
             dockerfile: DockerfileArgs::of_file(file),
         };
         convert.run(session)

@@ -29,9 +29,7 @@ use wincimg_windows::compat::HostBuild;
 use super::base::MatchArgs;
 use super::progress::display;
 use super::registry_args::BaseRegistryArgs;
-use super::{
-    CommandOutcome, Failure, HostArgs, OutputFormat, RegistryArgs, Session, complete, registry_args,
-};
+use super::{CommandOutcome, Failure, HostArgs, OutputFormat, Session, complete, registry_args};
 use crate::report::{count, extended};
 use wincimg_oci::document::ManifestFormat;
 
@@ -94,9 +92,7 @@ pub(super) struct Mirror {
     #[arg(long, value_enum, default_value = "text")]
     format: OutputFormat,
     #[command(flatten)]
-    base: BaseRegistryArgs,
-    #[command(flatten)]
-    registry: RegistryArgs,
+    connection: BaseRegistryArgs,
 }
 
 fn read_jobs(text: &str) -> Result<usize, String> {
@@ -144,7 +140,7 @@ impl Mirror {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         let wanted = self.wanted_images(session)?;
         let progress = display(session);
-        let registry = self.registry.connect_with(progress.clone())?;
+        let registry = self.connection.registry.connect_with(progress.clone())?;
         let options = MirrorOptions {
             platforms: self.platforms(),
             jobs: self.jobs,
@@ -201,7 +197,7 @@ impl Mirror {
         for image in &self.images {
             wanted.push(match image.strip_prefix("base:") {
                 Some(name) => {
-                    let repository = self.base.base_registry.repository(name);
+                    let repository = self.connection.base_registry.repository(name);
                     MirrorImage::Base(repository?)
                 }
                 None => MirrorImage::Image(in_a_registry(image)?),
@@ -298,7 +294,7 @@ impl Mirror {
     /// A base image, whose path below the registry of bases is the one below the target: the target
     /// is a registry of bases then.
     fn base_source(&self, image: Reference) -> MirrorSource {
-        let path = self.base.base_registry.0.path_below(&image);
+        let path = self.connection.base_registry.0.path_below(&image);
         let path = path.unwrap_or(image.repository()).to_owned();
         MirrorSource { image, path }
     }

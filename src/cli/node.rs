@@ -21,9 +21,7 @@ use wincimg_windows::compat::HostBuild;
 use self::builder::MakeBuilder;
 use super::hotfix::Hotfix;
 use super::registry_args::{BaseRegistryArgs, read_time};
-use super::{
-    CommandOutcome, Failure, HostArgs, OutputFormat, RegistryArgs, Session, complete, registry_args,
-};
+use super::{CommandOutcome, Failure, HostArgs, OutputFormat, Session, complete, registry_args};
 use crate::report::extended;
 
 /// Configure and update nodes, and build on them
@@ -120,9 +118,7 @@ struct MakeScript {
     #[arg(long, value_enum, default_value = "text")]
     format: OutputFormat,
     #[command(flatten)]
-    base_registry: BaseRegistryArgs,
-    #[command(flatten)]
-    connection: RegistryArgs,
+    connection: BaseRegistryArgs,
 }
 
 impl MakeScript {
@@ -163,8 +159,8 @@ impl MakeScript {
             let problem = format!("{version} has no revision: the tags of its images are unknown");
             return Err(Failure::usage(problem).hint("add the revision, as in 17763.973"));
         }
-        let registry = &self.base_registry.base_registry;
-        let search = BaseSearch::new(&self.connection.connect(session)?);
+        let registry = &self.connection.base_registry;
+        let search = BaseSearch::new(&self.connection.registry.connect(session)?);
         let find = |name| search.for_hosts(name, registry, hosts);
         let of_pause = async {
             let is_asked = self.tag.is_none();
@@ -217,7 +213,7 @@ impl MakeScript {
         let images = hosts.iter().map(|host| {
             let version = host.version.os_version();
             let bases = self.bases.iter().map(|name| {
-                let base = self.base_registry.base_registry.repository(name)?;
+                let base = self.connection.base_registry.repository(name)?;
                 let (registry, path) = (base.repository.registry(), base.repository.repository());
                 Ok(format!("{registry}/{path}:{version}"))
             });
@@ -230,7 +226,7 @@ impl MakeScript {
     /// The registries that a node must be configured for.
     fn registries(&self) -> Result<Vec<NodeRegistry>, Failure> {
         let mut pem = String::new();
-        for file in &self.connection.certificates.files()?.files {
+        for file in &self.connection.registry.certificates.files()?.files {
             let certificates = read_certificates(file)
                 .map_err(|problem| Failure::usage(format!("{}: {problem}", file.display())))?;
             for certificate in certificates {
@@ -238,16 +234,9 @@ impl MakeScript {
             }
         }
         let certificates = (!pem.is_empty()).then_some(pem);
-        let named = [
-            self.registry.host(),
-            self.base_registry.base_registry.0.host(),
-        ];
-        let mut hosts: BTreeSet<&str> = self
-            .connection
-            .insecure
-            .iter()
-            .map(String::as_str)
-            .collect();
+        let named = [self.registry.host(), self.connection.base_registry.0.host()];
+        let insecure = &self.connection.registry.insecure;
+        let mut hosts: BTreeSet<&str> = insecure.iter().map(String::as_str).collect();
         // Every node trusts the certificate of Microsoft's registry.
         hosts.extend(
             named
@@ -255,7 +244,7 @@ impl MakeScript {
                 .filter(|host| *host != "mcr.microsoft.com"),
         );
         let registries = hosts.into_iter().map(|host| {
-            let is_insecure = self.connection.insecure.iter().any(|name| name == host);
+            let is_insecure = insecure.iter().any(|name| name == host);
             NodeRegistry {
                 host: host.to_owned(),
                 is_insecure,

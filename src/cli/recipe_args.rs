@@ -21,7 +21,7 @@ use super::base::MatchArgs;
 use super::hosts::Builds;
 use super::online_context::online;
 use super::registry_args::BaseRegistryArgs;
-use super::{Failure, HostArgs, RegistryArgs, Session, complete};
+use super::{Failure, HostArgs, Session, complete};
 
 /// The image definition and the hosts. Its `--context` is a folder.
 #[derive(Debug, Args)]
@@ -44,9 +44,7 @@ pub(super) struct RecipeArgs {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, hide_short_help = true)]
     context: Option<PathBuf>,
     #[command(flatten)]
-    base: BaseRegistryArgs,
-    #[command(flatten)]
-    connection: RegistryArgs,
+    connection: BaseRegistryArgs,
 }
 
 /// Options of a Dockerfile.
@@ -101,8 +99,7 @@ impl RecipeArgs {
     pub(super) fn of_dockerfile(
         image: String,
         hosts: HostArgs,
-        base: BaseRegistryArgs,
-        connection: RegistryArgs,
+        connection: BaseRegistryArgs,
     ) -> Self {
         Self {
             image,
@@ -113,7 +110,6 @@ impl RecipeArgs {
             platform: None,
             values: Vec::new(),
             context: None,
-            base,
             connection,
         }
     }
@@ -144,7 +140,7 @@ impl RecipeArgs {
         if let Some(recipe) = design.recipe() {
             self.check_context(recipe)?;
         }
-        let base_registry = self.base.base_registry.clone();
+        let base_registry = self.connection.base_registry.clone();
         let hosts = if self.hosts.is_given() {
             self.hosts.builds_of_images(session)?
         } else if design.is_for_any_host()? {
@@ -292,7 +288,7 @@ impl RecipeArgs {
 
     /// Services for plans whose bases are read later.
     pub(super) fn online<'s>(&self, session: &'s Session) -> Result<BuildContext<'s>, Failure> {
-        let ctx = online(&self.connection, session)?;
+        let ctx = online(&self.connection.registry, session)?;
         ctx.library.enable_prefetch();
         Ok(ctx)
     }

@@ -192,7 +192,7 @@ impl RegistryArgs {
     }
 }
 
-/// Source of base images.
+/// Connection options for registries, one of which has the base images.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Registry options")]
 pub(super) struct BaseRegistryArgs {
@@ -203,6 +203,8 @@ pub(super) struct BaseRegistryArgs {
         default_value = "mcr.microsoft.com"
     )]
     pub(super) base_registry: BaseRegistry,
+    #[command(flatten)]
+    pub(super) registry: RegistryArgs,
 }
 
 /// Runs a command to its end or until it is asked to stop: then the work is dropped, so that it can

@@ -30,8 +30,7 @@ use super::document_args::DocumentArgs;
 use super::online_context::online;
 use super::registry_args::BaseRegistryArgs;
 use super::{
-    CommandOutcome, Failure, HostArgs, OutputFormat, RegistryArgs, Session, complete, parse_source,
-    registry_args,
+    CommandOutcome, Failure, HostArgs, OutputFormat, Session, complete, parse_source, registry_args,
 };
 use crate::report::extended;
 
@@ -83,9 +82,7 @@ pub(super) struct Update {
     #[arg(long, value_enum, default_value = "text")]
     format: OutputFormat,
     #[command(flatten)]
-    base_registry: BaseRegistryArgs,
-    #[command(flatten)]
-    registry: RegistryArgs,
+    connection: BaseRegistryArgs,
     // The last one, because a help heading also applies to the arguments after it.
     #[command(flatten)]
     documents: DocumentArgs,
@@ -99,13 +96,13 @@ impl Update {
         check_output(self.output.as_ref(), "--push")?;
         let hosts = self.hosts.builds_of_images(session)?;
         let targets = hosts.targets();
-        let ctx = online(&self.registry, session)?;
+        let ctx = online(&self.connection.registry, session)?;
         let request = UpdateRequest {
             image: &image,
             hosts: &targets,
             base: self.base.as_deref(),
             base_setting: BaseSetting::Flag,
-            base_registry: &self.base_registry.base_registry,
+            base_registry: &self.connection.base_registry,
             wanted: self.matched.wanted,
             is_shared: !self.tags.no_index,
             reads_bases: !self.check,

@@ -34,8 +34,7 @@ use crate::cli::output::stdout;
 use crate::cli::recipe_args::InstallerArgs;
 use crate::cli::registry_args::{BaseRegistryArgs, read_time};
 use crate::cli::{
-    CommandOutcome, Failure, OutputFormat, RegistryArgs, Session, complete, registry_args,
-    security, shutdown,
+    CommandOutcome, Failure, OutputFormat, Session, complete, registry_args, security, shutdown,
 };
 use crate::report::image_by_table;
 
@@ -93,9 +92,7 @@ pub(super) struct FollowArgs {
     #[command(flatten)]
     installers: InstallerArgs,
     #[command(flatten)]
-    base: BaseRegistryArgs,
-    #[command(flatten)]
-    connection: RegistryArgs,
+    connection: BaseRegistryArgs,
 }
 
 /// Name of a lease, optionally with a namespace.
@@ -147,14 +144,14 @@ impl FollowArgs {
         };
         let ctx = BuildContext {
             reporter: &reporter,
-            ..online(&self.connection, session)?
+            ..online(&self.connection.registry, session)?
         };
-        let flags = self.connection.to_words();
+        let flags = self.connection.registry.to_words();
         let run = SyncOptions {
             flags: &flags,
             all_or_nothing: false,
             ctx: &ctx,
-            base_registry: &self.base.base_registry,
+            base_registry: &self.connection.base_registry,
             documents: &AttachmentOptions::default(),
             created: source_date_epoch()?,
             today: Zoned::now().date(),
