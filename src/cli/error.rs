@@ -128,9 +128,8 @@ impl Failure {
 
     /// Prints the failure as JSON on stdout, in place of the result.
     pub(super) fn print_json(&self) {
-        let mut out = std::io::stdout();
         let document = json!({"error": self.document()});
-        let _ = write_pretty(&mut out, &document).and_then(|()| writeln!(out));
+        let _ = write_pretty(std::io::stdout(), &document);
     }
 
     /// The failure in JSON.

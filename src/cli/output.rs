@@ -129,8 +129,7 @@ pub(super) fn or_dash(value: Option<impl Display>) -> String {
 
 /// Writes a value as one JSON document.
 pub(super) fn write_json(value: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
-    json::write_pretty(&mut *out, value)?;
-    out.write_all(b"\n")
+    json::write_pretty(out, value)
 }
 
 /// Writes a result to a file or, without one, to stdout. The reader may close early, as `head`

@@ -90,6 +90,5 @@ pub(crate) fn write_gitlab(all: &[Annotation<'_>], out: &mut dyn Write) -> io::R
             })
         })
         .collect();
-    write_pretty(&mut *out, &entries)?;
-    out.write_all(b"\n")
+    write_pretty(out, &entries)
 }

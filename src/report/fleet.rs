@@ -120,10 +120,7 @@ pub(crate) fn write_fleet(
 ) -> io::Result<()> {
     match format {
         ReportFormat::Text => write_text(report, out),
-        ReportFormat::Json => {
-            json::write_pretty(&mut *out, report)?;
-            out.write_all(b"\n")
-        }
+        ReportFormat::Json => json::write_pretty(out, report),
         ReportFormat::Markdown => write_markdown(report, out),
         ReportFormat::Junit => write_junit(report, out),
         ReportFormat::Sarif => write_sarif(report, out),

@@ -100,8 +100,7 @@ pub(crate) fn write_lint_json(files: &[LintedFile], out: &mut dyn Write) -> io::
             })
         })
         .collect();
-    write_pretty(&mut *out, &json!({ "findings": findings }))?;
-    out.write_all(b"\n")
+    write_pretty(out, &json!({ "findings": findings }))
 }
 
 /// Writes the findings as SARIF.

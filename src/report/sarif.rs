@@ -50,7 +50,7 @@ pub(super) fn write(
     command: &str,
     rules: Vec<SarifRule>,
     results: Vec<Result>,
-    mut out: impl Write,
+    out: impl Write,
 ) -> io::Result<()> {
     let results: Vec<Value> = results
         .into_iter()
@@ -74,8 +74,7 @@ pub(super) fn write(
             "results": results,
         }],
     });
-    write_pretty(&mut out, &log)?;
-    out.write_all(b"\n")
+    write_pretty(out, &log)
 }
 
 impl Result {

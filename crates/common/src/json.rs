@@ -4,16 +4,13 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
-use serde_json::Serializer;
-use serde_json::ser::{Formatter, PrettyFormatter};
 
 use super::untrusted::is_harmful;
 
-/// Writes a value as an indented document.
-pub fn write_pretty(out: impl Write, value: &impl Serialize) -> io::Result<()> {
-    let formatter = EscapingFormatter(PrettyFormatter::new());
-    let mut serializer = Serializer::with_formatter(out, formatter);
-    Ok(value.serialize(&mut serializer)?)
+/// Writes a value as an indented document that ends with a newline.
+pub fn write_pretty(mut out: impl Write, value: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer_pretty(EscapingWriter(&mut out), value)?;
+    out.write_all(b"\n")
 }
 
 /// A list whose items are made while it is written, so that they are not in memory at once.
@@ -25,68 +22,27 @@ impl<F: Fn() -> I, I: Iterator<Item: Serialize>> Serialize for LazyList<F> {
     }
 }
 
-/// The pretty formatter, with more characters escaped.
-struct EscapingFormatter(PrettyFormatter<'static>);
+/// Escapes characters of a document, which only its strings have.
+struct EscapingWriter<W>(W);
 
-impl Formatter for EscapingFormatter {
-    fn write_string_fragment<W: Write + ?Sized>(
-        &mut self,
-        writer: &mut W,
-        fragment: &str,
-    ) -> io::Result<()> {
-        let mut rest = fragment;
-        while let Some((at, c)) = rest.char_indices().find(|(_, c)| is_harmful(*c)) {
-            writer.write_all(&rest.as_bytes()[..at])?;
+impl<W: Write> Write for EscapingWriter<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // Whole characters are written at once.
+        let mut rest = str::from_utf8(bytes).map_err(io::Error::other)?;
+        let is_escaped = |(_, c): &(usize, char)| is_harmful(*c) && *c != '\n';
+        while let Some((at, c)) = rest.char_indices().find(is_escaped) {
+            self.0.write_all(&rest.as_bytes()[..at])?;
             for unit in c.encode_utf16(&mut [0; 2]) {
-                write!(writer, "\\u{unit:04x}")?;
+                write!(self.0, "\\u{unit:04x}")?;
             }
             rest = &rest[at + c.len_utf8()..];
         }
-        writer.write_all(rest.as_bytes())
+        self.0.write_all(rest.as_bytes())?;
+        Ok(bytes.len())
     }
 
-    fn begin_array<W: Write + ?Sized>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.0.begin_array(writer)
-    }
-
-    fn end_array<W: Write + ?Sized>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.0.end_array(writer)
-    }
-
-    fn begin_array_value<W: Write + ?Sized>(
-        &mut self,
-        writer: &mut W,
-        first: bool,
-    ) -> io::Result<()> {
-        self.0.begin_array_value(writer, first)
-    }
-
-    fn end_array_value<W: Write + ?Sized>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.0.end_array_value(writer)
-    }
-
-    fn begin_object<W: Write + ?Sized>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.0.begin_object(writer)
-    }
-
-    fn end_object<W: Write + ?Sized>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.0.end_object(writer)
-    }
-
-    fn begin_object_key<W: Write + ?Sized>(
-        &mut self,
-        writer: &mut W,
-        first: bool,
-    ) -> io::Result<()> {
-        self.0.begin_object_key(writer, first)
-    }
-
-    fn begin_object_value<W: Write + ?Sized>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.0.begin_object_value(writer)
-    }
-
-    fn end_object_value<W: Write + ?Sized>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.0.end_object_value(writer)
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
     }
 }
 
@@ -109,7 +65,7 @@ mod tests {
     fn what_moves_a_terminal_is_escaped() {
         let value = json!({ "a\u{9b}31m": ["x\u{202e}y", "\u{e0001}", "ä\u{7f}"] });
         let text = written(&value);
-        let expected = "{\n  \"a\\u009b31m\": [\n    \"x\\u202ey\",\n    \"\\udb40\\udc01\",\n    \"ä\\u007f\"\n  ]\n}";
+        let expected = "{\n  \"a\\u009b31m\": [\n    \"x\\u202ey\",\n    \"\\udb40\\udc01\",\n    \"ä\\u007f\"\n  ]\n}\n";
         assert_eq!(text, expected);
     }
 
