@@ -1,11 +1,12 @@
 //! Stand-in base images for a demonstration: complete in a registry, but without Windows.
 
+use std::error::Error;
+
 use bytes::Bytes;
-use wincimg_common::diagnose::Diagnose;
+use wincimg_common::diagnose::Problem;
 use wincimg_layer::{LayerError, WriteOptions};
 use wincimg_oci::document::{
-    Descriptor, Document, DocumentError, History, Image, Index, ManifestFormat, NewLayer, Platform,
-    Verbatim,
+    Descriptor, Document, History, Image, Index, ManifestFormat, NewLayer, Platform, Verbatim,
 };
 use wincimg_windows::version::WindowsVersion;
 
@@ -15,27 +16,17 @@ use super::server::RegistryState;
 const CREATED: &str = "2020-01-14T00:00:00Z";
 const CREATED_SECONDS: u64 = 1_578_960_000;
 
-/// Error of creating a stand-in base image.
-#[derive(Debug, thiserror::Error, Diagnose)]
-#[diagnose(code = "internal/stand-in")]
-pub enum StandInError {
-    /// Writing its layer failed.
-    #[error("cannot write the layer of the stand-in image")]
-    Layer(#[from] LayerError),
-    /// Writing its documents failed.
-    #[error("cannot write the documents of the stand-in image")]
-    Document(#[from] DocumentError),
-}
-
 /// Adds a base image of each version to a repository, tagged as Microsoft tags them: an index of
 /// one image under the full version.
 pub fn add_base_images(
     stored: &mut RegistryState,
     repository: &str,
     versions: &[WindowsVersion],
-) -> Result<(), StandInError> {
+) -> Result<(), Problem> {
     for version in versions {
-        let (image, layer) = base_image(*version)?;
+        let (image, index, layer) = base_image(*version).map_err(|error| {
+            Problem::new("internal/stand-in", "cannot write the stand-in image").source(error)
+        })?;
         stored.add_blob(repository, layer);
         stored.add_blob(repository, image.config().bytes().clone());
         let manifest = image.manifest();
@@ -45,11 +36,6 @@ pub fn add_base_images(
             manifest.media_type(),
             manifest.bytes().clone(),
         );
-        let index = Verbatim::new(Index::new(
-            ManifestFormat::Docker,
-            vec![image.index_entry()],
-        ))?;
-        let index = Document::Index(index);
         stored.add_manifest(
             repository,
             &version.os_version(),
@@ -60,7 +46,10 @@ pub fn add_base_images(
     Ok(())
 }
 
-fn base_image(version: WindowsVersion) -> Result<(Image, Bytes), StandInError> {
+/// The image, its index and its layer.
+fn base_image(
+    version: WindowsVersion,
+) -> Result<(Image, Document, Bytes), Box<dyn Error + Send + Sync>> {
     let mut layer = wincimg_layer::Layer::new(CREATED_SECONDS);
     let text = format!("This stands in for Windows {version}.\r\n");
     let name = "License.txt".parse().map_err(LayerError::from)?;
@@ -89,5 +78,7 @@ fn base_image(version: WindowsVersion) -> Result<(Image, Bytes), StandInError> {
         config.config.user = Some("ContainerUser".to_owned());
         config.config.cmd = Some(vec!["c:\\windows\\system32\\cmd.exe".to_owned()]);
     })?;
-    Ok((image, blob.into()))
+    let entries = vec![image.index_entry()];
+    let index = Verbatim::new(Index::new(ManifestFormat::Docker, entries))?;
+    Ok((image, Document::Index(index), blob.into()))
 }
