@@ -10,6 +10,7 @@ use wincimg_engine::buildkit::BuildkitAddress;
 use wincimg_engine::docker::DockerBuildOptions;
 use wincimg_windows::compat::Isolation;
 
+use crate::cli::cache_args::read_size;
 use crate::cli::cluster_args::CLUSTER_SOURCE;
 use crate::cli::docker_args::DockerArgs;
 use crate::cli::recipe_args::build_arguments;
@@ -160,25 +161,10 @@ impl fmt::Display for Worker {
     }
 }
 
-/// Parses an amount as Docker does: bytes, or with the suffix k, m or g.
+/// Parses an amount of memory, which the daemon stores in a signed number.
 fn read_bytes(text: &str) -> Result<u64, String> {
-    let lower = text.to_ascii_lowercase();
-    let lower = lower.strip_suffix('b').unwrap_or(&lower);
-    let (number, unit) = match lower.strip_suffix(['k', 'm', 'g']) {
-        Some(number) => (number, lower.chars().next_back()),
-        None => (lower, None),
-    };
-    let shift = match unit {
-        Some('k') => 10,
-        Some('m') => 20,
-        Some('g') => 30,
-        _ => 0,
-    };
-    number
-        .parse::<u64>()
-        .ok()
-        .and_then(|number| number.checked_mul(1 << shift))
-        // The daemon stores it in a signed number.
+    let bytes = read_size(text).ok();
+    bytes
         .filter(|bytes| *bytes > 0 && i64::try_from(*bytes).is_ok())
         .ok_or_else(|| format!("invalid amount of memory {text:?}: expected 512m or 2g"))
 }
