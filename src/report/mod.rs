@@ -29,12 +29,13 @@ pub(crate) use lint::{
     LintedFile, annotations_of, write_lint_json, write_lint_sarif, write_lint_text,
 };
 pub(crate) use markdown::write_markdown;
-pub(crate) use names::{count, paint, shorten, tally};
+pub(crate) use names::{count, shorten, tally};
 pub(crate) use sarif::write_sarif;
 pub(crate) use scan::write_scan_sarif;
 pub(crate) use security::{age_in_words, image_by_table};
 use security::{image_in_words, security_lines};
 pub(crate) use text::{TextStyle, write_summary_and_matrix, write_text};
+pub(crate) use wincimg_common::excerpt::paint;
 
 use clap::ValueEnum;
 use wincimg_cluster::rollout::{

@@ -99,15 +99,6 @@ pub(crate) fn tally<'w>(parts: impl IntoIterator<Item = (usize, &'w str)>, none:
     }
 }
 
-/// A text in a colour, if the output supports colours.
-pub(crate) fn paint(is_coloured: bool, code: &str, text: impl std::fmt::Display) -> String {
-    if is_coloured {
-        format!("\x1b[{code}m{text}\x1b[0m")
-    } else {
-        text.to_string()
-    }
-}
-
 /// Foreign text, escaped.
 pub(super) fn escape_untrusted(text: impl std::fmt::Display) -> String {
     Untrusted(text).to_string()

@@ -15,7 +15,7 @@ use super::names::{self, escape_untrusted};
 use super::plan::{outcome, steps};
 use super::problems::{ReportProblem, problems};
 use super::summary::{WorkloadGroup, answers, current_headline, headline, workload_groups};
-use super::{behind, cordoned, findings, in_words, security_lines, what_if};
+use super::{behind, cordoned, findings, in_words, paint, security_lines, what_if};
 
 /// Medium on which the report is read.
 #[derive(Debug, Clone, Copy)]
@@ -302,7 +302,7 @@ fn write_matrix(rollout: &Rollout, screen: TextStyle, out: &mut impl Write) -> i
 
 impl TextStyle {
     fn paint(self, colour: &str, text: impl Display) -> String {
-        names::paint(self.colour, colour, text)
+        paint(self.colour, colour, text)
     }
 
     /// Writes a labelled sentence, wrapped.

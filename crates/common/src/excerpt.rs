@@ -177,21 +177,14 @@ impl Excerpt {
 
     /// Renders the lines, optionally in colour.
     pub fn render(&self, colour: bool) -> String {
-        let paint = |code: &str, text: &str| {
-            if colour {
-                format!("\x1b[{code}m{text}\x1b[0m")
-            } else {
-                text.to_owned()
-            }
-        };
         let indent = " ".repeat(self.indent);
-        let mark = paint("1;31", &"^".repeat(self.width));
+        let mark = paint(colour, "1;31", "^".repeat(self.width));
         let Some(number) = self.number else {
             return format!("  {}\n  {indent}{mark}", self.line);
         };
         let gap = " ".repeat(number.to_string().len());
-        let first = paint("34", &format!("{number} |"));
-        let second = paint("34", &format!("{gap} |"));
+        let first = paint(colour, "34", format_args!("{number} |"));
+        let second = paint(colour, "34", format_args!("{gap} |"));
         let line = [&first, " ", &self.line].concat();
         format!("  {}\n  {second} {indent}{mark}", line.trim_end())
     }
@@ -200,6 +193,15 @@ impl Excerpt {
 impl fmt::Display for Excerpt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.render(false))
+    }
+}
+
+/// A text in a colour, if the output supports colours.
+pub fn paint(is_coloured: bool, code: &str, text: impl fmt::Display) -> String {
+    if is_coloured {
+        format!("\x1b[{code}m{text}\x1b[0m")
+    } else {
+        text.to_string()
     }
 }
 

@@ -68,16 +68,8 @@ pub(super) struct FileView {
     pub(super) security: Option<String>,
     layer: usize,
     /// True if it is another name of a file listed before.
-    #[serde(skip_serializing_if = "is_false")]
-    other_name: bool,
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "the form that serde wants"
-)]
-fn is_false(value: &bool) -> bool {
-    !*value
+    #[serde(skip_serializing_if = "Option::is_none")]
+    other_name: Option<bool>,
 }
 
 impl FileView {
@@ -100,7 +92,7 @@ impl FileView {
             target,
             security: security.map(sddl),
             layer: entry.layer,
-            other_name: entry.is_other_name,
+            other_name: entry.is_other_name.then_some(true),
         }
     }
 }
