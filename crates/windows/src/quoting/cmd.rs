@@ -6,6 +6,9 @@
 //!
 //! `!` is ordinary: delayed expansion is off unless `/V:ON` or the registry asks for it.
 
+/// Maximum number of characters in one line of cmd.
+pub const LIMIT: usize = 8191;
+
 /// Reason why a text is not one plain command.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CmdParseError {
