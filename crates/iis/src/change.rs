@@ -7,12 +7,6 @@ use super::config::{
     SITES, SchemaViolation, SectionPath, Selector, Server,
 };
 
-/// The section with the installed modules.
-pub(super) const GLOBAL_MODULES: &str = "system.webServer/globalModules";
-
-/// The section with the enabled modules.
-pub(super) const MODULES: &str = "system.webServer/modules";
-
 /// The changes of a command: all of them are made, or none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IisChange {

@@ -1,9 +1,9 @@
 //! Reads `appcmd`'s arguments as configuration changes.
 
 use super::super::change::{
-    GLOBAL_MODULES, IisChange, IisChangeError, MODULES, NewSite, Result, app_pool, application,
-    bindings, check_exists, entry_named, failure, folder_in, location, new, pairs, site_id,
-    split_folder, take, unclear, virtual_directory, without_site,
+    IisChange, IisChangeError, NewSite, Result, app_pool, application, bindings, check_exists,
+    entry_named, failure, folder_in, location, pairs, site_id, split_folder, take, unclear,
+    virtual_directory, without_site,
 };
 use super::super::config::{
     APP_POOLS, ConfigChange, ConfigEdit, ConfigLocation, ElementPath, PathStep, SITES, SectionPath,
@@ -44,8 +44,6 @@ pub fn read(words: &[String], server: &Server) -> Result<IisChange> {
         ("add", "apppool") => add_pool(&mut line),
         ("set", "site" | "app" | "vdir" | "apppool") => set_object(&object, &mut line, server),
         ("delete", "site" | "app" | "vdir" | "apppool") => delete(&object, &mut line, server),
-        ("install", "module") => install_module(&mut line),
-        ("add", "module") => add_module(&mut line),
         ("start" | "stop", "site" | "apppool") | ("recycle", "apppool") | ("list", _) => {
             return known_object(&verb, &object, &mut line, server);
         }
@@ -414,29 +412,6 @@ fn delete(object: &str, line: &mut AppcmdArguments, server: &Server) -> Result<I
     }
     let (section, at) = place(object, line, server)?;
     Ok(IisChange::new(vec![take(section.as_str(), at)]))
-}
-
-fn install_module(line: &mut AppcmdArguments) -> Result<IisChange> {
-    line.at_server()?;
-    let name = line.needed("name")?;
-    let image = line.needed("image")?;
-    let entry = [("name", name.as_str()), ("image", image.as_str())];
-    Ok(IisChange::new(vec![
-        new(GLOBAL_MODULES, ElementPath::default().entry(entry)),
-        new(MODULES, entry_named(&name)),
-    ]))
-}
-
-fn add_module(line: &mut AppcmdArguments) -> Result<IisChange> {
-    line.at_server()?;
-    let name = line.needed("name")?;
-    let kind = line.taken("type");
-    let condition = line.taken("preCondition");
-    let kind = kind.iter().map(|kind| ("type", kind.as_str()));
-    let condition = condition.iter().map(|it| ("preCondition", it.as_str()));
-    let entry = std::iter::once(("name", name.as_str()));
-    let entry = ElementPath::default().entry(entry.chain(kind).chain(condition));
-    Ok(IisChange::new(vec![new(MODULES, entry)]))
 }
 
 /// Fails if a site or pool to list, start or stop does not exist.

@@ -1,16 +1,10 @@
 //! Cmdlets on sections of the configuration.
 
-use super::super::change::{
-    GLOBAL_MODULES, IisChange, IisChangeError, MODULES, Result, entry_named, new, take, unclear,
-};
+use super::super::change::{IisChange, IisChangeError, Result, unclear};
 use super::super::config::{
-    ConfigChange, ConfigEdit, ConfigLocation, ElementPath, FilterTarget, PathStep, SectionPath,
-    Selector, Server,
+    ConfigChange, ConfigEdit, ElementPath, FilterTarget, PathStep, SectionPath, Selector, Server,
 };
 use super::{CmdletCall, ParameterValue};
-
-/// The section with the handlers.
-const HANDLERS: &str = "system.webServer/handlers";
 
 pub(super) fn read(call: CmdletCall<'_>, server: &Server) -> Result<IisChange> {
     let (into, at) = call.place()?;
@@ -20,37 +14,12 @@ pub(super) fn read(call: CmdletCall<'_>, server: &Server) -> Result<IisChange> {
         "set-webconfigurationproperty" => set_property(call, &found, server)?,
         "add-webconfigurationproperty" => {
             let name = call.text("name")?.unwrap_or_default();
-            let element = below(&found.element, &name, &found, server)?;
+            let element = below(&name, &found, server)?;
             add(call, &found, &element, server)?
         }
-        "remove-webconfigurationproperty" => {
-            let name = call.text("name")?.unwrap_or_default();
-            let element = below(&found.element, &name, &found, server)?;
-            let value = call.needed_value("atelement")?;
-            let entry = entry(&found.section, &element, value, server)?;
-            let entry = element.with(PathStep::Entry(entry));
-            vec![ConfigChange::Take { entry }]
-        }
-        "clear-webconfigurationproperty" => {
-            let name = call.needed("name")?;
-            let names = name.split('.');
-            clear(
-                names.fold(found.element.clone(), ElementPath::element),
-                &found,
-                server,
-            )?
-        }
-        "set-webconfiguration" => match call.text("metadata")? {
-            Some(kind) if kind.eq_ignore_ascii_case("overrideMode") => {
-                return override_mode(call, found, into.or(at));
-            }
-            Some(kind) => {
-                return unclear(format!("-Metadata {kind} is not supported"));
-            }
-            None => set_whole(call, &found, server)?,
-        },
+        "set-webconfiguration" => set_whole(call, &found, server)?,
         "add-webconfiguration" => add(call, &found, &found.element, server)?,
-        "clear-webconfiguration" => clear(found.element.clone(), &found, server)?,
+        "clear-webconfiguration" => clear(&found, server)?,
         other => {
             return unclear(format!("{other} is not supported"));
         }
@@ -68,19 +37,15 @@ pub(super) fn read(call: CmdletCall<'_>, server: &Server) -> Result<IisChange> {
 }
 
 /// The element of a property's name: `.` is the target of the filter.
-fn below(
-    element: &ElementPath,
-    name: &str,
-    found: &FilterTarget,
-    server: &Server,
-) -> Result<ElementPath> {
+fn below(name: &str, found: &FilterTarget, server: &Server) -> Result<ElementPath> {
     if found.attribute.is_some() {
         return unclear("the filter selects an attribute");
     }
     if matches!(name.to_lowercase().as_str(), "" | "." | "collection") {
-        return Ok(element.clone());
+        return Ok(found.element.clone());
     }
-    let element = name.split('.').fold(element.clone(), ElementPath::element);
+    let names = name.split('.');
+    let element = names.fold(found.element.clone(), ElementPath::element);
     if !server.schema().is_collection(&found.section, &element) {
         return unclear(format!("{name} is not a collection of {}", found.section));
     }
@@ -115,6 +80,7 @@ fn set_whole(
     found: &FilterTarget,
     server: &Server,
 ) -> Result<Vec<ConfigChange>> {
+    call.without(&["metadata"])?;
     let value = call.needed_value("value")?;
     match &found.attribute {
         Some(name) => Ok(vec![attribute(
@@ -203,7 +169,8 @@ fn add(
     Ok(changes)
 }
 
-fn clear(element: ElementPath, found: &FilterTarget, server: &Server) -> Result<Vec<ConfigChange>> {
+fn clear(found: &FilterTarget, server: &Server) -> Result<Vec<ConfigChange>> {
+    let element = found.element.clone();
     let element = match &found.attribute {
         Some(name) => element.element(name),
         None => element,
@@ -215,29 +182,6 @@ fn clear(element: ElementPath, found: &FilterTarget, server: &Server) -> Result<
         return Ok(vec![ConfigChange::Take { entry: element }]);
     }
     Ok(vec![ConfigChange::Clear { element }])
-}
-
-fn override_mode(
-    call: CmdletCall<'_>,
-    found: FilterTarget,
-    location: Option<ConfigLocation>,
-) -> Result<IisChange> {
-    let value = call.needed("value")?;
-    let allowed = match value.to_lowercase().as_str() {
-        "allow" => true,
-        "deny" => false,
-        _ => {
-            return unclear(format!("the overrideMode {value} is not supported"));
-        }
-    };
-    if !found.element.steps().is_empty() || found.attribute.is_some() {
-        return unclear("only whole sections have an overrideMode");
-    }
-    Ok(IisChange::new(vec![ConfigEdit {
-        section: found.section,
-        location,
-        change: ConfigChange::Delegate { allowed },
-    }]))
 }
 
 /// The attribute's text for a value.
@@ -309,53 +253,4 @@ pub(super) fn entry(
     };
     let attributes: Result<_, _> = all.iter().map(attribute).collect();
     attributes.map(Selector)
-}
-
-/// `New-WebHandler`, `New-WebGlobalModule` and related cmdlets.
-pub(super) fn handler_or_module(call: CmdletCall<'_>) -> Result<IisChange> {
-    let name = call.needed("name")?;
-    let (into, at) = call.place()?;
-    let attributes = |names: &[(&'static str, &str)]| {
-        let mut all = vec![("name", name.clone())];
-        for (attribute, parameter) in names {
-            all.extend(call.text(parameter)?.map(|text| (*attribute, text)));
-        }
-        Ok::<_, IisChangeError>(all)
-    };
-    let entry = |all: &[(&'static str, String)]| {
-        ElementPath::default().entry(all.iter().map(|(name, text)| (*name, text.as_str())))
-    };
-    let own = entry_named(&name);
-    let mut order = IisChange::new(vec![match call.name {
-        "new-webhandler" => {
-            call.needed("path")?;
-            call.needed("verb")?;
-            new(
-                HANDLERS,
-                entry(&attributes(&[
-                    ("path", "path"),
-                    ("verb", "verb"),
-                    ("type", "type"),
-                    ("modules", "modules"),
-                    ("scriptProcessor", "scriptprocessor"),
-                    ("resourceType", "resourcetype"),
-                    ("requireAccess", "requiredaccess"),
-                    ("preCondition", "precondition"),
-                ])?),
-            )
-        }
-        "remove-webhandler" => take(HANDLERS, own),
-        "new-webglobalmodule" => {
-            call.needed("image")?;
-            let names = [("image", "image"), ("preCondition", "precondition")];
-            new(GLOBAL_MODULES, entry(&attributes(&names)?))
-        }
-        "enable-webglobalmodule" => new(MODULES, own),
-        _ => take(MODULES, own),
-    }]);
-    for edit in &mut order.edits {
-        edit.location.clone_from(&at);
-    }
-    order.into = into;
-    Ok(order)
 }

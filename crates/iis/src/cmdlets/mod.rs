@@ -37,11 +37,6 @@ pub fn read(call: CmdletCall<'_>, server: &Server) -> Result<IisChange> {
     let order = match call.name {
         "set-itemproperty" | "new-item" | "remove-item" => items::read(call, server),
         name if name.contains("-webconfiguration") => configuration::read(call, server),
-        "new-webhandler"
-        | "remove-webhandler"
-        | "new-webglobalmodule"
-        | "enable-webglobalmodule"
-        | "disable-webglobalmodule" => configuration::handler_or_module(call),
         _ => sites::read(call, server),
     }?;
     order.normalized(server)

@@ -2,8 +2,8 @@
 
 use super::super::change::{
     IisChange, NewSite, RequiredFolder, Result, app_pool, application, binding_attributes,
-    check_exists, entry_named, failure, folder_in, is_same, new, pairs, set, site_id, take,
-    unclear, virtual_directory, without_site,
+    check_exists, entry_named, failure, is_same, new, site_id, take, unclear, virtual_directory,
+    without_site,
 };
 use super::super::config::{APP_POOLS, SITES, Server};
 use super::{CmdletCall, ParameterValue};
@@ -19,7 +19,6 @@ pub(super) fn read(call: CmdletCall<'_>, server: &Server) -> Result<IisChange> {
             let name = call.needed("name")?;
             Ok(IisChange::new(vec![without_site(&name, server)?]))
         }
-        "remove-iissite" => remove_iis_sites(call, server),
         "new-webapppool" => {
             let name = call.needed("name")?;
             let known = server.app_pools();
@@ -36,28 +35,7 @@ pub(super) fn read(call: CmdletCall<'_>, server: &Server) -> Result<IisChange> {
             let path = url_path(&call.needed("name")?);
             new_application(call, server, &site, &path)
         }
-        "new-webvirtualdirectory" => {
-            let site = known_site(call, "site", server)?;
-            let application = call.text("application")?.unwrap_or_default();
-            let name = url_path(&call.needed("name")?);
-            new_folder(call, &site, &url_path(&application), &name)
-        }
-        "remove-webapplication" => {
-            let site = known_site(call, "site", server)?;
-            let path = url_path(&call.needed("name")?);
-            let at = entry_named(&site).entry([("path", path.as_str())]);
-            Ok(IisChange::new(vec![take(SITES, at)]))
-        }
-        "remove-webvirtualdirectory" => {
-            let site = known_site(call, "site", server)?;
-            let application = call.text("application")?.unwrap_or_default();
-            let path = url_path(&call.needed("name")?);
-            let at = folder_in(&site, &url_path(&application), &path);
-            Ok(IisChange::new(vec![take(SITES, at)]))
-        }
         "new-webbinding" => new_binding(call, server),
-        "remove-webbinding" => remove_bindings(call, server),
-        "set-webbinding" => set_binding(call, server),
         "start-website" | "stop-website" | "start-iissite" | "stop-iissite" => {
             check_exists("site", &call.needed("name")?, &server.sites())
         }
@@ -66,9 +44,6 @@ pub(super) fn read(call: CmdletCall<'_>, server: &Server) -> Result<IisChange> {
             &call.needed("name")?,
             &server.app_pools(),
         ),
-        "start-iiscommitdelay" | "stop-iiscommitdelay" | "reset-iisservermanager" => {
-            Ok(IisChange::default())
-        }
         other => unclear(format!("{other} is not supported")),
     }
 }
@@ -204,22 +179,6 @@ fn new_iis_site(call: CmdletCall<'_>, server: &Server) -> Result<IisChange> {
     new_site(&site, required(call, &path, false), server)
 }
 
-fn remove_iis_sites(call: CmdletCall<'_>, server: &Server) -> Result<IisChange> {
-    if call.value("confirm") != Some(&ParameterValue::Bool(false)) {
-        return unclear("without -Confirm:$false it asks for confirmation");
-    }
-    let names = call.value("name").map_or(&[][..], ParameterValue::items);
-    let mut edits = Vec::new();
-    for name in names {
-        let name = name.text().unwrap_or_default();
-        edits.push(without_site(&name, server)?);
-    }
-    if edits.is_empty() {
-        return unclear("the name of the site is missing");
-    }
-    Ok(IisChange::new(edits))
-}
-
 /// Adds an application to a site; two cmdlets do.
 pub(super) fn new_application(
     call: CmdletCall<'_>,
@@ -235,7 +194,7 @@ pub(super) fn new_application(
     Ok(IisChange::new(edits).with_folder(needed))
 }
 
-/// Adds a folder to an application; two cmdlets do.
+/// Adds a folder to an application.
 pub(super) fn new_folder(
     call: CmdletCall<'_>,
     site: &str,
@@ -262,65 +221,4 @@ fn new_binding(call: CmdletCall<'_>, server: &Server) -> Result<IisChange> {
     entry.extend(flags.iter().map(|flags| ("sslFlags", flags.as_str())));
     let entry = entry_named(&name).element("bindings").entry(entry);
     Ok(IisChange::new(vec![new(SITES, entry)]))
-}
-
-/// The bindings of a site that match the parameters.
-fn fitting(call: CmdletCall<'_>, name: &str, server: &Server) -> Result<Vec<(String, String)>> {
-    let given = |name| call.text(name);
-    let (protocol, whole) = (given("protocol")?, given("bindinginformation")?);
-    let (address, port, host) = (given("ipaddress")?, given("port")?, given("hostheader")?);
-    let fits = |wanted: &Option<String>, own: &str| {
-        wanted.as_ref().is_none_or(|wanted| is_same(wanted, own))
-    };
-    let mut bindings = server.bindings(name);
-    bindings.retain(|(own, information)| {
-        let (rest, own_host) = information.rsplit_once(':').unwrap_or((information, ""));
-        let (own_address, own_port) = rest.rsplit_once(':').unwrap_or((rest, ""));
-        fits(&protocol, own)
-            && fits(&whole, information)
-            && fits(&address, own_address)
-            && fits(&port, own_port)
-            && fits(&host, own_host)
-    });
-    Ok(bindings)
-}
-
-fn remove_bindings(call: CmdletCall<'_>, server: &Server) -> Result<IisChange> {
-    let name = known_site(call, "name", server)?;
-    let found = fitting(call, &name, server)?;
-    let edits = pairs(&found).map(|pair| {
-        let collection = entry_named(&name).element("bindings");
-        take(SITES, collection.entry(binding_attributes(pair)))
-    });
-    Ok(IisChange::new(edits.collect()))
-}
-
-fn set_binding(call: CmdletCall<'_>, server: &Server) -> Result<IisChange> {
-    let name = known_site(call, "name", server)?;
-    let found = fitting(call, &name, server)?;
-    let [(protocol, information)] = found.as_slice() else {
-        return unclear(format!(
-            "{} bindings of {name:?} match: it is unknown which one changes",
-            found.len()
-        ));
-    };
-    let (rest, host) = information.rsplit_once(':').unwrap_or((information, ""));
-    let (address, port) = rest.rsplit_once(':').unwrap_or((rest, ""));
-    let value = call.text("value")?.unwrap_or_default();
-    let property = call.needed("propertyname")?.to_lowercase();
-    let value = match property.as_str() {
-        "port" => format!("{address}:{value}:{host}"),
-        "hostheader" => format!("{address}:{port}:{value}"),
-        "ipaddress" => format!("{value}:{port}:{host}"),
-        "bindinginformation" => value,
-        _ => {
-            return unclear(format!(
-                "the property {property} of a binding is not supported"
-            ));
-        }
-    };
-    let entry = binding_attributes((protocol, information));
-    let at = entry_named(&name).element("bindings").entry(entry);
-    let edit = set(SITES, at, "bindingInformation", &value);
-    Ok(IisChange::new(vec![edit]))
 }

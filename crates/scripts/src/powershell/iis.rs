@@ -11,7 +11,7 @@ use super::parameters::{BoundParameters, ParameterSet};
 use super::value::PsValue;
 
 /// Cmdlets, and the parameters that they take.
-static CMDLETS: [(&str, ParameterSet); 8] = [
+static CMDLETS: [(&str, ParameterSet); 6] = [
     (
         "new-website",
         ParameterSet(
@@ -19,44 +19,27 @@ static CMDLETS: [(&str, ParameterSet); 8] = [
         ),
     ),
     (
-        "remove-website new-webapppool remove-webapppool remove-iissite start-website stop-website \
+        "remove-website new-webapppool remove-webapppool start-website stop-website \
          start-webapppool stop-webapppool restart-webapppool start-iissite stop-iissite",
         ParameterSet("[name] force? confirm? passthru?"),
     ),
     (
-        "new-webapplication new-webvirtualdirectory remove-webapplication \
-         remove-webvirtualdirectory",
-        ParameterSet("[name] site application physicalpath applicationpool force?"),
+        "new-webapplication",
+        ParameterSet("[name] site physicalpath applicationpool force?"),
     ),
     (
-        "new-webbinding remove-webbinding set-webbinding",
-        ParameterSet(
-            "[name] protocol port ipaddress hostheader bindinginformation sslflags propertyname \
-             value force?",
-        ),
+        "new-webbinding",
+        ParameterSet("[name] protocol port ipaddress hostheader sslflags force?"),
     ),
     (
         "new-iissite",
         ParameterSet("[name] [physicalpath] [bindinginformation] protocol force? passthru?"),
     ),
     (
-        "start-iiscommitdelay stop-iiscommitdelay reset-iisservermanager",
-        ParameterSet("[commit] confirm?"),
-    ),
-    (
-        "set-webconfigurationproperty add-webconfigurationproperty \
-         remove-webconfigurationproperty clear-webconfigurationproperty set-webconfiguration \
+        "set-webconfigurationproperty add-webconfigurationproperty set-webconfiguration \
          add-webconfiguration clear-webconfiguration",
         ParameterSet(
             "[filter] [pspath] name value location metadata atelement atindex atname clr force?",
-        ),
-    ),
-    (
-        "new-webhandler remove-webhandler new-webglobalmodule enable-webglobalmodule \
-         disable-webglobalmodule",
-        ParameterSet(
-            "[name] path verb type modules scriptprocessor resourcetype requiredaccess \
-             precondition image pspath location force?",
         ),
     ),
 ];
