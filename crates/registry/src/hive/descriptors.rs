@@ -28,25 +28,15 @@ struct KnownKey {
 }
 
 /// Known descriptors of one hive.
-struct KnownHive {
-    root: SecurityDescriptor,
+pub(super) struct KnownHive {
+    pub(super) root: SecurityDescriptor,
     /// Descriptor from which keys directly below the root inherit.
-    passed_on: SecurityDescriptor,
+    pub(super) passed_on: SecurityDescriptor,
     tree: KnownKey,
 }
 
-/// The descriptor of a hive's root, the one from which keys below it inherit, and the position for
-/// their lookup.
-pub(super) fn for_root(
-    hive: Delta,
-) -> Result<
-    (
-        &'static SecurityDescriptor,
-        &'static SecurityDescriptor,
-        Position,
-    ),
-    SddlError,
-> {
+/// The known descriptors of a hive.
+pub(super) fn known(hive: Delta) -> Result<&'static KnownHive, SddlError> {
     static KNOWN: LazyLock<Result<[KnownHive; 4], SddlError>> = LazyLock::new(|| {
         Ok([
             system()?,
@@ -56,13 +46,19 @@ pub(super) fn for_root(
         ])
     });
     let [system, software, sam, security] = KNOWN.as_ref().map_err(Clone::clone)?;
-    let hive = match hive {
+    Ok(match hive {
         Delta::Edited(Root::System) => system,
         Delta::Edited(Root::Software | Root::DefaultUser) => software,
         Delta::Sam => sam,
         Delta::Security => security,
-    };
-    Ok((&hive.root, &hive.passed_on, Position(Some(&hive.tree))))
+    })
+}
+
+impl KnownHive {
+    /// The position of the root.
+    pub(super) fn position(&'static self) -> Position {
+        Position(Some(&self.tree))
+    }
 }
 
 impl Position {
@@ -130,10 +126,10 @@ mod tests {
     #[test]
     fn every_root_has_a_descriptor_that_can_be_read() {
         for hive in Root::ALL.map(Delta::Edited) {
-            assert!(for_root(hive).is_ok());
+            assert!(known(hive).is_ok());
         }
         for hive in [Delta::Sam, Delta::Security] {
-            assert!(for_root(hive).is_ok());
+            assert!(known(hive).is_ok());
         }
     }
 
@@ -158,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_known_key_is_found_whatever_its_case() {
-        let (_, _, root) = for_root(Delta::Edited(Root::System)).unwrap();
+        let root = known(Delta::Edited(Root::System)).unwrap().position();
         let lsa = ["CONTROLSET001", "control", "LSA"]
             .iter()
             .fold(root, |at, name| at.below(&FoldedName::new(name)));

@@ -13,13 +13,9 @@ pub fn merge<'h>(
     base: Option<Key<'h>>,
     deltas: impl IntoIterator<Item = Key<'h>>,
 ) -> Option<Key<'h>> {
-    deltas.into_iter().fold(
-        base.and_then(without_tombstones),
-        |below, above| match below {
-            Some(below) => merge_key(below, above),
-            None => without_tombstones(above),
-        },
-    )
+    let mut hives = base.into_iter().chain(deltas).skip_while(is_mark);
+    let lowest = alone(hives.next()?);
+    without_marks(hives.fold(lowest, combine_keys))
 }
 
 /// Combines delta hives, the lowest layer first, to one with the effect of all of them on any base.
@@ -30,10 +26,10 @@ pub fn combine<'h>(deltas: impl IntoIterator<Item = Key<'h>>) -> Option<Key<'h>>
 
 fn combine_keys<'h>(mut below: Key<'h>, mut above: Key<'h>) -> Key<'h> {
     let over = above.layer.semantics;
-    if matches!(over, Semantics::Tombstone | Semantics::SupersedeTree) {
+    if over == Semantics::Tombstone {
         return above;
     }
-    if below.layer.semantics == Semantics::Tombstone {
+    if is_mark(&below) || over == Semantics::SupersedeTree {
         return alone(above);
     }
     if over == Semantics::SupersedeLocal {
@@ -84,38 +80,6 @@ fn is_deleted(value: &Value<'_>) -> bool {
     value.content == ValueContent::Tombstone
 }
 
-/// Merges a key over the one of the same path below.
-fn merge_key<'h>(mut below: Key<'h>, mut above: Key<'h>) -> Option<Key<'h>> {
-    match above.layer.semantics {
-        Semantics::Tombstone => return None,
-        Semantics::SupersedeTree => return without_tombstones(above),
-        Semantics::SupersedeLocal => {
-            below.values.clear();
-            below.class = above.class.take();
-        }
-        Semantics::Merge => {
-            if !above.layer.inherit_class {
-                below.class = above.class.take();
-            }
-        }
-    }
-    below.security = above.security;
-    below.timestamp = below.timestamp.max(above.timestamp);
-    if !above.values.is_empty() {
-        replace_values(&mut below.values, above.values);
-        below.values.retain(|value| !is_deleted(value));
-    }
-    merge_children(
-        &mut below.subkeys,
-        above.subkeys,
-        |lower, key| match lower {
-            Some(lower) => merge_key(lower, key),
-            None => without_tombstones(key),
-        },
-    );
-    Some(below)
-}
-
 /// Replaces the values of the same names, and adds the others.
 fn replace_values<'h>(below: &mut Vec<Value<'h>>, above: Vec<Value<'h>>) {
     if above.is_empty() {
@@ -156,17 +120,13 @@ fn merge_children<'h>(
     below.extend(keys.into_values());
 }
 
-/// Removes deletion marks from a key without one below.
-fn without_tombstones(mut key: Key<'_>) -> Option<Key<'_>> {
-    if key.layer.semantics == Semantics::Tombstone {
+/// A key that hides everything below, without layer semantics; none if it is a mark itself.
+fn without_marks(mut key: Key<'_>) -> Option<Key<'_>> {
+    if is_mark(&key) {
         return None;
     }
     key.layer = LayerSemantics::default();
-    key.values.retain(|value| !is_deleted(value));
-    key.subkeys = key
-        .subkeys
-        .into_iter()
-        .filter_map(without_tombstones)
-        .collect();
+    let subkeys = key.subkeys.into_iter();
+    key.subkeys = subkeys.filter_map(without_marks).collect();
     Some(key)
 }

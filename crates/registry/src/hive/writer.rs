@@ -44,7 +44,7 @@ fn contents(
     tree: &DeltaKey,
     timestamp: FileTime,
 ) -> Result<(u32, Vec<u8>), WriteError> {
-    let (own, passed_on, position) = descriptors::for_root(hive)?;
+    let known = descriptors::known(hive)?;
     let mut writer = Writer {
         cells: CellWriter::default(),
         descriptors: SharedDescriptors::default(),
@@ -56,13 +56,14 @@ fn contents(
             let descriptor = descriptors.intern_bytes(security);
             (descriptor, descriptor)
         }
-        BaseKeyState::Unknown | BaseKeyState::Nothing => {
-            (descriptors.intern(own), descriptors.intern(passed_on))
-        }
+        BaseKeyState::Unknown | BaseKeyState::Nothing => (
+            descriptors.intern(&known.root),
+            descriptors.intern(&known.passed_on),
+        ),
     };
     let place = KeyPlacement {
         parent: NOWHERE,
-        position,
+        position: known.position(),
         descriptor,
         passed_on,
     };
