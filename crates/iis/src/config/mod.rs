@@ -208,6 +208,3 @@ impl fmt::Display for ConfigChange {
 
 #[cfg(test)]
 mod tests;
-
-#[cfg(test)]
-mod delegation;

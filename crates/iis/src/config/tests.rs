@@ -1,3 +1,5 @@
+mod delegation;
+
 use proptest::prelude::*;
 
 use super::*;

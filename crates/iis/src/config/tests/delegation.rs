@@ -2,27 +2,11 @@
 
 use super::*;
 
-const FILE: &str = include_str!("tests/applicationHost.config");
-const SCHEMA: &str = include_str!("tests/schema.xml");
-
-fn server(text: &str) -> Server {
-    let schema = Schema::read([("schema.xml", SCHEMA.as_bytes())]).unwrap();
-    Server::read(text.as_bytes(), schema).unwrap()
-}
-
-fn edit(section: &str, change: ConfigChange) -> ConfigEdit {
-    ConfigEdit {
-        section: section.parse().unwrap(),
-        location: None,
-        change,
-    }
-}
-
 fn delegated(section: &str, allowed: bool) -> ConfigEdit {
-    edit(section, ConfigChange::Delegate { allowed })
+    edit(section, "", ConfigChange::Delegate { allowed })
 }
 
-fn after(text: &str, edit: &ConfigEdit) -> Option<String> {
+fn delegated_in(text: &str, edit: &ConfigEdit) -> Option<String> {
     let mut server = server(text);
     server.apply(edit).unwrap();
     Some(String::from_utf8(server.finish()?).unwrap())
@@ -32,19 +16,19 @@ fn after(text: &str, edit: &ConfigEdit) -> Option<String> {
 fn a_section_moves_where_its_lock_is_said_with_all_that_is_in_it() {
     let commented = FILE.replace("<error statusCode", "<!-- kept --><error statusCode");
     let section = "system.webServer/httpErrors";
-    let locked = after(&commented, &delegated(section, false)).unwrap();
+    let locked = delegated_in(&commented, &delegated(section, false)).unwrap();
     let place = |text: &str| locked.find(text).unwrap();
     assert!(place("<location path=\"\" overrideMode=\"Deny\">") < place("<!-- kept -->"));
     assert_eq!(locked.matches("<httpErrors ").count(), 1);
     let path = section.parse().unwrap();
     assert!(!server(&locked).is_delegated(&path, None).unwrap());
-    assert_eq!(after(&locked, &delegated(section, false)), None);
-    let unlocked = after(&locked, &delegated(section, true)).unwrap();
+    assert_eq!(delegated_in(&locked, &delegated(section, false)), None);
+    let unlocked = delegated_in(&locked, &delegated(section, true)).unwrap();
     assert!(server(&unlocked).is_delegated(&path, None).unwrap());
     assert!(unlocked.contains("<!-- kept -->"));
     // A section that is already unlocked is not moved.
     assert_eq!(
-        after(FILE, &delegated("system.webServer/handlers", true)),
+        delegated_in(FILE, &delegated("system.webServer/handlers", true)),
         None
     );
 }
@@ -54,15 +38,10 @@ fn new_entries_must_not_be_there_and_taken_ones_must() {
     let entry = |name: &str| ElementPath::default().entry([("name", name)]);
     let (default, other) = (entry("defaultAPPpool"), entry("other"));
     let new = |entry| {
-        edit(
-            APP_POOLS,
-            ConfigChange::New {
-                entry,
-                first: false,
-            },
-        )
+        let first = false;
+        edit(APP_POOLS, "", ConfigChange::New { entry, first })
     };
-    let take = |entry| edit(APP_POOLS, ConfigChange::Take { entry });
+    let take = |entry| edit(APP_POOLS, "", ConfigChange::Take { entry });
     let mut server = server(FILE);
     let exists = server.apply(&new(default.clone())).unwrap_err();
     assert!(matches!(exists, EditError::Exists { .. }), "{exists}");
