@@ -1,6 +1,6 @@
 //! Fix of each finding, taken from the plan so that no two fixes contradict each other.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
 use wincimg_oci::reference::parse_reference;
@@ -12,7 +12,7 @@ use super::finding::{
 };
 use super::image::Image;
 use super::placement::{HostSelection, PlacedImage};
-use super::plan::{ActionPlan, ActionStep, ActionSteps, Effects, Pin, PlanAction};
+use super::plan::{ActionPlan, ActionStep, ActionSteps, Effects, HostPart, Pin, PlanAction};
 use super::tags::{TagsByRepository, find_matching_tag, mirrored_base, with_tag};
 use super::{Finding, HostKind, Placement, Rollout, RolloutRequest, Shared, host_names};
 
@@ -65,14 +65,11 @@ struct FixResolver<'a> {
     /// Tags of repositories.
     tags: &'a TagsByRepository,
     effects: Effects<'a>,
-    /// Numbers of hosts in each group of a selection, by the action that patches them.
-    patched: HashMap<*const HostSelection, Vec<HostsByPatch>>,
+    /// The hosts of each selection.
+    parts: HashMap<*const HostSelection, Vec<HostPart>>,
     /// Title of each action, for findings about other subjects.
     titles: Vec<String>,
 }
-
-/// Numbers of hosts by the action that patches them; none for hosts that stay as they are.
-type HostsByPatch = BTreeMap<Option<usize>, usize>;
 
 /// Inputs of a fix: the finding, the image, the actions, and for a third-party image the placement.
 type FixKey = (*const Finding, usize, Rc<Fix>, Option<usize>);
@@ -85,18 +82,6 @@ struct Fix {
     breaks_others: bool,
 }
 
-fn hosts_by_patch(selection: &HostSelection, patches: &HashMap<usize, usize>) -> Vec<HostsByPatch> {
-    let groups = selection.groups.iter().map(|group| {
-        let mut hosts = HostsByPatch::new();
-        for host in &group.hosts {
-            let patch = patches.get(&(*host as usize)).copied();
-            *hosts.entry(patch).or_default() += 1;
-        }
-        hosts
-    });
-    groups.collect()
-}
-
 impl<'a> FixResolver<'a> {
     fn new(
         plan: &'a ActionPlan,
@@ -105,11 +90,11 @@ impl<'a> FixResolver<'a> {
         tags: &'a TagsByRepository,
     ) -> Self {
         let effects = Effects::of(&plan.actions, rollout);
-        let mut patched = HashMap::new();
+        let mut parts = HashMap::new();
         for placement in &rollout.placements {
             let selection = &placement.selection;
-            let counted = patched.entry(Rc::as_ptr(selection));
-            counted.or_insert_with(|| hosts_by_patch(selection, &effects.patches));
+            let known = parts.entry(Rc::as_ptr(selection));
+            known.or_insert_with(|| effects.parts(selection));
         }
         Self {
             plan,
@@ -117,7 +102,7 @@ impl<'a> FixResolver<'a> {
             flags,
             tags,
             effects,
-            patched,
+            parts,
             titles: plan
                 .actions
                 .iter()
@@ -183,10 +168,7 @@ impl<'a> FixResolver<'a> {
         let hosts = placement.selection.hosts.iter();
         let patches = hosts.filter_map(|(host, _)| self.effects.patches.get(&(*host as usize)));
         let patches: BTreeSet<usize> = patches.copied().collect();
-        let rebuilds = images
-            .iter()
-            .filter_map(|placed| self.effects.rebuilds.get(&placed.image));
-        let rebuilds: BTreeSet<usize> = rebuilds.copied().collect();
+        let rebuilds = self.effects.rebuilds_of(images);
         let mut actions: BTreeSet<usize> = patches.union(&rebuilds).copied().collect();
         let starting = |actions: &BTreeSet<usize>| {
             let outcomes = self.outcomes(placement, images, actions);
@@ -209,8 +191,8 @@ impl<'a> FixResolver<'a> {
         }
         let has_patches = !actions.is_disjoint(&patches);
         let is_changed = |placement: &&Placement| {
-            let mut images = placement.images.iter();
-            has_patches || images.any(|placed| self.is_rebuilt(placed.image, &actions))
+            let rebuilds = || self.effects.rebuilds_of(&placement.images);
+            has_patches || !rebuilds().is_disjoint(&actions)
         };
         let mut others = self.rollout.placements.iter().filter(is_changed);
         let breaks_others = others.any(|placement| {
@@ -227,11 +209,6 @@ impl<'a> FixResolver<'a> {
         }
     }
 
-    fn is_rebuilt(&self, image: usize, actions: &BTreeSet<usize>) -> bool {
-        let rebuild = self.effects.rebuilds.get(&image);
-        rebuild.is_some_and(|rebuild| actions.contains(rebuild))
-    }
-
     /// Outcomes of a placement's images before and after these actions, each with the number of
     /// hosts.
     fn outcomes(
@@ -240,27 +217,17 @@ impl<'a> FixResolver<'a> {
         images: &[PlacedImage],
         actions: &BTreeSet<usize>,
     ) -> Vec<(usize, VerdictOutcome, VerdictOutcome)> {
-        let mut outcomes = Vec::new();
-        let patched = &self.patched[&Rc::as_ptr(&placement.selection)];
-        let groups = placement.selection.groups.iter().zip(patched);
-        for (at, (group, patched)) in groups.enumerate() {
-            let mut hosts = HostsByPatch::new();
-            for (patch, count) in patched {
-                let patch = patch.filter(|patch| actions.contains(patch));
-                *hosts.entry(patch).or_default() += count;
-            }
-            for (patch, count) in hosts {
-                outcomes.extend(images.iter().map(|placed| {
-                    let finding = &placed.findings[at];
-                    let is_rebuilt = self.is_rebuilt(placed.image, actions);
-                    let (after, _) = self
-                        .effects
-                        .verdict(placed.image, group.kind, finding, is_rebuilt, patch);
-                    (count, finding.outcome, after)
-                }));
-            }
-        }
-        outcomes
+        let parts = self.parts[&Rc::as_ptr(&placement.selection)].iter();
+        let outcomes = parts.flat_map(|part| {
+            let is_done = |action: usize| actions.contains(&action);
+            let after = self.effects.outcomes(images, part, is_done);
+            let outcomes = images.iter().zip(after).map(|(placed, (after, _))| {
+                let before = placed.findings[part.group].outcome;
+                (part.hosts.len(), before, after)
+            });
+            outcomes.collect::<Vec<_>>()
+        });
+        outcomes.collect()
     }
 
     /// The finding with its fix.

@@ -27,7 +27,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 pub use capacity::{CapacityChange, NodeCounts};
-pub(super) use effects::Effects;
+pub(super) use effects::{Effects, HostPart};
 use graph::{Choice, Graph, GraphCache};
 pub use pin::Pin;
 use rebuild::rebuilds;

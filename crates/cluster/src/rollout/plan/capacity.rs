@@ -95,13 +95,13 @@ impl<'a> WorkloadNodes<'a> {
         rollout: &Rollout,
     ) -> Self {
         let pin = effects.pins.get(&workload).copied();
-        let parts = effects.parts(placement).into_iter().map(|part| {
+        let parts = effects.parts(&placement.selection).into_iter().map(|part| {
             let hosts = part.hosts.iter();
             let pinned = hosts.filter(|host| effects.stays(workload, **host)).count();
             (part, pinned)
         });
         let parts: Vec<_> = parts.collect();
-        let mut own = effects.rebuilds_of(placement);
+        let mut own = effects.rebuilds_of(&placement.images);
         own.extend(parts.iter().filter_map(|(part, _)| part.patch));
         own.extend(pin);
         Self {
@@ -122,19 +122,11 @@ impl<'a> WorkloadNodes<'a> {
         for (part, pinned) in &self.parts {
             let hosts = if is_pinned { *pinned } else { part.hosts.len() };
             counts.of += hosts;
-            let patch = part.patch.filter(|patch| is_done(*patch));
-            let kind = self.placement.selection.groups[part.group].kind;
-            let starts = self.placement.images.iter().all(|placed| {
-                let rebuild = self.effects.rebuilds.get(&placed.image);
-                let is_rebuilt = rebuild.is_some_and(|rebuild| is_done(*rebuild))
-                    && (!self.keeps_image || part.patch.is_none_or(is_done));
-                let finding = &placed.findings[part.group];
-                let effects = self.effects;
-                is_expected_to_start(
-                    effects.verdict(placed.image, kind, finding, is_rebuilt, patch),
-                )
-            });
-            if starts {
+            let has_image = !self.keeps_image || part.patch.is_none_or(is_done);
+            let is_done_here = |action: usize| has_image && is_done(action);
+            let images = &self.placement.images;
+            let mut outcomes = self.effects.outcomes(images, part, is_done_here);
+            if outcomes.all(is_expected_to_start) {
                 counts.starts += hosts;
             }
         }

@@ -6,13 +6,17 @@ use wincimg_windows::compat::{CompatRule, VerdictOutcome};
 
 use super::PlanAction;
 use crate::rollout::finding::find;
-use crate::rollout::{Finding, Placement, Rollout};
+use crate::rollout::placement::PlacedImage;
+use crate::rollout::{Finding, HostSelection, Rollout};
 
 /// Hosts of one kind, all patched by one action or by none.
-pub(super) struct HostPart {
-    pub(super) group: usize,
+pub(in crate::rollout) struct HostPart {
+    /// Index of their group in the selection.
+    pub(in crate::rollout) group: usize,
+    /// Index of their kind.
+    kind: usize,
     pub(super) patch: Option<usize>,
-    pub(super) hosts: Vec<usize>,
+    pub(in crate::rollout) hosts: Vec<usize>,
 }
 
 /// Indexes of the actions, by what they change.
@@ -61,25 +65,26 @@ impl<'a> Effects<'a> {
         }
     }
 
-    /// The actions that rebuild images of a placement.
-    pub(super) fn rebuilds_of(&self, placement: &Placement) -> BTreeSet<usize> {
-        let images = placement.images.iter();
+    /// The actions that rebuild some images.
+    pub(in crate::rollout) fn rebuilds_of(&self, images: &[PlacedImage]) -> BTreeSet<usize> {
+        let images = images.iter();
         let rebuilds = images.filter_map(|placed| self.rebuilds.get(&placed.image));
         rebuilds.copied().collect()
     }
 
-    /// The hosts of a placement.
-    pub(super) fn parts(&self, placement: &Placement) -> Vec<HostPart> {
-        let groups = placement.selection.groups.iter().enumerate();
-        let parts = groups.flat_map(|(group, kind)| {
+    /// The hosts of a selection.
+    pub(in crate::rollout) fn parts(&self, selection: &HostSelection) -> Vec<HostPart> {
+        let groups = selection.groups.iter().enumerate();
+        let parts = groups.flat_map(|(group, own)| {
             let mut by_patch: BTreeMap<Option<usize>, Vec<usize>> = BTreeMap::new();
-            for host in kind.hosts.iter().map(|host| *host as usize) {
+            for host in own.hosts.iter().map(|host| *host as usize) {
                 let patch = self.patches.get(&host).copied();
                 by_patch.entry(patch).or_default().push(host);
             }
             let by_patch = by_patch.into_iter();
             by_patch.map(move |(patch, hosts)| HostPart {
                 group,
+                kind: own.kind,
                 patch,
                 hosts,
             })
@@ -87,18 +92,33 @@ impl<'a> Effects<'a> {
         parts.collect()
     }
 
-    /// Outcome of an image on a kind of host after the image is rebuilt or the host patched by an
-    /// action, and its rule.
-    pub(in crate::rollout) fn verdict(
+    /// Outcomes of images on a part of the hosts after the actions that are done, and their rules.
+    pub(in crate::rollout) fn outcomes(
+        &self,
+        images: &[PlacedImage],
+        part: &HostPart,
+        is_done: impl Fn(usize) -> bool,
+    ) -> impl Iterator<Item = (VerdictOutcome, &'static str)> {
+        let patch = part.patch.filter(|patch| is_done(*patch));
+        images.iter().map(move |placed| {
+            let rebuild = self.rebuilds.get(&placed.image);
+            let rebuild = rebuild.copied().filter(|rebuild| is_done(*rebuild));
+            let finding = &placed.findings[part.group];
+            self.verdict(placed.image, part.kind, finding, rebuild, patch)
+        })
+    }
+
+    /// Outcome of an image on a kind of host after these actions rebuild the image and patch the
+    /// host, and its rule.
+    fn verdict(
         &self,
         image: usize,
         kind: usize,
         finding: &Finding,
-        is_rebuilt: bool,
+        rebuild: Option<usize>,
         patch: Option<usize>,
     ) -> (VerdictOutcome, &'static str) {
-        let rebuild = self.rebuilds.get(&image).filter(|_| is_rebuilt);
-        let becomes = rebuild.and_then(|rebuild| match &self.actions[*rebuild] {
+        let becomes = rebuild.and_then(|rebuild| match &self.actions[rebuild] {
             PlanAction::Rebuild { becomes, .. } => Some(becomes),
             _ => None,
         });

@@ -117,16 +117,10 @@ fn interrupted_intervals(
     effects: &Effects<'_>,
     place: &HostSet<'_>,
 ) -> Vec<(usize, Option<usize>)> {
-    let kind = place.placement.selection.groups[place.part.group].kind;
     let starts_after = |last: usize| {
-        let patch = place.part.patch.filter(|patch| *patch <= last);
-        place.placement.images.iter().all(|placed| {
-            let rebuild = effects.rebuilds.get(&placed.image);
-            let is_rebuilt = rebuild.is_some_and(|rebuild| *rebuild <= last);
-            let finding = &placed.findings[place.part.group];
-            let (after, _) = effects.verdict(placed.image, kind, finding, is_rebuilt, patch);
-            after != VerdictOutcome::Incompatible
-        })
+        let images = &place.placement.images;
+        let mut outcomes = effects.outcomes(images, &place.part, |action| action <= last);
+        outcomes.all(|(after, _)| after != VerdictOutcome::Incompatible)
     };
     let mut lost = Vec::new();
     let mut since = None;
@@ -152,8 +146,9 @@ fn affected_places<'a>(rollout: &'a Rollout, effects: &Effects<'_>) -> Vec<HostS
         let Some(workload) = placement.workload else {
             continue;
         };
-        let rebuilds = effects.rebuilds_of(placement);
-        let parts = effects.parts(placement).into_iter().map(|mut part| {
+        let rebuilds = effects.rebuilds_of(&placement.images);
+        let parts = effects.parts(&placement.selection).into_iter();
+        let parts = parts.map(|mut part| {
             part.hosts.retain(|host| effects.stays(workload, *host));
             HostSet {
                 placement,
