@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use wincimg_cluster::rollout::{
-    ActionPlan, ActionStep, CapacityChange, Interruption, Pin, PlanAction, Rollout, StartStatus,
+    ActionPlan, ActionStep, CapacityChange, Interruption, PlanAction, Rollout, StartStatus,
 };
 
 use super::names::{self, count};
@@ -211,14 +211,8 @@ fn action_as_json(rollout: &Rollout, action: &PlanAction) -> Value {
         } => json!({
             "kind": "pin",
             "workload": rollout.workloads[*workload].id,
-            "node_selector": match pin {
-                Pin::Selector { label, value } => json!({*label: value}),
-                Pin::Affinity(_) => Value::Null,
-            },
-            "node_affinity": match pin {
-                Pin::Affinity(requirement) => json!(requirement),
-                Pin::Selector { .. } => Value::Null,
-            },
+            "node_selector": pin.selector().map(|(label, value)| json!({label: value})),
+            "node_affinity": pin.affinity(),
             "of_hosts": of,
             "shortage": shortage,
             "hosts": host_names(rollout, hosts),

@@ -551,7 +551,12 @@ pub(super) fn taken(host: &HostKind, image: &Image) -> Vec<usize> {
     }
 }
 
-fn choices(host: &HostKind, build: HostBuild, variants: &[Variant]) -> Vec<RuntimeChoice> {
+/// What versions of a host's runtime select.
+pub(super) fn choices(
+    host: &HostKind,
+    build: HostBuild,
+    variants: &[Variant],
+) -> Vec<RuntimeChoice> {
     let entries: Vec<_> = variants.iter().map(Variant::entry).collect();
     choose(&entries, build, &host.architecture, host.runtime)
 }

@@ -4,16 +4,15 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
 use wincimg_windows::compat::{
-    ContainerRuntime, HostBuild, Isolation, VerdictOutcome, choose, generation,
-    is_revision_relevant,
+    ContainerRuntime, HostBuild, Isolation, VerdictOutcome, generation, is_revision_relevant,
 };
 use wincimg_windows::update::{Update, Updates};
 use wincimg_windows::version::WindowsVersion;
 
-use super::host_class::HostClasses;
+use super::host_class::{Class, classify};
 use super::pin::Pin;
-use crate::rollout::finding::is_fixable;
-use crate::rollout::{HostKind, Image, Placement, Rollout, Variant};
+use crate::rollout::finding::{choices, is_fixable};
+use crate::rollout::{HostKind, Image, Placement, Rollout};
 
 /// Graph of the hosts and the images that can run there.
 pub(super) struct Graph<'a> {
@@ -39,7 +38,8 @@ type GroupKey = (usize, Vec<u32>);
 
 /// Data that the graphs of one rollout share, independent of pins.
 pub(super) struct GraphCache<'a> {
-    alike: HostClasses<'a>,
+    rollout: &'a Rollout,
+    classes: Vec<Class>,
     meetings: HashMap<Rc<GroupKey>, Rc<Edges>>,
     generations: Generations,
 }
@@ -76,7 +76,8 @@ impl<'a> GraphCache<'a> {
     /// Creates the cache with all pins that a plan may have.
     pub(super) fn new(rollout: &'a Rollout, pins: &BTreeMap<usize, Pin>) -> Self {
         Self {
-            alike: HostClasses::new(rollout, pins),
+            rollout,
+            classes: classify(rollout, pins),
             meetings: HashMap::new(),
             generations: Generations::default(),
         }
@@ -86,10 +87,10 @@ impl<'a> GraphCache<'a> {
 impl<'a> Graph<'a> {
     /// Creates the graph for a set of pins.
     pub(super) fn of(known: &mut GraphCache<'a>, pins: &BTreeMap<usize, Pin>) -> Self {
-        let rollout = known.alike.rollout;
+        let rollout = known.rollout;
         let mut places: HashMap<Rc<GroupKey>, usize> = HashMap::new();
         let mut groups: Vec<HostGroup> = Vec::new();
-        for class in &known.alike.classes {
+        for class in &known.classes {
             let kind = &rollout.kinds[class.kind];
             let Some(build) = kind.build else { continue };
             let landing = Rc::new((class.kind, class.placements(rollout, pins)));
@@ -350,9 +351,7 @@ impl Generations {
 
 fn is_one_generation(image: &Image, kind: &HostKind, build: HostBuild) -> bool {
     let variants = image.variants();
-    let entries: Vec<_> = variants.iter().map(Variant::entry).collect();
-    let choices = choose(&entries, build, &kind.architecture, kind.runtime);
-    let mut generations = choices
+    let mut generations = choices(kind, build, variants)
         .into_iter()
         .filter_map(|choice| choice.entry)
         .map(|entry| variants[entry].version.and_then(generation));

@@ -6,12 +6,6 @@ use std::collections::{BTreeMap, HashMap};
 use super::pin::Pin;
 use crate::rollout::Rollout;
 
-/// All hosts of a rollout with a known build, by class.
-pub(super) struct HostClasses<'a> {
-    pub(super) rollout: &'a Rollout,
-    pub(super) classes: Vec<Class>,
-}
-
 /// A class of equal hosts.
 pub(super) struct Class {
     /// Index of their kind.
@@ -29,42 +23,40 @@ struct LandingOption {
     unless_pinned: bool,
 }
 
-impl<'a> HostClasses<'a> {
-    /// Classifies the hosts of a rollout for all pins that a plan may have.
-    pub(super) fn new(rollout: &'a Rollout, pins: &BTreeMap<usize, Pin>) -> Self {
-        let mut of_host: Vec<Vec<LandingOption>> = vec![Vec::new(); rollout.hosts.len()];
-        for (index, placement) in (0..).zip(&rollout.placements) {
-            let pin = placement.workload.and_then(|workload| pins.get(&workload));
-            for &(host, _) in &placement.selection.hosts {
-                let host = host as usize;
-                of_host[host].push(LandingOption {
-                    placement: index,
-                    unless_pinned: pin.is_some_and(|pin| !pin.admits(&rollout.hosts[host])),
-                });
-            }
+/// The classes of all hosts of a rollout with a known build, for all pins that a plan may have.
+pub(super) fn classify(rollout: &Rollout, pins: &BTreeMap<usize, Pin>) -> Vec<Class> {
+    let mut of_host: Vec<Vec<LandingOption>> = vec![Vec::new(); rollout.hosts.len()];
+    for (index, placement) in (0..).zip(&rollout.placements) {
+        let pin = placement.workload.and_then(|workload| pins.get(&workload));
+        for &(host, _) in &placement.selection.hosts {
+            let host = host as usize;
+            of_host[host].push(LandingOption {
+                placement: index,
+                unless_pinned: pin.is_some_and(|pin| !pin.admits(&rollout.hosts[host])),
+            });
         }
-        let mut places = HashMap::new();
-        let mut classes: Vec<Class> = Vec::new();
-        for (host, open_to) in of_host.into_iter().enumerate() {
-            let kind = rollout.kind_of[host];
-            if rollout.kinds[kind].build.is_none() {
-                continue;
-            }
-            let place = *places.entry((kind, open_to)).or_insert(classes.len());
-            if place == classes.len() {
-                classes.push(Class {
-                    kind,
-                    hosts: Vec::new(),
-                    open_to: Vec::new(),
-                });
-            }
-            classes[place].hosts.push(host);
-        }
-        for ((_, open_to), place) in places {
-            classes[place].open_to = open_to;
-        }
-        Self { rollout, classes }
     }
+    let mut places = HashMap::new();
+    let mut classes: Vec<Class> = Vec::new();
+    for (host, open_to) in of_host.into_iter().enumerate() {
+        let kind = rollout.kind_of[host];
+        if rollout.kinds[kind].build.is_none() {
+            continue;
+        }
+        let place = *places.entry((kind, open_to)).or_insert(classes.len());
+        if place == classes.len() {
+            classes.push(Class {
+                kind,
+                hosts: Vec::new(),
+                open_to: Vec::new(),
+            });
+        }
+        classes[place].hosts.push(host);
+    }
+    for ((_, open_to), place) in places {
+        classes[place].open_to = open_to;
+    }
+    classes
 }
 
 impl Class {

@@ -15,48 +15,52 @@ use crate::rollout::{ActionStep, Placement, Rollout};
 use crate::scheduling::{Operator, Requirement, System};
 use crate::workloads::Workload;
 
-/// Node label that a pin requires.
+/// Node label that a pin requires: a node selector for one value, a node affinity for several.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Pin {
-    /// A node selector with this value.
-    Selector {
-        /// The label.
-        label: &'static str,
-        /// Its value.
-        value: String,
-    },
-    /// A node affinity, for several values.
-    Affinity(Requirement),
-}
+pub struct Pin(Requirement);
 
 impl Pin {
     /// Pin to the Windows nodes, which are these.
     pub(in crate::rollout) fn to_windows(hosts: &[Node]) -> Self {
-        Self::Selector {
-            label: os_label(hosts),
-            value: "windows".to_owned(),
+        Self::to_label(os_label(hosts), "windows")
+    }
+
+    /// Pin to the nodes with a label.
+    pub(super) fn to_label(label: &str, value: &str) -> Self {
+        Self(Requirement {
+            key: label.to_owned(),
+            operator: Operator::In,
+            values: vec![value.to_owned()],
+        })
+    }
+
+    /// The label and the value of a node selector.
+    pub fn selector(&self) -> Option<(&str, &str)> {
+        match (self.0.operator, &self.0.values[..]) {
+            (Operator::In, [value]) => Some((&self.0.key, value)),
+            _ => None,
         }
     }
 
+    /// The requirement of a node affinity.
+    pub fn affinity(&self) -> Option<&Requirement> {
+        self.selector().is_none().then_some(&self.0)
+    }
+
     pub(super) fn admits(&self, node: &Node) -> bool {
-        match self {
-            Self::Selector { label, value } => node.labels.get(*label) == Some(value),
-            Self::Affinity(requirement) => {
-                let own = node.labels.get(&requirement.key);
-                requirement.is_met_by(own.map(String::as_str))
-            }
-        }
+        let own = node.labels.get(&self.0.key);
+        self.0.is_met_by(own.map(String::as_str))
     }
 
     /// Applies the pin to a workload.
     pub(super) fn apply(&self, workload: &mut Workload) {
         let scheduling = &mut workload.template.scheduling;
-        match self {
-            Self::Selector { label, value } => {
+        match self.selector() {
+            Some((label, value)) => {
                 let selector = &mut scheduling.selector;
-                selector.insert((*label).to_owned(), value.clone());
+                selector.insert(label.to_owned(), value.to_owned());
             }
-            Self::Affinity(requirement) => scheduling.require_all(requirement),
+            None => scheduling.require_all(&self.0),
         }
     }
 
@@ -104,12 +108,12 @@ impl Pin {
     /// debugging, and the labels by which a job selects its pods, unless they are the user's.
     fn patch(&self, workload: &Workload) -> Value {
         let kind = workload.id.kind.as_str();
-        let selector = match self {
-            Self::Selector { label, value } => json!({"nodeSelector": {*label: value}}),
+        let selector = match self.selector() {
+            Some((label, value)) => json!({"nodeSelector": {label: value}}),
             // A merge replaces a whole list, so it repeats the existing items.
-            Self::Affinity(requirement) => {
+            None => {
                 let mut scheduling = workload.template.scheduling.clone();
-                scheduling.require_all(requirement);
+                scheduling.require_all(&self.0);
                 let terms = json!({"nodeSelectorTerms": scheduling.affinity});
                 let required = json!({"requiredDuringSchedulingIgnoredDuringExecution": terms});
                 json!({"affinity": {"nodeAffinity": required}})
@@ -205,10 +209,7 @@ fn to_a_build(
         return None;
     }
     if let [(label, _)] = keep[..] {
-        return Some(Pin::Selector {
-            label: BUILD_LABEL,
-            value: label.to_owned(),
-        });
+        return Some(Pin::to_label(BUILD_LABEL, label));
     }
     if keep.is_empty() {
         return None;
@@ -229,7 +230,7 @@ fn to_a_build(
             keep.into_iter().map(|(label, _)| label).collect(),
         )
     };
-    Some(Pin::Affinity(Requirement {
+    Some(Pin(Requirement {
         key: BUILD_LABEL.to_owned(),
         operator,
         values: values.into_iter().map(str::to_owned).collect(),
@@ -239,20 +240,15 @@ fn to_a_build(
 impl fmt::Display for Pin {
     /// `on nodes with the label kubernetes.io/os=windows`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Selector { label, value } => write!(f, "on nodes with the label {label}={value}"),
-            Self::Affinity(Requirement {
-                key,
-                operator,
-                values,
-            }) => {
-                let place = match operator {
-                    Operator::NotIn => "off nodes whose label",
-                    _ => "on nodes whose label",
-                };
-                write!(f, "{place} {key} is {}", values.join(" or "))
-            }
+        if let Some((label, value)) = self.selector() {
+            return write!(f, "on nodes with the label {label}={value}");
         }
+        let place = match self.0.operator {
+            Operator::NotIn => "off",
+            _ => "on",
+        };
+        let values = self.0.values.join(" or ");
+        write!(f, "{place} nodes whose label {} is {values}", self.0.key)
     }
 }
 
@@ -263,10 +259,7 @@ fn to_linux(
     workload: &Workload,
     others: &[Node],
 ) -> Option<Pin> {
-    let pin = Pin::Selector {
-        label: os_label(others),
-        value: "linux".to_owned(),
-    };
+    let pin = Pin::to_label(os_label(others), "linux");
     let mut images = placement.images.iter();
     let mut pinned = workload.clone();
     pin.apply(&mut pinned);

@@ -60,9 +60,10 @@ fn short(hosts: &[&str], images: &[&str]) -> Vec<String> {
 }
 
 fn show_pin(pin: &Pin) -> String {
-    match pin {
-        Pin::Selector { value, .. } => format!("to {value}"),
-        Pin::Affinity(it) => format!("{:?} {}", it.operator, it.values.join(" ")),
+    match (pin.selector(), pin.affinity()) {
+        (Some((_, value)), None) => format!("to {value}"),
+        (None, Some(it)) => format!("{:?} {}", it.operator, it.values.join(" ")),
+        both => panic!("{both:?}"),
     }
 }
 

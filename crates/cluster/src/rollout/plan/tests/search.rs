@@ -61,10 +61,8 @@ fn cheapest(request: &RolloutRequest, landings: &[Landing]) -> Option<Cost> {
         let mut lands: Vec<u32> = landings.iter().map(|landing| landing.2).collect();
         for (workload, pick) in pinned.iter().enumerate() {
             if let Some(build) = pins[workload][*pick] {
-                let pin = Pin::Selector {
-                    label: "node.kubernetes.io/windows-build",
-                    value: format!("10.0.{build}"),
-                };
+                let label = "node.kubernetes.io/windows-build";
+                let pin = Pin::to_label(label, &format!("10.0.{build}"));
                 pin.apply(&mut after.workloads[workload]);
                 for (host, own) in hosts.iter().enumerate() {
                     if own.build != build {
