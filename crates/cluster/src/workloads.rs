@@ -13,7 +13,7 @@ use super::controller::Controller;
 use super::pod::{PodObject, PodTemplate, RuntimeClass};
 use super::pod_templates::{is_of_kubernetes, pod_templates};
 use super::scheduling::Toleration;
-use super::yaml::{Document, SyntaxError, documents, is_action_of_helm};
+use super::yaml::{Document, SyntaxError, documents, is_of_helm};
 use super::{null_is_default, null_is_empty};
 
 /// An object that creates pods.
@@ -549,12 +549,6 @@ fn group_of(api_version: &str) -> String {
 fn api_version_of(object: &Value) -> &str {
     let version = object.get("apiVersion").and_then(Value::as_str);
     version.unwrap_or_default()
-}
-
-/// Returns true if a value is an unrendered Helm template.
-fn is_of_helm(value: &str) -> bool {
-    let mut actions = value.split("{{").skip(1);
-    actions.any(|action| is_action_of_helm(action.trim_start_matches('-').trim_start()))
 }
 
 /// Refuses a pod template of a file with an unrendered Helm template. The API server takes any text.

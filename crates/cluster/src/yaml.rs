@@ -84,10 +84,6 @@ pub(super) fn documents(text: &str) -> Result<Documents, SyntaxError> {
 
 /// Error for an unrendered Helm template, at the first line that shows it.
 fn template_of_helm(text: &str) -> Option<SyntaxError> {
-    let is_of_helm = |line: &str| {
-        let mut actions = line.split("{{").skip(1);
-        actions.any(|action| is_action_of_helm(action.trim_start_matches('-').trim_start()))
-    };
     let (place, line) = text
         .lines()
         .enumerate()
@@ -112,9 +108,8 @@ fn with_template(mut malformed: SyntaxError, text: &str) -> SyntaxError {
     malformed
 }
 
-/// Returns true if the text after `{{` is a Helm action, not a plain name of another templating
-/// tool.
-pub(super) fn is_action_of_helm(action: &str) -> bool {
+/// Returns true if a text has a Helm action, not a plain name of another templating tool.
+pub(super) fn is_of_helm(text: &str) -> bool {
     const WORDS: [&str; 11] = [
         "if ", "else", "end", "with ", "range ", "define ", "include ", "template ", "toYaml ",
         "tpl ", "printf ",
@@ -122,10 +117,10 @@ pub(super) fn is_action_of_helm(action: &str) -> bool {
     const VALUES: [&str; 7] = [
         ".Values", ".Release", ".Chart", ".Files", ".Capabilities", "$", "/*",
     ];
-    WORDS
-        .iter()
-        .chain(&VALUES)
-        .any(|start| action.starts_with(start))
+    let starts = || WORDS.iter().chain(&VALUES);
+    let actions = text.split("{{").skip(1);
+    let mut actions = actions.map(|action| action.trim_start_matches('-').trim_start());
+    actions.any(|action| starts().any(|start| action.starts_with(start)))
 }
 
 /// Parse error, and whether it is only a duplicate key.
