@@ -17,8 +17,8 @@ use wincimg_windows::shutdown::DEFAULT_SECONDS;
 
 use super::Rollout;
 use super::fetch::{PARALLEL, of_image, unread};
-use super::finding::taken;
 use super::image::{EntryContent, Image, ImageContent, TOO_SMALL, Variant};
+use super::verdict::taken;
 
 /// Images whose layers are read at once; they may be large.
 const PARALLEL_LAYERS: usize = 4;

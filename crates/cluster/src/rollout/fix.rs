@@ -7,13 +7,12 @@ use wincimg_oci::reference::parse_reference;
 use wincimg_windows::compat::{Concern, HostBuild, VerdictOutcome};
 
 use super::commands::{CommandFlags, TemplateChange, image_step, inspect_command, mirror_command};
-use super::finding::{
-    ITS_CONTAINERD, NEW_INDEX, is_fixable, own_variant, refused_base, refused_in_index,
-};
+use super::fix_text::{ITS_CONTAINERD, NEW_INDEX, is_fixable, refused_base, refused_in_index};
 use super::image::Image;
 use super::placement::{HostSelection, PlacedImage};
 use super::plan::{ActionPlan, ActionStep, ActionSteps, Effects, HostPart, Pin, PlanAction};
 use super::tags::{TagsByRepository, find_matching_tag, mirrored_base, with_tag};
+use super::verdict::own_variant;
 use super::{Finding, HostKind, Placement, Rollout, RolloutRequest, Shared, host_names};
 
 /// Maximum of actions that a finding lists; with more, it refers to the plan.

@@ -9,6 +9,7 @@ mod details;
 mod fetch;
 mod finding;
 mod fix;
+mod fix_text;
 mod image;
 mod outcome;
 mod outdated;
@@ -16,6 +17,7 @@ mod placement;
 mod plan;
 mod simulate;
 mod tags;
+mod verdict;
 mod warning;
 
 use std::collections::BTreeMap;

@@ -38,7 +38,7 @@ use wincimg_windows::version::WindowsVersion;
 use super::commands::{
     CommandFlags, DrainedHost, THAT_FAIL, TemplateChange, cordon_command, patch_steps, update_steps,
 };
-use super::finding::is_fixable;
+use super::fix_text::is_fixable;
 use super::image::Image;
 use super::placement::HostKindGroup;
 use super::simulate::set_version;

@@ -9,7 +9,8 @@ use wincimg_windows::compat::{Concern, ContainerRuntime, Isolation, VerdictOutco
 use wincimg_windows::release;
 use wincimg_windows::version::WindowsVersion;
 
-use super::finding::{concern, of_missing_class};
+use super::finding::concern;
+use super::fix_text::of_missing_class;
 use super::image::Image;
 use super::placement::{PlacedImage, Placement};
 use super::{Finding, Rollout, Shared, first_names};

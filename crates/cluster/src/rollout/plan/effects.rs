@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use wincimg_windows::compat::{CompatRule, VerdictOutcome};
 
 use super::PlanAction;
-use crate::rollout::finding::find;
 use crate::rollout::placement::PlacedImage;
+use crate::rollout::verdict::find;
 use crate::rollout::{Finding, HostSelection, Rollout};
 
 /// Hosts of one kind, all patched by one action or by none.

@@ -11,7 +11,8 @@ use wincimg_windows::version::WindowsVersion;
 
 use super::host_class::{Class, classify};
 use super::pin::Pin;
-use crate::rollout::finding::{choices, is_fixable};
+use crate::rollout::fix_text::is_fixable;
+use crate::rollout::verdict::choices;
 use crate::rollout::{HostKind, Image, Placement, Rollout};
 
 /// Graph of the hosts and the images that can run there.
