@@ -1,0 +1,120 @@
+//! Kubernetes' own kinds that make pods, and what they own.
+
+use wincimg_windows::compat::HostBuild;
+
+use super::*;
+use crate::nodes::Node;
+
+#[test]
+fn every_kind_with_a_pod_template_counts_even_one_that_kubernetes_does_not_have() {
+    for kind in [
+        "DaemonSet", "StatefulSet", "ReplicaSet", "ReplicationController", "Job", "Rollout",
+    ] {
+        let text = DEPLOYMENT.replace("kind: Deployment", &format!("kind: {kind}"));
+        assert_eq!(read(&text)[0].id.kind, kind);
+    }
+    assert!(read("kind: Certificate\nspec: {template: {spec: {hosts: [a]}}}").is_empty());
+}
+
+#[test]
+fn what_another_workload_made_is_left_out() {
+    let owner = "{kind: Job, name: nightly, controller: true}";
+    let job = "kind: Job\nmetadata: {name: nightly}\nspec: {template: {spec: {containers: [{image: j}]}}}\n";
+    let workloads = read(&format!("{job}{}", made("nightly-1", owner, "j")));
+    assert_eq!(workloads.len(), 1);
+    assert_eq!(workloads[0].id.kind, "Job");
+}
+
+#[test]
+fn pods_of_something_that_is_not_listed_count_as_it_once() {
+    let owner = "{kind: ReplicaSet, name: web-5d, controller: true}";
+    let text =
+        made("web-1", owner, "w:1") + &made("web-2", owner, "w:1") + &made("web-3", owner, "w:2");
+    let workloads = read(&text);
+    let images: Vec<_> = workloads
+        .iter()
+        .map(|workload| workload.template.containers[0].image.as_str())
+        .collect();
+    assert_eq!(images, ["w:1", "w:2"]);
+    assert!(
+        workloads
+            .iter()
+            .all(|workload| workload.id.kind == "ReplicaSet")
+    );
+    assert_eq!(workloads[0].template.scheduling.node_name, None);
+    assert_eq!(
+        workloads[0].template.grace_seconds, None,
+        "the 30 seconds are the default of the API server"
+    );
+}
+
+#[test]
+fn a_replica_set_is_of_the_deployment_in_its_name_if_its_hash_is_a_label() {
+    let owner = "{kind: ReplicaSet, name: web-5d, controller: true}";
+    let pod = made("web-5d-1", owner, "w:1");
+    let labelled = |hash: &str| {
+        pod.replace(
+            "uid: abc",
+            &format!("labels: {{pod-template-hash: {hash}}}"),
+        )
+    };
+    for (text, id) in [
+        (pod.clone(), "ReplicaSet default/web-5d"),
+        (labelled("6e"), "ReplicaSet default/web-5d"),
+        (labelled("5d"), "Deployment default/web"),
+    ] {
+        let workloads = read(&text);
+        assert_eq!(workloads[0].id.to_string(), id);
+        assert!(!workloads[0].owns_template);
+    }
+    let deployment = DEPLOYMENT.replace("namespace: shop", "namespace: default");
+    let workloads = read(&(deployment + &labelled("5d")));
+    assert_eq!(workloads.len(), 1, "{workloads:?}");
+    assert!(workloads[0].owns_template);
+}
+
+#[test]
+fn what_the_cluster_gives_a_name_is_called_by_what_it_begins_with() {
+    let job = |name: &str| {
+        format!(
+            "---\nkind: Job\nmetadata: {{{name}}}\nspec: {{template: {{spec: {{containers: [{{image: j}}]}}}}}}\n"
+        )
+    };
+    let text = job("generateName: migrate-") + &job("generateName: seed-, name: seed-x7");
+    let names: Vec<_> = read(&text)
+        .into_iter()
+        .map(|workload| workload.id.name)
+        .collect();
+    assert_eq!(names, ["migrate-*", "seed-x7"]);
+}
+
+#[test]
+fn pods_of_a_daemon_set_are_one_on_the_nodes_where_they_are() {
+    let pod = |node: &str, image: &str| {
+        format!(
+            "---\nkind: Pod\nmetadata:\n  name: logs-{node}\n  ownerReferences: \
+             [{{kind: DaemonSet, name: logs, controller: true}}]\n\
+             spec:\n  nodeName: {node}\n  containers: [{{image: {image}}}]\n  affinity:\n    \
+             nodeAffinity:\n      requiredDuringSchedulingIgnoredDuringExecution:\n        \
+             nodeSelectorTerms: [{{matchFields: [{{key: metadata.name, operator: In, values: [{node}]}}]}}]\n"
+        )
+    };
+    let workloads = read(&(pod("a", "w:1") + &pod("b", "w:1") + &pod("c", "w:2")));
+    let seen: Vec<_> = workloads
+        .iter()
+        .map(|workload| {
+            let admits = |name: &&str| {
+                let host = Node::from_build(HostBuild::new("17763.1158".parse().unwrap()));
+                let host = Node {
+                    name: Some((*name).to_owned()),
+                    ..host
+                };
+                workload.template.scheduling.admits(&host)
+            };
+            let nodes: Vec<&str> = ["a", "b", "c", "d"].into_iter().filter(admits).collect();
+            (workload.id.to_string(), nodes.join(" "))
+        })
+        .collect();
+    let id = "DaemonSet default/logs".to_owned();
+    assert_eq!(seen, [(id.clone(), "a b".to_owned()), (id, "c".to_owned())]);
+}

@@ -1,0 +1,205 @@
+//! Kinds that Kubernetes does not have.
+
+use super::*;
+use crate::scheduling::System;
+
+#[test]
+fn a_kind_of_another_group_is_another_kind() {
+    let job = |api: &str| {
+        format!(
+            "---\napiVersion: {api}\nkind: Job\nmetadata: {{name: x}}\nspec: {{template: {{spec: \
+             {{containers: [{{image: j}}]}}}}}}\n"
+        )
+    };
+    let pod = |api: &str| {
+        made(
+            "x-1",
+            &format!("{{apiVersion: {api}, kind: Job, name: x, controller: true}}"),
+            "p",
+        )
+    };
+    let ids = |text: String| {
+        let workloads = read(&text).into_iter();
+        workloads.map(|it| it.id.to_string()).collect::<Vec<_>>()
+    };
+    let (own, other) = ("Job default/x", "Job.batch.volcano.sh default/x");
+    let volcano = "batch.volcano.sh/v1alpha1";
+    assert_eq!(ids(job("batch/v1") + &job(volcano)), [own, other]);
+    assert_eq!(ids(job("batch/v1") + &pod("batch/v1")), [own]);
+    assert_eq!(ids(job("batch/v1") + &pod(volcano)), [own, other]);
+    assert_eq!(ids(job(volcano) + &pod(volcano)), [other]);
+    // Kubernetes' own kinds had other groups.
+    let old = job("extensions/v1beta1");
+    assert_eq!(ids(old + &pod("batch/v1")), [own]);
+}
+
+#[test]
+fn pods_are_found_in_kinds_that_kubernetes_does_not_have() {
+    for (text, images) in [
+        (
+            "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {name: x}\nspec:\n  \
+             replicatedJobs:\n  - name: a\n    template: {spec: {template: {spec: {containers: \
+             [{image: a}]}}}}\n  - name: b\n    template: {spec: {template: {spec: {containers: \
+             [{image: b}, {image: c}]}}}}\n",
+            vec![vec!["a"], vec!["b", "c"]],
+        ),
+        (
+            "apiVersion: keda.sh/v1alpha1\nkind: ScaledJob\nmetadata: {name: x}\nspec:\n  \
+             jobTargetRef: {template: {spec: {containers: [{image: a}]}}}\n",
+            vec![vec!["a"]],
+        ),
+        (
+            "apiVersion: argoproj.io/v1alpha1\nkind: Workflow\nmetadata: {name: x}\nspec:\n  \
+             templates:\n  - {name: a, container: {image: a}}\n  - {name: b, script: {image: b}}\n  \
+             - {name: c, steps: [[{name: d, template: a}]]}\n",
+            vec![vec!["a"], vec!["b"]],
+        ),
+        (
+            "apiVersion: actions.summerwind.dev/v1alpha1\nkind: RunnerDeployment\nmetadata: \
+             {name: x}\nspec: {template: {spec: {repository: r, containers: [{name: runner, \
+             image: a}]}}}\n",
+            vec![vec!["a"]],
+        ),
+        (
+            "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: x}\nspec:\n  \
+             tasks: [{template: {spec: {containers: [{image: a}]}}}, {template: {spec: \
+             {containers: [{image: a}]}}}]\n",
+            // Duplicates are merged.
+            vec![vec!["a"]],
+        ),
+    ] {
+        let images: Vec<Vec<String>> = images
+            .into_iter()
+            .map(|images| images.into_iter().map(str::to_owned).collect())
+            .collect();
+        assert_eq!(found(text), (images, Vec::new()), "{text}");
+    }
+}
+
+#[test]
+fn a_workflows_step_runs_where_the_workflow_does() {
+    let text = "apiVersion: argoproj.io/v1alpha1\nkind: Workflow\nmetadata: {name: x}\nspec:\n  \
+                nodeSelector: {kubernetes.io/os: windows}\n  templates:\n  \
+                - {name: a, container: {image: a}}\n  \
+                - {name: b, container: {image: b}, nodeSelector: {kubernetes.io/os: linux}}\n";
+    let systems: Vec<System> = read(text)
+        .iter()
+        .map(|workload| workload.template.system())
+        .collect();
+    assert_eq!(systems, [System::Windows, System::Other]);
+}
+
+#[test]
+fn what_makes_no_pods_is_skipped_and_said_where_its_kind_is_unknown() {
+    let certificate = "apiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: web}\n\
+                       spec: {containers: none}\n";
+    let service = "---\napiVersion: v1\nkind: Service\nmetadata: {name: web}\n";
+    let list = "---\napiVersion: v1\nkind: ConfigMapList\nitems: [{metadata: {name: web}}]\n";
+    assert_eq!(
+        found(&format!("{certificate}{service}{list}---\n{DEPLOYMENT}")),
+        (
+            vec![vec!["repo/setup:1".to_owned(), "repo/web:1.4".to_owned()]],
+            vec!["Certificate.cert-manager.io default/web (app.yaml, line 1)".to_owned()]
+        )
+    );
+}
+
+#[test]
+fn a_workload_whose_template_another_object_runs_is_active() {
+    let rollout = |replicas: u32| {
+        format!(
+            "apiVersion: argoproj.io/v1alpha1\nkind: Rollout\nmetadata: {{name: ro, namespace: shop}}\n\
+             spec: {{replicas: {replicas}, workloadRef: {{kind: Deployment, name: web}}}}\n---\n"
+        )
+    };
+    let deployment = DEPLOYMENT.replace("spec:\n  template", "spec:\n  replicas: 0\n  template");
+    for (text, inactive, skipped) in [
+        (rollout(2) + &deployment, 0, 0),
+        (format!("{deployment}---\n{}", rollout(2)), 0, 0),
+        (rollout(0) + &deployment, 1, 1),
+        (deployment.clone(), 1, 0),
+    ] {
+        let mut list = WorkloadList::default();
+        list.read(&text, "app.yaml").unwrap();
+        assert_eq!(
+            (list.remove_inactive(), list.skipped.len()),
+            (inactive, skipped),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn what_argo_and_keda_ended_suspended_or_paused_is_inactive() {
+    let argo = |kind: &str, more: &str, spec: &str| {
+        format!(
+            "apiVersion: argoproj.io/v1alpha1\nkind: {kind}\nmetadata: {{name: x}}\n{more}\n\
+             spec: {{{spec}templates: [{{name: a, container: {{image: a}}}}]}}\n"
+        )
+    };
+    let scaled_job = |annotation: &str| {
+        format!(
+            "apiVersion: keda.sh/v1alpha1\nkind: ScaledJob\nmetadata: {{name: x, annotations: \
+             {{autoscaling.keda.sh/paused: '{annotation}'}}}}\nspec: {{jobTargetRef: {{template: \
+             {{spec: {{containers: [{{image: a}}]}}}}}}}}\n"
+        )
+    };
+    for (text, inactive) in [
+        (argo("Workflow", "status: {phase: Running}", ""), 0),
+        (argo("Workflow", "status: {phase: Succeeded}", ""), 1),
+        (argo("Workflow", "status: {phase: Failed}", ""), 1),
+        (argo("Workflow", "status: {phase: Error}", ""), 1),
+        (argo("CronWorkflow", "", "suspend: false, "), 0),
+        (argo("CronWorkflow", "", "suspend: true, "), 1),
+        (scaled_job("false"), 0),
+        (scaled_job("true"), 1),
+        (
+            DEPLOYMENT.replace("spec:\n  t", "spec:\n  replicas: 0.0\n  t"),
+            1,
+        ),
+    ] {
+        let mut list = WorkloadList::default();
+        list.read(&text, "app.yaml").unwrap();
+        assert_eq!(list.remove_inactive(), inactive, "{text}");
+        assert_eq!(list.workloads.len(), 1 - inactive, "{text}");
+    }
+}
+
+#[test]
+fn what_keda_holds_at_zero_is_inactive() {
+    let scaled = |annotation: &str| {
+        format!(
+            "---\napiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {{name: x, namespace: \
+             shop, annotations: {{autoscaling.keda.sh/{annotation}}}}}\nspec: {{scaleTargetRef: \
+             {{name: web}}}}\n"
+        )
+    };
+    // `paused` keeps the replicas that there are.
+    for (annotation, inactive) in [
+        ("paused-replicas: '0'", 1),
+        ("paused-replicas: '2'", 0),
+        ("paused: 'true'", 0),
+    ] {
+        for text in [
+            scaled(annotation) + "---\n" + DEPLOYMENT,
+            DEPLOYMENT.to_owned() + &scaled(annotation),
+        ] {
+            let mut list = WorkloadList::default();
+            list.read(&text, "app.yaml").unwrap();
+            assert_eq!(list.remove_inactive(), inactive, "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_custom_resource_may_have_fields_of_other_types() {
+    let resource = "apiVersion: example.com/v1\nkind: App\nmetadata: {name: a}\nspec:\n  template:\n    \
+                    spec: {terminationGracePeriodSeconds: '{{ seconds }}', containers: [{image: a}]}\n";
+    assert_eq!(
+        found(&format!("{resource}---\n{DEPLOYMENT}")),
+        (
+            vec![vec!["repo/setup:1".to_owned(), "repo/web:1.4".to_owned()]],
+            vec!["App.example.com default/a (app.yaml, line 1)".to_owned()]
+        )
+    );
+}

@@ -1,0 +1,308 @@
+//! Texts: documents, lists, and what is wrong in them.
+
+use std::fmt::Write as _;
+
+use super::*;
+use crate::scheduling::System;
+
+#[test]
+fn documents_lists_and_kinds_are_read_in_order() {
+    let text = format!(
+        "# a comment\n---\n{DEPLOYMENT}---\napiVersion: v1\nkind: Service\nmetadata: {{name: web}}\n---\n---\n\
+         kind: List\nitems:\n\
+         - kind: CronJob\n  metadata: {{name: nightly}}\n  spec:\n    jobTemplate:\n      spec:\n        template:\n          \
+         spec: {{containers: [{{name: job, image: repo/job:2}}]}}\n\
+         - kind: Pod\n  metadata: {{name: one}}\n  spec: {{containers: [{{name: a, image: repo/a}}], nodeSelector: null}}\n"
+    );
+    let workloads = read(&text);
+    let seen: Vec<_> = workloads
+        .iter()
+        .map(|workload| {
+            let id = &workload.id;
+            let images: Vec<_> = workload
+                .template
+                .containers
+                .iter()
+                .map(|container| container.image.as_str())
+                .collect();
+            (
+                id.to_string(),
+                images.join(" "),
+                workload.origin.as_ref().unwrap().line,
+            )
+        })
+        .collect();
+    let expected = [
+        ("Deployment shop/web", "repo/setup:1 repo/web:1.4", 3),
+        ("CronJob default/nightly", "repo/job:2", 23),
+        ("Pod default/one", "repo/a", 30),
+    ]
+    .map(|(id, images, line)| (id.to_owned(), images.to_owned(), line));
+    assert_eq!(seen, expected);
+    assert_eq!(workloads[0].template.grace_seconds, Some(120));
+    assert_eq!(workloads[0].template.system(), System::Windows);
+}
+
+#[test]
+fn what_helm_template_prints_is_read_with_its_empty_documents_and_anchors() {
+    let workloads = read(
+        "---\n# Source: shop/templates/empty.yaml\n---\n# Source: shop/templates/web.yaml\n\n\
+         apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: \"web\"\n  labels: &labels\n    app: web\n\
+         spec:\n  selector: {matchLabels: *labels}\n  template:\n    metadata: {labels: *labels}\n    \
+         spec:\n      nodeSelector: {kubernetes.io/os: windows}\n      containers:\n      \
+         - &app {name: a, image: \"app:1\"}\n      - {<<: *app, name: b}\n---\n# the end\n",
+    );
+    let names: Vec<_> = workloads[0]
+        .template
+        .containers
+        .iter()
+        .map(|container| (container.name.as_str(), container.image.as_str()))
+        .collect();
+    assert_eq!(names, [("a", "app:1"), ("b", "app:1")]);
+    assert_eq!(workloads.len(), 1);
+}
+
+#[test]
+fn json_of_kubectl_is_read_also_where_items_do_not_say_their_kind() {
+    let text = r#"{"kind":"PodList","items":[
+        {"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}}]}
+        {"kind":"Pod","metadata":{"name":"q"},"spec":{"containers":[{"name":"c","image":"i"}]}}"#;
+    let workloads = read(text);
+    let names: Vec<_> = workloads
+        .iter()
+        .map(|workload| {
+            (
+                workload.id.name.as_str(),
+                workload.origin.as_ref().unwrap().line,
+            )
+        })
+        .collect();
+    assert_eq!(names, [("p", 2), ("q", 3)]);
+}
+
+#[test]
+fn a_fault_in_an_item_of_a_list_is_reported_at_the_item() {
+    let item = |image: &str| {
+        format!(
+            "- kind: Pod\n  metadata: {{name: p}}\n  spec: {{containers: [{{image: {image}}}]}}\n"
+        )
+    };
+    let yaml = format!("kind: List\nitems:\n{}\n# third\n{}", item("a"), item("7"));
+    assert!(
+        message(&yaml).starts_with("line 8: Pod p: "),
+        "{}",
+        message(&yaml)
+    );
+    let yaml = format!("items:\n{}- text\n", item("a"));
+    assert!(message(&yaml).starts_with("line 5: "), "{}", message(&yaml));
+    let anchored = "a: &a {kind: Pod, spec: 1}\nitems:\n- {kind: Service, apiVersion: v1}\n- *a\n";
+    assert!(
+        message(anchored).starts_with("line 4: "),
+        "{}",
+        message(anchored)
+    );
+    let json = r#"{"items" : [],
+        "metadata": {"items": [1, {"]": "[{\\\"\\\\"}], "a": "items"},
+        "items": [{"kind": "Pod", "spec": {"containers": [{"image": "a"}, {"image": "b"}]}},
+        {
+          "kind": "Pod",
+          "spec": {"containers": [{"image": 7}]}}]}"#;
+    assert!(
+        message(json).starts_with("line 4: Pod "),
+        "{}",
+        message(json)
+    );
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_place() {
+    assert_eq!(
+        message("kind: Pod\nmetadata: {name: p}\nspec: {containers: [{image: 7}]}"),
+        "line 1: Pod p: spec.containers[0].image: invalid type: integer `7`, expected a string"
+    );
+    assert_eq!(
+        message("---\na: 1\n"),
+        "line 2: expected a Kubernetes object with a kind, found an object without one"
+    );
+    assert_eq!(
+        message("- a\n"),
+        "line 1: expected a Kubernetes object with a kind, found a list"
+    );
+    let malformed = message("kind: Pod\nspec: {a: [\n");
+    assert!(malformed.starts_with("line "), "{malformed}");
+    assert!(
+        malformed.ends_with("expected Kubernetes objects as YAML or JSON"),
+        "{malformed}"
+    );
+    let json = message("{\"kind\":\n \"Po");
+    assert!(json.starts_with("line 2, column "), "{json}");
+    let operator = message(
+        "kind: Pod\nmetadata: {name: p}\nspec: {containers: [], affinity: {nodeAffinity: \
+         {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: \
+         [{matchExpressions: [{key: a, operator: Is}]}]}}}}",
+    );
+    assert!(operator.contains("unknown variant `Is`"), "{operator}");
+}
+
+#[test]
+fn text_that_repeats_itself_without_end_is_refused() {
+    let mut text = String::from("a0: &a0 [x,x,x,x,x,x,x,x,x]\n");
+    for level in 1..12 {
+        let before = format!("*a{},", level - 1).repeat(9);
+        writeln!(text, "a{level}: &a{level} [{before}]").unwrap();
+    }
+    let started = std::time::Instant::now();
+    assert!(WorkloadList::default().read(&text, "bomb").is_err());
+    // Trying all alternatives would never end.
+    assert!(started.elapsed() < std::time::Duration::from_mins(1));
+}
+
+#[test]
+fn comments_are_no_matter_however_many_there_are() {
+    let comments = "# as AKS writes them\n".repeat(1000);
+    let inner = "        # and here\n".repeat(1000);
+    let text = DEPLOYMENT.replace(
+        "      containers:\n",
+        &format!("{inner}      containers:\n"),
+    );
+    assert_eq!(read(&format!("{comments}{text}{comments}")), {
+        let mut plain = read(DEPLOYMENT);
+        plain[0].origin.as_mut().unwrap().line = 1001;
+        plain
+    });
+}
+
+#[test]
+fn of_a_key_that_is_repeated_the_last_counts_with_a_warning() {
+    let text = DEPLOYMENT.replace(
+        "image: repo/web:1.4",
+        "image: repo/old:1, image: repo/web:1.4",
+    );
+    let mut list = WorkloadList::default();
+    list.read(&text, "app.yaml").unwrap();
+    assert_eq!(list.warnings.len(), 1);
+    assert_eq!(
+        list.warnings[0],
+        "app.yaml: line 12: duplicate mapping key: image; the last value is used"
+    );
+    assert_eq!(list.into_workloads(), read(DEPLOYMENT));
+    // Other errors remain.
+    assert!(message(&format!("{text}  - [\n")).contains("expected Kubernetes objects"));
+}
+
+#[test]
+fn of_a_key_that_is_repeated_in_json_the_last_counts_with_a_warning_too() {
+    let pod = |name: &str, image: &str| {
+        format!(
+            "{{\"kind\": \"Pod\", \"metadata\": {{\"name\": \"{name}\"}},\n \"spec\": {{\"containers\": \
+             [{{\"name\": \"c\", {image}\"image\": \"repo/web:1.4\"}}]}}}}\n"
+        )
+    };
+    let plain = pod("p", "");
+    let twice = format!("{plain}{}", pod("q", "\"image\": \"repo/old:1\",\n"));
+    let mut list = WorkloadList::default();
+    list.read(&twice, "pods.json").unwrap();
+    assert_eq!(
+        list.warnings,
+        ["pods.json: line 5: duplicate mapping key: image; the last value is used"]
+    );
+    let images = found(&twice).0;
+    assert_eq!(images, [["repo/web:1.4"], ["repo/web:1.4"]]);
+    let mut list = WorkloadList::default();
+    list.read(&plain, "pods.json").unwrap();
+    assert_eq!(list.warnings, [""; 0]);
+    // Other errors remain.
+    assert!(message(&format!("{twice}{{")).contains("EOF"));
+}
+
+#[test]
+fn objects_are_read_as_json_documents_and_in_flow_style_too() {
+    let pod = |name: &str| {
+        format!(
+            r#"{{"kind":"Pod","metadata":{{"name":"{name}"}},"spec":{{"containers":[{{"name":"c","image":"a:1"}}]}}}}"#
+        )
+    };
+    let flow = "{kind: Pod, metadata: {name: a}, spec: {containers: [{name: c, image: 'a:1'}]}}";
+    for text in [
+        format!("{}\n---\n{}\n", pod("a"), pod("b")),
+        format!("---\n{}\n---\n{}", pod("a"), pod("b")),
+        format!("{}\n{}", pod("a"), pod("b")),
+        format!("{flow}\n---\n{}\n", pod("b")),
+        format!(
+            "{}\n---\nkind: Pod\nmetadata: {{name: b}}\nspec: {{containers: []}}\n",
+            pod("a")
+        ),
+    ] {
+        let mut list = WorkloadList::default();
+        list.read(&text, "pods").unwrap();
+        let names: Vec<_> = list
+            .workloads
+            .iter()
+            .map(|pod| pod.id.name.as_str())
+            .collect();
+        assert_eq!(names, ["a", "b"], "{text}");
+    }
+}
+
+#[test]
+fn a_template_of_helm_is_called_one() {
+    let read = |text: &str| {
+        WorkloadList::default()
+            .read(text, "x")
+            .unwrap_err()
+            .to_string()
+    };
+    let block = "kind: Pod\nspec:\n  {{- if .Values.windows }}\n  containers: []\n  {{- end }}\n";
+    assert!(
+        read(block).starts_with("line 3, column 3: this is a Helm template"),
+        "{}",
+        read(block)
+    );
+    for action in [
+        "tpl ((.Files.Glob \"conf/*\").AsConfig) .",
+        "$port := 80",
+        ".Capabilities.KubeVersion",
+    ] {
+        let text = format!("kind: ConfigMap\ndata:\n  {{{{- {action} }}}}\n  a: b\n");
+        let place = "line 3, column 3: this is a Helm template";
+        assert!(read(&text).starts_with(place), "{}", read(&text));
+    }
+    let image = "kind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n  - image: \"{{ .Values.image }}:1\"\n";
+    assert_eq!(
+        read(image),
+        "line 1: Pod default/p: \"{{ .Values.image }}:1\" is a Helm template: render it with \
+         `helm template`"
+    );
+    for field in [
+        "nodeSelector: {kubernetes.io/os: \"{{ .Values.os }}\"}",
+        "runtimeClassName: \"{{ .Values.class }}\"",
+        "os: {name: \"{{ .Values.os }}\"}",
+    ] {
+        let pod = format!("kind: Pod\nspec: {{{field}, containers: [{{image: a}}]}}\n");
+        assert!(read(&pod).contains("is a Helm template"), "{}", read(&pod));
+    }
+    let other = read("kind: Pod\nspec:\n  containers:\n  - image: {{ .ServerCore }}\n");
+    assert!(other.contains("{{ begins a template"), "{other}");
+    // Argo's own parameters are unchanged, and a damaged text without any is reported as such.
+    let argo = "kind: Pod\nspec: {containers: [{image: '{{inputs.parameters.image}}'}]}\n";
+    WorkloadList::default().read(argo, "x").unwrap();
+    assert!(!read("kind: [\n").contains("Helm"));
+}
+
+#[test]
+fn a_field_of_the_wrong_type_is_named_with_its_path() {
+    let text = "kind: CronJob\nmetadata: {name: c}\nspec: {jobTemplate: {spec: {template: {spec: \
+                {containers: [{image: {repository: a}}]}}}}}\n";
+    let error = WorkloadList::default().read(text, "x").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "line 1: CronJob c: spec.jobTemplate.spec.template.spec.containers[0].image: invalid type: \
+         map, expected a string"
+    );
+}
+
+#[test]
+fn an_object_of_a_cluster_is_no_template_of_helm() {
+    let text = "kind: Pod\nmetadata: {name: p, uid: abc}\nspec: {containers: [{image: '{{ .Values.a }}'}]}\n";
+    assert_eq!(found(text).0, [["{{ .Values.a }}"]]);
+}

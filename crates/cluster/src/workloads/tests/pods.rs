@@ -1,0 +1,185 @@
+//! Pods and pod templates.
+
+use wincimg_windows::compat::{ContainerRuntime, HostBuild, Isolation};
+
+use super::*;
+use crate::nodes::Node;
+use crate::scheduling::System;
+
+#[test]
+fn sidecars_count_and_containers_for_debugging_do_not() {
+    let workloads = read(
+        "kind: Pod\nmetadata: {name: p}\nspec:\n  \
+         initContainers: [{name: proxy, image: proxy:1, restartPolicy: Always}]\n  \
+         containers: [{name: app, image: app:1}]\n  \
+         ephemeralContainers: [{name: debugger, image: debug:1}]\n",
+    );
+    let images: Vec<_> = workloads[0]
+        .template
+        .containers
+        .iter()
+        .map(|container| container.image.as_str())
+        .collect();
+    assert_eq!(
+        images,
+        ["proxy:1", "app:1"],
+        "an ephemeral container is put into a running pod, and never starts with one"
+    );
+}
+
+#[test]
+fn the_policy_of_an_image_is_that_of_its_tag_unless_it_is_given() {
+    use crate::pod::PullPolicy::{Always, IfNotPresent, Never};
+
+    let policy = |container: &str| {
+        let text = format!("kind: Pod\nspec: {{containers: [{{{container}}}]}}\n");
+        read(&text)[0].template.containers[0].pull_policy
+    };
+    for (container, expected) in [
+        ("image: a", Always),
+        ("image: 'a:latest'", Always),
+        ("image: 'a:1'", IfNotPresent),
+        ("image: 'a:1', imagePullPolicy: ''", IfNotPresent),
+        ("image: 'a:1', imagePullPolicy: Always", Always),
+        ("image: a, imagePullPolicy: IfNotPresent", IfNotPresent),
+        ("image: a, imagePullPolicy: Never", Never),
+    ] {
+        assert_eq!(policy(container), expected, "{container}");
+    }
+}
+
+#[test]
+fn a_pod_that_tolerates_a_windows_taint_is_for_windows_however_it_is_written() {
+    for (value, expected) in [
+        ("windows", System::Windows),
+        ("Windows", System::Windows),
+        ("linux", System::Unsaid),
+    ] {
+        let pod = format!(
+            "kind: Pod\nspec: {{tolerations: [{{key: os, value: {value}}}], containers: [{{image: i}}]}}"
+        );
+        assert_eq!(read(&pod)[0].template.system(), expected, "{value}");
+    }
+}
+
+#[test]
+fn nodes_or_the_system_of_a_pod_make_it_one_for_windows() {
+    let windows = "nodeSelector: {kubernetes.io/os: windows}";
+    let linux = "nodeSelector: {kubernetes.io/os: linux}";
+    let tolerates = "tolerations: [{key: os, value: windows}]";
+    for (spec, expected) in [
+        ("os: {name: windows}".to_owned(), System::Windows),
+        ("os: {name: linux}".to_owned(), System::Other),
+        (format!("os: {{name: linux}}, {linux}"), System::Other),
+        (format!("os: {{name: linux}}, {tolerates}"), System::Other),
+        (format!("os: {{name: linux}}, {windows}"), System::Windows),
+        (format!("os: {{name: windows}}, {linux}"), System::Windows),
+        (format!("{linux}, {tolerates}"), System::Other),
+        (windows.to_owned(), System::Windows),
+    ] {
+        let pod = format!("kind: Pod\nspec: {{{spec}, containers: [{{image: i}}]}}");
+        assert_eq!(read(&pod)[0].template.system(), expected, "{spec}");
+    }
+}
+
+#[test]
+fn a_static_pod_stays_on_its_node() {
+    let owner = "{kind: Node, name: n-etcd, controller: true}";
+    let workloads = read(&made("etcd", owner, "e"));
+    assert_eq!(workloads[0].id.to_string(), "Pod default/etcd");
+    assert!(!workloads[0].owns_template, "a file of the node does");
+    assert_eq!(
+        workloads[0].template.scheduling.node_name.as_deref(),
+        Some("n-etcd")
+    );
+}
+
+#[test]
+fn the_old_annotation_asks_docker_alone_and_host_processes_have_no_isolation() {
+    let workloads = read(
+        "kind: Pod\nmetadata: {annotations: {experimental.windows.kubernetes.io/isolation-type: hyperv}}\n\
+         spec: {containers: [{image: i}]}\n---\n\
+         kind: Pod\nmetadata: {name: hpc}\nspec:\n  securityContext: {windowsOptions: {hostProcess: true}}\n  \
+         containers: [{image: i}, {image: j, securityContext: {windowsOptions: {hostProcess: false}}}]\n",
+    );
+    let old = &workloads[0].template;
+    let isolation = |runtime| old.isolation(&old.containers[0], runtime, Isolation::Process);
+    assert_eq!(isolation(ContainerRuntime::Docker), Isolation::HyperV);
+    assert_eq!(isolation(ContainerRuntime::CONTAINERD), Isolation::Process);
+    assert_eq!(old.system(), System::Windows);
+    let host = &workloads[1].template;
+    assert_eq!(host.system(), System::Windows);
+    let of = |index: usize| {
+        host.isolation(
+            &host.containers[index],
+            ContainerRuntime::CONTAINERD,
+            Isolation::Process,
+        )
+    };
+    assert_eq!(of(0), Isolation::HostProcess);
+    assert_eq!(of(1), Isolation::Process);
+}
+
+#[test]
+fn a_workload_without_an_image_is_one_all_the_same() {
+    for (text, without_image) in [
+        (
+            "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: {}\n",
+            vec![],
+        ),
+        ("apiVersion: v1\nkind: Pod\nmetadata: {name: x}\n", vec![]),
+        (
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\nspec: {template: {spec: \
+             {containers: [{name: a, image: ''}, {name: b}, {name: c, image: c}]}}}\n",
+            vec!["a", "b"],
+        ),
+    ] {
+        let workloads = read(text);
+        assert_eq!(workloads.len(), 1, "{text}");
+        assert_eq!(workloads[0].template.without_image, without_image, "{text}");
+    }
+}
+
+#[test]
+fn what_kubernetes_accepts_is_read() {
+    let pod = |spec: &str| {
+        let text = format!(
+            "kind: Pod\nmetadata: {{name: p}}\nspec: {{{spec}, containers: [{{image: i}}]}}\n"
+        );
+        read(&text).remove(0).template
+    };
+    for (seconds, expected) in [
+        ("-1", Some(1)),
+        ("-9223372036854775808", Some(1)),
+        ("0", Some(0)),
+        ("90.0", Some(90)),
+        ("null", None),
+    ] {
+        let template = pod(&format!("terminationGracePeriodSeconds: {seconds}"));
+        assert_eq!(template.grace_seconds, expected, "{seconds}");
+    }
+    let selector = pod("nodeSelector: {pool: null}").scheduling.selector;
+    assert_eq!(selector.get("pool").map(String::as_str), Some(""));
+    let host = Node::from_build(HostBuild::new("17763.1158".parse().unwrap()));
+    let admits = |terms: &str| {
+        let affinity = format!(
+            "affinity: {{nodeAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: \
+             {{nodeSelectorTerms: {terms}}}}}}}"
+        );
+        pod(&affinity).scheduling.admits(&host)
+    };
+    let windows = "{matchExpressions: [{key: kubernetes.io/os, operator: In, values: [windows]}]}";
+    assert!(!admits("[null]"), "such a term matches no node");
+    assert!(admits(&format!("[null, {windows}]")));
+    let names = "kind: Pod\nmetadata:\n  name: null\n  generateName: p-\n  annotations: {a: 1}\n  \
+                 labels: {commit: 12e4567}\n  ownerReferences: [{kind: A, name: a, controller: null}]\n\
+                 spec: {containers: [{name: null, image: i}]}\n";
+    assert_eq!(read(names)[0].id.name, "p-*");
+    for seconds in ["1.5", "\"30\""] {
+        let text = format!(
+            "kind: Pod\nmetadata: {{name: p}}\nspec: {{terminationGracePeriodSeconds: {seconds}}}\n"
+        );
+        let place = "line 1: Pod p: spec.terminationGracePeriodSeconds: ";
+        assert!(message(&text).starts_with(place), "{}", message(&text));
+    }
+}

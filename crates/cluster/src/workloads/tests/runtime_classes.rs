@@ -1,0 +1,67 @@
+//! Runtime classes.
+
+use wincimg_windows::compat::{ContainerRuntime, HostBuild, Isolation};
+
+use super::*;
+use crate::nodes::Node;
+use crate::pod::Hyperv;
+use crate::scheduling::System;
+
+#[test]
+fn a_runtime_class_adds_its_selector_and_its_isolation() {
+    let class = "\
+kind: RuntimeClass
+metadata: {name: old}
+handler: runhcs-wcow-hypervisor-17763
+scheduling:
+  nodeSelector: {kubernetes.io/os: windows, node.kubernetes.io/windows-build: 10.0.20348}
+  tolerations: [{key: os, value: windows}]
+---
+kind: Pod
+metadata: {name: p}
+spec: {runtimeClassName: old, containers: [{name: c, image: i}]}
+";
+    let workloads = read(class);
+    let template = &workloads[0].template;
+    assert_eq!(template.scheduling.selector.len(), 2);
+    assert_eq!(template.scheduling.tolerations.len(), 1);
+    assert_eq!(template.system(), System::Windows);
+    let isolation =
+        |runtime| template.isolation(&template.containers[0], runtime, Isolation::Process);
+    assert_eq!(isolation(ContainerRuntime::CONTAINERD), Isolation::HyperV);
+    assert_eq!(isolation(ContainerRuntime::Docker), Isolation::Process);
+}
+
+#[test]
+fn a_pod_that_contradicts_its_runtime_class_lands_nowhere() {
+    let with_build = |build: &str| {
+        let text = format!(
+            "kind: RuntimeClass\nmetadata: {{name: old}}\nhandler: runhcs-wcow-process\n\
+             scheduling: {{nodeSelector: {{node.kubernetes.io/windows-build: 10.0.17763}}}}\n---\n\
+             kind: Pod\nspec:\n  runtimeClassName: old\n  containers: [{{image: i}}]\n  \
+             nodeSelector: {{node.kubernetes.io/windows-build: {build}}}\n"
+        );
+        read(&text).remove(0).template.scheduling
+    };
+    let hosts = ["17763.1158", "20348.1"]
+        .map(|version| Node::from_build(HostBuild::new(version.parse().unwrap())));
+    let admitted = |build: &str| {
+        hosts
+            .iter()
+            .filter(|host| with_build(build).admits(host))
+            .count()
+    };
+    assert_eq!(admitted("10.0.17763"), 1);
+    assert_eq!(admitted("10.0.20348"), 0);
+}
+
+#[test]
+fn an_unknown_runtime_class_is_judged_by_its_name() {
+    let hyperv = |class: &str| {
+        let pod =
+            format!("kind: Pod\nspec: {{runtimeClassName: {class}, containers: [{{image: i}}]}}");
+        read(&pod)[0].template.hyperv
+    };
+    assert_eq!(hyperv("windows-hyperv"), Hyperv::OfContainerd);
+    assert_eq!(hyperv("windows-2019"), Hyperv::No);
+}
