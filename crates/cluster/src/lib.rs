@@ -37,7 +37,6 @@ pub mod prepull;
 pub mod rollout;
 pub mod scheduling;
 pub mod selector;
-mod text;
 pub mod workloads;
 mod yaml;
 

@@ -9,8 +9,7 @@ use wincimg_windows::compat::{ContainerRuntime, HostBuild, WindowsEdition};
 use wincimg_windows::version::WindowsVersion;
 
 use super::null_is_default;
-use super::text::without_place;
-use super::yaml::{Document, documents, excerpt};
+use super::yaml::{Document, documents, excerpt, without_place};
 
 /// Label with a node's operating system.
 pub(crate) const OS_LABEL: &str = "kubernetes.io/os";

@@ -174,6 +174,7 @@ impl WorkloadList {
                 column,
                 problem,
                 excerpt,
+                ..
             } = malformed;
             unreadable(format!(
                 "line {line}, column {column}: {problem}; expected Kubernetes objects as YAML or JSON"

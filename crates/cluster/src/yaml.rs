@@ -8,8 +8,6 @@ use serde_json::{Map, Value};
 use serde_saphyr::{DuplicateKeyPolicy, NonFiniteFloatPolicy, Spanned};
 use wincimg_common::diagnose::Excerpt;
 
-use super::text::without_place;
-
 /// Documents of a text.
 pub(super) struct Documents {
     pub(super) documents: Vec<Document>,
@@ -33,6 +31,8 @@ pub(super) struct SyntaxError {
     pub(super) column: usize,
     pub(super) problem: String,
     pub(super) excerpt: Excerpt,
+    /// True for a duplicate key, of which the last value counts.
+    is_twice: bool,
 }
 
 /// A larger text in flow style is only parsed as JSON: parsing it again as YAML would take minutes.
@@ -65,19 +65,13 @@ pub(super) fn documents(text: &str) -> Result<Documents, SyntaxError> {
             documents,
             warning: None,
         }),
-        Err(YamlError {
-            malformed,
-            is_twice: false,
-        }) => {
+        Err(twice) if twice.is_twice => Ok(Documents {
+            documents: read(DuplicateKeyPolicy::LastWins)?,
+            warning: Some(twice),
+        }),
+        Err(malformed) => {
             let of_helm = template_of_helm(start_of(text, MOST_IN_FLOW_STYLE));
             Err(of_helm.unwrap_or_else(|| with_template(malformed, text)))
-        }
-        Err(twice) => {
-            let last_wins = read(DuplicateKeyPolicy::LastWins);
-            Ok(Documents {
-                documents: last_wins.map_err(|problem| problem.malformed)?,
-                warning: Some(twice.malformed),
-            })
         }
     }
 }
@@ -94,6 +88,7 @@ fn template_of_helm(text: &str) -> Option<SyntaxError> {
         column,
         problem: "this is a Helm template: render it with `helm template`".to_owned(),
         excerpt: Excerpt::at_byte(text, line_number, column),
+        is_twice: false,
     })
 }
 
@@ -123,16 +118,10 @@ pub(super) fn is_of_helm(text: &str) -> bool {
     actions.any(|action| starts().any(|start| action.starts_with(start)))
 }
 
-/// Parse error, and whether it is only a duplicate key.
-struct YamlError {
-    malformed: SyntaxError,
-    is_twice: bool,
-}
-
 fn yaml_documents(
     text: &str,
     duplicate_keys: DuplicateKeyPolicy,
-) -> Result<Vec<Document>, YamlError> {
+) -> Result<Vec<Document>, SyntaxError> {
     let options = serde_saphyr::options! {
         with_snippet: false,
         emit_comments: false,
@@ -158,13 +147,11 @@ fn yaml_documents(
             let is_twice = matches!(error, serde_saphyr::Error::DuplicateMappingKey { .. });
             let line = place(serde_saphyr::Location::line);
             let column = place(serde_saphyr::Location::column);
-            YamlError {
-                malformed: SyntaxError {
-                    line,
-                    column,
-                    problem: problem_of(&error),
-                    excerpt: Excerpt::at_place(text, line, column),
-                },
+            SyntaxError {
+                line,
+                column,
+                problem: problem_of(&error),
+                excerpt: Excerpt::at_place(text, line, column),
                 is_twice,
             }
         })?;
@@ -206,7 +193,7 @@ fn line_of<T>(spanned: &Spanned<T>) -> usize {
 /// Parses concatenated JSON documents.
 fn json_documents<D: DeserializeOwned + Into<Value>>(
     text: &str,
-) -> Result<Vec<Document>, YamlError> {
+) -> Result<Vec<Document>, SyntaxError> {
     let mut documents = Vec::new();
     let mut stream = serde_json::Deserializer::from_str(text).into_iter::<D>();
     loop {
@@ -223,14 +210,12 @@ fn json_documents<D: DeserializeOwned + Into<Value>>(
             Some(Err(error)) => {
                 let printed = error.to_string();
                 let problem = without_place(&printed);
-                return Err(YamlError {
+                return Err(SyntaxError {
+                    line: error.line(),
+                    column: error.column(),
+                    problem: problem.to_owned(),
+                    excerpt: excerpt(text, error.line(), error.column()),
                     is_twice: error.is_data() && problem.starts_with(TWICE),
-                    malformed: SyntaxError {
-                        line: error.line(),
-                        column: error.column(),
-                        problem: problem.to_owned(),
-                        excerpt: excerpt(text, error.line(), error.column()),
-                    },
                 });
             }
         }
@@ -424,6 +409,12 @@ impl<'de> Visitor<'de> for UniqueKeysVisitor {
         }
         Ok(Value::Object(map))
     }
+}
+
+/// The message of a parser without the position at its end.
+pub(super) fn without_place(printed: &str) -> &str {
+    let cut = printed.rsplit_once(" at line ");
+    cut.map_or(printed, |(problem, _)| problem)
 }
 
 fn first_line(text: &str) -> &str {

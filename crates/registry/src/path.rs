@@ -78,14 +78,9 @@ pub struct KeyPath {
 /// Error of parsing a key path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyPathError {
-    /// Unknown root.
-    #[error(
-        r"{path:?} starts with an unknown root: expected HKLM\SYSTEM\…, HKLM\SOFTWARE\… or HKU\.DEFAULT\…"
-    )]
-    UnknownRoot {
-        /// The text.
-        path: String,
-    },
+    /// Its root is unknown, or a name is empty or has an invalid character.
+    #[error("{0}")]
+    Invalid(String),
     /// The key exists in Windows, but not in the hives that an image's layers can change.
     #[error("{root} cannot be read or changed in an image: {reason}; {instead}")]
     Unreachable {
@@ -96,12 +91,6 @@ pub enum KeyPathError {
         /// The alternative.
         instead: &'static str,
     },
-    /// A name is empty, because of two backslashes in a row.
-    #[error("{path:?} contains an empty name: names are separated by one backslash")]
-    EmptyName {
-        /// The text.
-        path: String,
-    },
     /// A name is longer than Windows allows.
     #[error("the key name {name:?} has {length} UTF-16 units: the maximum is {MAX_KEY_NAME}")]
     NameTooLong {
@@ -109,12 +98,6 @@ pub enum KeyPathError {
         name: String,
         /// Its length.
         length: usize,
-    },
-    /// A name has an invalid character.
-    #[error("the key name {name:?} contains a backslash or a null")]
-    BadName {
-        /// The name.
-        name: String,
     },
     /// There are more levels than Windows allows.
     #[error(
@@ -155,14 +138,11 @@ impl KeyPath {
     /// Goes down to the key of that name.
     pub fn push(&mut self, name: &str) -> Result<(), KeyPathError> {
         if name.is_empty() {
-            return Err(KeyPathError::EmptyName {
-                path: format!("{self}\\"),
-            });
+            return Err(empty_name(&format!("{self}\\")));
         }
         if name.contains(['\\', '\0']) {
-            return Err(KeyPathError::BadName {
-                name: name.to_owned(),
-            });
+            let problem = format!("the key name {name:?} contains a backslash or a null");
+            return Err(KeyPathError::Invalid(problem));
         }
         let length = name.encode_utf16().count();
         if length > MAX_KEY_NAME {
@@ -226,9 +206,9 @@ impl KeyPath {
                 reason,
                 instead,
             },
-            None => KeyPathError::UnknownRoot {
-                path: text.to_owned(),
-            },
+            None => KeyPathError::Invalid(format!(
+                r"{text:?} starts with an unknown root: expected HKLM\SYSTEM\…, HKLM\SOFTWARE\… or HKU\.DEFAULT\…"
+            )),
         })?;
 
         let mut path = Self::root_of(root);
@@ -237,9 +217,7 @@ impl KeyPath {
                 break;
             }
             if name.is_empty() {
-                return Err(KeyPathError::EmptyName {
-                    path: text.to_owned(),
-                });
+                return Err(empty_name(text));
             }
             let current =
                 root == Root::System && position == 0 && eq_ignore_case(name, "CurrentControlSet");
@@ -248,6 +226,11 @@ impl KeyPath {
         let link = Link::resolve(root, &mut path.components);
         Ok((path, link))
     }
+}
+
+fn empty_name(path: &str) -> KeyPathError {
+    let rule = "names are separated by one backslash";
+    KeyPathError::Invalid(format!("{path:?} contains an empty name: {rule}"))
 }
 
 type Refusal = (&'static str, &'static str);

@@ -94,6 +94,16 @@ pub enum Semantics {
     SupersedeTree,
 }
 
+impl Semantics {
+    /// All of them, in the order of their numbers.
+    const ALL: [Self; 4] = [
+        Self::Merge,
+        Self::Tombstone,
+        Self::SupersedeLocal,
+        Self::SupersedeTree,
+    ];
+}
+
 /// The byte of a key node with its layer semantics.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct LayerSemantics {
@@ -110,29 +120,13 @@ impl LayerSemantics {
     pub fn from_byte(byte: u8) -> Self {
         Self {
             inherit_class: byte & Self::INHERIT_CLASS != 0,
-            semantics: match byte & 3 {
-                0 => Semantics::Merge,
-                1 => Semantics::Tombstone,
-                2 => Semantics::SupersedeLocal,
-                _ => Semantics::SupersedeTree,
-            },
+            semantics: Semantics::ALL[usize::from(byte & 3)],
         }
     }
 
     /// The byte.
     pub fn to_byte(self) -> u8 {
-        let semantics = match self.semantics {
-            Semantics::Merge => 0,
-            Semantics::Tombstone => 1,
-            Semantics::SupersedeLocal => 2,
-            Semantics::SupersedeTree => 3,
-        };
-        semantics
-            | if self.inherit_class {
-                Self::INHERIT_CLASS
-            } else {
-                0
-            }
+        self.semantics as u8 | (u8::from(self.inherit_class) * Self::INHERIT_CLASS)
     }
 }
 
