@@ -35,9 +35,10 @@ pub(super) fn resolve_links(
 
 /// Resolves a path.
 fn follow(key: &KeyPath, inside: &dyn BaseKeys) -> Result<KeyPath, WriteError> {
-    let refused = |problem| WriteError::Link {
-        key: key.clone(),
-        problem,
+    let refused = |problem: &str| {
+        WriteError::Refused(format!(
+            "cannot resolve a link of the base in {key}: {problem}"
+        ))
     };
     let mut reached = key.clone();
     for _ in 0..=MOST_LINKS {

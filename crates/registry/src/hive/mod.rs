@@ -62,7 +62,7 @@ pub use writer::empty_hive;
 
 use crate::base::BaseReadError;
 use crate::security::SddlError;
-use crate::{KeyPath, RegistryEdit, Root};
+use crate::{KeyPath, RegistryEdit};
 
 /// A point in time as Windows counts: units of 100 nanoseconds since 1601.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -133,20 +133,9 @@ impl LayerSemantics {
 /// Error of writing a delta hive.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum WriteError {
-    /// The edit deletes or replaces the root key of a hive.
-    #[error("{} is the root of a hive and cannot be deleted or replaced", .root.short_name())]
-    WholeHive {
-        /// The hive.
-        root: Root,
-    },
-    /// The name of a value is longer than Windows allows.
-    #[error("a value name of {length} UTF-16 units in {key} is too long: the maximum is 16383")]
-    ValueNameTooLong {
-        /// The key with the value.
-        key: KeyPath,
-        /// The length.
-        length: usize,
-    },
+    /// An edit is not possible on any base, or not through the base's links.
+    #[error("{0}")]
+    Refused(String),
     /// The edit deletes something in a key that may not exist.
     #[error(
         "cannot {edit} if the base may lack {holder}: without that key the edit would create it"
@@ -156,14 +145,6 @@ pub enum WriteError {
         edit: Box<RegistryEdit>,
         /// The key that may not exist.
         holder: KeyPath,
-    },
-    /// The path has a link of the base that cannot be resolved.
-    #[error("cannot resolve a link of the base in {key}: {problem}")]
-    Link {
-        /// The key.
-        key: KeyPath,
-        /// The reason.
-        problem: &'static str,
     },
     /// The base's recorded content cannot be read.
     #[error(transparent)]
@@ -182,16 +163,9 @@ pub enum HiveReadError {
     /// The file has no header of a hive.
     #[error("not a registry hive: expected \"regf\" and a base block of 4096 bytes")]
     NotAHive,
-    /// A hive of an obsolete version, or a log.
-    #[error(
-        "unsupported registry hive of version {major}.{minor} or another type: expected a primary hive of version 1.3 to 1.6"
-    )]
-    Version {
-        /// The first number.
-        major: u32,
-        /// The second number.
-        minor: u32,
-    },
+    /// A hive of an obsolete version, a log, or a truncated hive.
+    #[error("{0}")]
+    Unsupported(String),
     /// The base block was not written completely.
     #[error(
         "registry hive with a torn base block: its checksum is {found:#010x}, expected {expected:#010x}"
@@ -205,14 +179,6 @@ pub enum HiveReadError {
     /// Unsaved changes are in log files.
     #[error("registry hive with unsaved changes in its log files")]
     Unfinished,
-    /// The file ends before its bins do.
-    #[error("truncated registry hive: it has {actual} of {declared} bytes of data")]
-    Short {
-        /// Stated size of the data.
-        declared: u32,
-        /// Actual size.
-        actual: usize,
-    },
     /// The data contradicts itself.
     #[error("damaged registry hive: {problem}, at offset {offset:#x} of its data")]
     Damaged {

@@ -43,18 +43,20 @@ impl<'h> Hive<'h> {
         let (major, minor) = (block.u32(base::MAJOR)?, block.u32(base::MINOR)?);
         let kind = (block.u32(base::FILE_TYPE)?, block.u32(base::FILE_FORMAT)?);
         if major != 1 || !(3..=6).contains(&minor) || kind != (0, 1) {
-            return Err(HiveReadError::Version { major, minor });
+            return Err(HiveReadError::Unsupported(format!(
+                "unsupported registry hive of version {major}.{minor} or another type: expected a primary hive of version 1.3 to 1.6"
+            )));
         }
         if block.u32(base::PRIMARY_SEQUENCE)? != block.u32(base::SECONDARY_SEQUENCE)? {
             return Err(HiveReadError::Unfinished);
         }
         let declared = block.u32(base::BINS_SIZE)?;
-        let bins = file[PAGE..]
-            .get(..declared as usize)
-            .ok_or(HiveReadError::Short {
-                declared,
-                actual: file.len() - PAGE,
-            })?;
+        let bins = file[PAGE..].get(..declared as usize).ok_or_else(|| {
+            let actual = file.len() - PAGE;
+            HiveReadError::Unsupported(format!(
+                "truncated registry hive: it has {actual} of {declared} bytes of data"
+            ))
+        })?;
         let mut reader = HiveReader {
             cells: Cells::new(bins)?,
             descriptors: HashMap::new(),

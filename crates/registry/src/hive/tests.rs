@@ -1,6 +1,6 @@
 use super::*;
 use crate::security::SecurityDescriptor;
-use crate::{DataType, KeyMode, RegistryData, RegistryEdit, UnknownBase};
+use crate::{DataType, KeyMode, RegistryData, Root, UnknownBase};
 
 const NOON: FileTime = FileTime(132_000_000_000_000_000);
 

@@ -197,17 +197,18 @@ impl DeltaKey {
 fn own_name(key: &KeyPath) -> Result<(&str, &[String]), WriteError> {
     match key.components() {
         [above @ .., name] => Ok((name, above)),
-        [] => Err(WriteError::WholeHive { root: key.root() }),
+        [] => Err(WriteError::Refused(format!(
+            "{key} is the root of a hive and cannot be deleted or replaced"
+        ))),
     }
 }
 
 fn check_value_name(key: &KeyPath, name: &str) -> Result<(), WriteError> {
     let length = name.encode_utf16().count();
     if length > MAX_VALUE_NAME {
-        return Err(WriteError::ValueNameTooLong {
-            key: key.clone(),
-            length,
-        });
+        return Err(WriteError::Refused(format!(
+            "a value name of {length} UTF-16 units in {key} is too long: the maximum is {MAX_VALUE_NAME}"
+        )));
     }
     Ok(())
 }
