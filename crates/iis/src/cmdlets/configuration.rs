@@ -192,19 +192,11 @@ pub(super) fn text(
     value: &ParameterValue,
     server: &Server,
 ) -> Result<String> {
-    let of_number = |number| server.schema().enum_text(section, element, name, number);
-    written(name, value, of_number)
-}
-
-fn written(
-    name: &str,
-    value: &ParameterValue,
-    of_number: impl FnOnce(i64) -> Option<String>,
-) -> Result<String> {
+    let schema = server.schema();
     let written = match value {
         ParameterValue::Text(text) => Some(text.clone()),
         ParameterValue::Bool(value) => Some(value.to_string()),
-        ParameterValue::Number(number) => of_number(*number),
+        ParameterValue::Number(number) => schema.enum_text(section, element, name, *number),
         ParameterValue::Table(_) | ParameterValue::List(_) => None,
     };
     written.ok_or_else(|| {
@@ -246,10 +238,9 @@ pub(super) fn entry(
     if all.is_empty() {
         return unclear("the table is empty");
     }
-    let schema = server.schema();
     let attribute = |(name, value): &(String, ParameterValue)| {
-        let of_number = |number| schema.entry_enum_text(section, collection, name, number);
-        Ok((name.clone(), written(name, value, of_number)?))
+        let entry = collection.clone().entry([(name.as_str(), "")]);
+        Ok((name.clone(), text(section, &entry, name, value, server)?))
     };
     let attributes: Result<_, _> = all.iter().map(attribute).collect();
     attributes.map(Selector)

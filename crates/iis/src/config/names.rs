@@ -186,20 +186,6 @@ impl Schema {
         schema.attribute(&name).text_for_number(number)
     }
 
-    /// The same for an attribute of a new entry.
-    pub(crate) fn entry_enum_text(
-        &self,
-        section: &SectionPath,
-        collection: &ElementPath,
-        attribute: &str,
-        number: i64,
-    ) -> Option<String> {
-        let entry = Selector::from_attributes([(attribute, "")]);
-        let (entry, schema) = entry_in(self.at(section, collection), &entry);
-        let (name, _) = entry.attributes().next()?;
-        schema?.attribute(name).text_for_number(number)
-    }
-
     /// The schema of an element, with any spelling of its path.
     fn at(&self, section: &SectionPath, element: &ElementPath) -> Option<&ElementSchema> {
         let section = self.section(section).ok()?;
