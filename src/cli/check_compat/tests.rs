@@ -93,11 +93,13 @@ fn every_command_that_is_advised_is_one_of_this_program() {
     let request = everything_wrong();
     let mut rollout = Rollout::new(&request);
     let plan = rollout.advise(&request, &TagsByRepository::new());
-    let advised = rollout.checks().flat_map(|check| &check.finding.commands);
+    let advised = rollout
+        .checks()
+        .flat_map(|check| check.finding.commands.clone());
     let planned = plan.actions.iter().flat_map(PlanAction::commands);
     let mut kinds = std::collections::BTreeSet::new();
     for command in advised.chain(planned) {
-        let words = words(command);
+        let words = words(&command);
         kinds.insert(words[1..3].join(" "));
         Cli::try_parse_from(&words).unwrap_or_else(|error| panic!("{command}: {error}"));
     }

@@ -10,7 +10,7 @@ use super::commands::{CommandFlags, TemplateChange, image_step, inspect_command,
 use super::fix_text::{ITS_CONTAINERD, NEW_INDEX, is_fixable, refused_base, refused_in_index};
 use super::image::Image;
 use super::placement::{HostSelection, PlacedImage};
-use super::plan::{ActionPlan, ActionStep, ActionSteps, Effects, HostPart, Pin, PlanAction};
+use super::plan::{ActionPlan, ActionStep, Effects, HostPart, Pin, PlanAction};
 use super::tags::{TagsByRepository, find_matching_tag, mirrored_base, with_tag};
 use super::verdict::own_variant;
 use super::{Finding, HostKind, Placement, Rollout, RolloutRequest, Shared, host_names};
@@ -294,7 +294,7 @@ impl<'a> FixResolver<'a> {
                 fix.push_str("; alone, it stops what starts today: --plan lists the rest");
             }
             advised.fix = Some(fix);
-            advised.commands = actions.flat_map(PlanAction::commands).cloned().collect();
+            advised.commands = actions.flat_map(PlanAction::commands).collect();
         } else if finding.outcome == VerdictOutcome::Unknown && about.kind.build.is_none() {
             advised.fix = advised.fix.map(|_| {
                 "give the node's version, which it has in status.nodeInfo.kernelVersion, with \
@@ -448,20 +448,25 @@ impl<'a> FixResolver<'a> {
             Some(place) => {
                 let action = &self.plan.actions[*place];
                 advised.fix = Some(action.to_string() + &by_hand([action].into_iter()));
-                advised.commands = action.commands().to_vec();
+                advised.commands = action.commands();
             }
             None => {
                 let workload = &self.rollout.workloads[workload];
                 let pin = Pin::to_windows(&self.rollout.hosts);
-                let steps = ActionSteps::new(pin.steps(workload, self.flags), usize::MAX);
-                if let (Some(fix), Some(step)) = (&mut advised.fix, steps.by_hand().next()) {
-                    fix.push_str("; ");
-                    fix.push_str(step);
-                }
                 // Running pods are not deleted for a warning.
                 let is_deleted = TemplateChange::of(workload) == Some(TemplateChange::MakeAgain);
-                advised.commands = steps.commands;
-                advised.commands.retain(|_| !is_deleted);
+                for step in pin.steps(workload, self.flags) {
+                    match (step, &mut advised.fix) {
+                        (ActionStep::Command(command), _) if !is_deleted => {
+                            advised.commands.push(command);
+                        }
+                        (ActionStep::Manual(step), Some(fix)) => {
+                            fix.push_str("; ");
+                            fix.push_str(&step);
+                        }
+                        _ => {}
+                    }
+                }
             }
         }
         advised
@@ -473,8 +478,9 @@ impl<'a> FixResolver<'a> {
 fn by_hand<'a>(actions: impl Iterator<Item = &'a PlanAction>) -> String {
     let actions = actions.filter(|action| !matches!(action, PlanAction::Patch { .. }));
     let mut steps = actions.flat_map(|action| {
-        let ActionSteps { commands, rest } = action.own_steps();
-        rest.iter().map(move |step| (commands.len(), step))
+        let commands = action.commands().len();
+        let rest = action.own_steps()[commands..].iter();
+        rest.map(move |step| (commands, step))
     });
     match (steps.next(), steps.next()) {
         (None, _) => String::new(),

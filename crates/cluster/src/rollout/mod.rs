@@ -36,7 +36,7 @@ pub use outdated::OutdatedImage;
 use placement::Selections;
 pub use placement::{HostSelection, Placement};
 pub use plan::{
-    ActionPlan, ActionStep, ActionSteps, CapacityChange, Interruption, NodeCounts, Pin, PlanAction,
+    ActionPlan, ActionStep, CapacityChange, Interruption, NodeCounts, Pin, PlanAction,
 };
 pub use simulate::{Simulation, SimulationMatches, apply_hotfix};
 pub use tags::{TagsByRepository, fetch_tags};

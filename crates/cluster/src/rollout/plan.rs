@@ -98,8 +98,8 @@ pub enum PlanAction {
         starts_on: usize,
         /// Why its pods may find no node there now, if they may not.
         shortage: Option<String>,
-        /// Steps.
-        steps: ActionSteps,
+        /// Steps, in order.
+        steps: Vec<ActionStep>,
     },
     /// Update nodes to a version.
     Patch {
@@ -109,8 +109,8 @@ pub enum PlanAction {
         kb: Option<Kb>,
         /// Indexes into the hosts.
         hosts: Vec<usize>,
-        /// Steps.
-        steps: ActionSteps,
+        /// Steps, in order.
+        steps: Vec<ActionStep>,
     },
     /// Rebuild an image for hosts.
     Rebuild {
@@ -125,18 +125,9 @@ pub enum PlanAction {
         /// Indexes of the hosts that are cordoned until they are patched, because the new image
         /// does not start there before.
         holds: Vec<usize>,
-        /// Steps.
-        steps: ActionSteps,
+        /// Steps, in order.
+        steps: Vec<ActionStep>,
     },
-}
-
-/// The steps of an action, in order.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ActionSteps {
-    /// Commands to type one after the other.
-    pub commands: Vec<String>,
-    /// The steps after them.
-    pub rest: Vec<ActionStep>,
 }
 
 /// A step of an action.
@@ -201,35 +192,9 @@ fn reported_broken(rollout: &Rollout) -> BTreeSet<usize> {
     hosts
 }
 
-impl ActionSteps {
-    /// Steps of which up to `most` commands are typed before the first step by hand.
-    pub(super) fn new(steps: impl IntoIterator<Item = ActionStep>, most: usize) -> Self {
-        let mut all = Self::default();
-        for step in steps {
-            match step {
-                ActionStep::Command(command)
-                    if all.rest.is_empty() && all.commands.len() < most =>
-                {
-                    all.commands.push(command);
-                }
-                step => all.rest.push(step),
-            }
-        }
-        all
-    }
-
-    /// The steps by hand.
-    pub(super) fn by_hand(&self) -> impl Iterator<Item = &str> {
-        self.rest.iter().filter_map(|step| match step {
-            ActionStep::Manual(text) => Some(text.as_str()),
-            ActionStep::Command(_) => None,
-        })
-    }
-}
-
 impl PlanAction {
     /// The steps of any action.
-    pub(super) fn own_steps(&self) -> &ActionSteps {
+    pub(super) fn own_steps(&self) -> &[ActionStep] {
         match self {
             Self::Pin { steps, .. } | Self::Patch { steps, .. } | Self::Rebuild { steps, .. } => {
                 steps
@@ -238,15 +203,22 @@ impl PlanAction {
     }
 
     /// Commands to type before the first step by hand.
-    pub fn commands(&self) -> &[String] {
-        &self.own_steps().commands
+    pub fn commands(&self) -> Vec<String> {
+        let most = match self {
+            // They are best drained one after the other.
+            Self::Patch { hosts, .. } if hosts.len() > 1 => 1,
+            _ => usize::MAX,
+        };
+        let commands = self.own_steps().iter().map_while(|step| match step {
+            ActionStep::Command(command) => Some(command.clone()),
+            ActionStep::Manual(_) => None,
+        });
+        commands.take(most).collect()
     }
 
     /// Steps, in order.
     pub fn steps(&self) -> Vec<ActionStep> {
-        let ActionSteps { commands, rest } = self.own_steps();
-        let commands = commands.iter().cloned().map(ActionStep::Command);
-        commands.chain(rest.iter().cloned()).collect()
+        self.own_steps().to_vec()
     }
 }
 
@@ -257,17 +229,22 @@ impl PlanAction {
         let Self::Rebuild {
             holds,
             new_tag,
-            steps: ActionSteps { commands, .. },
+            steps,
             ..
         } = self
         else {
             return;
         };
         let hosts = holds.iter().map(|host| &rollout.hosts[*host]);
-        let is_of_build = |command: &&String| new_tag.is_some() && command.starts_with("wincimg ");
-        let place = commands.iter().take_while(is_of_build).count();
+        let is_of_build = |step: &&ActionStep| {
+            let ActionStep::Command(command) = step else {
+                return false;
+            };
+            new_tag.is_some() && command.starts_with("wincimg ")
+        };
+        let place = steps.iter().take_while(is_of_build).count();
         if let Some(command) = cordon_command(hosts, flags) {
-            commands.insert(place, command);
+            steps.insert(place, ActionStep::Command(command));
         }
     }
 
@@ -464,7 +441,7 @@ fn pinned(
             starts_on: pin::starting_hosts(placement).count(),
             shortage: capacity::shortage(workload, &left, rollout),
             hosts: left,
-            steps: ActionSteps::new(steps, usize::MAX),
+            steps: steps.collect(),
             way: TemplateChange::of(workload).unwrap_or(TemplateChange::ByHand),
             pin: pin.clone(),
         });
@@ -493,13 +470,10 @@ fn patches(
             .iter()
             .map(|&host| running::drained_host(rollout, host, pins, rebuilds, flags))
             .collect();
-        let steps = patch_steps(to, kb, nodes, flags);
-        // Several nodes are best drained one after the other.
-        let most = if hosts.len() == 1 { usize::MAX } else { 1 };
         PlanAction::Patch {
             to,
             kb,
-            steps: ActionSteps::new(steps, most),
+            steps: patch_steps(to, kb, nodes, flags),
             hosts,
         }
     });

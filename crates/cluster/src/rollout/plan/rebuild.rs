@@ -10,7 +10,7 @@ use wincimg_windows::version::WindowsVersion;
 
 use super::build_targets::{base_for, builds_for};
 use super::graph::{Choice, Graph};
-use super::{ActionStep, ActionSteps, Pin, PlanAction, running};
+use super::{ActionStep, Pin, PlanAction, running};
 use crate::nodes::Node;
 use crate::pod::PullPolicy;
 use crate::rollout::commands::{
@@ -66,7 +66,7 @@ pub(super) fn rebuilds(
         let becomes = rebuilt(image, &builds);
         actions.push(PlanAction::Rebuild {
             image: place,
-            steps: ActionSteps::new(steps, usize::MAX),
+            steps: steps.collect(),
             host_builds,
             holds: Vec::new(),
             new_tag,

@@ -7,7 +7,7 @@ use crate::pod::PullPolicy;
 fn an_archive_becomes_a_layout_where_hosts_need_several_images() {
     let mut request = request(&["17763.1158", "20348.1"], &["17763.1158"]);
     request.images[0].reference = Some("docker-archive:web.tar".to_owned());
-    let commands = plan(&request).actions[0].commands().to_vec();
+    let commands = plan(&request).actions[0].commands();
     let build =
         "wincimg build RECIPE --host-build 17763.1158 --host-build 20348.1 --output oci:web";
     assert_eq!(commands, [build]);
@@ -231,7 +231,8 @@ fn rebuild_for(
     change(&mut request);
     let plan = plan(&request);
     let title = plan.actions[0].title(&Rollout::new(&request));
-    let ActionSteps { commands, rest } = plan.actions[0].own_steps().clone();
+    let commands = plan.actions[0].commands();
+    let rest = plan.actions[0].own_steps()[commands.len()..].to_vec();
     (commands, rest, title)
 }
 

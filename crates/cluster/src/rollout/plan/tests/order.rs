@@ -79,7 +79,7 @@ fn what_a_build_does_not_break_comes_first_and_is_not_interrupted() {
     );
     let plan = plan(&request);
     assert!(plan.interruptions.is_empty(), "{plan:?}");
-    let cordons = [1, 3].map(|place| plan.actions[place].commands()[0].as_str());
+    let cordons = [1, 3].map(|place| plan.actions[place].commands()[0].clone());
     assert_eq!(cordons, ["kubectl cordon n0", "kubectl cordon n2"]);
 }
 
@@ -256,7 +256,7 @@ fn a_pinned_workload_gets_the_new_tag_where_its_host_is_patched() {
         ]
     );
     let plan = plan(&request);
-    let reported = plan.actions[1].commands().iter();
+    let reported = plan.actions[1].commands().into_iter();
     let reported = reported.filter(|command| command.starts_with("kubectl set image deployment/p"));
     assert_eq!(reported.count(), 3, "{plan:?}");
 }

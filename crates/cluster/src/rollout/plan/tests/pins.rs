@@ -89,7 +89,7 @@ fn pods_and_jobs_are_recreated() {
                  node.kubernetes.io/windows-build=10.0.20348 (keeps 1 of 2 nodes)"
             )
         );
-        plan.actions[0].commands().to_vec()
+        plan.actions[0].commands()
     };
     let selector = "\"nodeSelector\":{\"node.kubernetes.io/windows-build\":\"10.0.20348\"}";
     assert_eq!(
@@ -150,7 +150,7 @@ fn a_custom_resource_gets_no_command_for_its_namesake_of_kubernetes() {
     );
     let mut request = request(&["17763.1158", "20348.1"], &["20348.1"]);
     set_workloads(&mut request, &old);
-    let commands = plan(&request).actions[0].commands().to_vec();
+    let commands = plan(&request).actions[0].commands();
     assert!(
         commands[0].starts_with("kubectl patch deployment p0 "),
         "{commands:?}"
@@ -209,7 +209,7 @@ fn a_job_keeps_a_selector_that_is_the_users() {
                 {matchLabels: {job: p0}}, template: {metadata: {labels: {job: p0}}, spec: {os: \
                 {name: windows}, containers: [{image: repo.example/i0:1}]}}}\n";
     set_workloads(&mut request, text);
-    let commands = plan(&request).actions[0].commands().to_vec();
+    let commands = plan(&request).actions[0].commands();
     assert!(
         commands[0].ends_with(
             "--patch '{\"spec\":{\"template\":{\"spec\":{\"nodeSelector\":\

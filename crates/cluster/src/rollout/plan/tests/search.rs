@@ -145,8 +145,8 @@ fn cost(plan: &ActionPlan) -> Cost {
 pub(super) fn execute(request: &RolloutRequest, plan: &ActionPlan, commands: &[String]) -> Rollout {
     let mut after = request.clone();
     let is_typed = |action: &&PlanAction| {
-        let mut own = action.commands().iter();
-        own.all(|command| commands.contains(command))
+        let mut own = action.commands().into_iter();
+        own.all(|command| commands.contains(&command))
     };
     for action in plan.actions.iter().filter(is_typed) {
         match action {
