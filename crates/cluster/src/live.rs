@@ -30,7 +30,7 @@ mod watch;
 
 pub use builder::{BuilderConnection, PodChange};
 pub use error::LiveError;
-use error::{no_context, unreachable};
+use error::{no_context, no_namespace, unreachable};
 pub use events::{EventRecorder, NodeEvent, NodeReference};
 pub use exec::{PodStream, ProgramError};
 pub use lease::{LeaderElector, Leadership, LeaseConfig, LeaseName};
@@ -246,7 +246,7 @@ impl Cluster {
     ) -> Result<Vec<Value>, LiveError> {
         match self.list(what, path, selector).await {
             Ok((objects, _)) => Ok(objects),
-            Err(LiveError::Refused { code: 404, .. }) => Ok(Vec::new()),
+            Err(LiveError::Refused(_, 404)) => Ok(Vec::new()),
             Err(error) => Err(error),
         }
     }
@@ -327,25 +327,28 @@ impl Cluster {
             kube::Error::Service(cause) => return self.broken(what, cause),
             other => return self.broken(what, other),
         };
-        let (address, what) = (self.address.clone(), what.to_owned());
         let message = match status.message.as_str() {
             "" => status.reason.clone(),
             message => message.trim().replace('\n', " "),
         };
-        match status.code {
-            401 => LiveError::Unauthorized { address, message },
-            403 => LiveError::Forbidden {
-                address,
-                what,
-                message,
-                granted_by: self.granted_by,
-            },
-            code => LiveError::Refused {
-                address,
-                what,
-                code,
-                message,
-            },
-        }
+        let (failed, kind, hint) = match status.code {
+            401 => {
+                let hint = "log in again, and check with `kubectl get nodes` in the same context";
+                let failed = "refused the credentials".to_owned();
+                (failed, "cluster/denied", Some(hint.to_owned()))
+            }
+            403 => {
+                let template = self.granted_by;
+                let hint = format!("grant the permissions with: kubectl apply -f {template}");
+                (format!("refused to {what}"), "cluster/denied", Some(hint))
+            }
+            code => {
+                let hint = no_namespace(code, what);
+                (format!("failed to {what}"), "cluster/answer", hint)
+            }
+        };
+        let (address, code) = (&self.address, status.code);
+        let problem = Problem::new(kind, format!("{address} {failed} ({code}): {message}"));
+        LiveError::Refused(problem.hint_if(hint), code)
     }
 }

@@ -98,7 +98,7 @@ impl BuilderConnection {
             let found = match cluster.pod(&builder.namespace, name).await {
                 Ok(Some(found)) => found,
                 Ok(None) => continue,
-                Err(error @ LiveError::Forbidden { .. }) => {
+                Err(error @ LiveError::Refused(_, 403)) => {
                     forbidden.get_or_insert(error);
                     continue;
                 }
@@ -184,15 +184,7 @@ impl BuilderConnection {
 
 fn explain(error: LiveError, builder: &BuilderName, builds: &[u32]) -> Problem {
     match error {
-        LiveError::Forbidden {
-            address,
-            what,
-            message,
-            ..
-        } => {
-            let problem = format!("{address} refused to {what} (403): {message}");
-            Problem::new("cluster/denied", problem).hint(grant(builder, builds))
-        }
+        LiveError::Refused(problem, 403) => problem.hint(grant(builder, builds)),
         error => Problem::from_diagnosed(error),
     }
 }
@@ -204,7 +196,7 @@ impl Cluster {
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
         match self.within(PATIENCE, &what, pods.get(name)).await {
             Ok(pod) => Ok(Some(pod)),
-            Err(LiveError::Refused { code: 404, .. }) => Ok(None),
+            Err(LiveError::Refused(_, 404)) => Ok(None),
             Err(error) => Err(error),
         }
     }

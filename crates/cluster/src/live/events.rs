@@ -118,7 +118,7 @@ impl EventRecorder {
             Ok(_) => {
                 self.printed.insert(name, 1);
             }
-            Err(LiveError::Refused { code: 409, .. }) if is_news => {
+            Err(LiveError::Refused(_, 409)) if is_news => {
                 let count = self.printed.get(&name).map_or(2, |count| count + 1);
                 let series = json!({"series": {
                     "count": count,
@@ -129,13 +129,13 @@ impl EventRecorder {
                 let what = format!("update the count of an event about node {}", node.name);
                 match self.cluster.within(PATIENCE, &what, asked).await {
                     // The event expired on the server, but was recorded.
-                    Ok(_) | Err(LiveError::Refused { code: 404, .. }) => {
+                    Ok(_) | Err(LiveError::Refused(_, 404)) => {
                         self.printed.insert(name, count);
                     }
                     Err(error) => return Err(error),
                 }
             }
-            Err(LiveError::Refused { code: 409, .. }) => {}
+            Err(LiveError::Refused(_, 409)) => {}
             Err(error) => return Err(error),
         }
         Ok(())

@@ -117,7 +117,7 @@ impl LeaderElector {
         let asked = self.leases.get(&self.lease.name);
         let found = match self.within("read", asked).await {
             Ok(lease) => Some(lease),
-            Err(LiveError::Refused { code: 404, .. }) => None,
+            Err(LiveError::Refused(_, 404)) => None,
             Err(error) => return Err(error),
         };
         let now = Instant::now();
@@ -167,7 +167,7 @@ impl LeaderElector {
                     since + self.own.terms.renew_deadline(),
                 )))
             }
-            Err(LiveError::Refused { code: 409, .. }) => Ok(None),
+            Err(LiveError::Refused(_, 409)) => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -190,10 +190,7 @@ impl LeaderElector {
         let asked = self.leases.replace(&self.lease.name, &parameters, &lease);
         match self.within("release", asked).await {
             // Another replica holds it already.
-            Ok(_)
-            | Err(LiveError::Refused {
-                code: 404 | 409, ..
-            }) => Ok(()),
+            Ok(_) | Err(LiveError::Refused(_, 404 | 409)) => Ok(()),
             Err(error) => Err(error),
         }
     }
