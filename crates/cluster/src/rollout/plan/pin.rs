@@ -37,7 +37,7 @@ impl Pin {
     /// The label and the value of a node selector.
     pub fn selector(&self) -> Option<(&str, &str)> {
         match (self.0.operator, &self.0.values[..]) {
-            (Operator::In, [value]) => Some((&self.0.key, value)),
+            (Operator::In, [value]) => Some((self.0.key.as_str(), value.as_str())),
             _ => None,
         }
     }
