@@ -43,45 +43,31 @@ impl ImageRequest {
 ///
 /// An image that cannot be read becomes [`ImageContent::Unreadable`] and does not stop the others.
 pub async fn fetch(wanted: &[ImageRequest], registry: &RegistryClient) -> Vec<Image> {
+    let locations: Vec<_> = wanted.iter().map(ImageRequest::location).collect();
     // Two spellings of one location are one request.
-    let mut questions: BTreeMap<String, Location> = BTreeMap::new();
-    let mut contents: BTreeMap<String, ImageContent> = BTreeMap::new();
-    let mut names = Vec::with_capacity(wanted.len());
-    for image in wanted {
-        match image.location() {
-            Ok(location) => {
-                let name = location.to_string();
-                names.push(name.clone());
-                questions.insert(name, location);
-            }
-            Err(error) => {
-                names.push(image.reference.clone());
-                contents.insert(image.reference.clone(), unreadable(&error, None));
-            }
-        }
-    }
+    let known = locations.iter().flatten();
+    let questions: BTreeMap<String, Location> = known
+        .map(|location| (location.to_string(), location.clone()))
+        .collect();
     let answers = stream::iter(questions)
         .map(async |(name, location)| {
             let content = fetch_content(&location, registry).await;
-            (
-                name,
-                content.unwrap_or_else(|error| {
-                    let hint = error.diagnosis().hint;
-                    unreadable(&error, hint)
-                }),
-            )
+            let content = content.unwrap_or_else(|error| {
+                let hint = error.diagnosis().hint;
+                unreadable(&error, hint)
+            });
+            (name, content)
         })
         .buffer_unordered(PARALLEL);
-    contents.extend(answers.collect::<Vec<_>>().await);
-    wanted
-        .iter()
-        .zip(names)
-        .map(|(image, name)| Image {
+    let answers: BTreeMap<String, ImageContent> = answers.collect().await;
+    let images = wanted.iter().zip(&locations);
+    images
+        .map(|(image, location)| Image {
             reference: Some(image.reference.clone()),
-            content: contents
-                .get(&name)
-                .cloned()
-                .unwrap_or(ImageContent::Index(Vec::new())),
+            content: match location {
+                Ok(location) => answers[&location.to_string()].clone(),
+                Err(error) => unreadable(error, None),
+            },
         })
         .collect()
 }
