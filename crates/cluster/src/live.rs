@@ -331,24 +331,25 @@ impl Cluster {
             "" => status.reason.clone(),
             message => message.trim().replace('\n', " "),
         };
-        let (failed, kind, hint) = match status.code {
+        let (address, code) = (&self.address, status.code);
+        let problem = match code {
             401 => {
-                let hint = "log in again, and check with `kubectl get nodes` in the same context";
-                let failed = "refused the credentials".to_owned();
-                (failed, "cluster/denied", Some(hint.to_owned()))
+                let problem = format!("{address} refused the credentials (401): {message}");
+                Problem::new("cluster/denied", problem)
+                    .hint("log in again, and check with `kubectl get nodes` in the same context")
             }
             403 => {
+                let problem = format!("{address} refused to {what} (403): {message}");
                 let template = self.granted_by;
-                let hint = format!("grant the permissions with: kubectl apply -f {template}");
-                (format!("refused to {what}"), "cluster/denied", Some(hint))
+                Problem::new("cluster/denied", problem).hint(format!(
+                    "grant the permissions with: kubectl apply -f {template}"
+                ))
             }
-            code => {
-                let hint = no_namespace(code, what);
-                (format!("failed to {what}"), "cluster/answer", hint)
+            _ => {
+                let problem = format!("{address} failed to {what} ({code}): {message}");
+                Problem::new("cluster/answer", problem).hint_if(no_namespace(code, what))
             }
         };
-        let (address, code) = (&self.address, status.code);
-        let problem = Problem::new(kind, format!("{address} {failed} ({code}): {message}"));
-        LiveError::Refused(problem.hint_if(hint), code)
+        LiveError::Refused(problem, code)
     }
 }
