@@ -35,9 +35,7 @@ pub use outcome::{OutcomeCounts, StartStatus, Subject, WorkloadOutcome, is_decid
 pub use outdated::OutdatedImage;
 use placement::Selections;
 pub use placement::{HostSelection, Placement};
-pub use plan::{
-    ActionPlan, ActionStep, CapacityChange, Interruption, NodeCounts, Pin, PlanAction,
-};
+pub use plan::{ActionPlan, ActionStep, CapacityChange, Interruption, NodeCounts, Pin, PlanAction};
 pub use simulate::{Simulation, SimulationMatches, apply_hotfix};
 pub use tags::{TagsByRepository, fetch_tags};
 pub use warning::Warning;
