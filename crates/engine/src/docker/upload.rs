@@ -1,12 +1,11 @@
 //! Upload of a context: a tar stream that is written while it is sent, with only a few pieces in
 //! memory.
 
-use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures_util::{Stream, stream};
 use tar::{Builder, EntryType, Header};
 use tokio::sync::mpsc;
@@ -42,8 +41,7 @@ pub(super) fn upload(
     let (sender, receiver) = mpsc::channel(WAITING);
     let failed = Arc::clone(&outcome);
     tokio::task::spawn_blocking(move || {
-        let pieces = ChunkWriter {
-            pending: BytesMut::with_capacity(PIECE),
+        let pieces = PieceSender {
             sender,
             task,
             abandoned: false,
@@ -56,8 +54,8 @@ pub(super) fn upload(
     (pieces, outcome)
 }
 
-fn write(listing: &ContextListing, timestamp: u64, pieces: ChunkWriter, outcome: &UploadOutcome) {
-    let mut tar = Builder::new(pieces);
+fn write(listing: &ContextListing, timestamp: u64, pieces: PieceSender, outcome: &UploadOutcome) {
+    let mut tar = Builder::new(BufWriter::with_capacity(PIECE, pieces));
     let mut members = Vec::new();
     let appended = listing
         .entries
@@ -74,19 +72,19 @@ fn write(listing: &ContextListing, timestamp: u64, pieces: ChunkWriter, outcome:
     match appended {
         Ok(()) => {
             // The receiver knows why it is gone.
-            drop(tar.into_inner().and_then(ChunkWriter::finish));
+            drop(tar.into_inner().and_then(|mut pieces| pieces.flush()));
         }
         Err(failure) => {
             if let Failure::Context(error) = failure {
                 *lock(outcome) = Some(error);
             }
-            tar.get_mut().abandon();
+            tar.get_mut().get_mut().abandon();
         }
     }
 }
 
 fn append_members(
-    tar: &mut Builder<ChunkWriter>,
+    tar: &mut Builder<BufWriter<PieceSender>>,
     members: &[(&str, &Member)],
     timestamp: u64,
 ) -> Result<(), Failure> {
@@ -118,7 +116,7 @@ impl From<ArchiveError> for Failure {
 }
 
 fn append(
-    tar: &mut Builder<ChunkWriter>,
+    tar: &mut Builder<BufWriter<PieceSender>>,
     entry: &ContextEntry,
     timestamp: u64,
 ) -> Result<(), Failure> {
@@ -160,7 +158,7 @@ fn append(
 }
 
 fn append_file(
-    tar: &mut Builder<ChunkWriter>,
+    tar: &mut Builder<BufWriter<PieceSender>>,
     header: &mut Header,
     name: &str,
     path: &Path,
@@ -175,80 +173,32 @@ fn append_file(
     } else {
         0o644
     });
-    let mut source = FixedSizeFile {
-        file: file.take(size),
-        problem: None,
-    };
-    match tar.append_data(header, name, &mut source) {
-        Ok(()) if source.ends() => Ok(()),
-        Err(_) if source.problem.is_none() => Err(Failure::Unheard),
-        _ => Err(match source.problem {
-            Some(Stop::Read(error)) => unreadable(error),
-            _ => {
-                let problem = format!("{} changed while it was read", path.display());
-                let problem = Problem::new("context/changed", problem);
-                Failure::Context(problem.hint("build again when no program writes to it"))
-            }
-        }),
+    let mut source = file.take(size);
+    let sent = tar.append_data(header, name, &mut source);
+    sent.map_err(|error| match error.kind() {
+        io::ErrorKind::BrokenPipe => Failure::Unheard,
+        _ => unreadable(error),
+    })?;
+    // As many bytes as when it was opened.
+    let ends = matches!(source.get_mut().read(&mut [0]), Ok(0));
+    if source.limit() == 0 && ends {
+        return Ok(());
     }
+    let problem = format!("{} changed while it was read", path.display());
+    let problem = Problem::new("context/changed", problem);
+    Err(Failure::Context(
+        problem.hint("build again when no program writes to it"),
+    ))
 }
 
-/// A file that must have exactly as many bytes as when it was opened.
-struct FixedSizeFile {
-    file: io::Take<File>,
-    problem: Option<Stop>,
-}
-
-enum Stop {
-    Read(io::Error),
-    Changed,
-}
-
-impl FixedSizeFile {
-    /// Returns true if the file ends here.
-    fn ends(&mut self) -> bool {
-        matches!(self.file.get_mut().read(&mut [0]), Ok(0))
-    }
-}
-
-impl Read for FixedSizeFile {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let stop = || io::Error::other("the file cannot be sent");
-        match self.file.read(buffer) {
-            Ok(0) if self.file.limit() > 0 && !buffer.is_empty() => {
-                self.problem = Some(Stop::Changed);
-                Err(stop())
-            }
-            Err(error) if error.kind() != io::ErrorKind::Interrupted => {
-                self.problem = Some(Stop::Read(error));
-                Err(stop())
-            }
-            other => other,
-        }
-    }
-}
-
-/// Writer of the tar stream: sends it piece by piece.
-struct ChunkWriter {
-    pending: BytesMut,
+/// Sends the tar stream piece by piece.
+struct PieceSender {
     sender: mpsc::Sender<io::Result<Bytes>>,
     task: Arc<dyn Task>,
     abandoned: bool,
 }
 
-impl ChunkWriter {
-    fn send(&mut self) -> io::Result<()> {
-        let piece = self.pending.split().freeze();
-        self.task.advance(piece.len() as u64);
-        self.sender
-            .blocking_send(Ok(piece))
-            .map_err(|_| io::ErrorKind::BrokenPipe.into())
-    }
-
-    fn finish(mut self) -> io::Result<()> {
-        self.send()
-    }
-
+impl PieceSender {
     /// Ends the stream so that the daemon cannot take it for a complete context.
     fn abandon(&mut self) {
         self.abandoned = true;
@@ -258,18 +208,14 @@ impl ChunkWriter {
     }
 }
 
-impl Write for ChunkWriter {
+impl Write for PieceSender {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.abandoned {
-            return Ok(bytes.len());
+        if !self.abandoned {
+            self.task.advance(bytes.len() as u64);
+            let sent = self.sender.blocking_send(Ok(Bytes::copy_from_slice(bytes)));
+            sent.map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))?;
         }
-        let room = PIECE - self.pending.len();
-        let taken = bytes.len().min(room);
-        self.pending.extend_from_slice(&bytes[..taken]);
-        if self.pending.len() == PIECE {
-            self.send()?;
-        }
-        Ok(taken)
+        Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
