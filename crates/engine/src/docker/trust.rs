@@ -3,6 +3,7 @@
 
 use std::net::IpAddr;
 
+use ipnet::IpNet;
 use serde_json::json;
 use wincimg_common::diagnose::Problem;
 
@@ -95,21 +96,8 @@ fn host_of(registry: &str) -> &str {
 }
 
 fn is_within(address: IpAddr, network: &str) -> bool {
-    let Some((base, length)) = network.split_once('/') else {
-        return false;
-    };
-    let (Ok(base), Ok(length)) = (base.parse::<IpAddr>(), length.parse::<u32>()) else {
-        return false;
-    };
-    let bits = |address: IpAddr| match address {
-        IpAddr::V4(address) => (u128::from(address.to_bits()) << 96, 32),
-        IpAddr::V6(address) => (address.to_bits(), 128),
-    };
-    let ((address, width), (base, base_width)) = (bits(address), bits(base));
-    let mask = u128::MAX
-        .checked_shl(128_u32.saturating_sub(length))
-        .unwrap_or(0);
-    width == base_width && length <= width && address & mask == base & mask
+    let network = network.parse::<IpNet>();
+    network.is_ok_and(|network| network.contains(&address))
 }
 
 #[cfg(test)]
