@@ -10,6 +10,7 @@ use wincimg_common::diagnose::{Blame, Excerpt, Problem, closest_match, line_and_
 use wincimg_common::files::{LARGEST_TEXT, read_text, similar_path};
 use wincimg_images::recipes;
 use wincimg_layer::archive::Archives;
+use wincimg_oci::reference::is_repository;
 
 use super::file::{Head, RecipeFile, VariableType};
 use super::text::{Field, Text, Values, fill_in};
@@ -358,16 +359,7 @@ impl Recipe {
 
     fn check_name(&self) -> Result<(), Problem> {
         let name = &self.head.name;
-        let is_separator = |byte: u8| matches!(byte, b'-' | b'_' | b'.' | b'/');
-        let in_a_row = |pair: &[u8]| pair.iter().copied().all(is_separator);
-        let sound = !name.value.is_empty()
-            && !name.value.as_bytes().windows(2).any(in_a_row)
-            && name.value.bytes().all(|byte| {
-                byte.is_ascii_lowercase() || byte.is_ascii_digit() || is_separator(byte)
-            })
-            && !name.value.starts_with(|c: char| !c.is_ascii_alphanumeric())
-            && !name.value.ends_with(|c: char| !c.is_ascii_alphanumeric());
-        if sound {
+        if is_repository(&name.value) {
             return Ok(());
         }
         Err(self.error(
