@@ -30,18 +30,14 @@ impl ImageInputs {
 }
 
 /// Content of an index's tag.
-pub(super) enum TagContents {
-    /// The tag does not exist.
-    Nothing,
-    /// The registry does not let it be read, as some do with what does not exist.
-    Denied(String),
-    /// A single image without an index.
-    One,
-    /// An index with these entries.
-    Entries(Vec<Descriptor>),
+pub(super) struct TagContents {
+    entries: Vec<Descriptor>,
+    /// The reason why a tag that may exist has no entries.
+    no_entries: Option<String>,
 }
 
 /// State of an image, and the reason.
+#[derive(Default)]
 pub(super) struct Verdict {
     pub(super) state: FleetImageState,
     pub(super) reason: Option<String>,
@@ -56,11 +52,19 @@ impl TagContents {
     ) -> Result<Self, BoxError> {
         let repository = registry.repository(reference).for_push();
         let tag = reference.tag().unwrap_or_default();
+        let nothing = |no_entries: Option<String>| Self {
+            entries: Vec::new(),
+            no_entries,
+        };
         let raw = match repository.get_manifest(tag).await {
             Ok(raw) => raw,
-            Err(error) if error.is_not_found() => return Ok(Self::Nothing),
+            Err(error) if error.is_not_found() => return Ok(nothing(None)),
+            // As some registries do with what does not exist.
             Err(error) if error.is_not_allowed() => {
-                return Ok(Self::Denied(error_chain(&error)));
+                let why = error_chain(&error);
+                return Ok(nothing(Some(format!(
+                    "or it exists and cannot be read: {why}"
+                ))));
             }
             Err(error) => return Err(error.into()),
         };
@@ -72,18 +76,20 @@ impl TagContents {
                 .source(error)
         })?;
         Ok(match document {
-            Document::Manifest(_) => Self::One,
-            Document::Index(index) => Self::Entries(index.into_value().manifests),
+            Document::Manifest(_) => {
+                nothing(Some("the tag is a single image, not an index".to_owned()))
+            }
+            Document::Index(index) => Self {
+                entries: index.into_value().manifests,
+                no_entries: None,
+            },
         })
     }
 
     /// Versions of Windows of its entries.
     pub(super) fn versions(&self) -> Vec<WindowsVersion> {
-        let entries = match self {
-            Self::Entries(entries) => &entries[..],
-            Self::Nothing | Self::Denied(_) | Self::One => &[],
-        };
-        let platforms = entries.iter().filter_map(|entry| entry.platform.as_ref());
+        let entries = self.entries.iter();
+        let platforms = entries.filter_map(|entry| entry.platform.as_ref());
         let versions = platforms.filter_map(|platform| platform.os_version.as_ref());
         versions.filter_map(|text| text.parse().ok()).collect()
     }
@@ -96,22 +102,8 @@ impl TagContents {
         made_of: &ImageInputs,
         is_daemons: bool,
     ) -> Verdict {
-        let entries = match self {
-            Self::Nothing => return Verdict::missing(None),
-            Self::Denied(why) => {
-                return Verdict::missing(Some(format!("or it exists and cannot be read: {why}")));
-            }
-            Self::One => {
-                return Verdict::missing(Some(
-                    "the tag is a single image, not an \
-                                              index"
-                        .to_owned(),
-                ));
-            }
-            Self::Entries(entries) => entries,
-        };
         let platform = &line.platform;
-        let mut alike = entries.iter().filter_map(|entry| {
+        let mut alike = self.entries.iter().filter_map(|entry| {
             let own = entry.platform.as_ref()?;
             let is_system = own.os == platform.os && own.architecture == platform.architecture;
             let version: Option<WindowsVersion> = match &own.os_version {
@@ -122,49 +114,36 @@ impl TagContents {
             (is_system && build(version) == build(line.version)).then_some((entry, version))
         });
         let Some((entry, version)) = alike.next() else {
-            return Verdict::missing(None);
+            return Verdict {
+                reason: self.no_entries.clone(),
+                ..Verdict::default()
+            };
         };
         let note = |name: &str| entry.annotations.get(name).map(String::as_str);
+        let inputs = note(INPUTS);
         let reason = if version != line.version {
             let text = |version: Option<WindowsVersion>| {
                 version.map_or_else(String::new, |version| version.os_version())
             };
-            format!(
-                "base {} fits, and replaces {}",
-                text(line.version),
-                text(version)
-            )
-        } else if note(INPUTS) == Some(made_of.inputs.as_ref())
-            || (is_daemons && note(INPUTS).is_none())
-        {
-            return Verdict {
-                state: FleetImageState::Current,
-                reason: None,
-                digest: Some(entry.digest.clone()),
-            };
+            let (new, old) = (text(line.version), text(version));
+            Some(format!("base {new} fits, and replaces {old}"))
+        } else if inputs == Some(made_of.inputs.as_ref()) || (is_daemons && inputs.is_none()) {
+            None
         } else {
-            match (note(INPUTS), note(BASE_DIGEST)) {
-                (None, _) => "its inputs are not recorded".to_owned(),
-                (_, Some(base)) if base != made_of.base.as_ref() => {
-                    "its base was published again".to_owned()
-                }
-                _ => "its inputs have changed".to_owned(),
-            }
+            let reason = match (inputs, note(BASE_DIGEST)) {
+                (None, _) => "its inputs are not recorded",
+                (_, Some(base)) if base != made_of.base.as_ref() => "its base was published again",
+                _ => "its inputs have changed",
+            };
+            Some(reason.to_owned())
         };
         Verdict {
-            state: FleetImageState::Outdated,
-            reason: Some(reason),
-            digest: Some(entry.digest.clone()),
-        }
-    }
-}
-
-impl Verdict {
-    fn missing(reason: Option<String>) -> Self {
-        Self {
-            state: FleetImageState::Missing,
+            state: match &reason {
+                None => FleetImageState::Current,
+                Some(_) => FleetImageState::Outdated,
+            },
             reason,
-            digest: None,
+            digest: Some(entry.digest.clone()),
         }
     }
 }
