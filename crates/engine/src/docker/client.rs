@@ -127,7 +127,7 @@ impl Client {
     fn unreachable(&self, source: io::Error) -> DockerError {
         DockerError::Unreachable {
             daemon: self.endpoint.address.to_string(),
-            origin: self.endpoint.origin_text(),
+            origin: self.endpoint.origin.clone(),
             source,
         }
     }

@@ -80,18 +80,12 @@ fn nearest_name(contexts: &Path, typed: &str) -> Option<String> {
 
 /// A context without certificates is not protected, unless it skips verification.
 fn tls_files(folder: &Path, skip_verify: bool) -> Option<TlsFiles> {
-    let present = |name: &str| Some(folder.join(name)).filter(|path| path.is_file());
-    let authority = present("ca.pem");
-    let identity = present("cert.pem").zip(present("key.pem"));
-    let trust = match (&authority, skip_verify) {
+    let files = TlsFiles::in_folder(folder, TlsVerification::Anyone);
+    let trust = match (files.authority.is_file(), skip_verify) {
         (_, true) => TlsVerification::Anyone,
-        (Some(_), false) => TlsVerification::Authority,
-        (None, false) if identity.is_some() => TlsVerification::System,
-        (None, false) => return None,
+        (true, false) => TlsVerification::Authority,
+        (false, false) if files.identity.is_some() => TlsVerification::System,
+        (false, false) => return None,
     };
-    Some(TlsFiles {
-        authority: authority.unwrap_or_else(|| folder.join("ca.pem")),
-        identity,
-        trust,
-    })
+    Some(TlsFiles { trust, ..files })
 }

@@ -2,10 +2,10 @@
 //! platform's default. The order is that of Docker's CLI.
 
 use std::ffi::OsString;
-use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use wincimg_cluster::builder::SCHEME;
 use wincimg_cluster::live::ClusterContext;
 use wincimg_common::diagnose::Problem;
 use wincimg_oci::remote::docker_folder;
@@ -22,24 +22,14 @@ pub struct Endpoint {
     pub address: Address,
     /// TLS files, if the connection is protected.
     pub tls: Option<TlsFiles>,
-    /// Source of the address.
-    pub origin: EndpointSource,
+    /// Source of the address: a flag, a variable or a Docker context.
+    pub(super) origin: String,
     /// Docker's configuration for it.
     pub settings: DockerConfig,
 }
 
-/// Source of a daemon's address.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum EndpointSource {
-    /// `--docker-host`.
-    Flag,
-    /// `DOCKER_HOST`.
-    Variable,
-    /// A Docker context.
-    Context(String),
-    /// The platform's default.
-    Platform,
-}
+/// Source of the address, if the user selected no daemon.
+pub(super) const PLATFORM: &str = "the platform's default";
 
 /// Docker's environment variables.
 #[derive(Debug, Clone, Default)]
@@ -85,19 +75,22 @@ impl Environment {
     }
 
     /// Address, TLS files and their source.
-    fn daemon(
-        &self,
-        flag: Option<&str>,
-    ) -> Result<(Address, Option<TlsFiles>, EndpointSource), Problem> {
-        let plain = |text: &str, origin| {
+    fn daemon(&self, flag: Option<&str>) -> Result<(Address, Option<TlsFiles>, String), Problem> {
+        let plain = |text: &str, origin: &str| {
             let (address, tls) = Address::read(text, self.tls_files())?;
-            Ok((address, tls, origin))
+            Ok((address, tls, origin.to_owned()))
         };
         if let Some(text) = flag {
-            return plain(text, EndpointSource::Flag);
+            let is_builder = text.starts_with(&format!("{SCHEME}://"));
+            let flag = if is_builder {
+                "--builder"
+            } else {
+                "--docker-host"
+            };
+            return plain(text, flag);
         }
         if let Some(text) = &self.host {
-            return plain(text, EndpointSource::Variable);
+            return plain(text, "DOCKER_HOST");
         }
         if let Some(folder) = &self.config {
             let chosen = match &self.context {
@@ -106,10 +99,10 @@ impl Environment {
             };
             if let Some(name) = chosen.filter(|name| name != contexts::DEFAULT) {
                 let (address, tls) = contexts::read(folder, &name)?;
-                return Ok((address, tls, EndpointSource::Context(name)));
+                return Ok((address, tls, format!("the Docker context {name:?}")));
             }
         }
-        Ok((Address::platform_default(), None, EndpointSource::Platform))
+        Ok((Address::platform_default(), None, PLATFORM.to_owned()))
     }
 }
 
@@ -143,15 +136,7 @@ impl Endpoint {
 
     /// Returns true if the user selected this daemon.
     pub fn is_chosen(&self) -> bool {
-        self.origin != EndpointSource::Platform
-    }
-
-    /// Source of the address, in words.
-    pub(super) fn origin_text(&self) -> String {
-        match (&self.address, &self.origin) {
-            (Address::Builder(_), EndpointSource::Flag) => "--builder".to_owned(),
-            (_, origin) => origin.to_string(),
-        }
+        self.origin != PLATFORM
     }
 
     /// Returns true if other machines can read the connection.
@@ -184,15 +169,4 @@ pub(crate) fn is_loopback(host: &str) -> bool {
         || host
             .parse()
             .is_ok_and(|address: IpAddr| address.is_loopback())
-}
-
-impl fmt::Display for EndpointSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Flag => f.write_str("--docker-host"),
-            Self::Variable => f.write_str("DOCKER_HOST"),
-            Self::Context(name) => write!(f, "the Docker context {name:?}"),
-            Self::Platform => f.write_str("the platform's default"),
-        }
-    }
 }

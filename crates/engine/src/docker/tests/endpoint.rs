@@ -9,7 +9,7 @@ use wincimg_oci::document::sha256;
 
 use crate::docker::address::Address;
 use crate::docker::daemon::Daemon;
-use crate::docker::endpoint::{Endpoint, EndpointSource, Environment};
+use crate::docker::endpoint::{Endpoint, Environment, PLATFORM};
 use crate::docker::tls::TlsVerification;
 
 fn find(flag: Option<&str>, environment: &Environment) -> Endpoint {
@@ -204,7 +204,7 @@ fn a_flag_comes_before_the_variables_and_these_before_the_chosen_context() {
     let mut environment = config.environment();
     let endpoint = find(None, &environment);
     assert_eq!(endpoint.address.to_string(), "tcp://chosen:1");
-    assert_eq!(endpoint.origin.to_string(), "the Docker context \"chosen\"");
+    assert_eq!(endpoint.origin, "the Docker context \"chosen\"");
 
     environment.context = Some("named".to_owned());
     assert_eq!(
@@ -215,11 +215,11 @@ fn a_flag_comes_before_the_variables_and_these_before_the_chosen_context() {
     environment.host = Some("tcp://variable:3".to_owned());
     let endpoint = find(None, &environment);
     assert_eq!(endpoint.address.to_string(), "tcp://variable:3");
-    assert_eq!(endpoint.origin, EndpointSource::Variable);
+    assert_eq!(endpoint.origin, "DOCKER_HOST");
 
     let endpoint = find(Some("tcp://flag:4"), &environment);
     assert_eq!(endpoint.address.to_string(), "tcp://flag:4");
-    assert_eq!(endpoint.origin, EndpointSource::Flag);
+    assert_eq!(endpoint.origin, "--docker-host");
 }
 
 #[test]
@@ -239,7 +239,7 @@ fn nothing_chosen_means_the_platforms_own_daemon() {
         context: Some("default".to_owned()),
         ..config.environment()
     };
-    assert_eq!(find(None, &environment).origin, EndpointSource::Platform);
+    assert_eq!(find(None, &environment).origin, PLATFORM);
 }
 
 #[test]
