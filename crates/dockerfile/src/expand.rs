@@ -13,8 +13,10 @@ const DEEPEST: usize = 100;
 /// Maximum size of an expanded text.
 const LONGEST: usize = 1 << 20;
 
+/// A text without quotes and variables.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct ExpandedWord {
+pub struct ExpandedWord {
+    /// The text.
     pub text: String,
     /// Text split at unquoted spaces.
     pub words: Vec<String>,
@@ -74,6 +76,13 @@ impl Lexer {
             unset: reader.unset,
         })
     }
+}
+
+/// A text of a trigger; none if it has variables or escapes, or an open quote.
+pub fn expand_plain(text: &str) -> Option<ExpandedWord> {
+    let is_plain = !text.contains(['$', Escape::Backslash.character()]);
+    let expanded = is_plain.then(|| Lexer::new(Escape::Backslash).expand(text, &|_| None));
+    expanded?.ok()
 }
 
 struct WordReader<'a> {

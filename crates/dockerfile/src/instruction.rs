@@ -4,7 +4,7 @@ use wincimg_common::diagnose::closest_match;
 use wincimg_recipe::{CommandForm, check_keyword, check_trigger};
 use wincimg_windows::quoting::Escape;
 
-use super::source::{HereDocument, Instruction};
+use super::source::{Dockerfile, HereDocument, Instruction};
 
 /// A parsed instruction.
 #[derive(Debug, Clone)]
@@ -140,13 +140,13 @@ impl ParsedInstruction {
         })
     }
 
-    /// Sets line and text, for a trigger of another image.
-    pub(crate) fn at_line(self, line: usize, text: String) -> Self {
+    /// A trigger of another image, at a line of this file.
+    pub(crate) fn from_trigger(kind: InstructionKind, line: usize, text: String) -> Self {
         Self {
             line,
             text,
             lines: Vec::new(),
-            kind: self.kind,
+            kind,
         }
     }
 
@@ -166,6 +166,15 @@ impl ParsedInstruction {
             _ => (self.line, self.text.clone()),
         }
     }
+}
+
+/// Parses an `ONBUILD` trigger. Like the daemon, it uses `\` as the escape character.
+pub fn read_trigger(text: &str) -> Result<InstructionKind, String> {
+    let file = Dockerfile::read(text);
+    let [instruction] = file.instructions.as_slice() else {
+        return Err("expected one instruction".to_owned());
+    };
+    InstructionKind::read(instruction, Escape::Backslash).map_err(|error| error.message)
 }
 
 impl InstructionKind {
@@ -542,7 +551,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::source::Dockerfile;
 
     fn kind(text: &str) -> Result<InstructionKind, String> {
         let file = Dockerfile::read(text);

@@ -26,8 +26,7 @@ use super::{
     EvaluationResult, Inputs, StageBaseImage, StageError, Stages, copy, download, paths, run, user,
 };
 use crate::expand::Lexer;
-use crate::instruction::{CopyInstruction, InstructionKind, ParsedInstruction};
-use crate::source::Dockerfile;
+use crate::instruction::{CopyInstruction, InstructionKind, ParsedInstruction, read_trigger};
 
 pub(super) struct Evaluation<'a> {
     pub(super) stages: &'a Stages,
@@ -125,13 +124,8 @@ impl<'a> Evaluation<'a> {
             let base = &from.text;
             stages.error(from, format!("ONBUILD {text} of {base:?}: {problem}"))
         };
-        let file = Dockerfile::read(text);
-        let [instruction] = file.instructions.as_slice() else {
-            return Err(failed("expected one instruction".to_owned()));
-        };
-        let step = ParsedInstruction::read(instruction, Escape::Backslash);
-        let step = step.map_err(|error| failed(error.message))?;
-        let step = step.at_line(from.line, format!("ONBUILD {text}"));
+        let kind = read_trigger(text).map_err(&failed)?;
+        let step = ParsedInstruction::from_trigger(kind, from.line, format!("ONBUILD {text}"));
         match &step.kind {
             InstructionKind::From(_) | InstructionKind::OnBuild(_) => {
                 Err(failed("ONBUILD does not support it".to_owned()))

@@ -6,7 +6,9 @@
 
 use wincimg_common::diagnose::Problem;
 use wincimg_common::untrusted::Untrusted;
-use wincimg_recipe::Plan;
+use wincimg_dockerfile::expand::expand_plain;
+use wincimg_dockerfile::instruction::{InstructionKind, read_trigger};
+use wincimg_recipe::{CommandForm, Plan};
 
 use super::error::needs_windows;
 
@@ -33,66 +35,57 @@ pub(super) fn apply_on_build(plan: &Plan) -> Result<Plan, Problem> {
 
 /// Adds a supported instruction, as far as the plan says nothing else.
 fn add_trigger(plan: &mut Plan, trigger: &str) -> Option<()> {
-    let (keyword, text) = trigger.trim().split_once([' ', '\t'])?;
-    let text = text.trim();
-    match keyword.to_ascii_uppercase().as_str() {
-        "ENV" => {
-            for (name, value) in pairs(text)?.into_iter().rev() {
+    match read_trigger(trigger).ok()? {
+        InstructionKind::Env(pairs) => {
+            for (name, value) in plain_pairs(&pairs)?.into_iter().rev() {
                 let is_said = |own: &String| own.eq_ignore_ascii_case(&name);
                 if !plan.env.keys().any(is_said) {
                     plan.env.insert(name, value);
                 }
             }
         }
-        "LABEL" => {
-            for (name, value) in pairs(text)?.into_iter().rev() {
+        InstructionKind::Label(pairs) => {
+            for (name, value) in plain_pairs(&pairs)?.into_iter().rev() {
                 plan.labels.entry(name).or_insert(value);
             }
         }
-        "EXPOSE" => {
-            for port in words(text)?.iter().rev() {
+        InstructionKind::Expose(ports) => {
+            for port in expand_plain(&ports)?.words.iter().rev() {
                 let port = port_of(port)?;
                 plan.ports.retain(|own| *own != port);
                 plan.ports.insert(0, port);
             }
         }
-        "USER" => plan.user = plan.user.take().or(Some(single(text)?)),
-        "WORKDIR" => {
-            let folder = single(text)?.parse().ok()?;
+        InstructionKind::User(user) => plan.user = plan.user.take().or(Some(single(&user)?)),
+        InstructionKind::Workdir(folder) => {
+            let folder = single(&folder)?.parse().ok()?;
             plan.working_dir = plan.working_dir.take().or(Some(folder));
         }
-        "ENTRYPOINT" => plan.entrypoint = plan.entrypoint.take().or(Some(array(text)?)),
-        "CMD" => plan.cmd = plan.cmd.take().or(Some(array(text)?)),
+        InstructionKind::Entrypoint(CommandForm::Exec(words)) if !words.is_empty() => {
+            plan.entrypoint = plan.entrypoint.take().or(Some(words));
+        }
+        InstructionKind::Cmd(CommandForm::Exec(words)) if !words.is_empty() => {
+            plan.cmd = plan.cmd.take().or(Some(words));
+        }
         _ => return None,
     }
     Some(())
 }
 
-/// `A=b "C D"=e`, or `A the rest`.
-fn pairs(text: &str) -> Option<Vec<(String, String)>> {
-    let words = words(text)?;
-    if words.first()?.contains('=') {
-        let pairs = words.iter().map(|word| word.split_once('='));
-        return pairs
-            .map(|pair| pair.map(|(name, value)| (name.to_owned(), value.to_owned())))
-            .collect();
-    }
-    let (name, value) = text.split_once([' ', '\t'])?;
-    // The old form takes the rest of the line as it is, except for quotes.
-    (!value.contains(['"', '\''])).then(|| vec![(name.to_owned(), value.trim().to_owned())])
+fn plain_pairs(pairs: &[(String, String)]) -> Option<Vec<(String, String)>> {
+    let plain = |text: &str| Some(expand_plain(text)?.text);
+    let pairs = pairs.iter();
+    pairs
+        .map(|(name, value)| Some((plain(name)?, plain(value)?)))
+        .collect()
 }
 
 fn single(text: &str) -> Option<String> {
-    let words = words(text)?;
+    let words = expand_plain(text)?.words;
     let [word] = words.as_slice() else {
         return None;
     };
     Some(word.clone())
-}
-
-fn array(text: &str) -> Option<Vec<String>> {
-    let words: Vec<String> = serde_json::from_str(text).ok()?;
-    (!words.is_empty()).then_some(words)
 }
 
 /// `80` means TCP; a range is left to a daemon.
@@ -101,29 +94,6 @@ fn port_of(text: &str) -> Option<String> {
     let number: u16 = number.parse().ok()?;
     let protocol = protocol.to_ascii_lowercase();
     matches!(protocol.as_str(), "tcp" | "udp").then(|| format!("{number}/{protocol}"))
-}
-
-/// The words of an instruction, grouped by quotes.
-fn words(text: &str) -> Option<Vec<String>> {
-    if text.contains(['\\', '$', '\n', '\r']) {
-        return None;
-    }
-    let mut words = Vec::new();
-    let mut word = None::<String>;
-    let mut quote = None;
-    for c in text.chars() {
-        match (quote, c) {
-            (None, ' ' | '\t') => words.extend(word.take()),
-            (None, '"' | '\'') => {
-                quote = Some(c);
-                word.get_or_insert_default();
-            }
-            (Some(open), _) if open == c => quote = None,
-            _ => word.get_or_insert_default().push(c),
-        }
-    }
-    words.extend(word);
-    (quote.is_none() && !words.is_empty()).then_some(words)
 }
 
 #[cfg(test)]
