@@ -10,7 +10,7 @@ use wincimg_oci::copy::{
     Copier, CopyOptions, CopyPlan, CopyReport, PlatformFilter, Platforms, copy_artifacts,
 };
 use wincimg_oci::document::Document;
-use wincimg_oci::reference::{Reference, parse_reference};
+use wincimg_oci::reference::{Reference, parse_reference, repository_of};
 use wincimg_oci::store::{Location, Sink, Source};
 
 use super::{
@@ -243,13 +243,7 @@ fn named_like(target: &Location, source: &Location) -> Location {
 /// The reference of an image by its digest alone. An archive has none.
 pub(super) fn by_digest(location: &Location, digest: &str) -> String {
     match location {
-        Location::Registry(reference) => {
-            format!(
-                "{}/{}@{digest}",
-                reference.registry(),
-                reference.repository()
-            )
-        }
+        Location::Registry(reference) => format!("{}@{digest}", repository_of(reference)),
         Location::Layout { dir, .. } => format!("oci:{}:{digest}", dir.display()),
         Location::Archive { .. } => location.to_string(),
     }

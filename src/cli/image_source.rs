@@ -12,7 +12,7 @@ use wincimg_common::files::Spool;
 use wincimg_common::progress::Progress;
 use wincimg_engine::docker::Daemon;
 use wincimg_inspect::bases::parse_location;
-use wincimg_oci::reference::parse_reference;
+use wincimg_oci::reference::{parse_reference, repository_of};
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::{Location, LocationError, Source};
 
@@ -82,9 +82,7 @@ impl ImageSource {
     /// Name of the image in documents: its repository, or that of its file.
     pub(super) fn document_name(&self) -> String {
         match &self.location {
-            Location::Registry(reference) => {
-                format!("{}/{}", reference.registry(), reference.repository())
-            }
+            Location::Registry(reference) => repository_of(reference),
             Location::Layout { dir: path, .. } | Location::Archive { file: path, .. } => {
                 let name = path.file_stem().unwrap_or(path.as_os_str());
                 name.to_string_lossy().into_owned()

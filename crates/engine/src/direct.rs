@@ -26,7 +26,7 @@ use wincimg_oci::store::Source;
 use wincimg_recipe::{Instructions, Plan};
 
 use self::added_layers::AddedLayers;
-pub(crate) use self::delivery::{assemble_directly, deliver_directly};
+pub(crate) use self::delivery::{CancelOnDrop, assemble_directly, deliver_directly};
 use self::error::{DirectError, needs_windows};
 pub(super) use self::write::LayerBytes;
 pub(crate) use self::write::{AddedLayer, AssembleOptions, MAX_IN_MEMORY};

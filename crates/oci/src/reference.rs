@@ -99,6 +99,12 @@ pub fn repository_of(reference: &Reference) -> String {
     format!("{}/{}", reference.registry(), reference.repository())
 }
 
+/// Name of a reference by its tag, without a digest: `HOST/NAME:TAG`.
+pub fn tagged_name(reference: &Reference) -> String {
+    let tag = reference.tag().unwrap_or_default();
+    format!("{}:{tag}", repository_of(reference))
+}
+
 /// A reference by tag and digest.
 pub fn with_digest(host: &str, repository: &str, tag: &str, digest: &Digest) -> Reference {
     Reference::new(host, repository, tag, Some(digest.as_ref()))

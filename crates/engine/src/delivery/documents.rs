@@ -5,7 +5,6 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use futures_util::FutureExt;
@@ -29,7 +28,7 @@ use wincimg_recipe::Plan;
 use super::built_image::BuiltImage;
 use super::destination::Destination;
 use super::destination_writer::DestinationImage;
-use crate::direct::AddedLayer;
+use crate::direct::{AddedLayer, CancelOnDrop};
 use crate::plans::PlannedImage;
 use crate::publication::TaggedImage;
 
@@ -89,13 +88,7 @@ type LayerScan = Shared<BoxFuture<'static, Result<Arc<LayerContents>, Arc<LayerP
 pub(super) struct LayerScanner {
     known: Mutex<HashMap<String, LayerScan>>,
     /// Set when no task waits for the scans any more.
-    cancelled: Arc<AtomicBool>,
-}
-
-impl Drop for LayerScanner {
-    fn drop(&mut self) {
-        self.cancelled.store(true, Ordering::Relaxed);
-    }
+    cancelled: CancelOnDrop,
 }
 
 impl LayerScanner {
@@ -103,7 +96,7 @@ impl LayerScanner {
     pub(super) fn new(made: &[BuiltImage<'_>]) -> Self {
         let surveys = Self {
             known: Mutex::default(),
-            cancelled: Arc::default(),
+            cancelled: CancelOnDrop::default(),
         };
         for made in made {
             let BuiltImage::Assembled(assembled) = made else {
@@ -124,7 +117,7 @@ impl LayerScanner {
             return;
         }
         let Some(opened) = layer.open() else { return };
-        let cancelled = Arc::clone(&self.cancelled);
+        let cancelled = Arc::clone(&self.cancelled.0);
         let work = tokio::task::spawn_blocking(move || {
             let bytes = opened.map_err(LayerProblem::Read)?;
             scan_layer(bytes, &cancelled)

@@ -110,7 +110,7 @@ fn held(
 
 /// Stops the threads of a build when the build is cancelled.
 #[derive(Default)]
-struct CancelOnDrop(Arc<AtomicBool>);
+pub(crate) struct CancelOnDrop(pub(crate) Arc<AtomicBool>);
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {

@@ -2,7 +2,7 @@
 
 use wincimg_cluster::nodes::Node;
 use wincimg_common::diagnose::{Blame, Problem};
-use wincimg_oci::reference::Reference;
+use wincimg_oci::reference::{Reference, repository_of};
 
 use super::FleetEntry;
 use super::report::{BuildReport, FleetImageState, ImageReport, ReportedError};
@@ -165,13 +165,8 @@ impl EntryUpdate<'_> {
 
     /// Reference of one image of the index.
     fn tagged(&self, version: Option<&str>) -> String {
-        format!(
-            "{}/{}:{}-{}",
-            self.image.registry(),
-            self.image.repository(),
-            self.entry.tag,
-            version.unwrap_or_default()
-        )
+        let (image, tag) = (repository_of(self.image), &self.entry.tag);
+        format!("{image}:{tag}-{}", version.unwrap_or_default())
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use wincimg_inspect::bases::{BaseImage, BaseMatch, HOST_PROCESS, HostProcessBase, LocalBase};
 use wincimg_oci::document::{Digest, Image};
-use wincimg_oci::reference::Reference;
+use wincimg_oci::reference::{Reference, tagged_name};
 use wincimg_oci::remote::BlobSource;
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::{Location, LooseLayers, Source, StoreError};
@@ -133,12 +133,7 @@ impl PlannedBase {
             return format!("docker-daemon:{}", interim.name);
         }
         match &self.place {
-            Some(Location::Registry(reference)) => format!(
-                "{}/{}:{}",
-                reference.registry(),
-                reference.repository(),
-                reference.tag().unwrap_or_default()
-            ),
+            Some(Location::Registry(reference)) => tagged_name(reference),
             Some(place) => place.to_string(),
             None => HOST_PROCESS.to_owned(),
         }

@@ -12,7 +12,7 @@ use wincimg_inspect::bases::NamedBase;
 use wincimg_inspect::layer_diff::LayerDiff;
 use wincimg_layer::HiveFolder;
 use wincimg_oci::document::Image;
-use wincimg_oci::reference::Reference;
+use wincimg_oci::reference::{Reference, repository_of, tagged_name};
 use wincimg_oci::store::Source;
 use wincimg_registry::Root;
 use wincimg_windows::base_contents::BaseRequirements;
@@ -167,7 +167,7 @@ impl Planner<'_> {
                 .into_iter()
                 .zip(&facts)
                 .filter(|(_, facts)| facts.is_none())
-                .map(|(reference, _)| name_of(reference))
+                .map(|(reference, _)| tagged_name(reference))
                 .collect();
             let what = format!("the contents of {} are not known", missing.join(" and "));
             let first = own.iter().zip(&touched).find(|(_, it)| !is_apart(it));
@@ -239,7 +239,7 @@ impl Planner<'_> {
         let covers = |facts: &BaseFacts| facts.is_complete() || needs.hives.is_empty();
         if let Some(known) = known.filter(|known| known.covers(needs) && covers(&known.facts)) {
             if known.is_attached {
-                let name = name_of(reference);
+                let name = tagged_name(reference);
                 self.ctx.reporter.note(&format_args!(
                     "comparing with the attached index of {name}, which anyone who can push there can \
                      forge; `wincimg image base index {name}` reads the layers instead"
@@ -260,7 +260,7 @@ impl Planner<'_> {
         image: &Image,
     ) -> Result<Arc<BaseFacts>, BoxError> {
         let place = Source::Registry(self.ctx.registry.repository(reference));
-        let name = name_of(reference);
+        let name = tagged_name(reference);
         self.ctx.reporter.note(&format_args!(
             "reading the layers of {name} to compare the image with them; index it once with \
              `wincimg image base index {name} --push` to avoid that in later updates"
@@ -339,24 +339,10 @@ fn compared(
 fn is_alike(a: &NamedBase, b: &NamedBase) -> bool {
     match (a, b) {
         (NamedBase::OfHost { name: a, .. }, NamedBase::OfHost { name: b, .. }) => {
-            (
-                a.repository.registry(),
-                a.repository.repository(),
-                &a.flavour,
-            ) == (
-                b.repository.registry(),
-                b.repository.repository(),
-                &b.flavour,
-            )
+            a.flavour == b.flavour && repository_of(&a.repository) == repository_of(&b.repository)
         }
         (a, b) => a == b,
     }
-}
-
-/// `HOST/NAME:TAG`.
-fn name_of(reference: &Reference) -> String {
-    let tag = reference.tag().unwrap_or_default();
-    format!("{}/{}:{tag}", reference.registry(), reference.repository())
 }
 
 /// The required contents of both bases.

@@ -22,8 +22,9 @@ pub use state::{EntryOutcome, EntryResult, NodeState, RetryDelays};
 use state::{FleetState, RequiredBuilds};
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
-use tokio::task::{JoinError, JoinHandle};
+use tokio::task::JoinError;
 use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
 use wincimg_cluster::live::{
     Cluster, EventRecorder, LeaderElector, LeaseConfig, LeaseName, LiveError, NodeEvent,
     NodeReference, NodeSnapshot, NodeWatch,
@@ -88,15 +89,6 @@ pub enum ControllerEvent<'a> {
 /// Handler of events.
 pub type EventHandler = Arc<dyn Fn(ControllerEvent<'_>) + Send + Sync>;
 
-/// A task that is aborted when it is dropped.
-struct AbortOnDrop<T>(JoinHandle<T>);
-
-impl<T> Drop for AbortOnDrop<T> {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
 /// Follows the nodes of a cluster until it is stopped. Fails only if the cluster never allowed it
 /// to begin.
 pub async fn follow(
@@ -112,7 +104,7 @@ pub async fn follow(
     let metrics = Arc::new(Mutex::new(metrics));
     let _serving = listener.map(|listener| {
         let serving = server::serve(listener, Arc::clone(&metrics));
-        AbortOnDrop(tokio::spawn(serving))
+        AbortOnDropHandle::new(tokio::spawn(serving))
     });
     let (nodes_to, nodes) = watch::channel(None);
     let watching = watch_nodes(
@@ -121,7 +113,7 @@ pub async fn follow(
         Arc::clone(&metrics),
         Arc::clone(&on_event),
     );
-    let mut watching = AbortOnDrop(tokio::spawn(watching));
+    let mut watching = AbortOnDropHandle::new(tokio::spawn(watching));
     let (leading_to, leading) = watch::channel(None);
     let (stop_electing, stopped) = oneshot::channel();
     let lease = settings.lease.clone();
@@ -134,7 +126,7 @@ pub async fn follow(
         Arc::clone(&on_event),
         stopped,
     );
-    let mut electing = AbortOnDrop(tokio::spawn(electing));
+    let mut electing = AbortOnDropHandle::new(tokio::spawn(electing));
     let worker = Reconciler {
         recorder: EventRecorder::new(cluster, CONTROLLER, settings.identity.clone()),
         fleet,
@@ -146,13 +138,13 @@ pub async fn follow(
     };
     let ended = tokio::select! {
         () = stop => Ok(()),
-        ended = &mut watching.0 => result_of(ended),
-        ended = &mut electing.0 => return result_of(ended),
+        ended = &mut watching => result_of(ended),
+        ended = &mut electing => return result_of(ended),
         () = worker.run(nodes, leading) => Ok(()),
     };
     // The work was dropped: another replica may lead now.
     let _ = stop_electing.send(());
-    let released = tokio::time::timeout(RELEASE_TIMEOUT, &mut electing.0).await;
+    let released = tokio::time::timeout(RELEASE_TIMEOUT, &mut electing).await;
     ended.and(released.map_or(Ok(()), result_of))
 }
 
