@@ -233,7 +233,7 @@ impl<T> JsonSchema for Text<T> {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "A string, which may contain ${variables}; a whole number, true and false are accepted, too",
+            "description": "A string, which may contain ${variables} in recipes; a whole number, true and false are accepted, too",
             "type": ["string", "integer", "boolean"]
         })
     }

@@ -69,6 +69,7 @@ pub use path::{path_blame, path_hint};
 pub use plan::{CommandForm, Plan, PlanBase, PlannedCommand};
 pub use recipe::{Recipe, RecipeInputs, VariableInfo};
 pub use source::{DownloadRequest, DownloadRequests, FetchedFile, FileSource, ImageFiles};
+pub use text::Field;
 pub use toml_error::{TomlError, explain_toml_error};
 pub use unpack::{PlannedArchive, UnpackOptions};
 

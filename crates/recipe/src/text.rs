@@ -14,12 +14,13 @@ use wincimg_common::document;
 
 use super::toml_error::TomlError;
 
-/// A value of the recipe file and its position, with variables filled in.
+/// A value of a TOML file and its position; in a recipe, with variables filled in.
 #[derive(Debug, Clone)]
-pub(super) struct Field<T> {
-    pub(super) value: T,
+pub struct Field<T> {
+    /// The value.
+    pub value: T,
     /// Start in the file, in bytes.
-    pub(super) offset: usize,
+    pub offset: usize,
 }
 
 /// A text and its position.

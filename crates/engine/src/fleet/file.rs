@@ -6,9 +6,7 @@ mod tags;
 
 use std::fmt;
 use std::path::Path;
-use std::str::FromStr;
 
-use toml::Spanned;
 use wincimg_common::diagnose::{Blame, Excerpt, Problem, line_and_column};
 use wincimg_common::files::{LARGEST_TEXT, read_text, similar_path};
 use wincimg_recipe::explain_toml_error;
@@ -41,16 +39,6 @@ impl FleetSource<'_> {
 
     fn line(&self, offset: usize) -> usize {
         line_and_column(self.text, offset).0
-    }
-
-    /// Parses a string of the file.
-    fn parsed<T>(&self, text: &Spanned<String>) -> Result<T, Problem>
-    where
-        T: FromStr,
-        T::Err: fmt::Display,
-    {
-        let parsed = text.get_ref().parse();
-        parsed.map_err(|error| self.error(text.span().start, error))
     }
 }
 

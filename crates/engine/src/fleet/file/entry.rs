@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use toml::Spanned;
-use wincimg_cluster::selector::LabelSelector;
 use wincimg_common::diagnose::Problem;
+use wincimg_common::document::Text;
 use wincimg_common::progress::Silent;
 use wincimg_dockerfile::DockerfileNames;
 use wincimg_dockerfile::stages::StageReplacement;
@@ -14,9 +13,10 @@ use wincimg_layer::Compression;
 use wincimg_oci::document::ManifestFormat;
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::{is_repository, parse_reference};
+use wincimg_recipe::Field;
 
 use super::FleetSource;
-use super::schema::{FleetFile, ImageTable, Scalar};
+use super::schema::{FleetFile, ImageTable};
 use super::tags::expand_tag;
 use crate::definition::{BuildDefinition, BuildInput, dockerfile_of};
 use crate::fleet::{EntrySource, FleetEntry};
@@ -29,34 +29,29 @@ pub(super) fn entry(
     folder: &Path,
     origin: &FleetSource<'_>,
 ) -> Result<FleetEntry, Problem> {
-    match (&image.build, &image.update) {
-        (Some(build), None) => built(file, image, build, folder, origin),
-        (None, Some(update)) => updated(file, image, update, origin),
+    let flavour = image.manifest_format.or(file.manifest_format);
+    let made = match (&image.build, &image.update) {
+        (Some(build), None) => built(file, image, build, folder, origin)?,
+        (None, Some(update)) => updated(image, update, origin)?,
         (Some(_), Some(update)) => {
-            let start = update.span().start;
-            Err(origin.error(start, "an image has either build or update, not both"))
+            let problem = "an image has either build or update, not both";
+            return Err(origin.error(update.offset, problem));
         }
         (None, None) => {
             let mut tables = origin.text.match_indices("[[image]]");
             let start = tables.nth(place).map_or(0, |(start, _)| start);
             let hint = "set its source: build = \"FOLDER\", or update = \"IMAGE\"";
             let error = origin.error(start, "an image has neither build nor update");
-            Err(error.hint(hint.to_owned()))
+            return Err(error.hint(hint.to_owned()));
         }
+    };
+    if let (Compression::Zstd, Some(ManifestFormat::Docker)) = (made.compression, flavour) {
+        let problem = "Docker manifests have no media type for zstd layers";
+        let hint = "write compression = \"gzip\", or manifest-format = \"oci\"".to_owned();
+        return Err(origin.error(image.start(), problem).hint(hint));
     }
-}
-
-/// Settings common to built and updated images.
-fn shared(
-    file: &FleetFile,
-    image: &ImageTable,
-    origin: &FleetSource<'_>,
-    made: EntryParts,
-) -> Result<FleetEntry, Problem> {
     let selector = image.selector.as_ref().or(file.selector.as_ref());
-    let selector: Option<LabelSelector> = selector.map(|text| origin.parsed(text)).transpose()?;
     let base_registry = image.base_registry.as_ref().or(file.base_registry.as_ref());
-    let base_registry = base_registry.map(|text| origin.parsed(text)).transpose()?;
     Ok(FleetEntry {
         line: origin.line(image.start()),
         from: made.from,
@@ -64,12 +59,12 @@ fn shared(
         registry: made.registry,
         name: made.name,
         tag: made.tag,
-        selector,
-        base_registry,
+        selector: selector.map(|field| field.value.clone()),
+        base_registry: base_registry.map(|field| field.value.clone()),
         matched: image.matched.or(file.matched).unwrap_or_default(),
-        labels: Vec::new(),
-        compression: Compression::Gzip,
-        flavour: image.manifest_format.or(file.manifest_format),
+        labels: made.labels,
+        compression: made.compression,
+        flavour,
     })
 }
 
@@ -80,87 +75,76 @@ struct EntryParts {
     registry: RegistryPrefix,
     name: Option<String>,
     tag: String,
+    labels: Vec<(String, String)>,
+    compression: Compression,
 }
 
 /// An image with `build`.
 fn built(
     file: &FleetFile,
     image: &ImageTable,
-    build: &Spanned<String>,
+    build: &Field<String>,
     folder: &Path,
     origin: &FleetSource<'_>,
-) -> Result<FleetEntry, Problem> {
-    let start = build.span().start;
+) -> Result<EntryParts, Problem> {
     if image.base.is_some() {
         let problem = "base is for images with update: a build names its own base";
-        return Err(origin.error(start, problem));
+        return Err(origin.error(build.offset, problem));
     }
     let Some(registry) = image.registry.as_ref().or(file.registry.as_ref()) else {
-        let error = origin.error(start, "no registry to push this image to");
+        let error = origin.error(build.offset, "no registry to push this image to");
         return Err(error.hint(
             "set it for all images at the top: registry = \"HOST[:PORT][/PREFIX]\"".to_owned(),
         ));
     };
-    let prefix: RegistryPrefix = origin.parsed(registry)?;
+    let prefix = registry.value.clone();
     prefix
         .check_for_pushes()
-        .map_err(|error| origin.error(registry.span().start, error))?;
-    if let Some(name) = &image.name
-        && !is_repository(name.get_ref())
+        .map_err(|error| origin.error(registry.offset, error))?;
+    if let Some(Field { value, offset }) = &image.name
+        && !is_repository(value)
     {
         let expected = "expected lower-case letters, digits and single - _ . /";
-        let problem = format!("invalid name {:?}: {expected}", name.get_ref());
-        return Err(origin.error(name.span().start, problem));
+        return Err(origin.error(*offset, format!("invalid name {value:?}: {expected}")));
     }
-    let mut named = named(image, build.get_ref(), folder);
+    let mut named = named(image, &build.value, folder);
     let design = named.read(&Silent);
     if let Ok(design) = &design {
         add_shared(file, &mut named, design);
     }
     let name = match &image.name {
-        Some(name) => Some(name.get_ref().clone()),
+        Some(name) => Some(name.value.clone()),
         None => design.ok().map(|design| design.name().to_owned()),
     };
     let tag = match image.tag.as_ref().or(file.tag.as_ref()) {
         Some(tag) => expand_tag(tag, name.as_deref(), &named, origin)?,
         None => "latest".to_owned(),
     };
-    let compression = image.compression.or(file.compression);
-    let flavour = image.manifest_format.or(file.manifest_format);
-    if let (Some(Compression::Zstd), Some(ManifestFormat::Docker)) = (compression, flavour) {
-        let problem = "Docker manifests have no media type for zstd layers";
-        let hint = "write compression = \"gzip\", or manifest-format = \"oci\"".to_owned();
-        return Err(origin.error(start, problem).hint(hint));
-    }
-    let labels = file.label.iter().chain(&image.label);
-    let labels = labels.map(|(key, value)| (key.clone(), value.to_string()));
-    let made = EntryParts {
-        from: build.get_ref().clone(),
+    let mut labels = pairs(&file.label);
+    labels.extend(pairs(&image.label));
+    Ok(EntryParts {
+        from: build.value.clone(),
         work: EntrySource::Build(named),
         registry: prefix,
         name,
         tag,
-    };
-    Ok(FleetEntry {
-        labels: labels.collect(),
-        compression: compression.unwrap_or_default(),
-        ..shared(file, image, origin, made)?
+        labels,
+        compression: image.compression.or(file.compression).unwrap_or_default(),
     })
 }
 
 /// An image with `update`: rebased under its own name.
 fn updated(
-    file: &FleetFile,
     image: &ImageTable,
-    update: &Spanned<String>,
+    update: &Field<String>,
     origin: &FleetSource<'_>,
-) -> Result<FleetEntry, Problem> {
-    let start = update.span().start;
+) -> Result<EntryParts, Problem> {
+    let start = update.offset;
     if let Some(key) = image.key_of_build() {
         let problem = format!("{key} is for images with build, but this one has update");
         return Err(origin.error(start, problem));
     }
-    let reference = parse_reference(update.get_ref());
+    let reference = parse_reference(&update.value);
     let reference = reference.map_err(|error| origin.error(start, error))?;
     let Some(own_tag) = reference.tag().filter(|_| reference.digest().is_none()) else {
         let problem = "an image to update requires a tag: a digest always means the same image";
@@ -172,8 +156,8 @@ fn updated(
         Some(tag) => expand_tag(tag, Some(&name), &BuildInput::default(), origin)?,
         None => own_tag.to_owned(),
     };
-    let made = EntryParts {
-        from: update.get_ref().clone(),
+    Ok(EntryParts {
+        from: update.value.clone(),
         registry: registry.map_err(|error| origin.error(start, error))?,
         name: Some(name),
         tag,
@@ -181,8 +165,9 @@ fn updated(
             image: reference.clone(),
             base: image.base.clone(),
         },
-    };
-    shared(file, image, origin, made)
+        labels: Vec::new(),
+        compression: Compression::Gzip,
+    })
 }
 
 /// The build input, with paths from the file's folder.
@@ -222,11 +207,10 @@ fn named(image: &ImageTable, build: &str, folder: &Path) -> BuildInput {
     }
 }
 
-fn pairs(table: &BTreeMap<String, Scalar>) -> Vec<(String, String)> {
+fn pairs(table: &BTreeMap<String, Text>) -> Vec<(String, String)> {
     let pairs = table.iter();
-    pairs
-        .map(|(name, value)| (name.clone(), value.to_string()))
-        .collect()
+    let pairs = pairs.map(|(name, Text(value))| (name.clone(), value.clone()));
+    pairs.collect()
 }
 
 /// Adds the shared values that this image declares.

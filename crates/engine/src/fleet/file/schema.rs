@@ -1,15 +1,17 @@
 //! Schema of fleet files.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use toml::Spanned;
-use wincimg_inspect::bases::BaseMatch;
+use wincimg_cluster::selector::LabelSelector;
+use wincimg_common::document::Text;
+use wincimg_inspect::bases::{BaseMatch, BaseRegistry};
 use wincimg_layer::Compression;
 use wincimg_oci::document::ManifestFormat;
+use wincimg_oci::prefix::RegistryPrefix;
+use wincimg_recipe::Field;
 
 /// A fleet: images, each for all Windows builds among its nodes.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -17,30 +19,26 @@ use wincimg_oci::document::ManifestFormat;
 #[schemars(title = "wincimg fleet")]
 pub(super) struct FleetFile {
     /// Registry that images are pushed to by default: HOST[:PORT][/PREFIX].
-    #[schemars(with = "Option<String>")]
-    pub(super) registry: Option<Spanned<String>>,
+    pub(super) registry: Option<Field<RegistryPrefix>>,
     /// Tag of each image's index. ${name} is the image's name, other names are those of its set and
     /// build-arg.
-    #[schemars(with = "Option<String>")]
-    pub(super) tag: Option<Spanned<String>>,
+    pub(super) tag: Option<Field<String>>,
     /// Label selector of the nodes to serve, such as pool=web,!spot; all nodes without one.
-    #[schemars(with = "Option<String>")]
-    pub(super) selector: Option<Spanned<String>>,
+    pub(super) selector: Option<Field<LabelSelector>>,
     /// Registry of base images.
-    #[schemars(with = "Option<String>")]
-    pub(super) base_registry: Option<Spanned<String>>,
+    pub(super) base_registry: Option<Field<BaseRegistry>>,
     /// Required match of base images with the hosts.
     #[serde(rename = "match")]
     pub(super) matched: Option<BaseMatch>,
     /// Values for the variables of recipes that declare them.
     #[serde(default)]
-    pub(super) set: BTreeMap<String, Scalar>,
+    pub(super) set: BTreeMap<String, Text>,
     /// Values for the build arguments of Dockerfiles that declare them.
     #[serde(default)]
-    pub(super) build_arg: BTreeMap<String, Scalar>,
+    pub(super) build_arg: BTreeMap<String, Text>,
     /// Labels of all images.
     #[serde(default)]
-    pub(super) label: BTreeMap<String, Scalar>,
+    pub(super) label: BTreeMap<String, Text>,
     /// Compression of layers.
     pub(super) compression: Option<Compression>,
     /// Format of manifests; the base's without one.
@@ -56,34 +54,27 @@ pub(super) struct FleetFile {
 pub(super) struct ImageTable {
     /// Source of a built image: a built-in recipe, a recipe file, a Dockerfile, or a folder with
     /// one of them.
-    #[schemars(with = "Option<String>")]
-    pub(super) build: Option<Spanned<String>>,
+    pub(super) build: Option<Field<String>>,
     /// Instead of build, an image to rebase without its sources, under its own name and tag.
-    #[schemars(with = "Option<String>")]
-    pub(super) update: Option<Spanned<String>>,
+    pub(super) update: Option<Field<String>>,
     /// Base of an image to update; by default the one that the image names.
     pub(super) base: Option<String>,
     /// Name of the image; the recipe's without one.
-    #[schemars(with = "Option<String>")]
-    pub(super) name: Option<Spanned<String>>,
+    pub(super) name: Option<Field<String>>,
     /// Registry that it is pushed to: HOST[:PORT][/PREFIX].
-    #[schemars(with = "Option<String>")]
-    pub(super) registry: Option<Spanned<String>>,
+    pub(super) registry: Option<Field<RegistryPrefix>>,
     /// Tag of its index.
-    #[schemars(with = "Option<String>")]
-    pub(super) tag: Option<Spanned<String>>,
+    pub(super) tag: Option<Field<String>>,
     /// Label selector of its nodes.
-    #[schemars(with = "Option<String>")]
-    pub(super) selector: Option<Spanned<String>>,
+    pub(super) selector: Option<Field<LabelSelector>>,
     /// Registry of its base.
-    #[schemars(with = "Option<String>")]
-    pub(super) base_registry: Option<Spanned<String>>,
+    pub(super) base_registry: Option<Field<BaseRegistry>>,
     /// Required match of its base with the hosts.
     #[serde(rename = "match")]
     pub(super) matched: Option<BaseMatch>,
     /// Values for the recipe's variables.
     #[serde(default)]
-    pub(super) set: BTreeMap<String, Scalar>,
+    pub(super) set: BTreeMap<String, Text>,
     /// The context folder; by default a recipe's is that of this file, a Dockerfile's its own.
     pub(super) context: Option<PathBuf>,
     /// The Dockerfile, if it has another name.
@@ -95,40 +86,21 @@ pub(super) struct ImageTable {
     pub(super) stage: BTreeMap<String, PathBuf>,
     /// Values for the Dockerfile's build arguments.
     #[serde(default)]
-    pub(super) build_arg: BTreeMap<String, Scalar>,
+    pub(super) build_arg: BTreeMap<String, Text>,
     /// Labels of the image.
     #[serde(default)]
-    pub(super) label: BTreeMap<String, Scalar>,
+    pub(super) label: BTreeMap<String, Text>,
     /// Compression of its layers.
     pub(super) compression: Option<Compression>,
     /// Format of its manifests.
     pub(super) manifest_format: Option<ManifestFormat>,
 }
 
-/// A value; numbers and booleans count as strings.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "a string, a whole number, true or false")]
-pub(super) enum Scalar {
-    Text(String),
-    Number(i64),
-    Flag(bool),
-}
-
-impl fmt::Display for Scalar {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Text(text) => f.write_str(text),
-            Self::Number(number) => number.fmt(f),
-            Self::Flag(flag) => flag.fmt(f),
-        }
-    }
-}
-
 impl ImageTable {
     /// Offset of its source.
     pub(super) fn start(&self) -> usize {
         let from = self.build.as_ref().or(self.update.as_ref());
-        from.map_or(0, |text| text.span().start)
+        from.map_or(0, |text| text.offset)
     }
 
     /// The first key that only applies to built images.

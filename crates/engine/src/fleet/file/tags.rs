@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use toml::Spanned;
 use wincimg_common::diagnose::{Problem, closest_match};
 use wincimg_oci::reference::{Reference, is_tag};
+use wincimg_recipe::Field;
 use wincimg_windows::version::WindowsVersion;
 
 use super::FleetSource;
@@ -14,12 +14,12 @@ use crate::fleet::FleetEntry;
 
 /// Expands the `${…}` of a tag.
 pub(super) fn expand_tag(
-    pattern: &Spanned<String>,
+    pattern: &Field<String>,
     name: Option<&str>,
     named: &BuildInput,
     origin: &FleetSource<'_>,
 ) -> Result<String, Problem> {
-    let start = pattern.span().start;
+    let start = pattern.offset;
     let known = |wanted: &str| {
         let values = named.values.iter().chain(&named.arguments);
         let mut values = values.filter(|(known, _)| known == wanted);
@@ -29,7 +29,7 @@ pub(super) fn expand_tag(
         }
     };
     let mut tag = String::new();
-    let mut rest = pattern.get_ref().as_str();
+    let mut rest = pattern.value.as_str();
     while let Some((before, behind)) = rest.split_once("${") {
         tag += before;
         let Some((wanted, behind)) = behind.split_once('}') else {
