@@ -130,6 +130,32 @@ fn a_base_that_does_not_exist_is_like_others_only_if_it_is_misspelt() {
     assert!(!failure.hint.contains(&other), "{failure:#?}");
 }
 
+#[test]
+fn a_base_whose_repository_does_not_exist_is_not_told_as_a_missing_tag() {
+    let refusal = |code: &str| (404, json!({"errors": [{"code": code}]}).to_string());
+    for (tags, missing) in [
+        (
+            refusal("NAME_UNKNOWN"),
+            "repository HOST/team/app not found",
+        ),
+        (
+            (200, json!({"tags": ["2.0"]}).to_string()),
+            "HOST/team/app has no tag 1.0",
+        ),
+        // It does not say which of both is missing.
+        (refusal("NOT_FOUND"), "HOST/team/app has no tag 1.0"),
+    ] {
+        let (_, served) = scripted(without_images(tags, (200, "{}".to_owned())));
+        let host = served.host();
+        let folder = tempfile::tempdir().unwrap();
+        let dockerfile = folder.path().join("Dockerfile");
+        std::fs::write(dockerfile, format!("FROM {host}/team/app:1.0\n")).unwrap();
+        let path = folder.path().display().to_string();
+        let build = ["build", &path, "--host-build", "17763.973", "--dry-run"];
+        failure(&host, &build).is("registry/not-found", &[&missing.replace("HOST", &host)]);
+    }
+}
+
 /// A registry without images and with scripted responses to other requests.
 fn without_images(
     tags: (u16, String),

@@ -123,8 +123,8 @@ pub enum ResolveError {
         /// The short name or repository that was probably intended.
         meant: Option<String>,
     },
-    /// The repository lacks the named tag or digest.
-    #[error("{repository} has no {} {which}", if which.contains(':') { "digest" } else { "tag" })]
+    /// The repository does not exist, or lacks the named tag or digest.
+    #[error("{}", missing(repository, which, answer))]
     #[diagnose(code = "registry/not-found", blame = answer.diagnosis().blame, hint = answer.diagnosis().hint)]
     NoTag {
         /// The repository.
@@ -142,6 +142,14 @@ pub enum ResolveError {
     #[error(transparent)]
     #[diagnose(forward)]
     Other(#[from] Problem),
+}
+
+fn missing(repository: &str, which: &str, answer: &RegistryError) -> String {
+    if answer.is_repository_missing() {
+        return format!("repository {repository} not found");
+    }
+    let kind = if which.contains(':') { "digest" } else { "tag" };
+    format!("{repository} has no {kind} {which}")
 }
 
 fn base_hint(meant: Option<&impl fmt::Display>) -> String {

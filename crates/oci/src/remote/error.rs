@@ -182,6 +182,15 @@ impl RegistryError {
         self.status() == Some(StatusCode::NOT_FOUND)
     }
 
+    /// Returns true if the registry states that the repository does not exist.
+    pub fn is_repository_missing(&self) -> bool {
+        match self {
+            Self::Http(HttpError::Status { detail, .. }) => detail.contains("NAME_UNKNOWN"),
+            Self::NotThere { answer, .. } => answer.is_repository_missing(),
+            _ => false,
+        }
+    }
+
     /// Returns true if access was denied to a known or anonymous user.
     pub fn is_not_allowed(&self) -> bool {
         match self {

@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use reqwest::{Method, StatusCode};
+use reqwest::Method;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use wincimg_common::diagnose::closest_match;
@@ -38,35 +38,32 @@ struct Catalog {
 }
 
 impl Repository {
-    /// Adds a suggestion to a not-found error.
+    /// Adds a suggestion to a not-found error. If the registry then states that the repository does
+    /// not exist, that is the error: most say so only of its tags.
     pub async fn with_suggestion(&self, error: RegistryError, which: &str) -> RegistryError {
-        if !error.is_not_found() {
+        let guesses = &self.inner().guesses;
+        if !error.is_not_found()
+            || which.parse::<Digest>().is_ok()
+            || guesses.fetch_add(1, Ordering::Relaxed) >= MOST_GUESSES
+        {
             return error;
         }
-        match self.instead_of(which).await {
+        let (answer, hint) = match self.some_tags().await {
+            Ok(tags) => (error, like_tag(self, which, &tags)),
+            Err(Some(refusal)) if refusal.is_not_found() => {
+                let meant = self.similar_repository().await;
+                let hint = meant.map(|meant| format!("did you mean {meant}?"));
+                let is_missing = refusal.is_repository_missing();
+                (if is_missing { refusal } else { error }, hint)
+            }
+            Err(_) => (error, None),
+        };
+        match hint {
             Some(hint) => RegistryError::NotThere {
-                answer: Box::new(error),
+                answer: Box::new(answer),
                 hint,
             },
-            None => error,
-        }
-    }
-
-    async fn instead_of(&self, which: &str) -> Option<String> {
-        if which.parse::<Digest>().is_ok() {
-            return None;
-        }
-        let guesses = &self.inner().guesses;
-        if guesses.fetch_add(1, Ordering::Relaxed) >= MOST_GUESSES {
-            return None;
-        }
-        match self.some_tags().await {
-            Ok(tags) => like_tag(self, which, &tags),
-            Err(Some(StatusCode::NOT_FOUND)) => {
-                let meant = self.similar_repository().await?;
-                Some(format!("did you mean {meant}?"))
-            }
-            Err(_) => None,
+            None => answer,
         }
     }
 
@@ -86,8 +83,8 @@ impl Repository {
         Some(catalog.repositories?.into_iter().flatten().collect())
     }
 
-    /// Returns the first page of tags, or the status of the refusal.
-    async fn some_tags(&self) -> Result<Vec<String>, Option<StatusCode>> {
+    /// Returns the first page of tags, or the refusal.
+    async fn some_tags(&self) -> Result<Vec<String>, Option<RegistryError>> {
         let what = format!("list the tags of {self}");
         let path = format!("tags/list?n={MOST_NAMES}");
         let request = self.request(Method::GET, &path, what);
@@ -100,10 +97,10 @@ impl Repository {
         &self,
         request: &Request<'_>,
         patience: Duration,
-    ) -> Result<T, Option<StatusCode>> {
+    ) -> Result<T, Option<RegistryError>> {
         let answer = self.inner().fetch_once(request, LIMIT);
         let answer = tokio::time::timeout(patience, answer).await;
-        let (_, _, body) = answer.map_err(|_| None)?.map_err(|error| error.status())?;
+        let (_, _, body) = answer.map_err(|_| None)?.map_err(Some)?;
         serde_json::from_slice(&body).map_err(|_| None)
     }
 }
