@@ -9,7 +9,7 @@
 
 mod edit;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use wincimg_common::diagnose::Diagnose;
 use wincimg_registry::security::{
@@ -141,7 +141,9 @@ impl Layer {
     ) -> Result<(), GrantError> {
         for change in changes {
             let descriptors = match change {
-                AccessChange::Grant(access) => GrantContext::descriptors(self, access, inside)?,
+                AccessChange::Grant(access) => {
+                    GrantTargets::new(self, &access.path, inside)?.granted(access)?
+                }
                 AccessChange::Edit(edit) => edit::descriptors(self, edit, inside)?,
             };
             self.set_descriptors(descriptors);
@@ -177,134 +179,142 @@ impl Layer {
     }
 }
 
-/// A grant in progress.
-struct GrantContext<'a> {
-    access: &'a Access,
+/// The entries of a layer and the folders of a base that a change of rights concerns.
+struct GrantTargets<'a> {
     inside: &'a dyn BaseContents,
     /// Current descriptors of the layer.
     secured: HashMap<String, Security>,
-    granted: Vec<(LayerPath, SecurityDescriptor)>,
-    /// Folders that inherit nothing, and so nothing in them.
-    apart: Vec<String>,
+    /// Folded path of the change.
+    top: String,
+    /// What is at and below it, by folded path: a folder precedes its content.
+    all: BTreeMap<String, GrantTarget>,
 }
 
-impl<'a> GrantContext<'a> {
-    fn descriptors(
+struct GrantTarget {
+    path: LayerPath,
+    is_folder: bool,
+    /// The folder, if only the base has it.
+    of_base: Option<(ImagePath, BaseFile)>,
+}
+
+impl<'a> GrantTargets<'a> {
+    fn new(
         layer: &Layer,
-        access: &'a Access,
+        path: &ImagePath,
         inside: &'a dyn BaseContents,
-    ) -> Result<Vec<(LayerPath, SecurityDescriptor)>, GrantError> {
-        let mut granting = Self {
-            access,
-            inside,
-            secured: layer.securities(),
-            granted: Vec::new(),
-            apart: Vec::new(),
-        };
-        let top = LayerPath::try_from(&access.path).map_err(LayerError::Path)?;
-        let key = fold(top.as_str());
-        let own = layer.entries_within(&key)?;
-        let of_base = inside.file(&access.path)?;
-        let is_folder_of_base =
-            matches!(&of_base, Presence::Present(file) if file.kind == FileKind::Folder);
-        let top_entry = own.first().filter(|(_, own, _)| *own == key);
-        let is_own_folder = top_entry.is_some_and(|(_, _, is_folder)| *is_folder);
-        check_is_known(&access.path, is_own_folder, &of_base)?;
-        // The folder itself precedes its content.
-        if top_entry.is_none() {
-            let found = folder_of_base(&access.path, of_base)?;
-            granting.top(top, &found, true)?;
+    ) -> Result<Self, GrantError> {
+        let entry = LayerPath::try_from(path).map_err(LayerError::Path)?;
+        let top = fold(entry.as_str());
+        let mut all = BTreeMap::new();
+        for (path, own, is_folder) in layer.entries_within(&top)? {
+            let target = GrantTarget {
+                path: path.parse().map_err(LayerError::Path)?,
+                is_folder,
+                of_base: None,
+            };
+            all.insert(own, target);
         }
-        let mut known = HashSet::new();
-        for (path, own, is_folder) in own {
-            if !granting.is_apart(&own) {
-                granting.entry(&path, &own, is_folder, own == key)?;
+        let found = inside.file(path)?;
+        let is_folder_of_base =
+            matches!(&found, Presence::Present(file) if file.kind == FileKind::Folder);
+        match all.get(&top) {
+            // Windows has its own rights on most of its folders.
+            Some(own) if own.is_folder && found == Presence::Unknown && path.is_of_windows() => {
+                return Err(GrantError::Unknown { path: path.clone() });
             }
-            known.insert(own);
+            Some(_) => {}
+            None => {
+                let file = folder_of_base(path, found)?;
+                let target = GrantTarget::of_base(entry, path.clone(), file);
+                all.insert(top.clone(), target);
+            }
         }
         if is_folder_of_base {
-            granting.folders_of_base(&known, &layer.deletions().collect::<Vec<_>>())?;
-        }
-        Ok(granting.granted)
-    }
-
-    /// An entry of the layer.
-    fn entry(
-        &mut self,
-        path: &str,
-        key: &str,
-        is_folder: bool,
-        is_top: bool,
-    ) -> Result<(), GrantError> {
-        let found = current_descriptor(&self.secured, self.inside, path, key, is_folder)?;
-        let entry = path.parse().map_err(LayerError::Path)?;
-        if is_top {
-            self.top(entry, &found, is_folder)?;
-        } else if let Some(after) = self.inside_of_it(&found, is_folder)? {
-            self.granted.push((entry, after));
-        } else if is_folder {
-            self.apart.push(key.to_owned());
-        }
-        Ok(())
-    }
-
-    fn is_apart(&self, key: &str) -> bool {
-        self.apart.iter().any(|apart| is_below(key, apart))
-    }
-
-    /// The file or folder itself.
-    fn top(
-        &mut self,
-        path: LayerPath,
-        found: &SecurityDescriptor,
-        is_folder: bool,
-    ) -> Result<(), GrantError> {
-        let grant = |own: &_| Some(self.access.grant_to(own, is_folder));
-        let after = beyond_stock(found, is_folder, grant)?;
-        self.granted.extend(after.map(|after| (path, after)));
-        Ok(())
-    }
-
-    /// Descriptor of an entry in the folder, if it changes.
-    fn inside_of_it(
-        &self,
-        found: &SecurityDescriptor,
-        is_folder: bool,
-    ) -> Result<Option<SecurityDescriptor>, GrantError> {
-        let grant = |own: &_| self.access.inherited_descriptor(own, is_folder);
-        beyond_stock(found, is_folder, grant)
-    }
-
-    /// Grants on the folders of the base below, except those that the layer has too or deletes, and
-    /// those that inherit no rights, with their content.
-    fn folders_of_base(
-        &mut self,
-        known: &HashSet<String>,
-        deleted: &[String],
-    ) -> Result<(), GrantError> {
-        let Some(folders) = self.inside.folders_below(&self.access.path)?.present() else {
-            return Ok(());
-        };
-        for (path, file) in &folders {
-            let entry = LayerPath::try_from(path).map_err(LayerError::Path)?;
-            let key = fold(entry.as_str());
-            if known.contains(&key) || self.is_apart(&key) || is_in(deleted, &key) {
-                continue;
-            }
-            let Some(found) = base_descriptor(path, file)? else {
-                continue;
-            };
-            match self.inside_of_it(&found, true)? {
-                None => self.apart.push(key),
-                Some(after) => self.granted.push((entry, after)),
+            let deleted: Vec<String> = layer.deletions().collect();
+            let below = inside.folders_below(path)?.present();
+            for (path, file) in below.unwrap_or_default() {
+                let entry = LayerPath::try_from(&path).map_err(LayerError::Path)?;
+                let key = fold(entry.as_str());
+                let is_own = all.contains_key(&key) || is_in(&deleted, &key);
+                if !is_own && file.security.is_some() {
+                    all.insert(key, GrantTarget::of_base(entry, path, file));
+                }
             }
         }
-        let count = folders.len();
-        if self.granted.len() > MOST_FOLDERS + known.len() {
-            let path = self.access.path.clone();
-            return Err(GrantError::TooMany { path, count });
+        Ok(Self {
+            inside,
+            secured: layer.securities(),
+            top,
+            all,
+        })
+    }
+
+    /// The descriptor of a target before the change.
+    fn found(&self, key: &str, target: &GrantTarget) -> Result<SecurityDescriptor, GrantError> {
+        let is_folder = target.is_folder;
+        match &target.of_base {
+            Some((path, file)) => {
+                let found = base_descriptor(path, file)?;
+                found.map_or_else(|| default_descriptor(is_folder), Ok)
+            }
+            None => {
+                let path = target.path.as_str();
+                current_descriptor(&self.secured, self.inside, path, key, is_folder)
+            }
         }
-        Ok(())
+    }
+
+    /// The descriptors that a grant gives. What inherits nothing passes nothing on.
+    fn granted(&self, access: &Access) -> Result<Vec<(LayerPath, SecurityDescriptor)>, GrantError> {
+        let mut granted = Vec::new();
+        let mut apart: Vec<&str> = Vec::new();
+        for (key, target) in &self.all {
+            if apart.iter().any(|apart| is_below(key, apart)) {
+                continue;
+            }
+            let is_folder = target.is_folder;
+            let found = self.found(key, target)?;
+            let after = beyond_stock(&found, is_folder, |own| {
+                if *key == self.top {
+                    Some(access.grant_to(own, is_folder))
+                } else {
+                    access.inherited_descriptor(own, is_folder)
+                }
+            })?;
+            match after {
+                Some(after) => granted.push((target.path.clone(), after)),
+                None if is_folder => apart.push(key),
+                None => {}
+            }
+        }
+        let own = self.all.values().filter(|it| it.of_base.is_none()).count();
+        if granted.len() > MOST_FOLDERS + own {
+            return Err(self.too_many(&access.path));
+        }
+        Ok(granted)
+    }
+
+    /// Number of the folders below that only the base has.
+    fn folders_of_base(&self) -> usize {
+        let below = self.all.iter().filter(|(key, _)| **key != self.top);
+        below.filter(|(_, it)| it.of_base.is_some()).count()
+    }
+
+    fn too_many(&self, path: &ImagePath) -> GrantError {
+        GrantError::TooMany {
+            path: path.clone(),
+            count: self.folders_of_base(),
+        }
+    }
+}
+
+impl GrantTarget {
+    fn of_base(path: LayerPath, place: ImagePath, file: BaseFile) -> Self {
+        Self {
+            path,
+            is_folder: true,
+            of_base: Some((place, file)),
+        }
     }
 }
 
@@ -326,30 +336,11 @@ fn base_descriptor(
     })
 }
 
-/// Refuses an own folder among Windows' on an unknown base: Windows has its own rights on most of
-/// its folders.
-fn check_is_known(
-    path: &ImagePath,
-    is_own_folder: bool,
-    of_base: &Presence<BaseFile>,
-) -> Result<(), GrantError> {
-    if is_own_folder && *of_base == Presence::Unknown && path.is_of_windows() {
-        return Err(GrantError::Unknown { path: path.clone() });
-    }
-    Ok(())
-}
-
-/// The descriptor of a folder that only the base has.
-fn folder_of_base(
-    path: &ImagePath,
-    found: Presence<BaseFile>,
-) -> Result<SecurityDescriptor, GrantError> {
+/// A folder that only the base has.
+fn folder_of_base(path: &ImagePath, found: Presence<BaseFile>) -> Result<BaseFile, GrantError> {
     let path = path.clone();
     match found {
-        Presence::Present(file) if file.kind == FileKind::Folder => {
-            let found = base_descriptor(&path, &file)?;
-            found.map_or_else(|| default_descriptor(true), Ok)
-        }
+        Presence::Present(file) if file.kind == FileKind::Folder => Ok(file),
         Presence::Present(_) => Err(GrantError::OfBase { path }),
         Presence::Absent => Err(GrantError::Nowhere { path }),
         Presence::Unknown => Err(GrantError::Unknown { path }),
