@@ -9,7 +9,7 @@ use wincimg_layer::archive::{ArchiveLocation, Archives, UnpackSelection, Unpacke
 fuzz_target!(|bytes: &[u8]| {
     let mut parts = SpoolWriter::in_folder(&std::env::temp_dir()).unwrap();
     let part = parts.append(|out| out.write_all(bytes)).unwrap();
-    let Ok(Some(archive)) = Archives::default().open(ArchiveLocation::Part(part), "a") else {
+    let Ok(Some(archive)) = Archives::default().open(ArchiveLocation::Part(part), "a", None) else {
         return;
     };
     let Ok(all) = archive.unpack(&UnpackSelection::default()) else {

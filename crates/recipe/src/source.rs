@@ -8,7 +8,9 @@ use serde::Serialize;
 use wincimg_common::digest::Digest;
 use wincimg_common::files::SpoolPart;
 use wincimg_layer::DiskSource;
-use wincimg_layer::archive::{Archive, ArchiveError, ArchiveLocation, Archives, Member};
+use wincimg_layer::archive::{
+    Archive, ArchiveError, ArchiveFormat, ArchiveLocation, Archives, Member,
+};
 use wincimg_msi::SetupProgram;
 
 use super::{PlannedArchive, PlannedDownload, PlannedEntry};
@@ -150,15 +152,12 @@ impl FileSource {
 
     /// Opens it as an archive; none if it is not one.
     pub fn archive(&self, archives: &Archives) -> Result<Option<Arc<Archive>>, ArchiveError> {
-        match self.archive_location(archives)? {
-            Some((place, name)) => archives.open(place, &name),
-            None => Ok(None),
-        }
+        self.open(archives, None)
     }
 
     /// Opens it as a Windows Installer package; none for text and what is not downloaded yet.
     pub fn package(&self, archives: &Archives) -> Result<Option<Arc<Archive>>, ArchiveError> {
-        self.open_with(archives, Archive::open_package)
+        self.open(archives, Some(ArchiveFormat::Installer))
     }
 
     /// Opens it as a cabinet beside a package; none for text and what is not downloaded yet.
@@ -166,22 +165,23 @@ impl FileSource {
         &self,
         archives: &Archives,
     ) -> Result<Option<Arc<Archive>>, ArchiveError> {
-        self.open_with(archives, Archive::open_cabinet)
+        self.open(archives, Some(ArchiveFormat::Cabinet))
     }
 
     /// Opens it as a bundle of packages; none for text and what is not downloaded yet.
     pub fn bundle(&self, archives: &Archives) -> Result<Option<Arc<Archive>>, ArchiveError> {
-        self.open_with(archives, Archive::open_bundle)
+        self.open(archives, Some(ArchiveFormat::Bundle))
     }
 
-    fn open_with(
+    fn open(
         &self,
         archives: &Archives,
-        open: fn(ArchiveLocation, String) -> Result<Archive, ArchiveError>,
+        format: Option<ArchiveFormat>,
     ) -> Result<Option<Arc<Archive>>, ArchiveError> {
-        let location = self.archive_location(archives)?;
-        let archive = location.map(|(place, name)| archives.open_with(place, name, open));
-        archive.transpose()
+        match self.archive_location(archives)? {
+            Some((place, name)) => archives.open(place, &name, format),
+            None => Ok(None),
+        }
     }
 
     /// The kind of an installer that is a program; none for other files, and what cannot be read.

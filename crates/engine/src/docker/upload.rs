@@ -244,7 +244,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.tar");
         std::fs::write(&path, made.into_inner().unwrap()).unwrap();
-        let archive = Archives::default().open(ArchiveLocation::Path(path), "t.tar");
+        let archive = Archives::default().open(ArchiveLocation::Path(path), "t.tar", None);
         let unpacked = archive
             .unwrap()
             .unwrap()

@@ -8,7 +8,7 @@ use wincimg_common::lock;
 
 use super::error::ArchiveError;
 use super::member::{Member, read};
-use super::{Archive, ArchiveLocation};
+use super::{Archive, ArchiveFormat, ArchiveLocation};
 
 /// Opened archives by location.
 #[derive(Debug, Clone, Default)]
@@ -16,29 +16,30 @@ pub struct Archives(Arc<Mutex<OpenArchive>>);
 
 #[derive(Debug, Default)]
 struct OpenArchive {
-    /// `None` where the file is not an archive.
-    archives: Vec<(ArchiveLocation, Option<Arc<Archive>>)>,
-    /// Windows Installer packages and their cabinets.
-    #[cfg(feature = "installers")]
-    packages: Vec<(ArchiveLocation, Arc<Archive>)>,
+    /// With the format that they are opened as, if it is not the detected one; `None` where the
+    /// file is not an archive.
+    archives: Vec<(ArchiveLocation, Option<ArchiveFormat>, Option<Arc<Archive>>)>,
     /// Copies of archives inside other archives.
     copies: Vec<(Member, SpoolPart)>,
 }
 
 impl Archives {
-    /// Opens an archive, with a name for messages; `None` if the file is not an archive.
+    /// Opens an archive of a format, or of the detected one, with a name for messages; `None` if
+    /// the file is not an archive.
     pub fn open(
         &self,
         place: ArchiveLocation,
         name: &str,
+        format: Option<ArchiveFormat>,
     ) -> Result<Option<Arc<Archive>>, ArchiveError> {
         let mut opened = lock(&self.0);
-        let known = opened.archives.iter().find(|(known, _)| *known == place);
-        if let Some((_, archive)) = known {
+        let mut known = opened.archives.iter();
+        let known = known.find(|(known, own, _)| *known == place && *own == format);
+        if let Some((.., archive)) = known {
             return Ok(archive.clone());
         }
-        let archive = Archive::open(place.clone(), name.to_owned())?.map(Arc::new);
-        opened.archives.push((place, archive.clone()));
+        let archive = Archive::open(place.clone(), name.to_owned(), format)?.map(Arc::new);
+        opened.archives.push((place, format, archive.clone()));
         Ok(archive)
     }
 
@@ -56,26 +57,6 @@ impl Archives {
             }
         };
         Ok(ArchiveLocation::Part(copy))
-    }
-}
-
-#[cfg(feature = "installers")]
-impl Archives {
-    /// Opens an archive that is not detected, the first time.
-    pub fn open_with(
-        &self,
-        place: ArchiveLocation,
-        name: String,
-        open: fn(ArchiveLocation, String) -> Result<Archive, ArchiveError>,
-    ) -> Result<Arc<Archive>, ArchiveError> {
-        let mut opened = lock(&self.0);
-        let known = opened.packages.iter().find(|(known, _)| *known == place);
-        if let Some((_, package)) = known {
-            return Ok(Arc::clone(package));
-        }
-        let package = Arc::new(open(place.clone(), name)?);
-        opened.packages.push((place, Arc::clone(&package)));
-        Ok(package)
     }
 }
 

@@ -3,11 +3,11 @@
 //! A package is one only where it is opened as such: `tar` and `ADD` do not unpack it.
 
 use std::collections::BTreeSet;
-use std::io::{Read, Seek};
+use std::io::Read;
 use std::sync::Arc;
 
 use wincimg_common::diagnose::error_chain;
-use wincimg_common::files::FileWindow;
+use wincimg_common::files::{FileWindow, Window};
 use wincimg_msi::{
     Bundle, Cabinet, CabinetMember, InstallOptions, InstallPlan, InstalledContent, InstalledSystem,
     MsiError, Package, SetupProgram,
@@ -33,68 +33,10 @@ impl ArchiveLocation {
 }
 
 impl Archive {
-    /// Opens a Windows Installer package.
-    pub fn open_package(place: ArchiveLocation, name: String) -> Result<Self, ArchiveError> {
-        let members = |window: FileWindow| {
-            let contents = Package::read(window)?.contents()?;
-            let members = contents.into_iter();
-            Ok(members.map(|(it, size)| (it.to_string(), size)).collect())
-        };
-        Self::of_members(place, name, ArchiveFormat::Installer, members)
-    }
-
-    /// Opens a cabinet.
-    pub fn open_cabinet(place: ArchiveLocation, name: String) -> Result<Self, ArchiveError> {
-        let members = |mut window: FileWindow| {
-            let cabinet = Cabinet::read(&mut window)?;
-            let members = cabinet.members();
-            Ok(members
-                .map(|it| (it.name.clone(), it.size.into()))
-                .collect())
-        };
-        Self::of_members(place, name, ArchiveFormat::Cabinet, members)
-    }
-
-    /// Opens the package in a bundle.
-    pub fn open_bundle(place: ArchiveLocation, name: String) -> Result<Self, ArchiveError> {
-        let members = |mut window: FileWindow| {
-            let bundle = Bundle::read(&mut window)?;
-            let (_, cabinet) = bundle.cabinet(window)?;
-            let members = cabinet.members();
-            Ok(members
-                .map(|it| (it.name.clone(), it.size.into()))
-                .collect())
-        };
-        Self::of_members(place, name, ArchiveFormat::Bundle, members)
-    }
-
     /// What a bundle says of its package.
     pub fn bundle(&self) -> Result<Bundle, MsiError> {
         let (mut window, _) = self.place.open()?;
         Bundle::read(&mut window)
-    }
-
-    fn of_members(
-        place: ArchiveLocation,
-        name: String,
-        format: ArchiveFormat,
-        members: impl FnOnce(FileWindow) -> Result<Vec<(String, u64)>, MsiError>,
-    ) -> Result<Self, ArchiveError> {
-        let (window, stamp) = place.open().map_err(|it| ArchiveError::read(&name, it))?;
-        let mut sum = ArchiveSize::new(&name, window.length());
-        let members = members(window).map_err(|error| failed(&name, error))?;
-        let mut entries = Vec::with_capacity(members.len());
-        for (path, size) in members {
-            sum.add(&path, size)?;
-            entries.push(ArchiveEntry::new(path, ArchiveEntryKind::File, size));
-        }
-        Ok(Self {
-            name,
-            place,
-            stamp,
-            format,
-            entries,
-        })
     }
 
     /// Plans the installation of a package.
@@ -122,42 +64,64 @@ impl Archive {
     }
 }
 
-pub(super) fn each_of_bundle<E: From<ArchiveError>>(
-    archive: &Archive,
+pub(super) fn list(
+    archive: &str,
+    window: FileWindow,
+    format: ArchiveFormat,
+) -> Result<Vec<ArchiveEntry>, ArchiveError> {
+    let mut sum = ArchiveSize::new(archive, window.length());
+    let members = members(window, format).map_err(|error| failed(archive, error))?;
+    let mut entries = Vec::with_capacity(members.len());
+    for (path, size) in members {
+        sum.add(&path, size)?;
+        entries.push(ArchiveEntry::new(path, ArchiveEntryKind::File, size));
+    }
+    Ok(entries)
+}
+
+/// Paths and sizes of the members.
+fn members(window: FileWindow, format: ArchiveFormat) -> Result<Vec<(String, u64)>, MsiError> {
+    if format == ArchiveFormat::Installer {
+        let contents = Package::read(window)?.contents()?.into_iter();
+        return Ok(contents.map(|(it, size)| (it.to_string(), size)).collect());
+    }
+    let (_, cabinet) = cabinet(window, format)?;
+    let members = cabinet.members();
+    Ok(members
+        .map(|it| (it.name.clone(), it.size.into()))
+        .collect())
+}
+
+/// A cabinet, or that with the packages of a bundle.
+fn cabinet(
     mut window: FileWindow,
-    wanted: &BTreeSet<usize>,
-    take: &mut dyn FnMut(usize, &mut MemberReader<'_>) -> Result<(), E>,
-) -> Result<(), E> {
-    let opened = Bundle::read(&mut window).and_then(|bundle| Ok(bundle.cabinet(window)?));
-    let (mut part, cabinet) = opened.map_err(|error| failed(&archive.name, error))?;
-    each_member(archive, &cabinet, &mut part, wanted, take)
+    format: ArchiveFormat,
+) -> Result<(Window<FileWindow>, Cabinet), MsiError> {
+    if format == ArchiveFormat::Bundle {
+        let bundle = Bundle::read(&mut window)?;
+        return Ok(bundle.cabinet(window)?);
+    }
+    let length = window.length();
+    let mut whole = Window::new(window, 0, length)?;
+    let cabinet = Cabinet::read(&mut whole)?;
+    Ok((whole, cabinet))
 }
 
 pub(super) fn each_of_cabinet<E: From<ArchiveError>>(
     archive: &Archive,
-    mut window: FileWindow,
+    window: FileWindow,
     wanted: &BTreeSet<usize>,
     take: &mut dyn FnMut(usize, &mut MemberReader<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let cabinet = Cabinet::read(&mut window);
-    let cabinet = cabinet.map_err(|error| failed(&archive.name, error.into()))?;
-    each_member(archive, &cabinet, &mut window, wanted, take)
-}
-
-fn each_member<E: From<ArchiveError>>(
-    archive: &Archive,
-    cabinet: &Cabinet,
-    reader: &mut (impl Read + Seek),
-    wanted: &BTreeSet<usize>,
-    take: &mut dyn FnMut(usize, &mut MemberReader<'_>) -> Result<(), E>,
-) -> Result<(), E> {
+    let opened = cabinet(window, archive.format);
+    let (mut reader, cabinet) = opened.map_err(|error| failed(&archive.name, error))?;
     let index = |member: &CabinetMember| {
         let mut wanted = wanted.iter();
         wanted.find(|index| archive.entries[**index].path == member.name)
     };
     hand_over(archive, take, |hand| {
         let is_wanted = |member: &CabinetMember| index(member).is_some();
-        let read = cabinet.unpack(reader, &is_wanted, &mut |member, source| {
+        let read = cabinet.unpack(&mut reader, &is_wanted, &mut |member, source| {
             index(member).map_or(Ok(()), |index| hand(*index, source))
         });
         Ok(read?)

@@ -110,11 +110,20 @@ enum ArchiveEntryKind {
 }
 
 impl Archive {
-    /// Lists the members of an archive; `None` if the file is not an archive.
-    pub fn open(place: ArchiveLocation, name: String) -> Result<Option<Self>, ArchiveError> {
+    /// Lists the members of an archive of a format, or of the detected one; `None` if the file is
+    /// not an archive.
+    fn open(
+        place: ArchiveLocation,
+        name: String,
+        format: Option<ArchiveFormat>,
+    ) -> Result<Option<Self>, ArchiveError> {
         let unreadable = |source| ArchiveError::read(&name, source);
         let (mut window, stamp) = place.open().map_err(unreadable)?;
-        let Some(format) = ArchiveFormat::detect(&mut window).map_err(unreadable)? else {
+        let detected = match format {
+            Some(_) => format,
+            None => ArchiveFormat::detect(&mut window).map_err(unreadable)?,
+        };
+        let Some(format) = detected else {
             return Ok(None);
         };
         window.seek(SeekFrom::Start(0)).map_err(unreadable)?;
@@ -122,10 +131,9 @@ impl Archive {
             ArchiveFormat::Zip => zip::list(&name, window)?,
             ArchiveFormat::SevenZip => seven_zip::list(&name, window)?,
             ArchiveFormat::Tar(packing) => tar_archive::list(&name, window, packing)?,
-            // They are never detected.
             #[cfg(feature = "installers")]
             ArchiveFormat::Installer | ArchiveFormat::Cabinet | ArchiveFormat::Bundle => {
-                return Ok(None);
+                installer::list(&name, window, format)?
             }
         };
         Ok(Some(Self {
@@ -171,9 +179,9 @@ impl Archive {
             #[cfg(feature = "installers")]
             ArchiveFormat::Installer => installer::each(self, window, wanted, take),
             #[cfg(feature = "installers")]
-            ArchiveFormat::Cabinet => installer::each_of_cabinet(self, window, wanted, take),
-            #[cfg(feature = "installers")]
-            ArchiveFormat::Bundle => installer::each_of_bundle(self, window, wanted, take),
+            ArchiveFormat::Cabinet | ArchiveFormat::Bundle => {
+                installer::each_of_cabinet(self, window, wanted, take)
+            }
         }
     }
 }

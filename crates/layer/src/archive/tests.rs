@@ -21,7 +21,7 @@ fn placed(bytes: &[u8]) -> ArchiveLocation {
 }
 
 fn open(bytes: &[u8]) -> Result<Option<Arc<Archive>>, ArchiveError> {
-    Archives::default().open(placed(bytes), "a")
+    Archives::default().open(placed(bytes), "a", None)
 }
 
 fn unpacked(
@@ -289,7 +289,8 @@ fn an_archive_that_changes_after_it_was_listed_is_not_believed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.zip");
     fs::write(&path, zip(&["one"])).unwrap();
-    let archive = Archive::open(ArchiveLocation::Path(path.clone()), "a.zip".to_owned()).unwrap();
+    let place = ArchiveLocation::Path(path.clone());
+    let archive = Archive::open(place, "a.zip".to_owned(), None).unwrap();
     let all = Arc::new(archive.unwrap()).unpack(&UnpackSelection::default());
     fs::write(&path, zip(&["another", "one"])).unwrap();
     let UnpackedContent::File(member) = &all.unwrap()[0].content else {
