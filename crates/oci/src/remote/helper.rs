@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -93,11 +93,10 @@ fn run(
         io::ErrorKind::NotFound => "it cannot be run: no such program in PATH".to_owned(),
         _ => format!("it cannot be run: {error}"),
     })?;
-    let watched = HelperPipes::spawn_readers(helper.program(), input);
-    let ended = watched.wait(helper.program(), PATIENCE, stopped);
+    let ended = wait(helper.program(), input, stopped);
     // Pipes that it or a child still holds open are not needed.
     drop(helper);
-    let (succeeded, output, errors) = ended?;
+    let (succeeded, [output, errors]) = ended?;
     if succeeded {
         return Ok(Some(output));
     }
@@ -124,76 +123,52 @@ fn beginning(line: &str) -> Untrusted<String> {
     Untrusted(line.trim().chars().take(LONGEST_WORDS).collect())
 }
 
-type HelperOutput = (bool, Vec<u8>, Vec<u8>);
-
-/// Output of a running helper, read by threads that end when it closes its pipes.
-struct HelperPipes {
-    output: Receiver<Option<Vec<u8>>>,
-    errors: Receiver<Option<Vec<u8>>>,
-}
-
-impl HelperPipes {
-    fn spawn_readers(child: &mut Child, input: &str) -> Self {
-        if let Some(mut stdin) = child.stdin.take() {
-            let input = input.to_owned();
-            // A helper need not read its input; its exit status decides.
-            thread::spawn(move || stdin.write_all(input.as_bytes()));
-        }
-        Self {
-            output: collect(child.stdout.take()),
-            errors: collect(child.stderr.take()),
-        }
+/// Waits for the exit of a helper; returns whether it succeeded, and its output and errors. Threads
+/// that end when it closes its pipes read these.
+fn wait(
+    child: &mut Child,
+    input: &str,
+    stopped: &CancellationToken,
+) -> Result<(bool, [Vec<u8>; 2]), String> {
+    if let Some(mut stdin) = child.stdin.take() {
+        let input = input.to_owned();
+        // A helper need not read its input; its exit status decides.
+        thread::spawn(move || stdin.write_all(input.as_bytes()));
     }
-
-    /// Waits for its exit; returns whether it succeeded, and its output.
-    fn wait(
-        &self,
-        child: &mut Child,
-        wait_limit: Duration,
-        stopped: &CancellationToken,
-    ) -> Result<HelperOutput, String> {
-        let deadline = Instant::now() + wait_limit;
-        let too_slow = || {
-            format!(
-                "it did not answer within {} seconds",
-                wait_limit.as_secs_f32()
-            )
-        };
-        let mut written = [None, None];
-        loop {
-            let status = child.try_wait().map_err(|error| error.to_string())?;
-            for (pipe, written) in [&self.output, &self.errors].into_iter().zip(&mut written) {
-                if written.is_none() {
-                    match pipe.recv_timeout(PULSE) {
-                        Ok(Some(bytes)) => *written = Some(bytes),
-                        Ok(None) => {
-                            return Err(format!("it wrote more than {MOST_OUTPUT} bytes"));
-                        }
-                        Err(RecvTimeoutError::Timeout) => {}
-                        Err(RecvTimeoutError::Disconnected) => *written = Some(Vec::new()),
-                    }
-                }
-            }
-            if let (Some(status), [Some(output), Some(errors)]) = (status, &mut written) {
-                let taken = (std::mem::take(output), std::mem::take(errors));
-                return Ok((status.success(), taken.0, taken.1));
-            }
-            if stopped.is_cancelled() {
-                return Err("it was stopped".to_owned());
-            }
-            if Instant::now() > deadline {
-                return Err(too_slow());
-            }
-            if written.iter().all(Option::is_some) {
-                thread::sleep(PULSE);
-            }
+    // One sender stays here, so that there is always something to wait for.
+    let (sender, pipes) = channel();
+    collect(0, child.stdout.take(), sender.clone());
+    collect(1, child.stderr.take(), sender.clone());
+    let mut written = [None, None];
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let status = child.try_wait().map_err(|error| error.to_string())?;
+        match pipes.recv_timeout(PULSE) {
+            Ok((pipe, Some(bytes))) => written[pipe] = Some(bytes),
+            Ok((_, None)) => return Err(format!("it wrote more than {MOST_OUTPUT} bytes")),
+            Err(_) => {}
+        }
+        if let Some(status) = status
+            && written.iter().all(Option::is_some)
+        {
+            return Ok((status.success(), written.map(Option::unwrap_or_default)));
+        }
+        if stopped.is_cancelled() {
+            return Err("it was stopped".to_owned());
+        }
+        if Instant::now() > deadline {
+            let seconds = PATIENCE.as_secs_f32();
+            return Err(format!("it did not answer within {seconds} seconds"));
         }
     }
 }
 
-/// Reads a pipe to its end; `None` if the output is too long.
-fn collect(pipe: Option<impl Read + Send + 'static>) -> Receiver<Option<Vec<u8>>> {
-    let (sender, receiver) = channel();
+/// Reads a pipe to its end and sends it with its number; without bytes if they are too many.
+fn collect(
+    number: usize,
+    pipe: Option<impl Read + Send + 'static>,
+    sender: Sender<(usize, Option<Vec<u8>>)>,
+) {
     thread::spawn(move || {
         let mut bytes = Vec::new();
         let limit = MOST_OUTPUT as u64 + 1;
@@ -201,9 +176,9 @@ fn collect(pipe: Option<impl Read + Send + 'static>) -> Receiver<Option<Vec<u8>>
             // After an error, the output so far is used.
             let _ = pipe.take(limit).read_to_end(&mut bytes);
         }
-        let _ = sender.send((bytes.len() <= MOST_OUTPUT).then_some(bytes));
+        let bytes = (bytes.len() <= MOST_OUTPUT).then_some(bytes);
+        let _ = sender.send((number, bytes));
     });
-    receiver
 }
 
 #[cfg(test)]
