@@ -13,9 +13,9 @@ use wincimg_common::diagnose::Diagnose;
 use wincimg_common::progress::{Progress, Silent, Task};
 use wincimg_oci::copy::{BlobAction, Copier, CopyOptions, CopyPlan};
 use wincimg_oci::document::{Document, ImageConfig, ManifestFormat};
-use wincimg_oci::layout::{Layout, LayoutError};
+use wincimg_oci::layout::Layout;
 use wincimg_oci::remote::{RegistryClient, RegistryOptions};
-use wincimg_oci::store::{Location, Sink, Source};
+use wincimg_oci::store::{Location, Sink, Source, StoreError};
 use wincimg_oci::stream::StreamError;
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
 use wincimg_testkit::image_locations::{
@@ -289,7 +289,7 @@ async fn a_tag_moves_to_the_new_image_and_other_tags_stay() {
     let error = layout.resolve(None).await.unwrap_err();
     assert_contains!(error, "select one of 1, old");
     let error = layout.resolve(Some("2")).await.unwrap_err();
-    assert!(matches!(error, LayoutError::NotFound(_)), "{error}");
+    assert!(matches!(error, StoreError::NotFound(_)), "{error}");
     assert_contains!(error, "has no image \"2\": it has 1, old");
 }
 
@@ -315,7 +315,7 @@ async fn many_writers_of_one_layout_lose_no_tag() {
 #[test]
 async fn a_directory_with_other_things_in_it_is_no_layout() {
     let dir = tempfile::tempdir().unwrap();
-    let reason = |error: LayoutError| {
+    let reason = |error: StoreError| {
         let error = error.to_string();
         let (_, reason) = error.split_once(" is not an OCI layout: ").unwrap();
         reason.to_owned()
@@ -546,7 +546,7 @@ async fn a_config_that_is_not_what_its_digest_says_is_not_read() {
     assert!(source.read::<ImageConfig>(&config).await.is_err());
     let put = layout.put_blob(&config, &lie, &Silent).await.unwrap_err();
     assert!(
-        matches!(put, LayoutError::Stream(StreamError::Length { .. })),
+        matches!(put, StoreError::Stream(StreamError::Length { .. })),
         "{put}"
     );
 }

@@ -60,7 +60,7 @@ impl Deletion {
         let tags = match source {
             Source::Registry(repository) => repository.tags().await.map_err(StoreError::from)?,
             Source::Layout(layout) => {
-                let tags = layout.tags().await.map_err(StoreError::from)?;
+                let tags = layout.tags().await?;
                 if name.is_none() {
                     // Of several tags of the only image, none is meant.
                     let only = <&[String; 1]>::try_from(tags.as_slice());
@@ -111,8 +111,7 @@ impl Deletion {
             },
             Source::Layout(layout) => {
                 let tag = self.tag.clone().filter(|_| !with_digest);
-                let removed = layout.remove(&self.digest, tag).await;
-                Ok(removed.map_err(StoreError::from)?)
+                Ok(layout.remove(&self.digest, tag).await?)
             }
             Source::Archive(_) | Source::Loose(_) => Err(self.refused()),
         }

@@ -10,7 +10,6 @@ use std::{fmt, fs, io};
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use wincimg_common::diagnose::{Diagnose, Problem};
 use wincimg_common::files;
 use wincimg_common::progress::{Progress, Silent, Task};
 
@@ -20,6 +19,7 @@ use super::document::{
 };
 use super::local::LAYOUT;
 use super::remote::BlobSource;
+use super::store::StoreError;
 use super::stream::{self, FileRange, StreamError};
 
 mod entries;
@@ -53,23 +53,6 @@ impl PartialEq for Layout {
 
 impl Eq for Layout {}
 
-/// A layout that could not be read or written.
-#[derive(Debug, thiserror::Error, Diagnose)]
-pub enum LayoutError {
-    /// The requested tag or digest was not found.
-    #[error(transparent)]
-    #[diagnose(forward)]
-    NotFound(Problem),
-    /// A blob could not be read or written.
-    #[error(transparent)]
-    #[diagnose(code = _0.code("layout/invalid"))]
-    Stream(#[from] StreamError),
-    /// Other errors.
-    #[error(transparent)]
-    #[diagnose(forward)]
-    Other(#[from] Problem),
-}
-
 fn layout_hint(path: &Path) -> String {
     if path.is_file() {
         format!(
@@ -84,14 +67,14 @@ fn layout_hint(path: &Path) -> String {
 
 impl Layout {
     /// Opens an existing layout.
-    pub async fn open(root: impl Into<PathBuf>) -> Result<Self, LayoutError> {
+    pub async fn open(root: impl Into<PathBuf>) -> Result<Self, StoreError> {
         let layout = Self::new(root.into());
         layout.blocking(Self::check).await?;
         Ok(layout)
     }
 
     /// Opens a layout, or creates an empty one. Refuses a directory with other content.
-    pub async fn create(root: impl Into<PathBuf>) -> Result<Self, LayoutError> {
+    pub async fn create(root: impl Into<PathBuf>) -> Result<Self, StoreError> {
         let layout = Self::new(root.into());
         layout.blocking(Self::make).await?;
         Ok(layout)
@@ -116,13 +99,13 @@ impl Layout {
     }
 
     /// Reads the layout's `index.json`.
-    pub async fn index(&self) -> Result<Index, LayoutError> {
+    pub async fn index(&self) -> Result<Index, StoreError> {
         self.blocking(Self::read_index).await
     }
 
     /// Returns the image or index with this tag or digest; without one, the only image, or the index
     /// that has all others.
-    pub async fn resolve(&self, which: Option<&str>) -> Result<Document, LayoutError> {
+    pub async fn resolve(&self, which: Option<&str>) -> Result<Document, StoreError> {
         let index = self.index().await?;
         let descriptor = match select(&index, which) {
             Selection::Found(descriptor) => descriptor,
@@ -135,7 +118,7 @@ impl Layout {
                 }
                 _ => {
                     let problem = LAYOUT.not_found(&self.root, which, &known);
-                    return Err(LayoutError::NotFound(problem));
+                    return Err(StoreError::NotFound(problem));
                 }
             },
             Selection::Several { known } => {
@@ -147,7 +130,7 @@ impl Layout {
     }
 
     /// The index that has all other images of the layout, as a build for several hosts writes it.
-    async fn root_index(&self, layout: &Index) -> Result<Option<Document>, LayoutError> {
+    async fn root_index(&self, layout: &Index) -> Result<Option<Document>, StoreError> {
         let indexes = images(layout).filter(|entry| media_type::is_index(&entry.media_type));
         for entry in indexes {
             let document = self.document(entry).await?;
@@ -166,18 +149,18 @@ impl Layout {
     }
 
     /// Returns the manifest or index of an index's entry.
-    pub async fn document(&self, entry: &Descriptor) -> Result<Document, LayoutError> {
+    pub async fn document(&self, entry: &Descriptor) -> Result<Document, StoreError> {
         let bytes = self.read(&entry.digest).await?;
         Document::of_entry(entry, bytes).map_err(|source| self.unusable(&entry.digest, source))
     }
 
-    fn unusable(&self, digest: &Digest, source: DocumentError) -> LayoutError {
+    fn unusable(&self, digest: &Digest, source: DocumentError) -> StoreError {
         let path = self.blob_path(digest);
         LAYOUT.document(path.display(), source).into()
     }
 
     /// Reads a small blob whole. The digest is checked by the parser.
-    pub async fn read(&self, digest: &Digest) -> Result<Bytes, LayoutError> {
+    pub async fn read(&self, digest: &Digest) -> Result<Bytes, StoreError> {
         let digest = digest.clone();
         self.blocking(move |layout| layout.read_small(&digest))
             .await
@@ -193,7 +176,7 @@ impl Layout {
     }
 
     /// Returns the path of a blob and creates its directory; the caller writes the verified blob.
-    pub(super) async fn place_for(&self, blob: &Descriptor) -> Result<PathBuf, LayoutError> {
+    pub(super) async fn place_for(&self, blob: &Descriptor) -> Result<PathBuf, StoreError> {
         let dir = self.blob_dir(&blob.digest);
         self.blocking(move |_| {
             files::create_folder(&dir).map_err(|error| StreamError::write(&dir, error))?;
@@ -209,7 +192,7 @@ impl Layout {
     }
 
     /// Returns true if the blob exists and matches its digest.
-    pub async fn has_blob(&self, blob: &Descriptor) -> Result<bool, LayoutError> {
+    pub async fn has_blob(&self, blob: &Descriptor) -> Result<bool, StoreError> {
         let blob = blob.clone();
         self.blocking(move |layout| {
             let path = layout.blob_path(&blob.digest);
@@ -224,7 +207,7 @@ impl Layout {
         blob: &Descriptor,
         source: &dyn BlobSource,
         task: &dyn Task,
-    ) -> Result<(), LayoutError> {
+    ) -> Result<(), StoreError> {
         let path = self.blob_path(&blob.digest);
         let mut draft = stream::draft_in(&self.blob_dir(&blob.digest))?;
         stream::write_blob(source, blob, draft.file(), &path, task).await?;
@@ -232,7 +215,7 @@ impl Layout {
     }
 
     /// Stores a manifest or an index as a blob, untagged.
-    pub async fn put_document(&self, document: &Document) -> Result<(), LayoutError> {
+    pub async fn put_document(&self, document: &Document) -> Result<(), StoreError> {
         let descriptor = document.descriptor();
         let bytes = document.bytes().clone();
         self.blocking(move |layout| {
@@ -247,7 +230,7 @@ impl Layout {
 
     /// Lists a stored manifest or index, with or without a tag. The tag's previous entry is
     /// removed.
-    pub async fn tag(&self, descriptor: Descriptor, tag: Option<&str>) -> Result<(), LayoutError> {
+    pub async fn tag(&self, descriptor: Descriptor, tag: Option<&str>) -> Result<(), StoreError> {
         let tag = tag.map(str::to_owned);
         self.blocking(move |layout| {
             let _lock = layout.lock()?;
@@ -263,7 +246,7 @@ impl Layout {
         descriptor: Descriptor,
         tag: &str,
         seen: Option<&Digest>,
-    ) -> Result<bool, LayoutError> {
+    ) -> Result<bool, StoreError> {
         let (tag, seen) = (tag.to_owned(), seen.cloned());
         self.blocking(move |layout| {
             let _lock = layout.lock()?;
@@ -277,7 +260,7 @@ impl Layout {
     }
 
     /// Lists an artifact whose content is stored, and stores the empty configuration.
-    pub async fn attach(&self, artifact: &Artifact) -> Result<(), LayoutError> {
+    pub async fn attach(&self, artifact: &Artifact) -> Result<(), StoreError> {
         let empty = sha256(EMPTY);
         let manifest = Document::Manifest(Box::new(artifact.manifest().clone()));
         self.put_document(&manifest).await?;
@@ -295,7 +278,7 @@ impl Layout {
     }
 
     /// Returns the artifacts attached to a manifest that the layout lists.
-    pub async fn artifacts(&self, subject: &Digest) -> Result<Vec<Artifact>, LayoutError> {
+    pub async fn artifacts(&self, subject: &Digest) -> Result<Vec<Artifact>, StoreError> {
         let index = self.index().await?;
         let listed = index.manifests.into_iter();
         let listed = listed.filter(|entry| entry.artifact_type().is_some());
@@ -313,12 +296,12 @@ impl Layout {
     }
 
     /// Returns the digest that a tag refers to.
-    pub(crate) async fn resolve_tag(&self, tag: &str) -> Result<Option<Digest>, LayoutError> {
+    pub(crate) async fn resolve_tag(&self, tag: &str) -> Result<Option<Digest>, StoreError> {
         Ok(find_tag(&self.index().await?, tag).cloned())
     }
 
     /// Tags of the images and indexes that the layout lists.
-    pub(crate) async fn tags(&self) -> Result<Vec<String>, LayoutError> {
+    pub(crate) async fn tags(&self) -> Result<Vec<String>, StoreError> {
         let index = self.index().await?;
         let tags = index.manifests.iter();
         let tags = tags.filter_map(|entry| entry.annotations.get(REF_NAME));
@@ -331,7 +314,7 @@ impl Layout {
         &self,
         digest: &Digest,
         tag: Option<String>,
-    ) -> Result<(), LayoutError> {
+    ) -> Result<(), StoreError> {
         let digest = digest.clone();
         self.blocking(move |layout| {
             let _lock = layout.lock()?;
@@ -351,12 +334,12 @@ impl Layout {
     }
 
     /// Adds a stored document to the index; the caller holds the lock.
-    fn put(&self, descriptor: Descriptor, tag: Option<&str>) -> Result<(), LayoutError> {
+    fn put(&self, descriptor: Descriptor, tag: Option<&str>) -> Result<(), StoreError> {
         self.edit_index(|index| put_entry(index, descriptor, tag))
     }
 
     /// Edits the index; the caller holds the lock.
-    fn edit_index(&self, edit: impl FnOnce(&mut Index)) -> Result<(), LayoutError> {
+    fn edit_index(&self, edit: impl FnOnce(&mut Index)) -> Result<(), StoreError> {
         let path = self.root.join("index.json");
         let index = self.read_index_verbatim()?;
         let changed = index.edit(edit);
@@ -370,8 +353,8 @@ impl Layout {
     /// Runs file operations on a thread of their own, so that transfers continue.
     async fn blocking<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Self) -> Result<T, LayoutError> + Send + 'static,
-    ) -> Result<T, LayoutError> {
+        work: impl FnOnce(&Self) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
         let layout = self.clone();
         match tokio::task::spawn_blocking(move || work(&layout)).await {
             Ok(result) => result,
@@ -379,7 +362,7 @@ impl Layout {
         }
     }
 
-    fn check(&self) -> Result<(), LayoutError> {
+    fn check(&self) -> Result<(), StoreError> {
         let path = self.root.join("oci-layout");
         let header = match files::read(&path, MAX_DOCUMENT) {
             Ok(header) => header,
@@ -410,12 +393,12 @@ impl Layout {
         }
     }
 
-    fn not_a_layout(&self, reason: impl fmt::Display) -> LayoutError {
+    fn not_a_layout(&self, reason: impl fmt::Display) -> StoreError {
         let problem = LAYOUT.invalid(&self.root, reason);
         problem.hint(layout_hint(&self.root)).into()
     }
 
-    fn make(&self) -> Result<(), LayoutError> {
+    fn make(&self) -> Result<(), StoreError> {
         let header = self.root.join("oci-layout");
         if header.exists() {
             return self.check();
@@ -435,7 +418,7 @@ impl Layout {
     }
 
     /// Returns a file that an unfinished layout cannot contain.
-    fn find_foreign_file(&self) -> Result<Option<String>, LayoutError> {
+    fn find_foreign_file(&self) -> Result<Option<String>, StoreError> {
         let entries = match fs::read_dir(&self.root) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -449,20 +432,20 @@ impl Layout {
             .find(|name| !known(name)))
     }
 
-    fn read_index(&self) -> Result<Index, LayoutError> {
+    fn read_index(&self) -> Result<Index, StoreError> {
         Ok(self.read_index_verbatim()?.into_value())
     }
 
-    fn read_index_verbatim(&self) -> Result<Verbatim<Index>, LayoutError> {
+    fn read_index_verbatim(&self) -> Result<Verbatim<Index>, StoreError> {
         let path = self.root.join("index.json");
         let bytes = files::read(&path, MAX_INDEX).map_err(LAYOUT.unreadable(&path))?;
         Verbatim::parse(bytes.into())
             .map_err(|source| LAYOUT.document(path.display(), source).into())
     }
 
-    pub(super) fn read_small(&self, digest: &Digest) -> Result<Bytes, LayoutError> {
+    pub(super) fn read_small(&self, digest: &Digest) -> Result<Bytes, StoreError> {
         let path = self.blob_path(digest);
-        let unusable = |problem: String| LayoutError::from(LAYOUT.unusable(&self.root, problem));
+        let unusable = |problem: String| StoreError::from(LAYOUT.unusable(&self.root, problem));
         let size = match fs::metadata(&path) {
             Ok(data) => data.len(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -483,7 +466,7 @@ impl Layout {
 
     /// Prevents other processes from changing `index.json` between read and write. `None` where the
     /// file system has no locks, and after a long wait: there the last one wins.
-    fn lock(&self) -> Result<Option<fs::File>, LayoutError> {
+    fn lock(&self) -> Result<Option<fs::File>, StoreError> {
         let path = self.root.join("oci-layout");
         let file = files::open(&path).map_err(LAYOUT.unreadable(&path))?;
         // NFS locks only files that are open for writing.

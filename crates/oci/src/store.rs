@@ -22,7 +22,7 @@ use super::document::{
     Artifact, Descriptor, Digest, Document, DocumentError, DocumentType, EntryCount, Image, Index,
     MAX_DOCUMENT, Manifest, Verbatim,
 };
-use super::layout::{Layout, LayoutError};
+use super::layout::Layout;
 use super::remote::{
     BlobReader, BlobSource, RawManifest, RegistryClient, RegistryError, Repository,
 };
@@ -39,10 +39,14 @@ pub enum StoreError {
     #[error(transparent)]
     #[diagnose(forward)]
     Registry(#[from] RegistryError),
-    /// A layout failed.
+    /// A layout does not have the requested tag or digest.
     #[error(transparent)]
     #[diagnose(forward)]
-    Layout(#[from] LayoutError),
+    NotFound(Problem),
+    /// A blob of a layout could not be read or written.
+    #[error(transparent)]
+    #[diagnose(code = _0.code("layout/invalid"))]
+    Stream(#[from] StreamError),
     /// A blob could not be read.
     #[error("cannot read a blob of {place}")]
     Blob {
@@ -62,7 +66,7 @@ impl StoreError {
     pub fn is_not_found(&self) -> bool {
         match self {
             Self::Registry(error) => error.is_not_found(),
-            Self::Layout(LayoutError::NotFound(_)) => true,
+            Self::NotFound(_) => true,
             _ => false,
         }
     }
@@ -113,7 +117,7 @@ impl Source {
                 };
                 self.verified(raw)
             }
-            Self::Layout(layout) => Ok(layout.resolve(wanted).await?),
+            Self::Layout(layout) => layout.resolve(wanted).await,
             Self::Archive(archive) => Ok(archive.resolve(wanted).await?),
             Self::Loose(loose) => Box::pin(loose.below.resolve(wanted)).await,
         }
@@ -181,7 +185,7 @@ impl Source {
                 let source = Self::open(location, registry).await?;
                 match source.resolve(location.tag_or_digest()).await {
                     Ok(document) => Ok(Some((source, document))),
-                    Err(StoreError::Layout(LayoutError::NotFound(_))) => Ok(None),
+                    Err(StoreError::NotFound(_)) => Ok(None),
                     Err(error) => Err(error),
                 }
             }
@@ -195,7 +199,7 @@ impl Source {
                 let raw = repository.get_manifest(entry.digest.as_ref()).await?;
                 Document::of_entry(entry, raw.bytes).map_err(|error| self.unusable(error))
             }
-            Self::Layout(layout) => Ok(layout.document(entry).await?),
+            Self::Layout(layout) => layout.document(entry).await,
             Self::Archive(archive) => Ok(archive.document(entry).await?),
             Self::Loose(loose) => Box::pin(loose.below.document(entry)).await,
         }
@@ -426,7 +430,7 @@ impl Sink {
     pub async fn has_blob(&self, blob: &Descriptor) -> Result<bool, StoreError> {
         match self {
             Self::Registry(repository) => Ok(repository.has_blob(&blob.digest).await?),
-            Self::Layout(layout) => Ok(layout.has_blob(blob).await?),
+            Self::Layout(layout) => layout.has_blob(blob).await,
             Self::Archive(writer) => Ok(writer.has_blob(&blob.digest)),
         }
     }
@@ -522,9 +526,9 @@ impl Sink {
         match (self, tag) {
             (Self::Layout(layout), Some(tag)) => {
                 layout.put_document(document).await?;
-                Ok(layout
+                layout
                     .tag_if_unchanged(document.descriptor(), tag, seen)
-                    .await?)
+                    .await
             }
             _ => self.publish(document, tag).await.map(|()| true),
         }
@@ -535,7 +539,7 @@ impl Sink {
     pub async fn attach(&self, artifact: &Artifact) -> Result<(), StoreError> {
         match self {
             Self::Registry(repository) => Ok(repository.attach(artifact).await?),
-            Self::Layout(layout) => Ok(layout.attach(artifact).await?),
+            Self::Layout(layout) => layout.attach(artifact).await,
             Self::Archive(_) => Ok(()),
         }
     }
