@@ -242,11 +242,11 @@ impl Source {
     /// Returns the blob's bytes for a sink, which verifies them.
     pub fn blob(&self, blob: &Descriptor) -> Result<BlobHandle, StoreError> {
         Ok(match self {
-            Self::Registry(repository) => repository.blob(blob).into(),
-            Self::Layout(layout) => layout.blob(blob).into(),
-            Self::Archive(archive) => archive.blob(blob)?.into(),
+            Self::Registry(repository) => BlobHandle::Remote(Box::new(repository.blob(blob))),
+            Self::Layout(layout) => BlobHandle::Local(Arc::new(layout.blob(blob))),
+            Self::Archive(archive) => BlobHandle::Local(Arc::new(archive.blob(blob)?)),
             Self::Loose(loose) => match loose.get(&blob.digest) {
-                Some(bytes) => Arc::clone(bytes).into(),
+                Some(bytes) => BlobHandle::Local(Arc::clone(bytes)),
                 None => loose.below.blob(blob)?,
             },
         })

@@ -178,10 +178,8 @@ impl BlobSource for FileRange {
 pub enum BlobHandle {
     /// In a registry or at a URL.
     Remote(Box<RemoteBlob>),
-    /// In a local file.
-    Local(FileRange),
-    /// In this process.
-    Held(Arc<dyn BlobSource>),
+    /// In a local file or in this process.
+    Local(Arc<dyn BlobSource>),
 }
 
 impl BlobHandle {
@@ -205,30 +203,11 @@ impl BlobHandle {
     }
 }
 
-impl From<RemoteBlob> for BlobHandle {
-    fn from(remote: RemoteBlob) -> Self {
-        Self::Remote(Box::new(remote))
-    }
-}
-
-impl From<FileRange> for BlobHandle {
-    fn from(range: FileRange) -> Self {
-        Self::Local(range)
-    }
-}
-
-impl From<Arc<dyn BlobSource>> for BlobHandle {
-    fn from(held: Arc<dyn BlobSource>) -> Self {
-        Self::Held(held)
-    }
-}
-
 impl BlobSource for BlobHandle {
     fn open(&self, offset: u64) -> BoxFuture<'_, io::Result<BlobReader>> {
         match self {
             Self::Remote(remote) => remote.open(offset),
-            Self::Local(range) => range.open(offset),
-            Self::Held(held) => held.open(offset),
+            Self::Local(local) => local.open(offset),
         }
     }
 }

@@ -341,7 +341,7 @@ impl Copier {
             return Err(Problem::new("image/document", problem).into());
         };
         let bytes = self.registry.url_source(&blob.urls, blob);
-        Ok((bytes.into(), first.clone()))
+        Ok((BlobHandle::Remote(Box::new(bytes)), first.clone()))
     }
 
     fn places(&self, digest: &Digest) -> Arc<AsyncMutex<Vec<Sink>>> {

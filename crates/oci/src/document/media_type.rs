@@ -49,44 +49,40 @@ impl ManifestFormat {
         }
     }
 
+    const fn pick(self, docker: &'static str, oci: &'static str) -> &'static str {
+        match self {
+            Self::Docker => docker,
+            Self::Oci => oci,
+        }
+    }
+
     /// Media type of an image manifest.
     pub const fn manifest(self) -> &'static str {
-        match self {
-            Self::Docker => DOCKER_MANIFEST,
-            Self::Oci => OCI_MANIFEST,
-        }
+        self.pick(DOCKER_MANIFEST, OCI_MANIFEST)
     }
 
     /// Media type of an index, which Docker calls a manifest list.
     pub const fn index(self) -> &'static str {
-        match self {
-            Self::Docker => DOCKER_INDEX,
-            Self::Oci => OCI_INDEX,
-        }
+        self.pick(DOCKER_INDEX, OCI_INDEX)
     }
 
     /// Media type of an image configuration.
     pub const fn config(self) -> &'static str {
-        match self {
-            Self::Docker => DOCKER_CONFIG,
-            Self::Oci => OCI_CONFIG,
-        }
+        self.pick(DOCKER_CONFIG, OCI_CONFIG)
     }
 
     /// Media type of a gzipped layer.
     pub const fn layer_gzip(self) -> &'static str {
-        match self {
-            Self::Docker => DOCKER_LAYER_GZIP,
-            Self::Oci => OCI_LAYER_GZIP,
-        }
+        self.pick(DOCKER_LAYER_GZIP, OCI_LAYER_GZIP)
     }
 
     /// Media type of an uncompressed layer.
     pub const fn layer(self) -> &'static str {
-        match self {
-            Self::Docker => DOCKER_LAYER,
-            Self::Oci => OCI_LAYER,
-        }
+        self.pick(DOCKER_LAYER, OCI_LAYER)
+    }
+
+    const fn foreign_layer(self) -> &'static str {
+        self.pick(DOCKER_FOREIGN, OCI_FOREIGN)
     }
 }
 
@@ -114,8 +110,7 @@ pub fn is_foreign(media_type: &str) -> bool {
 /// The ordinary type for a foreign layer's type; other types are unchanged.
 pub fn distributable(media_type: &str) -> String {
     match foreign_suffix(media_type) {
-        Some((ManifestFormat::Docker, suffix)) => format!("{DOCKER_LAYER}{suffix}"),
-        Some((ManifestFormat::Oci, suffix)) => format!("{OCI_LAYER}{suffix}"),
+        Some((flavour, suffix)) => format!("{}{suffix}", flavour.layer()),
         None => media_type.to_owned(),
     }
 }
@@ -142,20 +137,20 @@ fn layer_in_flavour(media_type: &str, flavour: ManifestFormat) -> Option<String>
         (LayerCompression::Zstd, ManifestFormat::Docker) => return None,
         (LayerCompression::Zstd, ManifestFormat::Oci) => "+zstd",
     };
-    let stem = match (is_foreign(media_type), flavour) {
-        (false, flavour) => flavour.layer(),
-        (true, ManifestFormat::Docker) => DOCKER_FOREIGN,
-        (true, ManifestFormat::Oci) => OCI_FOREIGN,
+    let stem = if is_foreign(media_type) {
+        flavour.foreign_layer()
+    } else {
+        flavour.layer()
     };
     Some(format!("{stem}{suffix}"))
 }
 
 /// Format and compression suffix of a foreign layer's type.
 fn foreign_suffix(media_type: &str) -> Option<(ManifestFormat, &str)> {
-    let (flavour, suffix) = media_type
-        .strip_prefix(DOCKER_FOREIGN)
-        .map(|suffix| (ManifestFormat::Docker, suffix))
-        .or_else(|| Some((ManifestFormat::Oci, media_type.strip_prefix(OCI_FOREIGN)?)))?;
+    let flavours = [ManifestFormat::Docker, ManifestFormat::Oci].into_iter();
+    let (flavour, suffix) = flavours
+        .map(|flavour| (flavour, media_type.strip_prefix(flavour.foreign_layer())))
+        .find_map(|(flavour, suffix)| Some((flavour, suffix?)))?;
     (suffix.is_empty() || suffix.starts_with(['.', '+'])).then_some((flavour, suffix))
 }
 
