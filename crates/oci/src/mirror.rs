@@ -279,32 +279,29 @@ struct Mirror<'a> {
 
 impl Mirror<'_> {
     async fn one(&self, source: &Reference, target: &Reference) -> MirroredImage {
-        let (copied, facts, beside, error) = match self.copy(source, target).await {
-            Ok((copied, facts, beside)) => {
-                let error = facts.iter().find_map(find_defect);
-                (Some(copied), facts, beside, error)
-            }
-            Err(error) => (None, Vec::new(), Vec::new(), Some(error)),
-        };
-        MirroredImage {
+        let mut image = MirroredImage {
             source: source.to_string(),
-            target: published_name(target, copied.as_ref()),
-            copied,
-            facts,
-            beside,
-            error,
-        }
+            target: String::new(),
+            copied: None,
+            facts: Vec::new(),
+            beside: Vec::new(),
+            error: None,
+        };
+        let copied = self.copy(source, target, &mut image).await;
+        let defect = || image.facts.iter().find_map(find_defect);
+        image.error = copied.err().or_else(defect);
+        image.target = published_name(target, image.copied.as_ref());
+        image
     }
 
     async fn copy(
         &self,
         source: &Reference,
         target: &Reference,
-    ) -> Result<(CopyReport, Vec<CompanionReport>, Vec<ReferrerReport>), CopyError> {
-        let (from, to) = (
-            self.registry.repository(source),
-            self.registry.repository(target).for_push(),
-        );
+        image: &mut MirroredImage,
+    ) -> Result<(), CopyError> {
+        let from = self.registry.repository(source);
+        let to = self.registry.repository(target).for_push();
         let wanted = source.digest().or(source.tag());
         let options = CopyOptions {
             platforms: self.options.platforms.clone(),
@@ -322,23 +319,20 @@ impl Mirror<'_> {
             Some(companion) => Some(companion.start_image(copying).await),
             None => None,
         };
-        let copied = self.copier.copy(&plan, &place, &sink, target.tag()).await?;
-        let facts = match conclusion {
-            Some(conclusion) => conclusion.0.await,
-            None => Vec::new(),
-        };
-        let beside = ReferrerCopier {
-            from: &from,
-            to: &to,
-            copier: self.copier,
-            dry_run: self.options.dry_run,
-        };
-        let beside = if self.options.with_referrers {
-            beside.copy_referrers(&plan).await
-        } else {
-            Vec::new()
-        };
-        Ok((copied, facts, beside))
+        image.copied = Some(self.copier.copy(&plan, &place, &sink, target.tag()).await?);
+        if let Some(conclusion) = conclusion {
+            image.facts = conclusion.0.await;
+        }
+        if self.options.with_referrers {
+            let copier = ReferrerCopier {
+                from: &from,
+                to: &to,
+                copier: self.copier,
+                dry_run: self.options.dry_run,
+            };
+            image.beside = copier.copy_referrers(&plan).await;
+        }
+        Ok(())
     }
 }
 
