@@ -55,7 +55,7 @@ impl Layer {
                 name: String::new(),
                 written: String::new(),
                 // Of an unknown base the folders may be known that earlier layers changed.
-                below: BaseFolderState::Known,
+                of_base: Presence::Present(()),
                 passed_on: InheritedDescriptors::new(root.present().and_then(|root| root.security)),
             },
             open: Vec::new(),
@@ -135,17 +135,9 @@ struct Folder {
     /// Name in the layer before and after fitting.
     name: String,
     written: String,
-    below: BaseFolderState,
+    /// The folder in the base.
+    of_base: Presence<()>,
     passed_on: InheritedDescriptors,
-}
-
-/// Knowledge of a folder's content in the base.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum BaseFolderState {
-    Unknown,
-    Known,
-    /// The folder does not exist.
-    Nothing,
 }
 
 /// Descriptors that entries inherit from a folder, if known; computed once.
@@ -206,20 +198,20 @@ impl Walk<'_> {
         }
         let parent = self.open.last_mut().unwrap_or(&mut self.drive);
         let path = join(&parent.written, name);
-        let found = match parent.below {
-            BaseFolderState::Unknown => Presence::Unknown,
-            BaseFolderState::Nothing => Presence::Absent,
-            BaseFolderState::Known => match format!("/{path}").parse() {
+        let found = match parent.of_base {
+            Presence::Present(()) => match format!("/{path}").parse() {
                 Ok(path) => self.inside.file(&path)?,
                 Err(_) => Presence::Unknown,
             },
+            Presence::Absent => Presence::Absent,
+            _ => Presence::Unknown,
         };
         check(&path, item.content, &found)?;
         let child = child_kind(item.content);
-        let below = match found {
-            Presence::Unknown => BaseFolderState::Unknown,
-            Presence::Absent => BaseFolderState::Nothing,
-            Presence::Present(_) => BaseFolderState::Known,
+        let of_base = match found {
+            Presence::Unknown => Presence::Unknown,
+            Presence::Absent => Presence::Absent,
+            Presence::Present(_) => Presence::Present(()),
         };
         let base = found
             .present()
@@ -251,7 +243,7 @@ impl Walk<'_> {
             self.open.push(Folder {
                 name: inside.to_owned(),
                 written,
-                below,
+                of_base,
                 passed_on: InheritedDescriptors::new(security),
             });
         }
