@@ -9,9 +9,7 @@ use serde_json::json;
 use wincimg_common::progress::Silent;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_oci::prefix::{PrefixError, RegistryPrefix};
-use wincimg_oci::remote::{
-    AuthScheme as HowTo, CredentialStore, RegistryError, Secret, erase, store,
-};
+use wincimg_oci::remote::{AuthScheme as HowTo, RegistryError, Secret, erase, store};
 
 use super::progress::display;
 use super::{CommandOutcome, Failure, OutputFormat, RegistryArgs, Session, prompt, registry_args};
@@ -102,7 +100,7 @@ impl Login {
                 self.host
             ));
         }
-        if matches!(kept, CredentialStore::File(_)) {
+        if kept.helper.is_none() {
             session.note(format_args!(
                 "the password is not encrypted in {kept}: use a credential helper (credsStore) to \
                  store it safely"

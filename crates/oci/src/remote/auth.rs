@@ -14,7 +14,7 @@ use wincimg_http::{AddressPolicy, Exchange, HttpError, RedirectPolicy, host_of, 
 
 use super::challenge::{Challenge, Scope, Token, bearer};
 use super::client::Inner;
-use super::credentials::{Authentication, Credential};
+use super::credentials::{Authentication, Credential, lookup_error};
 use super::error::{RegistryError, check};
 use super::host::Host;
 use super::secret::Secret;
@@ -90,12 +90,8 @@ impl Inner {
                 .with_deadline(&what, async {
                     let found = tokio::task::spawn_blocking(lookup).await;
                     found.unwrap_or_else(|error| {
-                        Err(RegistryError::Credential {
-                            host: host.name.clone(),
-                            origin: "Docker's config.json".to_owned(),
-                            reason: error.to_string(),
-                            excerpt: None,
-                        })
+                        let origin = "Docker's config.json".to_owned();
+                        Err(lookup_error(&host.name, origin, error.to_string()))
                     })
                 })
                 .await

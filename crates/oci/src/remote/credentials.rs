@@ -75,15 +75,10 @@ impl Credentials {
     /// A credential entered by the user.
     pub(super) fn from_input(user: String, password: Secret) -> Self {
         let proof = Some(Authentication::Password { user, password });
-        let origin = "your input".to_owned();
-        Self {
-            host: Credential { proof, origin },
-            paths: Vec::new(),
-        }
+        Self::of_host(proof, "your input".to_owned())
     }
 
-    fn none(origin: String) -> Self {
-        let proof = None;
+    fn of_host(proof: Option<Authentication>, origin: String) -> Self {
         Self {
             host: Credential { proof, origin },
             paths: Vec::new(),
@@ -150,6 +145,11 @@ impl<'k> AuthKey<'k> {
             path => Self::Path(host, path),
         }
     }
+
+    /// Returns true if a key is for the whole of a host.
+    pub(super) fn is_of_host(key: &str, host: &str) -> bool {
+        matches!(AuthKey::of(key), AuthKey::Host(own) if names(host).contains(&own))
+    }
 }
 
 impl AuthEntry {
@@ -198,7 +198,7 @@ pub(super) fn find(
     let mut places = default_file().into_iter().chain(containers_files());
     let Some(first) = places.next() else {
         let origin = "Docker's config.json: no home directory".to_owned();
-        return Ok(Credentials::none(origin));
+        return Ok(Credentials::of_host(None, origin));
     };
     let look = |path: &Path| match path.try_exists() {
         Ok(false) => Ok(None),
@@ -206,7 +206,10 @@ pub(super) fn find(
     };
     let mut found = match look(&first)? {
         Some(found) => found,
-        None => Credentials::none(format!("{}, which does not exist", first.display())),
+        None => {
+            let origin = format!("{}, which does not exist", first.display());
+            Credentials::of_host(None, origin)
+        }
     };
     for path in places {
         if !found.are_none() {
@@ -292,12 +295,9 @@ impl Lookup<'_> {
 
     /// Tries the helper for this host, then the file, then the default helper.
     fn of_host(&self, own: &[(&String, &AuthEntry)]) -> Result<Credential, RegistryError> {
-        let names = names(self.host);
         let helpers = self.config.cred_helpers.iter().flatten();
         let helper = helpers
-            .filter(
-                |(key, _)| matches!(AuthKey::of(key), AuthKey::Host(host) if names.contains(&host)),
-            )
+            .filter(|(key, _)| AuthKey::is_of_host(key, self.host))
             .find_map(|(_, helper)| helper.as_deref().filter(|name| !name.is_empty()));
         if let Some(helper) = helper {
             return self.ask_helper(helper);
@@ -332,8 +332,8 @@ impl Lookup<'_> {
         for server in servers(self.host) {
             let found = helper::get(helper, server, self.stopped)
                 .map_err(|reason| lookup_error(self.host, origin.clone(), reason))?;
-            if let Some(proof) = found.and_then(proof) {
-                let proof = Some(proof);
+            let proof = found.and_then(proof);
+            if proof.is_some() {
                 return Ok(Credential { proof, origin });
             }
         }

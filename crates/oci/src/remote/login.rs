@@ -17,7 +17,7 @@ use wincimg_http::FileError;
 
 use super::client::RegistryClient;
 use super::credentials::{
-    AuthKey, Credentials, LARGEST_FILE, default_file, find, lookup_error, names, server, servers,
+    AuthKey, Credentials, LARGEST_FILE, default_file, find, lookup_error, server, servers,
 };
 use super::error::RegistryError;
 use super::helper;
@@ -26,23 +26,18 @@ use super::secret::Secret;
 
 /// Location of a stored credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CredentialStore {
-    /// In a helper configured in the file.
-    Helper {
-        /// Its name, without `docker-credential-`.
-        name: String,
-        /// The file.
-        file: PathBuf,
-    },
-    /// In the file itself.
-    File(PathBuf),
+pub struct CredentialStore {
+    /// The file.
+    pub file: PathBuf,
+    /// The helper that is configured in it, without `docker-credential-`; none for the file itself.
+    pub helper: Option<String>,
 }
 
 impl fmt::Display for CredentialStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Helper { name, .. } => write!(f, "docker-credential-{name}"),
-            Self::File(file) => write!(f, "{}", file.display()),
+        match &self.helper {
+            Some(name) => write!(f, "docker-credential-{name}"),
+            None => self.file.display().fmt(f),
         }
     }
 }
@@ -90,10 +85,7 @@ pub fn store(
         config.remove_entries();
         config.entries().insert(server.to_owned(), entry);
     })?;
-    Ok(match helper {
-        Some(name) => CredentialStore::Helper { name, file },
-        None => CredentialStore::File(file),
-    })
+    Ok(CredentialStore { file, helper })
 }
 
 /// Erases the stored credential of a host; returns its location, or `None` if there was none.
@@ -117,10 +109,7 @@ pub fn erase(
         }
     }
     let file = Config::change(host, file, progress, Config::remove_entries)?;
-    Ok(Some(match helper {
-        Some(name) => CredentialStore::Helper { name, file },
-        None => CredentialStore::File(file),
-    }))
+    Ok(Some(CredentialStore { file, helper }))
 }
 
 /// Docker's `config.json`, including the keys of other tools.
@@ -190,16 +179,11 @@ impl<'h> Config<'h> {
         let helpers = self.document.get("credHelpers").and_then(Value::as_object);
         let own = helpers.into_iter().flatten();
         let own = own
-            .filter(|(key, _)| self.is_own(key))
+            .filter(|(key, _)| AuthKey::is_of_host(key, self.host))
             .map(|(_, name)| name);
         let all = self.document.get("credsStore");
         let mut names = own.chain(all).filter_map(Value::as_str);
         names.find(|name| !name.is_empty()).map(str::to_owned)
-    }
-
-    fn is_own(&self, key: &str) -> bool {
-        let names = names(self.host);
-        matches!(AuthKey::of(key), AuthKey::Host(host) if names.contains(&host))
     }
 
     /// The file's own credentials; replaces a value that is not a table.
@@ -215,12 +199,9 @@ impl<'h> Config<'h> {
     }
 
     fn remove_entries(&mut self) {
-        let keys: Vec<String> = self.entries().keys().cloned().collect();
-        for key in keys {
-            if self.is_own(&key) {
-                self.entries().shift_remove(&key);
-            }
-        }
+        let host = self.host;
+        self.entries()
+            .retain(|key, _| !AuthKey::is_of_host(key, host));
     }
 
     fn helper_failed(&self, name: &str, reason: String) -> RegistryError {
@@ -298,7 +279,10 @@ mod tests {
         let forgotten = erase("repo.lan:5000", Some(&file), &Silent).unwrap();
         assert_eq!(
             forgotten,
-            Some(CredentialStore::File(file.canonicalize().unwrap()))
+            Some(CredentialStore {
+                file: file.canonicalize().unwrap(),
+                helper: None,
+            })
         );
         let text = fs::read_to_string(&file).unwrap();
         assert!(text.contains("other:1") && !text.contains(&auth), "{text}");
