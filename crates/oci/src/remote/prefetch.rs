@@ -29,7 +29,7 @@ pub(super) struct Prefetch {
 }
 
 /// Requests, and the time they were sent.
-struct Pending<A>(Mutex<HashMap<Key, SentRequest<A>>>);
+type Pending<A> = Mutex<HashMap<Key, SentRequest<A>>>;
 
 type SentRequest<A> = (Instant, AbortOnDropHandle<RequestResult<A>>);
 
@@ -69,7 +69,7 @@ impl Repository {
         let (repository, tag) = (self.clone(), tag.to_owned());
         let key = self.key(&tag);
         let request = async move { repository.fetch_manifest_once(&tag).await };
-        self.inner().prefetch.manifests.send(key, request);
+        send(&self.inner().prefetch.manifests, key, request);
     }
 
     /// Takes the prefetched manifest of a tag, if any.
@@ -77,7 +77,7 @@ impl Repository {
         &self,
         tag: &str,
     ) -> Option<RequestResult<RawManifest>> {
-        let answer = self.inner().prefetch.manifests.take(&self.key(tag)).await?;
+        let answer = take(&self.inner().prefetch.manifests, &self.key(tag)).await?;
         let is_certain = match &answer {
             Ok(_) => true,
             Err(error) => self.is_not_found_error(error),
@@ -95,7 +95,7 @@ impl Repository {
             let artifact_type = wanted.artifact_type.clone();
             let key = self.key(base.as_ref());
             let request = async move { repository.fetch_referrers(&base, &artifact_type).await };
-            prefetch.referrers.send(key, request);
+            send(&prefetch.referrers, key, request);
         }
     }
 
@@ -109,7 +109,7 @@ impl Repository {
         if prefetch.wanted.get()?.artifact_type != artifact_type {
             return None;
         }
-        prefetch.referrers.take(&self.key(subject.as_ref())).await
+        take(&prefetch.referrers, &self.key(subject.as_ref())).await
     }
 
     fn key(&self, which: &str) -> Key {
@@ -117,29 +117,25 @@ impl Repository {
     }
 }
 
-impl<A: Send + 'static> Pending<A> {
-    /// Sends a request, unless it was sent before.
-    fn send(&self, key: Key, request: impl Future<Output = RequestResult<A>> + Send + 'static) {
-        if let Ok(runtime) = Handle::try_current() {
-            lock(&self.0).entry(key).or_insert_with(|| {
-                let answer = AbortOnDropHandle::new(runtime.spawn(request));
-                (Instant::now(), answer)
-            });
-        }
-    }
-
-    /// Takes the response to a recent request.
-    async fn take(&self, key: &Key) -> Option<RequestResult<A>> {
-        let (sent, answer) = lock(&self.0).remove(key)?;
-        if sent.elapsed() > MAX_AGE {
-            return None;
-        }
-        answer.await.ok()
+/// Sends a request, unless it was sent before.
+fn send<A: Send + 'static>(
+    pending: &Pending<A>,
+    key: Key,
+    request: impl Future<Output = RequestResult<A>> + Send + 'static,
+) {
+    if let Ok(runtime) = Handle::try_current() {
+        lock(pending).entry(key).or_insert_with(|| {
+            let answer = AbortOnDropHandle::new(runtime.spawn(request));
+            (Instant::now(), answer)
+        });
     }
 }
 
-impl<A> Default for Pending<A> {
-    fn default() -> Self {
-        Self(Mutex::default())
+/// Takes the response to a recent request.
+async fn take<A>(pending: &Pending<A>, key: &Key) -> Option<RequestResult<A>> {
+    let (sent, answer) = lock(pending).remove(key)?;
+    if sent.elapsed() > MAX_AGE {
+        return None;
     }
+    answer.await.ok()
 }
