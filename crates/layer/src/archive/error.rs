@@ -24,21 +24,11 @@ pub enum ArchiveError {
         /// Name of the archive.
         archive: String,
     },
-    /// A problem of the whole archive.
-    #[error("cannot unpack {archive}: {problem}")]
-    Whole {
-        /// Name of the archive.
-        archive: String,
-        /// The problem.
-        problem: String,
-    },
-    /// A problem of one member.
-    #[error("cannot unpack {member:?} of {archive}: {problem}")]
-    Member {
-        /// Name of the archive.
-        archive: String,
-        /// The member's path.
-        member: String,
+    /// It is not an archive that can be unpacked.
+    #[error("cannot unpack {what}: {problem}")]
+    Invalid {
+        /// The archive, or its member.
+        what: String,
         /// The problem.
         problem: String,
     },
@@ -47,18 +37,14 @@ pub enum ArchiveError {
 impl ArchiveError {
     /// Creates an error about the whole archive.
     pub fn whole(archive: &str, problem: impl Into<String>) -> Self {
-        Self::Whole {
-            archive: archive.to_owned(),
+        Self::Invalid {
+            what: archive.to_owned(),
             problem: problem.into(),
         }
     }
 
     pub(super) fn member(archive: &str, member: &str, problem: impl Into<String>) -> Self {
-        Self::Member {
-            archive: archive.to_owned(),
-            member: member.to_owned(),
-            problem: problem.into(),
-        }
+        Self::whole(&format!("{member:?} of {archive}"), problem)
     }
 
     pub(super) fn read(archive: &str, source: io::Error) -> Self {

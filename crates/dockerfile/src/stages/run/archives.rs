@@ -147,7 +147,7 @@ fn check(archive: &Archive, unpack: &UnpackAction) -> Result<(), ScriptError> {
 /// PowerShell may continue after such an error, with a part of the archive unpacked.
 fn refused(error: &ArchiveError) -> ScriptError {
     let kind = match error {
-        ArchiveError::Whole { .. } | ArchiveError::Member { .. } => ScriptErrorKind::Refused,
+        ArchiveError::Invalid { .. } => ScriptErrorKind::Refused,
         ArchiveError::Read { .. } | ArchiveError::Changed { .. } => ScriptErrorKind::NotKnown,
     };
     ScriptError::new(kind, error_chain(error)).help(CORRECT)
