@@ -68,8 +68,7 @@ pub fn listing(plan: &Plan) -> Result<ImageListing, LayerError> {
                 let found = fs::metadata(file);
                 let found = found.map_err(|error| LayerError::unreadable(file, error))?;
                 if !found.is_file() {
-                    let path = file.to_path_buf();
-                    return Err(LayerError::NotAFile { path });
+                    return Err(LayerError::not_a_file(file));
                 }
                 Some(found.len())
             }

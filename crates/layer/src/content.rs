@@ -441,22 +441,21 @@ pub(super) fn sort_directory<'a>(
 /// the two conflict.
 fn is_repeated(previous: &SortEntry, entry: &SortEntry) -> Result<bool, LayerError> {
     let is_directory = |entry: &SortEntry| matches!(entry.own.content, EntryContent::Directory);
+    let (first, second) = (previous.own.path.as_str(), entry.own.path.as_str());
     if entry.key == previous.key {
         let is_there = !matches!(previous.own.content, EntryContent::Deletion);
         if is_directory(previous) && is_directory(entry) || is_there && entry.is_mark {
             return Ok(true);
         }
-        return Err(LayerError::Conflict {
-            first: previous.own.path.to_string(),
-            second: entry.own.path.to_string(),
-        });
+        return Err(LayerError::Refused(format!(
+            "layer entries {first:?} and {second:?} are the same path on Windows"
+        )));
     }
     // A file sorts directly before entries below it, so comparing neighbours is enough.
     if !is_directory(previous) && is_below(&entry.key, &previous.key) {
-        return Err(LayerError::NotADirectory {
-            parent: previous.own.path.to_string(),
-            child: entry.own.path.to_string(),
-        });
+        return Err(LayerError::Refused(format!(
+            "layer entry {second:?} is below {first:?}, which is not a directory"
+        )));
     }
     Ok(false)
 }

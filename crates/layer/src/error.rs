@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use wincimg_common::diagnose::Diagnose;
 use wincimg_registry::BaseReadError;
-use wincimg_windows::path::ImagePath;
 
 use super::path::PathError;
 use crate::archive::ArchiveError;
@@ -19,44 +18,10 @@ pub enum LayerError {
     #[error(transparent)]
     #[diagnose(blame = Request)]
     Path(#[from] PathError),
-    /// Two entries with the same path on Windows.
-    #[error("layer entries {first:?} and {second:?} are the same path on Windows")]
+    /// What cannot be in an image, or not beside the rest of the layer and what the base has.
+    #[error("{0}")]
     #[diagnose(blame = Request)]
-    Conflict {
-        /// The entry that sorts first.
-        first: String,
-        /// The one that collides with it.
-        second: String,
-    },
-    /// An entry below one that is not a directory.
-    #[error("layer entry {child:?} is below {parent:?}, which is not a directory")]
-    #[diagnose(blame = Request)]
-    NotADirectory {
-        /// The file, link or deletion.
-        parent: String,
-        /// The entry below it.
-        child: String,
-    },
-    /// The base has an entry of another kind at the path.
-    #[error("{path} is {found} in the base, but {wanted} in the image")]
-    #[diagnose(blame = Request)]
-    InTheWay {
-        /// The path in the image.
-        path: String,
-        /// Kind in the base.
-        found: &'static str,
-        /// Kind in the layer.
-        wanted: &'static str,
-    },
-    /// It replaces or deletes a folder that Windows needs.
-    #[error("{path} would be {wanted} in the image: it is a folder that Windows needs")]
-    #[diagnose(blame = Request)]
-    Essential {
-        /// The folder.
-        path: ImagePath,
-        /// Kind of the entry.
-        wanted: &'static str,
-    },
+    Refused(String),
     /// The base's facts cannot be read.
     #[error(transparent)]
     Inside(#[from] BaseReadError),
@@ -82,31 +47,6 @@ pub enum LayerError {
         /// Path on disk.
         path: PathBuf,
     },
-    /// A device, socket or pipe where a file is expected.
-    #[error("{} is neither a file, a folder nor a symbolic link", path.display())]
-    #[diagnose(blame = Request)]
-    NotAFile {
-        /// Path on disk.
-        path: PathBuf,
-    },
-    /// A name on disk that is not Unicode and so cannot be a name on Windows.
-    #[error("the name of {} is not Unicode", path.display())]
-    #[diagnose(blame = Request)]
-    NotUnicode {
-        /// Path on disk.
-        path: PathBuf,
-    },
-    /// A symbolic link that would be wrong in the image.
-    #[error("symbolic link {} points to {target:?}: {problem}", path.display())]
-    #[diagnose(blame = Request)]
-    Link {
-        /// Path on disk.
-        path: PathBuf,
-        /// Target.
-        target: String,
-        /// The problem.
-        problem: &'static str,
-    },
     /// A folder's `.dockerignore` is invalid.
     #[error(transparent)]
     Ignore(#[from] IgnoreError),
@@ -126,6 +66,19 @@ pub enum LayerError {
 }
 
 impl LayerError {
+    /// A device, socket or pipe where a file is expected.
+    pub fn not_a_file(path: &Path) -> Self {
+        let path = path.display();
+        Self::Refused(format!(
+            "{path} is neither a file, a folder nor a symbolic link"
+        ))
+    }
+
+    /// A name on disk that is not Unicode and so cannot be a name on Windows.
+    pub(super) fn not_unicode(path: &Path) -> Self {
+        Self::Refused(format!("the name of {} is not Unicode", path.display()))
+    }
+
     /// A file or folder that could not be read.
     pub fn unreadable(path: &Path, source: io::Error) -> Self {
         Self::Read {

@@ -274,7 +274,9 @@ fn check_essential(files: &[LayerEntry]) -> Result<(), LayerError> {
         if let Ok(path) = format!("/{}", entry.path.as_str()).parse::<ImagePath>()
             && path.is_essential()
         {
-            return Err(LayerError::Essential { path, wanted });
+            return Err(LayerError::Refused(format!(
+                "{path} would be {wanted} in the image: it is a folder that Windows needs"
+            )));
         }
     }
     Ok(())
@@ -292,11 +294,10 @@ fn check(path: &str, content: &EntryContent, found: &Presence<BaseFile>) -> Resu
         (FileKind::Folder, EntryContent::Symlink(_)) => ("a folder", "a link"),
         _ => return Ok(()),
     };
-    Err(LayerError::InTheWay {
-        path: format!(r"C:\{}", path.replace('/', r"\")),
-        found,
-        wanted,
-    })
+    let path = path.replace('/', r"\");
+    Err(LayerError::Refused(format!(
+        r"C:\{path} is {found} in the base, but {wanted} in the image"
+    )))
 }
 
 fn is_same_kind(base: &BaseFile, content: &EntryContent) -> bool {

@@ -190,9 +190,7 @@ impl<'a> OpenFile<'a> {
     fn at(path: &'a Path) -> Result<Self, LayerError> {
         let (file, metadata) =
             files::open_with_metadata(path).map_err(|source| match fs::metadata(path) {
-                Ok(found) if !found.is_file() => LayerError::NotAFile {
-                    path: path.to_owned(),
-                },
+                Ok(found) if !found.is_file() => LayerError::not_a_file(path),
                 _ => LayerError::unreadable(path, source),
             })?;
         Ok(Self {

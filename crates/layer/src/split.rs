@@ -252,6 +252,7 @@ mod tests {
     fn what_excludes_each_other_is_refused_as_before() {
         let whole = layer(&[("app", 4000), ("app/lib", 4000)]);
         let error = whole.split(&[path(r"C:\app\lib")], LEAST).unwrap_err();
-        assert!(matches!(error, LayerError::NotADirectory { .. }), "{error}");
+        let error = error.to_string();
+        assert!(error.ends_with("which is not a directory"), "{error}");
     }
 }

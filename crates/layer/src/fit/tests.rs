@@ -160,8 +160,9 @@ fn folders_that_windows_needs_are_neither_replaced_nor_deleted() {
             deleted.delete(path(text));
             for mut layer in [replaced, deleted] {
                 let error = layer.fit_to_base(inside).unwrap_err();
+                let error = error.to_string();
                 assert!(
-                    matches!(error, LayerError::Essential { .. }),
+                    error.ends_with("a folder that Windows needs"),
                     "{text}: {error}"
                 );
             }
@@ -236,10 +237,8 @@ fn what_is_in_the_way_is_reported_before_anything_is_written() {
         path("Users/CONTAINERUSER"),
         ContentSource::Bytes("x".into()),
     );
-    assert!(matches!(
-        file.fit_to_base(&base()),
-        Err(LayerError::InTheWay { .. })
-    ));
+    let error = file.fit_to_base(&base()).unwrap_err().to_string();
+    assert!(error.contains("in the base, but a file"), "{error}");
 }
 
 proptest! {
