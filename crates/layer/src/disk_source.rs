@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::{fs, io};
 
 use serde::{Serialize, Serializer};
+use wincimg_common::diagnose::Problem;
 
-use super::dockerignore::{IgnoreError, IgnoreRules};
+use super::dockerignore::IgnoreRules;
 
 /// A file or folder on disk. Copies share the paths, for a plan may have many thousands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +41,7 @@ impl DiskSource {
     }
 
     /// The ignore rules that apply to it.
-    pub fn ignore_filter(&self) -> Result<IgnoreFilter, IgnoreError> {
+    pub fn ignore_filter(&self) -> Result<IgnoreFilter, Problem> {
         let folder = self.inside();
         let mut rules = Vec::new();
         let mut add = |ignore: IgnoreRules, folder: String| {
@@ -58,7 +59,7 @@ impl DiskSource {
     }
 
     /// Returns true if it is ignored as a whole.
-    pub fn is_ignored_path(&self) -> Result<bool, IgnoreError> {
+    pub fn is_ignored_path(&self) -> Result<bool, Problem> {
         let rules = self.ignore_filter()?;
         Ok(rules.is_ignored("") && !(self.path.is_dir() && rules.may_reinclude("")))
     }

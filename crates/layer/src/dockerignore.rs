@@ -6,8 +6,9 @@
 //! it. A file written for Docker on Windows has `\` between names.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use wincimg_common::diagnose::Problem;
 use wincimg_common::files;
 use wincimg_common::files::LARGEST_TEXT;
 
@@ -35,30 +36,8 @@ impl Glob {
     }
 }
 
-/// Error of reading ignore rules.
-#[derive(Debug, thiserror::Error)]
-pub enum IgnoreError {
-    /// It could not be read.
-    #[error("cannot read {}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
-    /// An invalid pattern.
-    #[error("{}:{line}: invalid pattern {pattern:?}: {problem}", path.display())]
-    Pattern {
-        /// The file.
-        path: PathBuf,
-        /// Counted from 1.
-        line: usize,
-        /// The pattern.
-        pattern: String,
-        /// The problem.
-        problem: &'static str,
-    },
-}
+/// Code of errors of reading ignore rules.
+const CODE: &str = "layer/failed";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct IgnoreRule {
@@ -91,34 +70,33 @@ enum GlobPart {
 
 impl IgnoreRules {
     /// Reads the rules of a folder; empty if it has no such file.
-    pub fn read_folder(folder: &Path) -> Result<Self, IgnoreError> {
+    pub fn read_folder(folder: &Path) -> Result<Self, Problem> {
         Ok(Self::read_file(&folder.join(FILE_NAME))?.unwrap_or_default())
     }
 
     /// Reads the rules of a file, if it exists.
-    pub fn read_file(path: &Path) -> Result<Option<Self>, IgnoreError> {
+    pub fn read_file(path: &Path) -> Result<Option<Self>, Problem> {
         match files::read(path, LARGEST_TEXT) {
             Ok(bytes) => Self::read(&String::from_utf8_lossy(&bytes), path).map(Some),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(IgnoreError::Read {
-                path: path.to_owned(),
-                source,
-            }),
+            Err(error) => {
+                let problem = format!("cannot read {}", path.display());
+                Err(Problem::new(CODE, problem).source(error))
+            }
         }
     }
 
     /// Parses rules; `path` is for messages.
-    pub fn read(text: &str, path: &Path) -> Result<Self, IgnoreError> {
+    pub fn read(text: &str, path: &Path) -> Result<Self, Problem> {
         let mut rules = Vec::new();
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let lines = || text.lines().filter(|line| !line.starts_with('#'));
         let has_separators = lines().any(separates_names);
         for (index, line) in text.lines().enumerate() {
-            let failed = |problem| IgnoreError::Pattern {
-                path: path.to_owned(),
-                line: index + 1,
-                pattern: line.trim().to_owned(),
-                problem,
+            let failed = |problem| {
+                let (path, line, pattern) = (path.display(), index + 1, line.trim());
+                let problem = format!("{path}:{line}: invalid pattern {pattern:?}: {problem}");
+                Problem::new(CODE, problem)
             };
             // Only a # in the first column starts a comment.
             if line.starts_with('#') || line.trim().is_empty() {

@@ -3,12 +3,11 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use wincimg_common::diagnose::Diagnose;
+use wincimg_common::diagnose::{Diagnose, Problem};
 use wincimg_registry::BaseReadError;
 
 use super::path::PathError;
 use crate::archive::ArchiveError;
-use crate::dockerignore::IgnoreError;
 
 /// Error of describing or writing a layer.
 #[derive(Debug, thiserror::Error, Diagnose)]
@@ -49,7 +48,7 @@ pub enum LayerError {
     },
     /// A folder's `.dockerignore` is invalid.
     #[error(transparent)]
-    Ignore(#[from] IgnoreError),
+    Ignore(#[from] Problem),
     /// An archive with files of the layer is invalid.
     #[error(transparent)]
     #[diagnose(forward)]
