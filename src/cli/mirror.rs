@@ -565,6 +565,8 @@ fn in_words(action: &BlobAction) -> String {
 
 #[cfg(test)]
 mod tests {
+    use wincimg_common::diagnose::Problem;
+
     use super::*;
 
     #[test]
@@ -576,11 +578,7 @@ mod tests {
         };
         assert!(may_pass(&StoreError::from(gave_up).into()));
         assert!(!may_pass(&StoreError::from(gone()).into()));
-        let empty = CopyError::NoPlatform {
-            image: "web".to_owned(),
-            wanted: "windows/amd64".to_owned(),
-            available: String::new(),
-        };
-        assert!(!may_pass(&empty));
+        let empty = Problem::new("image/no-platform", "web has no image for windows/amd64");
+        assert!(!may_pass(&StoreError::from(empty).into()));
     }
 }

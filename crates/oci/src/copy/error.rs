@@ -16,15 +16,4 @@ pub enum CopyError {
     #[error(transparent)]
     #[diagnose(forward)]
     Document(#[from] DocumentError),
-    /// No image matches the requested platforms.
-    #[error("{image} has no image for {wanted}: it has {}", if available.is_empty() { "none" } else { available })]
-    #[diagnose(code = "image/no-platform")]
-    NoPlatform {
-        /// The index or image that was read.
-        image: String,
-        /// The requested platforms.
-        wanted: String,
-        /// The available platforms.
-        available: String,
-    },
 }

@@ -156,11 +156,17 @@ impl Planner<'_> {
         if self.options.platforms.includes(&platform) {
             return Ok(());
         }
-        Err(CopyError::NoPlatform {
-            image: format!("{} ({})", self.source, manifest.digest()),
-            wanted: self.options.platforms.to_string(),
-            available: platform.to_string(),
-        })
+        Err(self.no_platform(manifest.digest(), &platform.to_string()))
+    }
+
+    /// Error for a document without an image for the requested platforms.
+    fn no_platform(&self, document: &Digest, available: &str) -> CopyError {
+        let Self { source, options } = self;
+        let problem = format!(
+            "{source} ({document}) has no image for {}: it has {available}",
+            options.platforms
+        );
+        StoreError::from(Problem::new("image/no-platform", problem)).into()
     }
 
     async fn visit(&self, document: Document, depth: usize) -> Result<PlanNode, CopyError> {
@@ -266,16 +272,13 @@ impl Planner<'_> {
             .filter_map(|(entry, is_included)| is_included.then_some(&entry.digest))
             .collect();
         if included.is_empty() {
-            let available: Vec<String> = entries
-                .iter()
-                .filter_map(|entry| entry.platform.as_ref())
-                .map(ToString::to_string)
-                .collect();
-            return Err(CopyError::NoPlatform {
-                image: format!("{} ({})", self.source, index.digest()),
-                wanted: self.options.platforms.to_string(),
-                available: available.join(", "),
-            });
+            let available = entries.iter().filter_map(|entry| entry.platform.as_ref());
+            let available: Vec<String> = available.map(ToString::to_string).collect();
+            let available = match available.join(", ") {
+                none if none.is_empty() => "none".to_owned(),
+                all => all,
+            };
+            return Err(self.no_platform(index.digest(), &available));
         }
         let about_included = |entry: &Descriptor| {
             let about = entry.annotations.get(ABOUT);
