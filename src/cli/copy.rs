@@ -7,7 +7,7 @@ use serde_json::json;
 use wincimg_engine::delivery::check_overwrite;
 use wincimg_inspect::bases::parse_location;
 use wincimg_oci::copy::{
-    Copier, CopyOptions, CopyPlan, CopyReport, PlatformFilter, Platforms, copy_artifacts,
+    Copier, CopyOptions, CopyPlan, CopyReport, PlatformFilter, copy_artifacts,
 };
 use wincimg_oci::document::Document;
 use wincimg_oci::reference::{Reference, parse_reference, repository_of};
@@ -143,7 +143,7 @@ impl CopyArgs {
         let source = reader.open(location).await?;
         let registry = reader.registry;
         let options = CopyOptions {
-            platforms: self.platforms(),
+            platforms: self.platform.clone(),
             ..CopyOptions::default()
         };
         let plan = CopyPlan::new(&source, location.tag_or_digest(), &options).await?;
@@ -166,14 +166,6 @@ impl CopyArgs {
             report,
             artifacts,
         })
-    }
-
-    fn platforms(&self) -> Platforms {
-        if self.platform.is_empty() {
-            Platforms::All
-        } else {
-            Platforms::Only(self.platform.clone())
-        }
     }
 
     fn print(

@@ -13,9 +13,7 @@ use wincimg_engine::notice::report_searched_tags;
 use wincimg_http::Transient as _;
 use wincimg_inspect::bases::{BaseName, BaseRepository, NAMES, Resolution, parse_location};
 use wincimg_inspect::facts_provider::MirrorFactsCollector;
-use wincimg_oci::copy::{
-    BlobAction, CopyError, CopyOptions, CopyPlan, CopyReport, PlatformFilter, Platforms,
-};
+use wincimg_oci::copy::{BlobAction, CopyError, CopyOptions, CopyPlan, CopyReport, PlatformFilter};
 use wincimg_oci::mirror::{
     CompanionOutcome, MirrorHook, MirrorOptions, MirrorReport, MirrorSource, MirroredImage,
     ReferrerOutcome, ReferrerReport, mirror, mirrored_name,
@@ -184,11 +182,11 @@ impl Mirror {
         conclude(report, missing, session)
     }
 
-    fn platforms(&self) -> Platforms {
+    fn platforms(&self) -> Vec<PlatformFilter> {
         if self.all_platforms {
-            Platforms::All
+            Vec::new()
         } else {
-            Platforms::Only(self.platform.clone())
+            self.platform.clone()
         }
     }
 

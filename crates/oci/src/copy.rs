@@ -16,5 +16,5 @@ mod run;
 pub use artifacts::copy_artifacts;
 pub use error::CopyError;
 pub use plan::{CopyOptions, CopyPlan, Foreign, PlannedBlob};
-pub use platform::{PlatformError, PlatformFilter, Platforms};
+pub use platform::{PlatformError, PlatformFilter};
 pub use run::{BlobAction, BlobReport, Copier, CopyReport, Watcher};

@@ -21,7 +21,8 @@ use wincimg_common::progress::Progress;
 use self::referrers::ReferrerCopier;
 pub use self::referrers::{ReferrerOutcome, ReferrerReport};
 use super::copy::{
-    BlobAction, Copier, CopyError, CopyOptions, CopyPlan, CopyReport, Foreign, Platforms, Watcher,
+    BlobAction, Copier, CopyError, CopyOptions, CopyPlan, CopyReport, Foreign, PlatformFilter,
+    Watcher,
 };
 use super::document::ManifestFormat;
 use super::prefix::{PrefixError, RegistryPrefix};
@@ -76,8 +77,8 @@ impl From<Reference> for MirrorSource {
 /// Options for mirroring.
 #[derive(Debug, Clone)]
 pub struct MirrorOptions {
-    /// Filter for the images of an index.
-    pub platforms: Platforms,
+    /// Platforms of the images of an index to copy; all if empty.
+    pub platforms: Vec<PlatformFilter>,
     /// Maximum number of concurrent blob transfers.
     pub jobs: usize,
     /// True to report only what would be copied.
@@ -91,7 +92,7 @@ pub struct MirrorOptions {
 impl Default for MirrorOptions {
     fn default() -> Self {
         Self {
-            platforms: Platforms::All,
+            platforms: Vec::new(),
             jobs: 6,
             dry_run: false,
             flavour: None,

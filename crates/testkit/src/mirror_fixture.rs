@@ -5,7 +5,6 @@ use std::sync::Arc;
 use axum::Router;
 use axum::routing::get;
 use wincimg_common::progress::Silent;
-use wincimg_oci::copy::Platforms;
 use wincimg_oci::document::{Document, Index, ManifestFormat, media_type};
 use wincimg_oci::mirror::{MirrorOptions, MirrorReport, mirror};
 use wincimg_oci::prefix::RegistryPrefix;
@@ -121,7 +120,7 @@ pub fn whole() -> MirrorOptions {
 
 pub fn only(platforms: &[&str]) -> MirrorOptions {
     MirrorOptions {
-        platforms: Platforms::Only(platforms.iter().map(|text| text.parse().unwrap()).collect()),
+        platforms: platforms.iter().map(|text| text.parse().unwrap()).collect(),
         ..MirrorOptions::default()
     }
 }

@@ -8,7 +8,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use wincimg_common::diagnose::Problem;
 
 use super::error::CopyError;
-use super::platform::Platforms;
+use super::platform::PlatformFilter;
 use crate::document::{
     Descriptor, Digest, Document, ImageConfig, Index, Manifest, ManifestFormat, Platform, Verbatim,
     media_type,
@@ -37,13 +37,21 @@ pub enum Foreign {
 /// Options of a copy plan.
 #[derive(Debug, Clone, Default)]
 pub struct CopyOptions {
-    /// Filter for the images of an index.
-    pub platforms: Platforms,
+    /// Platforms of the images of an index to copy; all if empty, and the index stays unchanged.
+    pub platforms: Vec<PlatformFilter>,
     /// Handling of foreign layers.
     pub foreign: Foreign,
     /// The format of manifests and indexes; `None` keeps the source's. Skopeo, for one, reads only
     /// layouts in OCI format.
     pub flavour: Option<ManifestFormat>,
+}
+
+impl CopyOptions {
+    /// Returns true if images of this platform are copied.
+    fn includes(&self, platform: &Platform) -> bool {
+        let mut filters = self.platforms.iter();
+        self.platforms.is_empty() || filters.any(|filter| filter.matches(platform))
+    }
 }
 
 /// An image or an index as it will be published, with all content it references.
@@ -148,12 +156,12 @@ struct Planner<'a> {
 impl Planner<'_> {
     /// Checks the platform of a single image, which only its configuration states.
     async fn check_platform(&self, manifest: &Verbatim<Manifest>) -> Result<(), CopyError> {
-        if self.options.platforms == Platforms::All || !manifest.is_image() {
+        if self.options.platforms.is_empty() || !manifest.is_image() {
             return Ok(());
         }
         let config: Verbatim<ImageConfig> = self.source.read(&manifest.config).await?;
         let platform = config.platform();
-        if self.options.platforms.includes(&platform) {
+        if self.options.includes(&platform) {
             return Ok(());
         }
         Err(self.no_platform(manifest.digest(), &platform.to_string()))
@@ -162,10 +170,10 @@ impl Planner<'_> {
     /// Error for a document without an image for the requested platforms.
     fn no_platform(&self, document: &Digest, available: &str) -> CopyError {
         let Self { source, options } = self;
-        let problem = format!(
-            "{source} ({document}) has no image for {}: it has {available}",
-            options.platforms
-        );
+        let wanted = options.platforms.iter().map(ToString::to_string);
+        let wanted = wanted.collect::<Vec<_>>().join(", ");
+        let problem =
+            format!("{source} ({document}) has no image for {wanted}: it has {available}");
         StoreError::from(Problem::new("image/no-platform", problem)).into()
     }
 
@@ -256,7 +264,7 @@ impl Planner<'_> {
         depth: usize,
     ) -> Result<Vec<Descriptor>, CopyError> {
         let entries = &index.manifests;
-        if self.options.platforms == Platforms::All {
+        if self.options.platforms.is_empty() {
             return Ok(entries.clone());
         }
         let checks: Vec<_> = entries
@@ -299,14 +307,13 @@ impl Planner<'_> {
         depth: usize,
     ) -> BoxFuture<'a, Result<bool, CopyError>> {
         Box::pin(async move {
-            let platforms = &self.options.platforms;
             if let Some(platform) = &entry.platform {
-                return Ok(platforms.includes(platform));
+                return Ok(self.options.includes(platform));
             }
             match self.source.document(entry).await? {
                 Document::Manifest(manifest) if manifest.is_image() => {
                     let config: Verbatim<ImageConfig> = self.source.read(&manifest.config).await?;
-                    Ok(platforms.includes(&config.platform()))
+                    Ok(self.options.includes(&config.platform()))
                 }
                 Document::Index(inner) if depth + 1 < DEPTH => {
                     for entry in &inner.manifests {

@@ -89,38 +89,6 @@ impl fmt::Display for PlatformFilter {
     }
 }
 
-/// Filter for the images of an index that are copied.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Platforms {
-    /// All images; the index stays unchanged.
-    #[default]
-    All,
-    /// Images that match one of the filters.
-    Only(Vec<PlatformFilter>),
-}
-
-impl Platforms {
-    /// Returns true if images of this platform are copied.
-    pub fn includes(&self, platform: &Platform) -> bool {
-        match self {
-            Self::All => true,
-            Self::Only(filters) => filters.iter().any(|filter| filter.matches(platform)),
-        }
-    }
-}
-
-impl fmt::Display for Platforms {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::All => f.write_str("all platforms"),
-            Self::Only(filters) => {
-                let names: Vec<String> = filters.iter().map(ToString::to_string).collect();
-                f.write_str(&names.join(", "))
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
