@@ -143,11 +143,6 @@ fn wait(
     let deadline = Instant::now() + PATIENCE;
     loop {
         let status = child.try_wait().map_err(|error| error.to_string())?;
-        match pipes.recv_timeout(PULSE) {
-            Ok((pipe, Some(bytes))) => written[pipe] = Some(bytes),
-            Ok((_, None)) => return Err(format!("it wrote more than {MOST_OUTPUT} bytes")),
-            Err(_) => {}
-        }
         if let Some(status) = status
             && written.iter().all(Option::is_some)
         {
@@ -159,6 +154,11 @@ fn wait(
         if Instant::now() > deadline {
             let seconds = PATIENCE.as_secs_f32();
             return Err(format!("it did not answer within {seconds} seconds"));
+        }
+        match pipes.recv_timeout(PULSE) {
+            Ok((pipe, Some(bytes))) => written[pipe] = Some(bytes),
+            Ok((_, None)) => return Err(format!("it wrote more than {MOST_OUTPUT} bytes")),
+            Err(_) => {}
         }
     }
 }
