@@ -13,7 +13,7 @@ use wincimg_engine::notice::report_searched_tags;
 use wincimg_http::Transient as _;
 use wincimg_inspect::bases::{BaseName, BaseRepository, NAMES, Resolution, parse_location};
 use wincimg_inspect::facts_provider::MirrorFactsCollector;
-use wincimg_oci::copy::{BlobAction, CopyError, CopyOptions, CopyPlan, CopyReport, PlatformFilter};
+use wincimg_oci::copy::{BlobAction, CopyOptions, CopyPlan, CopyReport, PlatformFilter};
 use wincimg_oci::mirror::{
     CompanionOutcome, MirrorHook, MirrorOptions, MirrorReport, MirrorSource, MirroredImage,
     ReferrerOutcome, ReferrerReport, mirror, mirrored_name,
@@ -456,12 +456,12 @@ fn conclude(
 }
 
 /// Returns true if the same copy may succeed later: a registry could not be reached, or was busy.
-fn may_pass(error: &CopyError) -> bool {
+fn may_pass(error: &StoreError) -> bool {
     match error {
-        CopyError::Store(StoreError::Registry(error)) => {
+        StoreError::Registry(error) => {
             matches!(error, RegistryError::GaveUp { .. }) || error.is_transient()
         }
-        CopyError::Store(StoreError::Blob { .. }) => true,
+        StoreError::Blob { .. } => true,
         _ => false,
     }
 }
@@ -574,9 +574,9 @@ mod tests {
             attempts: 3,
             source: Box::new(gone()),
         };
-        assert!(may_pass(&StoreError::from(gave_up).into()));
-        assert!(!may_pass(&StoreError::from(gone()).into()));
+        assert!(may_pass(&gave_up.into()));
+        assert!(!may_pass(&gone().into()));
         let empty = Problem::new("image/no-platform", "web has no image for windows/amd64");
-        assert!(!may_pass(&StoreError::from(empty).into()));
+        assert!(!may_pass(&empty.into()));
     }
 }

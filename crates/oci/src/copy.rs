@@ -7,14 +7,12 @@
 //! first response, all requests are by digest, so a tag that moves meanwhile has no effect.
 
 mod artifacts;
-mod error;
 mod mount_sources;
 mod plan;
 mod platform;
 mod run;
 
 pub use artifacts::copy_artifacts;
-pub use error::CopyError;
 pub use plan::{CopyOptions, CopyPlan, Foreign, PlannedBlob};
 pub use platform::{PlatformError, PlatformFilter};
 pub use run::{BlobAction, BlobReport, Copier, CopyReport, Watcher};

@@ -21,8 +21,7 @@ use wincimg_common::progress::Progress;
 use self::referrers::ReferrerCopier;
 pub use self::referrers::{ReferrerOutcome, ReferrerReport};
 use super::copy::{
-    BlobAction, Copier, CopyError, CopyOptions, CopyPlan, CopyReport, Foreign, PlatformFilter,
-    Watcher,
+    BlobAction, Copier, CopyOptions, CopyPlan, CopyReport, Foreign, PlatformFilter, Watcher,
 };
 use super::document::ManifestFormat;
 use super::prefix::{PrefixError, RegistryPrefix};
@@ -130,7 +129,7 @@ pub struct MirroredImage {
     pub beside: Vec<ReferrerReport>,
     /// The error, of copying or of the copied image; serialised as text with its causes.
     #[serde(serialize_with = "as_text", skip_serializing_if = "Option::is_none")]
-    pub error: Option<CopyError>,
+    pub error: Option<StoreError>,
 }
 
 /// Facts about one image, attached to it.
@@ -300,7 +299,7 @@ impl Mirror<'_> {
         source: &Reference,
         target: &Reference,
         image: &mut MirroredImage,
-    ) -> Result<(), CopyError> {
+    ) -> Result<(), StoreError> {
         let from = self.registry.repository(source);
         let to = self.registry.repository(target).for_push();
         let wanted = source.digest().or(source.tag());
@@ -337,12 +336,12 @@ impl Mirror<'_> {
     }
 }
 
-fn find_defect(found: &CompanionReport) -> Option<CopyError> {
+fn find_defect(found: &CompanionReport) -> Option<StoreError> {
     let defect = found.defect.as_ref()?;
     let problem = format!("{} is mirrored, but {defect}", found.image);
     let problem = Problem::new("image/layer", problem)
         .hint("build the image again, or push it again from where it was made");
-    Some(StoreError::from(problem).into())
+    Some(problem.into())
 }
 
 /// Returns the name to pull the image by; its digest may have changed.
@@ -359,7 +358,7 @@ fn published_name(target: &Reference, copied: Option<&CopyReport>) -> String {
 }
 
 #[expect(clippy::ref_option, reason = "serde passes the field like this")]
-fn as_text<S: Serializer>(error: &Option<CopyError>, serializer: S) -> Result<S::Ok, S::Error> {
+fn as_text<S: Serializer>(error: &Option<StoreError>, serializer: S) -> Result<S::Ok, S::Error> {
     let printed = error.as_ref().map(|error| error_chain(error));
     serializer.serialize_str(&printed.unwrap_or_default())
 }

@@ -43,6 +43,10 @@ pub enum StoreError {
     #[error(transparent)]
     #[diagnose(forward)]
     NotFound(Problem),
+    /// A document could not be rewritten.
+    #[error(transparent)]
+    #[diagnose(forward)]
+    Document(#[from] DocumentError),
     /// A blob of a layout could not be read or written.
     #[error(transparent)]
     #[diagnose(code = _0.code("layout/invalid"))]

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 use wincimg_common::progress::Silent;
-use wincimg_oci::copy::{Copier, CopyError, CopyOptions, CopyPlan, CopyReport};
+use wincimg_oci::copy::{Copier, CopyOptions, CopyPlan, CopyReport};
 use wincimg_oci::document::ManifestFormat;
 use wincimg_oci::remote::RegistryClient;
-use wincimg_oci::store::{Location, Sink, Source};
+use wincimg_oci::store::{Location, Sink, Source, StoreError};
 
 use super::windows_base::StandIn;
 
@@ -58,7 +58,7 @@ pub async fn try_copy(
     from: &str,
     to: &str,
     registry: &RegistryClient,
-) -> Result<CopyReport, CopyError> {
+) -> Result<CopyReport, StoreError> {
     let (from, to): (Location, Location) = (from.parse().unwrap(), to.parse().unwrap());
     let source = Source::open(&from, registry).await.unwrap();
     let sink = Sink::create(&to, registry).await.unwrap();

@@ -1,10 +1,9 @@
 //! Copies the artifacts attached to an image: SBOMs, provenance, signatures.
 
-use super::error::CopyError;
 use super::plan::{Foreign, PlannedBlob};
 use super::run::Copier;
 use crate::document::{Artifact, Digest};
-use crate::store::{Sink, Source};
+use crate::store::{Sink, Source, StoreError};
 
 /// Copies the artifacts attached to a manifest that both stores have, and returns their number. An
 /// archive can have none.
@@ -13,7 +12,7 @@ pub async fn copy_artifacts(
     subject: &Digest,
     source: &Source,
     sink: &Sink,
-) -> Result<usize, CopyError> {
+) -> Result<usize, StoreError> {
     let Some(target) = sink.as_source() else {
         return Ok(0);
     };
@@ -42,12 +41,12 @@ impl Copier {
         artifact: &Artifact,
         source: &Source,
         sink: &Sink,
-    ) -> Result<(), CopyError> {
+    ) -> Result<(), StoreError> {
         let manifest = artifact.manifest();
         for blob in manifest.layers.iter().chain([&manifest.config]) {
             let blob = PlannedBlob::new(blob.clone(), Foreign::Keep);
             self.ensure_blob(&blob, source, sink).await?;
         }
-        Ok(sink.attach(artifact).await?)
+        sink.attach(artifact).await
     }
 }

@@ -7,7 +7,6 @@ use futures_util::future::BoxFuture;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use wincimg_common::diagnose::Problem;
 
-use super::error::CopyError;
 use super::platform::PlatformFilter;
 use crate::document::{
     Descriptor, Digest, Document, ImageConfig, Index, Manifest, ManifestFormat, Platform, Verbatim,
@@ -97,7 +96,7 @@ impl CopyPlan {
         source: &Source,
         wanted: Option<&str>,
         options: &CopyOptions,
-    ) -> Result<Self, CopyError> {
+    ) -> Result<Self, StoreError> {
         let root = source.resolve(wanted).await?;
         let source_digest = root.digest().clone();
         let planner = Planner { source, options };
@@ -155,7 +154,7 @@ struct Planner<'a> {
 
 impl Planner<'_> {
     /// Checks the platform of a single image, which only its configuration states.
-    async fn check_platform(&self, manifest: &Verbatim<Manifest>) -> Result<(), CopyError> {
+    async fn check_platform(&self, manifest: &Verbatim<Manifest>) -> Result<(), StoreError> {
         if self.options.platforms.is_empty() || !manifest.is_image() {
             return Ok(());
         }
@@ -168,23 +167,23 @@ impl Planner<'_> {
     }
 
     /// Error for a document without an image for the requested platforms.
-    fn no_platform(&self, document: &Digest, available: &str) -> CopyError {
+    fn no_platform(&self, document: &Digest, available: &str) -> StoreError {
         let Self { source, options } = self;
         let wanted = options.platforms.iter().map(ToString::to_string);
         let wanted = wanted.collect::<Vec<_>>().join(", ");
         let problem =
             format!("{source} ({document}) has no image for {wanted}: it has {available}");
-        StoreError::from(Problem::new("image/no-platform", problem)).into()
+        Problem::new("image/no-platform", problem).into()
     }
 
-    async fn visit(&self, document: Document, depth: usize) -> Result<PlanNode, CopyError> {
+    async fn visit(&self, document: Document, depth: usize) -> Result<PlanNode, StoreError> {
         match document {
             Document::Manifest(manifest) => self.visit_manifest(&manifest),
             Document::Index(index) => self.visit_index(index, depth).await,
         }
     }
 
-    fn visit_manifest(&self, manifest: &Verbatim<Manifest>) -> Result<PlanNode, CopyError> {
+    fn visit_manifest(&self, manifest: &Verbatim<Manifest>) -> Result<PlanNode, StoreError> {
         let mut blobs = manifest.layers.clone();
         blobs.push(manifest.config.clone());
         let published = manifest.edit(|manifest| {
@@ -208,11 +207,11 @@ impl Planner<'_> {
         &self,
         index: Verbatim<Index>,
         depth: usize,
-    ) -> Result<PlanNode, CopyError> {
+    ) -> Result<PlanNode, StoreError> {
         if depth == DEPTH {
             let digest = index.digest();
             let problem = format!("{digest} is nested too deeply: expected an index of images");
-            return Err(StoreError::from(Problem::new("image/document", problem)).into());
+            return Err(Problem::new("image/document", problem).into());
         }
         let source = index.digest().clone();
         let chosen = self.chosen(&index, depth).await?;
@@ -248,7 +247,7 @@ impl Planner<'_> {
         &'a self,
         entry: &'a Descriptor,
         depth: usize,
-    ) -> BoxFuture<'a, Result<PlanNode, CopyError>> {
+    ) -> BoxFuture<'a, Result<PlanNode, StoreError>> {
         Box::pin(async move {
             let document = self.source.document(entry).await?;
             let mut node = self.visit(document, depth + 1).await?;
@@ -262,7 +261,7 @@ impl Planner<'_> {
         &self,
         index: &Verbatim<Index>,
         depth: usize,
-    ) -> Result<Vec<Descriptor>, CopyError> {
+    ) -> Result<Vec<Descriptor>, StoreError> {
         let entries = &index.manifests;
         if self.options.platforms.is_empty() {
             return Ok(entries.clone());
@@ -305,7 +304,7 @@ impl Planner<'_> {
         &'a self,
         entry: &'a Descriptor,
         depth: usize,
-    ) -> BoxFuture<'a, Result<bool, CopyError>> {
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
         Box::pin(async move {
             if let Some(platform) = &entry.platform {
                 return Ok(self.options.includes(platform));

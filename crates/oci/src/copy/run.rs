@@ -10,7 +10,6 @@ use wincimg_common::diagnose::Problem;
 use wincimg_common::lock;
 use wincimg_common::progress::Progress;
 
-use super::error::CopyError;
 use super::mount_sources::MountSources;
 use super::plan::{CopyPlan, PlannedBlob};
 use crate::document::{Descriptor, Digest, media_type};
@@ -130,7 +129,7 @@ impl Copier {
         source: &Source,
         sink: &Sink,
         tag: Option<&str>,
-    ) -> Result<CopyReport, CopyError> {
+    ) -> Result<CopyReport, StoreError> {
         let up_to_date = sink.is_published(&plan.root, tag).await?;
         let blobs = if up_to_date {
             self.all_present(plan, sink).await
@@ -174,7 +173,7 @@ impl Copier {
         plan: &CopyPlan,
         source: &Source,
         sink: &Sink,
-    ) -> Result<Vec<BlobReport>, CopyError> {
+    ) -> Result<Vec<BlobReport>, StoreError> {
         // The largest first: started last, it would run alone at the end.
         let mut order: Vec<usize> = (0..plan.blobs.len()).collect();
         order.sort_by_key(|&at| std::cmp::Reverse(plan.blobs[at].descriptor.size));
@@ -183,7 +182,7 @@ impl Copier {
             .map(|at| async move {
                 let blob = &plan.blobs[at];
                 let action = self.ensure_blob(blob, source, sink).await?;
-                Ok::<_, CopyError>((at, report(blob, action)))
+                Ok::<_, StoreError>((at, report(blob, action)))
             })
             .collect();
         let mut done: Vec<_> = stream::iter(work)
@@ -200,7 +199,7 @@ impl Copier {
         blob: &PlannedBlob,
         source: &Source,
         sink: &Sink,
-    ) -> Result<BlobAction, CopyError> {
+    ) -> Result<BlobAction, StoreError> {
         if skipped(blob, sink) {
             return Ok(BlobAction::Skip);
         }
@@ -241,7 +240,7 @@ impl Copier {
         descriptor: &Descriptor,
         bytes: &dyn BlobSource,
         sink: &Sink,
-    ) -> Result<BlobAction, CopyError> {
+    ) -> Result<BlobAction, StoreError> {
         let places = self.places(&descriptor.digest);
         let mut places = places.lock().await;
         let is_there = if self.is_sent_unasked(descriptor, sink) {
@@ -277,7 +276,7 @@ impl Copier {
         blob: &Descriptor,
         sink: &Sink,
         candidates: impl Iterator<Item = &Sink>,
-    ) -> Result<Option<String>, CopyError> {
+    ) -> Result<Option<String>, StoreError> {
         let Sink::Registry(target) = sink else {
             return Ok(None);
         };
@@ -297,12 +296,11 @@ impl Copier {
         target: &Repository,
         blob: &Descriptor,
         from: &str,
-    ) -> Result<bool, CopyError> {
+    ) -> Result<bool, StoreError> {
         if self.dry_run {
             return Ok(true);
         }
-        let mounted = target.mount_blob(&blob.digest, from).await;
-        Ok(mounted.map_err(StoreError::from)?)
+        Ok(target.mount_blob(&blob.digest, from).await?)
     }
 
     async fn transfer(
@@ -310,7 +308,7 @@ impl Copier {
         blob: &Descriptor,
         bytes: BlobHandle,
         sink: &Sink,
-    ) -> Result<(), CopyError> {
+    ) -> Result<(), StoreError> {
         if self.dry_run {
             return Ok(());
         }

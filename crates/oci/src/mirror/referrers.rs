@@ -9,9 +9,9 @@ use futures_util::future::BoxFuture;
 use serde::Serialize;
 use wincimg_common::diagnose::error_chain;
 
-use crate::copy::{Copier, CopyError, CopyOptions, CopyPlan};
+use crate::copy::{Copier, CopyOptions, CopyPlan};
 use crate::document::{Descriptor, Digest};
-use crate::remote::{RegistryError, Repository, tag_of};
+use crate::remote::{Repository, tag_of};
 use crate::store::{Sink, Source, StoreError};
 
 /// Tag suffixes of cosign: signatures, attestations, SBOMs.
@@ -182,10 +182,9 @@ impl ReferrerCopier<'_> {
         &self,
         entry: &Descriptor,
         about: &Digest,
-    ) -> Result<Option<ReferrerOutcome>, CopyError> {
-        let artifact = self.from.any_artifact(entry, about).await;
+    ) -> Result<Option<ReferrerOutcome>, StoreError> {
         // A listed artifact with another subject is attached to another manifest.
-        let Some(artifact) = artifact.map_err(StoreError::from)? else {
+        let Some(artifact) = self.from.any_artifact(entry, about).await? else {
             return Ok(None);
         };
         if !self.dry_run {
@@ -195,7 +194,6 @@ impl ReferrerCopier<'_> {
         Ok(Some(ReferrerOutcome::Copied))
     }
 
-    /// Copies the manifest under a tag, if the tag exists.
     fn stores(&self) -> (Source, Sink) {
         (
             Source::Registry(self.from.clone()),
@@ -203,13 +201,13 @@ impl ReferrerCopier<'_> {
         )
     }
 
-    async fn copy_tag(&self, tag: &str) -> Result<Option<(Digest, ReferrerOutcome)>, CopyError> {
-        let store = |error: RegistryError| CopyError::from(StoreError::from(error));
-        let Some(found) = self.from.head_manifest(tag).await.map_err(store)? else {
+    /// Copies the manifest under a tag, if the tag exists.
+    async fn copy_tag(&self, tag: &str) -> Result<Option<(Digest, ReferrerOutcome)>, StoreError> {
+        let Some(found) = self.from.head_manifest(tag).await? else {
             return Ok(None);
         };
         let digest = found.digest.clone();
-        let there = self.to.head_manifest(tag).await.map_err(store)?;
+        let there = self.to.head_manifest(tag).await?;
         if there.is_some_and(|there| there.digest == digest) {
             return Ok(Some((digest, ReferrerOutcome::Present)));
         }
@@ -225,7 +223,7 @@ fn report(
     about: &Digest,
     kind: String,
     digest: Option<&Digest>,
-    done: Result<Option<ReferrerOutcome>, CopyError>,
+    done: Result<Option<ReferrerOutcome>, StoreError>,
 ) -> Option<ReferrerReport> {
     let (outcome, problem) = match done {
         Ok(outcome) => (outcome?, None),
