@@ -6,8 +6,7 @@ use clap::Args;
 use serde_json::json;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_inspect::bases::parse_location;
-use wincimg_oci::deletion::{Deletion, DeletionError};
-use wincimg_oci::remote::RegistryError;
+use wincimg_oci::deletion::Deletion;
 use wincimg_oci::store::{Location, Source};
 
 use super::{
@@ -50,7 +49,7 @@ impl Delete {
             Ok(Deletion::new(&source, self.image.tag_or_digest()).await?)
         })?;
         if deletion.tag.is_none() && deletion.is_shared() && !self.with_digest {
-            let problem = format!("{deletion} is also {}", others(&deletion));
+            let problem = format!("{deletion} is also {}", deletion.others());
             return Err(Failure::no(problem).hint(
                 "to delete one of them, name its tag; to delete it for all of them, add \
                      --with-digest",
@@ -59,23 +58,7 @@ impl Delete {
         if !self.yes && !self.is_confirmed(&deletion)? {
             return Ok(CommandOutcome::No);
         }
-        registry_args::run(async {
-            let deleted = deletion.run(self.with_digest).await;
-            deleted.map_err(|error| {
-                let DeletionError::OneTag { source, .. } = &error else {
-                    return Failure::from(error);
-                };
-                let failure = if is_refusal(source) {
-                    Failure::no(error)
-                } else {
-                    Failure::from(error)
-                };
-                failure.hint(format!(
-                    "the digest is also {}; to delete it for all of them, add --with-digest",
-                    others(&deletion)
-                ))
-            })
-        })?;
+        registry_args::run(async { Ok(deletion.run(self.with_digest).await?) })?;
         let answer = || {
             json!({
                 "reference": self.image.to_string(),
@@ -96,8 +79,8 @@ impl Delete {
         }
         let shared = match (deletion.is_shared(), self.with_digest) {
             (false, _) => String::new(),
-            (true, true) => format!(" (it is also {})", others(deletion)),
-            (true, false) => format!(" (only the tag: the digest is also {})", others(deletion)),
+            (true, true) => format!(" (it is also {})", deletion.others()),
+            (true, false) => format!(" (only the tag: the digest is also {})", deletion.others()),
         };
         let question = Untrusted(format!("Delete {deletion}{shared}")).to_string();
         let answer = prompt::line(&format!("{question}? [y/N] "))?;
@@ -114,27 +97,8 @@ impl Delete {
             } else {
                 "kept the digest, which is"
             };
-            writeln!(out, "  {digest} {}", Untrusted(others(deletion)))?;
+            writeln!(out, "  {digest} {}", Untrusted(deletion.others()))?;
         }
         Ok(())
     }
-}
-
-/// Returns true if a registry does not delete tags, rather than nothing at this time or for this
-/// user.
-fn is_refusal(error: &RegistryError) -> bool {
-    let status = error.status().map(|status| status.as_u16());
-    matches!(status, Some(400 | 404 | 405 | 501))
-}
-
-/// `tagged 1.4, latest and in the index of 1`.
-fn others(deletion: &Deletion) -> String {
-    let mut words = Vec::new();
-    if !deletion.other_tags.is_empty() {
-        words.push(format!("tagged {}", deletion.other_tags.join(", ")));
-    }
-    if !deletion.indexes.is_empty() {
-        words.push(format!("in the index of {}", deletion.indexes.join(", ")));
-    }
-    words.join(" and ")
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
-use wincimg_common::diagnose::{Blame, Diagnose, Problem};
+use wincimg_common::diagnose::{Blame, Problem};
 
 use crate::document::{Digest, Document, media_type};
 use crate::remote::RegistryError;
@@ -11,24 +11,6 @@ use crate::store::{Source, StoreError};
 
 /// Number of tags that are looked up in parallel.
 const PARALLEL: usize = 8;
-
-/// An image that cannot be deleted.
-#[derive(Debug, thiserror::Error, Diagnose)]
-pub enum DeletionError {
-    /// The store failed.
-    #[error(transparent)]
-    #[diagnose(forward)]
-    Store(#[from] StoreError),
-    /// The registry deletes digests only, and other tags have this one.
-    #[error("{place} does not delete a single tag")]
-    #[diagnose(code = "registry/answer")]
-    OneTag {
-        /// The repository.
-        place: String,
-        /// Its answer.
-        source: Box<RegistryError>,
-    },
-}
 
 /// An image to be deleted.
 #[derive(Debug)]
@@ -46,7 +28,7 @@ pub struct Deletion {
 
 impl Deletion {
     /// Finds the image that a tag or digest names, and everything else that names it.
-    pub async fn new(source: &Source, name: Option<&str>) -> Result<Self, DeletionError> {
+    pub async fn new(source: &Source, name: Option<&str>) -> Result<Self, StoreError> {
         let document = source.resolve(name).await?;
         let digest = document.digest().clone();
         let is_digest = name.is_some_and(|name| name.parse::<Digest>().is_ok());
@@ -58,7 +40,7 @@ impl Deletion {
             indexes: Vec::new(),
         };
         let tags = match source {
-            Source::Registry(repository) => repository.tags().await.map_err(StoreError::from)?,
+            Source::Registry(repository) => repository.tags().await?,
             Source::Layout(layout) => {
                 let tags = layout.tags().await?;
                 if name.is_none() {
@@ -94,34 +76,55 @@ impl Deletion {
     }
 
     /// Deletes the tag; the digest too, unless it is shared and `with_digest` is false.
-    pub async fn run(&self, with_digest: bool) -> Result<(), DeletionError> {
+    pub async fn run(&self, with_digest: bool) -> Result<(), StoreError> {
         match &self.place {
             Source::Registry(repository) => match &self.tag {
                 Some(tag) if self.is_shared() && !with_digest => {
                     let deleted = repository.delete_tag(tag).await;
-                    deleted.map_err(|source| DeletionError::OneTag {
-                        place: repository.to_string(),
-                        source: Box::new(source),
-                    })
+                    deleted.map_err(|error| self.tag_error(error))
                 }
-                _ => {
-                    let deleted = repository.delete_manifest(&self.digest).await;
-                    Ok(deleted.map_err(StoreError::from)?)
-                }
+                _ => Ok(repository.delete_manifest(&self.digest).await?),
             },
             Source::Layout(layout) => {
                 let tag = self.tag.clone().filter(|_| !with_digest);
-                Ok(layout.remove(&self.digest, tag).await?)
+                layout.remove(&self.digest, tag).await
             }
             Source::Archive(_) | Source::Loose(_) => Err(self.refused()),
         }
     }
 
-    fn refused(&self) -> DeletionError {
+    /// `tagged 1.4, latest and in the index of 1`.
+    pub fn others(&self) -> String {
+        let mut words = Vec::new();
+        if !self.other_tags.is_empty() {
+            words.push(format!("tagged {}", self.other_tags.join(", ")));
+        }
+        if !self.indexes.is_empty() {
+            words.push(format!("in the index of {}", self.indexes.join(", ")));
+        }
+        words.join(" and ")
+    }
+
+    /// Error of deleting a tag whose digest others have.
+    fn tag_error(&self, error: RegistryError) -> StoreError {
+        let problem = format!("{} does not delete a single tag", self.place);
+        let problem = match error.status().map(|status| status.as_u16()) {
+            // It deletes no tags, rather than nothing at this time or for this user.
+            Some(400 | 404 | 405 | 501) => Problem::new("no", problem).blame(Blame::Answer),
+            _ => Problem::new("registry/answer", problem),
+        };
+        let hint = format!(
+            "the digest is also {}; to delete it for all of them, add --with-digest",
+            self.others()
+        );
+        problem.source(error).hint(hint).into()
+    }
+
+    fn refused(&self) -> StoreError {
         let place = &self.place;
         let problem = format!("cannot delete an image of {place}: an archive is a file");
-        let problem = Problem::new("usage/location", problem).blame(Blame::Request);
-        StoreError::from(problem).into()
+        let problem = Problem::new("usage/location", problem);
+        problem.blame(Blame::Request).into()
     }
 }
 
