@@ -157,7 +157,7 @@ fn a_text_for_cmd_arrives_through_cmd() {
     let lines: Vec<String> = lists
         .iter()
         .map(|list| for_cmd(list, Escape::Backslash))
-        .map(|text| format!("{}{text}", CMD_PREFIX))
+        .map(|text| format!("{CMD_PREFIX}{text}"))
         .collect();
     assert_arrived(&wine, &lists, &lines);
 }
@@ -184,7 +184,7 @@ fn what_powershell_would_start_arrives() {
 fn cmd_keeps_an_unknown_variable_and_replaces_a_known_one_in_quotes_too() {
     let wine = Quoted::find();
     let text = format!(r#"{} %NO_SUCH% "%OS%" 100%"#, wine.plain);
-    let seen = wine.run(&[format!("{}{text}", CMD_PREFIX)]);
+    let seen = wine.run(&[format!("{CMD_PREFIX}{text}")]);
     let line = cmd::parse(&text, |name| {
         (name == "OS").then(|| "Windows_NT".to_owned())
     })
@@ -201,8 +201,8 @@ fn a_quoted_program_without_quotes_around_the_whole_does_not_start() {
     let wine = Quoted::find();
     let text = format!("\"{}\" \"b c\"", wine.spaced);
     let seen = wine.run(&[
-        format!("{}{text}", CMD_PREFIX),
-        format!("{}\"{text}\"", CMD_PREFIX),
+        format!("{CMD_PREFIX}{text}"),
+        format!("{CMD_PREFIX}\"{text}\""),
     ]);
     assert_eq!(seen[0], ParsedArguments::default());
     assert_eq!(

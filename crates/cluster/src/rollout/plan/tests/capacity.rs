@@ -169,7 +169,7 @@ proptest! {
                 prop_assert!(change.after.starts >= change.before.starts, "{:?}", plan);
             }
         }
-        let all: Vec<String> = plan.actions.iter().flat_map(PlanAction::commands).cloned().collect();
+        let all: Vec<String> = plan.actions.iter().flat_map(PlanAction::commands).collect();
         let after = execute(&request, &plan, &all);
         for index in 0..rollout.workloads.len() {
             prop_assert!(starting(&after, index) >= starting(&rollout, index), "{:?}", plan);
@@ -179,7 +179,7 @@ proptest! {
     #[test]
     fn the_last_count_of_a_workload_is_that_of_the_whole_plan((request, _) in clusters()) {
         let plan = plan(&request);
-        let all: Vec<String> = plan.actions.iter().flat_map(PlanAction::commands).cloned().collect();
+        let all: Vec<String> = plan.actions.iter().flat_map(PlanAction::commands).collect();
         let after = execute(&request, &plan, &all);
         let mut last: BTreeMap<usize, NodeCounts> = BTreeMap::new();
         for change in plan.capacity.iter().flatten() {

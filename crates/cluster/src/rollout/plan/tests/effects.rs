@@ -50,7 +50,6 @@ fn an_image_on_disk_is_rebuilt_there_and_not_pushed() {
         .actions
         .iter()
         .flat_map(PlanAction::commands)
-        .cloned()
         .collect();
     assert_eq!(
         commands,
@@ -71,7 +70,7 @@ fn commands_are_ready_to_type() {
         is_live: false,
     };
     let plan = plan(&request);
-    let commands: Vec<&[String]> = plan.actions.iter().map(PlanAction::commands).collect();
+    let commands: Vec<Vec<String>> = plan.actions.iter().map(PlanAction::commands).collect();
     assert_eq!(
         commands[0],
         [
