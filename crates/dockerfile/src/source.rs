@@ -32,8 +32,13 @@ pub struct Dockerfile<'a> {
     pub instructions: Vec<Instruction>,
     text: &'a str,
     lower: OnceCell<String>,
+    /// Positions of what may be the name of a variable, in the order of their texts.
+    names: OnceCell<Vec<usize>>,
     lines: Vec<&'a str>,
 }
+
+/// Maximum length of a name in bytes that [`Dockerfile::uses`] finds.
+const LONGEST_NAME: usize = 256;
 
 /// An instruction with its lines joined.
 #[derive(Debug)]
@@ -104,6 +109,7 @@ impl<'a> Dockerfile<'a> {
             instructions: Vec::new(),
             text: source,
             lower: OnceCell::new(),
+            names: OnceCell::new(),
             lines,
         };
         let mut next = 0;
@@ -222,6 +228,21 @@ impl<'a> Dockerfile<'a> {
     /// The whole text in lower case, made once.
     pub(crate) fn lower_text(&self) -> &str {
         self.lower.get_or_init(|| self.text.to_ascii_lowercase())
+    }
+
+    /// Returns true if a text follows a sign of a variable anywhere in the file, in any syntax.
+    pub(crate) fn uses(&self, name: &str) -> bool {
+        let bytes = self.text.as_bytes();
+        let name_at = |at: usize| &bytes[at..bytes.len().min(at + LONGEST_NAME)];
+        let names = self.names.get_or_init(|| {
+            let signs = self.text.match_indices(['$', '{', '%', ':']);
+            let mut names: Vec<usize> = signs.map(|(at, _)| at + 1).collect();
+            names.sort_unstable_by_key(|at| name_at(*at));
+            names
+        });
+        let first = names.partition_point(|at| name_at(*at) < name.as_bytes());
+        let found = names.get(first).map(|at| name_at(*at));
+        found.is_some_and(|found| found.starts_with(name.as_bytes()))
     }
 
     /// Line by index, from 0.

@@ -7,9 +7,7 @@ use super::reference::{Platform, Reference};
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage, StageBaseRef};
 use super::words::{LintCommand, NextOperator, Word, script_of};
-use super::{Findings, LintFile, Severity};
-
-const RULE: &str = "missing-program";
+use super::{Finding, LintFile, Severity};
 
 /// Images without tools for development, and whether they run .NET.
 const BASES: [(&str, bool); 10] = [
@@ -45,7 +43,8 @@ struct Contents<'a> {
 type MissingProgram<'a> = (&'a LintStep<'a>, &'a LintCommand, Lack);
 
 /// Reports the first program that is missing in each stage.
-pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(linted: &LintFile<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
     let base = |stage: &Stage<'_>| match stage.base {
         StageBaseRef::Stage(index) => Some(index),
         _ => None,
@@ -62,40 +61,40 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
         if stage.platform == Platform::Windows {
             match &end {
                 Some((below, Err(Some((step, command, lack))))) => {
-                    report(step, command, (below.reference, *lack), findings);
+                    found.extend(finding(step, command, (below.reference, *lack)));
                 }
                 Some((_, Ok(contents))) if !bases.contains(&index) => {
-                    check_start(stage, contents, findings);
+                    found.extend(check_start(stage, contents));
                 }
                 _ => {}
             }
         }
         known.push(end.and_then(|(_, end)| end.ok()));
     }
+    found
 }
 
 /// Reports a program that the container starts, and that its image does not have.
-fn check_start(stage: &Stage<'_>, contents: &Contents<'_>, findings: &mut Findings<'_>) {
+fn check_start(stage: &Stage<'_>, contents: &Contents<'_>) -> Option<Finding> {
     // A volume and a later build can bring it.
     if stage.has("VOLUME") || stage.has("ONBUILD") {
-        return;
+        return None;
     }
     let keyword = if stage.has("ENTRYPOINT") {
         "ENTRYPOINT"
     } else {
         "CMD"
     };
-    let Some(step) = stage.all(keyword).next_back() else {
-        return;
-    };
+    let step = stage.all(keyword).next_back()?;
     for command in step.commands() {
         if let Some(lack) = contents.lack(command) {
-            return report(step, command, (contents.reference, lack), findings);
+            return finding(step, command, (contents.reference, lack));
         }
         if !is_harmless(command) {
-            return;
+            return None;
         }
     }
+    None
 }
 
 /// What a command requires and an image does not have.
@@ -105,12 +104,11 @@ enum Lack {
     Sdk,
 }
 
-fn report(
+fn finding(
     step: &LintStep<'_>,
     command: &LintCommand,
     (reference, lack): (&Reference, Lack),
-    findings: &mut Findings<'_>,
-) {
+) -> Option<Finding> {
     let (repository, program) = (&reference.repository, command.program());
     let is_nano = repository.ends_with("nanoserver");
     let message = match (lack, program) {
@@ -120,7 +118,7 @@ fn report(
             command.word(1)
         ),
         // Another rule says it.
-        (_, "choco" | "cinst") if is_nano => return,
+        (_, "choco" | "cinst") if is_nano => return None,
         (_, "msbuild" | "nuget") if !is_nano => format!(
             "{repository} has no {program}: use mcr.microsoft.com/dotnet/framework/sdk, or install it"
         ),
@@ -132,7 +130,8 @@ fn report(
     let is_version = |word: &Word| word.value.starts_with("--version");
     let is_of_feed = program == "choco" && command.words.iter().any(is_version);
     let severity = Severity::error_if(!is_of_feed);
-    findings.add(RULE, severity, step.line_of(command), message);
+    let found = step.finding_at(command.start(), message);
+    Some(found.severity(severity))
 }
 
 impl<'a> Contents<'a> {

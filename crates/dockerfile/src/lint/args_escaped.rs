@@ -6,43 +6,35 @@
 use wincimg_windows::quoting::argv::ArgvParser;
 use wincimg_windows::quoting::{argv, exec_form};
 
+use super::Finding;
 use super::entrypoint::has_extension;
 use super::stage::Stage;
-use super::{Findings, Severity};
 
-const RULE: &str = "args-escaped";
-
-pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(stage: &Stage<'_>) -> Option<Finding> {
     let last = |keyword| stage.all(keyword).next_back();
     // Without a CMD the base decides, which the file does not show.
-    let Some(cmd) = last("CMD") else {
-        return;
-    };
-    let program = last("ENTRYPOINT").unwrap_or(cmd).instruction;
-    let words = program.exec_form().unwrap_or_default();
-    let Some((word, arguments)) = words.split_first() else {
-        return;
-    };
+    let cmd = last("CMD")?;
+    let step = last("ENTRYPOINT").unwrap_or(cmd);
+    let program = step.instruction;
+    let words = program.exec_form()?;
+    let (word, arguments) = words.split_first()?;
     if !needs_quotes(word) {
-        return;
+        return None;
     }
-    let line = program.lines().0;
     if is_command_line(word) {
         let mut argv = argv::split(word, ArgvParser::CRuntime);
         argv.extend_from_slice(arguments);
         let message = "the program and its arguments are one string, which works only where BuildKit \
             sets ArgsEscaped; write each as a string of its own";
-        let correction = Some(findings.file.rewrite(program, &exec_form(&argv)));
-        findings.add_corrected(RULE, Severity::Warning, line, message, correction);
-        return;
+        let correction = step.file.rewrite(program, &exec_form(&argv));
+        return Some(step.finding(message).corrected(Some(correction)));
     }
     let ends = word.find([' ', '\t']).unwrap_or(word.len());
     let other = format!("{}.exe", &word[..ends]);
-    let message = format!(
+    Some(step.finding(format!(
         "BuildKit sets ArgsEscaped for an image with a CMD: Windows gets \"{word}\" without quotes and \
          starts \"{other}\" if it exists; put the program in a path without spaces"
-    );
-    findings.add(RULE, Severity::Warning, line, message);
+    )))
 }
 
 /// Returns true if a word contains arguments and is not a path with a space: options follow its

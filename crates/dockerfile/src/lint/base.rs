@@ -9,11 +9,12 @@ use wincimg_windows::{compat, release};
 use super::correction::Edit;
 use super::reference::{Reference, SERVER_2016, SERVER_2022, TagVersion};
 use super::stage::{Stage, StageBaseRef};
-use super::{ContainsAny, Findings, LintFile, Severity};
+use super::{ContainsAny, Finding, LintFile, Severity};
 use crate::source::Instruction;
 
-pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(linted: &LintFile<'_>) -> Vec<Finding> {
     let options = linted.options;
+    let mut found = Vec::new();
     let mut floating = Vec::new();
     for stage in &linted.stages {
         let StageBaseRef::Image(reference) = &stage.base else {
@@ -41,35 +42,31 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
                 severity => severity,
             };
             let line = stage.from.line_of(stage.from.start());
-            findings.add("dead-base", severity, line, message);
-        } else if let Some((severity, message)) = floating_message(reference, tag) {
-            floating.push((stage, (severity, message), pinned.clone()));
+            let dead = Finding::new(line, message).of("dead-base");
+            found.push(dead.severity(severity));
+        } else if let Some(message) = floating_message(reference, tag) {
+            floating.push((stage, message, pinned.clone()));
         }
         if let (Some(host), Some(_)) = (options.host, version)
             && let Some(message) = host_message(reference, version, host)
         {
-            let finding = ("base-host-mismatch", Severity::Error, message);
-            report(finding, linted, stage, pinned.as_deref(), findings);
+            let mismatch = pinning(linted, stage, message, pinned.as_deref());
+            found.push(mismatch.of("base-host-mismatch"));
         }
     }
-    report_floating(linted, &floating, findings);
+    found.extend(floating_finding(linted, &floating));
+    found
 }
 
-/// A stage on a floating tag, with the finding about it and the pinned name of its base.
+/// A stage on a floating tag, with the message about it and the pinned name of its base.
 type FloatingStage<'a> = (&'a Stage<'a>, (Severity, String), Option<String>);
 
 /// One finding says it for the file.
-fn report_floating(
-    linted: &LintFile<'_>,
-    floating: &[FloatingStage<'_>],
-    findings: &mut Findings<'_>,
-) {
+fn floating_finding(linted: &LintFile<'_>, floating: &[FloatingStage<'_>]) -> Option<Finding> {
     let gravest = floating
         .iter()
         .min_by_key(|(_, (severity, _), _)| *severity);
-    let Some((stage, (severity, message), pinned)) = gravest else {
-        return;
-    };
+    let (stage, (severity, message), pinned) = gravest?;
     let mut images: Vec<&str> = floating
         .iter()
         .map(|(stage, ..)| stage.image.as_str())
@@ -81,8 +78,7 @@ fn report_floating(
         2 => format!("{message} (and another base of this file)"),
         count => format!("{message} (and {} other bases of this file)", count - 1),
     };
-    let finding = ("floating-base", *severity, message);
-    report(finding, linted, stage, pinned.as_deref(), findings);
+    Some(pinning(linted, stage, message, pinned.as_deref()).severity(*severity))
 }
 
 /// Reason why a base image cannot be pulled or gets no updates.
@@ -277,13 +273,13 @@ fn host_message(
     })
 }
 
-fn report(
-    (rule, severity, message): (&str, Severity, String),
+/// A finding about a base whose correction names it with its full version.
+fn pinning(
     linted: &LintFile<'_>,
     stage: &Stage<'_>,
+    message: String,
     pinned: Option<&str>,
-    findings: &mut Findings<'_>,
-) {
+) -> Finding {
     let from = stage.from;
     let image = from.text().split_whitespace().next().unwrap_or_default();
     let start = from.start();
@@ -295,10 +291,8 @@ fn report(
         Some((from, Edit::new(start..start + image.len(), pinned)))
     });
     match edit {
-        Some((instruction, edit)) => {
-            findings.add_edits(rule, severity, instruction, message, &[edit]);
-        }
-        None => findings.add(rule, severity, from.line_of(start), message),
+        Some((instruction, edit)) => Finding::edited(linted.file, instruction, message, &[edit]),
+        None => Finding::new(from.line_of(start), message),
     }
 }
 

@@ -3,10 +3,7 @@
 use super::shells::is_read_by_powershell;
 use super::stage::{LintStep, Stage};
 use super::words::{Grammar, LintCommand, Word};
-use super::{Edit, Findings, Severity};
-
-const RULE: &str = "cmd-under-powershell";
-const ALIAS: &str = "alias-parameter";
+use super::{Edit, Finding};
 
 /// Commands of cmd that are aliases in PowerShell, their cmdlets, and switches of cmd.
 const SWITCHES: [(&[&str], &str, &[&str]); 6] = [
@@ -43,9 +40,12 @@ const ONLY_CMD: [&str; 14] = [
 ];
 
 /// Reports commands of cmd in a script of PowerShell.
-pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
-    let commands = step.commands().iter();
-    for command in commands.filter(|it| it.grammar.is_powershell()) {
+pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
+    let mut commands = step
+        .commands()
+        .iter()
+        .filter(|it| it.grammar.is_powershell());
+    commands.find_map(|command| {
         let is_nul = |file: &&Word| {
             let is_plain = !file.is_quoted && file.eq_ignore_case("nul");
             is_plain && is_read_by_powershell(step, file.range.start)
@@ -54,35 +54,32 @@ pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<
         if let Some(device) = device.filter(|_| command.grammar == Grammar::PowerShell) {
             let message = "Windows PowerShell does not write to the device NUL, and does not run the \
                 command: write $null";
-            let line = step.line_at(device.range.start);
-            findings.add(RULE, Severity::Error, line, message);
-        } else if let Some(message) = alias_message(command) {
-            let is_program = matches!(command.program(), "sc" | "where");
-            report_alias(step, command, message, is_program, findings);
-        } else if let Some(message) = missing_message(step, command) {
-            findings.add(RULE, Severity::Error, step.line_of(command), message);
-        } else {
-            continue;
+            return Some(step.finding_at(device.range.start, message));
         }
-        return;
-    }
+        if let Some(message) = alias_message(command) {
+            let is_program = matches!(command.program(), "sc" | "where");
+            return Some(alias_finding(step, command, message, is_program));
+        }
+        let message = missing_message(step, command)?;
+        Some(step.finding_at(command.start(), message))
+    })
 }
 
-/// Reports arguments of another command than an alias means; if that is a program, it is found with its
-/// extension.
-pub(super) fn report_alias(
+/// A finding about arguments of another command than an alias means; if that is a program, it is found
+/// with its extension.
+pub(super) fn alias_finding(
     step: &LintStep<'_>,
     command: &LintCommand,
     message: String,
     is_program: bool,
-    findings: &mut Findings<'_>,
-) {
-    if is_program {
+) -> Finding {
+    let found = if is_program {
         let edit = Edit::after(command.words[0].range.end, ".exe");
-        findings.add_edits(ALIAS, Severity::Error, step.instruction, message, &[edit]);
+        step.edited(message, &[edit])
     } else {
-        findings.add(ALIAS, Severity::Error, step.line_of(command), message);
-    }
+        step.finding_at(command.start(), message)
+    };
+    found.of("alias-parameter")
 }
 
 /// Message about an alias of a cmdlet that gets arguments of cmd's command.

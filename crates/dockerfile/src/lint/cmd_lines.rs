@@ -1,9 +1,9 @@
 //! What cmd makes of the operators of a line.
 
+use super::Finding;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage};
 use super::words::{Grammar, LintCommand};
-use super::{Findings, Severity};
 
 /// True if commands with the grammar of cmd are read by it.
 fn reads_cmd(step: &LintStep<'_>) -> bool {
@@ -11,26 +11,23 @@ fn reads_cmd(step: &LintStep<'_>) -> bool {
 }
 
 /// Reports a text of `echo` whose last digit is the number of a stream.
-pub(super) fn check_digit(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check_digit(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     if !reads_cmd(step) {
-        return;
+        return None;
     }
     let is_echo = |it: &&LintCommand| {
         let is_cmd = it.grammar == Grammar::Cmd && !it.files.is_empty();
         is_cmd && it.program().trim_end_matches(['.', ':', '(']) == "echo"
     };
-    let found = step.commands().iter().filter(is_echo).find_map(|command| {
+    step.commands().iter().filter(is_echo).find_map(|command| {
         let start = command.start();
         let (at, digit) = stream_digit(&step.instruction.full_text()[start..])?;
-        Some((start + at, digit))
-    });
-    let Some((at, digit)) = found else { return };
-    let message = format!(
-        "cmd takes the {digit} before > for the number of a stream, and the text loses it: write \
-         (echo …)>FILE"
-    );
-    let line = step.line_at(at);
-    findings.add("redirected-digit", Severity::Error, line, message);
+        let message = format!(
+            "cmd takes the {digit} before > for the number of a stream, and the text loses it: write \
+             (echo …)>FILE"
+        );
+        Some(step.finding_at(start + at, message))
+    })
 }
 
 /// The characters of a text that neither quotes nor a caret keep from cmd. The caret and the closing
@@ -72,20 +69,19 @@ fn stream_digit(text: &str) -> Option<(usize, char)> {
 }
 
 /// Reports commands after `exit` that never run.
-pub(super) fn check_exit(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check_exit(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     if !reads_cmd(step) {
-        return;
+        return None;
     }
-    let mut scripts = step.scripts().iter();
-    let found = scripts.find_map(|script| {
-        let text = step.instruction.part(script.range.clone());
-        let at = (script.grammar == Grammar::Cmd).then(|| early_exit(text))??;
-        Some(script.range.start + at)
-    });
-    let Some(at) = found else { return };
-    let message = "cmd ends at this exit, and what follows it never runs";
-    let line = step.line_at(at);
-    findings.add("unreachable-command", Severity::Error, line, message);
+    let mut scripts = step
+        .scripts()
+        .iter()
+        .filter(|it| it.grammar == Grammar::Cmd);
+    scripts.find_map(|script| {
+        let at = early_exit(step.instruction.part(script.range.clone()))?;
+        let message = "cmd ends at this exit, and what follows it never runs";
+        Some(step.finding_at(script.range.start + at, message))
+    })
 }
 
 /// Position of an `exit` before commands that never run.

@@ -1,20 +1,17 @@
 //! Comments at the end of a line, where Docker and cmd have none.
 
+use super::Finding;
 use super::evaluation::EvaluatedStep;
 use super::shell::BaseShell;
 use super::shells::is_known_cmdlet;
 use super::words::Grammar;
-use super::{Findings, Severity};
 use crate::instruction::InstructionKind;
 
-const RULE: &str = "inline-comment";
-
-pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(it: &EvaluatedStep<'_>) -> Option<Finding> {
     let instruction = it.step.instruction;
-    let keyword = &instruction.keyword;
     match it.kind {
         InstructionKind::Run(_) | InstructionKind::Cmd(_) | InstructionKind::Entrypoint(_) => {
-            check_commands(it, findings);
+            check_commands(it)
         }
         InstructionKind::Workdir(_)
         | InstructionKind::User(_)
@@ -24,12 +21,12 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
             if is_commented(instruction.text()) =>
         {
             let message = format!(
-                "{keyword} takes # and what follows it for arguments: write the comment on a line of \
-                 its own"
+                "{} takes # and what follows it for arguments: write the comment on a line of its own",
+                instruction.keyword
             );
-            findings.add(RULE, Severity::Error, it.line(), message);
+            Some(it.step.finding(message))
         }
-        _ => {}
+        _ => None,
     }
 }
 
@@ -39,28 +36,23 @@ fn is_commented(text: &str) -> bool {
     before.is_some_and(|before| !before.contains(['"', '\'', '[']))
 }
 
-fn check_commands(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
+fn check_commands(it: &EvaluatedStep<'_>) -> Option<Finding> {
     let step = it.step;
     // PowerShell has comments.
     if step.shell != BaseShell::Cmd {
-        return;
+        return None;
     }
-    for command in step.commands() {
+    step.commands().iter().find_map(|command| {
         let prints = ["echo", "rem", "git", "findstr", "find", "grep"].contains(&command.program());
-        // PowerShell has comments.
         let first = command.word(0);
         let is_powershell = first.starts_with('$') || is_known_cmdlet(first);
         if command.grammar != Grammar::Cmd || prints || is_powershell {
-            continue;
+            return None;
         }
         let mut words = command.words[..command.words.len() - 1].iter();
-        let Some(word) = words.find(|word| word.value == "#" && word.range.len() == 1) else {
-            continue;
-        };
+        let word = words.find(|word| word.value == "#" && word.range.len() == 1)?;
         let message = "cmd has no comments at the end of a line, and passes # and what follows it to \
             the program: write the comment on a line of its own";
-        let line = step.line_at(word.range.start);
-        findings.add(RULE, Severity::Error, line, message);
-        return;
-    }
+        Some(step.finding_at(word.range.start, message))
+    })
 }

@@ -5,7 +5,7 @@ use super::evaluation::EvaluatedStep;
 use super::missing_folder::{fills_root, has_only_windows, may_make, names};
 use super::stage::{LintStep, Stage, StageBaseRef};
 use super::words::Grammar;
-use super::{ContainsAny, Edit, Findings, Severity};
+use super::{ContainsAny, Edit, Finding};
 use crate::instruction::CopyInstruction;
 
 /// Extensions of files, which no folder of a context has.
@@ -14,15 +14,15 @@ const FILES: [&str; 11] = [
 ];
 
 /// Reports a file that gets the name of a folder of the lines below.
-pub(super) fn check_folder(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check_folder(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     let instruction = step.instruction;
     if !(step.is("ADD") || step.is("COPY")) || !has_only_windows(stage) {
-        return;
+        return None;
     }
     let text = instruction.text();
     let mut words = text.split_whitespace();
     let (Some(source), Some(target), None) = (words.next(), words.next(), words.next()) else {
-        return;
+        return None;
     };
     let is_address = step.is("ADD") && source.contains("://");
     let is_plain = !text.contains(['$', '*', '?', '[', '"', '\''])
@@ -32,20 +32,20 @@ pub(super) fn check_folder(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mu
         || !(is_address || has_extension(file, &FILES))
         || instruction.flag("from").is_some()
     {
-        return;
+        return None;
     }
     let folder = with_slashes(&target.to_ascii_lowercase());
     let path = folder.strip_prefix("c:").unwrap_or(&folder);
     let name = path.rsplit('/').next().unwrap_or_default();
     if !path.starts_with('/') || name.is_empty() || name.contains('.') {
-        return;
+        return None;
     }
     let may_exist = stage.before(step).iter().any(|it| {
         let text = it.lower_full_text();
         names(text, name) || fills_root(it) || it.is("RUN") && may_make(text)
     });
     if may_exist {
-        return;
+        return None;
     }
     let inside = if is_address {
         format!("c:{path}/")
@@ -54,16 +54,13 @@ pub(super) fn check_folder(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mu
     };
     let mut later = stage.after(step).iter();
     let uses = |text: &str| text.contains(name) && with_slashes(text).contains(&inside);
-    if let Some(user) = later.find(|it| uses(it.lower_full_text())) {
-        let message = format!(
-            "this makes a file {target}, and line {} uses it as a folder: end it with /",
-            user.line() + 1
-        );
-        let end = instruction.start() + text.len();
-        let edits: &[Edit] = &[Edit::after(end, "/")];
-        let rule = "invalid-instruction";
-        findings.add_edits(rule, Severity::Error, instruction, message, edits);
-    }
+    let user = later.find(|it| uses(it.lower_full_text()))?;
+    let message = format!(
+        "this makes a file {target}, and line {} uses it as a folder: end it with /",
+        user.line() + 1
+    );
+    let end = instruction.start() + text.len();
+    Some(step.edited(message, &[Edit::after(end, "/")]))
 }
 
 /// A path with single slashes.
@@ -125,29 +122,18 @@ fn is_in_working_folder(stage: &Stage<'_>, step: &LintStep<'_>, name: &str) -> b
 pub(super) fn check_stage_source(
     it: &EvaluatedStep<'_>,
     copy: &CopyInstruction,
-    findings: &mut Findings<'_>,
-) {
-    let Some(source) = copy
-        .from
-        .as_deref()
-        .and_then(|from| it.linted.source(it.stage, from))
-    else {
-        return;
-    };
+) -> Option<Finding> {
+    let source = it.linted.source(it.stage, copy.from.as_deref()?)?;
     // Programs of a foreign image may write anywhere.
     if !matches!(&source.base, StageBaseRef::Image(image) if image.is_of_microsoft()) {
-        return;
+        return None;
     }
-    for path in &copy.sources {
-        let Some(folder) = working_folder_of(source, path) else {
-            continue;
-        };
-        let message = format!(
-            "{path} is read from the root of the stage, not from its WORKDIR: write {folder}/{path}"
-        );
-        findings.add("copy-source", Severity::Warning, it.line(), message);
-        return;
-    }
+    let mut paths = copy.sources.iter();
+    let (path, folder) = paths.find_map(|path| Some((path, working_folder_of(source, path)?)))?;
+    let message = format!(
+        "{path} is read from the root of the stage, not from its WORKDIR: write {folder}/{path}"
+    );
+    Some(it.step.finding(message).warning())
 }
 
 /// The only working folder of a stage, if a relative path can only be meant from there: nothing in the

@@ -5,15 +5,15 @@ use super::shell::BaseShell;
 use super::stage::{LintStep, Stage, StageBaseRef};
 use super::statements::PowerShellStatement;
 use super::words::{Grammar, LintCommand, LintScript, NextOperator};
-use super::{ContainsAny, Findings, Severity};
+use super::{ContainsAny, Finding, Severity};
 
 const STOP: &str = "$ErrorActionPreference = 'Stop'";
 
 /// Reports the first `RUN` of a stage in which PowerShell goes on after an error.
-pub(super) fn check_error_action(stage: &Stage<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check_error_action(stage: &Stage<'_>) -> Option<Finding> {
     // The published images with PowerShell as their shell stop at errors.
     let mut stops = stage.begins_with_powershell();
-    for step in &stage.steps {
+    stage.steps.iter().find_map(|step| {
         let text = step.lower_text();
         if step.is("SHELL") || step.is("ENV") {
             stops = text.contains("erroractionpreference") || (stops && !step.is("SHELL"));
@@ -21,39 +21,37 @@ pub(super) fn check_error_action(stage: &Stage<'_>, findings: &mut Findings<'_>)
         if step.is("SHELL") && is_bare_preference(text) {
             let message = "PowerShell runs a word without quotes after = as a command, and continues \
                 after errors: write $ErrorActionPreference = 'Stop';";
-            findings.add("error-action", Severity::Warning, step.line(), message);
-            return;
+            return Some(step.finding(message));
         }
         let is_stopped = text.contains("erroractionpreference") || text.contains("erroraction");
         if !step.is("RUN") || is_stopped {
-            continue;
+            return None;
         }
-        for script in step.powershell_scripts() {
-            // The shell around it reads a script in plain quotes itself.
-            let before = &step.instruction.full_text()[..script.range.start];
-            let is_plain = before.ends_with('"') && !before.ends_with("\\\"");
-            let is_own = !script.is_nested || step.shell == BaseShell::PowerShell && is_plain;
-            if stops && is_own {
-                continue;
-            }
-            let all = &script.statements;
-            let Some((last, before)) = all.split_last() else {
-                continue;
-            };
-            let is_risky = |it: &&PowerShellStatement| can_fail(it) && !requires_file_of(last, it);
-            let Some(risky) = before.iter().find(is_risky) else {
-                continue;
-            };
-            let message = format!(
-                "PowerShell continues after an error of {}, and the build may succeed without it: \
-                 begin with {STOP};",
-                risky.written_command()
-            );
-            let line = step.line_at(risky.at);
-            findings.add("error-action", Severity::Warning, line, message);
-            return;
-        }
-    }
+        let risky = step
+            .powershell_scripts()
+            .find_map(|script| risky_statement(step, script, stops))?;
+        let message = format!(
+            "PowerShell continues after an error of {}, and the build may succeed without it: begin \
+             with {STOP};",
+            risky.written_command()
+        );
+        Some(step.finding_at(risky.at, message))
+    })
+}
+
+/// A statement whose error does not end its script; `stops` is true if those of the shell stop at errors.
+fn risky_statement<'a>(
+    step: &LintStep<'_>,
+    script: &'a LintScript,
+    stops: bool,
+) -> Option<&'a PowerShellStatement> {
+    // The shell around it reads a script in plain quotes itself.
+    let before = &step.instruction.full_text()[..script.range.start];
+    let is_plain = before.ends_with('"') && !before.ends_with("\\\"");
+    let is_own = !script.is_nested || step.shell == BaseShell::PowerShell && is_plain;
+    let (last, before) = script.statements.split_last()?;
+    let is_risky = |it: &&PowerShellStatement| can_fail(it) && !requires_file_of(last, it);
+    before.iter().filter(|_| !(stops && is_own)).find(is_risky)
 }
 
 /// Returns true for `$ErrorActionPreference = Stop`; the text is in lower case.
@@ -119,7 +117,7 @@ fn target_of(statement: &PowerShellStatement) -> Option<&str> {
 }
 
 /// Reports `robocopy`, whose exit code is not 0 when it copies.
-pub(super) fn check_robocopy(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check_robocopy(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     let commands = step.commands();
     let mut copies = commands
         .iter()
@@ -130,19 +128,14 @@ pub(super) fn check_robocopy(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut 
         NextOperator::Or | NextOperator::Pipe => false,
         NextOperator::Other => commands[index + 1..].iter().all(is_shell),
     };
-    let Some((_, command)) = copies.find(counts) else {
-        return;
-    };
+    let (_, command) = copies.find(counts)?;
     let is_handled = step.lower_text().contains_any(&[
         "errorlevel", "exitcode", "exit 0", "exit /b", "|| ver", "|| rem", "|| echo", "|| cd",
         "|| (", "exit $",
     ]);
-    if !is_handled {
-        let message = "robocopy exits with 1 when it copies files, which ends the build: add \
-            `& if errorlevel 8 exit 1` and `exit 0`, or use xcopy";
-        let line = step.line_of(command);
-        findings.add("robocopy-exit-code", Severity::Error, line, message);
-    }
+    let message = "robocopy exits with 1 when it copies files, which ends the build: add \
+        `& if errorlevel 8 exit 1` and `exit 0`, or use xcopy";
+    (!is_handled).then(|| step.finding_at(command.start(), message))
 }
 
 pub(super) fn is_shell(command: &LintCommand) -> bool {
@@ -168,26 +161,23 @@ fn is_developer_prompt(stage: &Stage<'_>) -> bool {
 }
 
 /// Reports variables that setx sets for a user other than the container's.
-fn check_setx_user(stage: &Stage<'_>, findings: &mut Findings<'_>) {
+fn check_setx_user(stage: &Stage<'_>) -> impl Iterator<Item = Finding> {
     let last_user = stage.steps.iter().rposition(|step| step.is("USER"));
-    for (index, step) in stage.steps.iter().enumerate() {
-        let Some(command) = step.commands().iter().find(|it| it.program() == "setx") else {
-            continue;
-        };
+    let earlier = &stage.steps[..last_user.unwrap_or(0)];
+    let runs = earlier.iter().filter(|step| step.is("RUN"));
+    runs.filter_map(|step| {
+        let command = step.commands().iter().find(|it| it.program() == "setx")?;
         let is_machine = command.has(&["/m", "-m", "/s"])
             || command.words.iter().any(|it| it.value.starts_with('%'));
-        if step.is("RUN") && !is_machine && last_user.is_some_and(|last| last > index) {
-            let message = "setx without /M sets the variable for the user of the build, and the \
-                container runs as another: use ENV";
-            let line = step.line_of(command);
-            findings.add("setx-path", Severity::Warning, line, message);
-        }
-    }
+        let message = "setx without /M sets the variable for the user of the build, and the container \
+            runs as another: use ENV";
+        (!is_machine).then(|| step.finding_at(command.start(), message))
+    })
 }
 
 /// Reports `setx PATH` with the whole PATH.
-pub(super) fn check_setx(stage: &Stage<'_>, findings: &mut Findings<'_>) {
-    check_setx_user(stage, findings);
+pub(super) fn check_setx(stage: &Stage<'_>) -> Vec<Finding> {
+    let mut found = Vec::from_iter(check_setx_user(stage));
     let mut count = 0;
     for step in stage.all("RUN") {
         let is_setx = |it: &&LintCommand| it.grammar.may_be_cmd() && it.program() == "setx";
@@ -199,10 +189,8 @@ pub(super) fn check_setx(stage: &Stage<'_>, findings: &mut Findings<'_>) {
         let of_powershell = step.statements().filter(|it| it.command() == "setx");
         let of_powershell =
             of_powershell.map(|it| (it.at, sets_path(&it.text, &["$env:path", "${env:path}"])));
-        for (at, is_machine) in of_cmd.chain(of_powershell) {
-            let Some(is_machine) = is_machine else {
-                continue;
-            };
+        let all = of_cmd.chain(of_powershell);
+        for (at, is_machine) in all.filter_map(|(at, it)| Some((at, it?))) {
             count += 1;
             let (severity, message) = match is_machine {
                 _ if is_developer_prompt(stage) => (Severity::Warning, LONG),
@@ -212,9 +200,10 @@ pub(super) fn check_setx(stage: &Stage<'_>, findings: &mut Findings<'_>) {
                 true if count == 1 && stage.is_nano_server() => continue,
                 true => (Severity::Note, MACHINE),
             };
-            findings.add("setx-path", severity, step.line_at(at), message);
+            found.push(step.finding_at(at, message).severity(severity));
         }
     }
+    found
 }
 
 /// For a `setx` that sets the whole PATH, in one of these spellings, true if it is the machine's.
@@ -231,34 +220,27 @@ fn sets_path(command: &str, spellings: &[&str]) -> Option<bool> {
 }
 
 /// Reports web requests whose answer Internet Explorer would parse.
-pub(super) fn check_basic_parsing(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
-    for script in step.scripts() {
-        if script.grammar != Grammar::PowerShell {
-            continue;
-        }
-        let text = step.lower_full_text();
-        if text.contains("psdefaultparametervalues") || is_cut(step, script) {
-            continue;
-        }
-        let all = &script.statements;
-        let request = all.iter().find(|it| {
-            let lower = it.text.to_ascii_lowercase();
-            let name = it.written_command();
-            let is_first = matches!(name.as_str(), "invoke-webrequest" | "iwr" | "curl" | "wget");
-            (is_first || lower.contains("(invoke-webrequest") || lower.contains("(iwr "))
-                && !it.has_parameter("usebasicparsing", 4)
-                && !it.has_parameter("outfile", 1)
-                && !lower.contains("-useb")
-                && !lower.contains("-outf")
-                && !it.text.contains('@')
-        });
-        let Some(request) = request else { continue };
-        let message = "without -UseBasicParsing, Windows PowerShell reads the answer with Internet \
-            Explorer, which containers do not have";
-        let line = step.line_at(request.at);
-        findings.add("basic-parsing", Severity::Warning, line, message);
-        return;
+pub(super) fn check_basic_parsing(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
+    if step.lower_full_text().contains("psdefaultparametervalues") {
+        return None;
     }
+    let is_own = |it: &&LintScript| it.grammar == Grammar::PowerShell && !is_cut(step, it);
+    let scripts = step.scripts().iter().filter(is_own);
+    let mut statements = scripts.flat_map(|script| &script.statements);
+    let request = statements.find(|it| {
+        let lower = it.text.to_ascii_lowercase();
+        let name = it.written_command();
+        let is_first = matches!(name.as_str(), "invoke-webrequest" | "iwr" | "curl" | "wget");
+        (is_first || lower.contains("(invoke-webrequest") || lower.contains("(iwr "))
+            && !it.has_parameter("usebasicparsing", 4)
+            && !it.has_parameter("outfile", 1)
+            && !lower.contains("-useb")
+            && !lower.contains("-outf")
+            && !it.text.contains('@')
+    })?;
+    let message = "without -UseBasicParsing, Windows PowerShell reads the answer with Internet \
+        Explorer, which containers do not have";
+    Some(step.finding_at(request.at, message))
 }
 
 /// Returns true for a script that the outer PowerShell reads, and that continues behind parentheses.

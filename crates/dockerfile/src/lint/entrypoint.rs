@@ -12,42 +12,43 @@ use super::reference::Platform;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage};
 use super::words::program_name;
-use super::{Findings, LintFile, Severity, args_escaped};
-use crate::source::Instruction;
+use super::{Finding, LintFile, LintFinding, args_escaped};
 
-pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
-    let misread = findings.found.iter().filter(|finding| {
+pub(super) fn check(linted: &LintFile<'_>, findings: &[LintFinding]) -> Vec<Finding> {
+    let misread = findings.iter().filter(|finding| {
         matches!(
             finding.rule.name,
             "quotes-under-powershell"
                 | "quotes-in-nested-shell"
                 | "backslash-quotes-under-cmd"
                 | "overridden-instruction"
-                | "service-monitor"
         )
     });
     let misread: HashSet<usize> = misread.map(|finding| finding.line).collect();
-    for stage in &linted.stages {
-        if stage.platform != Platform::Windows {
-            continue;
-        }
-        let has_program = stage.all("ENTRYPOINT").any(|step| {
-            let words = step.instruction.exec_form();
-            words.is_some_and(|words| !is_bare_shell(&words))
-        });
-        // The words of CMD follow the shell's command, whatever that is.
-        let mut entrypoints = stage.all("ENTRYPOINT");
-        let command = entrypoints.rfind(|step| step.instruction.exec_form().is_none());
-        for step in &stage.steps {
-            if let Some(entrypoint) = command
-                && step.is("CMD")
-            {
-                check_words_of_command(entrypoint, step, findings);
-                continue;
-            }
-            check_step(stage, step, has_program, &misread, findings);
-        }
-    }
+    let stages = linted.stages.iter();
+    let windows = stages.filter(|stage| stage.platform == Platform::Windows);
+    windows
+        .flat_map(|stage| check_stage(stage, &misread))
+        .collect()
+}
+
+fn check_stage(stage: &Stage<'_>, misread: &HashSet<usize>) -> Vec<Finding> {
+    let has_program = stage.all("ENTRYPOINT").any(|step| {
+        let words = step.instruction.exec_form();
+        words.is_some_and(|words| !is_bare_shell(&words))
+    });
+    // The words of CMD follow the shell's command, whatever that is.
+    let mut entrypoints = stage.all("ENTRYPOINT");
+    let command = entrypoints.rfind(|step| step.instruction.exec_form().is_none());
+    let starts = stage
+        .steps
+        .iter()
+        .filter(|it| it.is("CMD") || it.is("ENTRYPOINT"));
+    let found = starts.filter_map(|step| match command {
+        Some(entrypoint) if step.is("CMD") => check_words_of_command(entrypoint, step),
+        _ => check_step(stage, step, has_program, misread),
+    });
+    found.collect()
 }
 
 fn check_step(
@@ -55,27 +56,23 @@ fn check_step(
     step: &LintStep<'_>,
     has_program: bool,
     misread: &HashSet<usize>,
-    findings: &mut Findings<'_>,
-) {
+) -> Option<Finding> {
     let instruction = step.instruction;
     let text = instruction.text();
-    let is_start = matches!(instruction.keyword.as_str(), "CMD" | "ENTRYPOINT");
     let is_array = instruction.exec_form().is_some() || unquoted_array(text).is_some();
-    if !is_start || text.is_empty() || is_array {
-        return;
+    if text.is_empty() || is_array {
+        return None;
     }
     if instruction.looks_like_json() {
-        check_broken_json(stage, instruction, findings);
-        return;
+        return Some(check_broken_json(stage, step));
     }
-    if has_program && instruction.keyword == "CMD" {
+    if has_program && step.is("CMD") {
         let message = "in shell form the program of ENTRYPOINT gets the shell and its options as its \
             first arguments; use the exec form";
-        report(instruction, Severity::Warning, message, None, findings);
-        return;
+        return Some(step.finding(message));
     }
     if needs_shell(step) || is_short(text) || is_batch_file_of_npm(stage, text) {
-        return;
+        return None;
     }
     let message = "in shell form a shell starts the program, which then may not get the shutdown \
         event; start the program directly, in exec form";
@@ -83,30 +80,24 @@ fn check_step(
     let (first, last) = instruction.lines();
     let is_misread = (first..=last).any(|line| misread.contains(&(line + 1)));
     let argv = program(step).filter(|argv| !is_misread && !args_escaped::is_bare(stage, argv));
-    report(instruction, Severity::Warning, message, argv, findings);
+    Some(in_exec_form(step, message, argv))
 }
 
 /// Reports the words of a `CMD` below an `ENTRYPOINT` in shell form: Docker then takes the command line
 /// of the shell for one argument, and there is no program of that name.
-fn check_words_of_command(
-    entrypoint: &LintStep<'_>,
-    step: &LintStep<'_>,
-    findings: &mut Findings<'_>,
-) {
+fn check_words_of_command(entrypoint: &LintStep<'_>, step: &LintStep<'_>) -> Option<Finding> {
     let words = step.instruction.exec_form().unwrap_or_default();
-    let (own, other) = (step.instruction.lines().0, entrypoint.instruction.lines().0);
     let is_command =
         !entrypoint.instruction.text().is_empty() && !entrypoint.instruction.looks_like_json();
-    if !words.is_empty() && own > other && is_command {
-        let message = "the ENTRYPOINT above is in shell form, and with a CMD in exec form Docker 19.03 and \
-            later start nothing: write both in exec form";
-        findings.add("shell-form-entrypoint", Severity::Warning, own, message);
-    }
+    let message = "the ENTRYPOINT above is in shell form, and with a CMD in exec form Docker 19.03 and \
+        later start nothing: write both in exec form";
+    let is_below = step.line() > entrypoint.line();
+    (!words.is_empty() && is_below && is_command).then(|| step.finding(message))
 }
 
 /// The commonest reason for an invalid JSON array: single backslashes.
-fn check_broken_json(stage: &Stage<'_>, instruction: &Instruction, findings: &mut Findings<'_>) {
-    let text = instruction.text();
+fn check_broken_json(stage: &Stage<'_>, step: &LintStep<'_>) -> Finding {
+    let text = step.instruction.text();
     let argv = mended_backslashes(text).and_then(|text| serde_json::from_str(&text).ok());
     // In exec form a program and its arguments in one word would be a file name.
     let argv = argv.filter(|argv: &Vec<String>| argv.first().is_some_and(|it| is_file_name(it)));
@@ -119,22 +110,13 @@ fn check_broken_json(stage: &Stage<'_>, instruction: &Instruction, findings: &mu
         "invalid JSON array of strings, so the daemon runs this in shell form"
     };
     let argv = argv.filter(|argv| !args_escaped::is_bare(stage, argv));
-    report(instruction, Severity::Error, message, argv, findings);
+    in_exec_form(step, message, argv).of("invalid-json")
 }
 
-fn report(
-    instruction: &Instruction,
-    severity: Severity,
-    message: &str,
-    argv: Option<Vec<String>>,
-    findings: &mut Findings<'_>,
-) {
-    let rule = match severity {
-        Severity::Error => "invalid-json",
-        Severity::Warning | Severity::Note => "shell-form-entrypoint",
-    };
-    let correction = argv.map(|argv| findings.file.rewrite(instruction, &exec_form(&argv)));
-    findings.add_corrected(rule, severity, instruction.lines().0, message, correction);
+/// A finding whose correction is the exec form of these words.
+fn in_exec_form(step: &LintStep<'_>, message: &str, argv: Option<Vec<String>>) -> Finding {
+    let rewrite = |argv: Vec<String>| step.file.rewrite(step.instruction, &exec_form(&argv));
+    step.finding(message).corrected(argv.map(rewrite))
 }
 
 /// Returns true for a shell without arguments, which reads another one's name as a command.

@@ -4,39 +4,34 @@ use super::correction::Correction;
 use super::evaluation::EvaluatedStep;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage, StageBaseRef};
-use super::{ContainsAny, Findings, Severity};
+use super::{ContainsAny, Finding};
 use crate::source::Instruction;
 
-pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
-    let (stage, step) = (it.stage, it.step);
-    if !step.is("ENV") {
-        return;
-    }
-    let Some((value, is_only)) = path(step.instruction) else {
-        return;
+pub(super) fn check(it: &EvaluatedStep<'_>) -> Vec<Finding> {
+    let Some((value, is_only)) = path(it.step.instruction) else {
+        return Vec::new();
     };
-    if let Some(part) = joined_folders(value) {
+    let joined = joined_folders(value).map(|part| {
         let message = format!(
             "Windows separates the folders of PATH with ;, and does not find \"{part}\": write ; instead of :"
         );
-        findings.add("path-separator", Severity::Error, step.line(), message);
-    }
-    let Some(name) = hidden_variable(it, value) else {
-        return;
-    };
-    let rule = "path-not-expanded";
-    let of_buildkit = if name.starts_with("$PATH") {
-        " (BuildKit puts in only System32, Windows and PowerShell)"
-    } else {
-        ""
-    };
-    let message = format!(
-        "ENV does not expand {name}{of_buildkit}, and this PATH hides the one in the registry; set \
-         it with RUN setx /M PATH, or list the folders; a recipe's `path` adds to it"
-    );
-    let text = correction(stage, step, value).filter(|_| is_only);
-    let correction = text.map(|text| Correction::new(step.instruction.lines(), text));
-    findings.add_corrected(rule, Severity::Error, step.line(), message, correction);
+        it.step.finding(message).of("path-separator")
+    });
+    let hidden = hidden_variable(it, value).map(|name| {
+        let of_buildkit = if name.starts_with("$PATH") {
+            " (BuildKit puts in only System32, Windows and PowerShell)"
+        } else {
+            ""
+        };
+        let message = format!(
+            "ENV does not expand {name}{of_buildkit}, and this PATH hides the one in the registry; set \
+             it with RUN setx /M PATH, or list the folders; a recipe's `path` adds to it"
+        );
+        let text = correction(it.stage, it.step, value).filter(|_| is_only);
+        let correction = text.map(|text| Correction::new(it.step.instruction.lines(), text));
+        it.step.finding(message).corrected(correction)
+    });
+    joined.into_iter().chain(hidden).collect()
 }
 
 /// A variable that was meant to be the PATH so far, and is not.

@@ -9,9 +9,9 @@ use super::correction::{Correction, Edit};
 use super::evaluation::EvaluatedStep;
 use super::instructions::expanded_texts;
 use super::stage::{LintStep, Stage};
-use super::{Findings, LintFile, Severity, environment, line_end};
+use super::{Finding, LintFile, environment, line_end};
 use crate::instruction::InstructionKind;
-use crate::source::{Dockerfile, Instruction, begins_instruction};
+use crate::source::{Dockerfile, Instruction, LineContinuation, begins_instruction};
 use crate::stages::{StageState, image_path, source_path};
 
 /// Use of a text by an instruction.
@@ -26,12 +26,12 @@ enum TextUse {
 }
 
 /// Reports backslashes that the parser removes from a path or value.
-pub(super) fn check_eaten(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check_eaten(it: &EvaluatedStep<'_>) -> Option<Finding> {
     let file = it.linted.file;
     let is_readable =
         file.escape == Escape::Backslash && !continues_by_mistake(file, it.step.instruction);
     if !is_readable {
-        return;
+        return None;
     }
     let mut edits = Vec::new();
     let mut example = None;
@@ -57,7 +57,7 @@ pub(super) fn check_eaten(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
             edits.extend(own.map(|edit| edit.shift(start)));
         }
     }
-    let Some((text, lost)) = example else { return };
+    let (text, lost) = example?;
     let shown = |text: &str| {
         let quote = if text.starts_with('"') { "" } else { "\"" };
         format!("{quote}{text}{quote}")
@@ -67,8 +67,7 @@ pub(super) fn check_eaten(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
         "the parser removes these backslashes, and {text} becomes {lost}; write / or \\\\, or \
          begin the file with the line # escape=`"
     );
-    let (rule, instruction) = ("eaten-backslash", it.step.instruction);
-    findings.add_edits(rule, Severity::Error, instruction, message, &edits);
+    Some(it.step.edited(message, &edits))
 }
 
 fn texts(kind: &InstructionKind) -> Vec<(&str, TextUse)> {
@@ -197,13 +196,11 @@ pub(super) fn misplaced_directive(file: &Dockerfile<'_>) -> Option<(usize, Escap
 }
 
 /// Reports an escape directive below the top of the file.
-pub(super) fn check_directive(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check_directive(linted: &LintFile<'_>) -> Option<Finding> {
     let file = linted.file;
-    let Some((line, _)) = misplaced_directive(file) else {
-        return;
-    };
+    let (line, _) = misplaced_directive(file)?;
     if linted.stages.iter().all(Stage::is_linux) {
-        return;
+        return None;
     }
     let message = "this directive has no effect: it must be at the top of the file, above every \
         comment, empty line and instruction";
@@ -212,8 +209,7 @@ pub(super) fn check_directive(linted: &LintFile<'_>, findings: &mut Findings<'_>
         let lines: Vec<&str> = [file.line(line)].into_iter().chain(above).collect();
         Correction::new((0, line), lines.join("\n"))
     });
-    let rule = "misplaced-escape";
-    findings.add_corrected(rule, Severity::Error, line, message, correction);
+    Some(Finding::new(line, message).corrected(correction))
 }
 
 /// Returns true if no instruction uses the escape character that applies to continue on a line: the
@@ -243,35 +239,23 @@ const KEYWORDS: [&str; 13] = [
     "ENV", "ARG", "USER", "COPY",
 ];
 
-/// A line that continues into the next instruction.
-struct SwallowedLine {
-    /// From 0.
-    line: usize,
-    text: String,
-    /// Line of the next instruction.
-    next: usize,
-    keyword: String,
-}
-
-fn swallowed(file: &Dockerfile<'_>, instruction: &Instruction) -> Option<SwallowedLine> {
-    file.continuations(instruction)
-        .into_iter()
-        .find_map(|join| {
-            let last = instruction.lines().1;
-            let next = (join.line + 1..=last).find(|line| {
-                let text = file.line(*line).trim_start();
-                !text.is_empty() && !text.starts_with('#')
-            })?;
-            let text = file.line(next);
-            let keyword = text.split_whitespace().next()?;
-            let is_instruction = KEYWORDS.contains(&keyword) && begins_instruction(text);
-            is_instruction.then(|| SwallowedLine {
-                line: join.line,
-                text: join.text.to_owned(),
-                next,
-                keyword: keyword.to_owned(),
-            })
-        })
+/// The first line that continues into the next instruction, and the line and keyword of that.
+fn swallowed<'a>(
+    file: &'a Dockerfile<'_>,
+    instruction: &Instruction,
+) -> Option<(LineContinuation<'a>, usize, &'a str)> {
+    let mut continuations = file.continuations(instruction).into_iter();
+    continuations.find_map(|join| {
+        let last = instruction.lines().1;
+        let next = (join.line + 1..=last).find(|line| {
+            let text = file.line(*line).trim_start();
+            !text.is_empty() && !text.starts_with('#')
+        })?;
+        let text = file.line(next);
+        let keyword = text.split_whitespace().next()?;
+        let is_instruction = KEYWORDS.contains(&keyword) && begins_instruction(text);
+        is_instruction.then_some((join, next, keyword))
+    })
 }
 
 /// Returns true if what an instruction says is not what the author meant, as it continues on lines
@@ -281,26 +265,20 @@ pub(super) fn continues_by_mistake(file: &Dockerfile<'_>, instruction: &Instruct
 }
 
 /// Reports a line that continues into the next instruction.
-pub(super) fn check_swallowed(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
-    let file = findings.file;
-    if line_end::continues_by_mistake(file, step.instruction) {
-        return;
+pub(super) fn check_swallowed(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
+    if line_end::continues_by_mistake(step.file, step.instruction) {
+        return None;
     }
-    let Some(found) = swallowed(file, step.instruction) else {
-        return;
-    };
+    let (join, next, keyword) = swallowed(step.file, step.instruction)?;
     let message = format!(
-        "the last character of this line joins it with the {} on line {}; remove it",
-        found.keyword,
-        found.next + 1
+        "the last character of this line joins it with the {keyword} on line {}; remove it",
+        next + 1
     );
-    let kept = found.text.trim_end();
+    let kept = join.text.trim_end();
     let kept = kept
         .strip_suffix("&&")
         .or_else(|| kept.strip_suffix(';'))
         .unwrap_or(kept);
-    let lines = (found.line, found.line);
-    let correction = Some(Correction::new(lines, kept.trim_end().to_owned()));
-    let rule = "swallowed-instruction";
-    findings.add_corrected(rule, Severity::Error, found.line, message, correction);
+    let correction = Correction::new((join.line, join.line), kept.trim_end().to_owned());
+    Some(Finding::new(join.line, message).corrected(Some(correction)))
 }

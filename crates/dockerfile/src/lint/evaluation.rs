@@ -12,7 +12,7 @@ use super::packages::CopiedFiles;
 use super::reference::Platform;
 use super::rule::{Check, RULES};
 use super::stage::{LintStep, Stage, StageBaseRef};
-use super::{ContainsAny, Edit, Findings, LintFile, Severity, escapes};
+use super::{ContainsAny, Edit, Finding, Findings, LintFile, Severity, escapes, rule};
 use crate::expand::{ExpandedWord, Lexer};
 use crate::instruction::{InstructionKind, ParsedInstruction};
 use crate::source::Instruction;
@@ -57,8 +57,9 @@ struct StagePlace<'a> {
     made: &'a mut Vec<ImagePath>,
 }
 
-pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
-    check_file(linted, findings);
+pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings) {
+    let invalid = rule::named(INVALID);
+    findings.extend(invalid, check_file(linted));
     let mut names = HashMap::new();
     // Numbers of stages that are still to be built on each.
     let mut waiting = vec![0_usize; linted.stages.len()];
@@ -70,7 +71,7 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
     let mut states: Vec<Option<(StageState, Vec<ImagePath>)>> =
         Vec::with_capacity(linted.stages.len());
     for (index, stage) in linted.stages.iter().enumerate() {
-        check_from(linted, index, &mut names, findings);
+        findings.extend(invalid, check_from(linted, index, &mut names));
         let below = match stage.base {
             StageBaseRef::Stage(base) => {
                 waiting[base] -= 1;
@@ -102,25 +103,21 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
 }
 
 /// Errors of the file as a whole.
-fn check_file(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
+fn check_file(linted: &LintFile<'_>) -> Vec<Finding> {
     let file = linted.file;
-    if let Some(problem) = file.directive_problem {
-        findings.add(INVALID, Severity::Error, problem.line, problem.what);
-    }
-    for instruction in &file.instructions {
-        if instruction.keyword == "FROM" {
-            break;
-        }
-        if matches!(instruction.keyword.as_str(), "ARG" | "ONBUILD") {
-            continue;
-        }
-        // The parser reports an unknown keyword.
-        if linted.is_whole_file() && crate::source::is_keyword(&instruction.keyword) {
-            let message = "expected FROM before any instruction but ARG";
-            findings.add(INVALID, Severity::Error, instruction.lines().0, message);
-        }
-        break;
-    }
+    let directive = file.directive_problem;
+    let directive = directive.map(|problem| Finding::new(problem.line, problem.what));
+    let mut instructions = file.instructions.iter();
+    let first = instructions.find(|it| !matches!(it.keyword.as_str(), "ARG" | "ONBUILD"));
+    // The parser reports an unknown keyword.
+    let is_misplaced = |it: &&Instruction| {
+        it.keyword != "FROM" && linted.is_whole_file() && crate::source::is_keyword(&it.keyword)
+    };
+    let misplaced = first.filter(is_misplaced).map(|instruction| {
+        let message = "expected FROM before any instruction but ARG";
+        Finding::new(instruction.lines().0, message)
+    });
+    directive.into_iter().chain(misplaced).collect()
 }
 
 /// `names` has the stages so far and their lines.
@@ -128,51 +125,45 @@ fn check_from(
     linted: &LintFile<'_>,
     index: usize,
     names: &mut HashMap<String, usize>,
-    findings: &mut Findings<'_>,
-) {
+) -> Vec<Finding> {
     let stage = &linted.stages[index];
     let instruction = stage.from;
     if instruction.keyword != "FROM" {
-        return;
+        return Vec::new();
     }
     let line = instruction.lines().0;
     let parsed = ParsedInstruction::read(instruction, linted.file.escape);
     let from = match parsed.map(|parsed| parsed.kind) {
         Ok(InstructionKind::From(from)) => from,
-        Ok(_) => return,
-        Err(error) => {
-            if !is_template(instruction.text()) {
-                findings.add(INVALID, Severity::Error, line, error.message);
-            }
-            return;
+        Err(error) if !is_template(instruction.text()) => {
+            return vec![Finding::new(line, error.message)];
         }
+        _ => return Vec::new(),
     };
-    check_image(linted, stage, &from.image, findings);
-    let Some(name) = from.name else { return };
-    if let Some(first) = names.insert(name.clone(), line + 1) {
+    let mut found = Vec::from_iter(check_image(linted, stage, &from.image));
+    if let Some(name) = from.name
+        && let Some(first) = names.insert(name.clone(), line + 1)
+    {
         let message = format!("the stage \"{name}\" is already defined on line {first}");
-        findings.add(INVALID, Severity::Error, line, message);
+        found.push(Finding::new(line, message));
     }
+    found
 }
 
 /// Reports a base image whose name lacks a part, as nothing sets its variable.
-fn check_image(linted: &LintFile<'_>, stage: &Stage<'_>, image: &str, findings: &mut Findings<'_>) {
-    let from = stage.from;
+fn check_image(linted: &LintFile<'_>, stage: &Stage<'_>, image: &str) -> Option<Finding> {
+    let line = stage.from.lines().0;
     let arguments = &linted.arguments;
     let of_shell = super::environment::shell_variables(image).find(|it| arguments.is_declared(it));
     if let Some(name) = of_shell {
         let message = format!("FROM does not expand %{name}%: write ${{{name}}}");
-        findings.add("shell-variable", Severity::Error, from.lines().0, message);
-        return;
+        return Some(Finding::new(line, message).of("shell-variable"));
     }
-    let Ok(expanded) = arguments.expand(image, linted.file.escape) else {
-        return;
-    };
+    let expanded = arguments.expand(image, linted.file.escape).ok()?;
     let text = expanded.text.as_str();
     let is_known = expanded.unset.is_empty() && matches!(stage.base, StageBaseRef::Image(_));
     if let Some(message) = super::reference::refused_name(text).filter(|_| is_known) {
-        findings.add(INVALID, Severity::Error, from.lines().0, message);
-        return;
+        return Some(Finding::new(line, message));
     }
     let is_broken = text.is_empty()
         || text.starts_with(['/', ':'])
@@ -180,15 +171,10 @@ fn check_image(linted: &LintFile<'_>, stage: &Stage<'_>, image: &str, findings: 
         || text.contains_any(&["//", "/:", ":-", ":."]);
     // A build gives an argument that has no default.
     let mut unset = expanded.unset.iter();
-    let Some(name) = unset.find(|name| is_broken && !arguments.is_declared(name)) else {
-        return;
-    };
-    if linted
-        .file
-        .lines()
-        .any(|line| is_argument_comment(line) || is_template(line))
-    {
-        return;
+    let name = unset.find(|name| is_broken && !arguments.is_declared(name))?;
+    let mut lines = linted.file.lines();
+    if lines.any(|line| is_argument_comment(line) || is_template(line)) {
+        return None;
     }
     let is_in_stage = |it: &&Instruction| {
         it.keyword == "ARG" && it.text().split(['=', ' ']).next() == Some(name.as_str())
@@ -204,7 +190,7 @@ fn check_image(linted: &LintFile<'_>, stage: &Stage<'_>, image: &str, findings: 
              name of an image"
         ),
     };
-    findings.add("unset-variable", Severity::Error, from.lines().0, message);
+    Some(Finding::new(line, message).of("unset-variable"))
 }
 
 /// Returns true for `# ARG NAME`, with which a template lists what its generator writes.
@@ -248,18 +234,19 @@ fn check_step(
     linted: &LintFile<'_>,
     step: &LintStep<'_>,
     place: &mut StagePlace<'_>,
-    findings: &mut Findings<'_>,
+    findings: &mut Findings,
 ) {
     let index = place.index;
     let stage = &linted.stages[index];
     let instruction = step.instruction;
+    let invalid = rule::named(INVALID);
     let kind = match ParsedInstruction::read(instruction, linted.file.escape) {
         Ok(parsed) => parsed.kind,
         Err(error) => {
             let is_for_stage = !error.is_of_windows || stage.platform == Platform::Windows;
             if is_for_stage && !is_template(instruction.full_text()) {
                 let message = workflow_message(instruction).unwrap_or(error.message);
-                report_invalid(linted, instruction, message, findings);
+                findings.extend(invalid, check_invalid(step, message));
             }
             return;
         }
@@ -269,7 +256,8 @@ fn check_step(
         return;
     }
     if let InstructionKind::Copy(copy) = &kind {
-        super::stage_names::check_source(linted, index, instruction, copy, findings);
+        let found = super::stage_names::check_source(linted, index, step, copy);
+        findings.extend(invalid, found);
     }
     if stage.is_linux() {
         return;
@@ -293,28 +281,27 @@ fn check_step(
             // A later build sets the variables of a trigger.
             _ if kept.is_some() && rule == "unset-variable" => {}
             Check::State(check) if stage.platform == Platform::Windows => {
-                check(&evaluated, findings);
+                findings.extend(rule, check(&evaluated));
             }
-            Check::AnyState(check) => check(&evaluated, findings),
+            Check::AnyState(check) => findings.extend(rule, check(&evaluated)),
             _ => {}
         }
     }
     let copied = CopiedFiles::read(&evaluated);
     place.copied.extend(copied);
-    if let Err(message) = apply(linted, step, &kind, place, findings) {
-        report_refused(linted, stage, instruction, message, findings);
-    }
+    let found = apply(linted, step, &kind, place);
+    let found = found.unwrap_or_else(|message| check_refused(linted, stage, step, message));
+    findings.extend(invalid, found);
 }
 
-/// Applies an instruction to the state of its stage, and reports a `RUN` that fails; the reason why
-/// it cannot be applied.
+/// Applies an instruction to the state of its stage, with the finding about a `RUN` that fails; the
+/// reason why it cannot be applied.
 fn apply(
     linted: &LintFile<'_>,
     step: &LintStep<'_>,
     kind: &InstructionKind,
     place: &mut StagePlace<'_>,
-    findings: &mut Findings<'_>,
-) -> Result<(), String> {
+) -> Result<Option<Finding>, String> {
     let stage = &linted.stages[place.index];
     let current = &mut *place.state;
     let lexer = Lexer::new(linted.file.escape);
@@ -326,12 +313,10 @@ fn apply(
             if unset.is_empty() {
                 copy_target(current, &copy)?;
             }
-            Ok(())
         }
         InstructionKind::Run(program) => {
-            let place = (&*current, &mut *place.made);
-            check_run(linted, stage, step, place, program, findings);
-            Ok(())
+            let found = check_run(stage, step, (&*current, &mut *place.made), program);
+            return Ok(found);
         }
         kind => {
             current.apply(kind, lexer, arguments, &mut Vec::new())?;
@@ -340,19 +325,19 @@ fn apply(
                 let excess = place.made.len().saturating_sub(MAX_MADE);
                 place.made.drain(..excess);
             }
-            Ok(())
         }
     }
+    Ok(None)
 }
 
 /// Reports an instruction that cannot be applied.
-fn report_refused(
+fn check_refused(
     linted: &LintFile<'_>,
     stage: &Stage<'_>,
-    instruction: &Instruction,
+    step: &LintStep<'_>,
     message: String,
-    findings: &mut Findings<'_>,
-) {
+) -> Option<Finding> {
+    let instruction = step.instruction;
     let of_workflow = workflow_message(instruction);
     let is_certain = stage.platform == Platform::Windows
         && !is_template(instruction.full_text())
@@ -361,9 +346,8 @@ fn report_refused(
     // Where BuildKit finds a folder, it copies into it.
     let is_folder_open = message.starts_with("several files");
     if !is_certain || is_folder_open && super::instructions::requires_buildkit(linted) {
-        return;
+        return None;
     }
-    let severity = Severity::error_if(!is_folder_open);
     let is_copy = matches!(instruction.keyword.as_str(), "ADD" | "COPY");
     let message = if is_copy && message.ends_with("is not closed") {
         let keyword = &instruction.keyword;
@@ -374,7 +358,8 @@ fn report_refused(
     } else {
         of_workflow.unwrap_or(message)
     };
-    findings.add(INVALID, severity, instruction.lines().0, message);
+    let severity = Severity::error_if(!is_folder_open);
+    Some(step.finding(message).severity(severity))
 }
 
 /// True if an error is about a drive that the file defines.
@@ -406,71 +391,62 @@ fn may_remove(text: &str) -> bool {
 
 /// A line that fails on every Windows.
 fn check_run(
-    linted: &LintFile<'_>,
     stage: &Stage<'_>,
     step: &LintStep<'_>,
     (current, made): (&StageState, &mut Vec<ImagePath>),
     program: &CommandForm,
-    findings: &mut Findings<'_>,
-) {
+) -> Option<Finding> {
     if may_remove(step.lower_text()) {
         made.clear();
     }
-    let Some(shell) = step.shell_words(current) else {
-        return;
-    };
-    let is_plain_user = current.config.user.as_deref() == Some("ContainerUser");
-    if is_plain_user && super::user::check_rights(linted, step, findings) {
-        return;
+    let shell = step.shell_words(current)?;
+    if current.config.user.as_deref() == Some("ContainerUser") {
+        let of_rights = super::user::check_rights(step);
+        if of_rights.is_some() {
+            return of_rights;
+        }
     }
     // Variables of an unknown base can change any line.
     if stage.platform != Platform::Windows || !stage.knows_environment {
-        return;
+        return None;
     }
     // A line may fail on purpose.
     let text = step.instruction.text();
     if text.contains("throw") || text.contains("exit") {
-        return;
+        return None;
     }
-    let Some(error) = script_error(current, program, &shell, made) else {
-        return;
-    };
+    let error = script_error(current, program, &shell, made)?;
     // An account that the file puts among the administrators may.
     let is_of_rights = error.to_string().contains(" may not ");
-    if is_of_rights && linted.file.lower_text().contains("administrators") {
-        return;
+    if is_of_rights && step.file.lower_text().contains("administrators") {
+        return None;
     }
-    if error.kind == ScriptErrorKind::Fails {
-        let line = step.line_at(step.instruction.start() + error.at);
-        let message = format!("this RUN fails: {error}");
-        findings.add("failing-run", Severity::Error, line, message);
-    }
+    let fails = error.kind == ScriptErrorKind::Fails;
+    let message = format!("this RUN fails: {error}");
+    let found = step.finding_at(step.instruction.start() + error.at, message);
+    fails.then(|| found.of("failing-run"))
 }
 
 /// Reports what the parser refuses, with a correction of a misspelt keyword.
-fn report_invalid(
-    linted: &LintFile<'_>,
-    instruction: &Instruction,
-    message: String,
-    findings: &mut Findings<'_>,
-) {
-    let line = instruction.lines().0;
+fn check_invalid(step: &LintStep<'_>, message: String) -> Option<Finding> {
+    let (file, instruction) = (step.file, step.instruction);
+    let line = step.line();
     if crate::source::is_keyword(&instruction.keyword) || instruction.trigger().is_some() {
-        if message.starts_with("unexpected text after the array") && instruction.keyword != "SHELL"
-        {
-            let message = "unexpected text after the array: Docker ignores it or reads the whole line \
-                as a command, and wincimg refuses it; remove it";
-            findings.add(INVALID, Severity::Warning, line, message);
-        } else if message.contains("--chown is unsupported")
-            || message.contains("--chmod is unsupported")
-        {
-            super::unix::report_copy_flags(instruction, &message, findings);
-        } else {
-            findings.add(INVALID, Severity::Error, line, message);
-        }
-        return;
+        let is_of_flag = message.contains("--chown is unsupported")
+            || message.contains("--chmod is unsupported");
+        return Some(match () {
+            () if message.starts_with("unexpected text after the array")
+                && instruction.keyword != "SHELL" =>
+            {
+                let message = "unexpected text after the array: Docker ignores it or reads the whole line \
+                    as a command, and wincimg refuses it; remove it";
+                step.finding(message).warning()
+            }
+            () if is_of_flag => super::unix::check_copy_flags(step, &message),
+            () => step.finding(message),
+        });
     }
-    let mut lines = (0..line).rev().map(|above| linted.file.line(above));
+    let mut lines = (0..line).rev().map(|above| file.line(above));
     let above = lines.find(|line| !line.trim().is_empty());
     let is_continuation = above.is_some_and(|above| {
         let end = above.trim_end();
@@ -478,37 +454,34 @@ fn report_invalid(
     });
     if is_continuation {
         // One finding says it for all lines that follow.
-        let instructions = &linted.file.instructions;
-        let place = instructions.partition_point(|it| it.lines().0 < line);
-        let before = instructions[..place].last();
+        let place = file.instructions.partition_point(|it| it.lines().0 < line);
+        let before = file.instructions[..place].last();
         if before.is_some_and(|before| !crate::source::is_keyword(&before.keyword)) {
-            return;
+            return None;
         }
         // The finding about the directive says why.
-        if let Some((_, escape)) = escapes::misplaced_directive(linted.file)
+        if let Some((_, escape)) = escapes::misplaced_directive(file)
             && above.is_some_and(|above| above.trim_end().ends_with(escape.character()))
         {
-            return;
+            return None;
         }
-        let own = linted.file.escape.character();
+        let own = file.escape.character();
         let message = format!(
             "{message}: the line above does not continue here, because it does not end in {own}"
         );
-        findings.add(INVALID, Severity::Error, line, message);
-        return;
+        return Some(step.finding(message));
     }
     let keyword = instruction.keyword.as_str();
-    match closest_match(keyword, wincimg_recipe::KEYWORDS.into_iter()) {
-        Some(meant) if is_valid_as(linted, instruction, &meant) => {
-            let edit = Edit::new(0..keyword.len(), meant);
-            findings.add_edits(INVALID, Severity::Error, instruction, message, &[edit]);
-        }
-        _ => findings.add(INVALID, Severity::Error, line, message),
-    }
+    let meant = closest_match(keyword, wincimg_recipe::KEYWORDS.into_iter());
+    Some(match meant.filter(|meant| is_valid_as(step, meant)) {
+        Some(meant) => step.edited(message, &[Edit::new(0..keyword.len(), meant)]),
+        None => step.finding(message),
+    })
 }
 
 /// Returns true if an instruction is valid with another keyword.
-fn is_valid_as(linted: &LintFile<'_>, instruction: &Instruction, keyword: &str) -> bool {
+fn is_valid_as(step: &LintStep<'_>, keyword: &str) -> bool {
+    let instruction = step.instruction;
     // A letter could be anything.
     if instruction.keyword.len() < 3 {
         return false;
@@ -516,7 +489,7 @@ fn is_valid_as(linted: &LintFile<'_>, instruction: &Instruction, keyword: &str) 
     let arguments = &instruction.full_text()[instruction.keyword.len()..];
     let text = format!("{keyword}{arguments}");
     let file = crate::source::Dockerfile::read(&text);
-    let escape = linted.file.escape;
+    let escape = step.file.escape;
     let [only] = file.instructions.as_slice() else {
         return false;
     };

@@ -10,10 +10,8 @@ use super::instructions::requires_buildkit;
 use super::shells::is_known_cmdlet;
 use super::stage::StageBaseRef;
 use super::words::program_name;
-use super::{ContainsAny, Findings, Severity, args_escaped};
+use super::{ContainsAny, Finding, Severity, args_escaped};
 use crate::instruction::InstructionKind;
-
-const PROGRAM: &str = "exec-form-program";
 
 /// Commands that are batch files, which Windows finds only with their extension.
 const BATCH_FILES: [&str; 22] = [
@@ -45,13 +43,10 @@ fn words<'a>(it: &'a EvaluatedStep<'_>) -> Option<&'a [String]> {
 }
 
 /// Reports what Windows cannot start as a program.
-pub(super) fn check_program(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
-    let Some(program) = words(it).and_then(|words| words.first()) else {
-        return;
-    };
+pub(super) fn check_program(it: &EvaluatedStep<'_>) -> Option<Finding> {
+    let program = words(it)?.first()?;
     if args_escaped::is_command_line(program) {
-        check_one_string(it, findings);
-        return;
+        return check_one_string(it);
     }
     let name = program_name(program);
     let has_folder = program.contains(['\\', '/']);
@@ -73,50 +68,47 @@ pub(super) fn check_program(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>)
             Some("js" | "py" | "vbs" | "jar" | "rb" | "dll") => {
                 format!("{program} is not a program: begin with the one that runs it")
             }
-            Some("cmd" | "bat") => return check_batch_file(it, program, findings),
-            _ => return,
+            Some("cmd" | "bat") => return check_batch_file(it, program),
+            _ => return None,
         }
     };
-    findings.add(PROGRAM, Severity::Error, it.line(), message);
+    Some(it.step.finding(message))
 }
 
-fn check_batch_file(it: &EvaluatedStep<'_>, program: &str, findings: &mut Findings<'_>) {
-    let arguments = words(it).and_then(|words| words.get(1..));
-    let arguments = arguments.unwrap_or_default();
+fn check_batch_file(it: &EvaluatedStep<'_>, program: &str) -> Option<Finding> {
+    let arguments = words(it)?.get(1..)?;
     let is_alone = arguments.is_empty() && !(it.step.is("ENTRYPOINT") && it.stage.has("CMD"));
     // `VsDevCmd.bat && powershell`, as Microsoft's pages have it.
     let is_chain = arguments.iter().any(|it| it.starts_with('&'));
     // Nothing expands a variable, which the other rule says.
-    if !is_alone && !is_chain && shell_variables(program).next().is_none() {
-        let message = format!(
-            "Windows starts cmd for {program}, which reads the arguments again: begin with \"cmd\", \
-             \"/C\""
-        );
-        findings.add(PROGRAM, Severity::Note, it.line(), message);
-    }
+    let is_literal = shell_variables(program).next().is_none();
+    let message = format!(
+        "Windows starts cmd for {program}, which reads the arguments again: begin with \"cmd\", \"/C\""
+    );
+    let is_reread = !is_alone && !is_chain && is_literal;
+    is_reread.then(|| it.step.finding(message).severity(Severity::Note))
 }
 
 /// Reports a program and its arguments in one string.
-fn check_one_string(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
+fn check_one_string(it: &EvaluatedStep<'_>) -> Option<Finding> {
     // In an image with a CMD, another rule knows what happens.
     let is_start = it.step.is("ENTRYPOINT") || it.step.is("CMD");
-    if !(is_start && it.stage.has("CMD")) {
-        let message = "in exec form the first string is the whole name of the program: write each \
-            argument as a string of its own";
-        // With BuildKit, a base that has ArgsEscaped gives the whole string to Windows.
-        let base = it.linted.lowest_base(it.stage);
-        let is_known = matches!(base, StageBaseRef::Image(image) if image.is_of_microsoft());
-        let is_open = !is_known || requires_buildkit(it.linted);
-        let severity = Severity::error_if(!(is_start && is_open));
-        findings.add(PROGRAM, severity, it.line(), message);
+    if is_start && it.stage.has("CMD") {
+        return None;
     }
+    let message = "in exec form the first string is the whole name of the program: write each \
+        argument as a string of its own";
+    // With BuildKit, a base that has ArgsEscaped gives the whole string to Windows.
+    let base = it.linted.lowest_base(it.stage);
+    let is_known = matches!(base, StageBaseRef::Image(image) if image.is_of_microsoft());
+    let is_open = !is_known || requires_buildkit(it.linted);
+    let severity = Severity::error_if(!(is_start && is_open));
+    Some(it.step.finding(message).severity(severity))
 }
 
 /// Reports operators and variables that a shell would read.
-pub(super) fn check_shell_syntax(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
-    if let Some(message) = shell_syntax(it) {
-        findings.add("exec-form-syntax", Severity::Error, it.line(), message);
-    }
+pub(super) fn check_shell_syntax(it: &EvaluatedStep<'_>) -> Option<Finding> {
+    Some(it.step.finding(shell_syntax(it)?))
 }
 
 fn shell_syntax(it: &EvaluatedStep<'_>) -> Option<String> {

@@ -2,13 +2,12 @@
 
 use super::entrypoint::has_extension;
 use super::installers;
+use super::reference::Platform;
 use super::stage::{LintStep, Stage};
 use super::statements::PowerShellStatement;
 use super::words::{Grammar, LintCommand, LintScript, NextOperator, Word};
-use super::{ContainsAny, Findings, Severity};
+use super::{ContainsAny, Finding, LintFile, Severity};
 use wincimg_windows::quoting::cmd::is_built_in;
-
-const RULE: &str = "lost-exit-code";
 
 /// Programs whose failure leaves an image without its contents.
 const BUILDERS: [&str; 25] = [
@@ -47,38 +46,45 @@ const OF_INSTALLER: &str = "add `; if ($LASTEXITCODE -notin 0, 3010) { exit $LAS
 const OF_START: &str =
     "write `$p = Start-Process -PassThru …; if ($p.ExitCode -notin 0, 3010) { exit $p.ExitCode }`";
 
-/// Reports a program that a line continues after, or ends with, without its success.
-pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+const EARLY: &str = "cmd replaces %ERRORLEVEL% before it runs the line";
+
+/// Reports programs that lines continue after, or end with, without their success.
+pub(super) fn check(linted: &LintFile<'_>) -> Vec<Finding> {
+    let stages = linted.stages.iter();
+    let windows = stages.filter(|stage| stage.platform == Platform::Windows);
+    let found = windows.flat_map(|stage| {
+        stage
+            .all("RUN")
+            .filter_map(move |step| check_run(stage, step))
+    });
+    let mut found: Vec<Finding> = found.collect();
+    let mut is_told = false;
+    // Copied from line to line, once is enough.
+    found.retain(|it| !it.message.starts_with(EARLY) || !std::mem::replace(&mut is_told, true));
+    found
+}
+
+fn check_run(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     if let Some((position, consequence)) = early_errorlevel(step) {
-        const EARLY: &str = "cmd replaces %ERRORLEVEL% before it runs the line";
         let message = format!("{EARLY}, so {consequence}, or use cmd /V:ON and !ERRORLEVEL!");
-        let mut before = findings.found.iter().rev();
-        // Copied from line to line, once is enough.
-        if !before.any(|found| found.message.starts_with(EARLY)) {
-            findings.add(RULE, Severity::Warning, step.line_at(position), message);
-        }
-        return;
+        return Some(step.finding_at(position, message));
     }
     if let Some(position) = true_errorlevel(step) {
         let message =
             "if errorlevel 0 is true for every exit code from 0 on: write if not errorlevel 1";
-        findings.add(RULE, Severity::Warning, step.line_at(position), message);
-        return;
+        return Some(step.finding_at(position, message));
     }
     // The feature of Chocolatey only chooses among the codes of a failure.
     let text = step.lower_text().replace("usepackageexitcodes", "");
     if text.contains_any(&HANDLED) {
-        return;
+        return None;
     }
     let lost = in_powershell(step).or_else(|| in_cmd(step));
     let lost = lost.map(|lost| (Severity::Warning, lost));
     let started = || Some((Severity::Note, in_start_process(stage, step)?));
-    let Some((severity, lost)) = lost.or_else(started) else {
-        return;
-    };
-    let LostCode { at, name, mend } = lost;
+    let (severity, LostCode { at, name, mend }) = lost.or_else(started)?;
     let message = format!("the build continues if {name} fails, as its exit code is lost: {mend}");
-    findings.add(RULE, severity, step.line_at(at), message);
+    Some(step.finding_at(at, message).severity(severity))
 }
 
 /// Position of an `%ERRORLEVEL%` that is to be the exit code of a program of the same line, and what

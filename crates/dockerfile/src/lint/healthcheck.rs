@@ -1,35 +1,28 @@
 //! `HEALTHCHECK` that cannot fail, or whose options are a part of its command.
 
+use super::Finding;
 use super::effects::is_shell;
 use super::entrypoint::has_extension;
 use super::stage::{LintStep, Stage};
 use super::words::{Grammar, LintCommand, NextOperator};
-use super::{Findings, Severity};
 
-const RULE: &str = "healthcheck-never-fails";
-
-pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     let command = step.instruction.health_command();
-    let Some(command) = command.filter(|_| step.is("HEALTHCHECK")) else {
-        return;
-    };
-    let line = step.line();
+    let command = command.filter(|_| step.is("HEALTHCHECK"))?;
     if command.starts_with("--") {
         let message = "options of HEALTHCHECK belong before CMD: after it they are a part of the \
             command";
-        findings.add("healthcheck-options", Severity::Error, line, message);
-        return;
+        return Some(step.finding(message).of("healthcheck-options"));
     }
     let reason = tests_only(step)
         .then_some("its result is only printed: write if (-not (Test-…)) { exit 1 }")
         .or_else(|| never_fails(step, &command.to_ascii_lowercase()));
     if let Some(reason) = reason {
-        let message = format!("this check cannot fail: {reason}");
-        findings.add(RULE, Severity::Error, line, message);
-    } else if let Some(command) = step.commands().iter().find(|it| ignores_status(it)) {
-        let message = "curl succeeds also at an error of the server, such as 500: add -f";
-        findings.add(RULE, Severity::Warning, step.line_of(command), message);
+        return Some(step.finding(format!("this check cannot fail: {reason}")));
     }
+    let command = step.commands().iter().find(|it| ignores_status(it))?;
+    let message = "curl succeeds also at an error of the server, such as 500: add -f";
+    Some(step.finding_at(command.start(), message).warning())
 }
 
 /// Returns true for a request of curl that any answer satisfies, and whose answer nothing reads.

@@ -1,40 +1,34 @@
 //! IIS settings with a file extension without its dot, which match nothing.
 
+use super::Finding;
 use super::correction::Edit;
 use super::stage::{LintStep, Stage};
-use super::{Findings, Severity};
 
 const ATTRIBUTE: &str = "fileextension";
 
-pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>) -> Vec<Finding> {
     let keyword = step.instruction.keyword.as_str();
     if !matches!(keyword, "RUN" | "CMD" | "ENTRYPOINT") {
-        return;
+        return Vec::new();
     }
     let text = step.instruction.text();
     // ASCII lower case keeps positions.
     let lower = text.to_ascii_lowercase();
-    for (found, _) in lower.match_indices(ATTRIBUTE) {
+    let found = lower.match_indices(ATTRIBUTE).filter_map(|(found, _)| {
         let after = &text[found + ATTRIBUTE.len()..];
-        let Some(value) = value_start(after) else {
-            continue;
-        };
-        let extension: String = after[value..]
-            .chars()
-            .take_while(|c| c.is_alphanumeric() || matches!(c, '_' | '-'))
-            .collect();
+        let value = value_start(after)?;
+        let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
+        let extension = after[value..].split(|c: char| !is_part(c)).next()?;
         if extension.is_empty() {
-            continue;
+            return None;
         }
         let at = step.instruction.start() + found + ATTRIBUTE.len() + value;
-        findings.add_edits(
-            "file-extension-dot",
-            Severity::Error,
-            step.instruction,
-            format!("IIS requires the dot of the extension: \".{extension}\", not \"{extension}\""),
-            &[Edit::new(at..at + extension.len(), format!(".{extension}"))],
-        );
-    }
+        let message =
+            format!("IIS requires the dot of the extension: \".{extension}\", not \"{extension}\"");
+        let edit = Edit::new(at..at + extension.len(), format!(".{extension}"));
+        Some(step.edited(message, &[edit]))
+    });
+    found.collect()
 }
 
 /// Start of the value after `fileExtension`, `=` and any quotes, escaped or not.

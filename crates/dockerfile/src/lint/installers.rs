@@ -5,12 +5,10 @@ use super::prompts::is_known_installer;
 use super::stage::{LintStep, Stage};
 use super::statements::PowerShellStatement;
 use super::words::{Grammar, LintCommand, Word, program_name};
-use super::{ContainsAny, Findings, Severity};
-
-const RULE: &str = "installer-wait";
+use super::{ContainsAny, Finding, Severity};
 
 /// Reports installers that PowerShell starts and does not wait for.
-pub(super) fn check_wait(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check_wait(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     // That of an installer waits for its own parts.
     let whole = step.lower_text().replace("--wait", "");
     let waits = [
@@ -19,39 +17,32 @@ pub(super) fn check_wait(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut 
     // A loop waits for what the installer makes.
     let is_polled = whole.contains("while") && whole.contains("test-path");
     if is_polled || whole.contains_any(&waits) || keeps_process(&whole) {
-        return;
+        return None;
     }
     let unawaited = step.statements().find_map(|it| {
         let is_brought = |file: &str| is_brought(stage, step, it.at, file);
         Some((it.at, find_unawaited(it, &is_brought)?))
     });
     if let Some((at, (severity, message))) = unawaited {
-        findings.add(RULE, severity, step.line_at(at), message);
-        return;
+        return Some(step.finding_at(at, message).severity(severity));
     }
     if let Some(command) = step.commands().iter().find(|it| leaves_its_setup(it)) {
         let message = "the installer of Visual Studio returns before its setup ends: add --wait";
-        findings.add(RULE, Severity::Warning, step.line_of(command), message);
-        return;
+        return Some(step.finding_at(command.start(), message).warning());
     }
-    for command in step.commands() {
-        if command.program() != "start" || command.grammar != Grammar::Cmd {
-            continue;
-        }
+    let is_start = |it: &&LintCommand| it.program() == "start" && it.grammar == Grammar::Cmd;
+    let mut starts = step.commands().iter().filter(is_start);
+    starts.find_map(|command| {
         let mut names = command.arguments().iter();
-        let (severity, message) = if names.any(|word| is_installer(&word.value)) {
+        if names.any(|word| is_installer(&word.value)) {
             let message = "start does not wait for the installer, and the build may end before it: \
                 add /wait";
-            (Severity::Error, message)
-        } else if is_last_work(&whole) && starts_program(command) {
-            let message = "start does not wait for the program, which ends with its RUN: add /wait";
-            (Severity::Warning, message)
-        } else {
-            continue;
-        };
-        findings.add(RULE, severity, step.line_of(command), message);
-        return;
-    }
+            return Some(step.finding_at(command.start(), message));
+        }
+        let message = "start does not wait for the program, which ends with its RUN: add /wait";
+        let found = step.finding_at(command.start(), message).warning();
+        (is_last_work(&whole) && starts_program(command)).then_some(found)
+    })
 }
 
 /// Returns true for an installer of Visual Studio in cmd that starts its setup and returns.

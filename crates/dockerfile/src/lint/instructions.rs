@@ -11,12 +11,9 @@ use super::reference::Platform;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage, StageBaseRef};
 use super::words::{Grammar, LintCommand};
-use super::{ContainsAny, Edit, Findings, LintFile, Severity};
+use super::{ContainsAny, Edit, Finding, LintFile, Severity};
 use crate::instruction::InstructionKind;
 use crate::source::Instruction;
-
-const EQUALS: &str = "spaced-equals";
-const JSON: &str = "invalid-json";
 
 /// Texts of an instruction in which Docker expands variables, in order.
 pub(super) fn expanded_texts(kind: &InstructionKind) -> Vec<&str> {
@@ -62,49 +59,51 @@ fn line_of_use(step: &LintStep<'_>, name: &str) -> usize {
 }
 
 /// Reports variables that are not set, so that they expand to nothing.
-pub(super) fn check_unset(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
-    let rule = "unset-variable";
-    for text in expanded_texts(it.kind) {
-        let Some(expanded) = it.expand(text) else {
-            continue;
-        };
-        for name in expanded.unset {
-            let is_shells = name.eq_ignore_ascii_case("env") || name.eq_ignore_ascii_case("path");
-            if is_shells || it.state.declares(&name) || is_named_like_base(it, &name) {
-                continue;
-            }
-            let line = line_of_use(it.step, &name);
-            if it.linted.arguments.is_declared(&name) {
-                let message = format!(
-                    "${name} is empty here: the ARG above FROM is not visible in a stage; add ARG \
-                     {name} below FROM"
-                );
-                findings.add(rule, Severity::Error, line, message);
-            } else if it.stage.knows_environment {
-                let message = if sets(it.kind, &name) {
-                    format!(
-                        "${name} is empty here: other values of an ENV do not see what it sets; set \
-                         {name} in an ENV above"
-                    )
-                } else if is_inherited(it, &name) {
-                    format!(
-                        "${name} is empty in Docker's own builder, as only BuildKit passes on an ARG \
-                         of the stage in FROM: add ARG {name} here"
-                    )
-                } else {
-                    format!("${name} is not set and expands to nothing")
-                };
-                findings.add(rule, Severity::Warning, line, message);
-            }
-        }
-    }
+pub(super) fn check_unset(it: &EvaluatedStep<'_>) -> Vec<Finding> {
     if matches!(it.kind, InstructionKind::Run(_)) && it.stage.knows_environment {
-        check_unset_in_run(it, findings);
+        return check_unset_in_run(it);
     }
+    let texts = expanded_texts(it.kind).into_iter();
+    let unset = texts.filter_map(|text| Some(it.expand(text)?.unset));
+    let unset = unset.flatten();
+    unset.filter_map(|name| check_name(it, &name)).collect()
+}
+
+/// Reports a variable that is not set.
+fn check_name(it: &EvaluatedStep<'_>, name: &str) -> Option<Finding> {
+    let is_shells = name.eq_ignore_ascii_case("env") || name.eq_ignore_ascii_case("path");
+    if is_shells || it.state.declares(name) || is_named_like_base(it, name) {
+        return None;
+    }
+    let line = line_of_use(it.step, name);
+    if it.linted.arguments.is_declared(name) {
+        let message = format!(
+            "${name} is empty here: the ARG above FROM is not visible in a stage; add ARG {name} below \
+             FROM"
+        );
+        return Some(Finding::new(line, message));
+    }
+    if !it.stage.knows_environment {
+        return None;
+    }
+    let message = if sets(it.kind, name) {
+        format!(
+            "${name} is empty here: other values of an ENV do not see what it sets; set {name} in an \
+             ENV above"
+        )
+    } else if is_inherited(it, name) {
+        format!(
+            "${name} is empty in Docker's own builder, as only BuildKit passes on an ARG of the stage \
+             in FROM: add ARG {name} here"
+        )
+    } else {
+        format!("${name} is not set and expands to nothing")
+    };
+    Some(Finding::new(line, message).warning())
 }
 
 /// Reports variables of a shell that an `ARG` or `ENV` sets elsewhere.
-fn check_unset_in_run(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
+fn check_unset_in_run(it: &EvaluatedStep<'_>) -> Vec<Finding> {
     let used = it.step.commands().iter().flat_map(|command| {
         let words = command.words.iter();
         words.flat_map(|word| environment::shell_variables(&word.value))
@@ -113,24 +112,21 @@ fn check_unset_in_run(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
     used.sort_unstable();
     used.dedup();
     let setters = set_variables(it.step);
-    for name in used {
-        if it.state.declares(name) {
-            continue;
-        }
+    let used = used.into_iter().filter(|name| !it.state.declares(name));
+    let unset = used.filter_map(|name| {
         let lower = name.to_ascii_lowercase();
         let early = setters.get(&lower);
         let reason = if let Some(reason) = early.and_then(|set| expanded_early(it, &lower, set)) {
             reason.to_owned()
         } else if it.linted.arguments.is_declared(name) {
             format!("the ARG above FROM is not visible in a stage; add ARG {name} below FROM")
-        } else if let Some(later) = declared_elsewhere(it, name) {
-            later
         } else {
-            continue;
+            declared_elsewhere(it, name)?
         };
         let message = format!("{name} is not set here: {reason}");
-        findings.add("unset-variable", Severity::Error, it.line(), message);
-    }
+        Some(it.step.finding(message))
+    });
+    unset.collect()
 }
 
 /// The first commands of cmd that set variables, by the names of these in lower case.
@@ -251,29 +247,27 @@ fn is_named_like_base(it: &EvaluatedStep<'_>, name: &str) -> bool {
 }
 
 /// Reports variables in the syntax of a shell, which Docker does not expand.
-pub(super) fn check_shell_syntax(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check_shell_syntax(it: &EvaluatedStep<'_>) -> Option<Finding> {
     let instruction = it.step.instruction;
-    for text in expanded_texts(it.kind) {
-        let Some(name) = environment::shell_variables(text).next() else {
-            continue;
-        };
-        let is_path = environment::path(instruction).is_some();
-        if is_path || matches!(it.kind, InstructionKind::Label(_)) || is_for_setx(it, text) {
-            continue;
-        }
-        let keyword = &instruction.keyword;
-        let written = environment::written(text, name);
-        let message = if it.state.declares(name) {
-            format!("{keyword} does not expand {written}: write ${{{name}}}")
-        } else {
-            format!(
-                "{keyword} does not expand {written}: Docker's variables are written ${{{name}}}, and \
-                 those of Windows are not known here"
-            )
-        };
-        findings.add("shell-variable", Severity::Error, it.line(), message);
-        return;
+    let is_path = environment::path(instruction).is_some();
+    if is_path || matches!(it.kind, InstructionKind::Label(_)) {
+        return None;
     }
+    let texts = expanded_texts(it.kind).into_iter();
+    let mut used =
+        texts.filter_map(|text| Some((text, environment::shell_variables(text).next()?)));
+    let (text, name) = used.find(|(text, _)| !is_for_setx(it, text))?;
+    let keyword = &instruction.keyword;
+    let written = environment::written(text, name);
+    let message = if it.state.declares(name) {
+        format!("{keyword} does not expand {written}: write ${{{name}}}")
+    } else {
+        format!(
+            "{keyword} does not expand {written}: Docker's variables are written ${{{name}}}, and \
+             those of Windows are not known here"
+        )
+    };
+    Some(it.step.finding(message))
 }
 
 /// Returns true for a value that `setx` writes into the registry, from which Windows expands it.
@@ -290,40 +284,33 @@ fn is_for_setx(it: &EvaluatedStep<'_>, value: &str) -> bool {
 }
 
 /// Reports `ARG A b`, which declares two arguments without defaults.
-fn check_argument(instruction: &Instruction, findings: &mut Findings<'_>) {
-    let text = instruction.text();
+fn check_argument(step: &LintStep<'_>) -> Option<Finding> {
+    let text = step.instruction.text();
     let mut words = text.split_whitespace();
     let (Some(name), Some(value), None) = (words.next(), words.next(), words.next()) else {
-        return;
+        return None;
     };
     let is_name = |word: &str| word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     if text.contains(['=', '#']) || !is_name(name) {
-        return;
+        return None;
     }
-    let uses = |name: &str| {
-        let mut lines = findings.file.lines();
-        lines.any(|line| {
-            let at = line.match_indices(name);
-            at.into_iter()
-                .any(|(at, _)| line[..at].ends_with(['$', '{', '%', ':']))
-        })
-    };
     // Names are in capitals; a value is not.
     let is_value = |word: &str| word.contains(|c: char| !(c.is_ascii_uppercase() || c == '_'));
-    if uses(value) || !(uses(name) || is_value(value) && !is_value(name)) {
-        return;
+    let is_used = |name: &str| step.file.uses(name);
+    if is_used(value) || !(is_used(name) || is_value(value) && !is_value(name)) {
+        return None;
     }
     let message =
         format!("ARG {text} declares two arguments without defaults: write {name}={value}");
-    let start = instruction.start();
+    let start = step.instruction.start();
     let edit = Edit::new(start..start + text.len(), format!("{name}={value}"));
-    findings.add_edits(EQUALS, Severity::Error, instruction, message, &[edit]);
+    Some(step.edited(message, &[edit]))
 }
 
 /// Reports `set A = b` of cmd, which sets a variable whose name ends in a space.
-fn check_set(step: &LintStep<'_>, findings: &mut Findings<'_>) {
+fn check_set(step: &LintStep<'_>) -> Option<Finding> {
     let mut commands = step.commands().iter();
-    let spaced = commands.find(|it| {
+    let command = commands.find(|it| {
         let [program, name, value, ..] = it.words.as_slice() else {
             return false;
         };
@@ -332,60 +319,51 @@ fn check_set(step: &LintStep<'_>, findings: &mut Findings<'_>) {
             && value.value.starts_with('=')
             && !name.value.contains(['=', '/'])
             && !name.is_quoted
-    });
-    if let Some(command) = spaced {
-        let name = &command.words[1].value;
-        let message = format!(
-            "set with a space before the = sets a variable named \"{name} \": write set {name}=VALUE"
-        );
-        findings.add(EQUALS, Severity::Error, step.line_of(command), message);
-    }
+    })?;
+    let name = &command.words[1].value;
+    let message = format!(
+        "set with a space before the = sets a variable named \"{name} \": write set {name}=VALUE"
+    );
+    Some(step.finding_at(command.start(), message))
 }
 
 /// Reports `ENV A = b`, which sets A to "= b".
-pub(super) fn check_equals(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check_equals(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     let instruction = step.instruction;
-    match instruction.keyword.as_str() {
-        "ARG" => check_argument(instruction, findings),
-        "RUN" if step.shell == BaseShell::Cmd => check_set(step, findings),
-        _ => {}
-    }
-    if !matches!(instruction.keyword.as_str(), "ENV" | "LABEL") {
-        return;
+    let keyword = instruction.keyword.as_str();
+    match keyword {
+        "ARG" => return check_argument(step),
+        "RUN" if step.shell == BaseShell::Cmd => return check_set(step),
+        "ENV" | "LABEL" => {}
+        _ => return None,
     }
     let text = instruction.text();
-    let Some((name, rest)) = text.split_once([' ', '\t']) else {
-        return;
-    };
-    if name.ends_with(':') && !name.contains(['=', '"', '$']) && !rest.trim().is_empty() {
-        let keyword = &instruction.keyword;
+    let (name, rest) = text.split_once([' ', '\t'])?;
+    let start = instruction.start();
+    let is_colon =
+        name.ends_with(':') && !name.contains(['=', '"', '$']) && !rest.trim().is_empty();
+    if is_colon {
         let message = format!("{keyword} sets \"{name}\" with its colon: write = in place of it");
-        let start = instruction.start();
         let value = rest.trim();
         let value_at = text.len() - rest.trim_start().len();
         let edit = Edit::new(start + name.len() - 1..start + value_at, "=");
         let is_one_word = !value.contains([' ', '\t', '=']);
         let edits: &[Edit] = if is_one_word { &[edit] } else { &[] };
-        findings.add_edits(EQUALS, Severity::Warning, instruction, message, edits);
-        return;
+        return Some(step.edited(message, edits).warning());
     }
-    let Some(value) = rest.trim_start().strip_prefix('=') else {
-        return;
-    };
+    let value = rest.trim_start().strip_prefix('=')?;
     if name.contains('=') {
-        return;
+        return None;
     }
     let message = format!(
-        "{} with spaces around the = sets {name} to \"{}\"; remove them",
-        instruction.keyword,
+        "{keyword} with spaces around the = sets {name} to \"{}\"; remove them",
         without_quotes(rest.trim())
     );
     let value_at = text.len() - value.trim_start().len();
-    let start = instruction.start();
     let edit = Edit::new(start + name.len()..start + value_at, "=");
     let is_one_word = !value.trim().contains([' ', '\t']) || value.trim().starts_with('"');
     let edits: &[Edit] = if is_one_word { &[edit] } else { &[] };
-    findings.add_edits(EQUALS, Severity::Error, instruction, message, edits);
+    Some(step.edited(message, edits))
 }
 
 /// The beginning of a value as Docker reads it.
@@ -411,27 +389,24 @@ fn without_quotes(text: &str) -> String {
 }
 
 /// Reports sources outside of the context.
-pub(super) fn check_copy_source(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check_copy_source(it: &EvaluatedStep<'_>) -> Vec<Finding> {
     let InstructionKind::Copy(copy) = it.kind else {
-        return;
+        return Vec::new();
     };
     if copy.from.is_some() {
-        super::copied_files::check_stage_source(it, copy, findings);
-        return;
+        return Vec::from_iter(super::copied_files::check_stage_source(it, copy));
     }
     let keyword = &it.step.instruction.keyword;
-    for source in &copy.sources {
-        let Some(expanded) = it.expand(source) else {
-            continue;
-        };
+    let found = copy.sources.iter().filter_map(|source| {
+        let expanded = it.expand(source)?;
         let text = expanded.text.replace('\\', "/");
+        let is_share = source.starts_with("\\\\") && text.starts_with("//");
         let message = if has_drive(&text) && expanded.unset.is_empty() {
             format!(
                 "{keyword} reads \"{source}\" from the build context, which has no drives: write a \
                  path relative to the context"
             )
-        } else if source.starts_with("\\\\") && text.starts_with("//") && expanded.unset.is_empty()
-        {
+        } else if is_share && expanded.unset.is_empty() {
             format!(
                 "{keyword} reads \"{source}\" from the build context, and not from a share: copy the \
                  file into the context"
@@ -439,32 +414,29 @@ pub(super) fn check_copy_source(it: &EvaluatedStep<'_>, findings: &mut Findings<
         } else if text == ".." || text.starts_with("../") {
             format!("\"{source}\" is outside of the build context, where {keyword} cannot read")
         } else {
-            continue;
+            return None;
         };
-        findings.add("copy-source", Severity::Error, it.line(), message);
-    }
+        Some(it.step.finding(message))
+    });
+    found.collect()
 }
 
 /// Reports arrays that are not valid JSON, so that they are read as plain text, and those with
 /// control characters in a path.
-pub(super) fn check_json(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check_json(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     let instruction = step.instruction;
     let keyword = instruction.keyword.as_str();
     let text = match keyword {
         "RUN" | "CMD" | "ENTRYPOINT" | "COPY" | "ADD" | "VOLUME" | "SHELL" => instruction.text(),
-        "HEALTHCHECK" => instruction.health_command().unwrap_or_default(),
-        _ => return,
+        "HEALTHCHECK" => instruction.health_command()?,
+        _ => return None,
     };
-    if !text.starts_with('[') {
-        return;
-    }
+    let inside = text.strip_prefix('[')?.trim_start();
     if let Ok(words) = serde_json::from_str::<Vec<String>>(text) {
-        check_control_characters(instruction, &words, findings);
-        return;
+        return check_control_characters(step, &words);
     }
     // CMD and ENTRYPOINT have a rule with more knowledge; the parser refuses SHELL.
     let is_elsewhere = matches!(keyword, "CMD" | "ENTRYPOINT") && instruction.looks_like_json();
-    let inside = text[1..].trim_start();
     // Brackets in RUN can be of PowerShell.
     let may_be_unquoted = matches!(keyword, "COPY" | "ADD" | "CMD" | "ENTRYPOINT" | "VOLUME");
     let unquoted = unquoted_array(text).filter(|_| may_be_unquoted);
@@ -472,7 +444,7 @@ pub(super) fn check_json(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Find
         || (inside.starts_with('\'') && keyword != "RUN")
         || unquoted.is_some();
     if is_elsewhere || keyword == "SHELL" || !is_meant || instruction.exec_form().is_some() {
-        return;
+        return None;
     }
     let doubled = mended_backslashes(text);
     let is_mended = !text.contains("\\\\")
@@ -496,8 +468,7 @@ pub(super) fn check_json(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Find
         None => doubled.filter(|_| is_mended),
     };
     let edit = mended.map(|text_in_json| Edit::new(start..start + text.len(), text_in_json));
-    let edits = edit.as_slice();
-    findings.add_edits(JSON, Severity::Error, instruction, message, edits);
+    Some(step.edited(message, edit.as_slice()))
 }
 
 /// A text with the backslashes of its paths doubled, and without those before a variable; `None` if one
@@ -555,15 +526,9 @@ fn has_drive(path: &str) -> bool {
     start.next().is_some_and(|c| c.is_ascii_alphabetic()) && start.next() == Some(':')
 }
 
-fn check_control_characters(
-    instruction: &Instruction,
-    words: &[String],
-    findings: &mut Findings<'_>,
-) {
+fn check_control_characters(step: &LintStep<'_>, words: &[String]) -> Option<Finding> {
     let is_path = |word: &&String| has_drive(word) && word.contains(char::is_control);
-    let Some(word) = words.iter().find(is_path) else {
-        return;
-    };
+    let word = words.iter().find(is_path)?;
     let (escape, meaning) = match word.chars().find(|c| c.is_control()) {
         Some('\u{8}') => ("\\b", "a backspace"),
         Some('\u{c}') => ("\\f", "a form feed"),
@@ -574,37 +539,28 @@ fn check_control_characters(
     };
     let message =
         format!("in JSON {escape} is {meaning}, and no part of a path: double every backslash");
-    let text = instruction.text();
-    let edits: Vec<Edit> = if text.contains("\\\\") || text.contains("\\\"") {
-        Vec::new()
-    } else {
-        let positions = text.match_indices('\\');
-        positions
-            .map(|(at, _)| at + instruction.start())
-            .map(|at| Edit::new(at..at + 1, "\\\\"))
-            .collect()
-    };
-    findings.add_edits(JSON, Severity::Error, instruction, message, &edits);
+    let text = step.instruction.text();
+    let is_open = text.contains("\\\\") || text.contains("\\\"");
+    let backslashes = text.match_indices('\\').filter(|_| !is_open);
+    let positions = backslashes.map(|(at, _)| at + step.instruction.start());
+    let edits = positions.map(|at| Edit::new(at..at + 1, "\\\\"));
+    Some(step.edited(message, &edits.collect::<Vec<_>>()))
 }
 
 /// Reports instructions of which only the last counts.
-pub(super) fn check_overridden(stage: &Stage<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check_overridden(stage: &Stage<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
     for keyword in ["CMD", "ENTRYPOINT", "HEALTHCHECK"] {
-        let steps = stage.steps.iter().filter(|step| step.is(keyword));
-        let steps: Vec<_> = steps
-            .filter(|step| step.instruction.trigger().is_none())
-            .collect();
-        let Some((last, earlier)) = steps.split_last() else {
+        let steps = stage.all(keyword);
+        let mut steps = steps.filter(|step| step.instruction.trigger().is_none());
+        let Some(last) = steps.next_back() else {
             continue;
         };
         let line = last.line() + 1;
-        for step in earlier {
-            let message =
-                format!("this {keyword} has no effect: the one on line {line} replaces it");
-            let own = step.line();
-            findings.add("overridden-instruction", Severity::Warning, own, message);
-        }
+        let message = format!("this {keyword} has no effect: the one on line {line} replaces it");
+        found.extend(steps.map(|step| step.finding(message.clone())));
     }
+    found
 }
 
 /// Returns true if a file has a `# syntax` directive.
@@ -641,7 +597,7 @@ pub(super) fn requires_buildkit(linted: &LintFile<'_>) -> bool {
 }
 
 /// Reports what Docker Engine on Windows refuses without BuildKit.
-pub(super) fn check_buildkit(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check_buildkit(linted: &LintFile<'_>) -> Option<Finding> {
     let windows = linted
         .stages
         .iter()
@@ -656,24 +612,20 @@ pub(super) fn check_buildkit(linted: &LintFile<'_>, findings: &mut Findings<'_>)
     if let Some(step) = script {
         let message = "Docker on Windows has no here-documents, and BuildKit there supports only one \
             statement in one: write the commands as one RUN with && or ;";
-        findings.add("requires-buildkit", Severity::Warning, step.line(), message);
-        return;
+        return Some(step.finding(message));
     }
     if has_syntax(linted) {
-        return;
+        return None;
     }
     let is_windows = |stage: &Stage<'_>| stage.platform == Platform::Windows;
     let has_windows = linted.stages.iter().any(is_windows);
-    let found = linted.stages.iter().find_map(|stage| {
+    let (instruction, (what, is_chosen)) = linted.stages.iter().find_map(|stage| {
         if has_windows && matches!(stage.base, StageBaseRef::Scratch) && !stage.is_linux() {
             return Some((stage.from, ("FROM scratch".to_owned(), false)));
         }
         let mut steps = stage.steps.iter().filter(|_| is_windows(stage));
         steps.find_map(|step| Some((step.instruction, buildkit_feature(step.instruction)?)))
-    });
-    let Some((instruction, (what, is_chosen))) = found else {
-        return;
-    };
+    })?;
     let severity = if is_chosen {
         Severity::Note
     } else {
@@ -681,47 +633,33 @@ pub(super) fn check_buildkit(linted: &LintFile<'_>, findings: &mut Findings<'_>)
     };
     let message =
         format!("{what} requires BuildKit, which Docker Engine on Windows does not use by default");
-    let line = instruction.lines().0;
-    findings.add("requires-buildkit", severity, line, message);
+    Some(Finding::new(instruction.lines().0, message).severity(severity))
 }
 
 /// Reports zip files that `ADD` puts into a folder, where it unpacks only tar archives.
-pub(super) fn check_zip(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
-    super::copied_files::check_folder(stage, step, findings);
-    if !step.is("ADD") {
-        return;
-    }
-    let text = step.instruction.text();
-    let mut words = text.split_whitespace();
-    let Some(source) = words
-        .next()
-        .filter(|word| word.to_ascii_lowercase().ends_with(".zip"))
-    else {
-        return;
-    };
+pub(super) fn check_zip(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
+    let is_zip = |word: &&str| word.to_ascii_lowercase().ends_with(".zip");
+    let mut words = step.instruction.text().split_whitespace();
+    let source = words.next().filter(is_zip).filter(|_| step.is("ADD"))?;
     let name = source.rsplit(['\\', '/']).next().unwrap_or(source);
     let name = name.to_ascii_lowercase();
     let uses = stage.steps.iter().filter(|other| {
         let text = other.lower_text();
         text.contains(&name) || text.contains("expand-archive") || text.contains("*.zip")
     });
-    let target = words.next_back().unwrap_or_default();
-    if uses.count() == 1 && !target.to_ascii_lowercase().ends_with(".zip") {
-        let message = "ADD unpacks tar archives and copies a zip as it is: unpack it with tar -xf, or \
-            Expand-Archive";
-        findings.add("add-zip", Severity::Warning, step.line(), message);
-    }
+    let is_named = words.next_back().is_some_and(|target| is_zip(&target));
+    let message = "ADD unpacks tar archives and copies a zip as it is: unpack it with tar -xf, or \
+        Expand-Archive";
+    (uses.count() == 1 && !is_named).then(|| step.finding(message))
 }
 
 /// Reports signals that Windows does not have.
-pub(super) fn check_signal(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check_signal(it: &EvaluatedStep<'_>) -> Option<Finding> {
     let InstructionKind::StopSignal(signal) = it.kind else {
-        return;
+        return None;
     };
     let name = signal.trim_start_matches("SIG").to_ascii_uppercase();
     let is_known = matches!(name.as_str(), "TERM" | "KILL" | "9" | "15") || signal.contains('$');
-    if !is_known {
-        let message = format!("Windows has no signal {signal}: only SIGTERM and SIGKILL");
-        findings.add("unix-permissions", Severity::Error, it.line(), message);
-    }
+    let message = format!("Windows has no signal {signal}: only SIGTERM and SIGKILL");
+    (!is_known).then(|| it.step.finding(message))
 }

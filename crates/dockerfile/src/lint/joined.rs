@@ -1,10 +1,10 @@
 //! Commands on lines of their own that are one command: a line that continues ends no command.
 
+use super::Finding;
 use super::entrypoint::has_extension;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage};
 use super::words::program_name;
-use super::{Findings, Severity};
 
 /// Verbs of cmdlets, which names of packages do not begin with.
 const VERBS: [&str; 24] = [
@@ -26,16 +26,16 @@ const LAUNCHERS: [&str; 14] = [
 ];
 
 /// Reports a line that begins with a command, below one that does not end its own.
-pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     let instruction = step.instruction;
     let (first, last) = instruction.lines();
     if first == last || instruction.has_here_document() {
-        return;
+        return None;
     }
     let mut is_first = true;
     let mut is_launched = false;
     let mut quotes = 0;
-    for join in findings.file.continuations(instruction) {
+    for join in step.file.continuations(instruction) {
         let text = if std::mem::take(&mut is_first) {
             without_keyword(join.text)
         } else {
@@ -59,8 +59,7 @@ pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<
         if step.shell == BaseShell::PowerShell && !was_quoted && has_comment(text) {
             let message = "the lines of a RUN are joined, so this comment goes on to its end: write \
                 the comment on a line of its own, or as <# … #>";
-            findings.add("joined-commands", Severity::Error, join.line, message);
-            return;
+            return Some(Finding::new(join.line, message));
         }
         let separator = match step.shell {
             BaseShell::Cmd if !is_launched && !ends_in(text, "&|(^,)") => "&&",
@@ -82,9 +81,9 @@ pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<
             "this line continues the command above, and is not one of its own: end the line above \
              with {separator}"
         );
-        findings.add("joined-commands", Severity::Error, number, message);
-        return;
+        return Some(Finding::new(number, message));
     }
+    None
 }
 
 fn without_keyword(text: &str) -> &str {

@@ -9,9 +9,7 @@ use super::stage::{LintStep, Stage, assigned_variable};
 use super::statements::PowerShellStatement;
 use super::variables::is_assigned;
 use super::words::{Grammar, LintCommand, NextOperator, program_name};
-use super::{ContainsAny, Findings, Severity};
-
-const RULE: &str = "lost-with-line";
+use super::{ContainsAny, Finding, Severity};
 
 /// Batch files and scripts that only set variables.
 const ENVIRONMENTS: [&str; 9] = [
@@ -169,13 +167,20 @@ fn starts_service(command: &LintCommand) -> bool {
 }
 
 /// Reports a folder, variable or service that ends with its line.
-pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>) -> Vec<Finding> {
     let is_known = matches!(step.shell, BaseShell::Cmd | BaseShell::PowerShell)
         || (step.shell == BaseShell::Unknown && stage.platform == Platform::Windows);
-    if !step.is("RUN") || stage.is_linux() || !is_known {
-        return;
+    if !step.is("RUN") || !is_known {
+        return Vec::new();
     }
-    check_script_variable(stage, step, findings);
+    let variable = check_script_variable(stage, step);
+    variable
+        .into_iter()
+        .chain(check_line(stage, step))
+        .collect()
+}
+
+fn check_line(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     if let Some(setting) = only_settings(step) {
         let message = "this setting ends with its RUN: each RUN is a process of its own; write it \
             in the RUN that requires it, or in SHELL";
@@ -185,12 +190,11 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
         } else {
             Severity::Error
         };
-        findings.add(RULE, severity, step.line_at(setting.at), message);
-        return;
+        return Some(step.finding_at(setting.at, message).severity(severity));
     }
     // What separates commands of another shell is unknown.
     if step.shell == BaseShell::Unknown && step.instruction.text().split_whitespace().count() != 2 {
-        return;
+        return None;
     }
     let commands: Vec<&LintCommand> = step.commands().iter().filter(|it| !is_shell(it)).collect();
     let tail = commands
@@ -202,25 +206,22 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
         && let Some(effect) = LineEffect::of(command)
     {
         let is_whole = count == commands.len();
-        // Only what follows a failure.
-        let before = commands.len().checked_sub(count + 1);
-        if before.is_some_and(|at| commands[at].next == NextOperator::Or) {
-            return;
-        }
         let before = &commands[..commands.len() - count];
-        if effect == LineEffect::Folder && goes_back(command, before) {
-            return;
+        // Only what follows a failure.
+        let is_handler = before.last().is_some_and(|it| it.next == NextOperator::Or);
+        if is_handler || effect == LineEffect::Folder && goes_back(command, before) {
+            return None;
         }
         let is_lost = is_whole || is_path_lost(stage, step, command);
-        report_effect(step, command, (effect, is_whole, is_lost), findings);
-    } else if let Some((at, message)) = lost_setting(stage, step, &commands) {
-        let severity = match message {
-            STARTED => Severity::Note,
-            SERVICE | REFRESH | ANSWER => Severity::Warning,
-            _ => Severity::Error,
-        };
-        findings.add(RULE, severity, step.line_at(at), message);
+        return effect_finding(step, command, (effect, is_whole, is_lost));
     }
+    let (at, message) = lost_setting(stage, step, &commands)?;
+    let severity = match message {
+        STARTED => Severity::Note,
+        SERVICE | REFRESH | ANSWER => Severity::Warning,
+        _ => Severity::Error,
+    };
+    Some(step.finding_at(at, message).severity(severity))
 }
 
 /// Returns true for a change back to the folder that an earlier command of the line left.
@@ -253,44 +254,36 @@ fn is_path_lost(stage: &Stage<'_>, step: &LintStep<'_>, command: &LintCommand) -
 }
 
 /// Reports a variable of PowerShell that only an earlier `RUN` sets.
-fn check_script_variable(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+fn check_script_variable(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     let text = step.instruction.text();
     // Another file may set it.
     if step.shell != BaseShell::PowerShell || !text.contains('$') || text.contains(".ps1") {
-        return;
+        return None;
     }
     let before = stage.before(step);
     let used = used_variables(text);
     let mut used: Vec<(usize, usize)> = used
         .filter_map(|(at, name)| Some((stage.assignment(name)?, at)))
+        .filter(|(earlier, _)| *earlier < before.len())
         .collect();
     used.sort_unstable();
     used.dedup_by_key(|(earlier, _)| *earlier);
-    for (earlier, at) in used {
-        let Some(earlier) = before.get(earlier) else {
-            return;
-        };
-        let Some(name) = assigned_variable(earlier.instruction) else {
-            continue;
-        };
+    used.into_iter().find_map(|(earlier, at)| {
+        let earlier = &before[earlier];
+        let name = assigned_variable(earlier.instruction)?;
         let lower = name.to_ascii_lowercase();
         let is_set = lower.ends_with("preference")
             || is_assigned(&text.to_ascii_lowercase(), &lower)
             || before
                 .iter()
                 .any(|it| !it.is("RUN") && it.instruction.text().contains(name));
-        if is_set {
-            continue;
-        }
         let line = earlier.line() + 1;
         let message = format!(
             "${name} is empty here, as the RUN on line {line} that sets it is a process of its own: \
              use ENV, or one RUN"
         );
-        let line = step.line_at(step.instruction.start() + at);
-        findings.add(RULE, Severity::Error, line, message);
-        return;
-    }
+        (!is_set).then(|| step.finding_at(step.instruction.start() + at, message))
+    })
 }
 
 /// Names after a `$` outside of single quotes, each with its position.
@@ -306,12 +299,11 @@ fn used_variables(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-fn report_effect(
+fn effect_finding(
     step: &LintStep<'_>,
     command: &LintCommand,
     (effect, is_whole, is_lost): (LineEffect, bool, bool),
-    findings: &mut Findings<'_>,
-) {
+) -> Option<Finding> {
     // The installer that such a line follows sets PATH itself.
     let is_path = command
         .words
@@ -323,7 +315,7 @@ fn report_effect(
     let last = command.words.last();
     let is_joined = last.is_some_and(|last| step.line_at(last.start()) != line);
     if is_condition || is_joined || ((is_path || effect.is_minor()) && !is_lost) {
-        return;
+        return None;
     }
     let severity = if effect == LineEffect::Module {
         // PowerShell loads those on its path by itself.
@@ -336,7 +328,7 @@ fn report_effect(
     let (what, instead) = effect.words();
     let message =
         format!("this {what} ends with its RUN: each RUN is a process of its own; use {instead}");
-    findings.add(RULE, severity, line, message);
+    Some(Finding::new(line, message).severity(severity))
 }
 
 const SERVICE: &str = "a service that a RUN starts does not run in containers: start it in CMD or \

@@ -2,10 +2,10 @@
 
 use wincimg_windows::quoting::{Escape, argv, powershell};
 
+use super::Finding;
 use super::correction::Correction;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage};
-use super::{Findings, Severity};
 use crate::source::{Dockerfile, Instruction, LineContinuation, begins_instruction};
 
 /// Instructions whose arguments are paths, and the least number of them.
@@ -14,35 +14,38 @@ const OF_PATHS: [(&str, usize); 4] = [("ADD", 2), ("COPY", 2), ("VOLUME", 1), ("
 /// Instructions that a shell reads, whose commands can be written like instructions.
 const OF_SHELLS: [&str; 4] = ["RUN", "CMD", "ENTRYPOINT", "HEALTHCHECK"];
 
-pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
-    if findings.file.escape != Escape::Backslash {
-        return;
-    }
-    for join in findings.file.continuations(step.instruction) {
-        if !is_path_end(step.instruction, join) {
-            continue;
-        }
-        let keyword = &step.instruction.keyword;
-        let corrected = corrected(keyword, step.shell, join.text);
-        let instead = corrected.as_deref().map_or_else(
-            || "remove it".to_owned(),
-            |text| format!("write {}", last_word(text)),
-        );
-        let message = format!(
-            "the backslash at the end is the line continuation, which joins this line with the next \
-             one: {instead}, or begin the file with the line # escape=`"
-        );
-        let correction = corrected.map(|text| Correction::new((join.line, join.line), text));
-        let rule = "trailing-backslash";
-        findings.add_corrected(rule, Severity::Error, join.line, message, correction);
-    }
+pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>) -> Vec<Finding> {
+    path_ends(step.file, step.instruction)
+        .map(|join| {
+            let keyword = &step.instruction.keyword;
+            let corrected = corrected(keyword, step.shell, join.text);
+            let instead = corrected.as_deref().map_or_else(
+                || "remove it".to_owned(),
+                |text| format!("write {}", last_word(text)),
+            );
+            let message = format!(
+                "the backslash at the end is the line continuation, which joins this line with the \
+                 next one: {instead}, or begin the file with the line # escape=`"
+            );
+            let correction = corrected.map(|text| Correction::new((join.line, join.line), text));
+            Finding::new(join.line, message).corrected(correction)
+        })
+        .collect()
 }
 
-/// Returns true if a line of the instruction ends in a path's backslash, which joins it with the
-/// next one.
+/// Lines of an instruction that end in a path's backslash, which joins them with the next one.
+fn path_ends<'a>(
+    file: &'a Dockerfile<'_>,
+    instruction: &Instruction,
+) -> impl Iterator<Item = LineContinuation<'a>> {
+    let joins = file.continuations(instruction).into_iter();
+    let joins = joins.filter(|_| file.escape == Escape::Backslash);
+    joins.filter(move |join| is_path_end(instruction, *join))
+}
+
+/// Returns true if a line of the instruction ends in a path's backslash.
 pub(super) fn continues_by_mistake(file: &Dockerfile<'_>, instruction: &Instruction) -> bool {
-    let mut joins = file.continuations(instruction).into_iter();
-    file.escape == Escape::Backslash && joins.any(|join| is_path_end(instruction, join))
+    path_ends(file, instruction).next().is_some()
 }
 
 /// Returns true if the backslash is a part of a path and not a continuation: it follows a path

@@ -232,31 +232,31 @@ fn declared_names<'a>(file: &'a Dockerfile<'_>) -> HashSet<&'a str> {
 }
 
 fn find(linted: &LintFile<'_>) -> Vec<LintFinding> {
-    let mut findings = Findings {
-        file: linted.file,
-        found: Vec::new(),
-        lines: HashSet::new(),
-        corrected: 0,
-    };
+    let mut findings = Findings::default();
     evaluation::check(linted, &mut findings);
     for rule in &RULES {
-        if let Check::File(check) = rule.check {
-            check(linted, &mut findings);
+        match rule.check {
+            Check::File(check) => findings.extend(rule, check(linted)),
+            Check::Later(check) => {
+                let found = check(linted, &findings.found);
+                findings.extend(rule, found);
+            }
+            _ => {}
         }
         for stage in &linted.stages {
             let is_windows = stage.platform == Platform::Windows;
             let steps = stage.steps.iter();
             match rule.check {
-                Check::Stage(check) if is_windows => check(stage, &mut findings),
+                Check::Stage(check) if is_windows => findings.extend(rule, check(stage)),
                 Check::Step(check) if is_windows => {
-                    steps.for_each(|step| check(stage, step, &mut findings));
+                    steps.for_each(|step| findings.extend(rule, check(stage, step)));
                 }
                 Check::Run(check) if is_windows => {
                     let runs = steps.filter(|step| step.is("RUN"));
-                    runs.for_each(|step| check(stage, step, &mut findings));
+                    runs.for_each(|step| findings.extend(rule, check(stage, step)));
                 }
                 Check::AnyStep(check) if !stage.is_linux() => {
-                    steps.for_each(|step| check(stage, step, &mut findings));
+                    steps.for_each(|step| findings.extend(rule, check(stage, step)));
                 }
                 // The evaluation runs those of a state, and another rule those that it shares.
                 _ => {}
@@ -267,7 +267,7 @@ fn find(linted: &LintFile<'_>) -> Vec<LintFinding> {
 }
 
 /// Rules, and those whose errors on the same line explain their findings.
-const CONSEQUENCES: [(&[&str], &[&str]); 3] = [
+const CONSEQUENCES: [(&[&str], &[&str]); 4] = [
     (
         &["prompt", "basic-parsing", "error-action"],
         &["nano-server-lacks"],
@@ -277,6 +277,7 @@ const CONSEQUENCES: [(&[&str], &[&str]); 3] = [
         &["invalid-json", "eaten-backslash", "shell-variable"],
     ),
     (&["foreign-variable"], &["cmdlet-under-cmd"]),
+    (&["unknown-user"], &["unix-permissions"]),
 ];
 
 /// Findings without those that another one on their line explains.
@@ -356,12 +357,74 @@ impl<'a> LintFile<'a> {
     }
 }
 
-/// Findings so far, with the file for corrections.
-struct Findings<'a> {
-    file: &'a Dockerfile<'a>,
+/// What a check finds.
+struct Finding {
+    /// From 0.
+    line: usize,
+    message: String,
+    /// By default that of the check.
+    rule: Option<&'static str>,
+    /// By default the rule's level.
+    severity: Option<Severity>,
+    /// May begin above the line.
+    correction: Option<Correction>,
+}
+
+impl Finding {
+    /// A finding of the check's own rule, with its level; `line` counts from 0.
+    fn new(line: usize, message: impl Into<String>) -> Self {
+        Self {
+            line,
+            message: message.into(),
+            rule: None,
+            severity: None,
+            correction: None,
+        }
+    }
+
+    /// A finding whose correction edits an instruction. The first edit is its position if no line
+    /// can be given.
+    fn edited(
+        file: &Dockerfile<'_>,
+        instruction: &Instruction,
+        message: impl Into<String>,
+        edits: &[Edit],
+    ) -> Self {
+        let correction = file.apply_edits(instruction, edits);
+        let line = match (&correction, edits) {
+            (Some(correction), _) => correction.first_line - 1,
+            (None, [first, ..]) => instruction.line_of(first.range.start),
+            (None, []) => instruction.lines().0,
+        };
+        Self::new(line, message).corrected(correction)
+    }
+
+    /// The finding with its correction, if there is one.
+    fn corrected(self, correction: Option<Correction>) -> Self {
+        Self { correction, ..self }
+    }
+
+    /// The finding as one of another rule.
+    fn of(self, rule: &'static str) -> Self {
+        let rule = Some(rule);
+        Self { rule, ..self }
+    }
+
+    /// The finding with a severity other than the rule's level.
+    fn severity(self, severity: Severity) -> Self {
+        let severity = Some(severity);
+        Self { severity, ..self }
+    }
+
+    fn warning(self) -> Self {
+        self.severity(Severity::Warning)
+    }
+}
+
+/// Findings so far.
+#[derive(Default)]
+struct Findings {
     found: Vec<LintFinding>,
-    /// Their lines and rules.
-    lines: HashSet<(usize, &'static str)>,
     /// Bytes of the corrections.
     corrected: usize,
 }
@@ -369,76 +432,40 @@ struct Findings<'a> {
 /// Largest sum of corrections in bytes: each repeats its lines, and a line may have many.
 const MOST_CORRECTED: usize = 1 << 20;
 
-impl Findings<'_> {
-    /// Adds a finding whose correction edits an instruction. The first edit is its position if no
-    /// line can be given.
-    fn add_edits(
-        &mut self,
-        rule: &str,
-        severity: Severity,
-        instruction: &Instruction,
-        message: impl Into<String>,
-        edits: &[Edit],
-    ) {
-        let correction = self.file.apply_edits(instruction, edits);
-        let line = match (&correction, edits) {
-            (Some(correction), _) => correction.first_line - 1,
-            (None, [first, ..]) => instruction.line_of(first.range.start),
-            (None, []) => instruction.lines().0,
-        };
-        self.add_corrected(rule, severity, line, message, correction);
+impl Findings {
+    /// Adds what the check of a rule found.
+    fn extend(&mut self, rule: &'static Rule, found: impl IntoIterator<Item = Finding>) {
+        found.into_iter().for_each(|it| self.add(rule, it));
     }
 
-    /// Adds a finding with its correction, if there is one, which may begin above its line; `line`
-    /// counts from 0.
-    fn add_corrected(
-        &mut self,
-        rule: &str,
-        severity: Severity,
-        line: usize,
-        message: impl Into<String>,
-        correction: Option<Correction>,
-    ) {
-        let line = line + 1;
-        let (fix_line, last_line) = correction
-            .as_ref()
-            .map_or((line, line), |it| (it.first_line, it.last_line));
-        self.push(LintFinding {
-            line,
-            last_line,
-            rule: rule::named(rule),
-            severity,
-            message: message.into(),
-            fix: correction.map(|it| it.text),
-            fix_line,
+    fn add(&mut self, rule: &'static Rule, finding: Finding) {
+        let rule = finding.rule.map_or(rule, rule::named);
+        let line = finding.line + 1;
+        let last_line = finding.correction.as_ref().map(|it| it.last_line);
+        let correction = finding.correction.filter(|it| {
+            self.corrected += it.text.len();
+            self.corrected <= MOST_CORRECTED
         });
-    }
-
-    /// Adds a finding without a correction; `line` counts from 0.
-    fn add(&mut self, rule: &str, severity: Severity, line: usize, message: impl Into<String>) {
-        self.add_corrected(rule, severity, line, message, None);
-    }
-
-    /// Returns true if a rule has a finding on a line, which counts from 0.
-    fn has(&self, rule: &'static str, line: usize) -> bool {
-        self.lines.contains(&(line + 1, rule))
-    }
-
-    fn push(&mut self, mut finding: LintFinding) {
-        self.lines.insert((finding.line, finding.rule.name));
-        self.corrected += finding.fix.as_ref().map_or(0, String::len);
-        if self.corrected > MOST_CORRECTED {
-            finding.fix = None;
-            finding.fix_line = finding.line;
-        }
-        self.found.push(finding);
+        self.found.push(LintFinding {
+            line,
+            last_line: last_line.unwrap_or(line),
+            rule,
+            severity: finding.severity.unwrap_or(rule.level),
+            message: finding.message,
+            fix_line: correction.as_ref().map_or(line, |it| it.first_line),
+            fix: correction.map(|it| it.text),
+        });
     }
 
     fn sorted(mut self) -> Vec<LintFinding> {
         let order = |finding: &LintFinding| rule::position(finding.rule);
         self.found
             .sort_by_key(|finding| (finding.line, order(finding)));
-        self.found.dedup();
+        // The interpreter and a table may both know that a RUN fails.
+        self.found.dedup_by(|later, first| {
+            let fails = later.rule == first.rule && later.rule == "failing-run";
+            later == first || fails && later.line == first.line
+        });
         self.found
     }
 }

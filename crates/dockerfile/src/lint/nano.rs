@@ -3,10 +3,8 @@
 use super::correction::Correction;
 use super::stage::{LintStep, StageBaseRef};
 use super::words::{LintCommand, Word, program_name};
-use super::{Findings, LintFile, Severity};
+use super::{Finding, LintFile, Severity};
 use crate::source::Instruction;
-
-const RULE: &str = "nano-server-lacks";
 
 /// Programs of Server Core that Nano Server lacks, with alternatives.
 const MISSING_PROGRAMS: [(&str, &str); 16] = [
@@ -73,7 +71,8 @@ struct NanoState {
     shell: Option<(usize, String)>,
 }
 
-pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(linted: &LintFile<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
     let stages = &linted.stages;
     let mut known: Vec<NanoState> = Vec::with_capacity(stages.len());
     for stage in stages {
@@ -96,15 +95,16 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
         };
         if state.is_nano {
             for step in &stage.steps {
-                state.check_step(step, findings);
+                state.check_step(step, &mut found);
             }
         }
         known.push(state);
     }
+    found
 }
 
 impl NanoState {
-    fn check_step(&mut self, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+    fn check_step(&mut self, step: &LintStep<'_>, found: &mut Vec<Finding>) {
         let instruction = step.instruction;
         match instruction.keyword.as_str() {
             "USER" => {
@@ -134,17 +134,21 @@ impl NanoState {
                 if uses_shell(instruction)
                     && let Some((line, program)) = self.shell.take()
                 {
-                    self.check_program(&program, line, is_start, findings);
+                    found.extend(self.check_program(&program, line, is_start));
                 }
                 for command in step.commands() {
                     let line = step.line_of(command);
-                    self.check_program(command.program(), line, is_start, findings);
+                    found.extend(self.check_program(command.program(), line, is_start));
                     if let Some(started) = command.started() {
-                        self.check_program(started.program(), line, is_start, findings);
+                        found.extend(self.check_program(started.program(), line, is_start));
                     }
-                    self.check_setx(step, command, findings);
-                    self.check_administrator(step, command, findings);
-                    self.check_root_file(step, command, findings);
+                    if self.is_plain_user {
+                        found.extend(check_setx(step, command));
+                    }
+                    if self.is_plain_user && step.is("RUN") {
+                        found.extend(check_administrator(step, command));
+                        found.extend(self.check_root_file(step, command));
+                    }
                 }
                 // The command may install the program.
                 if instruction.keyword == "RUN" {
@@ -164,23 +168,15 @@ impl NanoState {
 
     /// `is_start` is true for a program of containers, which may be `HostProcess` containers, and not
     /// of the build.
-    fn check_program(
-        &self,
-        program: &str,
-        line: usize,
-        is_start: bool,
-        findings: &mut Findings<'_>,
-    ) {
+    fn check_program(&self, program: &str, line: usize, is_start: bool) -> Option<Finding> {
         let mut known = MISSING_PROGRAMS.iter();
-        let Some(index) = known.position(|(name, _)| *name == program) else {
-            return;
-        };
+        let index = known.position(|(name, _)| *name == program)?;
         let (name, instead) = MISSING_PROGRAMS[index];
         let message = match self.added[index] {
             true if name == "choco" => {
                 format!("choco requires .NET Framework, which Nano Server does not have; {instead}")
             }
-            true => return,
+            true => return None,
             false => format!("Nano Server has no {name}; {instead}"),
         };
         let (severity, exception) = match is_start {
@@ -191,60 +187,20 @@ impl NanoState {
                 " (a HostProcess container uses the host's)",
             ),
         };
-        findings.add(RULE, severity, line, message + exception);
-    }
-
-    fn check_setx(&self, step: &LintStep<'_>, command: &LintCommand, findings: &mut Findings<'_>) {
-        if !self.is_plain_user || command.program() != "setx" || !command.has(&["/M"]) {
-            return;
-        }
-        let message =
-            "setx /M requires ContainerAdministrator, and Nano Server runs this as ContainerUser";
-        report_for_administrator(step, Severity::Error, message, findings);
-    }
-
-    /// Reports changes that only an administrator may make.
-    fn check_administrator(
-        &self,
-        step: &LintStep<'_>,
-        command: &LintCommand,
-        findings: &mut Findings<'_>,
-    ) {
-        if !self.is_plain_user || !step.is("RUN") {
-            return;
-        }
-        let program = command.program();
-        let what = match protected_target(command) {
-            Some(path) => format!("writing to {}", path.value),
-            None if is_for_administrator(command) => program.to_owned(),
-            None => return,
-        };
-        let message = format!(
-            "{what} requires ContainerAdministrator, and Nano Server runs this as ContainerUser"
-        );
-        report_for_administrator(step, Severity::Error, message, findings);
+        Some(Finding::new(line, message + exception).severity(severity))
     }
 
     /// Reports a file that the default user makes in the root: there it may only make folders.
-    fn check_root_file(
-        &self,
-        step: &LintStep<'_>,
-        command: &LintCommand,
-        findings: &mut Findings<'_>,
-    ) {
-        if !self.is_plain_user || self.root == RootFiles::Open || !step.is("RUN") {
-            return;
-        }
-        let mut output = command.files.iter().filter(|_| !command.has_input);
-        let Some(file) = output.find(|file| self.is_in_root(&file.value)) else {
-            return;
-        };
+    fn check_root_file(&self, step: &LintStep<'_>, command: &LintCommand) -> Option<Finding> {
+        let is_known = self.root != RootFiles::Open && !command.has_input;
+        let mut output = command.files.iter().filter(|_| is_known);
+        let file = output.find(|file| self.is_in_root(&file.value))?;
         let message = format!(
             "ContainerUser may not make {} in the root of the drive, except on Windows 11: use a folder, \
              or ContainerAdministrator",
             file.value
         );
-        report_for_administrator(step, Severity::Warning, message, findings);
+        Some(for_administrator(step, message).warning())
     }
 
     fn is_in_root(&self, path: &str) -> bool {
@@ -259,18 +215,33 @@ impl NanoState {
     }
 }
 
-/// Reports a step that runs as the administrator if corrected.
-fn report_for_administrator(
-    step: &LintStep<'_>,
-    severity: Severity,
-    message: impl Into<String>,
-    findings: &mut Findings<'_>,
-) {
+fn check_setx(step: &LintStep<'_>, command: &LintCommand) -> Option<Finding> {
+    let is_of_machine = command.program() == "setx" && command.has(&["/M"]);
+    let message =
+        "setx /M requires ContainerAdministrator, and Nano Server runs this as ContainerUser";
+    is_of_machine.then(|| for_administrator(step, message))
+}
+
+/// Reports changes that only an administrator may make.
+fn check_administrator(step: &LintStep<'_>, command: &LintCommand) -> Option<Finding> {
+    let what = match protected_target(command) {
+        Some(path) => format!("writing to {}", path.value),
+        None if is_for_administrator(command) => command.program().to_owned(),
+        None => return None,
+    };
+    let message = format!(
+        "{what} requires ContainerAdministrator, and Nano Server runs this as ContainerUser"
+    );
+    Some(for_administrator(step, message))
+}
+
+/// A finding about a step that runs as the administrator if corrected.
+fn for_administrator(step: &LintStep<'_>, message: impl Into<String>) -> Finding {
     let (first, last) = step.instruction.lines();
-    let lines = findings.file.lines_of(first..=last);
+    let lines = step.file.lines_of(first..=last);
     let text = format!("USER ContainerAdministrator\n{lines}\nUSER ContainerUser");
-    let correction = Some(Correction::new((first, last), text));
-    findings.add_corrected(RULE, severity, first, message, correction);
+    let correction = Correction::new((first, last), text);
+    step.finding(message).corrected(Some(correction))
 }
 
 /// Returns true for changes of the machine's registry, and of accounts.

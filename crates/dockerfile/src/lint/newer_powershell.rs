@@ -2,7 +2,7 @@
 
 use super::stage::{LintStep, Stage};
 use super::words::{Grammar, LintCommand};
-use super::{ContainsAny, Findings, Severity};
+use super::{ContainsAny, Finding};
 
 /// Cmdlets, and parameters that Windows PowerShell refuses.
 const PARAMETERS: [(&[&str], &[&str]); 4] = [
@@ -22,13 +22,13 @@ const PARAMETERS: [(&[&str], &[&str]); 4] = [
 ];
 
 /// Reports what Windows PowerShell does not have.
-pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     let text = step.lower_full_text();
     // A test of the version decides, or `powershell` may be another one.
     let is_open = text.contains_any(&["psversion", "psedition", "iscoreclr"])
         || stage.image.contains("powershell");
     if is_open {
-        return;
+        return None;
     }
     let is_own = |grammar: Grammar| grammar == Grammar::PowerShell;
     let mut commands = step.commands().iter().filter(|it| is_own(it.grammar));
@@ -39,15 +39,12 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
             Some((script.range.start + at, what))
         })
     };
-    let Some((at, what)) = commands.find_map(parameter).or_else(of_syntax) else {
-        return;
-    };
+    let (at, what) = commands.find_map(parameter).or_else(of_syntax)?;
     let message = format!(
         "{what} is of PowerShell 7, and Windows PowerShell 5.1 fails: install PowerShell 7 and write \
          pwsh, or do without it"
     );
-    let line = step.line_at(at);
-    findings.add("powershell-version", Severity::Error, line, message);
+    Some(step.finding_at(at, message))
 }
 
 /// A parameter or value that a cmdlet of Windows PowerShell does not have, and its position.

@@ -14,8 +14,8 @@ use wincimg_registry::name_folding::eq_ignore_case;
 use wincimg_registry::{KeyPath, Presence, RegistryData};
 use wincimg_windows::path::ImagePath;
 
+use super::Finding;
 use super::evaluation::EvaluatedStep;
-use super::{Findings, Severity};
 use crate::instruction::InstructionKind;
 use crate::stages::{context_file, copy_target, image_path, source_path};
 
@@ -75,12 +75,12 @@ impl CopiedFiles {
 }
 
 /// Reports a package whose installation requires Windows.
-pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(it: &EvaluatedStep<'_>) -> Vec<Finding> {
     let Some(dockerfile) = &it.linted.options.file else {
-        return;
+        return Vec::new();
     };
     if !it.step.is("RUN") || !it.step.lower_text().contains("msiexec") {
-        return;
+        return Vec::new();
     }
     let text = it.step.instruction.text();
     let text = text.replace(r"\\", r"\");
@@ -89,34 +89,23 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
     let option = |word: &&str| word.strip_prefix(['/', '-']).map(str::to_ascii_lowercase);
     let mut options = words.iter().filter_map(option);
     if options.any(|option| OTHER.contains(&option.as_str())) {
-        return;
+        return Vec::new();
     }
     let parts = words.iter().flat_map(|word| word.split(','));
     let packages = parts.filter(|part| {
         let extension = part.rsplit('.').next().unwrap_or_default();
         extension.eq_ignore_ascii_case("msi") && !part.contains(['%', '$', '*'])
     });
-    for part in packages {
-        let working_dir = it.state.working_dir();
-        let path = working_dir.and_then(|folder| image_path(&folder, part));
-        let Ok(path) = path.map(|target| target.path) else {
-            continue;
-        };
+    let found = packages.filter_map(|part| {
+        let path = image_path(&it.state.working_dir().ok()?, part).ok()?.path;
         let copies = it.copied.iter().rev();
         let candidates = copies.flat_map(|copy| copy.candidates(&path));
-        let Some(source) = context_file(dockerfile, candidates) else {
-            continue;
-        };
-        if let Some(why) = refusal(&source, &path, &words) {
-            let name = path.components().last().map_or("", String::as_str);
-            findings.add(
-                "refused-package",
-                Severity::Note,
-                it.line(),
-                format!("{name}: {why}"),
-            );
-        }
-    }
+        let source = context_file(dockerfile, candidates)?;
+        let why = refusal(&source, &path, &words)?;
+        let name = path.components().last().map_or("", String::as_str);
+        Some(it.step.finding(format!("{name}: {why}")))
+    });
+    found.collect()
 }
 
 /// Why a build without Windows does not install a package.

@@ -4,8 +4,8 @@ use super::entrypoint::has_extension;
 use super::shells::is_reread;
 use super::stage::{LintStep, Stage};
 use super::statements::PowerShellStatement;
-use super::words::Grammar;
-use super::{ContainsAny, Findings, Severity};
+use super::words::{Grammar, LintScript};
+use super::{ContainsAny, Finding};
 
 /// Files that programs other than PowerShell read.
 const FILES: [&str; 10] = [
@@ -13,16 +13,11 @@ const FILES: [&str; 10] = [
 ];
 
 /// Reports files that Windows PowerShell writes as UTF-16.
-pub(super) fn check_encoding(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
-    for script in step.scripts() {
-        if script.grammar != Grammar::PowerShell || is_reread(step, script) {
-            continue;
-        }
-        let all = &script.statements;
-        let found = all.iter().find_map(|it| Some((it, utf16_file(it)?)));
-        let Some((statement, file)) = found else {
-            continue;
-        };
+pub(super) fn check_encoding(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
+    let is_own = |it: &&LintScript| it.grammar == Grammar::PowerShell && !is_reread(step, it);
+    step.scripts().iter().filter(is_own).find_map(|script| {
+        let mut all = script.statements.iter();
+        let (statement, file) = all.find_map(|it| Some((it, utf16_file(it)?)))?;
         // PowerShell reads it, and may write it in another encoding.
         let name = file.to_ascii_lowercase();
         let sets_or_reads = |text: &str| {
@@ -30,17 +25,13 @@ pub(super) fn check_encoding(stage: &Stage<'_>, step: &LintStep<'_>, findings: &
                 || text.contains("get-content") && text.contains(&name)
         };
         let mut texts = stage.steps.iter().map(LintStep::lower_full_text);
-        if texts.any(sets_or_reads) {
-            continue;
-        }
         let message = format!(
             "Windows PowerShell writes {file} as UTF-16, which most programs do not read: write | \
              Set-Content, or | Out-File -Encoding ascii"
         );
-        let line = step.line_at(statement.at);
-        findings.add("utf16-output", Severity::Warning, line, message);
-        return;
-    }
+        let is_read = texts.any(sets_or_reads);
+        (!is_read).then(|| step.finding_at(statement.at, message))
+    })
 }
 
 /// Name of a file that a statement writes as UTF-16.

@@ -5,48 +5,44 @@ use super::reference::{Platform, Reference, SERVER_2016};
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage, StageBaseRef};
 use super::words::{Grammar, LintCommand, Word, program_name};
-use super::{ContainsAny, Findings, LintFile, Severity, absent};
+use super::{ContainsAny, Finding, LintFile, absent};
 
-const RULE: &str = "missing-program";
-
-pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
-    for stage in &linted.stages {
-        if stage.platform == Platform::Windows {
-            check_stage(stage, findings);
-        }
-    }
-    absent::check(linted, findings);
+pub(super) fn check(linted: &LintFile<'_>) -> Vec<Finding> {
+    let stages = linted.stages.iter();
+    let windows = stages.filter(|stage| stage.platform == Platform::Windows);
+    let mut found: Vec<Finding> = windows.flat_map(check_stage).collect();
+    found.extend(absent::check(linted));
+    found
 }
 
-fn check_stage(stage: &Stage<'_>, findings: &mut Findings<'_>) {
+fn check_stage(stage: &Stage<'_>) -> Vec<Finding> {
     let StageBaseRef::Image(reference) = &stage.base else {
-        return;
+        return Vec::new();
     };
-    if reference.is_windows_base() || is_without_pwsh(reference) {
-        check_pwsh(stage, reference, findings);
+    let mut found = Vec::new();
+    let is_base = reference.is_windows_base();
+    if is_base || is_without_pwsh(reference) {
+        found.extend(check_pwsh(stage, reference));
     }
-    if reference.build() == Some(SERVER_2016)
-        && (reference.is_windows_base() || reference.is_of_microsoft())
-    {
-        check_downloaders(stage, findings);
+    if reference.build() == Some(SERVER_2016) && (is_base || reference.is_of_microsoft()) {
+        found.extend(check_downloaders(stage));
     }
-    if SERVER_CORE
-        .iter()
-        .any(|end| reference.repository.ends_with(end))
-    {
-        check_winget(stage, reference, findings);
+    let mut ends = SERVER_CORE.iter();
+    if ends.any(|end| reference.repository.ends_with(end)) {
+        found.extend(check_winget(stage, reference));
     }
-    if reference.is_windows_base() {
-        check_dotnet(stage, reference, findings);
-        check_fresh_path(stage, findings);
+    if is_base {
+        found.extend(check_dotnet(stage, reference));
+        found.extend(check_fresh_path(stage));
     }
-    check_appcmd(stage, reference, findings);
-    check_python(stage, reference, findings);
+    found.extend(check_appcmd(stage, reference));
+    found.extend(check_python(stage, reference));
     let is_framework =
         reference.has_iis() || reference.repository == "mcr.microsoft.com/dotnet/framework/runtime";
     if is_framework {
-        check_dotnet(stage, reference, findings);
+        found.extend(check_dotnet(stage, reference));
     }
+    found
 }
 
 /// Packages of Chocolatey whose installers add to the PATH and that have no shims, and their programs;
@@ -125,26 +121,26 @@ fn of_installer(command: &LintCommand) -> Option<&'static [&'static str]> {
 }
 
 /// Reports a program in the `RUN` that installs it: the shell has the PATH from before.
-fn check_fresh_path(stage: &Stage<'_>, findings: &mut Findings<'_>) {
-    for (index, step) in stage.steps.iter().enumerate() {
-        if !step.is("RUN") {
-            continue;
-        }
+fn check_fresh_path(stage: &Stage<'_>) -> Option<Finding> {
+    let mut runs = stage
+        .steps
+        .iter()
+        .enumerate()
+        .filter(|(_, step)| step.is("RUN"));
+    runs.find_map(|(index, step)| {
         let text = step.lower_text();
         let installs = ["choco", "cinst", "prependpath=1", "msiexec"];
         if !text.contains_any(&installs) || renews_path(text) {
-            continue;
+            return None;
         }
         let may_be_there = |names: &[&str]| {
             let mut earlier = stage.steps[..index].iter();
             earlier.any(|it| it.lower_full_text().contains_any(names))
         };
         let lost = fresh_program(step, &may_be_there).or_else(|| fresh_choco(step, &may_be_there));
-        if let Some((command, message)) = lost {
-            findings.add(RULE, Severity::Error, step.line_of(command), message);
-            return;
-        }
-    }
+        let (command, message) = lost?;
+        Some(step.finding_at(command.start(), message))
+    })
 }
 
 /// True for a text, in lower case, that may change the PATH of its process.
@@ -161,27 +157,21 @@ fn fresh_program<'a>(
     may_be_there: &dyn Fn(&[&str]) -> bool,
 ) -> Option<(&'a LintCommand, String)> {
     let mut installed: Vec<&'static [&'static str]> = Vec::new();
-    for command in step.commands() {
+    step.commands().iter().find_map(|command| {
         let count = installed.len();
         installed.extend(brought(command));
         let program = command.program();
         if installed.len() > count || !is_plain(command) {
-            continue;
+            return None;
         }
-        let mut all = installed.iter();
-        let Some(programs) = all.find(|programs| programs.contains(&program)) else {
-            continue;
-        };
-        if may_be_there(&[program]) || may_be_there(&programs[..1]) {
-            continue;
-        }
+        let programs = installed.iter().find(|programs| programs.contains(&program))?;
         let message = format!(
             "{program} is not found yet: the PATH that its installer sets counts from the next RUN on; \
              move this command there"
         );
-        return Some((command, message));
-    }
-    None
+        let is_there = may_be_there(&[program]) || may_be_there(&programs[..1]);
+        (!is_there).then_some((command, message))
+    })
 }
 
 /// `choco` of cmd in the `RUN` whose PowerShell installs it: that sets the PATH of its own process.
@@ -232,11 +222,10 @@ fn plain_command<'a>(step: &'a LintStep<'_>, program: &str) -> Option<&'a LintCo
 }
 
 /// Reports PowerShell 7 on a base that does not have it.
-fn check_pwsh(stage: &Stage<'_>, reference: &Reference, findings: &mut Findings<'_>) {
+fn check_pwsh(stage: &Stage<'_>, reference: &Reference) -> Option<Finding> {
     for step in &stage.steps {
-        let instruction = step.instruction;
         let text = step.lower_text();
-        let words = instruction.exec_form().filter(|_| step.is("SHELL"));
+        let words = step.instruction.exec_form().filter(|_| step.is("SHELL"));
         let program = words.unwrap_or_default().into_iter().next();
         let is_shell = program.is_some_and(|program| program_name(&program) == "pwsh");
         let command = step.commands().iter().find(|it| it.program() == "pwsh");
@@ -247,21 +236,19 @@ fn check_pwsh(stage: &Stage<'_>, reference: &Reference, findings: &mut Findings<
                 "use powershell, or install it"
             };
             let message = format!("{} has no pwsh: {instead}", reference.repository);
-            findings.add(RULE, Severity::Error, step.line(), message);
-            return;
+            return Some(step.finding(message));
         }
         // Anything about it before may bring it.
         if text.contains("powershell") || text.contains("pwsh") {
             let mut commands = step.commands().iter();
             let is_call = commands.any(|it| it.program() == "powershell");
-            if !is_call && !step.is("SHELL")
-                || text.contains("powershell-")
-                || text.contains("install")
-            {
-                return;
+            let is_open = text.contains_any(&["powershell-", "install"]);
+            if !is_call && !step.is("SHELL") || is_open {
+                return None;
             }
         }
     }
+    None
 }
 
 /// Returns the first command of a stage that a test accepts, unless one of these parts of a text before
@@ -284,7 +271,7 @@ fn first_without<'a>(
 }
 
 /// Reports `curl` and `tar`, which Windows has since version 1803.
-fn check_downloaders(stage: &Stage<'_>, findings: &mut Findings<'_>) {
+fn check_downloaders(stage: &Stage<'_>) -> Option<Finding> {
     let is_missing = |it: &LintCommand| match it.program() {
         // PowerShell has an alias.
         "curl" => {
@@ -298,43 +285,38 @@ fn check_downloaders(stage: &Stage<'_>, findings: &mut Findings<'_>) {
     let brings = [
         "curl", "tar.exe", "choco", "scoop", "git", "path", "msys", "busybox",
     ];
-    if let Some((step, command)) = first_without(stage, is_missing, &brings) {
-        let message = format!(
-            "Windows Server 2016 has no {}: use Invoke-WebRequest and Expand-Archive",
-            command.program()
-        );
-        findings.add(RULE, Severity::Error, step.line_of(command), message);
-    }
+    let (step, command) = first_without(stage, is_missing, &brings)?;
+    let message = format!(
+        "Windows Server 2016 has no {}: use Invoke-WebRequest and Expand-Archive",
+        command.program()
+    );
+    Some(step.finding_at(command.start(), message))
 }
 
 /// Reports `winget`, which is a program of the desktop.
-fn check_winget(stage: &Stage<'_>, reference: &Reference, findings: &mut Findings<'_>) {
+fn check_winget(stage: &Stage<'_>, reference: &Reference) -> Option<Finding> {
     let is_winget = |it: &LintCommand| it.program() == "winget" && is_plain(it);
     let brings = ["winget", "msixbundle", "appinstaller", ".ps1"];
-    if let Some((step, command)) = first_without(stage, is_winget, &brings) {
-        let message = format!(
-            "{} has no winget: download the installer, or use another package manager",
-            reference.repository
-        );
-        findings.add(RULE, Severity::Error, step.line_of(command), message);
-    }
+    let (step, command) = first_without(stage, is_winget, &brings)?;
+    let message = format!(
+        "{} has no winget: download the installer, or use another package manager",
+        reference.repository
+    );
+    Some(step.finding_at(command.start(), message))
 }
 
 /// Reports `appcmd` without its folder, which no image with IIS has on its PATH.
-fn check_appcmd(stage: &Stage<'_>, reference: &Reference, findings: &mut Findings<'_>) {
+fn check_appcmd(stage: &Stage<'_>, reference: &Reference) -> Vec<Finding> {
     let mut has_iis = reference.has_iis();
-    for step in &stage.steps {
+    let own = stage.steps.iter().take_while(|step| {
         let text = step.lower_text();
-        has_iis |=
-            reference.is_windows_base() && text.contains_any(&["web-server", "iis-webserver"]);
         let is_entered = ["path", "cd ", "location", "alias", "pushd", "mklink"];
-        if text.contains("inetsrv") && (!step.is("RUN") || text.contains_any(&is_entered)) {
-            return;
-        }
-        let command = plain_command(step, "appcmd");
-        let Some(command) = command.filter(|_| has_iis) else {
-            continue;
-        };
+        !text.contains("inetsrv") || step.is("RUN") && !text.contains_any(&is_entered)
+    });
+    let found = own.filter_map(|step| {
+        let brings = ["web-server", "iis-webserver"];
+        has_iis |= reference.is_windows_base() && step.lower_text().contains_any(&brings);
+        let command = plain_command(step, "appcmd").filter(|_| has_iis)?;
         let folder = if command.grammar.is_powershell() {
             "$env:windir"
         } else {
@@ -342,40 +324,40 @@ fn check_appcmd(stage: &Stage<'_>, reference: &Reference, findings: &mut Finding
         };
         let message =
             format!("appcmd is not on the PATH: write {folder}\\System32\\inetsrv\\appcmd.exe");
-        findings.add(RULE, Severity::Error, step.line_of(command), message);
-    }
+        Some(step.finding_at(command.start(), message))
+    });
+    found.collect()
 }
 
 /// Reports `python3` on the official image, which for Windows has only `python`.
-fn check_python(stage: &Stage<'_>, reference: &Reference, findings: &mut Findings<'_>) {
+fn check_python(stage: &Stage<'_>, reference: &Reference) -> Option<Finding> {
     let repository = reference.repository.as_str();
     let tag = reference.tag.as_deref().unwrap_or_default();
     if reference.name_on_hub() != "python" || !tag.contains("windowsservercore") {
-        return;
+        return None;
     }
     for step in &stage.steps {
         if let Some(command) = plain_command(step, "python3") {
             let message = format!("{repository} has no python3 for Windows: write python");
-            findings.add(RULE, Severity::Error, step.line_of(command), message);
-            return;
+            return Some(step.finding_at(command.start(), message));
         }
         // A copy or a link of this name.
         if step.lower_text().contains("python3") {
-            return;
+            return None;
         }
     }
+    None
 }
 
 /// Reports `dotnet` on an image that has at most .NET Framework.
-fn check_dotnet(stage: &Stage<'_>, reference: &Reference, findings: &mut Findings<'_>) {
+fn check_dotnet(stage: &Stage<'_>, reference: &Reference) -> Option<Finding> {
     for step in &stage.steps {
         if let Some(command) = plain_command(step, "dotnet") {
             let message = format!(
                 "{} has no dotnet: use mcr.microsoft.com/dotnet/aspnet or runtime, or install it",
                 reference.repository
             );
-            findings.add(RULE, Severity::Error, step.line_of(command), message);
-            return;
+            return Some(step.finding_at(command.start(), message));
         }
         // Anything that names it, or a script, may bring it.
         let text = step.lower_text();
@@ -385,7 +367,8 @@ fn check_dotnet(stage: &Stage<'_>, reference: &Reference, findings: &mut Finding
         let is_open = reference.is_windows_base()
             && (step.is("RUN") || step.is("ADD") || text.split_whitespace().any(is_root));
         if is_open || text.contains_any(&brings) {
-            return;
+            return None;
         }
     }
+    None
 }

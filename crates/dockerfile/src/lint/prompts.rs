@@ -3,7 +3,7 @@
 use super::entrypoint::has_extension;
 use super::stage::{LintStep, Stage, StageBaseRef};
 use super::words::{Grammar, LintCommand, Word};
-use super::{ContainsAny, Findings, Severity};
+use super::{ContainsAny, Finding, Severity};
 
 /// A question of a command.
 struct Prompt {
@@ -14,20 +14,19 @@ struct Prompt {
 }
 
 impl Prompt {
-    fn new(severity: Severity, message: impl Into<String>) -> Self {
+    fn error(message: impl Into<String>) -> Self {
         Self {
-            severity,
+            severity: Severity::Error,
             message: message.into(),
             answer: None,
         }
     }
 
-    fn error(message: impl Into<String>) -> Self {
-        Self::new(Severity::Error, message)
-    }
-
     fn warning(message: impl Into<String>) -> Self {
-        Self::new(Severity::Warning, message)
+        Self {
+            severity: Severity::Warning,
+            ..Self::error(message)
+        }
     }
 
     fn with_answer(self, after: usize, option: &'static str) -> Self {
@@ -38,56 +37,44 @@ impl Prompt {
     }
 }
 
-const RULE: &str = "prompt";
-
 /// Reports commands that ask, which a build cannot answer.
-pub(super) fn check_prompt(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
-    let file = findings.file;
-    let is_confirmed = || file.text().contains("allowGlobalConfirmation");
-    let is_trusted = || {
-        let trust = ["trusted", "trustrepository"];
-        file.lower_text().contains_any(&trust)
-    };
+pub(super) fn check_prompt(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     let text = step.lower_text();
-    for command in step.commands() {
+    step.commands().iter().find_map(|command| {
         if command.has_input || is_cut(step, command) && text.contains(" -y") {
-            continue;
+            return None;
         }
         // An account without a password has an empty answer.
         if command.program() == "runas" && text.contains("passwordreq") {
-            continue;
+            return None;
         }
         let started = command.started();
         let command = started.as_ref().unwrap_or(command);
         // PowerShell's arguments are in a list.
         let is_list = started.is_some() && command.grammar.is_powershell();
         let found = installer_window(step, command).or_else(|| {
-            let asks = || prompt(command, &is_confirmed, &is_trusted);
             (!is_list)
-                .then(asks)?
+                .then(|| prompt(step, command))?
                 .or_else(|| xcopy_question(stage, step, command))
-        });
-        let Some(found) = found else { continue };
+        })?;
         let edit = found.answer.and_then(|(after, option)| {
             let after = command.words.get(after)?;
             command.add_after(after, &[option])
         });
-        let (severity, message) = (found.severity, found.message);
-        match edit {
-            Some(edit) => {
-                findings.add_edits(RULE, severity, step.instruction, message, &[edit]);
-            }
-            None => findings.add(RULE, severity, step.line_of(command), message),
-        }
-        return;
-    }
+        let question = match edit {
+            Some(edit) => step.edited(found.message, &[edit]),
+            None => step.finding_at(command.start(), found.message),
+        };
+        Some(question.severity(found.severity))
+    })
 }
 
-fn prompt(
-    command: &LintCommand,
-    is_confirmed: &dyn Fn() -> bool,
-    is_trusted: &dyn Fn() -> bool,
-) -> Option<Prompt> {
+fn prompt(step: &LintStep<'_>, command: &LintCommand) -> Option<Prompt> {
+    let is_confirmed = || step.file.text().contains("allowGlobalConfirmation");
+    let is_trusted = || {
+        let trust = ["trusted", "trustrepository"];
+        step.file.lower_text().contains_any(&trust)
+    };
     match command.program() {
         "msiexec" => {
             let is_answered = command.any(|it| {

@@ -14,38 +14,39 @@ mod powershell;
 pub(super) use cmd::{is_stripped, takes_value};
 use powershell::ScriptInterpretation;
 
+use super::Finding;
 use super::correction::{Edit, replaced};
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage};
-use super::{Findings, Severity};
-use crate::source::Instruction;
 
-pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+/// The rule for a PowerShell below another shell.
+const NESTED_SHELL: &str = "quotes-in-nested-shell";
+
+pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>) -> Vec<Finding> {
     let instruction = step.instruction;
     if instruction.keyword == "HEALTHCHECK" {
-        health::check(step, findings);
-        return;
+        return Vec::from_iter(health::check(step));
     }
     let is_command = matches!(instruction.keyword.as_str(), "RUN" | "CMD" | "ENTRYPOINT");
     if !is_command || instruction.has_here_document() || instruction.looks_like_json() {
-        return;
+        return Vec::new();
     }
     let text = instruction.text();
     // Double braces are filled in by another program, and a host in angle brackets by a person.
     if !text.contains('"') || is_template(text) {
-        return;
+        return Vec::new();
     }
     match step.shell {
-        BaseShell::PowerShell => powershell::check(step, findings),
+        BaseShell::PowerShell => powershell::check(step),
         BaseShell::Cmd => {
-            let found = findings.found.len();
-            powershell::check_nested(step, findings);
-            if findings.found.len() == found {
-                cmd::check(step, findings);
+            let mut found = powershell::check_nested(step);
+            if found.is_empty() {
+                found.extend(cmd::check(step));
             }
+            found
         }
-        BaseShell::Unknown => check_under_any(step, findings),
-        BaseShell::Other => {}
+        BaseShell::Unknown => check_under_any(step),
+        BaseShell::Other => Vec::new(),
     }
 }
 
@@ -61,14 +62,15 @@ fn is_template(text: &str) -> bool {
 
 /// In any shell, a nested PowerShell script loses its plain quotes; the correction depends on the
 /// shell.
-fn check_under_any(step: &LintStep<'_>, findings: &mut Findings<'_>) {
+fn check_under_any(step: &LintStep<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
     for (_, script) in cmd::scripts(step.instruction.text()) {
         let misread = ScriptInterpretation::misread(&script, step);
-        let rule = "quotes-in-nested-shell";
-        for problem in misread.into_iter().flat_map(|(_, problems)| problems) {
-            findings.add(rule, Severity::Error, problem.line, powershell::NESTED);
-        }
+        let problems = misread.into_iter().flat_map(|(_, problems)| problems);
+        let findings = problems.map(|it| Finding::new(it.line, powershell::NESTED).of(NESTED_SHELL));
+        found.extend(findings);
     }
+    found
 }
 
 /// Applies edits that are sorted by position.
@@ -77,22 +79,15 @@ fn edited(text: &str, edits: &[Edit]) -> String {
     replaced(text, edits.map(|edit| (&edit.range, edit.text.as_str())))
 }
 
-/// Adds a finding, with its correction if that passed the check.
-fn report(
-    rule: &str,
-    instruction: &Instruction,
-    message: &str,
-    line: usize,
-    edits: Option<Vec<Edit>>,
-    findings: &mut Findings<'_>,
-) {
-    let start = instruction.start();
+/// A finding, with its correction if that passed the check; edits are of the arguments.
+fn finding(step: &LintStep<'_>, message: &str, line: usize, edits: Option<Vec<Edit>>) -> Finding {
+    let start = step.instruction.start();
     match edits {
         Some(edits) => {
             let placed: Vec<Edit> = edits.into_iter().map(|edit| edit.shift(start)).collect();
-            findings.add_edits(rule, Severity::Error, instruction, message, &placed);
+            step.edited(message, &placed)
         }
-        None => findings.add(rule, Severity::Error, line, message),
+        None => Finding::new(line, message),
     }
 }
 

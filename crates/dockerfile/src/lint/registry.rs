@@ -13,11 +13,8 @@ use super::correction::{Correction, Edit};
 use super::reference::Platform;
 use super::stage::{LintStep, StageBaseRef};
 use super::words::{LintCommand, Word};
-use super::{Findings, LintFile, Severity};
+use super::{Finding, LintFile};
 
-const FORCE: &str = "reg-add-force";
-const TYPE: &str = "shutdown-value-type";
-const UNIT: &str = "shutdown-value-unit";
 const PAIR: &str = "shutdown-pair";
 
 /// A smaller value in milliseconds is probably in seconds.
@@ -128,7 +125,8 @@ enum VisitStep {
     Leave(usize),
 }
 
-pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(linted: &LintFile<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
     let stages = &linted.stages;
     let mut above: Vec<Vec<usize>> = vec![Vec::new(); stages.len()];
     let mut next = Vec::new();
@@ -157,8 +155,9 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
         if stage.platform != Platform::Linux {
             for step in &stage.steps {
                 for command in step.commands() {
-                    check_force(step, command, &mut values, findings);
-                    if let Some(new) = check_time(step, command, findings) {
+                    found.extend(check_force(step, command, &mut values));
+                    found.extend(check_type(step, command));
+                    if let Some(new) = assignment(step, command) {
                         own.retain(|earlier| earlier.time != new.time);
                         own.push(new);
                     }
@@ -167,11 +166,12 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
         }
         // A stage that others are based on is not published.
         if above[index].is_empty() {
-            check_pair(&own, findings);
+            found.extend(check_pair(&own));
         }
         times[index] = own;
         next.extend(above[index].iter().copied().map(VisitStep::Stage));
     }
+    found
 }
 
 /// Returns true if `reg add` is known to overwrite a value.
@@ -190,45 +190,35 @@ fn overwrites(command: &LintCommand, values: &mut Values) -> bool {
     !values.insert((key, name)) || is_windows
 }
 
-fn check_force(
-    step: &LintStep<'_>,
-    command: &LintCommand,
-    values: &mut Values,
-    findings: &mut Findings<'_>,
-) {
-    let [_, verb, ..] = command.words.as_slice() else {
-        return;
-    };
-    if command.program() != "reg" {
-        return;
-    }
+fn check_force(step: &LintStep<'_>, command: &LintCommand, values: &mut Values) -> Option<Finding> {
+    let verb = command
+        .words
+        .get(1)
+        .filter(|_| command.program() == "reg")?;
     let asks = verb.eq_ignore_case("delete")
         || (verb.eq_ignore_case("add") && overwrites(command, values));
-    if asks && !command.has(&["/f", "-f", "/?"]) && !command.has_input {
-        let message = format!(
-            "reg {} without /f prompts for confirmation, which a build cannot give",
-            verb.value
-        );
-        let edit = command
-            .words
-            .last()
-            .and_then(|last| command.add_after(last, &["/f"]));
-        let (instruction, edits) = (step.instruction, edit.as_slice());
-        findings.add_edits(FORCE, Severity::Error, instruction, message, edits);
+    if !asks || command.has(&["/f", "-f", "/?"]) || command.has_input {
+        return None;
     }
+    let message = format!(
+        "reg {} without /f prompts for confirmation, which a build cannot give",
+        verb.value
+    );
+    let edit = command.add_after(command.words.last()?, &["/f"]);
+    let found = step.edited(message, edit.as_slice());
+    Some(found.of("reg-add-force"))
 }
 
-/// Checks a shutdown time's type, and returns its assignment.
-fn check_time<'a>(
-    step: &'a LintStep<'a>,
-    command: &LintCommand,
-    findings: &mut Findings<'_>,
-) -> Option<ShutdownAssignment<'a>> {
+/// The shutdown time that a command sets, and its change.
+fn shutdown_change(command: &LintCommand) -> Option<(ShutdownValue, Change<'_>)> {
     let change = Change::from_command(command)?;
-    let time = ShutdownValue::BOTH
-        .into_iter()
-        .find(|time| change.name.eq_ignore_case(time.name()))?;
-    check_type(step, command, &change, time, findings);
+    let mut times = ShutdownValue::BOTH.into_iter();
+    let time = times.find(|time| change.name.eq_ignore_case(time.name()))?;
+    Some((time, change))
+}
+
+fn assignment<'a>(step: &'a LintStep<'a>, command: &LintCommand) -> Option<ShutdownAssignment<'a>> {
+    let (time, change) = shutdown_change(command)?;
     let data = change
         .data
         .and_then(|word| Some((word.clone(), number(&word.value)?)));
@@ -240,16 +230,12 @@ fn check_time<'a>(
     })
 }
 
-fn check_type(
-    step: &LintStep<'_>,
-    command: &LintCommand,
-    change: &Change<'_>,
-    time: ShutdownValue,
-    findings: &mut Findings<'_>,
-) {
+/// Reports a shutdown time of another type.
+fn check_type(step: &LintStep<'_>, command: &LintCommand) -> Option<Finding> {
+    let (time, change) = shutdown_change(command)?;
     let right = kind(time, change.tool);
     let (edit, found) = match (change.kind, change.tool) {
-        (Some(kind), _) if kind.eq_ignore_case(right) => return,
+        (Some(kind), _) if kind.eq_ignore_case(right) => return None,
         (Some(kind), _) => (Some(replace(step, kind, right)), kind.value.as_str()),
         // Without a type both write a string; Set-ItemProperty keeps the existing type.
         (None, Tool::Reg | Tool::NewItemProperty) if time == ShutdownValue::Process => {
@@ -257,26 +243,23 @@ fn check_type(
             let more = [change.tool.type_option(), right];
             (command.add_after(last, &more), "a string")
         }
-        (None, _) => return,
+        (None, _) => return None,
     };
     let name = time.name();
     let message = format!("{name} must be {right}: as {found} it has no effect");
-    let (instruction, edits) = (step.instruction, edit.as_slice());
-    findings.add_edits(TYPE, Severity::Error, instruction, message, edits);
+    Some(step.edited(message, edit.as_slice()))
 }
 
-fn check_pair(set: &[ShutdownAssignment<'_>], findings: &mut Findings<'_>) {
+fn check_pair(set: &[ShutdownAssignment<'_>]) -> Vec<Finding> {
     if are_one_time(set) {
-        return;
+        return Vec::new();
     }
-    for one in set {
-        check_unit(one, findings);
-    }
-    match set {
-        [one] => check_alone(one, findings),
-        [first, second] => check_equal(first, second, findings),
-        _ => {}
-    }
+    let of_pair = match set {
+        [one] => Some(check_alone(one)),
+        [first, second] => check_equal(first, second),
+        _ => None,
+    };
+    set.iter().filter_map(check_unit).chain(of_pair).collect()
 }
 
 /// Returns true if both are set to the same time, however long.
@@ -291,51 +274,44 @@ fn are_one_time(set: &[ShutdownAssignment<'_>]) -> bool {
     matches!(times, (Some(process), Some(service)) if process.checked_mul(1000) == Some(service))
 }
 
-fn check_unit(one: &ShutdownAssignment<'_>, findings: &mut Findings<'_>) {
-    let Some((word, given)) = &one.data else {
-        return;
-    };
-    let Some(right) = in_right_unit(one.time, *given) else {
-        return;
-    };
+fn check_unit(one: &ShutdownAssignment<'_>) -> Option<Finding> {
+    let (word, given) = one.data.as_ref()?;
+    let right = in_right_unit(one.time, *given)?;
     let unit = match one.time {
         ShutdownValue::Process => "seconds",
         ShutdownValue::Service => "milliseconds",
     };
-    let (name, instruction) = (one.time.name(), one.step.instruction);
+    let name = one.time.name();
     let message = format!("{name} is in {unit}: write {right} instead of {given}");
     let edit = replace(one.step, word, &right.to_string());
-    findings.add_edits(UNIT, Severity::Error, instruction, message, &[edit]);
+    let found = one.step.edited(message, &[edit]);
+    Some(found.of("shutdown-value-unit"))
 }
 
-fn check_alone(one: &ShutdownAssignment<'_>, findings: &mut Findings<'_>) {
+fn check_alone(one: &ShutdownAssignment<'_>) -> Finding {
     let missing = other(one.time);
     let message = format!(
         "{} alone does not extend the shutdown time; set {} to the same time",
         one.time.name(),
         missing.name()
     );
-    let line = one.step.instruction.line_of(one.position);
+    let line = one.step.line_at(one.position);
     let correction = one.data.as_ref().map(|(_, number)| {
         let last = one.step.instruction.lines().1;
-        let lines = findings.file.lines_of(line..=last);
+        let lines = one.step.file.lines_of(line..=last);
         let run = run_line(missing, seconds(one.time, *number));
         Correction::new((line, last), format!("{lines}\n{run}"))
     });
-    findings.add_corrected(PAIR, Severity::Error, line, message, correction);
+    let found = Finding::new(line, message).corrected(correction);
+    found.of(PAIR)
 }
 
-fn check_equal(
-    first: &ShutdownAssignment<'_>,
-    second: &ShutdownAssignment<'_>,
-    findings: &mut Findings<'_>,
-) {
-    let (Some((_, one)), Some((word, another))) = (&first.data, &second.data) else {
-        return;
-    };
+fn check_equal(first: &ShutdownAssignment<'_>, second: &ShutdownAssignment<'_>) -> Option<Finding> {
+    let (_, one) = first.data.as_ref()?;
+    let (word, another) = second.data.as_ref()?;
     let wanted = seconds(first.time, *one);
     if wanted == seconds(second.time, *another) {
-        return;
+        return None;
     }
     let message = format!(
         "{} and {} differ, and the shorter time wins",
@@ -344,8 +320,7 @@ fn check_equal(
     );
     let data = data_for(second.time, wanted).to_string();
     let edit = replace(second.step, word, &data);
-    let instruction = second.step.instruction;
-    findings.add_edits(PAIR, Severity::Error, instruction, message, &[edit]);
+    Some(second.step.edited(message, &[edit]).of(PAIR))
 }
 
 /// A `RUN` line that sets a shutdown time in any shell.

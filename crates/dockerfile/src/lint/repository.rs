@@ -6,7 +6,7 @@ use wincimg_windows::release;
 use super::reference::{Platform, Reference, SERVER_2022};
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage, StageBaseRef};
-use super::{Edit, Findings, LintFile, Severity, stage_names};
+use super::{ContainsAny, Edit, Finding, LintFile, Severity, stage_names};
 
 /// Repositories of Microsoft under `windows/`.
 const OF_WINDOWS: [&str; 7] = [
@@ -41,52 +41,48 @@ const MEANT: [(&str, &str); 9] = [
 const LTSC: &str = "ltsc2022";
 
 /// Reports images that do not exist.
-pub(super) fn check_images(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
-    for (index, stage) in linted.stages.iter().enumerate() {
-        let StageBaseRef::Image(reference) = &stage.base else {
-            continue;
-        };
-        if stage_names::check_base(linted, index, findings) {
-            continue;
-        }
-        let from = stage.from;
-        let is_known = linted.options.bases.contains_key(&stage.image);
-        if is_known || reference.digest.is_some() {
-            continue;
-        }
-        if let Some((meant, message)) = check_repository(reference) {
-            let has_no_latest = meant.starts_with("mcr.microsoft.com/windows/");
-            let (meant, message) = if reference.tag.is_none() && has_no_latest {
-                let message =
-                    format!("{message}, which has no latest tag: add one, such as {LTSC}");
-                (format!("{meant}:{LTSC}"), message)
-            } else {
-                (meant, message)
-            };
-            let mut words = from.text().split_whitespace();
-            let image = words.next().unwrap_or_default();
-            let path = image.rfind('/').map_or(0, |slash| slash + 1);
-            let end = image[path..].find([':', '@']);
-            let end = end.map_or(image.len(), |at| path + at);
-            let start = from.start();
-            let edit = Edit::new(start..start + end, meant);
-            let edits: &[Edit] = if image.contains('$') { &[] } else { &[edit] };
-            let rule = "unknown-repository";
-            findings.add_edits(rule, Severity::Error, from, message, edits);
-            continue;
-        }
-        let line = from.lines().0;
-        // An argument may mean an image of the machine.
-        let is_literal = !from.text().contains('$');
-        if let Some(message) = windows_of_node(reference).filter(|_| is_literal) {
-            findings.add("unknown-tag", Severity::Warning, line, message);
-            continue;
-        }
-        if let Some(message) = check_tag(reference) {
-            let severity = Severity::error_if(is_literal);
-            findings.add("unknown-tag", severity, line, message);
-        }
+pub(super) fn check_images(linted: &LintFile<'_>) -> Vec<Finding> {
+    let indices = 0..linted.stages.len();
+    let found = indices.filter_map(|index| {
+        stage_names::check_base(linted, index)
+            .or_else(|| check_image(linted, &linted.stages[index]))
+    });
+    found.collect()
+}
+
+fn check_image(linted: &LintFile<'_>, stage: &Stage<'_>) -> Option<Finding> {
+    let StageBaseRef::Image(reference) = &stage.base else {
+        return None;
+    };
+    let from = stage.from;
+    let is_known = linted.options.bases.contains_key(&stage.image);
+    if is_known || reference.digest.is_some() {
+        return None;
     }
+    if let Some((mut meant, mut message)) = check_repository(reference) {
+        let has_no_latest = meant.starts_with("mcr.microsoft.com/windows/");
+        if reference.tag.is_none() && has_no_latest {
+            message = format!("{message}, which has no latest tag: add one, such as {LTSC}");
+            meant = format!("{meant}:{LTSC}");
+        }
+        let mut words = from.text().split_whitespace();
+        let image = words.next().unwrap_or_default();
+        let path = image.rfind('/').map_or(0, |slash| slash + 1);
+        let end = image[path..].find([':', '@']);
+        let end = end.map_or(image.len(), |at| path + at);
+        let start = from.start();
+        let edit = Edit::new(start..start + end, meant);
+        let edits: &[Edit] = if image.contains('$') { &[] } else { &[edit] };
+        return Some(Finding::edited(linted.file, from, message, edits));
+    }
+    // An argument may mean an image of the machine.
+    let is_literal = !from.text().contains('$');
+    let of_node = windows_of_node(reference).filter(|_| is_literal);
+    let of_node = of_node.map(|message| (Severity::Warning, message));
+    let of_tag = || Some((Severity::error_if(is_literal), check_tag(reference)?));
+    let (severity, message) = of_node.or_else(of_tag)?;
+    let found = Finding::new(from.lines().0, message);
+    Some(found.of("unknown-tag").severity(severity))
 }
 
 /// Message about the official image of Node.js, which is only for Linux, with a tag of Windows.
@@ -297,159 +293,136 @@ fn check_base_tag(reference: &Reference, tag: &str) -> Option<String> {
 
 /// Reports a stage for Linux that takes files of a stage that runs commands on Windows, or the
 /// other way round: no builder runs both.
-fn check_builders(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
+fn check_builders(linted: &LintFile<'_>) -> Option<Finding> {
     let system = |stage: &Stage<'_>| match linted.lowest_base(stage) {
         StageBaseRef::Image(reference) => reference.platform(),
         _ => Platform::Unknown,
     };
-    for stage in &linted.stages {
-        for step in stage.all("COPY") {
-            let from = step.instruction.flag("from");
-            let Some(source) = from.and_then(|from| linted.source(stage, from)) else {
-                continue;
-            };
-            let (windows, linux) = match (system(source), system(stage)) {
-                (Platform::Windows, Platform::Linux) => (source, stage),
-                (Platform::Linux, Platform::Windows) => (stage, source),
-                _ => continue,
-            };
-            if windows.has("RUN") && linux.has("RUN") {
-                let message = format!(
-                    "one of the stages on lines {} and {} runs commands on Linux and the other on \
-                     Windows, and no builder runs both: build them with a Dockerfile each",
-                    source.from.lines().0 + 1,
-                    stage.from.lines().0 + 1
-                );
-                findings.add("platform-mismatch", Severity::Warning, step.line(), message);
-                return;
-            }
-        }
-    }
-    check_linux_stage(linted, findings);
+    let stages = linted.stages.iter();
+    let mut copies = stages.flat_map(|stage| stage.all("COPY").map(move |step| (stage, step)));
+    copies.find_map(|(stage, step)| {
+        let source = linted.source(stage, step.instruction.flag("from")?)?;
+        let (windows, linux) = match (system(source), system(stage)) {
+            (Platform::Windows, Platform::Linux) => (source, stage),
+            (Platform::Linux, Platform::Windows) => (stage, source),
+            _ => return None,
+        };
+        let message = format!(
+            "one of the stages on lines {} and {} runs commands on Linux and the other on Windows, and \
+             no builder runs both: build them with a Dockerfile each",
+            source.from.lines().0 + 1,
+            stage.from.lines().0 + 1
+        );
+        let run_both = windows.has("RUN") && linux.has("RUN");
+        run_both.then(|| step.finding(message).warning())
+    })
 }
 
 /// Reports a stage with an image of Linux above one that runs commands on Windows: Docker on Windows
 /// builds it too.
-fn check_linux_stage(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
+fn check_linux_stage(linted: &LintFile<'_>) -> Option<Finding> {
     let runs_on = |stage: &Stage<'_>, is_meant: fn(&Reference) -> bool| {
         matches!(&stage.base, StageBaseRef::Image(reference) if is_meant(reference))
             && stage.from.flag("platform").is_none()
             && stage.has("RUN")
     };
     let mut stages = linted.stages.iter();
-    let Some(linux) = stages.find(|it| runs_on(it, Reference::is_only_for_linux)) else {
-        return;
-    };
+    let linux = stages.find(|it| runs_on(it, Reference::is_only_for_linux))?;
     let is_windows = |it: &Reference| it.platform() == Platform::Windows;
-    if let Some(windows) = stages.find(|it| runs_on(it, is_windows)) {
-        let message = format!(
-            "{} has no image for Windows, which the RUN of the stage on line {} requires: use a Dockerfile \
-             each",
-            linux.image,
-            windows.from.lines().0 + 1
-        );
-        let line = linux.from.lines().0;
-        findings.add("platform-mismatch", Severity::Warning, line, message);
-    }
+    let windows = stages.find(|it| runs_on(it, is_windows))?;
+    let message = format!(
+        "{} has no image for Windows, which the RUN of the stage on line {} requires: use a Dockerfile \
+         each",
+        linux.image,
+        windows.from.lines().0 + 1
+    );
+    Some(Finding::new(linux.from.lines().0, message).warning())
 }
 
 /// Reports an image that is only for Linux below a shell of Windows.
-fn check_sql_server(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
-    for stage in &linted.stages {
-        let StageBaseRef::Image(reference) = &stage.base else {
-            continue;
-        };
-        let is_of_windows = |step: &LintStep<'_>| {
-            step.is("SHELL")
-                && matches!(step.shell, BaseShell::Cmd | BaseShell::PowerShell)
-                && !step.is_core
-        };
-        if reference.repository == "mcr.microsoft.com/mssql/server"
-            && stage.steps.iter().any(is_of_windows)
-        {
-            let message = "mcr.microsoft.com/mssql/server has images for Linux only: install SQL Server \
-                on mcr.microsoft.com/windows/servercore";
-            let line = stage.from.lines().0;
-            findings.add("platform-mismatch", Severity::Error, line, message);
-        }
-    }
+fn check_sql_server(stage: &Stage<'_>) -> Option<Finding> {
+    let is_of_windows = |step: &LintStep<'_>| {
+        step.is("SHELL")
+            && matches!(step.shell, BaseShell::Cmd | BaseShell::PowerShell)
+            && !step.is_core
+    };
+    let is_sql_server = matches!(&stage.base, StageBaseRef::Image(reference)
+        if reference.repository == "mcr.microsoft.com/mssql/server");
+    let message = "mcr.microsoft.com/mssql/server has images for Linux only: install SQL Server \
+        on mcr.microsoft.com/windows/servercore";
+    let is_mistaken = is_sql_server && stage.steps.iter().any(is_of_windows);
+    is_mistaken.then(|| Finding::new(stage.from.lines().0, message))
 }
 
 /// Reports a platform that the base is not for.
-pub(super) fn check_platform(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
-    check_builders(linted, findings);
-    check_sql_server(linted, findings);
-    for stage in &linted.stages {
-        let Some(platform) = stage.from.flag("platform") else {
-            continue;
-        };
-        let system = platform.split('/').next().unwrap_or_default();
-        let system = system.to_ascii_lowercase();
-        let line = stage.from.lines().0;
-        let rule = "platform-mismatch";
-        if system.contains('$') || system.contains('{') {
-            continue;
-        }
-        let known = [
-            "windows", "linux", "darwin", "freebsd", "amd64", "arm64", "arm", "local",
-        ];
-        if !known.contains(&system.as_str()) {
-            let message = format!("unknown platform \"{platform}\": expected windows/amd64");
-            findings.add(rule, Severity::Error, line, message);
-            continue;
-        }
-        let StageBaseRef::Image(reference) = &stage.base else {
-            continue;
-        };
-        let is_of_windows = reference.is_windows_base()
-            || reference
-                .repository
-                .starts_with("mcr.microsoft.com/dotnet/framework/")
-            || reference.names_windows();
-        let is_of_linux = reference.platform() == Platform::Linux;
-        if (system == "linux" && is_of_windows) || (system == "windows" && is_of_linux) {
-            let message = format!("{} is not for {platform}", stage.image);
-            findings.add(rule, Severity::Error, line, message);
-        }
+pub(super) fn check_platform(linted: &LintFile<'_>) -> Vec<Finding> {
+    let of_builders = check_builders(linted).or_else(|| check_linux_stage(linted));
+    let of_sql_server = linted.stages.iter().filter_map(check_sql_server);
+    let of_flag = linted.stages.iter().filter_map(check_flag);
+    let found = of_builders.into_iter().chain(of_sql_server);
+    found.chain(of_flag).collect()
+}
+
+/// Reports a `--platform` that does not exist, or that the base is not for.
+fn check_flag(stage: &Stage<'_>) -> Option<Finding> {
+    let platform = stage.from.flag("platform")?;
+    let system = platform.split('/').next().unwrap_or_default();
+    let system = system.to_ascii_lowercase();
+    let line = stage.from.lines().0;
+    if system.contains('$') || system.contains('{') {
+        return None;
     }
+    let known = [
+        "windows", "linux", "darwin", "freebsd", "amd64", "arm64", "arm", "local",
+    ];
+    if !known.contains(&system.as_str()) {
+        let message = format!("unknown platform \"{platform}\": expected windows/amd64");
+        return Some(Finding::new(line, message));
+    }
+    let StageBaseRef::Image(reference) = &stage.base else {
+        return None;
+    };
+    let repository = reference.repository.as_str();
+    let is_of_windows = reference.is_windows_base()
+        || repository.starts_with("mcr.microsoft.com/dotnet/framework/")
+        || reference.names_windows();
+    let is_of_linux = reference.platform() == Platform::Linux;
+    let is_other = system == "linux" && is_of_windows || system == "windows" && is_of_linux;
+    let message = format!("{} is not for {platform}", stage.image);
+    is_other.then(|| Finding::new(line, message))
 }
 
 /// Reports files of Windows that go from one Windows to another.
-pub(super) fn check_mixed(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check_mixed(linted: &LintFile<'_>) -> Vec<Finding> {
     let build = |stage: &Stage<'_>| match linted.lowest_base(stage) {
         StageBaseRef::Image(reference) => reference.build(),
         _ => None,
     };
-    for stage in &linted.stages {
-        for step in stage.all("COPY") {
-            let Some(from) = step.instruction.flag("from") else {
-                continue;
-            };
-            let text = step.lower_text().replace('\\', "/");
-            if !text.contains("windows/system32") && !text.contains("windows/syswow64") {
-                continue;
-            }
-            let other = match linted.source(stage, from) {
-                Some(source) => build(source),
-                None => Reference::parse(from).build(),
-            };
-            if let (Some(own), Some(other)) = (build(stage), other)
-                && own != other
-            {
-                let message = format!(
-                    "files of Windows {other} may not work in Windows {own}: use the same release \
-                     for both"
-                );
-                let target = text.split_whitespace().next_back().unwrap_or_default();
-                // A program on its own may be there because the other release lacks it.
-                let is_part = target.contains("windows/") || text.contains(".dll");
-                let severity = if is_part {
-                    Severity::Warning
-                } else {
-                    Severity::Note
-                };
-                findings.add("mixed-windows", severity, step.line(), message);
-            }
+    let stages = linted.stages.iter();
+    let copies = stages.flat_map(|stage| stage.all("COPY").map(move |step| (stage, step)));
+    let found = copies.filter_map(|(stage, step)| {
+        let from = step.instruction.flag("from")?;
+        let text = step.lower_text().replace('\\', "/");
+        if !text.contains_any(&["windows/system32", "windows/syswow64"]) {
+            return None;
         }
-    }
+        let other = match linted.source(stage, from) {
+            Some(source) => build(source)?,
+            None => Reference::parse(from).build()?,
+        };
+        let own = build(stage).filter(|own| *own != other)?;
+        let message = format!(
+            "files of Windows {other} may not work in Windows {own}: use the same release for both"
+        );
+        let target = text.split_whitespace().next_back().unwrap_or_default();
+        // A program on its own may be there because the other release lacks it.
+        let is_part = target.contains("windows/") || text.contains(".dll");
+        let severity = if is_part {
+            Severity::Warning
+        } else {
+            Severity::Note
+        };
+        Some(step.finding(message).severity(severity))
+    });
+    found.collect()
 }

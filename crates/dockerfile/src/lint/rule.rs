@@ -5,7 +5,7 @@ use std::fmt;
 use super::evaluation::EvaluatedStep;
 use super::stage::{LintStep, Stage};
 use super::{
-    Findings, LintFile, Severity, args_escaped, base, builtins, cmd_lines, comments, effects,
+    Finding, LintFile, LintFinding, Severity, args_escaped, base, builtins, cmd_lines, comments, copied_files, effects,
     entrypoint, environment, escapes, exec_form, exit_codes, healthcheck, iis, installers,
     instructions, joined, line_effects, line_end, nano, newer_powershell, packages,
     powershell_output, programs, prompts, quotes, registry, repository, services, shells, spaces,
@@ -40,19 +40,21 @@ pub enum Fix {
 #[derive(Debug)]
 pub(super) enum Check {
     /// Of a file.
-    File(fn(&LintFile<'_>, &mut Findings<'_>)),
+    File(fn(&LintFile<'_>) -> Vec<Finding>),
+    /// Of a file, with the findings of the rules above.
+    Later(fn(&LintFile<'_>, &[LintFinding]) -> Vec<Finding>),
     /// Of a stage for Windows.
-    Stage(fn(&Stage<'_>, &mut Findings<'_>)),
+    Stage(fn(&Stage<'_>) -> Vec<Finding>),
     /// Of an instruction in such a stage.
-    Step(fn(&Stage<'_>, &LintStep<'_>, &mut Findings<'_>)),
+    Step(fn(&Stage<'_>, &LintStep<'_>) -> Vec<Finding>),
     /// Of a `RUN` in such a stage.
-    Run(fn(&Stage<'_>, &LintStep<'_>, &mut Findings<'_>)),
+    Run(fn(&Stage<'_>, &LintStep<'_>) -> Vec<Finding>),
     /// Of an instruction in a stage that is not for Linux.
-    AnyStep(fn(&Stage<'_>, &LintStep<'_>, &mut Findings<'_>)),
+    AnyStep(fn(&Stage<'_>, &LintStep<'_>) -> Vec<Finding>),
     /// Of an instruction in a stage for Windows, with the state of the stage.
-    State(fn(&EvaluatedStep<'_>, &mut Findings<'_>)),
+    State(fn(&EvaluatedStep<'_>) -> Vec<Finding>),
     /// Of an instruction in a stage that is not for Linux, with the state of the stage.
-    AnyState(fn(&EvaluatedStep<'_>, &mut Findings<'_>)),
+    AnyState(fn(&EvaluatedStep<'_>) -> Vec<Finding>),
     /// The check of another rule, or the builder's reader, tells which of them applies.
     Shared,
 }
@@ -90,6 +92,28 @@ pub(super) fn named(name: &str) -> &'static Rule {
     RULES.iter().find(|rule| *rule == name).unwrap_or(&RULES[0])
 }
 
+/// Makes a check of a function that returns its finding, if any, or its findings.
+macro_rules! check {
+    (Shared) => {
+        Check::Shared
+    };
+    (Later $check:path) => {
+        Check::Later($check)
+    };
+    (Step $check:path) => {
+        Check::Step(|stage, step| $check(stage, step).into_iter().collect())
+    };
+    (Run $check:path) => {
+        Check::Run(|stage, step| $check(stage, step).into_iter().collect())
+    };
+    (AnyStep $check:path) => {
+        Check::AnyStep(|stage, step| $check(stage, step).into_iter().collect())
+    };
+    ($kind:ident $check:path) => {
+        Check::$kind(|it| $check(it).into_iter().collect())
+    };
+}
+
 /// Makes the table of rules: below its summary the severity, the name, the corrections and the check of
 /// each.
 macro_rules! rules {
@@ -100,7 +124,7 @@ macro_rules! rules {
             // A comment begins with a space.
             summary: $summary.trim_ascii_start(),
             fix: Fix::$fix,
-            check: Check::$kind $(($check))?,
+            check: check!($kind $($check)?),
         }),*]
     };
 }
@@ -108,7 +132,7 @@ macro_rules! rules {
 /// All rules, in the order of the documentation.
 pub static RULES: [Rule; 73] = rules![
     /// Docker or `wincimg build` refuses the instruction
-    Error "invalid-instruction" Safe Shared;
+    Error "invalid-instruction" Safe Step(copied_files::check_folder);
     /// The command fails on every Windows
     Error "failing-run" None Run(usage::check);
     /// An array that is not valid JSON is read as plain text
@@ -192,13 +216,13 @@ pub static RULES: [Rule; 73] = rules![
     /// No shell reads the exec form
     Error "exec-form-syntax" None State(exec_form::check_shell_syntax);
     /// In shell form a shell starts the program, which may not get the shutdown event
-    Warning "shell-form-entrypoint" Unsafe File(entrypoint::check);
+    Warning "shell-form-entrypoint" Unsafe Later(entrypoint::check);
     /// An image that BuildKit builds with a CMD gives Windows the program's path without quotes
     Warning "args-escaped" Unsafe Stage(args_escaped::check);
     /// PowerShell continues after an error
     Warning "error-action" None Stage(effects::check_error_action);
     /// The exit code of a program before the last is lost
-    Warning "lost-exit-code" None Run(exit_codes::check);
+    Warning "lost-exit-code" None File(exit_codes::check);
     /// What follows exit does not run
     Error "unreachable-command" None Step(cmd_lines::check_exit);
     /// robocopy exits with 1 when it copies files

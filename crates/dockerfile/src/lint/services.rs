@@ -1,51 +1,40 @@
 //! Programs that keep a container running.
 
+use super::Finding;
 use super::effects::is_shell;
 use super::stage::{LintStep, Stage, StageBaseRef};
 use super::words::LintCommand;
-use super::{Findings, Severity};
-
-const RULE: &str = "service-monitor";
 
 /// Reports `ServiceMonitor` with arguments that it ignores, or where it is not.
-pub(super) fn check_monitor(stage: &Stage<'_>, findings: &mut Findings<'_>) {
-    check_command_under_monitor(stage, findings);
+pub(super) fn check_monitor(stage: &Stage<'_>) -> Vec<Finding> {
     let is_start = |it: &&LintStep<'_>| it.is("CMD") || it.is("ENTRYPOINT");
-    for step in stage.steps.iter().filter(is_start) {
+    let starts = stage.steps.iter().filter(is_start);
+    let of_commands = starts.filter_map(|step| {
         let mut commands = step.commands().iter();
-        if let Some(command) = commands.find(|it| it.program() == "servicemonitor") {
-            check_command(stage, step, command, findings);
-        }
-    }
+        let command = commands.find(|it| it.program() == "servicemonitor")?;
+        check_command(stage, step, command)
+    });
+    let under_monitor = check_command_under_monitor(stage).into_iter();
+    under_monitor.chain(of_commands).collect()
 }
 
 /// Reports a `CMD` whose words become arguments of the base's `ServiceMonitor`.
-fn check_command_under_monitor(stage: &Stage<'_>, findings: &mut Findings<'_>) {
-    let StageBaseRef::Image(reference) = &stage.base else {
-        return;
-    };
-    if !reference.has_iis() || stage.has("ENTRYPOINT") {
-        return;
-    }
-    if let Some(step) = stage.all("CMD").next_back() {
-        let words = step.instruction.exec_form().unwrap_or_default();
-        // Arguments of a service's name.
-        if words.first().is_some_and(|word| word.starts_with('-')) {
-            return;
-        }
-        let message = "the base's ENTRYPOINT is ServiceMonitor, which gets this CMD as arguments and \
-            does not run it: set ENTRYPOINT";
-        findings.add(RULE, Severity::Warning, step.line(), message);
-    }
+fn check_command_under_monitor(stage: &Stage<'_>) -> Option<Finding> {
+    let has_monitor = matches!(&stage.base, StageBaseRef::Image(reference) if reference.has_iis());
+    let mut commands = stage
+        .all("CMD")
+        .filter(|_| has_monitor && !stage.has("ENTRYPOINT"));
+    let step = commands.next_back()?;
+    let words = step.instruction.exec_form().unwrap_or_default();
+    // Arguments of a service's name.
+    let is_argument = words.first().is_some_and(|word| word.starts_with('-'));
+    let message = "the base's ENTRYPOINT is ServiceMonitor, which gets this CMD as arguments and does \
+        not run it: set ENTRYPOINT";
+    (!is_argument).then(|| step.finding(message).warning())
 }
 
-fn check_command(
-    stage: &Stage<'_>,
-    step: &LintStep<'_>,
-    command: &LintCommand,
-    findings: &mut Findings<'_>,
-) {
-    let line = step.line_of(command);
+fn check_command(stage: &Stage<'_>, step: &LintStep<'_>, command: &LintCommand) -> Option<Finding> {
+    let at = command.start();
     let arguments = command.arguments();
     let option = arguments
         .iter()
@@ -54,45 +43,39 @@ fn check_command(
         step.is("ENTRYPOINT") && stage.has("CMD") || !matches!(stage.base, StageBaseRef::Image(_));
     if arguments.is_empty() && !is_given {
         let message = "ServiceMonitor ends without the name of a service: add \"w3svc\", or yours";
-        findings.add(RULE, Severity::Error, line, message);
-        return;
+        return Some(step.finding_at(at, message));
     }
-    let ignored = option.or_else(|| arguments.get(2));
-    if let Some(ignored) = ignored {
+    if let Some(ignored) = option.or_else(|| arguments.get(2)) {
         let message = format!(
             "ServiceMonitor takes a service and at most an application pool, and ignores \"{}\"",
             ignored.value
         );
-        findings.add(RULE, Severity::Warning, line, message);
-        return;
+        return Some(step.finding_at(at, message).warning());
     }
     let StageBaseRef::Image(reference) = &stage.base else {
-        return;
+        return None;
     };
-    let text = findings.file.lower_text();
+    let text = step.file.lower_text();
     // Once in the command; anything more may bring it.
     let is_brought = text.matches("servicemonitor").count() > 1;
-    if reference.is_windows_base() && !is_brought && !text.contains("copy --from") {
-        let message = format!(
-            "{} has no ServiceMonitor.exe: use mcr.microsoft.com/windows/servercore/iis, or add it",
-            reference.repository
-        );
-        findings.add(RULE, Severity::Error, line, message);
-    }
+    let is_missing = reference.is_windows_base() && !is_brought && !text.contains("copy --from");
+    let message = format!(
+        "{} has no ServiceMonitor.exe: use mcr.microsoft.com/windows/servercore/iis, or add it",
+        reference.repository
+    );
+    is_missing.then(|| step.finding_at(at, message))
 }
 
 /// Reports a command that ends at once, and the container with it.
-pub(super) fn check_exit(stage: &Stage<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check_exit(stage: &Stage<'_>) -> Option<Finding> {
     let mut steps = stage.steps.iter().rev();
     let has_entrypoint = stage.has("ENTRYPOINT");
-    let last = steps.find(|step| step.is("ENTRYPOINT") || (step.is("CMD") && !has_entrypoint));
-    let Some(step) = last else { return };
+    let step = steps.find(|step| step.is("ENTRYPOINT") || (step.is("CMD") && !has_entrypoint))?;
     let commands = step.commands().iter();
     let own: Vec<&LintCommand> = commands.filter(|it| !is_shell(it)).collect();
+    let first = own.first()?;
     let text = step.lower_text();
-    if text.contains("-noexit") || text.contains("/k") || own.is_empty() {
-        return;
-    }
+    let is_open = text.contains("-noexit") || text.contains("/k");
     let starts = |command: &&LintCommand| {
         match command.program() {
             "start-service" | "iisreset" => true,
@@ -105,10 +88,8 @@ pub(super) fn check_exit(stage: &Stage<'_>, findings: &mut Findings<'_>) {
             _ => false,
         }
     };
-    if own.iter().all(starts) {
-        let message = "this ends as soon as the program is started, and the container with it: use \
-            ServiceMonitor.exe, or a loop";
-        let line = step.line_of(own[0]);
-        findings.add("container-exits", Severity::Warning, line, message);
-    }
+    let message = "this ends as soon as the program is started, and the container with it: use \
+        ServiceMonitor.exe, or a loop";
+    let ends = !is_open && own.iter().all(starts);
+    ends.then(|| step.finding_at(first.start(), message))
 }

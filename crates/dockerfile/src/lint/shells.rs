@@ -8,12 +8,8 @@ use super::shell::BaseShell;
 use super::stage::{LintStep, Stage, StageBaseRef};
 use super::statements::PowerShellStatement;
 use super::words::{Grammar, LintCommand, LintScript, NextOperator, Word};
-use super::{ContainsAny, Findings, Severity};
+use super::{ContainsAny, Finding};
 use crate::instruction::InstructionKind;
-
-const CMDLET: &str = "cmdlet-under-cmd";
-const CHAIN: &str = "powershell-chain";
-const QUOTES: &str = "single-quotes-under-cmd";
 
 /// Verbs of cmdlets that no program's name begins with.
 const VERBS: [&str; 42] = [
@@ -47,57 +43,61 @@ pub(super) fn is_shell(program: &str) -> bool {
 }
 
 /// Reports cmdlets that cmd is to run.
-pub(super) fn check_cmdlets(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check_cmdlets(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     if step.shell != BaseShell::Cmd {
-        return;
+        return None;
     }
     let text = step.instruction.text();
     if step.is("RUN") && text.starts_with('&') && !text.starts_with("&&") {
         let message = "cmd reads this line, and & before a program is of PowerShell: remove it, or set \
             SHELL [\"powershell\", \"-Command\"]";
-        findings.add(CMDLET, Severity::Error, step.line(), message);
-        return;
+        return Some(step.finding(message));
     }
-    for (index, command) in step.commands().iter().enumerate() {
-        let word = &command.words[0];
-        let is_behind = is_behind_script(step, index);
-        let is_assignment = word.value.starts_with('$')
-            && word.value.len() > 1
-            && !step.is_in_powershell(word.start());
-        // `[Environment]::Exit(1)`
-        let written = step.instruction.part(word.range.clone());
-        let is_call = written.starts_with('[') && written.contains("]::");
-        let is_expression = is_assignment || is_call;
-        let is_cmdlet = is_known_cmdlet(&word.value) || is_behind && is_alias(command);
-        let is_script = has_extension(&word.value, &["ps1"]);
-        if command.grammar != Grammar::Cmd || !(is_expression || is_cmdlet || is_script) {
-            continue;
-        }
-        let is_nano = matches!(&stage.base, StageBaseRef::Image(image) if image.is_nano_server());
-        let name = word.value.split('(').next().unwrap_or_default();
-        let message = if is_behind {
-            format!(
-                "cmd ends the script of powershell at the |, and \"{name}\" behind it is of \
-                 PowerShell: write the script in double quotes"
-            )
-        } else if is_script {
-            format!(
-                "cmd does not run {}: write powershell -File {0}",
-                word.value
-            )
-        } else if is_nano && !is_script {
-            format!(
-                "cmd reads this line, and \"{name}\" is of PowerShell, which Nano Server does not have"
-            )
-        } else {
-            format!(
-                "cmd reads this line, and \"{name}\" is of PowerShell: begin it with powershell \
-                 -Command, or set SHELL [\"powershell\", \"-Command\"]"
-            )
-        };
-        findings.add(CMDLET, Severity::Error, step.line_of(command), message);
-        return;
+    let commands = step.commands().iter().enumerate();
+    let mut commands = commands.filter(|(_, it)| it.grammar == Grammar::Cmd);
+    commands.find_map(|(index, command)| {
+        let message = cmdlet_message(stage, step, index)?;
+        Some(step.finding_at(command.start(), message))
+    })
+}
+
+/// Message about a command that is of PowerShell.
+fn cmdlet_message(stage: &Stage<'_>, step: &LintStep<'_>, index: usize) -> Option<String> {
+    let command = &step.commands()[index];
+    let word = &command.words[0];
+    let is_behind = is_behind_script(step, index);
+    let is_assignment =
+        word.value.starts_with('$') && word.value.len() > 1 && !step.is_in_powershell(word.start());
+    // `[Environment]::Exit(1)`
+    let written = step.instruction.part(word.range.clone());
+    let is_call = written.starts_with('[') && written.contains("]::");
+    let is_cmdlet = is_known_cmdlet(&word.value) || is_behind && is_alias(command);
+    let is_script = has_extension(&word.value, &["ps1"]);
+    if !(is_assignment || is_call || is_cmdlet || is_script) {
+        return None;
     }
+    let is_nano = matches!(&stage.base, StageBaseRef::Image(image) if image.is_nano_server());
+    let name = word.value.split('(').next().unwrap_or_default();
+    Some(if is_behind {
+        format!(
+            "cmd ends the script of powershell at the |, and \"{name}\" behind it is of PowerShell: \
+             write the script in double quotes"
+        )
+    } else if is_script {
+        format!(
+            "cmd does not run {}: write powershell -File {0}",
+            word.value
+        )
+    } else if is_nano {
+        format!(
+            "cmd reads this line, and \"{name}\" is of PowerShell, which Nano Server does not have"
+        )
+    } else {
+        format!(
+            "cmd reads this line, and \"{name}\" is of PowerShell: begin it with powershell -Command, \
+             or set SHELL [\"powershell\", \"-Command\"]"
+        )
+    })
 }
 
 /// Aliases of cmdlets for pipelines that cmd does not have.
@@ -129,31 +129,25 @@ pub(super) fn is_behind_script(step: &LintStep<'_>, index: usize) -> bool {
 }
 
 /// Reports `&&` and `||` in Windows PowerShell, which has neither.
-pub(super) fn check_operators(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
-    for script in step.scripts() {
-        if script.grammar != Grammar::PowerShell || is_reread(step, script) {
-            continue;
-        }
+pub(super) fn check_operators(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
+    let is_own = |it: &&LintScript| it.grammar == Grammar::PowerShell && !is_reread(step, it);
+    let mut scripts = step.scripts().iter().filter(is_own);
+    scripts.find_map(|script| {
         let text = step.instruction.part(script.range.clone());
         if let Some(at) = script.statements.iter().find_map(lone_ampersand) {
             let message =
                 "Windows PowerShell has no & between commands, and the script fails: write ;";
-            findings.add(CHAIN, Severity::Error, step.line_at(at), message);
-            return;
+            return Some(step.finding_at(at, message));
         }
-        let Some((at, operator)) = chain_operator(text) else {
-            continue;
-        };
+        let (at, operator) = chain_operator(text)?;
         let cure = match operator {
             _ if text[at + operator.len()..].trim().is_empty() => "omit it",
             "&&" => "write ; if ($?) { … }",
             _ => "write ; if (-not $?) { … }",
         };
         let message = format!("Windows PowerShell has no {operator}, and the script fails: {cure}");
-        let line = step.line_at(script.range.start + at);
-        findings.add(CHAIN, Severity::Error, line, message);
-        return;
-    }
+        Some(step.finding_at(script.range.start + at, message))
+    })
 }
 
 /// True if an outer shell reads the text first, so that it is not as the inner one gets it.
@@ -212,55 +206,44 @@ fn chain_operator(text: &str) -> Option<(usize, &'static str)> {
 }
 
 /// Reports single quotes around words with spaces, which cmd passes on.
-pub(super) fn check_single_quotes(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check_single_quotes(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     if step.shell != BaseShell::Cmd {
-        return;
+        return None;
     }
     if let Some(script) = step.scripts().iter().find(|it| is_string_script(step, it)) {
         let message = "PowerShell prints a script in single quotes and does not run it: write \
             double quotes";
-        let line = step.line_at(script.range.start);
-        findings.add(QUOTES, Severity::Error, line, message);
-        return;
+        return Some(step.finding_at(script.range.start, message));
     }
     if let Some(word) = step.commands().iter().find_map(|it| cut_script(step, it)) {
         let message = "cmd does not know single quotes, and reads the operators of this script \
             itself: write double quotes";
-        findings.add(QUOTES, Severity::Error, step.line_at(word.start()), message);
-        return;
+        return Some(step.finding_at(word.start(), message));
     }
     let is_escaped = step.instruction.text().contains("^\"");
-    for command in step.commands() {
+    step.commands().iter().find_map(|command| {
         if let Some(word) = quoted_line_of_batch_file(step, command) {
             let message = "cmd writes the single quotes into the batch file, where they are a part of \
                 the command: omit them";
-            let line = step.line_at(word.start());
-            findings.add(QUOTES, Severity::Warning, line, message);
-            return;
+            return Some(step.finding_at(word.start(), message).warning());
         }
         if command.grammar != Grammar::Cmd || is_escaped || reads_single_quotes(command.program()) {
-            continue;
+            return None;
         }
         if let Some((word, message)) = quoted_word(command) {
-            findings.add(QUOTES, Severity::Error, step.line_at(word.start()), message);
-            return;
+            return Some(step.finding_at(word.start(), message));
         }
         let mut words = command.arguments().iter();
-        let Some(open) = words.find(|word| {
+        let open = words.find(|word| {
             let value = word.value.as_str();
             let is_plain = step.instruction.part(word.range.clone()).starts_with('\'');
             is_plain && value.starts_with('\'') && !value[1..].contains('\'')
-        }) else {
-            continue;
-        };
-        if !words.any(|word| word.value.ends_with('\'')) {
-            continue;
-        }
+        })?;
+        words.find(|word| word.value.ends_with('\''))?;
         let message = "in cmd a single quote is an ordinary character, and the program gets several \
             arguments: write double quotes";
-        findings.add(QUOTES, Severity::Error, step.line_at(open.start()), message);
-        return;
-    }
+        Some(step.finding_at(open.start(), message))
+    })
 }
 
 /// Programs that take the single quotes around a word for a part of it.
@@ -358,14 +341,12 @@ fn reads_single_quotes(program: &str) -> bool {
 }
 
 /// Reports shells without the option for a command.
-pub(super) fn check_shell(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check_shell(it: &EvaluatedStep<'_>) -> Option<Finding> {
     if let Some((at, message)) = lost_command(it) {
-        let line = it.step.line_at(at);
-        findings.add("shell-without-command", Severity::Error, line, message);
-        return;
+        return Some(it.step.finding_at(at, message));
     }
     let InstructionKind::Shell(words) = it.kind else {
-        return;
+        return None;
     };
     let program = super::words::program_name(&words[0]);
     let has = |names: &[&str]| {
@@ -394,11 +375,9 @@ pub(super) fn check_shell(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
         {
             "pwsh without -Command takes its argument for a script file: add \"-Command\""
         }
-        _ => return,
+        _ => return None,
     };
-    if is_used(it) {
-        findings.add("shell-without-command", Severity::Error, it.line(), message);
-    }
+    is_used(it).then(|| it.step.finding(message))
 }
 
 /// Position of a command that its shell does not run, and the reason.
@@ -474,14 +453,13 @@ fn is_used(it: &EvaluatedStep<'_>) -> bool {
 }
 
 /// Reports `;` between commands of cmd.
-pub(super) fn check_semicolons(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check_semicolons(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     if step.shell != BaseShell::Cmd {
-        return;
+        return None;
     }
-    for command in step.commands() {
-        if command.grammar != Grammar::Cmd || is_shell(command.program()) {
-            continue;
-        }
+    let is_read = |it: &&LintCommand| it.grammar == Grammar::Cmd && !is_shell(it.program());
+    let mut commands = step.commands().iter().filter(is_read);
+    commands.find_map(|command| {
         // `a; b` and `a ; b`, where b could be a command.
         let mut pairs = command.words.windows(2);
         let separator = pairs.find(|pair| {
@@ -491,18 +469,15 @@ pub(super) fn check_semicolons(_: &Stage<'_>, step: &LintStep<'_>, findings: &mu
             let is_same = pair[1].eq_ignore_case(command.word(0));
             text == ";" || ends && (is_same || !text.contains(['%', '\\']))
         });
-        let Some([word, next]) = separator else {
-            continue;
+        let [word, next] = separator? else {
+            return None;
         };
         let is_same = next.eq_ignore_case(command.word(0));
-        if command.next == NextOperator::Pipe || !(is_same || is_command_word(&next.value)) {
-            continue;
-        }
+        let separates =
+            command.next != NextOperator::Pipe && (is_same || is_command_word(&next.value));
         let message = "in cmd a semicolon does not separate commands: write && or &";
-        let line = step.line_at(word.start());
-        findings.add("semicolon-under-cmd", Severity::Error, line, message);
-        return;
-    }
+        separates.then(|| step.finding_at(word.start(), message))
+    })
 }
 
 /// Programs that often begin a command.

@@ -1,28 +1,22 @@
 //! Paths and names with spaces that no quotes keep together.
 
+use super::Finding;
 use super::quotes::is_stripped;
 use super::shell::BaseShell;
 use super::shells::is_shell;
 use super::stage::{LintStep, Stage};
 use super::words::{Grammar, LintCommand, Word};
-use super::{Findings, Severity};
 
-const RULE: &str = "unquoted-spaces";
-
-pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
-    for command in step.commands() {
-        if command.grammar == Grammar::Exec || is_shell(command.program()) {
-            continue;
-        }
-        let found = program_files(step, command)
+pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
+    let is_read = |it: &&LintCommand| it.grammar != Grammar::Exec && !is_shell(it.program());
+    let mut commands = step.commands().iter().filter(is_read);
+    let (word, message) = commands.find_map(|command| {
+        program_files(step, command)
             .map(|word| (word, path_message(command, word)))
             .or_else(|| extra_word_of_reg(command))
-            .or_else(|| joined_argument(step, command));
-        if let Some((word, message)) = found {
-            findings.add(RULE, Severity::Error, step.line_at(word.start()), message);
-            return;
-        }
-    }
+            .or_else(|| joined_argument(step, command))
+    })?;
+    Some(step.finding_at(word.start(), message))
 }
 
 /// Commands that take a path with spaces as it is, or print it.

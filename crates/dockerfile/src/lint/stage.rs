@@ -9,7 +9,7 @@ use super::reference::{Platform, Reference};
 use super::shell::BaseShell;
 use super::statements::PowerShellStatement;
 use super::words::{LintCommand, LintScript, StepScripts, program_name};
-use super::{ContainsAny, LintOptions};
+use super::{ContainsAny, Edit, Finding, LintOptions};
 use crate::instruction::{InstructionKind, ParsedInstruction};
 use crate::source::{Dockerfile, Instruction};
 use crate::stages::{BuildArguments, StageState};
@@ -47,6 +47,7 @@ pub(super) struct Stage<'a> {
 /// An instruction and its shell.
 #[derive(Debug)]
 pub(super) struct LintStep<'a> {
+    pub(super) file: &'a Dockerfile<'a>,
     pub(super) instruction: &'a Instruction,
     pub(super) shell: BaseShell,
     /// True if the shell is `pwsh` and not Windows PowerShell.
@@ -129,6 +130,21 @@ impl LintStep<'_> {
     pub(super) fn line_at(&self, position: usize) -> usize {
         self.instruction.line_of(position)
     }
+
+    /// A finding about the instruction.
+    pub(super) fn finding(&self, message: impl Into<String>) -> Finding {
+        Finding::new(self.line(), message)
+    }
+
+    /// A finding about a position in the joined text.
+    pub(super) fn finding_at(&self, position: usize, message: impl Into<String>) -> Finding {
+        Finding::new(self.line_at(position), message)
+    }
+
+    /// A finding whose correction edits the instruction.
+    pub(super) fn edited(&self, message: impl Into<String>, edits: &[Edit]) -> Finding {
+        Finding::edited(self.file, self.instruction, message, edits)
+    }
 }
 
 /// State while the stages are read.
@@ -161,10 +177,10 @@ pub(super) fn stages<'a>(
                     stage.base = StageBaseRef::Unknown;
                     stage.platform = by_escape(file.escape);
                     stage.shell = options.shell_of("").unwrap_or(BaseShell::Unknown);
-                    stage.push(instruction);
+                    stage.push(file, instruction);
                 }
             }
-            (_, Some(stage)) => stage.push(instruction),
+            (_, Some(stage)) => stage.push(file, instruction),
         }
     }
     for index in 0..reader.stages.len() {
@@ -209,7 +225,7 @@ fn platform_of_shell(words: &[String], shell: BaseShell) -> Platform {
 }
 
 impl<'a> Stage<'a> {
-    fn push(&mut self, instruction: &'a Instruction) {
+    fn push(&mut self, file: &'a Dockerfile<'_>, instruction: &'a Instruction) {
         if instruction.keyword == "SHELL"
             && let Some(words) = shell_words(instruction)
         {
@@ -230,6 +246,7 @@ impl<'a> Stage<'a> {
         }
         self.keywords.insert(&instruction.keyword);
         self.steps.push(LintStep {
+            file,
             instruction,
             shell: self.shell,
             is_core: self.is_core,

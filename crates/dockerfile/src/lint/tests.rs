@@ -16,8 +16,14 @@ mod twins;
 
 use super::*;
 
+/// Findings of a file, with severities that the documentation of their rules has.
 fn lint(source: &str, options: &LintOptions) -> Vec<LintFinding> {
-    super::lint(source, options).findings
+    let findings = super::lint(source, options).findings;
+    let severities = findings.iter().map(|it| (it.rule.name, it.severity));
+    for (name, severity) in severities.collect::<HashSet<_>>() {
+        documentation::check_severity(rule::named(name), severity);
+    }
+    findings
 }
 
 const PINNED: &str = "FROM mcr.microsoft.com/windows/servercore:10.0.17763.973\n";

@@ -1,9 +1,9 @@
 //! Downloads of Windows PowerShell in images of Server 2016, which offers servers only TLS 1.0.
 
-use super::Severity;
 use super::reference::SERVER_2016;
 use super::stage::{Stage, StageBaseRef};
-use super::{ContainsAny, Findings};
+use super::statements::PowerShellStatement;
+use super::{ContainsAny, Finding};
 
 /// Hosts that refuse TLS 1.0 and 1.1.
 const HOSTS: [&str; 8] = [
@@ -17,31 +17,30 @@ const REQUESTS: [&str; 5] = [
 ];
 
 /// Reports the first download of a stage.
-pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(stage: &Stage<'_>) -> Option<Finding> {
     let StageBaseRef::Image(reference) = &stage.base else {
-        return;
+        return None;
     };
     if reference.build() != Some(SERVER_2016) || !reference.is_windows_base() {
-        return;
+        return None;
     }
-    for step in &stage.steps {
+    let sets = [
+        "securityprotocol", "strongcrypto", "systemdefaulttls", ".reg",
+    ];
+    let mut steps = stage.steps.iter().take_while(|step| {
         let text = step.lower_full_text();
-        let sets = [
-            "securityprotocol", "strongcrypto", "systemdefaulttls", ".reg",
-        ];
         // A script may set it for all that follow; that of an installer does not.
         let is_script = text.contains(".ps1") && !text.contains("install.ps1");
-        if is_script || text.contains_any(&sets) {
-            return;
-        }
+        !is_script && !text.contains_any(&sets)
+    });
+    steps.find_map(|step| {
         let mut statements = step.statements().filter(|_| step.is("RUN"));
-        let download = statements.find(|it| it.contains_any(&REQUESTS) && it.contains_any(&HOSTS));
-        if let Some(download) = download {
-            let message = "Windows PowerShell of Server 2016 offers only TLS 1.0, which this host refuses: \
-                begin with [Net.ServicePointManager]::SecurityProtocol = 'Tls12';";
-            let line = step.line_at(download.at);
-            findings.add("tls-version", Severity::Warning, line, message);
-            return;
-        }
-    }
+        let is_download = |it: &&PowerShellStatement| {
+            it.contains_any(&REQUESTS) && it.contains_any(&HOSTS)
+        };
+        let download = statements.find(is_download)?;
+        let message = "Windows PowerShell of Server 2016 offers only TLS 1.0, which this host refuses: \
+            begin with [Net.ServicePointManager]::SecurityProtocol = 'Tls12';";
+        Some(step.finding_at(download.at, message))
+    })
 }

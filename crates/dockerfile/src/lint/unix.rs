@@ -1,17 +1,13 @@
 //! Commands, options, owners and users of Linux in an image for Windows.
 
-use super::builtins::report_alias;
+use super::builtins::alias_finding;
 use super::entrypoint::has_extension;
 use super::evaluation::EvaluatedStep;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage, StageBaseRef};
 use super::words::{Grammar, LintCommand, Word, program_name};
-use super::{ContainsAny, Edit, Findings, Severity, instructions};
+use super::{ContainsAny, Edit, Finding, instructions};
 use crate::instruction::InstructionKind;
-use crate::source::Instruction;
-
-const COMMAND: &str = "unix-command";
-const PERMISSIONS: &str = "unix-permissions";
 
 /// Programs that only Linux has.
 const ONLY_LINUX: [&str; 14] = [
@@ -172,7 +168,8 @@ impl Installed {
     }
 }
 
-pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(stage: &Stage<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
     // What other bases have is unknown.
     let is_open = !matches!(&stage.base, StageBaseRef::Image(reference)
         if reference.is_plain() || reference.is_of_microsoft());
@@ -186,7 +183,7 @@ pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
     let is_posix = image.contains_any(&["msys", "cygwin", "mingw"]);
     for step in &stage.steps {
         if step.is("SHELL") {
-            check_shell(step, findings);
+            found.extend(check_shell(step));
         }
         let mut seen = None;
         if step.shell == BaseShell::Other || step.shell == BaseShell::Unknown && is_posix {
@@ -201,7 +198,7 @@ pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
             if let Some(message) = message
                 && seen.replace(line) != Some(line)
             {
-                findings.add(COMMAND, Severity::Error, line, message);
+                found.push(Finding::new(line, message));
             }
             if command.has(&["install"]) {
                 let words = command.words.iter();
@@ -211,15 +208,15 @@ pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
         }
         installed.add(step.lower_full_text());
     }
+    found
 }
 
-fn check_shell(step: &LintStep<'_>, findings: &mut Findings<'_>) {
-    let words = step.instruction.exec_form().unwrap_or_default();
-    let path = words.first().map_or("", String::as_str);
-    if path.starts_with("/bin/") || path.starts_with("/usr/") {
-        let message = format!("Windows has no {path}; use cmd or PowerShell");
-        findings.add(COMMAND, Severity::Error, step.line(), message);
-    }
+fn check_shell(step: &LintStep<'_>) -> Option<Finding> {
+    let words = step.instruction.exec_form()?;
+    let path = words.first()?;
+    let is_of_unix = path.starts_with("/bin/") || path.starts_with("/usr/");
+    let message = format!("Windows has no {path}; use cmd or PowerShell");
+    is_of_unix.then(|| step.finding(message))
 }
 
 /// Programs that files for Linux name with their folder.
@@ -400,7 +397,8 @@ const COMMON: &str = "verbose vb debug db erroraction ea warningaction wa inform
     pipelinevariable";
 
 /// Reports options of Linux after an alias of PowerShell.
-pub(super) fn check_alias(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check_alias(_: &Stage<'_>, step: &LintStep<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
     for command in step.commands() {
         let name = command.word(0).to_ascii_lowercase();
         // PowerShell 6 and later have no aliases for programs that Windows has.
@@ -410,19 +408,16 @@ pub(super) fn check_alias(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Fin
             Grammar::PowerShellCore => !is_download,
             Grammar::Cmd | Grammar::Exec | Grammar::Unknown => false,
         };
-        if !has_alias {
-            continue;
-        }
-        let cmdlet = CMDLETS
-            .iter()
-            .find(|(names, ..)| names.contains(&name.as_str()));
+        let mut cmdlets = CMDLETS.iter().filter(|_| has_alias);
+        let cmdlet = cmdlets.find(|(names, ..)| names.contains(&name.as_str()));
         let Some((_, cmdlet, parameters)) = cmdlet else {
             continue;
         };
-        let mut options = command.arguments().iter().map(|word| word.value.as_str());
-        if is_download && check_output(step, command, findings) {
-            return;
+        if is_download && let Some(output) = check_output(step, command) {
+            found.push(output);
+            break;
         }
+        let mut options = command.arguments().iter().map(|word| word.value.as_str());
         let is_foreign = |option: &&str| {
             option.len() > 1 && option.starts_with('-') && !is_parameter(&option[1..], parameters)
         };
@@ -436,23 +431,20 @@ pub(super) fn check_alias(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Fin
         };
         let message =
             format!("{name} is {cmdlet} in PowerShell, which has no parameter {option}{other}");
-        report_alias(step, command, message, is_download, findings);
+        found.push(alias_finding(step, command, message, is_download));
     }
+    found
 }
 
 /// Reports `-O`, which is `-OutFile` only in Windows PowerShell 5.1.
-fn check_output(step: &LintStep<'_>, command: &LintCommand, findings: &mut Findings<'_>) -> bool {
+fn check_output(step: &LintStep<'_>, command: &LintCommand) -> Option<Finding> {
     let is_output = |word: &&Word| word.eq_ignore_case("-o");
     let has_others = command.any(|it| it.starts_with('-') && it != "-o");
     let mut arguments = command.arguments().iter();
-    let Some(word) = arguments.find(is_output).filter(|_| !has_others) else {
-        return false;
-    };
+    let word = arguments.find(is_output).filter(|_| !has_others)?;
     let message = "-O is ambiguous for Invoke-WebRequest in other versions than Windows PowerShell \
         5.1, and curl and wget are its aliases: write -OutFile, or curl.exe";
-    let line = step.line_at(word.start());
-    findings.add("alias-parameter", Severity::Warning, line, message);
-    true
+    Some(step.finding_at(word.start(), message).warning())
 }
 
 /// Returns true if a name is a parameter's or begins only one of them.
@@ -479,26 +471,21 @@ fn is_parameter(name: &str, own: &str) -> bool {
 }
 
 /// Reports `--chown` and `--chmod`, which Windows refuses, with a correction.
-pub(super) fn report_copy_flags(
-    instruction: &Instruction,
-    message: &str,
-    findings: &mut Findings<'_>,
-) {
+pub(super) fn check_copy_flags(step: &LintStep<'_>, message: &str) -> Finding {
+    let rule = "unix-permissions";
     // Docker knows the accounts of Windows.
-    let owner = instruction.flag("chown").unwrap_or_default();
+    let owner = step.instruction.flag("chown").unwrap_or_default();
     // A group after a colon, a number or a user of Linux is not one.
     let is_name = |c: char| c.is_ascii_alphanumeric() || "\\_-.".contains(c);
     let is_account = owner.starts_with(|c: char| c.is_ascii_alphabetic())
         && owner.chars().all(is_name)
         && !is_user_of_linux(&owner.to_ascii_lowercase());
-    if is_account && instruction.flag("chmod").is_none() {
+    if is_account && step.instruction.flag("chmod").is_none() {
         let message = "BuildKit and wincimg do not set owners on Windows, only Docker's own builder \
             does: use icacls";
-        let line = instruction.lines().0;
-        findings.add(PERMISSIONS, Severity::Warning, line, message);
-        return;
+        return step.finding(message).of(rule).warning();
     }
-    let head = instruction.head();
+    let head = step.instruction.head();
     let mut edits = Vec::new();
     for flag in ["--chown", "--chmod"] {
         for (at, _) in head.match_indices(flag) {
@@ -508,35 +495,32 @@ pub(super) fn report_copy_flags(
             edits.push(Edit::new(at..end + blank, ""));
         }
     }
-    findings.add_edits(PERMISSIONS, Severity::Error, instruction, message, &edits);
+    step.edited(message, &edits).of(rule)
 }
 
 fn is_user_of_linux(name: &str) -> bool {
     matches!(name, "root" | "nobody" | "www-data" | "nginx" | "daemon")
 }
 
-/// Reports users that Windows does not have.
-pub(super) fn check_user(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
-    instructions::check_signal(it, findings);
+/// Reports users and signals that Windows does not have.
+pub(super) fn check_user(it: &EvaluatedStep<'_>) -> Option<Finding> {
     let InstructionKind::User(text) = it.kind else {
-        return;
+        return instructions::check_signal(it);
     };
-    let Some(user) = it.expand(text) else { return };
+    let user = it.expand(text)?;
     let name = user.text.split(':').next().unwrap_or_default();
     let name = name.to_ascii_lowercase();
     let is_number = !name.is_empty() && name.chars().all(|c| c.is_ascii_digit());
-    let is_of_linux = is_user_of_linux(&name);
     let is_created = || {
         it.linted.file.lines().any(|line| {
             let line = line.to_ascii_lowercase();
             line.contains("user") && line.contains(&name) && !line.trim_start().starts_with("user")
         })
     };
-    if is_number || (is_of_linux && !is_created()) {
-        let message = format!(
-            "Windows has no user \"{}\"; use ContainerAdministrator or ContainerUser",
-            user.text
-        );
-        findings.add(PERMISSIONS, Severity::Error, it.line(), message);
-    }
+    let message = format!(
+        "Windows has no user \"{}\"; use ContainerAdministrator or ContainerUser",
+        user.text
+    );
+    let is_unknown = is_number || is_user_of_linux(&name) && !is_created();
+    is_unknown.then(|| it.step.finding(message))
 }

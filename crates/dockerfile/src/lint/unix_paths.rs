@@ -1,55 +1,50 @@
 //! Paths of Linux: `/dev/null`, `~` for the home folder, and `./program` under cmd.
 
+use super::Finding;
 use super::entrypoint::has_extension;
 use super::evaluation::EvaluatedStep;
 use super::shell::BaseShell;
 use super::shells::{is_known_cmdlet, is_read_by_powershell};
 use super::stage::LintStep;
 use super::words::{Grammar, LintCommand, Word};
-use super::{Findings, Severity};
 use crate::instruction::InstructionKind;
 
-const RULE: &str = "unix-path";
 const NULL: &str = "/dev/null";
 
-pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(it: &EvaluatedStep<'_>) -> Option<Finding> {
     if it.step.shell == BaseShell::Other {
-        return;
+        return None;
     }
     let folders: &[String] = match it.kind {
         InstructionKind::Workdir(text) => std::slice::from_ref(text),
         InstructionKind::Copy(copy) => std::slice::from_ref(&copy.target),
         InstructionKind::Volume(list) => list,
-        _ => return check_commands(it.step, findings),
+        _ => return check_commands(it.step),
     };
-    if folders.iter().any(|folder| is_home(folder)) {
-        let keyword = &it.step.instruction.keyword;
-        let message = format!(
-            "{keyword} does not expand ~ and makes a folder of this name: write the whole path"
-        );
-        findings.add(RULE, Severity::Error, it.line(), message);
-    }
+    folders.iter().find(|folder| is_home(folder))?;
+    let keyword = &it.step.instruction.keyword;
+    let message = format!(
+        "{keyword} does not expand ~ and makes a folder of this name: write the whole path"
+    );
+    Some(it.step.finding(message))
 }
 
 fn is_home(path: &str) -> bool {
     path == "~" || path.starts_with("~/") || path.starts_with("~\\")
 }
 
-fn check_commands(step: &LintStep<'_>, findings: &mut Findings<'_>) {
-    for command in step.commands() {
+fn check_commands(step: &LintStep<'_>) -> Option<Finding> {
+    let (word, message) = step.commands().iter().find_map(|command| {
         let null = command.files.iter().find(|word| word.value == NULL);
         let is_own = |word: &Word| {
             command.grammar.is_powershell() && is_read_by_powershell(step, word.start())
         };
         let redirected = null.map(|word| (word, null_message(is_own(word))));
-        let found = redirected
+        redirected
             .or_else(|| null_argument(command).map(|word| (word, argument_message(command))))
-            .or_else(|| cmd_path(step, command));
-        if let Some((word, message)) = found {
-            findings.add(RULE, Severity::Error, step.line_at(word.start()), message);
-            return;
-        }
-    }
+            .or_else(|| cmd_path(step, command))
+    })?;
+    Some(step.finding_at(word.start(), message))
 }
 
 /// `is_of_powershell` is true if PowerShell writes, which knows no device.

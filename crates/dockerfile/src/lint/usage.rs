@@ -7,11 +7,9 @@ use super::shells::is_read_by_powershell;
 use super::stage::{LintStep, Stage};
 use super::statements::PowerShellStatement;
 use super::words::{Grammar, LintCommand, NextOperator, Word, program_name};
-use super::{ContainsAny, Findings, Severity, features};
+use super::{ContainsAny, Finding, Severity, features};
 
-const RULE: &str = "failing-run";
-
-pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     let of_command = step.commands().iter().find_map(|command| {
         let message = problem(command)?;
         let may_work =
@@ -26,35 +24,30 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
             Some((command.start(), severity, message))
         })
     };
-    let of_command = of_command.or_else(of_syntax);
-    let of_command = of_command.map(|(at, severity, message)| (at, severity, message.to_owned()));
-    if let Some((at, severity, message)) = of_command.or_else(of_feature) {
-        let line = step.line_at(at);
-        // The interpreter may have said so.
-        if !findings.has(RULE, line) {
-            findings.add(RULE, severity, line, message);
-        }
-        return;
-    }
-    let open = step.statements().find(|it| {
-        // PowerShell evaluates parentheses outside of quotes.
-        let text = it.text.replace("\\\"", "\"");
-        it.command() == "icacls" && text.contains(":(") && !text.contains(['"', '\'', '`'])
-    });
-    if let Some(statement) = open {
+    let of_rights = || {
+        let statement = step.statements().find(|it| has_open_rights(it))?;
         let message = "PowerShell evaluates the parentheses of the rights: quote them, as in \
             'Users:(OI)(CI)M'";
-        findings.add(RULE, Severity::Error, step.line_at(statement.at), message);
-        return;
-    }
+        Some((statement.at, Severity::Error, message.to_owned()))
+    };
     let of_script = || {
         let (at, message) = super::copied_files::unqualified_script(stage, step)?;
         Some((at, Severity::Error, message))
     };
-    let found = super::missing_folder::find(stage, step).or_else(of_script);
-    if let Some((at, severity, message)) = found {
-        findings.add(RULE, severity, step.line_at(at), message);
-    }
+    let (at, severity, message) = of_command
+        .or_else(of_syntax)
+        .map(|(at, severity, message)| (at, severity, message.to_owned()))
+        .or_else(of_feature)
+        .or_else(of_rights)
+        .or_else(|| super::missing_folder::find(stage, step))
+        .or_else(of_script)?;
+    Some(step.finding_at(at, message).severity(severity))
+}
+
+/// True for `icacls` with rights outside of quotes, whose parentheses PowerShell evaluates.
+fn has_open_rights(statement: &PowerShellStatement) -> bool {
+    let text = statement.text.replace("\\\"", "\"");
+    statement.command() == "icacls" && text.contains(":(") && !text.contains(['"', '\'', '`'])
 }
 
 /// Position of a syntax error in a script, and a message.

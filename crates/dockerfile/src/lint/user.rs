@@ -3,7 +3,7 @@
 use super::evaluation::EvaluatedStep;
 use super::stage::{LintStep, StageBaseRef};
 use super::words::LintCommand;
-use super::{ContainsAny, Findings, LintFile, Severity};
+use super::{ContainsAny, Finding, Severity};
 use crate::instruction::InstructionKind;
 use crate::stages::is_known_account;
 
@@ -13,11 +13,11 @@ const CREATORS: [&str; 10] = [
     "winnt:", "python",
 ];
 
-pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(it: &EvaluatedStep<'_>) -> Option<Finding> {
     let InstructionKind::User(text) = it.kind else {
-        return;
+        return None;
     };
-    let Some(user) = it.expand(text) else { return };
+    let user = it.expand(text)?;
     let name = user.text.to_ascii_lowercase();
     let is_name = !name.is_empty()
         && name
@@ -25,41 +25,25 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
             .all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c))
         && !name.chars().all(|c| c.is_ascii_digit());
     let is_open = !user.unset.is_empty() || !is_name || is_known_account(&name);
-    if is_open || may_exist(it, &name) {
-        return;
-    }
-    // The finding about users of Linux says it.
-    let line = it.line();
-    if !findings.has("unix-permissions", line) {
-        let message = format!(
-            "the image has no user \"{}\", and containers do not start: create it with net user, or \
-             use ContainerAdministrator or ContainerUser",
-            user.text
-        );
-        findings.add("unknown-user", Severity::Error, line, message);
-    }
+    let message = format!(
+        "the image has no user \"{}\", and containers do not start: create it with net user, or \
+         use ContainerAdministrator or ContainerUser",
+        user.text
+    );
+    (!is_open && !may_exist(it, &name)).then(|| it.step.finding(message))
 }
 
-/// Reports a command that only an administrator may run, in a line of `ContainerUser`; returns true if
-/// there is one.
-pub(super) fn check_rights(
-    linted: &LintFile<'_>,
-    step: &LintStep<'_>,
-    findings: &mut Findings<'_>,
-) -> bool {
-    let Some((command, severity)) = step.commands().iter().find_map(of_administrator) else {
-        return false;
-    };
-    if linted.file.lower_text().contains("administrators") {
-        return false;
-    }
+/// Reports a command that only an administrator may run, in a line of `ContainerUser`.
+pub(super) fn check_rights(step: &LintStep<'_>) -> Option<Finding> {
+    let (command, severity) = step.commands().iter().find_map(of_administrator)?;
     let message = format!(
         "{} requires an administrator, and this runs as ContainerUser: put it above USER, or USER \
          ContainerAdministrator above it",
         command.program()
     );
-    findings.add("failing-run", severity, step.line_of(command), message);
-    true
+    let found = step.finding_at(command.start(), message).of("failing-run");
+    let is_open = step.file.lower_text().contains("administrators");
+    (!is_open).then(|| found.severity(severity))
 }
 
 /// The command, if only an administrator may run it; a package may be for a user.

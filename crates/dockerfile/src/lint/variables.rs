@@ -8,10 +8,8 @@ use super::shells::{is_behind_script, is_read_by_powershell, is_shell};
 use super::stage::LintStep;
 use super::statements::PowerShellStatement;
 use super::words::{Grammar, LintCommand, Word};
-use super::{ContainsAny, Findings, Severity};
+use super::{ContainsAny, Finding};
 use crate::stages::StageState;
-
-const RULE: &str = "foreign-variable";
 
 /// Variables that Windows sets.
 const OF_WINDOWS: [&str; 16] = [
@@ -32,82 +30,88 @@ const AUTOMATIC: [&str; 18] = [
 ];
 
 /// Reports variables in the syntax of another shell.
-pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(it: &EvaluatedStep<'_>) -> Option<Finding> {
     let step = it.step;
     if step.shell == BaseShell::Unknown {
-        return;
+        return None;
     }
     // Another rule knows what an invalid array was meant to be.
     if step.instruction.looks_like_json() && step.instruction.exec_form().is_none() {
-        return;
+        return None;
     }
-    let whole = step.instruction.full_text();
-    let lower = step.lower_full_text();
     if let Some((at, message)) = literal_text(step) {
-        findings.add(RULE, Severity::Error, step.line_at(at), message);
-        return;
+        return Some(step.finding_at(at, message));
     }
+    let lower = step.lower_full_text();
     let reads_dollar = lower.contains("bash");
-    let expands_itself = whole.contains("ExpandEnvironmentVariables");
     let has_start = lower.contains("start-process");
-    for (index, command) in step.commands().iter().enumerate() {
-        let program = command.program();
+    let mut commands = step.commands().iter().enumerate().filter(|(_, command)| {
         // Start-Process starts batch files too, which read their arguments.
-        if matches!(program, "start-process" | "start" | "choco") || reads_dollar {
-            continue;
-        }
-        if has_start && is_for_start(step, command) {
-            continue;
-        }
+        let is_open = matches!(command.program(), "start-process" | "start" | "choco");
+        !(is_open || reads_dollar || has_start && is_for_start(step, command))
+    });
+    commands.find_map(|(index, command)| {
         let is_of_cmd = command.grammar == Grammar::Cmd && step.shell == BaseShell::Cmd;
         if is_of_cmd && let Some(word) = substitution(command) {
             let message = "cmd does not run $(…), and the command gets it as it is written: use for /F, \
                 or PowerShell";
-            findings.add(RULE, Severity::Error, step.line_at(word.start()), message);
-            return;
+            return Some(step.finding_at(word.start(), message));
         }
-        let is_own = match command.grammar {
-            Grammar::Cmd => {
-                step.shell == BaseShell::Cmd
-                    && (program != "echo" || shows_variable(step, command))
-                    && !step.is_in_powershell(command.start())
-            }
-            Grammar::PowerShell | Grammar::PowerShellCore => !expands_itself,
-            Grammar::Exec | Grammar::Unknown => false,
+        let (word, written, right) = foreign_word(it, command)?;
+        let message = if is_behind_script(step, index) {
+            format!(
+                "cmd ends the script of powershell at the |, and does not read {written} behind it: \
+                 write {right}, or the script in double quotes"
+            )
+        } else if command.grammar == Grammar::Cmd {
+            format!("cmd does not read {written} as a variable: write {right}")
+        } else if written.starts_with('$') {
+            format!(
+                "{written} is a variable of PowerShell, which nothing sets: write {right} for the \
+                 variable of the environment"
+            )
+        } else {
+            format!("PowerShell does not read {written} as a variable: write {right}")
         };
-        if !is_own || is_shell(program) {
-            continue;
+        Some(step.finding_at(word.start(), message))
+    })
+}
+
+/// The first word of a command with a variable that its shell does not read, the variable, and how to
+/// write it.
+fn foreign_word<'a>(
+    it: &EvaluatedStep<'_>,
+    command: &'a LintCommand,
+) -> Option<(&'a Word, String, String)> {
+    let step = it.step;
+    let program = command.program();
+    let expands_itself = || {
+        step.instruction
+            .full_text()
+            .contains("ExpandEnvironmentVariables")
+    };
+    let is_own = match command.grammar {
+        Grammar::Cmd => {
+            step.shell == BaseShell::Cmd
+                && (program != "echo" || shows_variable(step, command))
+                && !step.is_in_powershell(command.start())
         }
-        for word in &command.words {
-            let foreign = match command.grammar {
-                Grammar::Cmd => foreign_to_cmd(&word.value, it.state),
-                // cmd replaces %NAME% before PowerShell gets the script.
-                _ if step.shell == BaseShell::Cmd && word.value.contains('%') => None,
-                _ if word.value.contains('%') && is_expanded_later(step, command, word) => None,
-                _ => foreign_to_powershell(&word.value, command, it.state, step),
-            };
-            let Some((written, right)) = foreign else {
-                continue;
-            };
-            let message = if is_behind_script(step, index) {
-                format!(
-                    "cmd ends the script of powershell at the |, and does not read {written} behind \
-                     it: write {right}, or the script in double quotes"
-                )
-            } else if command.grammar == Grammar::Cmd {
-                format!("cmd does not read {written} as a variable: write {right}")
-            } else if written.starts_with('$') {
-                format!(
-                    "{written} is a variable of PowerShell, which nothing sets: write {right} for the \
-                     variable of the environment"
-                )
-            } else {
-                format!("PowerShell does not read {written} as a variable: write {right}")
-            };
-            findings.add(RULE, Severity::Error, step.line_at(word.start()), message);
-            return;
-        }
+        Grammar::PowerShell | Grammar::PowerShellCore => !expands_itself(),
+        Grammar::Exec | Grammar::Unknown => false,
+    };
+    if !is_own || is_shell(program) {
+        return None;
     }
+    command.words.iter().find_map(|word| {
+        let (written, right) = match command.grammar {
+            Grammar::Cmd => foreign_to_cmd(&word.value, it.state),
+            // cmd replaces %NAME% before PowerShell gets the script.
+            _ if step.shell == BaseShell::Cmd && word.value.contains('%') => None,
+            _ if word.value.contains('%') && is_expanded_later(step, command, word) => None,
+            _ => foreign_to_powershell(&word.value, command, it.state, step),
+        }?;
+        Some((word, written, right))
+    })
 }
 
 /// Texts of a script that changes IIS or XML, whose reader expands `%NAME%` itself.

@@ -2,46 +2,46 @@
 
 use wincimg_windows::path::ImagePath;
 
+use super::Finding;
 use super::evaluation::EvaluatedStep;
 use super::packages::CopiedFiles;
-use super::{Findings, Severity};
 use crate::instruction::InstructionKind;
 use crate::stages::image_path;
 
-const RULE: &str = "volume-content";
-
-pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(it: &EvaluatedStep<'_>) -> Vec<Finding> {
     match it.kind {
         InstructionKind::Volume(list) => {
-            for text in list.iter().filter_map(|text| it.expand(text)) {
-                if let Some(folder) = resolve(it, &text.text) {
-                    check_volume(it, &text.text, &folder, findings);
-                }
-            }
+            let texts = list.iter().filter_map(|text| it.expand(text));
+            let found = texts.filter_map(|text| check_volume(it, &text.text));
+            found.collect()
         }
-        InstructionKind::Copy(_) => {
-            let volumes = it.state.config.other.get("Volumes");
-            let Some(volumes) = volumes.and_then(|volumes| volumes.as_object()) else {
-                return;
-            };
-            let Some(copied) = CopiedFiles::read(it) else {
-                return;
-            };
-            let inside = volumes
-                .keys()
-                .filter_map(|name| Some((name, resolve(it, name)?)))
-                .find(|(_, folder)| is_inside(&copied.target, folder));
-            if let Some((name, _)) = inside {
-                let message = format!(
-                    "\"{name}\" is a volume by now, and what is copied there is not in the container: \
-                     copy it before VOLUME, or to another folder"
-                );
-                findings.add(RULE, Severity::Error, it.line(), message);
-            }
-        }
-        InstructionKind::Run(_) => check_run(it, findings),
-        _ => {}
+        InstructionKind::Copy(_) => Vec::from_iter(check_copy(it)),
+        InstructionKind::Run(_) => Vec::from_iter(check_run(it)),
+        _ => Vec::new(),
     }
+}
+
+/// Names of the volumes so far.
+fn volumes<'a>(it: &EvaluatedStep<'a>) -> impl Iterator<Item = &'a String> {
+    let volumes = it.state.config.other.get("Volumes");
+    let volumes = volumes.and_then(|volumes| volumes.as_object());
+    volumes.into_iter().flat_map(|volumes| volumes.keys())
+}
+
+/// Reports a copy into a volume.
+fn check_copy(it: &EvaluatedStep<'_>) -> Option<Finding> {
+    let mut volumes = volumes(it).peekable();
+    volumes.peek()?;
+    let copied = CopiedFiles::read(it)?;
+    let name = volumes.find(|name| {
+        let folder = resolve(it, name);
+        folder.is_some_and(|folder| is_inside(&copied.target, &folder))
+    })?;
+    let message = format!(
+        "\"{name}\" is a volume by now, and what is copied there is not in the container: copy it \
+         before VOLUME, or to another folder"
+    );
+    Some(it.step.finding(message))
 }
 
 /// Commands that write files; others may only name the folder, as in a configuration.
@@ -52,24 +52,20 @@ const WRITERS: [&str; 25] = [
 ];
 
 /// Reports a `RUN` that writes into a volume.
-fn check_run(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
-    let volumes = it.state.config.other.get("Volumes");
-    let Some(volumes) = volumes.and_then(|volumes| volumes.as_object()) else {
-        return;
-    };
+fn check_run(it: &EvaluatedStep<'_>) -> Option<Finding> {
     let plain = |text: &str| {
         text.replace('\\', "/")
             .replace("//", "/")
             .to_ascii_lowercase()
     };
-    let folders = volumes.keys().filter(|name| name.len() > 3);
+    let folders = volumes(it).filter(|name| name.len() > 3);
     let folders: Vec<(&String, String)> = folders
         .map(|name| (name, format!("{}/", plain(name).trim_end_matches('/'))))
         .collect();
     if folders.is_empty() {
-        return;
+        return None;
     }
-    let found = it.step.commands().iter().find_map(|command| {
+    let name = it.step.commands().iter().find_map(|command| {
         let arguments = command.arguments().iter();
         let arguments = arguments.filter(|_| WRITERS.contains(&command.program()));
         let mut targets = command.files.iter().chain(arguments);
@@ -78,32 +74,26 @@ fn check_run(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
             let folder = folders.iter().find(|(_, folder)| path.contains(folder));
             folder.map(|(name, _)| *name)
         })
-    });
-    if let Some(name) = found {
-        let message = format!(
-            "\"{name}\" is a volume by now, and what RUN writes there is not in the container: move \
-             VOLUME below"
-        );
-        findings.add(RULE, Severity::Warning, it.line(), message);
-    }
+    })?;
+    let message = format!(
+        "\"{name}\" is a volume by now, and what RUN writes there is not in the container: move \
+         VOLUME below"
+    );
+    Some(it.step.finding(message).warning())
 }
 
-fn check_volume(
-    it: &EvaluatedStep<'_>,
-    text: &str,
-    folder: &ImagePath,
-    findings: &mut Findings<'_>,
-) {
+fn check_volume(it: &EvaluatedStep<'_>, text: &str) -> Option<Finding> {
+    let folder = resolve(it, text)?;
     if folder.components().is_empty() {
         let message = "the drive C: cannot be a volume: name a folder";
-        findings.add(RULE, Severity::Error, it.line(), message);
-    } else if it.copied.iter().any(|it| is_inside(&it.target, folder)) {
-        let message = format!(
-            "\"{text}\" has files, and on Windows a volume must be an empty or new folder: the \
-             container does not start, or does not have the files"
-        );
-        findings.add(RULE, Severity::Error, it.line(), message);
+        return Some(it.step.finding(message));
     }
+    let has_files = it.copied.iter().any(|it| is_inside(&it.target, &folder));
+    let message = format!(
+        "\"{text}\" has files, and on Windows a volume must be an empty or new folder: the container \
+         does not start, or does not have the files"
+    );
+    has_files.then(|| it.step.finding(message))
 }
 
 fn resolve(it: &EvaluatedStep<'_>, text: &str) -> Option<ImagePath> {

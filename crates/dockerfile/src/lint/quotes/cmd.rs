@@ -6,8 +6,8 @@ use wincimg_windows::quoting::cmd::is_built_in;
 use wincimg_windows::quoting::powershell;
 
 use super::line::{SourceLine, Word};
-use super::{edited, line_wrap, report};
-use crate::lint::Findings;
+use super::{edited, finding, line_wrap};
+use crate::lint::Finding;
 use crate::lint::correction::Edit;
 use crate::lint::entrypoint::has_extension;
 use crate::lint::stage::LintStep;
@@ -173,31 +173,27 @@ const OWN_READERS: [&str; 12] = [
     "cscript", "wscript",
 ];
 
-pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
-    let instruction = step.instruction;
-    let text = instruction.text();
-    if is_stripped(text) && !has_own_cmd(findings) {
+pub(super) fn check(step: &LintStep<'_>) -> Option<Finding> {
+    let text = step.instruction.text();
+    if is_stripped(text) && !has_own_cmd(step) {
         let mut edits = Vec::new();
         line_wrap(&mut edits, text, 0);
-        let (rule, line) = ("outer-quotes-under-cmd", step.line());
-        report(rule, instruction, STRIPPED, line, Some(edits), findings);
-        return;
+        let found = finding(step, STRIPPED, step.line(), Some(edits));
+        return Some(found.of("outer-quotes-under-cmd"));
     }
-    let rule = "backslash-quotes-under-cmd";
     let all = passed_chars(text);
     let found = commands(&all);
-    for (index, command) in found.iter().enumerate() {
-        if let Some((line, edits)) = find_divided(text, &all, command) {
-            let line = instruction.line_of(instruction.start() + line);
-            report(rule, instruction, DIVIDED, line, Some(edits), findings);
-            return;
-        }
-        if let Some((line, edits)) = find_split(text, index, command) {
-            let line = instruction.line_of(instruction.start() + line);
-            report(rule, instruction, SPLIT, line, edits, findings);
-            return;
-        }
-    }
+    let (message, at, edits) = found.iter().enumerate().find_map(|(index, command)| {
+        let divided = find_divided(text, &all, command);
+        let divided = divided.map(|(at, edits)| (DIVIDED, at, Some(edits)));
+        divided.or_else(|| {
+            let (at, edits) = find_split(text, index, command)?;
+            Some((SPLIT, at, edits))
+        })
+    })?;
+    let line = step.line_at(step.instruction.start() + at);
+    let found = finding(step, message, line, edits);
+    Some(found.of("backslash-quotes-under-cmd"))
 }
 
 /// Returns true for a program in quotes at the start of a line, whose path ends at a space without
@@ -220,8 +216,8 @@ pub(in crate::lint) fn is_stripped(text: &str) -> bool {
 }
 
 /// Returns true if the file starts a cmd of its own that removes no quotes.
-fn has_own_cmd(findings: &Findings<'_>) -> bool {
-    findings.file.instructions.iter().any(|it| {
+fn has_own_cmd(step: &LintStep<'_>) -> bool {
+    step.file.instructions.iter().any(|it| {
         let text = it.full_text().to_ascii_lowercase();
         it.keyword == "SHELL" && text.contains("cmd") && !text.contains("/s")
     })

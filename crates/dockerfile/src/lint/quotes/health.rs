@@ -9,60 +9,51 @@ use wincimg_windows::quoting::argv::ArgvParser;
 use wincimg_windows::quoting::{argv, cmd as windows_cmd, exec_form, powershell};
 
 use super::line::SourceLine;
-use super::{cmd, is_template};
+use super::{NESTED_SHELL, cmd, is_template};
 use crate::lint::entrypoint::has_extension;
 use crate::lint::stage::LintStep;
 use crate::lint::variables::dollar_names;
-use crate::lint::{BaseShell, Findings, Severity};
-
-const RULE: &str = "quotes-in-nested-shell";
+use crate::lint::{BaseShell, Finding};
 
 const MESSAGE: &str = "the daemon escapes the quotes of HEALTHCHECK CMD, and the program gets them \
     as part of its arguments; use the exec form";
 
-pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(step: &LintStep<'_>) -> Option<Finding> {
     let instruction = step.instruction;
-    let Some(text) = instruction.health_command() else {
-        return;
-    };
+    let text = instruction.health_command()?;
     if text.starts_with('[') || !text.contains('"') || is_template(text) {
-        return;
+        return None;
     }
     if step.shell == BaseShell::PowerShell {
-        check_under_powershell(step, text, findings);
-        return;
+        return check_under_powershell(step, text);
     }
     if step.shell != BaseShell::Cmd || !changes(text) {
-        return;
+        return None;
     }
     let correction = exec(text).map(|argv| {
         let keyword_and_flags = instruction.text().len() - text.len();
         let head = &instruction.text()[..keyword_and_flags];
         let arguments = format!("{head}{}", exec_form(&argv));
-        findings.file.rewrite(instruction, &arguments)
+        step.file.rewrite(instruction, &arguments)
     });
-    findings.add_corrected(RULE, Severity::Error, step.line(), MESSAGE, correction);
+    Some(step.finding(MESSAGE).of(NESTED_SHELL).corrected(correction))
 }
 
 /// Reports a nested script in double quotes, in which the outer PowerShell expands the variables.
-fn check_under_powershell(step: &LintStep<'_>, text: &str, findings: &mut Findings<'_>) {
+fn check_under_powershell(step: &LintStep<'_>, text: &str) -> Option<Finding> {
     let line = SourceLine::new(text);
-    let Some(script) = cmd::script_of(&line) else {
-        return;
-    };
+    let script = cmd::script_of(&line)?;
     let inside = script.text.strip_prefix('"').unwrap_or_default();
-    let assigned = dollar_names(inside).find(|name| {
+    let name = dollar_names(inside).find(|name| {
         let used = format!("${name}");
         let mut after = inside.split(&used).skip(1);
         after.any(|text| text.trim_start().starts_with('='))
-    });
-    if let Some(name) = assigned {
-        let message = format!(
-            "the outer PowerShell expands ${name} in these quotes, and the inner one gets nothing \
-             in its place: write the script without powershell -Command"
-        );
-        findings.add(RULE, Severity::Error, step.line(), message);
-    }
+    })?;
+    let message = format!(
+        "the outer PowerShell expands ${name} in these quotes, and the inner one gets nothing \
+         in its place: write the script without powershell -Command"
+    );
+    Some(step.finding(message).of(NESTED_SHELL))
 }
 
 /// Returns true if the daemon's escapes change the words of a command under cmd.

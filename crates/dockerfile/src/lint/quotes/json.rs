@@ -3,19 +3,14 @@
 use serde_json::Value;
 
 use super::line::SourceLine;
+use crate::lint::Finding;
 use crate::lint::stage::LintStep;
-use crate::lint::{Findings, Severity};
 
 const MESSAGE: &str = "PowerShell drops the quotes of this JSON from its own command line; write \\\", \
     and \\\\\\\" in an argument of a program, from which Windows PowerShell drops them again";
 
 /// Reports JSON that loses its quotes.
-pub(super) fn check(
-    rule: &str,
-    step: &LintStep<'_>,
-    line: &SourceLine,
-    findings: &mut Findings<'_>,
-) {
+pub(super) fn check(step: &LintStep<'_>, line: &SourceLine) -> Option<Finding> {
     let mut from = 0;
     for text in line.text.split('\'') {
         let at = from;
@@ -25,10 +20,9 @@ pub(super) fn check(
             continue;
         }
         let position = step.instruction.start() + line.origin(at);
-        let number = step.instruction.line_of(position);
-        findings.add(rule, Severity::Error, number, MESSAGE);
-        return;
+        return Some(step.finding_at(position, MESSAGE));
     }
+    None
 }
 
 /// Returns true for a JSON object or list with texts.

@@ -5,8 +5,8 @@ use wincimg_scripts::script::TokenizedScript;
 use wincimg_windows::quoting::powershell;
 
 use super::line::{QuotedSpan, SourceLine};
-use super::{cmd, edited, json, report};
-use crate::lint::Findings;
+use super::{cmd, edited, finding, json};
+use crate::lint::Finding;
 use crate::lint::correction::Edit;
 use crate::lint::environment::shell_variables;
 use crate::lint::stage::LintStep;
@@ -30,29 +30,25 @@ const NESTED_IN_CMD: &str = "PowerShell drops these quotes from its own command 
 const NESTED_IN_FORCE: &str = "PowerShell drops these quotes from its own command line, and quotes in \
     quotes end them; write the outer ones as single quotes, or leave out the inner shell";
 
-pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(step: &LintStep<'_>) -> Vec<Finding> {
     let text = step.instruction.text();
     let line = SourceLine::new(text);
-    let rule = "quotes-under-powershell";
     let Some((reading, problems)) = ScriptInterpretation::misread(&line, step) else {
-        json::check(rule, step, &line, findings);
-        return;
+        return Vec::from_iter(json::check(step, &line));
     };
     if continues_outside(&line) || is_read_alike(&line) {
-        return;
+        return Vec::new();
     }
     if let Some(message) = nested_quotes(&line) {
-        let place = problems[0].line;
-        report(rule, step.instruction, message, place, None, findings);
-        return;
+        return vec![Finding::new(problems[0].line, message)];
     }
-    for problem in problems {
+    let found = problems.iter().map(|problem| {
         let arrives = |edits: &[Edit], wanted: &str| {
             let text = edited(text, edits);
             let script = powershell::script(&text);
             script == wanted || normalize_white_space(&script) == normalize_white_space(wanted)
         };
-        let edits = reading.correction(&problem, arrives).or_else(|| {
+        let edits = reading.correction(problem, arrives).or_else(|| {
             // Outer quotes keep the white space.
             let edits = reading.wrapped(text);
             (powershell::script(&edited(text, &edits)) == reading.meant).then_some(edits)
@@ -65,10 +61,9 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
         } else {
             IN_FORCE
         };
-        report(
-            rule, step.instruction, message, problem.line, edits, findings,
-        );
-    }
+        finding(step, message, problem.line, edits)
+    });
+    found.collect()
 }
 
 /// Returns true for a position in a string in single quotes.
@@ -161,17 +156,17 @@ fn nested_quotes(line: &SourceLine) -> Option<&'static str> {
 }
 
 /// Checks scripts that cmd passes to PowerShell.
-pub(super) fn check_nested(step: &LintStep<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check_nested(step: &LintStep<'_>) -> Vec<Finding> {
     let text = step.instruction.text();
+    let mut found = Vec::new();
     for (index, script) in cmd::scripts(text) {
-        let rule = "quotes-in-nested-shell";
         if let Some(at) = bared_operator(text, script.origin(0)) {
-            let line = step.instruction.line_of(step.instruction.start() + at);
-            report(rule, step.instruction, BARED, line, None, findings);
-            return;
+            let position = step.instruction.start() + at;
+            found.push(step.finding_at(position, BARED));
+            break;
         }
         let Some((reading, problems)) = ScriptInterpretation::misread(&script, step) else {
-            json::check(rule, step, &script, findings);
+            found.extend(json::check(step, &script));
             continue;
         };
         for problem in problems {
@@ -184,11 +179,11 @@ pub(super) fn check_nested(step: &LintStep<'_>, findings: &mut Findings<'_>) {
                     })
             };
             let edits = reading.correction(&problem, arrives);
-            report(
-                rule, step.instruction, NESTED, problem.line, edits, findings,
-            );
+            found.push(finding(step, NESTED, problem.line, edits));
         }
     }
+    let found = found.into_iter();
+    found.map(|it| it.of(super::NESTED_SHELL)).collect()
 }
 
 /// Position of a quote in a quoted script behind which an operator is that of cmd: `"… "a|b" …"`.
