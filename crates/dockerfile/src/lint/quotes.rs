@@ -67,7 +67,8 @@ fn check_under_any(step: &LintStep<'_>) -> Vec<Finding> {
     for (_, script) in cmd::scripts(step.instruction.text()) {
         let misread = ScriptInterpretation::misread(&script, step);
         let problems = misread.into_iter().flat_map(|(_, problems)| problems);
-        let findings = problems.map(|it| Finding::new(it.line, powershell::NESTED).of(NESTED_SHELL));
+        let findings =
+            problems.map(|it| Finding::new(it.line, powershell::NESTED).of(NESTED_SHELL));
         found.extend(findings);
     }
     found

@@ -5,11 +5,11 @@ use std::fmt;
 use super::evaluation::EvaluatedStep;
 use super::stage::{LintStep, Stage};
 use super::{
-    Finding, LintFile, LintFinding, Severity, args_escaped, base, builtins, cmd_lines, comments, copied_files, effects,
-    entrypoint, environment, escapes, exec_form, exit_codes, healthcheck, iis, installers,
-    instructions, joined, line_effects, line_end, nano, newer_powershell, packages,
-    powershell_output, programs, prompts, quotes, registry, repository, services, shells, spaces,
-    tls, unix, unix_paths, usage, user, variables, volume,
+    Finding, LintFile, LintFinding, Severity, args_escaped, base, builtins, cmd_lines, comments,
+    copied_files, effects, entrypoint, environment, escapes, exec_form, exit_codes, healthcheck,
+    iis, installers, instructions, joined, line_effects, line_end, nano, newer_powershell,
+    packages, powershell_output, programs, prompts, quotes, registry, repository, services, shells,
+    spaces, tls, unix, unix_paths, usage, user, variables, volume,
 };
 
 /// A rule. The names are part of the command line's contract.

@@ -3,6 +3,7 @@ mod advice;
 mod base;
 mod corpus;
 mod documentation;
+mod exit_codes;
 mod gaps;
 mod habits;
 mod owners;

@@ -1,8 +1,10 @@
 //! Programs, features and images that do not exist, each with a right twin.
 
+use super::PINNED;
 use super::twins::check_twins;
 
 const CORE: &str = "FROM mcr.microsoft.com/windows/servercore:10.0.20348.2402\n";
+const IIS: &str = "FROM mcr.microsoft.com/windows/servercore/iis:windowsservercore-ltsc2022\n";
 
 #[test]
 fn nothing_before_brings_the_program() {
@@ -264,6 +266,65 @@ fn git_puts_only_git_on_the_path() {
             (
                 "RUN choco install -y git\nRUN set A=C:\\tools&& rm a",
                 "RUN choco install -y git\nRUN set PATH=C:\\Program Files\\Git\\usr\\bin&& rm a",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn a_new_path_counts_from_the_next_run() {
+    let base = format!("{PINNED}COPY choco C:/choco\n");
+    check_twins(
+        &base,
+        "missing-program",
+        &[
+            (
+                "RUN choco install -y git && git clone https://example.net/a",
+                "RUN choco install -y git\nRUN git clone https://example.net/a",
+            ),
+            (
+                "RUN choco install nodejs-lts -y && npm install",
+                "RUN choco install nodejs-lts -y && refreshenv && npm install",
+            ),
+            (
+                "SHELL [\"powershell\", \"-Command\"]\nRUN choco install golang -y; go version",
+                "SHELL [\"powershell\", \"-Command\"]\nRUN choco install golang -y; $env:PATH += ';C:\\Go\\bin'; go version",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn programs_are_on_the_path() {
+    check_twins(
+        IIS,
+        "missing-program",
+        &[
+            (
+                "RUN appcmd list site",
+                "RUN %windir%\\System32\\inetsrv\\appcmd list site",
+            ),
+            (
+                "RUN [\"appcmd.exe\", \"list\", \"site\"]",
+                "WORKDIR C:/Windows/System32/inetsrv\nRUN appcmd list site",
+            ),
+            (
+                "SHELL [\"pwsh\", \"-Command\"]",
+                "SHELL [\"powershell\", \"-Command\"]",
+            ),
+        ],
+    );
+    check_twins(
+        PINNED,
+        "missing-program",
+        &[
+            (
+                "RUN dism /online /enable-feature /all /featurename:IIS-WebServer\nRUN appcmd list site",
+                "RUN appcmd list site",
+            ),
+            (
+                "FROM mcr.microsoft.com/dotnet/aspnet:8.0-nanoserver-ltsc2022\nCMD [\"pwsh\", \"-Command\", \"dir\"]",
+                "FROM mcr.microsoft.com/dotnet/sdk:8.0-nanoserver-ltsc2022\nCMD [\"pwsh\", \"-Command\", \"dir\"]",
             ),
         ],
     );

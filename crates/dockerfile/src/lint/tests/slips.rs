@@ -434,3 +434,152 @@ fn copies_from_a_stage_begin_at_its_root() {
         assert!(messages(&right, "", rule).is_empty(), "{right}");
     }
 }
+
+#[test]
+fn spaces_end_a_path_without_quotes() {
+    check_twins(
+        PINNED,
+        "unquoted-spaces",
+        &[
+            (
+                "RUN copy a.txt C:\\Program Files\\App\\a.txt",
+                "RUN copy a.txt \"C:\\Program Files\\App\\a.txt\"",
+            ),
+            (
+                "RUN tar -xf a.zip -C C:/Program Files/App",
+                "RUN set X=C:/Program Files/App&& dir",
+            ),
+            (
+                "RUN msiexec /i a.msi /qn INSTALLDIR=C:\\Program Files\\App",
+                "RUN msiexec /i a.msi /qn INSTALLDIR=\"C:\\Program Files\\App\"",
+            ),
+            (
+                "RUN powershell Expand-Archive a.zip -DestinationPath C:\\Program Files\\App",
+                "RUN powershell Expand-Archive a.zip -DestinationPath 'C:\\Program Files\\App'",
+            ),
+            (
+                "SHELL [\"powershell\", \"-Command\"]\nRUN & C:\\Program Files\\App\\a.exe",
+                "SHELL [\"powershell\", \"-Command\"]\nRUN & 'C:\\Program Files\\App\\a.exe'",
+            ),
+            (
+                "RUN C:\\Program Files\\a\\x.bat && dir",
+                "RUN C:\\Program^ Files\\a\\x.bat && dir",
+            ),
+            (
+                "RUN reg add HKLM\\Software\\My App /v x /d y /f",
+                "RUN reg add \"HKLM\\Software\\My App\" /v x /d y /f",
+            ),
+            (
+                "RUN reg add HKLM\\Software\\App /v x /d two words /f",
+                "RUN reg add HKLM\\Software\\App /ve /d \"two words\" /f /reg:64",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn cmd_removes_the_quotes_of_a_program() {
+    check_twins(
+        PINNED,
+        "outer-quotes-under-cmd",
+        &[
+            (
+                "RUN \"C:\\a b\\x.exe\" /D \"y\"",
+                "RUN call \"C:\\a b\\x.exe\" /D \"y\"",
+            ),
+            (
+                "CMD \"C:\\Program Files\\a\\x.exe\"",
+                "CMD \"C:\\a\\x.exe\" \"b c\"",
+            ),
+            (
+                "RUN \"C:\\Program Files\\a\\x.exe\" && dir",
+                "RUN \"choco install -y git.exe\"",
+            ),
+            (
+                "RUN \"C:/a b/x.cmd\" y",
+                "SHELL [\"cmd\", \"/C\"]\nRUN \"C:/a b/x.cmd\" y",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn single_quotes_around_a_word_are_a_part_of_it() {
+    check_twins(
+        PINNED,
+        "single-quotes-under-cmd",
+        &[
+            ("RUN mkdir 'C:\\app'", "RUN echo 'C:\\app'"),
+            (
+                "RUN icacls 'C:\\app' /grant 'Users:RX'",
+                "RUN powershell icacls 'C:\\app' /grant 'Users:RX'",
+            ),
+            ("RUN 'C:\\a.exe' /q", "RUN C:\\it's.exe /q"),
+            (
+                "RUN curl -o 'a.zip' https://example.net/a.zip",
+                "RUN for /f %i in ('dir /b') do echo %i",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn single_quotes_do_not_keep_a_script_from_cmd() {
+    check_twins(
+        PINNED,
+        "single-quotes-under-cmd",
+        &[
+            (
+                "RUN powershell -Command 'Get-Service | Out-Null'",
+                "RUN powershell -Command \"Get-Service | Out-Null\"",
+            ),
+            (
+                "CMD powershell -c 'Get-Date > C:\\x.txt'",
+                "CMD powershell -c Get-Date > C:\\x.txt",
+            ),
+            (
+                "RUN powershell -NoProfile 'C:\\a.ps1'",
+                "RUN powershell -Command \"Get-Service 'a b'\" | findstr a",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn paths_of_linux_are_no_paths_of_windows() {
+    check_twins(
+        PINNED,
+        "unix-path",
+        &[
+            ("RUN C:\\a.exe 2>/dev/null", "RUN C:\\a.exe 2>NUL"),
+            (
+                "RUN powershell -Command \"Get-Item a > /dev/null\"",
+                "RUN bash -c \"x > /dev/null\"",
+            ),
+            (
+                "HEALTHCHECK CMD curl -f -o /dev/null http://localhost || exit 1",
+                "RUN C:\\git.exe diff /dev/null a",
+            ),
+            (
+                "RUN powershell iwr http://a.example -OutFile /dev/null",
+                "RUN curl -o C:/dev/null http://a.example",
+            ),
+            ("WORKDIR ~/app", "WORKDIR C:/~app"),
+            ("COPY a ~/a", "COPY ~a C:/a"),
+            ("RUN mkdir ~\\.ssh", "RUN mkdir ~ssh"),
+            ("RUN ./build.cmd", "RUN .\\build.cmd"),
+            ("RUN cd src && ../build.cmd", "RUN \"./build.cmd\""),
+            (
+                "ONBUILD WORKDIR ~",
+                "SHELL [\"powershell\", \"-Command\"]\nRUN ./build.ps1",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn the_root_is_no_folder_to_lose() {
+    let into = "RUN cd C:\\src\\web\nRUN npm ci";
+    let back = "RUN cd C:\\src && npm ci && cd \\\nRUN dir";
+    check_twins(PINNED, "lost-with-line", &[(into, back)]);
+}

@@ -3,11 +3,7 @@
 use super::*;
 
 const NANO: &str = "FROM mcr.microsoft.com/windows/nanoserver:10.0.20348.2402\n";
-const IIS: &str = "FROM mcr.microsoft.com/windows/servercore/iis:windowsservercore-ltsc2022\n";
 const SHELL: &str = "SHELL [\"powershell\", \"-Command\", \"$ErrorActionPreference = 'Stop';\"]\n";
-
-/// PowerShell that does not stop at errors.
-const SHELL_OPEN: &str = "SHELL [\"powershell\", \"-Command\"]\n";
 
 /// Names of the rules that find something in instructions below a base, or in a file.
 fn names(base: &str, text: &str) -> Vec<&'static str> {
@@ -84,139 +80,6 @@ fn a_variable_that_is_set_below_its_use_or_in_another_stage_is_not_set() {
                 "FROM mcr.microsoft.com/windows/servercore:1809 AS a\nARG VER=1\n\
                  FROM mcr.microsoft.com/windows/servercore:1809\nRUN C:\\get.exe %VER%",
                 "RUN C:\\get.exe %TEMP%\nENV TEMP=C:/t",
-            ),
-        ],
-    );
-}
-
-#[test]
-fn spaces_end_a_path_without_quotes() {
-    check_twins(
-        PINNED,
-        "unquoted-spaces",
-        &[
-            (
-                "RUN copy a.txt C:\\Program Files\\App\\a.txt",
-                "RUN copy a.txt \"C:\\Program Files\\App\\a.txt\"",
-            ),
-            (
-                "RUN tar -xf a.zip -C C:/Program Files/App",
-                "RUN set X=C:/Program Files/App&& dir",
-            ),
-            (
-                "RUN msiexec /i a.msi /qn INSTALLDIR=C:\\Program Files\\App",
-                "RUN msiexec /i a.msi /qn INSTALLDIR=\"C:\\Program Files\\App\"",
-            ),
-            (
-                "RUN powershell Expand-Archive a.zip -DestinationPath C:\\Program Files\\App",
-                "RUN powershell Expand-Archive a.zip -DestinationPath 'C:\\Program Files\\App'",
-            ),
-            (
-                "SHELL [\"powershell\", \"-Command\"]\nRUN & C:\\Program Files\\App\\a.exe",
-                "SHELL [\"powershell\", \"-Command\"]\nRUN & 'C:\\Program Files\\App\\a.exe'",
-            ),
-            (
-                "RUN C:\\Program Files\\a\\x.bat && dir",
-                "RUN C:\\Program^ Files\\a\\x.bat && dir",
-            ),
-            (
-                "RUN reg add HKLM\\Software\\My App /v x /d y /f",
-                "RUN reg add \"HKLM\\Software\\My App\" /v x /d y /f",
-            ),
-            (
-                "RUN reg add HKLM\\Software\\App /v x /d two words /f",
-                "RUN reg add HKLM\\Software\\App /ve /d \"two words\" /f /reg:64",
-            ),
-        ],
-    );
-}
-
-#[test]
-fn cmd_removes_the_quotes_of_a_program() {
-    check_twins(
-        PINNED,
-        "outer-quotes-under-cmd",
-        &[
-            (
-                "RUN \"C:\\a b\\x.exe\" /D \"y\"",
-                "RUN call \"C:\\a b\\x.exe\" /D \"y\"",
-            ),
-            (
-                "CMD \"C:\\Program Files\\a\\x.exe\"",
-                "CMD \"C:\\a\\x.exe\" \"b c\"",
-            ),
-            (
-                "RUN \"C:\\Program Files\\a\\x.exe\" && dir",
-                "RUN \"choco install -y git.exe\"",
-            ),
-            (
-                "RUN \"C:/a b/x.cmd\" y",
-                "SHELL [\"cmd\", \"/C\"]\nRUN \"C:/a b/x.cmd\" y",
-            ),
-        ],
-    );
-}
-
-#[test]
-fn a_new_path_counts_from_the_next_run() {
-    let base = format!("{PINNED}COPY choco C:/choco\n");
-    check_twins(
-        &base,
-        "missing-program",
-        &[
-            (
-                "RUN choco install -y git && git clone https://example.net/a",
-                "RUN choco install -y git\nRUN git clone https://example.net/a",
-            ),
-            (
-                "RUN choco install nodejs-lts -y && npm install",
-                "RUN choco install nodejs-lts -y && refreshenv && npm install",
-            ),
-            (
-                "SHELL [\"powershell\", \"-Command\"]\nRUN choco install golang -y; go version",
-                "SHELL [\"powershell\", \"-Command\"]\nRUN choco install golang -y; $env:PATH += ';C:\\Go\\bin'; go version",
-            ),
-        ],
-    );
-}
-
-#[test]
-fn single_quotes_around_a_word_are_a_part_of_it() {
-    check_twins(
-        PINNED,
-        "single-quotes-under-cmd",
-        &[
-            ("RUN mkdir 'C:\\app'", "RUN echo 'C:\\app'"),
-            (
-                "RUN icacls 'C:\\app' /grant 'Users:RX'",
-                "RUN powershell icacls 'C:\\app' /grant 'Users:RX'",
-            ),
-            ("RUN 'C:\\a.exe' /q", "RUN C:\\it's.exe /q"),
-            (
-                "RUN curl -o 'a.zip' https://example.net/a.zip",
-                "RUN for /f %i in ('dir /b') do echo %i",
-            ),
-        ],
-    );
-}
-
-#[test]
-fn single_quotes_do_not_keep_a_script_from_cmd() {
-    check_twins(
-        PINNED,
-        "single-quotes-under-cmd",
-        &[
-            (
-                "RUN powershell -Command 'Get-Service | Out-Null'",
-                "RUN powershell -Command \"Get-Service | Out-Null\"",
-            ),
-            (
-                "CMD powershell -c 'Get-Date > C:\\x.txt'",
-                "CMD powershell -c Get-Date > C:\\x.txt",
-            ),
-            (
-                "RUN powershell -NoProfile 'C:\\a.ps1'",
-                "RUN powershell -Command \"Get-Service 'a b'\" | findstr a",
             ),
         ],
     );
@@ -310,38 +173,6 @@ fn windows_powershell_writes_to_no_device() {
 }
 
 #[test]
-fn paths_of_linux_are_no_paths_of_windows() {
-    check_twins(
-        PINNED,
-        "unix-path",
-        &[
-            ("RUN C:\\a.exe 2>/dev/null", "RUN C:\\a.exe 2>NUL"),
-            (
-                "RUN powershell -Command \"Get-Item a > /dev/null\"",
-                "RUN bash -c \"x > /dev/null\"",
-            ),
-            (
-                "HEALTHCHECK CMD curl -f -o /dev/null http://localhost || exit 1",
-                "RUN C:\\git.exe diff /dev/null a",
-            ),
-            (
-                "RUN powershell iwr http://a.example -OutFile /dev/null",
-                "RUN curl -o C:/dev/null http://a.example",
-            ),
-            ("WORKDIR ~/app", "WORKDIR C:/~app"),
-            ("COPY a ~/a", "COPY ~a C:/a"),
-            ("RUN mkdir ~\\.ssh", "RUN mkdir ~ssh"),
-            ("RUN ./build.cmd", "RUN .\\build.cmd"),
-            ("RUN cd src && ../build.cmd", "RUN \"./build.cmd\""),
-            (
-                "ONBUILD WORKDIR ~",
-                "SHELL [\"powershell\", \"-Command\"]\nRUN ./build.ps1",
-            ),
-        ],
-    );
-}
-
-#[test]
 fn commands_of_cmd_under_powershell_are_aliases_or_missing() {
     check_twins(
         &format!("{PINNED}{SHELL}"),
@@ -384,147 +215,6 @@ fn commands_of_cmd_under_powershell_are_aliases_or_missing() {
         &LintOptions::default(),
     );
     assert_eq!(fixed[0].fix.as_deref(), Some("RUN sc.exe stop a"));
-}
-
-#[test]
-fn the_exit_code_before_the_last_command_is_lost() {
-    check_twins(
-        &format!("{PINNED}COPY tools C:/tools\n"),
-        "lost-exit-code",
-        &[
-            (
-                "RUN msbuild a.sln & del a.sln",
-                "RUN msbuild a.sln & if errorlevel 1 exit 1",
-            ),
-            (
-                "RUN powershell -Command \"npm ci; Remove-Item a\"",
-                "RUN powershell -Command \"npm ci; exit $LASTEXITCODE\"",
-            ),
-            (
-                "RUN powershell -Command \"dotnet test; dotnet publish\"",
-                "RUN powershell -Command \"dotnet restore; dotnet publish\"",
-            ),
-            (
-                "RUN powershell -Command \"& 'C:/MSBuild.exe' a.sln; Write-Host done\"",
-                "RUN powershell -Command \"Write-Host begin; & 'C:/MSBuild.exe' a.sln\"",
-            ),
-            ("RUN npm ci & npm run build", "RUN npm --version & dir"),
-            (
-                "RUN powershell choco feature disable -n=usePackageExitCodes; choco install -y a; rm a",
-                "RUN powershell choco install -y --ignore-package-exit-codes a; rm a",
-            ),
-        ],
-    );
-}
-
-#[test]
-fn a_program_may_succeed_without_the_one_before() {
-    let twins = [
-        (
-            "msbuild a; msbuild b; dotnet publish c",
-            "msbuild a.sln; dotnet publish a/a.csproj",
-        ),
-        (
-            "msbuild a.sln; msbuild b.sln",
-            "msbuild a.sln /t:A; msbuild a.sln",
-        ),
-        (
-            "dotnet publish src/a -o a; dotnet publish src/b -o b",
-            "dotnet build src; dotnet publish src/a",
-        ),
-        (
-            "dotnet publish a; dotnet publish b",
-            "dotnet build -c Release; dotnet publish -c Release",
-        ),
-        (
-            "git checkout v1; go build",
-            "git clone https://a.example/b; go build",
-        ),
-        (
-            "git -C b checkout v1; cd b; msbuild",
-            "git fetch origin; git checkout FETCH_HEAD",
-        ),
-        (
-            "git clone https://a.example/b; git clone https://a.example/c",
-            "git clone https://a.example/b; cd b; git clone https://a.example/c",
-        ),
-        (
-            "npm install -g a; npm install -g b",
-            "npm ci; npm run build",
-        ),
-        (
-            "nuget restore a.sln; rm x; nuget restore b.sln",
-            "nuget restore a.sln; msbuild a.sln",
-        ),
-        (
-            "pip install a; pip install b",
-            "pip install --upgrade pip; pip install b",
-        ),
-        ("gem install a; gem install b", "npm ci; npm ci"),
-        (
-            "gem install a; gem install b",
-            "cmake -B b; cmake --build b",
-        ),
-    ];
-    for (wrong, right) in twins {
-        let line = |script: &str| format!("RUN powershell {script}");
-        let (wrong, right) = (line(wrong), line(right));
-        check_twins(PINNED, "lost-exit-code", &[(&wrong, &right)]);
-    }
-}
-
-#[test]
-fn cleaning_up_succeeds_without_the_program_before() {
-    let rule = "lost-exit-code";
-    check_twins(
-        PINNED,
-        rule,
-        &[
-            (
-                "RUN powershell C:/app/a.exe b; Remove-Item b",
-                "RUN powershell C:/app/a.exe b; C:/app/c.exe b",
-            ),
-            (
-                "RUN powershell -Command \"& 'C:/my app/a.exe' b; Start-Sleep 5; Write-Host done\"",
-                "RUN powershell -Command \"$a = 'C:/my app/a.exe'; Start-Sleep 5; Write-Host done\"",
-            ),
-            (
-                "RUN powershell .\\setup.exe /q /ACTION=Install; rm setup.exe",
-                "RUN powershell .\\setup.exe /q; rm setup.exe",
-            ),
-            (
-                "RUN powershell C:/app/a.exe b; rm b && del c",
-                "RUN powershell C:/app/a.exe b; rm b && C:\\app\\c.exe",
-            ),
-            (
-                "RUN C:\\app\\a.exe b & del b",
-                "RUN C:\\app\\a.exe b && del b",
-            ),
-            (
-                "RUN C:\\app\\a.exe b > c & rd /s /q b & echo done",
-                "RUN C:\\app\\a.exe b & C:\\app\\c.exe",
-            ),
-            (
-                "RUN C:\\app\\a.exe b & del b",
-                "RUN (C:\\app\\a.exe b) && del b",
-            ),
-            (
-                "RUN C:\\app\\a.exe b & del b",
-                "RUN C:\\Windows\\a.exe b & del b",
-            ),
-            (
-                "RUN C:\\app\\a.exe b & del b",
-                "RUN C:\\app\\unins000.exe /S & del b",
-            ),
-        ],
-    );
-    let text = format!("{PINNED}RUN powershell .\\setup.exe /q /ACTION=Install; rm setup.exe\n");
-    let found = lint(&text, &LintOptions::default());
-    let message = found
-        .iter()
-        .find(|it| *it.rule == *rule)
-        .map(|it| &it.message);
-    assert!(message.is_some_and(|it| it.contains("3010")), "{found:#?}");
 }
 
 #[test]
@@ -580,42 +270,6 @@ fn the_user_of_nano_server_writes_into_no_folder_of_windows() {
     // Of 2016, which had PowerShell.
     let old = "FROM openjdk:8u131-jdk-nanoserver\nRUN powershell Get-Item C:/\n";
     assert!(!names(PINNED, old).contains(&"nano-server-lacks"));
-}
-
-#[test]
-fn programs_are_on_the_path() {
-    check_twins(
-        IIS,
-        "missing-program",
-        &[
-            (
-                "RUN appcmd list site",
-                "RUN %windir%\\System32\\inetsrv\\appcmd list site",
-            ),
-            (
-                "RUN [\"appcmd.exe\", \"list\", \"site\"]",
-                "WORKDIR C:/Windows/System32/inetsrv\nRUN appcmd list site",
-            ),
-            (
-                "SHELL [\"pwsh\", \"-Command\"]",
-                "SHELL [\"powershell\", \"-Command\"]",
-            ),
-        ],
-    );
-    check_twins(
-        PINNED,
-        "missing-program",
-        &[
-            (
-                "RUN dism /online /enable-feature /all /featurename:IIS-WebServer\nRUN appcmd list site",
-                "RUN appcmd list site",
-            ),
-            (
-                "FROM mcr.microsoft.com/dotnet/aspnet:8.0-nanoserver-ltsc2022\nCMD [\"pwsh\", \"-Command\", \"dir\"]",
-                "FROM mcr.microsoft.com/dotnet/sdk:8.0-nanoserver-ltsc2022\nCMD [\"pwsh\", \"-Command\", \"dir\"]",
-            ),
-        ],
-    );
 }
 
 #[test]
@@ -1028,22 +682,4 @@ fn a_shell_that_nothing_runs_in_breaks_nothing() {
         "shell-without-command",
         &[(&run, &exec), (&stages, shell)],
     );
-}
-
-#[test]
-fn what_fails_afterwards_loses_nothing() {
-    let download = "Invoke-WebRequest -Uri https://x.example/a.exe -OutFile setup.exe";
-    let used = format!("{SHELL_OPEN}RUN {download}; Start-Process .\\setup.exe -Wait");
-    let unused = format!("{SHELL_OPEN}RUN {download}; Write-Host done");
-    check_twins(PINNED, "error-action", &[(&unused, &used)]);
-    let test = format!("{SHELL}RUN npm test; npm run build");
-    let install = format!("{SHELL}RUN npm install -g yarn@latest; yarn --version");
-    check_twins(PINNED, "lost-exit-code", &[(&test, &install)]);
-}
-
-#[test]
-fn the_root_is_no_folder_to_lose() {
-    let into = "RUN cd C:\\src\\web\nRUN npm ci";
-    let back = "RUN cd C:\\src && npm ci && cd \\\nRUN dir";
-    check_twins(PINNED, "lost-with-line", &[(into, back)]);
 }
