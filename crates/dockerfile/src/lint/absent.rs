@@ -137,9 +137,7 @@ fn finding(
 impl<'a> Contents<'a> {
     /// Those of a stage's base, if they are known. A build may override an argument for its name.
     fn of_base(stage: &'a Stage<'_>) -> Option<Self> {
-        let StageBaseRef::Image(reference) = &stage.base else {
-            return None;
-        };
+        let reference = stage.reference()?;
         let name = reference.repository.as_str();
         let (_, runs_dotnet) = BASES.iter().find(|(base, _)| *base == name)?;
         let written = stage.from.text().get(..name.len())?;

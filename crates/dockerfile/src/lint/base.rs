@@ -8,7 +8,7 @@ use wincimg_windows::{compat, release};
 
 use super::correction::Edit;
 use super::reference::{Reference, SERVER_2016, SERVER_2022, TagVersion};
-use super::stage::{Stage, StageBaseRef};
+use super::stage::Stage;
 use super::{ContainsAny, Finding, LintFile, Severity};
 use crate::source::Instruction;
 
@@ -17,7 +17,7 @@ pub(super) fn check(linted: &LintFile<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut floating = Vec::new();
     for stage in &linted.stages {
-        let StageBaseRef::Image(reference) = &stage.base else {
+        let Some(reference) = stage.reference() else {
             continue;
         };
         if stage.is_linux() {

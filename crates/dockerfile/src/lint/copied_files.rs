@@ -3,7 +3,7 @@
 use super::entrypoint::has_extension;
 use super::evaluation::EvaluatedStep;
 use super::missing_folder::{fills_root, has_only_windows, may_make, names};
-use super::stage::{LintStep, Stage, StageBaseRef};
+use super::stage::{LintStep, Stage};
 use super::words::Grammar;
 use super::{ContainsAny, Edit, Finding};
 use crate::instruction::CopyInstruction;
@@ -125,9 +125,7 @@ pub(super) fn check_stage_source(
 ) -> Option<Finding> {
     let source = it.linted.source(it.stage, copy.from.as_deref()?)?;
     // Programs of a foreign image may write anywhere.
-    if !matches!(&source.base, StageBaseRef::Image(image) if image.is_of_microsoft()) {
-        return None;
-    }
+    source.reference().filter(|image| image.is_of_microsoft())?;
     let mut paths = copy.sources.iter();
     let (path, folder) = paths.find_map(|path| Some((path, working_folder_of(source, path)?)))?;
     let message = format!(

@@ -1,8 +1,9 @@
 //! `RUN` lines whose failure or effect is lost.
 
 use super::entrypoint::has_extension;
+use super::reference::Reference;
 use super::shell::BaseShell;
-use super::stage::{LintStep, Stage, StageBaseRef};
+use super::stage::{LintStep, Stage};
 use super::statements::PowerShellStatement;
 use super::words::{Grammar, LintCommand, LintScript, NextOperator};
 use super::{ContainsAny, Finding, Severity};
@@ -250,16 +251,13 @@ fn is_cut(step: &LintStep<'_>, script: &LintScript) -> bool {
 }
 
 impl Stage<'_> {
-    fn is_nano_server(&self) -> bool {
-        matches!(&self.base, StageBaseRef::Image(reference) if reference.is_nano_server())
+    pub(super) fn is_nano_server(&self) -> bool {
+        self.reference().is_some_and(Reference::is_nano_server)
     }
 
     /// True if the base's shell is PowerShell.
     fn begins_with_powershell(&self) -> bool {
-        let StageBaseRef::Image(_) = self.base else {
-            return true;
-        };
         let mut steps = self.steps.iter().take_while(|step| !step.is("SHELL"));
-        steps.any(|step| step.shell == BaseShell::PowerShell)
+        self.reference().is_none() || steps.any(|step| step.shell == BaseShell::PowerShell)
     }
 }

@@ -3,7 +3,7 @@
 use super::correction::Correction;
 use super::evaluation::EvaluatedStep;
 use super::shell::BaseShell;
-use super::stage::{LintStep, Stage, StageBaseRef};
+use super::stage::{LintStep, Stage};
 use super::{ContainsAny, Finding};
 use crate::source::Instruction;
 
@@ -140,10 +140,10 @@ fn variable(value: &str) -> Option<&str> {
 
 /// Equivalent change of the machine's PATH, if it certainly works: as an administrator, under cmd.
 fn correction(stage: &Stage<'_>, step: &LintStep<'_>, value: &str) -> Option<String> {
-    let StageBaseRef::Image(reference) = &stage.base else {
-        return None;
-    };
-    let is_server_core = reference.repository.ends_with("windows/servercore");
+    let is_server_core = stage
+        .reference()?
+        .repository
+        .ends_with("windows/servercore");
     let lower = value.to_ascii_lowercase();
     let at = lower.find("%path%")?;
     let (before, after) = (&value[..at], &value[at + "%path%".len()..]);

@@ -161,7 +161,7 @@ fn check_image(linted: &LintFile<'_>, stage: &Stage<'_>, image: &str) -> Option<
     }
     let expanded = arguments.expand(image, linted.file.escape).ok()?;
     let text = expanded.text.as_str();
-    let is_known = expanded.unset.is_empty() && matches!(stage.base, StageBaseRef::Image(_));
+    let is_known = expanded.unset.is_empty() && stage.reference().is_some();
     if let Some(message) = super::reference::refused_name(text).filter(|_| is_known) {
         return Some(Finding::new(line, message));
     }

@@ -7,8 +7,8 @@ use super::entrypoint::has_extension;
 use super::environment::shell_variables;
 use super::evaluation::EvaluatedStep;
 use super::instructions::requires_buildkit;
+use super::reference::Reference;
 use super::shells::is_known_cmdlet;
-use super::stage::StageBaseRef;
 use super::words::program_name;
 use super::{ContainsAny, Finding, Severity, args_escaped};
 use crate::instruction::InstructionKind;
@@ -99,8 +99,8 @@ fn check_one_string(it: &EvaluatedStep<'_>) -> Option<Finding> {
     let message = "in exec form the first string is the whole name of the program: write each \
         argument as a string of its own";
     // With BuildKit, a base that has ArgsEscaped gives the whole string to Windows.
-    let base = it.linted.lowest_base(it.stage);
-    let is_known = matches!(base, StageBaseRef::Image(image) if image.is_of_microsoft());
+    let base = it.linted.base_image(it.stage);
+    let is_known = base.is_some_and(Reference::is_of_microsoft);
     let is_open = !is_known || requires_buildkit(it.linted);
     let severity = Severity::error_if(!(is_start && is_open));
     Some(it.step.finding(message).severity(severity))

@@ -1,6 +1,6 @@
 //! Features of Windows under the names of the other tool, or without what they require.
 
-use super::stage::{LintStep, Stage, StageBaseRef};
+use super::stage::{LintStep, Stage};
 use super::words::LintCommand;
 use super::{ContainsAny, Severity};
 
@@ -100,15 +100,13 @@ fn is_of_other(name: &str, tool: FeatureTool) -> bool {
 
 /// Returns true for Microsoft's images of Server Core without .NET Framework 3.5.
 fn is_server_core(stage: &Stage<'_>) -> bool {
-    let StageBaseRef::Image(reference) = &stage.base else {
-        return false;
-    };
-    [
+    let cores = [
         "mcr.microsoft.com/windows/servercore",
         "mcr.microsoft.com/windows/servercore/iis",
-    ]
-    .contains(&reference.repository.as_str())
-        && reference.digest.is_none()
+    ];
+    stage.reference().is_some_and(|reference| {
+        cores.contains(&reference.repository.as_str()) && reference.digest.is_none()
+    })
 }
 
 /// The lines that run up to a step.

@@ -1,7 +1,7 @@
 //! Downloads into a folder of the drive's root that no line makes, in images whose folders are known.
 
 use super::reference::Platform;
-use super::stage::{LintStep, Stage, StageBaseRef};
+use super::stage::{LintStep, Stage};
 use super::words::{LintCommand, NextOperator, Word};
 use super::{ContainsAny, Severity};
 
@@ -64,11 +64,11 @@ pub(super) fn find(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usize, Sev
 
 /// True for a stage on an image of Windows itself, whose folders are known.
 pub(super) fn has_only_windows(stage: &Stage<'_>) -> bool {
-    let StageBaseRef::Image(image) = &stage.base else {
-        return false;
-    };
-    let is_own = image.is_of_microsoft() || image.repository.starts_with("microsoft/");
-    stage.platform == Platform::Windows && is_own && image.is_plain()
+    let is_plain = stage.reference().is_some_and(|image| {
+        let is_own = image.is_of_microsoft() || image.repository.starts_with("microsoft/");
+        is_own && image.is_plain()
+    });
+    stage.platform == Platform::Windows && is_plain
 }
 
 /// The file that a download writes, if it does not make folders.

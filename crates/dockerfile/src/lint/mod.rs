@@ -68,7 +68,7 @@ use std::path::PathBuf;
 pub use alternative::RecipeAlternative;
 use correction::{Correction, Edit};
 pub use fixes::{FixSelection, fixed};
-use reference::Platform;
+use reference::{Platform, Reference};
 use rule::Check;
 pub use rule::{Fix, RULES, Rule};
 pub use shell::BaseShell;
@@ -134,7 +134,7 @@ pub fn base_images(source: &str) -> Vec<String> {
     let (stages, _) = stage::stages(&file, &LintOptions::default());
     let mut images: Vec<String> = stages
         .into_iter()
-        .filter(|stage| matches!(stage.base, StageBaseRef::Image(_)))
+        .filter(|stage| stage.reference().is_some())
         .map(|stage| stage.image)
         .collect();
     images.sort_unstable();
@@ -330,10 +330,9 @@ impl<'a> LintFile<'a> {
         })
     }
 
-    /// The base of a stage and of the stages it is built on.
-    fn lowest_base<'s>(&'s self, stage: &'s Stage<'a>) -> &'s StageBaseRef {
-        let lowest = self.chain(stage).last();
-        &lowest.unwrap_or(stage).base
+    /// The image that a stage, with the stages it is built on, begins with.
+    fn base_image<'s>(&'s self, stage: &'s Stage<'a>) -> Option<&'s Reference> {
+        self.chain(stage).last()?.reference()
     }
 
     /// The stage that an instruction of another stage names, by its name or number.

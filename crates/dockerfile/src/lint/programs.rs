@@ -3,7 +3,7 @@
 use super::entrypoint::has_extension;
 use super::reference::{Platform, Reference, SERVER_2016};
 use super::shell::BaseShell;
-use super::stage::{LintStep, Stage, StageBaseRef};
+use super::stage::{LintStep, Stage};
 use super::words::{Grammar, LintCommand, Word, program_name};
 use super::{ContainsAny, Finding, LintFile, absent};
 
@@ -16,7 +16,7 @@ pub(super) fn check(linted: &LintFile<'_>) -> Vec<Finding> {
 }
 
 fn check_stage(stage: &Stage<'_>) -> Vec<Finding> {
-    let StageBaseRef::Image(reference) = &stage.base else {
+    let Some(reference) = stage.reference() else {
         return Vec::new();
     };
     let mut found = Vec::new();

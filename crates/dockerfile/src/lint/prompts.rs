@@ -1,7 +1,7 @@
 //! Commands that ask, which a build cannot answer.
 
 use super::entrypoint::has_extension;
-use super::stage::{LintStep, Stage, StageBaseRef};
+use super::stage::{LintStep, Stage};
 use super::words::{Grammar, LintCommand, Word};
 use super::{ContainsAny, Finding, Severity};
 
@@ -323,7 +323,7 @@ fn may_exist(stage: &Stage<'_>, step: &LintStep<'_>, target: &Word) -> bool {
     let is_folder = written
         .trim_end_matches(['"', '\''])
         .ends_with(['\\', '/', ':', '.']);
-    let is_base = matches!(stage.base, StageBaseRef::Image(_)) && stage.knows_environment;
+    let is_base = stage.reference().is_some() && stage.knows_environment;
     let is_plain = below
         .chars()
         .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));

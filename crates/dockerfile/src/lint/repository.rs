@@ -5,7 +5,7 @@ use wincimg_windows::release;
 
 use super::reference::{Platform, Reference, SERVER_2022};
 use super::shell::BaseShell;
-use super::stage::{LintStep, Stage, StageBaseRef};
+use super::stage::{LintStep, Stage};
 use super::{ContainsAny, Edit, Finding, LintFile, Severity, stage_names};
 
 /// Repositories of Microsoft under `windows/`.
@@ -51,9 +51,7 @@ pub(super) fn check_images(linted: &LintFile<'_>) -> Vec<Finding> {
 }
 
 fn check_image(linted: &LintFile<'_>, stage: &Stage<'_>) -> Option<Finding> {
-    let StageBaseRef::Image(reference) = &stage.base else {
-        return None;
-    };
+    let reference = stage.reference()?;
     let from = stage.from;
     let is_known = linted.options.bases.contains_key(&stage.image);
     if is_known || reference.digest.is_some() {
@@ -294,9 +292,9 @@ fn check_base_tag(reference: &Reference, tag: &str) -> Option<String> {
 /// Reports a stage for Linux that takes files of a stage that runs commands on Windows, or the
 /// other way round: no builder runs both.
 fn check_builders(linted: &LintFile<'_>) -> Option<Finding> {
-    let system = |stage: &Stage<'_>| match linted.lowest_base(stage) {
-        StageBaseRef::Image(reference) => reference.platform(),
-        _ => Platform::Unknown,
+    let system = |stage| {
+        let image = linted.base_image(stage);
+        image.map_or(Platform::Unknown, Reference::platform)
     };
     let stages = linted.stages.iter();
     let mut copies = stages.flat_map(|stage| stage.all("COPY").map(move |step| (stage, step)));
@@ -322,7 +320,7 @@ fn check_builders(linted: &LintFile<'_>) -> Option<Finding> {
 /// builds it too.
 fn check_linux_stage(linted: &LintFile<'_>) -> Option<Finding> {
     let runs_on = |stage: &Stage<'_>, is_meant: fn(&Reference) -> bool| {
-        matches!(&stage.base, StageBaseRef::Image(reference) if is_meant(reference))
+        stage.reference().is_some_and(is_meant)
             && stage.from.flag("platform").is_none()
             && stage.has("RUN")
     };
@@ -346,8 +344,10 @@ fn check_sql_server(stage: &Stage<'_>) -> Option<Finding> {
             && matches!(step.shell, BaseShell::Cmd | BaseShell::PowerShell)
             && !step.is_core
     };
-    let is_sql_server = matches!(&stage.base, StageBaseRef::Image(reference)
-        if reference.repository == "mcr.microsoft.com/mssql/server");
+    let sql_server = "mcr.microsoft.com/mssql/server";
+    let is_sql_server = stage
+        .reference()
+        .is_some_and(|it| it.repository == sql_server);
     let message = "mcr.microsoft.com/mssql/server has images for Linux only: install SQL Server \
         on mcr.microsoft.com/windows/servercore";
     let is_mistaken = is_sql_server && stage.steps.iter().any(is_of_windows);
@@ -379,9 +379,7 @@ fn check_flag(stage: &Stage<'_>) -> Option<Finding> {
         let message = format!("unknown platform \"{platform}\": expected windows/amd64");
         return Some(Finding::new(line, message));
     }
-    let StageBaseRef::Image(reference) = &stage.base else {
-        return None;
-    };
+    let reference = stage.reference()?;
     let repository = reference.repository.as_str();
     let is_of_windows = reference.is_windows_base()
         || repository.starts_with("mcr.microsoft.com/dotnet/framework/")
@@ -394,10 +392,7 @@ fn check_flag(stage: &Stage<'_>) -> Option<Finding> {
 
 /// Reports files of Windows that go from one Windows to another.
 pub(super) fn check_mixed(linted: &LintFile<'_>) -> Vec<Finding> {
-    let build = |stage: &Stage<'_>| match linted.lowest_base(stage) {
-        StageBaseRef::Image(reference) => reference.build(),
-        _ => None,
-    };
+    let build = |stage| linted.base_image(stage)?.build();
     let stages = linted.stages.iter();
     let copies = stages.flat_map(|stage| stage.all("COPY").map(move |step| (stage, step)));
     let found = copies.filter_map(|(stage, step)| {

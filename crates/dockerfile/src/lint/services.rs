@@ -2,7 +2,8 @@
 
 use super::Finding;
 use super::effects::is_shell;
-use super::stage::{LintStep, Stage, StageBaseRef};
+use super::reference::Reference;
+use super::stage::{LintStep, Stage};
 use super::words::LintCommand;
 
 /// Reports `ServiceMonitor` with arguments that it ignores, or where it is not.
@@ -20,7 +21,7 @@ pub(super) fn check_monitor(stage: &Stage<'_>) -> Vec<Finding> {
 
 /// Reports a `CMD` whose words become arguments of the base's `ServiceMonitor`.
 fn check_command_under_monitor(stage: &Stage<'_>) -> Option<Finding> {
-    let has_monitor = matches!(&stage.base, StageBaseRef::Image(reference) if reference.has_iis());
+    let has_monitor = stage.reference().is_some_and(Reference::has_iis);
     let mut commands = stage
         .all("CMD")
         .filter(|_| has_monitor && !stage.has("ENTRYPOINT"));
@@ -39,8 +40,7 @@ fn check_command(stage: &Stage<'_>, step: &LintStep<'_>, command: &LintCommand) 
     let option = arguments
         .iter()
         .find(|word| word.value.starts_with(['-', '/']));
-    let is_given =
-        step.is("ENTRYPOINT") && stage.has("CMD") || !matches!(stage.base, StageBaseRef::Image(_));
+    let is_given = step.is("ENTRYPOINT") && stage.has("CMD") || stage.reference().is_none();
     if arguments.is_empty() && !is_given {
         let message = "ServiceMonitor ends without the name of a service: add \"w3svc\", or yours";
         return Some(step.finding_at(at, message));
@@ -52,9 +52,7 @@ fn check_command(stage: &Stage<'_>, step: &LintStep<'_>, command: &LintCommand) 
         );
         return Some(step.finding_at(at, message).warning());
     }
-    let StageBaseRef::Image(reference) = &stage.base else {
-        return None;
-    };
+    let reference = stage.reference()?;
     let text = step.file.lower_text();
     // Once in the command; anything more may bring it.
     let is_brought = text.matches("servicemonitor").count() > 1;

@@ -76,7 +76,6 @@ fn cmdlet_message(stage: &Stage<'_>, step: &LintStep<'_>, index: usize) -> Optio
     if !(is_assignment || is_call || is_cmdlet || is_script) {
         return None;
     }
-    let is_nano = matches!(&stage.base, StageBaseRef::Image(image) if image.is_nano_server());
     let name = word.value.split('(').next().unwrap_or_default();
     Some(if is_behind {
         format!(
@@ -88,7 +87,7 @@ fn cmdlet_message(stage: &Stage<'_>, step: &LintStep<'_>, index: usize) -> Optio
             "cmd does not run {}: write powershell -File {0}",
             word.value
         )
-    } else if is_nano {
+    } else if stage.is_nano_server() {
         format!(
             "cmd reads this line, and \"{name}\" is of PowerShell, which Nano Server does not have"
         )

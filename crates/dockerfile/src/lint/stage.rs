@@ -255,6 +255,14 @@ impl<'a> Stage<'a> {
         });
     }
 
+    /// The image that it begins with.
+    pub(super) fn reference(&self) -> Option<&Reference> {
+        match &self.base {
+            StageBaseRef::Image(reference) => Some(reference),
+            _ => None,
+        }
+    }
+
     pub(super) fn is_linux(&self) -> bool {
         self.platform == Platform::Linux
     }

@@ -3,7 +3,7 @@
 use wincimg_common::diagnose::closest_match;
 
 use super::reference::Platform;
-use super::stage::{LintStep, StageBaseRef};
+use super::stage::LintStep;
 use super::{Edit, Finding, LintFile, Severity};
 use crate::instruction::CopyInstruction;
 
@@ -18,9 +18,7 @@ const OFFICIAL: [&str; 12] = [
 /// Reports a `FROM` with the misspelt name of a stage above it, which Docker would pull.
 pub(super) fn check_base(linted: &LintFile<'_>, index: usize) -> Option<Finding> {
     let stage = &linted.stages[index];
-    let StageBaseRef::Image(reference) = &stage.base else {
-        return None;
-    };
+    let reference = stage.reference()?;
     let name = reference.repository.as_str();
     let is_plain = name == stage.image && stage.from.text().starts_with(name);
     let is_image = reference.platform() != Platform::Unknown

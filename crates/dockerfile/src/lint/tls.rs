@@ -1,7 +1,7 @@
 //! Downloads of Windows PowerShell in images of Server 2016, which offers servers only TLS 1.0.
 
 use super::reference::SERVER_2016;
-use super::stage::{Stage, StageBaseRef};
+use super::stage::Stage;
 use super::statements::PowerShellStatement;
 use super::{ContainsAny, Finding};
 
@@ -18,9 +18,7 @@ const REQUESTS: [&str; 5] = [
 
 /// Reports the first download of a stage.
 pub(super) fn check(stage: &Stage<'_>) -> Option<Finding> {
-    let StageBaseRef::Image(reference) = &stage.base else {
-        return None;
-    };
+    let reference = stage.reference()?;
     if reference.build() != Some(SERVER_2016) || !reference.is_windows_base() {
         return None;
     }

@@ -3,8 +3,9 @@
 use super::builtins::alias_finding;
 use super::entrypoint::has_extension;
 use super::evaluation::EvaluatedStep;
+use super::reference::Reference;
 use super::shell::BaseShell;
-use super::stage::{LintStep, Stage, StageBaseRef};
+use super::stage::{LintStep, Stage};
 use super::words::{Grammar, LintCommand, Word, program_name};
 use super::{ContainsAny, Edit, Finding, instructions};
 use crate::instruction::InstructionKind;
@@ -171,8 +172,8 @@ impl Installed {
 pub(super) fn check(stage: &Stage<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     // What other bases have is unknown.
-    let is_open = !matches!(&stage.base, StageBaseRef::Image(reference)
-        if reference.is_plain() || reference.is_of_microsoft());
+    let is_known = |it: &Reference| it.is_plain() || it.is_of_microsoft();
+    let is_open = !stage.reference().is_some_and(is_known);
     let mut installed = Installed {
         is_open,
         has_ports: is_open,

@@ -1,7 +1,7 @@
 //! `USER` with an account that no Windows image has and no line creates.
 
 use super::evaluation::EvaluatedStep;
-use super::stage::{LintStep, StageBaseRef};
+use super::stage::LintStep;
 use super::words::LintCommand;
 use super::{ContainsAny, Finding, Severity};
 use crate::instruction::InstructionKind;
@@ -68,10 +68,8 @@ fn may_exist(it: &EvaluatedStep<'_>, name: &str) -> bool {
     let before = it.stage.before(it.step).iter();
     let mut before = before.chain(below.flat_map(|stage| &stage.steps));
     before.any(|step| step.is("RUN") && creates(step.lower_full_text()))
-        || match it.linted.lowest_base(it.stage) {
-            StageBaseRef::Image(reference) => {
-                !(reference.is_windows_base() || reference.is_of_microsoft())
-            }
-            _ => true,
-        }
+        || it
+            .linted
+            .base_image(it.stage)
+            .is_none_or(|reference| !(reference.is_windows_base() || reference.is_of_microsoft()))
 }
