@@ -3,39 +3,7 @@
 use super::entrypoint::has_extension;
 use super::stage::{LintStep, Stage};
 use super::words::{Grammar, LintCommand, Word};
-use super::{ContainsAny, Finding, Severity};
-
-/// A question of a command.
-struct Prompt {
-    severity: Severity,
-    message: String,
-    /// Option that answers it, and the word that it follows.
-    answer: Option<(usize, &'static str)>,
-}
-
-impl Prompt {
-    fn error(message: impl Into<String>) -> Self {
-        Self {
-            severity: Severity::Error,
-            message: message.into(),
-            answer: None,
-        }
-    }
-
-    fn warning(message: impl Into<String>) -> Self {
-        Self {
-            severity: Severity::Warning,
-            ..Self::error(message)
-        }
-    }
-
-    fn with_answer(self, after: usize, option: &'static str) -> Self {
-        Self {
-            answer: Some((after, option)),
-            ..self
-        }
-    }
-}
+use super::{ContainsAny, Finding};
 
 /// Reports commands that ask, which a build cannot answer.
 pub(super) fn check_prompt(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
@@ -52,29 +20,32 @@ pub(super) fn check_prompt(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Fin
         let command = started.as_ref().unwrap_or(command);
         // PowerShell's arguments are in a list.
         let is_list = started.is_some() && command.grammar.is_powershell();
-        let found = installer_window(step, command).or_else(|| {
-            (!is_list)
-                .then(|| prompt(step, command))?
-                .or_else(|| xcopy_question(stage, step, command))
-        })?;
-        let edit = found.answer.and_then(|(after, option)| {
-            let after = command.words.get(after)?;
-            command.add_after(after, &[option])
-        });
-        let question = match edit {
-            Some(edit) => step.edited(found.message, &[edit]),
-            None => step.finding_at(command.start(), found.message),
-        };
-        Some(question.severity(found.severity))
+        if let Some(message) = installer_window(step, command) {
+            return Some(step.finding_at(command.start(), message));
+        }
+        if is_list {
+            return None;
+        }
+        prompt(step, command).or_else(|| xcopy_question(stage, step, command))
     })
 }
 
-fn prompt(step: &LintStep<'_>, command: &LintCommand) -> Option<Prompt> {
-    let is_confirmed = || step.file.text().contains("allowGlobalConfirmation");
-    let is_trusted = || {
-        let trust = ["trusted", "trustrepository"];
-        step.file.lower_text().contains_any(&trust)
-    };
+/// A finding whose correction adds the option that answers, after a word of the command.
+fn answered(
+    step: &LintStep<'_>,
+    command: &LintCommand,
+    message: &str,
+    (after, option): (usize, &str),
+) -> Finding {
+    let after = command.words.get(after);
+    match after.and_then(|after| command.add_after(after, &[option])) {
+        Some(edit) => step.edited(message, &[edit]),
+        None => step.finding_at(command.start(), message),
+    }
+}
+
+fn prompt(step: &LintStep<'_>, command: &LintCommand) -> Option<Finding> {
+    let ask = |message: &str| step.finding_at(command.start(), message);
     match command.program() {
         "msiexec" => {
             let is_answered = command.any(|it| {
@@ -83,22 +54,25 @@ fn prompt(step: &LintStep<'_>, command: &LintCommand) -> Option<Prompt> {
             });
             let message = "msiexec without /qn opens a window and waits for it: add /qn";
             let installs = command.has(&["/i", "-i", "/x", "/package", "/a"]);
-            (installs && !is_answered).then(|| Prompt::error(message))
+            (installs && !is_answered).then(|| ask(message))
         }
         "choco" | "cinst" | "chocolatey" => {
             let installs =
                 command.program() == "cinst" || command.has(&["install", "upgrade", "uninstall"]);
+            let is_confirmed = || step.file.text().contains("allowGlobalConfirmation");
             let message = "choco without -y asks before it installs: add -y";
             let asks = installs && !command.any(confirms) && !is_confirmed();
-            asks.then(|| Prompt::warning(message).with_answer(1, "-y"))
+            asks.then(|| answered(step, command, message, (1, "-y")).warning())
         }
         "install-module" | "install-script" | "install-packageprovider" | "update-module" => {
             let is_answered = command.any(|it| {
                 it.starts_with("-f") || it.starts_with("-confirm:") || it.starts_with('@')
             });
+            let trust = ["trusted", "trustrepository"];
+            let is_trusted = || step.file.lower_text().contains_any(&trust);
             let message =
                 "this asks before it installs from a gallery that is not trusted: add -Force";
-            (!is_answered && !is_trusted()).then(|| Prompt::warning(message))
+            (!is_answered && !is_trusted()).then(|| ask(message).warning())
         }
         "new-localuser" => {
             let message = "New-LocalUser without -Password asks for one, and a build has no console: \
@@ -108,44 +82,39 @@ fn prompt(step: &LintStep<'_>, command: &LintCommand) -> Option<Prompt> {
                 is_password || it.starts_with("-no") || it.starts_with('@')
             });
             let asks = command.grammar.is_powershell() && !is_given && !command.has_input;
-            asks.then(|| Prompt::error(message))
+            asks.then(|| ask(message))
         }
         "net" => {
             let message =
                 "net user asks before it sets a password of more than 14 characters: add /y";
             let adds_user = command.has(&["user"]) && command.has(&["/add"]);
             let asks = adds_user && !command.has(&["/y", "/yes"]) && has_long_password(command);
-            asks.then(|| Prompt::error(message))
+            asks.then(|| ask(message))
         }
-        "runas" => {
-            let message = "runas asks for a password, and a build has no console";
-            Some(Prompt::error(message))
+        "runas" => Some(ask("runas asks for a password, and a build has no console")),
+        "read-host" => Some(ask("Read-Host prompts, and a build has no console")),
+        _ if matches!(command.grammar, Grammar::Cmd | Grammar::Exec) => {
+            console_prompt(step, command)
         }
-        "read-host" => {
-            let message = "Read-Host prompts, and a build has no console";
-            Some(Prompt::error(message))
-        }
-        _ => console_prompt(command),
+        _ => None,
     }
 }
 
 /// A prompt of a command that PowerShell does not have, or does not wait for.
-fn console_prompt(command: &LintCommand) -> Option<Prompt> {
-    if !matches!(command.grammar, Grammar::Cmd | Grammar::Exec) {
-        return None;
-    }
+fn console_prompt(step: &LintStep<'_>, command: &LintCommand) -> Option<Finding> {
+    let ask = |message: &str| step.finding_at(command.start(), message);
     match command.program() {
         "rd" | "rmdir" => {
             let message = "rd /s without /q asks before it deletes: add /q";
             let asks = command.has(&["/s"]) && !command.has(&["/q", "/s/q", "/q/s"]);
-            asks.then(|| Prompt::error(message).with_answer(1, "/q"))
+            asks.then(|| answered(step, command, message, (1, "/q")))
         }
         "timeout" => {
             let message = "timeout requires a console, which a build has not, and fails: use \
                 ping -n, or Start-Sleep";
             let is_windows =
                 command.has(&["/t", "-t"]) || !command.any(|it| it.parse::<u32>().is_err());
-            (is_windows && !command.has(&["/?"])).then(|| Prompt::error(message))
+            (is_windows && !command.has(&["/?"])).then(|| ask(message))
         }
         "del" | "erase" => {
             let is_all = |word: &str| {
@@ -154,29 +123,29 @@ fn console_prompt(command: &LintCommand) -> Option<Prompt> {
             };
             let message = "del of all files asks before it deletes: add /q";
             let is_quiet = command.has(&["/q", "/f/q", "/q/f", "/s/q", "/q/s"]);
-            (!is_quiet && command.any(is_all)).then(|| Prompt::warning(message))
+            (!is_quiet && command.any(is_all)).then(|| ask(message).warning())
         }
         "date" | "time" => {
             let message = "date and time ask for a new value: add /t";
             let is_bare = command.words.len() == 1 && command.files.is_empty();
-            is_bare.then(|| Prompt::error(message))
+            is_bare.then(|| ask(message))
         }
         "regsvr32" => {
             let message = "regsvr32 without /s opens a window and waits for it: add /s";
             let is_quiet =
                 command.any(|it| it.starts_with(['/', '-', '%', '$']) && it.contains('s'));
             let asks = command.words.len() > 1 && !is_quiet;
-            asks.then(|| Prompt::error(message))
+            asks.then(|| ask(message))
         }
         "regedit" => {
             let message = "regedit without /s opens a window and waits for it: use reg import";
             let is_quiet = command.any(|it| it.starts_with(['/', '-', '%', '$', '@']));
             let imports = command.any(|it| has_extension(it, &["reg"]));
-            (imports && !is_quiet).then(|| Prompt::error(message))
+            (imports && !is_quiet).then(|| ask(message))
         }
         "pause" => {
             let message = "pause waits for a key, and a build has no console";
-            Some(Prompt::warning(message))
+            Some(ask(message).warning())
         }
         _ => None,
     }
@@ -239,7 +208,7 @@ const WITHOUT_WINDOW: [&str; 12] = [
 ];
 
 /// A known installer without the option that keeps it from opening a window.
-fn installer_window(step: &LintStep<'_>, command: &LintCommand) -> Option<Prompt> {
+fn installer_window(step: &LintStep<'_>, command: &LintCommand) -> Option<String> {
     let program = command.word(0).to_ascii_lowercase();
     let file = program.rsplit(['\\', '/']).next().unwrap_or_default();
     // The arguments of a method are not a program.
@@ -267,11 +236,11 @@ fn installer_window(step: &LintStep<'_>, command: &LintCommand) -> Option<Prompt
     // A variable or a file may have its options.
     let is_open = command.any(|it| it.contains(['%', '$', '@', '!']));
     let message = format!("{file} opens a window and waits for it: add {options}");
-    (!is_quiet && !is_open).then(|| Prompt::error(message))
+    (!is_quiet && !is_open).then_some(message)
 }
 
 /// A package that is started by its name, without the option that keeps it from opening a window.
-fn package_window(step: &LintStep<'_>, command: &LintCommand, file: &str) -> Option<Prompt> {
+fn package_window(step: &LintStep<'_>, command: &LintCommand, file: &str) -> Option<String> {
     let text = step.lower_text();
     let is_quiet = text.contains_any(&["quiet", "passive", "/q", "-q"]);
     let is_open = command.any(|it| it.contains(['%', '$', '@', '!']));
@@ -282,36 +251,38 @@ fn package_window(step: &LintStep<'_>, command: &LintCommand, file: &str) -> Opt
     let is_part = file.starts_with('-') || before.ends_with(['}', ')']);
     let is_run =
         command.grammar != Grammar::Exec && is_awaited && !is_part && !is_quiet && !is_open;
-    is_run.then(|| Prompt::error(message))
+    is_run.then_some(message)
 }
 
 /// `xcopy` with a destination that does not exist asks whether that is a file or a folder.
-fn xcopy_question(stage: &Stage<'_>, step: &LintStep<'_>, command: &LintCommand) -> Option<Prompt> {
+fn xcopy_question(
+    stage: &Stage<'_>,
+    step: &LintStep<'_>,
+    command: &LintCommand,
+) -> Option<Finding> {
     if command.program() != "xcopy" {
         return None;
     }
-    let mut paths = command.words.iter().enumerate().skip(1);
-    let mut paths = paths
-        .by_ref()
-        .filter(|(_, word)| !word.value.starts_with('/'));
-    let ((_, source), (at, target)) = (paths.next()?, paths.next()?);
-    if paths.next().is_some() || command.has(&["/i"]) || may_exist(stage, step, target) {
+    let paths = command.words.iter().enumerate().skip(1);
+    let paths = paths.filter(|(_, word)| !word.value.starts_with('/'));
+    let paths: Vec<(usize, &Word)> = paths.collect();
+    let [(_, source), (at, target)] = paths[..] else {
+        return None;
+    };
+    if command.has(&["/i"]) || may_exist(stage, step, target) {
         return None;
     }
     let source = step.instruction.part(source.range.clone());
     let is_folder = command.has(&["/e", "/s"])
         || source.contains(['*', '?'])
         || source.trim_end_matches(['"', '\'']).ends_with(['\\', '/']);
-    let target = &target.value;
+    let question = format!("xcopy asks whether {} is a file or a folder", target.value);
     Some(if is_folder {
-        let message =
-            format!("xcopy asks whether {target} is a file or a folder: add /I for a folder");
-        Prompt::error(message).with_answer(at, "/I")
+        let message = format!("{question}: add /I for a folder");
+        answered(step, command, &message, (at, "/I"))
     } else {
-        Prompt::error(format!(
-            "xcopy asks whether {target} is a file or a folder: end it with a separator for a \
-             folder, and use copy for a file"
-        ))
+        let instead = "end it with a separator for a folder, and use copy for a file";
+        step.finding_at(command.start(), format!("{question}: {instead}"))
     })
 }
 

@@ -141,14 +141,12 @@ fn meant_name(name: &str, known: &[&str]) -> Option<String> {
 fn check_tag(reference: &Reference) -> Option<String> {
     let tag = reference.tag.as_deref().filter(|tag| !tag.is_empty())?;
     let repository = reference.repository.as_str();
-    let is_microsofts = repository.starts_with("mcr.microsoft.com/");
-    let words = || tag.split(['-', '_']);
     // Of any image, as there is no such release.
-    let years = ["2016", "2019", "2022", "2025"];
-    let release = words().find(|word| {
-        let year = word.to_ascii_lowercase();
-        let year = year.strip_prefix("ltsc").map(str::to_owned);
-        year.is_some_and(|year| year.len() == 4 && !years.contains(&year.as_str()))
+    let mut words = tag.split(['-', '_']);
+    let release = words.find(|word| {
+        let lower = word.to_ascii_lowercase();
+        let year = lower.strip_prefix("ltsc");
+        year.is_some_and(|year| year.len() == 4 && !YEARS.contains(&year))
     });
     let is_of_windows = reference.platform() == Platform::Windows;
     if let Some(word) = release.filter(|_| is_of_windows) {
@@ -156,81 +154,47 @@ fn check_tag(reference: &Reference) -> Option<String> {
             "there is no Windows {word}: the releases are ltsc2016, ltsc2019, ltsc2022 and ltsc2025"
         ));
     }
-    if !is_microsofts {
+    if !repository.starts_with("mcr.microsoft.com/") {
         return None;
     }
-    if reference.is_windows_base() {
-        return check_base_tag(reference, tag);
-    }
-    let major = tag
-        .split(['.', '-'])
-        .next()
-        .and_then(|it| it.parse::<u32>().ok());
+    let major = tag.split(['.', '-']).next();
+    let major = major.and_then(|it| it.parse::<u32>().ok());
     if repository.starts_with("mcr.microsoft.com/dotnet/core/") && major.is_some_and(|it| it > 3) {
         let path = repository.replace("dotnet/core/", "dotnet/");
         return Some(format!("{repository} ends with .NET Core 3.1: use {path}"));
     }
-    // Images of .NET name Nano Server by its build.
-    let is_dotnet =
-        repository.starts_with("mcr.microsoft.com/dotnet/") && !repository.contains("framework");
-    if is_dotnet && (tag.contains("nanoserver-ltsc2019") || tag.contains("nanoserver-ltsc2016")) {
-        return Some(format!(
-            "{repository} has no tag {tag}: Nano Server of Server 2019 is nanoserver-1809"
-        ));
-    }
-    let of_form = check_form(repository, tag, reference.build());
-    if of_form.is_some() {
-        return of_form;
-    }
-    let is_framework = repository.contains("dotnet/framework/");
-    if is_framework && tag.contains("-ltsc") && !tag.contains("windowsservercore") {
-        return Some(format!(
-            "{repository} has no tag {tag}: the names of Windows are windowsservercore-ltsc2022 and \
-             the like"
-        ));
-    }
-    if is_framework && tag.contains("nanoserver") {
-        return Some(format!(
-            "{repository} has no tag {tag}: .NET Framework does not run on Nano Server"
-        ));
-    }
-    None
+    let why = if reference.is_windows_base() {
+        check_base_tag(reference, tag)?
+    } else {
+        check_form(repository, tag, reference.build())?
+    };
+    Some(format!("{repository} has no tag {tag}{why}"))
 }
 
-/// Message about a tag of an image on a base of Windows, in another form than those have.
+/// Years of releases in tags.
+const YEARS: [&str; 4] = ["2016", "2019", "2022", "2025"];
+
+const NAMES: &str = ": the names of Windows are windowsservercore-ltsc2022 and the like";
+
+/// Reason why an image on a base of Windows has no tag: those have another form.
 fn check_form(repository: &str, tag: &str, build: Option<u32>) -> Option<String> {
     let is_dotnet = repository.starts_with("mcr.microsoft.com/dotnet/");
+    let is_framework = repository.contains("dotnet/framework/");
     let mut words = tag.split('-');
     let first = words.next().unwrap_or_default();
-    let is_iis = repository.ends_with("windows/servercore/iis");
-    let is_year = |word: &str| matches!(word, "2016" | "2019" | "2022" | "2025");
+    let has_core = tag.contains("windowsservercore");
+    let has_kind = has_core || tag.contains("nanoserver");
+    // Images of .NET name Nano Server by its build.
+    let is_short_nano = tag.contains_any(&["nanoserver-ltsc2019", "nanoserver-ltsc2016"]);
     // Since .NET 5 each tag has the release of Windows.
     let is_bare = tag.ends_with("nanoserver") || tag.ends_with("windowsservercore");
-    if is_bare && OF_DOTNET.contains(&repository) {
-        return Some(format!(
-            "{repository} has no tag {tag}: add the release of Windows, as in {tag}-ltsc2022"
-        ));
-    }
-    let has_kind = tag.contains("windowsservercore") || tag.contains("nanoserver");
-    if tag.contains("-ltsc") && !has_kind && OF_DOTNET.contains(&repository) {
-        return Some(format!(
-            "{repository} has no tag {tag}: the names of Windows are nanoserver-ltsc2022, \
-             windowsservercore-ltsc2022 and the like"
-        ));
-    }
     let mut pairs = tag.split('-').zip(words);
     let is_short = is_dotnet
         && pairs.any(|(base, year)| {
-            matches!(base, "windowsservercore" | "nanoserver") && is_year(year)
+            matches!(base, "windowsservercore" | "nanoserver") && YEARS.contains(&year)
         });
-    if is_short || is_iis && release::from_tag_word(first).is_some() {
-        return Some(format!(
-            "{repository} has no tag {tag}: the names of Windows are windowsservercore-ltsc2022 and \
-             the like"
-        ));
-    }
-    let build = build.filter(|_| repository.contains("dotnet/framework/"))?;
-    let is_published = match first {
+    let is_iis = repository.ends_with("windows/servercore/iis");
+    let is_published = |build: u32| match first {
         "4.6.2" => build == 14393,
         "4.7" | "4.7.1" => build < 17763,
         "4.7.2" => build <= 17763,
@@ -238,29 +202,44 @@ fn check_form(repository: &str, tag: &str, build: Option<u32>) -> Option<String>
         "4.8.1" => build >= SERVER_2022,
         _ => true,
     };
-    (!is_published).then(|| {
-        format!(
-            "{repository} has no tag {tag}: Server 2022 has .NET Framework 4.8 and 4.8.1, later \
-             releases 4.8.1, and earlier ones at most 4.8"
-        )
-    })
+    let why = match () {
+        () if is_dotnet && !repository.contains("framework") && is_short_nano => {
+            ": Nano Server of Server 2019 is nanoserver-1809"
+        }
+        () if is_bare && OF_DOTNET.contains(&repository) => {
+            return Some(format!(
+                ": add the release of Windows, as in {tag}-ltsc2022"
+            ));
+        }
+        () if tag.contains("-ltsc") && !has_kind && OF_DOTNET.contains(&repository) => {
+            ": the names of Windows are nanoserver-ltsc2022, windowsservercore-ltsc2022 and the like"
+        }
+        () if is_short || is_iis && release::from_tag_word(first).is_some() => NAMES,
+        () if is_framework && build.is_some_and(|build| !is_published(build)) => {
+            ": Server 2022 has .NET Framework 4.8 and 4.8.1, later releases 4.8.1, and earlier ones at \
+             most 4.8"
+        }
+        () if is_framework && tag.contains("-ltsc") && !has_core => NAMES,
+        () if is_framework && tag.contains("nanoserver") => {
+            ": .NET Framework does not run on Nano Server"
+        }
+        () => return None,
+    };
+    Some(why.to_owned())
 }
 
+/// Reason why Windows' own image has no tag.
 fn check_base_tag(reference: &Reference, tag: &str) -> Option<String> {
     let first = tag.split('-').next().unwrap_or_default();
     let repository = &reference.repository;
     if repository.ends_with("windows/nanoserver") && first == "ltsc2016" {
-        return Some(format!(
-            "{repository} has no tag {tag}: Nano Server 2016 was sac2016"
-        ));
+        return Some(": Nano Server 2016 was sac2016".to_owned());
     }
     let successor = reference
         .build()
         .and_then(|build| reference.repository_for(build));
     if let Some(successor) = successor.filter(|it| it.ends_with("/server") && it != repository) {
-        return Some(format!(
-            "{repository} has no tag {tag}: since Server 2022 it is {successor}"
-        ));
+        return Some(format!(": since Server 2022 it is {successor}"));
     }
     let is_version = first.starts_with("10.0.")
         && first
@@ -285,8 +264,7 @@ fn check_base_tag(reference: &Reference, tag: &str) -> Option<String> {
         .find(|tag| digits.len() == 4 && tag.ends_with(digits.as_str()))
         .map(str::to_owned);
     let meant = meant.or_else(|| closest_match(first, known));
-    let meant = meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
-    is_judged.then(|| format!("{} has no tag {tag}{meant}", reference.repository))
+    is_judged.then(|| meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?")))
 }
 
 /// Reports a stage for Linux that takes files of a stage that runs commands on Windows, or the

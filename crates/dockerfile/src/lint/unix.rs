@@ -16,88 +16,63 @@ const ONLY_LINUX: [&str; 14] = [
     "sudo", "dpkg", "systemctl", "ldconfig",
 ];
 
-/// Programs of Linux that Git, MSYS and others bring to Windows, and what Windows has.
-const PORTED: [(&str, &str); 50] = [
-    ("rm", "del or rd /s /q"),
-    ("cp", "copy or xcopy"),
-    ("mv", "move"),
-    ("ls", "dir"),
-    ("cat", "type"),
-    ("touch", "type nul > FILE"),
-    ("grep", "findstr"),
-    ("ln", "mklink"),
-    ("chmod", "icacls"),
-    ("which", "where"),
-    ("wget", "curl"),
-    ("unzip", "tar -xf"),
-    ("sed", "PowerShell"),
-    ("awk", "PowerShell"),
-    ("gawk", "PowerShell"),
-    ("head", "PowerShell"),
-    ("tail", "PowerShell"),
-    ("uname", "ver"),
-    ("bash", "cmd or PowerShell"),
-    ("sh", "cmd or PowerShell"),
-    ("xargs", "for"),
-    ("pwd", "cd"),
-    ("env", "set"),
-    ("gunzip", "tar"),
-    ("tee", "a redirection"),
-    ("sleep", "ping -n, or Start-Sleep"),
-    ("true", "ver > NUL"),
-    ("printenv", "set"),
-    ("md5sum", "certutil -hashfile"),
-    ("sha1sum", "certutil -hashfile"),
-    ("sha256sum", "certutil -hashfile"),
-    ("sha512sum", "certutil -hashfile"),
-    ("readlink", "PowerShell"),
-    ("basename", "PowerShell"),
-    ("dirname", "PowerShell"),
-    ("mktemp", "%TEMP%"),
-    ("ps", "tasklist"),
-    ("kill", "taskkill"),
-    ("ifconfig", "ipconfig"),
-    ("diff", "fc"),
-    ("cut", "PowerShell"),
-    ("wc", "find /c"),
-    ("du", "dir /s"),
-    ("df", "PowerShell"),
-    ("nproc", "%NUMBER_OF_PROCESSORS%"),
-    ("pkill", "taskkill"),
-    ("killall", "taskkill"),
-    ("[", "if"),
-    ("[[", "if"),
-    ("test", "if"),
-];
-
-/// What PowerShell has in place of those.
-const IN_POWERSHELL: [(&str, &str); 26] = [
-    ("touch", "New-Item"),
-    ("grep", "Select-String"),
-    ("ln", "New-Item -ItemType SymbolicLink"),
-    ("which", "Get-Command"),
-    ("unzip", "Expand-Archive"),
-    ("sed", "-replace"),
-    ("awk", "-split"),
-    ("gawk", "-split"),
-    ("head", "Select-Object -First"),
-    ("tail", "Select-Object -Last"),
-    ("uname", "[Environment]::OSVersion"),
-    ("xargs", "ForEach-Object"),
-    ("env", "Get-ChildItem env:"),
-    ("true", "exit 0"),
-    ("printenv", "Get-ChildItem env:"),
-    ("md5sum", "Get-FileHash"),
-    ("sha1sum", "Get-FileHash"),
-    ("sha256sum", "Get-FileHash"),
-    ("sha512sum", "Get-FileHash"),
-    ("basename", "Split-Path -Leaf"),
-    ("dirname", "Split-Path"),
-    ("mktemp", "New-TemporaryFile"),
-    ("cut", "-split"),
-    ("wc", "Measure-Object"),
-    ("du", "Measure-Object"),
-    ("nproc", "$env:NUMBER_OF_PROCESSORS"),
+/// Programs of Linux that Git, MSYS and others bring to Windows, what Windows has, and what PowerShell
+/// has in place of that.
+const PORTED: [(&str, &str, Option<&str>); 50] = [
+    ("rm", "del or rd /s /q", None),
+    ("cp", "copy or xcopy", None),
+    ("mv", "move", None),
+    ("ls", "dir", None),
+    ("cat", "type", None),
+    ("touch", "type nul > FILE", Some("New-Item")),
+    ("grep", "findstr", Some("Select-String")),
+    ("ln", "mklink", Some("New-Item -ItemType SymbolicLink")),
+    ("chmod", "icacls", None),
+    ("which", "where", Some("Get-Command")),
+    ("wget", "curl", None),
+    ("unzip", "tar -xf", Some("Expand-Archive")),
+    ("sed", "PowerShell", Some("-replace")),
+    ("awk", "PowerShell", Some("-split")),
+    ("gawk", "PowerShell", Some("-split")),
+    ("head", "PowerShell", Some("Select-Object -First")),
+    ("tail", "PowerShell", Some("Select-Object -Last")),
+    ("uname", "ver", Some("[Environment]::OSVersion")),
+    ("bash", "cmd or PowerShell", None),
+    ("sh", "cmd or PowerShell", None),
+    ("xargs", "for", Some("ForEach-Object")),
+    ("pwd", "cd", None),
+    ("env", "set", Some("Get-ChildItem env:")),
+    ("gunzip", "tar", None),
+    ("tee", "a redirection", None),
+    ("sleep", "ping -n, or Start-Sleep", None),
+    ("true", "ver > NUL", Some("exit 0")),
+    ("printenv", "set", Some("Get-ChildItem env:")),
+    ("md5sum", "certutil -hashfile", Some("Get-FileHash")),
+    ("sha1sum", "certutil -hashfile", Some("Get-FileHash")),
+    ("sha256sum", "certutil -hashfile", Some("Get-FileHash")),
+    ("sha512sum", "certutil -hashfile", Some("Get-FileHash")),
+    ("readlink", "PowerShell", None),
+    ("basename", "PowerShell", Some("Split-Path -Leaf")),
+    ("dirname", "PowerShell", Some("Split-Path")),
+    ("mktemp", "%TEMP%", Some("New-TemporaryFile")),
+    ("ps", "tasklist", None),
+    ("kill", "taskkill", None),
+    ("ifconfig", "ipconfig", None),
+    ("diff", "fc", None),
+    ("cut", "PowerShell", Some("-split")),
+    ("wc", "find /c", Some("Measure-Object")),
+    ("du", "dir /s", Some("Measure-Object")),
+    ("df", "PowerShell", None),
+    (
+        "nproc",
+        "%NUMBER_OF_PROCESSORS%",
+        Some("$env:NUMBER_OF_PROCESSORS"),
+    ),
+    ("pkill", "taskkill", None),
+    ("killall", "taskkill", None),
+    ("[", "if", None),
+    ("[[", "if", None),
+    ("test", "if", None),
 ];
 
 /// Commands of shells of Linux.
@@ -276,15 +251,12 @@ fn missing_program(program: &str, command: &LintCommand, installed: &Installed) 
     if is_alias || written.contains(['\\', '/', '.', '%', '$']) {
         return None;
     }
-    let (_, instead) = PORTED.iter().find(|(name, _)| *name == program)?;
+    let (_, instead, of_powershell) = PORTED.iter().find(|(name, ..)| *name == program)?;
     if installed.installs.contains(program) {
         return None;
     }
-    let mut of_powershell = IN_POWERSHELL.iter();
-    let of_powershell = of_powershell
-        .find(|(name, _)| *name == program)
-        .filter(|_| command.grammar.is_powershell());
-    let instead = of_powershell.map_or(*instead, |(_, instead)| *instead);
+    let of_powershell = of_powershell.filter(|_| command.grammar.is_powershell());
+    let instead = of_powershell.unwrap_or(instead);
     Some(format!("Windows has no {program}; use {instead}"))
 }
 

@@ -70,10 +70,11 @@ impl SourceLine {
     pub(super) fn words(&self) -> Vec<Word> {
         let mut words = Vec::new();
         let mut start = None;
-        let mut state = QuoteState::default();
+        let (mut is_quoted, mut backslashes) = (false, 0_usize);
         for (at, c) in self.text.char_indices() {
-            let is_blank = matches!(c, ' ' | '\t') && !state.quoted;
-            state.take(c);
+            let is_blank = matches!(c, ' ' | '\t') && !is_quoted;
+            is_quoted ^= c == '"' && backslashes.is_multiple_of(2);
+            backslashes = if c == '\\' { backslashes + 1 } else { 0 };
             match (start, is_blank) {
                 (None, false) => start = Some(at),
                 (Some(from), true) => {
@@ -186,27 +187,5 @@ impl SourceLine {
                 _ => None,
             })
             .collect()
-    }
-}
-
-/// True if the C runtime is between quotes.
-#[derive(Debug, Default)]
-struct QuoteState {
-    quoted: bool,
-    backslashes: usize,
-}
-
-impl QuoteState {
-    fn take(&mut self, c: char) {
-        match c {
-            '\\' => self.backslashes += 1,
-            '"' => {
-                if self.backslashes.is_multiple_of(2) {
-                    self.quoted = !self.quoted;
-                }
-                self.backslashes = 0;
-            }
-            _ => self.backslashes = 0,
-        }
     }
 }

@@ -331,7 +331,7 @@ impl<'a> ScriptInterpretation<'a> {
         }
         let mut problems: Vec<QuoteProblem> = groups
             .into_iter()
-            .filter(|group| groups_matter(self, group))
+            .filter(|group| self.matters(group))
             .map(|group| self.problem(group, &line_of))
             .collect();
         if problems.is_empty() {
@@ -343,21 +343,20 @@ impl<'a> ScriptInterpretation<'a> {
     fn problem(&self, parts: Vec<QuotedSpan>, line_of: &impl Fn(usize) -> usize) -> QuoteProblem {
         QuoteProblem {
             line: line_of(parts[0].open.at),
-            wanted: self.meant_without(|part| !is_among(&parts, part)),
+            wanted: with_quotes(&self.line.text, &parts, self.wrapper()),
             parts,
         }
     }
 
-    /// The intended script without the quotes of some parts.
-    fn meant_without(&self, drop: impl Fn(QuotedSpan) -> bool) -> String {
-        // Positions in the intended text: the quotes are in the same order in both.
-        let kept: Vec<QuotedSpan> = self
-            .parts
-            .iter()
-            .copied()
-            .filter(|part| !drop(*part))
-            .collect();
-        with_quotes(&self.line.text, &kept, self.wrapper())
+    /// Returns true if the script changes when a group, which is in order, loses its quotes.
+    fn matters(&self, group: &[QuotedSpan]) -> bool {
+        let is_in_group = |part: &&QuotedSpan| {
+            let found = group.binary_search_by_key(&part.open.at, |it| it.open.at);
+            found.is_ok()
+        };
+        let kept = self.parts.iter().filter(|part| !is_in_group(part));
+        let kept: Vec<QuotedSpan> = kept.copied().collect();
+        !self.is_as_meant(&with_quotes(&self.line.text, &kept, self.wrapper()))
     }
 
     fn wrapper(&self) -> Option<(usize, usize)> {
@@ -413,17 +412,6 @@ impl<'a> ScriptInterpretation<'a> {
         super::line_wrap(&mut edits, text, trailing);
         edits
     }
-}
-
-/// Returns true if a part is one of these, which are in order.
-fn is_among(parts: &[QuotedSpan], part: QuotedSpan) -> bool {
-    let found = parts.binary_search_by_key(&part.open.at, |it| it.open.at);
-    found.is_ok()
-}
-
-/// Returns true if the script changes when a group loses its quotes.
-fn groups_matter(reading: &ScriptInterpretation<'_>, group: &[QuotedSpan]) -> bool {
-    !reading.is_as_meant(&reading.meant_without(|part| is_among(group, part)))
 }
 
 /// Returns true if quotes are intended for the script, unlike those around escaped quotes, around a
