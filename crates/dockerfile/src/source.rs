@@ -26,8 +26,8 @@ pub fn has_from(text: &str) -> bool {
 pub struct Dockerfile<'a> {
     /// Escape character, by the directive.
     pub escape: Escape,
-    /// Error in the directives.
-    pub(crate) directive_problem: Option<DirectiveProblem>,
+    /// Line, from 0, and message of a directive for which Docker refuses the file.
+    pub(crate) directive_problem: Option<(usize, &'static str)>,
     /// Instructions in order.
     pub instructions: Vec<Instruction>,
     text: &'a str,
@@ -52,14 +52,6 @@ pub struct Instruction {
     joined: String,
     arguments: usize,
     pieces: Vec<TextSpan>,
-}
-
-/// A directive for which Docker refuses the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct DirectiveProblem {
-    /// Line, from 0.
-    pub line: usize,
-    pub what: &'static str,
 }
 
 /// A here-document: lines after its instruction.
@@ -438,7 +430,7 @@ fn is_space(c: char) -> bool {
 }
 
 /// Directives are at the top, one a line; anything else ends them.
-fn escape_directive(lines: &[&str]) -> (Escape, Option<DirectiveProblem>) {
+fn escape_directive(lines: &[&str]) -> (Escape, Option<(usize, &'static str)>) {
     let mut escape = None;
     for (line, text) in lines.iter().enumerate() {
         let Some((key, value)) = text
@@ -460,8 +452,7 @@ fn escape_directive(lines: &[&str]) -> (Escape, Option<DirectiveProblem>) {
             Some(_) => Err("duplicate escape directive"),
         });
         if let Err(what) = known {
-            let problem = DirectiveProblem { line, what };
-            return (escape.unwrap_or_default(), Some(problem));
+            return (escape.unwrap_or_default(), Some((line, what)));
         }
     }
     (escape.unwrap_or_default(), None)

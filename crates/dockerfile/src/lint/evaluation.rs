@@ -106,7 +106,7 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings) {
 fn check_file(linted: &LintFile<'_>) -> Vec<Finding> {
     let file = linted.file;
     let directive = file.directive_problem;
-    let directive = directive.map(|problem| Finding::new(problem.line, problem.what));
+    let directive = directive.map(|(line, message)| Finding::new(line, message));
     let mut instructions = file.instructions.iter();
     let first = instructions.find(|it| !matches!(it.keyword.as_str(), "ARG" | "ONBUILD"));
     // The parser reports an unknown keyword.

@@ -31,13 +31,6 @@ const CLEAN_UP: [&str; 14] = [
     "start-sleep", "sleep", "popd", "pop-location",
 ];
 
-/// A program whose exit code is lost, and what to write.
-struct LostCode {
-    at: usize,
-    name: String,
-    mend: &'static str,
-}
-
 const OF_CMD: &str = "write && instead of &";
 const OF_POWERSHELL: &str =
     "add `; if ($LASTEXITCODE) { exit $LASTEXITCODE }`, or give it a RUN of its own";
@@ -79,12 +72,15 @@ fn check_run(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     if text.contains_any(&HANDLED) {
         return None;
     }
-    let lost = in_powershell(step).or_else(|| in_cmd(step));
-    let lost = lost.map(|lost| (Severity::Warning, lost));
-    let started = || Some((Severity::Note, in_start_process(stage, step)?));
-    let (severity, LostCode { at, name, mend }) = lost.or_else(started)?;
+    in_powershell(step)
+        .or_else(|| in_cmd(step))
+        .or_else(|| in_start_process(stage, step))
+}
+
+/// A finding about a program whose exit code is lost, with what to write.
+fn lost(step: &LintStep<'_>, at: usize, name: &str, mend: &str) -> Finding {
     let message = format!("the build continues if {name} fails, as its exit code is lost: {mend}");
-    Some(step.finding_at(at, message).severity(severity))
+    step.finding_at(at, message)
 }
 
 /// Position of an `%ERRORLEVEL%` that is to be the exit code of a program of the same line, and what
@@ -136,7 +132,7 @@ fn true_errorlevel(step: &LintStep<'_>) -> Option<usize> {
 }
 
 /// Windows PowerShell exits with the result of its last statement.
-fn in_powershell(step: &LintStep<'_>) -> Option<LostCode> {
+fn in_powershell(step: &LintStep<'_>) -> Option<Finding> {
     let scripts = step.scripts().iter();
     let mut own = scripts.filter(|script| script.grammar == Grammar::PowerShell);
     own.find_map(|script| {
@@ -164,11 +160,7 @@ fn in_powershell(step: &LintStep<'_>) -> Option<LostCode> {
             } else {
                 OF_POWERSHELL
             };
-            Some(LostCode {
-                at: it.at,
-                name: it.command(),
-                mend,
-            })
+            Some(lost(step, it.at, &it.command(), mend))
         })
     })
 }
@@ -316,7 +308,7 @@ fn is_test(text: &str) -> bool {
 }
 
 /// In cmd only `&&` looks at an exit code.
-fn in_cmd(step: &LintStep<'_>) -> Option<LostCode> {
+fn in_cmd(step: &LintStep<'_>) -> Option<Finding> {
     let commands = step.commands();
     let is_lost = |(index, it): &(usize, &LintCommand)| {
         let words: Vec<&str> = it.words.iter().map(|word| word.value.as_str()).collect();
@@ -326,12 +318,8 @@ fn in_cmd(step: &LintStep<'_>) -> Option<LostCode> {
             && (is_known() || is_before_clean_up(step, it, &commands[index + 1..]))
             && is_work(&words.join(" "))
     };
-    let (_, lost) = commands.iter().enumerate().find(is_lost)?;
-    Some(LostCode {
-        at: lost.start(),
-        name: lost.program().to_owned(),
-        mend: OF_CMD,
-    })
+    let (_, command) = commands.iter().enumerate().find(is_lost)?;
+    Some(lost(step, command.start(), command.program(), OF_CMD))
 }
 
 /// Returns true for a program by its path, if `&` and only cleaning up follow.
@@ -352,7 +340,7 @@ fn is_before_clean_up(step: &LintStep<'_>, command: &LintCommand, later: &[LintC
 }
 
 /// `Start-Process` succeeds whatever its program returns.
-fn in_start_process(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<LostCode> {
+fn in_start_process(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     if step.lower_text().contains("test-path") {
         return None;
     }
@@ -363,11 +351,8 @@ fn in_start_process(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<LostCode> 
         let mut last = script.statements.iter().rev();
         let statement = last.find(|it| !cleans_up(it) && !sets_variable(it))?;
         let name = installers::awaited(stage, step, statement)?;
-        is_last(step, script).then_some(LostCode {
-            at: statement.at,
-            name,
-            mend: OF_START,
-        })
+        let found = lost(step, statement.at, &name, OF_START);
+        is_last(step, script).then(|| found.severity(Severity::Note))
     })
 }
 

@@ -215,13 +215,7 @@ fn check_line(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
         let is_lost = is_whole || is_path_lost(stage, step, command);
         return effect_finding(step, command, (effect, is_whole, is_lost));
     }
-    let (at, message) = lost_setting(stage, step, &commands)?;
-    let severity = match message {
-        STARTED => Severity::Note,
-        SERVICE | REFRESH | ANSWER => Severity::Warning,
-        _ => Severity::Error,
-    };
-    Some(step.finding_at(at, message).severity(severity))
+    lost_setting(stage, step, &commands)
 }
 
 /// Returns true for a change back to the folder that an earlier command of the line left.
@@ -331,18 +325,6 @@ fn effect_finding(
     Some(Finding::new(line, message).severity(severity))
 }
 
-const SERVICE: &str = "a service that a RUN starts does not run in containers: start it in CMD or \
-    ENTRYPOINT, or set its start type";
-const STARTED: &str = "a service ends with the RUN that starts it: in containers it runs only if it is \
-    set to start with Windows, or CMD starts it";
-const REFRESH: &str = "refreshenv is a batch file, and changes nothing in this PowerShell: import \
-    chocolateyProfile.psm1, or go on in the next RUN";
-const BATCH: &str = "PowerShell starts a cmd for this batch file, with which its variables end: write \
-    cmd /C with the file, && and the commands that require them";
-const PROCESS: &str = "without 'Machine' the variable ends with its RUN: add it, or use ENV";
-
-const ANSWER: &str = "the answer of this request is only printed: add -OutFile";
-
 /// A setting of a script that makes nothing but settings of its process.
 fn only_settings<'a>(step: &'a LintStep<'_>) -> Option<&'a PowerShellStatement> {
     let mut others = step
@@ -385,41 +367,50 @@ fn is_mode(text: &str) -> bool {
         .any(|mode| name.eq_ignore_ascii_case(mode))
 }
 
-/// Position of a setting that has no effect, and the reason.
+/// Reports a setting that has no effect.
 fn lost_setting(
     stage: &Stage<'_>,
     step: &LintStep<'_>,
     commands: &[&LintCommand],
-) -> Option<(usize, &'static str)> {
+) -> Option<Finding> {
     if let Some(command) = lost_refresh(step, commands) {
-        return Some((command.start(), REFRESH));
+        let message = "refreshenv is a batch file, and changes nothing in this PowerShell: import \
+            chocolateyProfile.psm1, or go on in the next RUN";
+        return Some(step.finding_at(command.start(), message).warning());
     }
     if let Some(command) = lost_environment(commands) {
-        return Some((command.start(), BATCH));
+        let message = "PowerShell starts a cmd for this batch file, with which its variables end: write \
+            cmd /C with the file, && and the commands that require them";
+        return Some(step.finding_at(command.start(), message));
     }
-    let of_process = step.powershell_scripts().find_map(|script| {
-        let all = &script.statements;
-        let last = all.last()?;
-        sets_process_variable(&last.text).then_some(last.at)
-    });
-    if let Some(at) = of_process {
-        return Some((at, PROCESS));
+    let mut last = step
+        .powershell_scripts()
+        .filter_map(|script| script.statements.last());
+    if let Some(statement) = last.find(|it| sets_process_variable(&it.text)) {
+        let message = "without 'Machine' the variable ends with its RUN: add it, or use ENV";
+        return Some(step.finding_at(statement.at, message));
     }
     if stage.platform == Platform::Windows
         && let Some(at) = unused_answer(step)
     {
-        return Some((at, ANSWER));
+        let message = "the answer of this request is only printed: add -OutFile";
+        return Some(step.finding_at(at, message).warning());
     }
     let last = commands.last().filter(|it| starts_service(it))?;
-    let at = last.start();
     if sets_start(stage, step, &START_TYPES) {
         return None;
     }
     if !sets_start(stage, step, &INSTALLERS) {
-        return Some((at, SERVICE));
+        let message = "a service that a RUN starts does not run in containers: start it in CMD or \
+            ENTRYPOINT, or set its start type";
+        return Some(step.finding_at(last.start(), message).warning());
     }
     let is_start = |it: &&LintCommand| starts_service(it) && it.program() != "restart-service";
-    commands.iter().all(is_start).then_some((at, STARTED))
+    let message = "a service ends with the RUN that starts it: in containers it runs only if it is set \
+        to start with Windows, or CMD starts it";
+    let found = step.finding_at(last.start(), message);
+    let is_only = commands.iter().all(is_start);
+    is_only.then(|| found.severity(Severity::Note))
 }
 
 /// Parts of a line that make a service start with Windows.

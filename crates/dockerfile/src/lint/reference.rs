@@ -138,7 +138,7 @@ impl Reference {
 
     /// Windows build, if the tag contains it.
     pub(super) fn build(&self) -> Option<u32> {
-        Some(version_of(self.tag.as_deref()).version?.build)
+        Some(self.version().version?.build)
     }
 
     /// Known shell of the published image; `build` is the build of a host that selects one of
@@ -222,7 +222,37 @@ impl Reference {
 
     /// Windows version in the tag.
     pub(super) fn version(&self) -> TagVersion {
-        version_of(self.tag.as_deref())
+        let parts = || {
+            let tag = self.tag.as_deref().unwrap_or_default();
+            tag.split(['-', '_'])
+        };
+        let full = parts()
+            .filter(|part| part.starts_with("10.0."))
+            .find_map(|part| part.parse::<WindowsVersion>().ok());
+        if let Some(version) = full {
+            return TagVersion {
+                version: Some(version),
+                fixed: version.revision.is_some(),
+            };
+        }
+        let build = parts()
+            .find_map(release::from_tag_word)
+            .map(|release| release.build);
+        let kb = parts()
+            .filter(|part| part.to_ascii_uppercase().starts_with("KB"))
+            .find_map(|part| part.parse().ok());
+        let updated = kb.and_then(|kb| {
+            Updates::global()
+                .by_kb(kb)
+                .find(|update| build.is_none_or(|build| update.build == build))
+        });
+        let dated = parts().any(|part| part.len() == 8 && part.bytes().all(|b| b.is_ascii_digit()));
+        TagVersion {
+            version: updated
+                .map(Update::version)
+                .or(build.map(WindowsVersion::from_build)),
+            fixed: kb.is_some() || dated,
+        }
     }
 
     /// Returns true for Windows' own base images, whose tags are plain versions. A mirror keeps the
@@ -309,37 +339,6 @@ pub(super) struct TagVersion {
     pub(super) version: Option<WindowsVersion>,
     /// True if the tag never moves.
     pub(super) fixed: bool,
-}
-
-fn version_of(tag: Option<&str>) -> TagVersion {
-    let parts = || tag.unwrap_or_default().split(['-', '_']);
-    let full = parts()
-        .filter(|part| part.starts_with("10.0."))
-        .find_map(|part| part.parse::<WindowsVersion>().ok());
-    if let Some(version) = full {
-        return TagVersion {
-            version: Some(version),
-            fixed: version.revision.is_some(),
-        };
-    }
-    let build = parts()
-        .find_map(release::from_tag_word)
-        .map(|release| release.build);
-    let kb = parts()
-        .filter(|part| part.to_ascii_uppercase().starts_with("KB"))
-        .find_map(|part| part.parse().ok());
-    let updated = kb.and_then(|kb| {
-        Updates::global()
-            .by_kb(kb)
-            .find(|update| build.is_none_or(|build| update.build == build))
-    });
-    let dated = parts().any(|part| part.len() == 8 && part.bytes().all(|b| b.is_ascii_digit()));
-    TagVersion {
-        version: updated
-            .map(Update::version)
-            .or(build.map(WindowsVersion::from_build)),
-        fixed: kb.is_some() || dated,
-    }
 }
 
 #[cfg(test)]

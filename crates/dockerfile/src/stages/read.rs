@@ -81,11 +81,10 @@ impl Stages {
             StageError::Unreadable { path, source }
         })?;
         let file = Dockerfile::read(&text);
-        if let Some(problem) = file.directive_problem {
-            let line = text.lines().nth(problem.line).unwrap_or_default();
-            let number = problem.line + 1;
-            let problem = problem.what.to_owned();
-            return Err(StageError::at(&request.file, number, line, problem));
+        if let Some((at, problem)) = file.directive_problem {
+            let line = text.lines().nth(at).unwrap_or_default();
+            let problem = problem.to_owned();
+            return Err(StageError::at(&request.file, at + 1, line, problem));
         }
         let mut stages = Self {
             request: request.clone(),
