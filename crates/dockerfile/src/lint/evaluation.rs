@@ -48,13 +48,13 @@ impl EvaluatedStep<'_> {
 }
 
 /// Position of the evaluation.
-struct StagePlace<'a> {
+struct StagePlace {
     /// Stage.
     index: usize,
-    state: &'a mut StageState,
-    copied: &'a mut Vec<CopiedFiles>,
+    state: StageState,
+    copied: Vec<CopiedFiles>,
     /// Folders that exist by now.
-    made: &'a mut Vec<ImagePath>,
+    made: Vec<ImagePath>,
 }
 
 pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings) {
@@ -84,21 +84,20 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings) {
             }
             _ => None,
         };
-        let (mut state, mut made) = match below {
+        let (state, made) = match below {
             Some((state, made)) => (state.fork(), made),
             None => (StageState::unknown(&stage.image), Vec::new()),
         };
-        let mut copied = Vec::new();
+        let mut place = StagePlace {
+            index,
+            state,
+            copied: Vec::new(),
+            made,
+        };
         for step in &stage.steps {
-            let mut place = StagePlace {
-                index,
-                state: &mut state,
-                copied: &mut copied,
-                made: &mut made,
-            };
             check_step(linted, step, &mut place, findings);
         }
-        states.push((waiting[index] > 0).then_some((state, made)));
+        states.push((waiting[index] > 0).then_some((place.state, place.made)));
     }
 }
 
@@ -233,7 +232,7 @@ fn workflow_message(instruction: &Instruction) -> Option<String> {
 fn check_step(
     linted: &LintFile<'_>,
     step: &LintStep<'_>,
-    place: &mut StagePlace<'_>,
+    place: &mut StagePlace,
     findings: &mut Findings,
 ) {
     let index = place.index;
@@ -273,8 +272,8 @@ fn check_step(
         stage,
         step,
         kind: kept.as_ref().unwrap_or(&kind),
-        state: &*place.state,
-        copied: &*place.copied,
+        state: &place.state,
+        copied: &place.copied,
     };
     for rule in &RULES {
         match rule.check {
@@ -300,10 +299,10 @@ fn apply(
     linted: &LintFile<'_>,
     step: &LintStep<'_>,
     kind: &InstructionKind,
-    place: &mut StagePlace<'_>,
+    place: &mut StagePlace,
 ) -> Result<Option<Finding>, String> {
     let stage = &linted.stages[place.index];
-    let current = &mut *place.state;
+    let current = &mut place.state;
     let lexer = Lexer::new(linted.file.escape);
     let arguments = &linted.arguments;
     match kind {
@@ -315,7 +314,7 @@ fn apply(
             }
         }
         InstructionKind::Run(program) => {
-            let found = check_run(stage, step, (&*current, &mut *place.made), program);
+            let found = check_run(stage, step, (&*current, &mut place.made), program);
             return Ok(found);
         }
         kind => {

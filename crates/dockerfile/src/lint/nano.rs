@@ -34,28 +34,6 @@ const MISSING_PROGRAMS: [(&str, &str); 16] = [
 
 const IN_SERVER_CORE: &str = "install in a Server Core stage and copy the files";
 
-/// Names that are files in the root of the drive, where the default user may only make folders.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum RootFiles {
-    /// Those with and without a folder.
-    Relative,
-    /// Those with the root.
-    Absolute,
-    /// A line may have changed the root's rights.
-    #[default]
-    Open,
-}
-
-impl RootFiles {
-    fn in_folder(is_root: bool) -> Self {
-        if is_root {
-            Self::Relative
-        } else {
-            Self::Absolute
-        }
-    }
-}
-
 /// State of a stage, which later stages inherit.
 #[derive(Debug, Clone, Default)]
 struct NanoState {
@@ -64,7 +42,9 @@ struct NanoState {
     is_certain: bool,
     /// True if the stage runs as Nano Server's default user.
     is_plain_user: bool,
-    root: RootFiles,
+    /// True if the current folder is the root of the drive, where the default user may only make
+    /// folders; `None` if a line may have changed the root's rights.
+    is_in_root: Option<bool>,
     /// Programs that the file adds, by their names.
     added: [bool; MISSING_PROGRAMS.len()],
     /// Line and program of a `SHELL` that is not used yet.
@@ -88,7 +68,7 @@ pub(super) fn check(linted: &LintFile<'_>) -> Vec<Finding> {
                 is_plain_user: reference.is_windows_base()
                     && reference.build().is_none_or(|build| build > 16299)
                     || reference.is_of_microsoft(),
-                root: RootFiles::in_folder(reference.is_windows_base()),
+                is_in_root: Some(reference.is_windows_base()),
                 ..NanoState::default()
             },
             StageBaseRef::Scratch | StageBaseRef::Unknown => NanoState::default(),
@@ -115,9 +95,8 @@ impl NanoState {
             "WORKDIR" => {
                 let folder = instruction.text().trim_matches('"').to_ascii_lowercase();
                 let inside = folder.strip_prefix("c:").unwrap_or(&folder);
-                if self.root != RootFiles::Open {
-                    self.root = RootFiles::in_folder(inside.trim_matches(['/', '\\']).is_empty());
-                }
+                let is_root = inside.trim_matches(['/', '\\']).is_empty();
+                self.is_in_root = self.is_in_root.map(|_| is_root);
             }
             "SHELL" => {
                 let words = instruction.exec_form().unwrap_or_default();
@@ -127,7 +106,7 @@ impl NanoState {
             }
             _ => {
                 if step.lower_full_text().contains("icacls") {
-                    self.root = RootFiles::Open;
+                    self.is_in_root = None;
                 }
                 let keyword = instruction.keyword.as_str();
                 let is_start = matches!(keyword, "CMD" | "ENTRYPOINT" | "HEALTHCHECK");
@@ -192,9 +171,9 @@ impl NanoState {
 
     /// Reports a file that the default user makes in the root: there it may only make folders.
     fn check_root_file(&self, step: &LintStep<'_>, command: &LintCommand) -> Option<Finding> {
-        let is_known = self.root != RootFiles::Open && !command.has_input;
-        let mut output = command.files.iter().filter(|_| is_known);
-        let file = output.find(|file| self.is_in_root(&file.value))?;
+        let is_in_root = self.is_in_root?;
+        let mut output = command.files.iter().filter(|_| !command.has_input);
+        let file = output.find(|file| is_root_file(&file.value, is_in_root))?;
         let message = format!(
             "ContainerUser may not make {} in the root of the drive, except on Windows 11: use a folder, \
              or ContainerAdministrator",
@@ -202,17 +181,18 @@ impl NanoState {
         );
         Some(for_administrator(step, message).warning())
     }
+}
 
-    fn is_in_root(&self, path: &str) -> bool {
-        let path = path.replace('/', "\\").to_ascii_lowercase();
-        let inside = path.strip_prefix("c:").unwrap_or(&path);
-        let name = inside.strip_prefix('\\');
-        let is_file = |name: &str| {
-            let is_device = matches!(name, "nul" | "con" | "1" | "2");
-            !is_device && !name.is_empty() && !name.contains(['\\', '%', '$', '&', ':', '!'])
-        };
-        is_file(name.unwrap_or(inside)) && (name.is_some() || self.root == RootFiles::Relative)
-    }
+/// Returns true for a file in the root; `is_in_root` is true if the current folder is.
+fn is_root_file(path: &str, is_in_root: bool) -> bool {
+    let path = path.replace('/', "\\").to_ascii_lowercase();
+    let inside = path.strip_prefix("c:").unwrap_or(&path);
+    let name = inside.strip_prefix('\\');
+    let is_file = |name: &str| {
+        let is_device = matches!(name, "nul" | "con" | "1" | "2");
+        !is_device && !name.is_empty() && !name.contains(['\\', '%', '$', '&', ':', '!'])
+    };
+    is_file(name.unwrap_or(inside)) && (name.is_some() || is_in_root)
 }
 
 fn check_setx(step: &LintStep<'_>, command: &LintCommand) -> Option<Finding> {
