@@ -190,7 +190,7 @@ impl BlobHandle {
                 Some(observer) => Self::Remote(Box::new(remote.observed_by(observer))),
                 None => Self::Remote(remote),
             },
-            local => local,
+            local @ Self::Local(_) => local,
         }
     }
 

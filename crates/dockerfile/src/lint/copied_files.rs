@@ -54,10 +54,10 @@ pub(super) fn check_folder(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Fin
     };
     let mut later = stage.after(step).iter();
     let uses = |text: &str| text.contains(name) && with_slashes(text).contains(&inside);
-    let user = later.find(|it| uses(it.lower_full_text()))?;
+    let usage = later.find(|it| uses(it.lower_full_text()))?;
     let message = format!(
         "this makes a file {target}, and line {} uses it as a folder: end it with /",
-        user.line() + 1
+        usage.line() + 1
     );
     let end = instruction.start() + text.len();
     Some(step.edited(message, &[Edit::after(end, "/")]))
