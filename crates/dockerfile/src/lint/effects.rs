@@ -178,7 +178,7 @@ fn check_setx_user(stage: &Stage<'_>) -> impl Iterator<Item = Finding> {
 
 /// Reports `setx PATH` with the whole PATH.
 pub(super) fn check_setx(stage: &Stage<'_>) -> Vec<Finding> {
-    let mut found: Vec<Finding> = check_setx_user(stage).into_iter().collect();
+    let mut found: Vec<Finding> = check_setx_user(stage).collect();
     let mut count = 0;
     for step in stage.all("RUN") {
         let is_setx = |it: &&LintCommand| it.grammar.may_be_cmd() && it.program() == "setx";
