@@ -33,10 +33,16 @@ pub(super) fn expand(machine: &Process<'_>, line: &TracedText) -> Result<TracedT
         }
     }
     out.append(&line.from(from));
-    if out.as_str().len() > LIMIT {
+    check_length(&out)?;
+    Ok(out)
+}
+
+/// Refuses a line that is longer than cmd allows.
+pub(super) fn check_length(line: &TracedText) -> Result<()> {
+    if line.as_str().len() > LIMIT {
         return error::unclear("the line is longer than cmd allows");
     }
-    Ok(out)
+    Ok(())
 }
 
 /// Value of the text between two percent signs, if the variable exists.

@@ -6,6 +6,7 @@ use super::super::error::{self, Result, ScriptError};
 use super::super::process::{PathState, Paths, Wildcards, last_name};
 use super::super::traced_text::TracedText;
 use super::Cmd;
+use super::expand::check_length;
 use super::parse::{ForLoop, LoopKind};
 
 /// Maximum number of turns of a loop over numbers.
@@ -27,10 +28,8 @@ impl Cmd<'_, '_> {
             code = done?;
             Ok(())
         };
-        let items = each.items.iter().map(|item| self.filled(item));
-        let items = items.collect::<Result<Vec<_>>>()?;
         if each.kind == LoopKind::Numbers {
-            for number in numbers(&items)? {
+            for number in self.numbers(&each.items)? {
                 run(self, number.to_string())?;
                 if self.exit.is_some() {
                     break;
@@ -38,7 +37,8 @@ impl Cmd<'_, '_> {
             }
             return Ok(code);
         }
-        for item in &items {
+        for item in &each.items {
+            let item = self.filled(item)?;
             let values = match &each.kind {
                 LoopKind::Tree(folder) => self.files_below(folder.as_ref(), item.as_str())?,
                 LoopKind::Folders => self.values(item.as_str(), PathState::Folder)?,
@@ -72,6 +72,7 @@ impl Cmd<'_, '_> {
                 Some((_, value)) => {
                     characters.next();
                     out.append(&TracedText::from_one(value, at));
+                    check_length(&out)?;
                 }
                 None if name == Some('~') => {
                     return Err(ScriptError::unclear(
@@ -131,31 +132,31 @@ impl Cmd<'_, '_> {
         }
         Ok(values)
     }
-}
 
-/// Numbers of `for /l %i in (start,step,end)`.
-fn numbers(items: &[TracedText]) -> Result<Vec<i32>> {
-    let all: Option<Vec<i32>> = items
-        .iter()
-        .map(|item| item.as_str().parse().ok())
-        .collect();
-    let Some([start, step, end]) = all.as_deref() else {
-        return error::unclear("expected three numbers for for /l");
-    };
-    let mut found = Vec::new();
-    let mut number = *start;
-    while (*step > 0 && number <= *end) || (*step < 0 && number >= *end) {
-        if found.len() == LONGEST_LOOP {
-            return error::unclear("the loop is too long");
+    /// Numbers of `for /l %i in (start,step,end)`.
+    fn numbers(&self, items: &[TracedText]) -> Result<Vec<i32>> {
+        let mut all = Vec::new();
+        for item in items {
+            all.push(self.filled(item)?.as_str().parse::<i32>().ok());
         }
-        found.push(number);
-        let Some(next) = number.checked_add(*step) else {
-            break;
+        let [Some(start), Some(step), Some(end)] = all.as_slice() else {
+            return error::unclear("expected three numbers for for /l");
         };
-        number = next;
-    }
-    match step {
-        0 => error::unclear("the loop does not end"),
-        _ => Ok(found),
+        let mut found = Vec::new();
+        let mut number = *start;
+        while (*step > 0 && number <= *end) || (*step < 0 && number >= *end) {
+            if found.len() == LONGEST_LOOP {
+                return error::unclear("the loop is too long");
+            }
+            found.push(number);
+            let Some(next) = number.checked_add(*step) else {
+                break;
+            };
+            number = next;
+        }
+        match step {
+            0 => error::unclear("the loop does not end"),
+            _ => Ok(found),
+        }
     }
 }

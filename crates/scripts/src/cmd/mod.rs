@@ -15,13 +15,13 @@ mod redirect;
 
 use batch::BatchFile;
 pub(super) use batch::is_batch;
-use parse::{CmdNode, Redirect, RedirectTarget, SimpleCommand, Test};
+use parse::{CmdNode, SimpleCommand, Test};
 use wincimg_windows::path::ImagePath;
 use wincimg_windows::quoting::cmd as quoting;
 
 use super::error::{self, Result, ScriptError};
 use super::image::{ImageAction, Lookup};
-use super::process::{Process, is_nul};
+use super::process::Process;
 use super::tools;
 use super::traced_text::TracedText;
 
@@ -145,9 +145,10 @@ impl Cmd<'_, '_> {
                 otherwise,
             } => {
                 if let (Test::ErrorLevel(_), Some(what)) = (test, &self.machine.skipped)
-                    && !fails(then)
-                    && !otherwise.as_deref().is_some_and(fails)
-                    && !(prints(then) && otherwise.as_deref().is_none_or(prints))
+                    && !self.fails(then)
+                    && !otherwise.as_deref().is_some_and(|node| self.fails(node))
+                    && !(self.prints(then)
+                        && otherwise.as_deref().is_none_or(|node| self.prints(node)))
                 {
                     return Err(Process::depends_on(what).at_position(position(node)));
                 }
@@ -172,8 +173,8 @@ impl Cmd<'_, '_> {
             let before = self.machine.changes;
             code = self.node(node)?;
             if let (Some(what), Some(next)) = (&self.machine.skipped, nodes.get(index + 1))
-                && !fails(next)
-                && !(prints(next) && self.machine.changes == before)
+                && !self.fails(next)
+                && !(self.prints(next) && self.machine.changes == before)
             {
                 return Err(Process::depends_on(what).at_position(position(node)));
             }
@@ -224,10 +225,10 @@ impl Cmd<'_, '_> {
         let at = nodes.first().map_or(0, position);
         let words = |cmd: &Self, node: &CmdNode| match node {
             CmdNode::Simple(simple) => {
-                let (name, rest) = command_name(&cmd.filled(&simple.text).ok()?);
-                Some((tools::program_name(&name), rest.words()))
+                let (name, rest) = command_name(&cmd.filled(&simple.text)?);
+                Ok::<_, ScriptError>(Some((tools::program_name(&name), rest.words())))
             }
-            _ => None,
+            _ => Ok(None),
         };
         let refused = || {
             ScriptError::unclear("piping output to another command is not supported")
@@ -236,7 +237,7 @@ impl Cmd<'_, '_> {
         let [first, rest @ ..] = nodes else {
             return Ok(0);
         };
-        let Some((program, arguments)) = words(self, first) else {
+        let Some((program, arguments)) = words(self, first)? else {
             return Err(refused());
         };
         let [option, file, name] = arguments.as_slice() else {
@@ -249,7 +250,7 @@ impl Cmd<'_, '_> {
         let algorithm = tools::algorithm(name)?;
         let path = tools::hash_file(self.machine, file)?;
         for node in rest {
-            let sought = words(self, node)
+            let sought = words(self, node)?
                 .filter(|(program, _)| matches!(program.as_str(), "find" | "findstr"))
                 .and_then(|(_, words)| tools::find_digest(&words, algorithm));
             let digest = sought.ok_or_else(refused)?;
@@ -266,10 +267,8 @@ impl Cmd<'_, '_> {
         let text = self.filled(&simple.text)?;
         let at = text.origin(0);
         let (name, rest) = command_name(&text);
-        let writes = simple.redirects.iter().any(
-            |redirect| matches!(&redirect.to, RedirectTarget::File { name, .. } if !is_nul(name.as_str())),
-        );
-        if simple.ends_in_spaces && writes && name.eq_ignore_ascii_case("echo") {
+        let writes = simple.ends_in_spaces && self.writes_file(&simple.redirects);
+        if writes && name.eq_ignore_ascii_case("echo") {
             return Err(ScriptError::unclear(
                 "whether it writes the space after the file name is unknown",
             )
@@ -323,6 +322,48 @@ impl Cmd<'_, '_> {
             self.batch.exits_only = false;
         }
         Ok(end.code)
+    }
+
+    /// Returns true if a command only prints.
+    fn prints(&self, node: &CmdNode) -> bool {
+        match node {
+            CmdNode::Nothing => true,
+            CmdNode::Sequence(nodes) | CmdNode::And(nodes) => {
+                nodes.iter().all(|node| self.prints(node))
+            }
+            CmdNode::Block(inside, redirects) => {
+                !self.writes_file(redirects) && self.prints(inside)
+            }
+            CmdNode::Simple(simple) => {
+                let Ok(text) = self.filled(&simple.text) else {
+                    return false;
+                };
+                let name = command_name(&text).0.to_ascii_lowercase();
+                !self.writes_file(&simple.redirects)
+                    && matches!(name.as_str(), "echo" | "rem" | "ver")
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns true if a command ends the line, or the batch file, with an error.
+    fn fails(&self, node: &CmdNode) -> bool {
+        match node {
+            CmdNode::Sequence(nodes) | CmdNode::And(nodes) => {
+                nodes.iter().any(|node| self.fails(node))
+            }
+            CmdNode::Block(inside, _) => self.fails(inside),
+            CmdNode::Simple(simple) => {
+                let Ok(text) = self.filled(&simple.text) else {
+                    return false;
+                };
+                let (name, rest) = command_name(&text);
+                let code = rest.as_str().split_whitespace().next_back();
+                let code = code.and_then(|code| code.parse::<i32>().ok());
+                name.eq_ignore_ascii_case("exit") && code.is_some_and(|code| code != 0)
+            }
+            _ => false,
+        }
     }
 
     fn check_not_shadowed(&self, name: &str) -> Result<()> {
@@ -392,37 +433,6 @@ fn command_name(text: &TracedText) -> (String, TracedText) {
         return (word.to_owned(), text.from(letters));
     }
     text.split_word(parse::is_delimiter)
-}
-
-/// Returns true if a command only prints.
-fn prints(node: &CmdNode) -> bool {
-    let to_file = |redirect: &Redirect| matches!(&redirect.to, RedirectTarget::File { name, .. } if !is_nul(name.as_str()));
-    match node {
-        CmdNode::Nothing => true,
-        CmdNode::Sequence(nodes) | CmdNode::And(nodes) => nodes.iter().all(prints),
-        CmdNode::Block(inside, redirects) => !redirects.iter().any(to_file) && prints(inside),
-        CmdNode::Simple(simple) => {
-            let (name, _) = command_name(&simple.text);
-            let name = name.to_ascii_lowercase();
-            !simple.redirects.iter().any(to_file) && matches!(name.as_str(), "echo" | "rem" | "ver")
-        }
-        _ => false,
-    }
-}
-
-/// Returns true if a command ends the line, or the batch file, with an error.
-fn fails(node: &CmdNode) -> bool {
-    match node {
-        CmdNode::Sequence(nodes) | CmdNode::And(nodes) => nodes.iter().any(fails),
-        CmdNode::Block(inside, _) => fails(inside),
-        CmdNode::Simple(simple) => {
-            let (name, rest) = command_name(&simple.text);
-            let code = rest.as_str().split_whitespace().next_back();
-            let code = code.and_then(|code| code.parse::<i32>().ok());
-            name.eq_ignore_ascii_case("exit") && code.is_some_and(|code| code != 0)
-        }
-        _ => false,
-    }
 }
 
 fn position(node: &CmdNode) -> usize {

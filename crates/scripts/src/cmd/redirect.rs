@@ -10,7 +10,7 @@ use super::Cmd;
 use super::parse::{Redirect, RedirectTarget};
 
 /// Where output goes: a file, and true if it is appended; `None` for the NUL device.
-type Destination<'r> = Option<(&'r TracedText, bool)>;
+type Destination = Option<(String, bool)>;
 
 impl Cmd<'_, '_> {
     /// Runs something with redirected output.
@@ -19,7 +19,7 @@ impl Cmd<'_, '_> {
         redirects: &[Redirect],
         run: impl FnOnce(&mut Self) -> Result<i32>,
     ) -> Result<i32> {
-        let Some((destination, at)) = destination(redirects)? else {
+        let Some((destination, at)) = self.destination(redirects)? else {
             return run(self);
         };
         let Some((name, append)) = destination else {
@@ -29,7 +29,6 @@ impl Cmd<'_, '_> {
             return result;
         };
         let located = |error: ScriptError| error.at_position(at);
-        let name = self.filled(name)?.as_str().replace('"', "");
         let appends_to = self.open(&name, append).map_err(located)?;
         let outer = (
             std::mem::replace(&mut self.appends_to, appends_to),
@@ -72,44 +71,54 @@ impl Cmd<'_, '_> {
             ImageAction::Write { path, content }
         })
     }
-}
 
-/// Destination of standard output and its position; redirected errors are ignored.
-fn destination(redirects: &[Redirect]) -> Result<Option<(Destination<'_>, usize)>> {
-    let mut found = None;
-    for redirect in redirects {
-        match (&redirect.to, redirect.stream) {
-            (RedirectTarget::Input, _) | (RedirectTarget::Stream(1 | 2), 1 | 2) => {}
-            (RedirectTarget::File { name, .. }, 1 | 2)
-                if is_nul(&name.as_str().replace('"', "")) =>
-            {
-                if redirect.stream == 1 {
-                    found = Some((None, name.origin(0)));
+    /// Returns true if a redirection is to a file.
+    pub(super) fn writes_file(&self, redirects: &[Redirect]) -> bool {
+        redirects.iter().any(|redirect| match &redirect.to {
+            RedirectTarget::File { name, .. } => !matches!(self.file_of(name), Ok(None)),
+            RedirectTarget::Stream(_) | RedirectTarget::Input => false,
+        })
+    }
+
+    /// The file that a redirection names; `None` for the NUL device.
+    fn file_of(&self, name: &TracedText) -> Result<Option<String>> {
+        let name = self.filled(name)?.as_str().replace('"', "");
+        Ok(Some(name).filter(|name| !is_nul(name)))
+    }
+
+    /// Destination of standard output and its position; redirected errors are ignored.
+    fn destination(&self, redirects: &[Redirect]) -> Result<Option<(Destination, usize)>> {
+        let mut found = None;
+        for redirect in redirects {
+            match (&redirect.to, redirect.stream) {
+                (RedirectTarget::Input, _) | (RedirectTarget::Stream(1 | 2), 1 | 2) => {}
+                (RedirectTarget::File { name, append }, stream) => {
+                    match (self.file_of(name)?, stream) {
+                        (None, 2) => {}
+                        (None, 1) => found = Some((None, name.origin(0))),
+                        (Some(file), 1) => found = Some((Some((file, *append)), name.origin(0))),
+                        _ => {
+                            return Err(ScriptError::unclear(format!(
+                                "redirecting stream {stream} to a file is not supported"
+                            ))
+                            .at_position(name.origin(0)));
+                        }
+                    }
+                }
+                (RedirectTarget::Stream(_), _) => {
+                    return error::unclear("unsupported redirection");
                 }
             }
-            (RedirectTarget::File { name, append }, 1) => {
-                found = Some((Some((name, *append)), name.origin(0)));
-            }
-            (RedirectTarget::File { name, .. }, _) => {
-                return Err(ScriptError::unclear(format!(
-                    "redirecting stream {} to a file is not supported",
-                    redirect.stream
-                ))
-                .at_position(name.origin(0)));
-            }
-            (RedirectTarget::Stream(_), _) => {
-                return error::unclear("unsupported redirection");
-            }
         }
-    }
-    let errors_with_output = redirects
-        .iter()
-        .any(|redirect| redirect.stream == 2 && redirect.to == RedirectTarget::Stream(1));
-    match found {
-        Some((Some(_), at)) if errors_with_output => Err(ScriptError::unclear(
-            "redirecting errors to a file with the output is not supported",
-        )
-        .at_position(at)),
-        found => Ok(found),
+        let errors_with_output = redirects
+            .iter()
+            .any(|redirect| redirect.stream == 2 && redirect.to == RedirectTarget::Stream(1));
+        match found {
+            Some((Some(_), at)) if errors_with_output => Err(ScriptError::unclear(
+                "redirecting errors to a file with the output is not supported",
+            )
+            .at_position(at)),
+            found => Ok(found),
+        }
     }
 }

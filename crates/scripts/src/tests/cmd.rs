@@ -106,6 +106,25 @@ fn loops_go_over_their_words() {
     let nested = "for %a in (1 2 3 4 5 6 7 8 9) do ".repeat(12) + "echo";
     let (kind, why) = refused(&CMD, &nested);
     assert_eq!(kind, NotUnderstood, "{why}");
+    // Values that contain those of an outer loop end, too.
+    let (a, b) = ("%a".repeat(100), "%b".repeat(100));
+    let grown = format!("for %a in (0123456789) do for %b in ({a}) do for %c in ({b}) do md %c");
+    let (kind, why) = refused(&CMD, &grown);
+    assert_eq!(kind, NotUnderstood, "{why}");
+    assert!(why.ends_with("the line is longer than cmd allows"), "{why}");
+}
+
+#[test]
+fn the_variable_of_a_loop_may_be_any_part_of_a_command() {
+    assert_eq!(in_cmd("for %i in (nul) do echo x>%i"), [""; 0]);
+    assert_eq!(
+        in_cmd("for %i in (f.txt) do echo x>%i"),
+        [r"write C:\work\f.txt x\r\n"]
+    );
+    let line = "for %i in (a) do certutil -hashfile %~i MD5 | find x";
+    let (kind, why) = refused(&CMD, line);
+    assert_eq!(kind, NotUnderstood, "{why}");
+    assert!(why.contains("modifiers of the variable"), "{why}");
 }
 
 #[test]
@@ -577,6 +596,8 @@ fn what_was_left_out_does_not_decide() {
         r"(node --version && mkdir C:\y) || exit 1",
         r"node --version && npm --version & mkdir C:\x",
         "node --version || echo none>nul",
+        "for %i in (1) do node --version || exit /b %i",
+        "for %i in (nul) do node --version || echo none>%i",
         "powershell node --version; if ($LASTEXITCODE -ne 0) { throw 'x' }; exit $LASTEXITCODE",
         "powershell node --version; if (-not $?) { exit $LASTEXITCODE }",
         "powershell try { node --version } catch { Write-Host none; exit 1 }",
