@@ -107,7 +107,10 @@ impl Shell<'_, '_> {
             let is_path = "path".starts_with(std::mem::replace(&mut parameter, "path"));
             let text = match value {
                 Expression::Text(text) | Expression::Word(text) => text.clone(),
-                Expression::Variable(name) => self.variable(name).text().unwrap_or_default(),
+                Expression::Variable(name) => match self.variable(name) {
+                    PsValue::Text(text) => text,
+                    _ => return false,
+                },
                 Expression::Filled(parts) => match parts.first() {
                     Some(StringPart::Text(text)) => text.clone(),
                     _ => return false,

@@ -252,3 +252,11 @@ fn a_folder_is_copied_over_another_only_with_force() {
         assert_eq!(refused(&lenient, &line).0, Fails);
     }
 }
+
+#[test]
+fn several_items_of_iis_are_refused() {
+    let line = r"$paths = 'IIS:\AppPools\a', 'IIS:\AppPools\b'; New-Item $paths";
+    let (kind, why) = refused(&POWERSHELL, line);
+    let expected = "New-Item: several items of IIS: are not supported";
+    assert_eq!((kind, why.as_str()), (NotUnderstood, expected));
+}
