@@ -106,7 +106,9 @@ impl PartialFile {
                     // The file system has no locks; the digest detects concurrent writes.
                     Err(TryLockError::Error(error)) => tracing::debug!(%error, "no lock"),
                 }
-                // Another process may have renamed it before the lock.
+                // Another process may have renamed it before the lock; emptying it would empty the
+                // finished file.
+                files::refresh_names(path.parent().unwrap_or(Path::new("")));
                 if is_at(&file, &path) {
                     break file;
                 }

@@ -132,8 +132,9 @@ impl AtomicFile {
 }
 
 /// Waits until no other process changes a file of the folder that it has read, and lets others wait
-/// until the result is dropped. `None` where a folder cannot be locked, as on Windows and NFS:
-/// there, and after a long wait, the last one wins.
+/// until the result is dropped. `None` where a folder cannot be locked, as on Windows: there, after
+/// a long wait, and on NFS, where only processes of one machine wait for each other, the last one
+/// wins.
 pub fn lock_folder(folder: &Path, progress: &dyn Progress) -> Option<File> {
     let is_here = folder.as_os_str().is_empty();
     let folder = if is_here { Path::new(".") } else { folder };
@@ -146,14 +147,17 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(30);
 /// Time after which a note says why nothing happens.
 const SILENT_WAIT: Duration = Duration::from_secs(1);
 
-/// Waits for the lock of a file, which notes name by a path; returns false after a while, as every
-/// user who may read the file can hold its lock.
-pub fn lock_file(file: &File, path: &Path, progress: &dyn Progress) -> io::Result<bool> {
+/// Waits for the lock of a file, which guards `folder`; returns false after a while, as every user
+/// who may read the file can hold its lock.
+pub fn lock_file(file: &File, folder: &Path, progress: &dyn Progress) -> io::Result<bool> {
     let begun = Instant::now();
     let mut is_noted = false;
     loop {
         match file.try_lock() {
-            Ok(()) => return Ok(true),
+            Ok(()) => {
+                refresh_names(folder);
+                return Ok(true);
+            }
             Err(TryLockError::Error(error)) => return Err(error),
             Err(TryLockError::WouldBlock) => {}
         }
@@ -163,11 +167,19 @@ pub fn lock_file(file: &File, path: &Path, progress: &dyn Progress) -> io::Resul
         }
         if waited > SILENT_WAIT && !is_noted {
             is_noted = true;
-            let path = path.display();
-            progress.note(&format!("waiting for another wincimg that holds {path}"));
+            let folder = folder.display();
+            progress.note(&format!("waiting for another wincimg that holds {folder}"));
         }
         thread::sleep(Duration::from_millis(10));
     }
+}
+
+/// Makes later lookups in a folder find what other machines renamed. An NFS client keeps names for
+/// up to a minute, so that a name can be that of a file which meanwhile has another; opening the
+/// folder asks the server.
+pub fn refresh_names(folder: &Path) {
+    let is_here = folder.as_os_str().is_empty();
+    let _ = File::open(if is_here { Path::new(".") } else { folder });
 }
 
 /// Creates a folder and its missing parents durably.
