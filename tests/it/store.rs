@@ -312,6 +312,15 @@ async fn many_writers_of_one_layout_lose_no_tag() {
     assert_eq!(index.manifests.len(), 16);
 }
 
+/// Another process that creates the layout on NFS, and has not closed a file that it removed.
+#[test]
+async fn a_removed_file_that_is_open_on_nfs_does_not_prevent_a_layout() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join(".nfs00000000000200080000000b"), "").unwrap();
+    Layout::create(dir.path()).await.unwrap();
+    assert!(Layout::is_at(dir.path()));
+}
+
 #[test]
 async fn a_directory_with_other_things_in_it_is_no_layout() {
     let dir = tempfile::tempdir().unwrap();

@@ -15,14 +15,22 @@ use tempfile::{Builder, NamedTempFile, TempPath};
 /// Prefix of temporary names.
 const PREFIX: &str = ".wincimg-";
 
-/// Returns true if the name is that of an unfinished file.
+/// Age at which an unlocked temporary file is of an earlier run. Other machines' locks are not seen
+/// on NFS mounted with `nolock`, and a new file is not locked at once.
+const LEFT_AFTER: Duration = Duration::from_hours(1);
+
+/// Returns true if the name is that of an unfinished file, or of a removed one that is still open
+/// on NFS.
 pub fn is_draft(name: &str) -> bool {
-    name.starts_with(PREFIX)
+    let removed = name.strip_prefix(".nfs");
+    let is_removed =
+        removed.is_some_and(|id| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    is_removed || name.starts_with(PREFIX)
 }
 
 /// A temporary file in the folder of its final name. On Linux it is unnamed, so that nothing
 /// remains after a crash; elsewhere it is locked while it is written, and the next run that writes
-/// to the same folder removes unlocked ones.
+/// to the same folder removes old, unlocked ones.
 #[derive(Debug)]
 pub struct AtomicFile {
     file: File,
@@ -265,9 +273,10 @@ fn remove_unfinished(folder: &Path) {
     }
     drop(swept);
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let is_left = entry.file_name().to_str().is_some_and(is_draft)
-            && entry.file_type().is_ok_and(|kind| kind.is_file())
-            && File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok());
+        let name = entry.file_name();
+        let is_left = name.to_str().is_some_and(|it| it.starts_with(PREFIX))
+            && entry.metadata().is_ok_and(|it| it.is_file() && is_old(&it))
+            && is_unlocked(&entry.path());
         if is_left {
             let removed = fs::remove_file(entry.path());
             tracing::debug!(file = %entry.path().display(), ?removed, "removed a file of an earlier run");
@@ -275,8 +284,21 @@ fn remove_unfinished(folder: &Path) {
     }
 }
 
+fn is_old(found: &Metadata) -> bool {
+    let age = found.modified().ok().and_then(|it| it.elapsed().ok());
+    age.is_some_and(|age| age > LEFT_AFTER)
+}
+
+fn is_unlocked(path: &Path) -> bool {
+    // NFS locks only files that are open for writing.
+    let opened = File::options().write(true).open(path);
+    opened.is_ok_and(|file| file.try_lock().is_ok())
+}
+
 #[cfg(test)]
 mod tests {
+    use std::time::SystemTime;
+
     use super::*;
 
     fn names(folder: &Path) -> Vec<String> {
@@ -314,14 +336,43 @@ mod tests {
     fn what_an_ended_run_left_goes_and_what_is_being_written_stays() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
-        fs::write(path(".wincimg-left"), "left").unwrap();
-        fs::write(path(".other"), "the user's").unwrap();
+        let old = SystemTime::now() - 2 * LEFT_AFTER;
+        let put = |name: &str, modified: SystemTime| {
+            fs::write(path(name), "").unwrap();
+            let file = File::options().append(true).open(path(name)).unwrap();
+            file.set_modified(modified).unwrap();
+        };
+        put(".wincimg-left", old);
+        put(".other", old);
+        put(".nfs00000000000200080000000b", old);
+        // Its lock may not be visible.
+        put(".wincimg-new", SystemTime::now());
         let written = visible(folder.path()).unwrap();
+        written.as_file().set_modified(old).unwrap();
         remove_unfinished(folder.path());
         let name = written.path().file_name().unwrap().to_str().unwrap();
-        let mut expected = vec![".other".to_owned(), name.to_owned()];
+        let kept = [
+            ".nfs00000000000200080000000b",
+            ".other",
+            ".wincimg-new",
+            name,
+        ];
+        let mut expected = kept.map(str::to_owned);
         expected.sort();
         assert_eq!(names(folder.path()), expected);
+    }
+
+    #[test]
+    fn a_removed_file_that_is_open_on_nfs_is_a_draft() {
+        for (name, expected) in [
+            (".wincimg-a", true),
+            (".nfs00000000000200080000000b", true),
+            (".nfs", false),
+            (".nfs-mounts", false),
+            ("nfs0b", false),
+        ] {
+            assert_eq!(is_draft(name), expected, "{name}");
+        }
     }
 
     #[cfg(unix)]
