@@ -460,11 +460,7 @@ impl Findings {
         let order = |finding: &LintFinding| rule::position(finding.rule);
         self.found
             .sort_by_key(|finding| (finding.line, order(finding)));
-        // The interpreter and a table may both know that a RUN fails.
-        self.found.dedup_by(|later, first| {
-            let fails = later.rule == first.rule && later.rule == "failing-run";
-            later == first || fails && later.line == first.line
-        });
+        self.found.dedup();
         self.found
     }
 }

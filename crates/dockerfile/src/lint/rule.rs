@@ -41,7 +41,7 @@ pub enum Fix {
 pub(super) enum Check {
     /// Of a file.
     File(fn(&LintFile<'_>) -> Vec<Finding>),
-    /// Of a file, with the findings of the rules above.
+    /// Of a file, with the findings of the states and of the rules above.
     Later(fn(&LintFile<'_>, &[LintFinding]) -> Vec<Finding>),
     /// Of a stage for Windows.
     Stage(fn(&Stage<'_>) -> Vec<Finding>),
@@ -134,7 +134,7 @@ pub static RULES: [Rule; 73] = rules![
     /// Docker or `wincimg build` refuses the instruction
     Error "invalid-instruction" Safe Step(copied_files::check_folder);
     /// The command fails on every Windows
-    Error "failing-run" None Run(usage::check);
+    Error "failing-run" None Later(usage::check);
     /// An array that is not valid JSON is read as plain text
     Error "invalid-json" Safe Step(instructions::check_json);
     /// FROM or COPY --from names a stage that does not exist before it

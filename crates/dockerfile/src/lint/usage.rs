@@ -1,15 +1,33 @@
 //! Commands with arguments that they refuse on every Windows.
 
+use std::collections::HashSet;
+
 use super::entrypoint::has_extension;
 use super::missing_folder::has_only_windows;
+use super::reference::Platform;
 use super::shell::BaseShell;
 use super::shells::is_read_by_powershell;
 use super::stage::{LintStep, Stage};
 use super::statements::PowerShellStatement;
 use super::words::{Grammar, LintCommand, NextOperator, Word, program_name};
-use super::{ContainsAny, Finding, Severity, features};
+use super::{ContainsAny, Finding, LintFile, LintFinding, Severity, features};
 
-pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
+pub(super) fn check(linted: &LintFile<'_>, findings: &[LintFinding]) -> Vec<Finding> {
+    let known = findings.iter().filter(|it| it.rule == "failing-run");
+    let known: HashSet<usize> = known.map(|it| it.line - 1).collect();
+    let known = &known;
+    let stages = linted.stages.iter();
+    let windows = stages.filter(|stage| stage.platform == Platform::Windows);
+    let found = windows.flat_map(|stage| {
+        stage
+            .all("RUN")
+            .filter_map(move |step| check_run(stage, step, known))
+    });
+    found.collect()
+}
+
+/// `known` has the lines that the evaluation knows to fail.
+fn check_run(stage: &Stage<'_>, step: &LintStep<'_>, known: &HashSet<usize>) -> Option<Finding> {
     let of_command = step.commands().iter().find_map(|command| {
         let message = problem(command)?;
         let may_work =
@@ -34,10 +52,16 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
         let (at, message) = super::copied_files::unqualified_script(stage, step)?;
         Some((at, Severity::Error, message))
     };
-    let (at, severity, message) = of_command
+    let of_arguments = of_command
         .or_else(of_syntax)
         .map(|(at, severity, message)| (at, severity, message.to_owned()))
-        .or_else(of_feature)
+        .or_else(of_feature);
+    // The interpreter may have said so.
+    let is_said = |at: usize| known.contains(&step.line_at(at));
+    if of_arguments.as_ref().is_some_and(|(at, ..)| is_said(*at)) {
+        return None;
+    }
+    let (at, severity, message) = of_arguments
         .or_else(of_rights)
         .or_else(|| super::missing_folder::find(stage, step))
         .or_else(of_script)?;

@@ -52,6 +52,19 @@ fn powershell_expands_its_variables_before_an_inner_cmd_starts() {
 }
 
 #[test]
+fn a_line_may_fail_for_several_reasons() {
+    let rule = "failing-run";
+    let install = "USER ContainerUser\nRUN msiexec /i C:\\a.msi /qn | Out-Null";
+    let rights = format!("{install}; icacls C:\\app /grant Users:(OI)(CI)M");
+    let found = severities(FORCE, &rights, rule);
+    assert_eq!(found, [Severity::Warning, Severity::Error]);
+    let user = "USER ContainerUser\nRUN net user a /add";
+    let download = format!("{user} && curl -o C:\\tools\\a.zip https://x.example/a.zip");
+    let found = severities(CORE, &download, rule);
+    assert_eq!(found, [Severity::Error, Severity::Error]);
+}
+
+#[test]
 fn a_finding_does_not_blame_what_another_one_explains() {
     let names = |text: &str| -> Vec<&str> {
         let found = all(CORE, text).into_iter();
