@@ -41,10 +41,6 @@ impl EvaluatedStep<'_> {
         let given = &self.linted.arguments.given;
         self.state.expand(self.lexer(), text, given).ok()
     }
-
-    pub(super) fn line(&self) -> usize {
-        self.step.line()
-    }
 }
 
 /// Position of the evaluation.

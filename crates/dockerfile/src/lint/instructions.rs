@@ -188,7 +188,7 @@ fn declared_elsewhere(it: &EvaluatedStep<'_>, name: &str) -> Option<String> {
     if !it.linted.declared.contains(name) {
         return None;
     }
-    let line = it.line();
+    let line = it.step.line();
     let lower = name.to_ascii_lowercase();
     // The shell, Windows or an earlier line may set it.
     let assigns = [
