@@ -225,7 +225,7 @@ impl Write for PieceSender {
 
 #[cfg(test)]
 mod tests {
-    use futures_util::TryStreamExt;
+    use futures_util::{StreamExt, TryStreamExt};
     use wincimg_common::progress::Silent;
     use wincimg_dockerfile::RenderedDockerfile;
     use wincimg_layer::archive::{ArchiveLocation, Archives, UnpackSelection, UnpackedContent};
@@ -283,5 +283,33 @@ mod tests {
         let names: Vec<&str> = all.iter().map(|(path, _)| path.as_str()).collect();
         assert_eq!(names, ["Dockerfile", "files/", "files/b", "files/a"]);
         assert_eq!((all[2].1.as_str(), all[3].1.as_str()), ("two", "one"));
+    }
+
+    #[test]
+    async fn a_file_that_changes_while_it_is_sent_ends_the_stream() {
+        for length in [2_u64 << 20, (4 << 20) + 1] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("big");
+            std::fs::write(&path, vec![1_u8; 4 << 20]).unwrap();
+            let rendered = RenderedDockerfile {
+                dockerfile: "FROM x\n".to_owned(),
+                context: vec![ContextEntry {
+                    path: "big".to_owned(),
+                    content: ContextContent::File(path.clone().into()),
+                }],
+                ..RenderedDockerfile::default()
+            };
+            let listing = ContextListing::new(&rendered).unwrap();
+            let (pieces, outcome) = upload(listing, 0, Arc::new(Silent));
+            let mut pieces = Box::pin(pieces);
+            // It is open then, and most of it is unread: few pieces wait.
+            pieces.next().await.unwrap().unwrap();
+            let file = std::fs::File::options().write(true).open(&path).unwrap();
+            file.set_len(length).unwrap();
+            let rest: Vec<bool> = pieces.map(|piece| piece.is_ok()).collect().await;
+            assert_eq!(rest.last(), Some(&false), "{length}");
+            let problem = lock(&outcome).take().unwrap().to_string();
+            assert!(problem.ends_with("changed while it was read"), "{problem}");
+        }
     }
 }
