@@ -48,6 +48,7 @@ pub enum LayerError {
     },
     /// A folder's `.dockerignore` is invalid.
     #[error(transparent)]
+    #[diagnose(forward)]
     Ignore(#[from] Problem),
     /// An archive with files of the layer is invalid.
     #[error(transparent)]
