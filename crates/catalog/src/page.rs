@@ -181,11 +181,13 @@ fn hit(row: &Row, columns: [Option<u32>; 6]) -> Option<SearchResult> {
         return None;
     }
     let part = |suffix: &str| {
-        let parts = row.cells.iter().flat_map(|cell| &cell.parts);
-        parts
-            .filter(|part| part.id.strip_prefix(update_id) == Some(suffix))
-            .map(|part| collapse_whitespace(&part.text))
-            .find(|text| !text.is_empty())
+        let mut texts = row.cells.iter().flat_map(|cell| {
+            let parts = cell.parts.iter();
+            parts
+                .filter(move |part| part.id.strip_prefix(update_id) == Some(suffix))
+                .map(move |part| collapse_whitespace(cell.text_of(part)))
+        });
+        texts.find(|text| !text.is_empty())
     };
     let column = |number: Option<u32>| {
         let own = format!("{update_id}_C{}_R", number?);
@@ -229,9 +231,20 @@ struct Cell {
 struct CellElement {
     id: String,
     tag: String,
-    text: String,
-    open: bool,
+    /// Place of its text in the cell's; without an end while the element is open.
+    start: usize,
+    end: Option<usize>,
 }
+
+impl Cell {
+    fn text_of(&self, part: &CellElement) -> &str {
+        &self.text[part.start..part.end.unwrap_or(self.text.len())]
+    }
+}
+
+/// An end tag belongs to one of this many last elements of its cell, so that a page with many open
+/// elements is read in linear time.
+const MOST_OPEN: usize = 100;
 
 /// Visitor that collects rows, cells and form fields.
 #[derive(Default)]
@@ -294,14 +307,13 @@ impl Visitor for PageParser {
                 }
             }
             name if !id.is_empty() && !is_void(name) => {
-                let part = CellElement {
-                    id: id.to_owned(),
-                    tag: name.to_owned(),
-                    text: String::new(),
-                    open: true,
-                };
                 if let Some(cell) = self.cell() {
-                    cell.parts.push(part);
+                    cell.parts.push(CellElement {
+                        id: id.to_owned(),
+                        tag: name.to_owned(),
+                        start: cell.text.len(),
+                        end: None,
+                    });
                 }
             }
             _ => {}
@@ -317,14 +329,11 @@ impl Visitor for PageParser {
             "table" => self.depth = self.depth.saturating_sub(1),
             "td" | "th" | "tr" if self.depth == 1 => self.in_cell = false,
             _ => {
-                if let Some(cell) = self.cell()
-                    && let Some(part) = cell
-                        .parts
-                        .iter_mut()
-                        .rev()
-                        .find(|part| part.open && part.tag == name)
-                {
-                    part.open = false;
+                if let Some(cell) = self.cell() {
+                    let mut last = cell.parts.iter_mut().rev().take(MOST_OPEN);
+                    if let Some(part) = last.find(|part| part.end.is_none() && part.tag == name) {
+                        part.end = Some(cell.text.len());
+                    }
                 }
             }
         }
@@ -338,9 +347,6 @@ impl Visitor for PageParser {
         }
         if let Some(cell) = self.cell() {
             cell.text.push_str(text);
-            for part in cell.parts.iter_mut().filter(|part| part.open) {
-                part.text.push_str(text);
-            }
         }
     }
 }

@@ -152,6 +152,18 @@ fn tags_left_open_and_nested_tables_do_not_mix_cells() {
 }
 
 #[test]
+fn elements_that_stay_open_take_linear_time_and_memory() {
+    let count = 100_000;
+    let open = "<b id=x>y".repeat(count) + &"</i>".repeat(count);
+    let mut row = ROW;
+    row[1] = &open;
+    let hit = one_hit(&page_of(&[0, 1, 2, 3, 4, 5], 1, row));
+    assert_eq!(hit.products, "y".repeat(count));
+    let tables = html_tables(&format!("<table><tr><td>{open}</table>"));
+    assert_eq!(tables, [[["y".repeat(count)]]]);
+}
+
+#[test]
 fn the_next_page_is_asked_for_with_every_hidden_field_of_the_form() {
     let form = "<form><input type=hidden name=other value=1></form>\
         <form id='aspnetForm'><input type='hidden' name='__EVENTTARGET' value=''/>\
