@@ -260,7 +260,7 @@ struct UnreadFiles {
 }
 
 /// Texts of files with their names, and the files that cannot be read; an error if there are only
-/// such. Files in folders that are no Dockerfiles are skipped.
+/// such. Files in folders that are not Dockerfiles are skipped.
 fn read_all(
     session: &Session,
     paths: &[FilePath],
