@@ -109,7 +109,7 @@ impl PartialFile {
                 // Another process may have renamed it before the lock; emptying it would empty the
                 // finished file.
                 files::refresh_names(path.parent().unwrap_or(Path::new("")));
-                if is_at(&file, &path) {
+                if files::is_at(&file, &path) {
                     break file;
                 }
             };
@@ -417,20 +417,6 @@ fn open(path: &Path) -> io::Result<File> {
         .create(true)
         .truncate(false)
         .open(path)
-}
-
-/// Returns true if a path still refers to this file.
-#[cfg(unix)]
-fn is_at(file: &File, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let place = |found: fs::Metadata| (found.dev(), found.ino());
-    let here = file.metadata().map(place).ok();
-    here.is_some() && here == fs::metadata(path).map(place).ok()
-}
-
-#[cfg(not(unix))]
-fn is_at(_file: &File, path: &Path) -> bool {
-    path.exists()
 }
 
 fn hash_all(mut hasher: Hasher, mut chunks: Receiver<Bytes>) -> impl FnOnce() -> Hasher {

@@ -15,6 +15,9 @@ use tempfile::{Builder, NamedTempFile, TempPath};
 /// Prefix of temporary names.
 const PREFIX: &str = ".wincimg-";
 
+/// Name of a file that locks its folder on NFS.
+const LOCK_NAME: &str = ".wincimg-lock";
+
 /// Age at which an unlocked temporary file is of an earlier run. Other machines' locks are not seen
 /// on NFS mounted with `nolock`, and a new file is not locked at once.
 const LEFT_AFTER: Duration = Duration::from_hours(1);
@@ -139,15 +142,83 @@ impl AtomicFile {
     }
 }
 
+/// Lock of a folder, held until it is dropped.
+#[derive(Debug)]
+pub struct FolderLock {
+    _file: File,
+    /// A file that exists only while the folder is locked.
+    name: Option<PathBuf>,
+}
+
+impl Drop for FolderLock {
+    fn drop(&mut self) {
+        // Whoever waits for this file finds then that its name is gone, and makes another.
+        if let Some(path) = &self.name {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
 /// Waits until no other process changes a file of the folder that it has read, and lets others wait
-/// until the result is dropped. `None` where a folder cannot be locked, as on Windows: there, after
-/// a long wait, and on NFS, where only processes of one machine wait for each other, the last one
-/// wins.
-pub fn lock_folder(folder: &Path, progress: &dyn Progress) -> Option<File> {
+/// until the result is dropped. `None` where a folder cannot be locked, as on Windows: there, and
+/// after a long wait, the last one wins.
+pub fn lock_folder(folder: &Path, progress: &dyn Progress) -> Option<FolderLock> {
     let is_here = folder.as_os_str().is_empty();
     let folder = if is_here { Path::new(".") } else { folder };
+    if is_on_nfs(folder) {
+        return lock_by_name(folder, progress);
+    }
     let file = File::open(folder).ok()?;
-    lock_file(&file, folder, progress).ok()?.then_some(file)
+    let is_held = lock_file(&file, folder, progress).ok()?;
+    is_held.then_some(FolderLock {
+        _file: file,
+        name: None,
+    })
+}
+
+/// Locks a folder by a file in it: NFS locks folders for one machine alone.
+fn lock_by_name(folder: &Path, progress: &dyn Progress) -> Option<FolderLock> {
+    let path = folder.join(LOCK_NAME);
+    let mut options = File::options();
+    options.write(true).create(true).truncate(false);
+    loop {
+        let file = options.open(&path).ok()?;
+        if !lock_file(&file, folder, progress).ok()? {
+            return None;
+        }
+        if is_at(&file, &path) {
+            return Some(FolderLock {
+                _file: file,
+                name: Some(path),
+            });
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn is_on_nfs(folder: &Path) -> bool {
+    use rustix::fs::{NFS_SUPER_MAGIC, statfs};
+    statfs(folder).is_ok_and(|it| it.f_type == NFS_SUPER_MAGIC)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_on_nfs(_folder: &Path) -> bool {
+    false
+}
+
+/// Returns true if a path still refers to this file.
+#[cfg(unix)]
+pub fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let place = |found: Metadata| (found.dev(), found.ino());
+    let here = file.metadata().map(place).ok();
+    here.is_some() && here == fs::metadata(path).map(place).ok()
+}
+
+/// Returns true if a path still refers to a file, as it probably is this one.
+#[cfg(not(unix))]
+pub fn is_at(_file: &File, path: &Path) -> bool {
+    path.exists()
 }
 
 /// Time to wait for a lock, which is held only while a small file is written.
@@ -360,6 +431,26 @@ mod tests {
         let mut expected = kept.map(str::to_owned);
         expected.sort();
         assert_eq!(names(folder.path()), expected);
+    }
+
+    #[test]
+    fn a_folder_is_locked_by_a_file_that_is_gone_afterwards() {
+        let folder = tempfile::tempdir().unwrap();
+        let count = folder.path().join("count");
+        fs::write(&count, "0").unwrap();
+        thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..10 {
+                        let _held = lock_by_name(folder.path(), &crate::progress::Silent).unwrap();
+                        let before: u32 = fs::read_to_string(&count).unwrap().parse().unwrap();
+                        fs::write(&count, (before + 1).to_string()).unwrap();
+                    }
+                });
+            }
+        });
+        assert_eq!(fs::read_to_string(&count).unwrap(), "80");
+        assert_eq!(names(folder.path()), ["count"]);
     }
 
     #[test]
