@@ -1,4 +1,4 @@
-//! A RUN line on an image about which nothing is known.
+//! A RUN line on an image with programs, of which nothing else is known.
 
 use wincimg_registry::{KeyPath, Presence, RegistryData};
 use wincimg_scripts::{
@@ -9,8 +9,13 @@ use wincimg_windows::path::ImagePath;
 struct Unknown;
 
 impl ImageState for Unknown {
-    fn entry(&self, _: &ImagePath) -> Lookup<EntryKind> {
-        Presence::Absent
+    fn entry(&self, path: &ImagePath) -> Lookup<EntryKind> {
+        // Without its shell, a line fails before it is read.
+        if path.to_string().to_lowercase().ends_with(".exe") {
+            Presence::Present(EntryKind::File(()))
+        } else {
+            Presence::Absent
+        }
     }
 
     fn names(&self, _: &ImagePath) -> Lookup<Vec<String>> {

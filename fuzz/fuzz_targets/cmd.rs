@@ -1,4 +1,4 @@
-//! RUN lines of cmd, on an image about which nothing is known.
+//! RUN lines of cmd.
 
 #![no_main]
 

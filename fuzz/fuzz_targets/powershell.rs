@@ -1,4 +1,4 @@
-//! RUN lines of PowerShell, on an image about which nothing is known.
+//! RUN lines of PowerShell.
 
 #![no_main]
 
