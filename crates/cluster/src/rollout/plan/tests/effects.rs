@@ -46,11 +46,7 @@ fn an_image_on_disk_is_rebuilt_there_and_not_pushed() {
         image.reference = Some(place.to_owned());
     }
     let plan = plan(&request);
-    let commands: Vec<String> = plan
-        .actions
-        .iter()
-        .flat_map(PlanAction::commands)
-        .collect();
+    let commands: Vec<String> = plan.actions.iter().flat_map(PlanAction::commands).collect();
     assert_eq!(
         commands,
         [
