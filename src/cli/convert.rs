@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::json;
 use wincimg_cluster::rollout::command_line;
-use wincimg_common::files::{LARGEST_TEXT, read_text};
+use wincimg_common::files::{LARGEST_TEXT, folder_of, read_text};
 use wincimg_common::untrusted::Untrusted;
 use wincimg_dockerfile::convert::{Conversion, ConversionError, obstacles};
 use wincimg_dockerfile::lint::Severity;
@@ -191,10 +191,7 @@ impl Convert {
 /// Name of the repository that a Dockerfile is at the top of, after its remote: the folder of a
 /// clone may have any name.
 fn repository_name(dockerfile: &Path) -> Option<String> {
-    let folder = match dockerfile.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
+    let folder = folder_of(dockerfile);
     let config = read_text(&folder.join(".git").join("config"), LARGEST_TEXT).ok()?;
     let origin = config.split("[remote \"origin\"]").nth(1)?;
     let mut lines = origin.lines().take_while(|line| !line.starts_with('['));

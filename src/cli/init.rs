@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::json;
 use wincimg_cluster::rollout::command_line;
-use wincimg_common::files::{LARGEST_TEXT, read_text};
+use wincimg_common::files::{LARGEST_TEXT, or_here, read_text};
 use wincimg_images::recipes;
 use wincimg_oci::reference::is_repository;
 use wincimg_recipe::starter::{Project, StarterRecipe, plain};
@@ -226,11 +226,7 @@ fn read_project(folder: &Path, file: &str) -> Result<Project, Failure> {
     let path = folder.join(file);
     let text = read_text(&path, LARGEST_TEXT)
         .with_context(|| format!("cannot read {}", path.display()))?;
-    let whole = fs::canonicalize(if folder.as_os_str().is_empty() {
-        Path::new(".")
-    } else {
-        folder
-    });
+    let whole = fs::canonicalize(or_here(folder));
     let whole = whole.unwrap_or_else(|_| folder.to_owned());
     let shared = whole
         .ancestors()

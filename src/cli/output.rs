@@ -190,10 +190,7 @@ pub(super) fn has_begun() -> bool {
 static BEGUN: AtomicBool = AtomicBool::new(false);
 
 fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    let folder = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
+    let folder = files::folder_of(path);
     if !folder.is_dir() {
         let problem = format!("no such folder: {}", folder.display());
         return Err(io::Error::new(io::ErrorKind::NotFound, problem));

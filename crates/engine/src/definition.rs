@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use wincimg_common::diagnose::{Blame, BoxError, Problem, closest_match};
-use wincimg_common::files::{LARGEST_TEXT, read_text, similar_path};
+use wincimg_common::files::{LARGEST_TEXT, folder_of, or_here, read_text, similar_path};
 use wincimg_common::progress::Reporter;
 use wincimg_dockerfile::stages::{DockerfileRequest, StageReplacement, Stages};
 use wincimg_dockerfile::{DockerfileNames, has_from};
@@ -213,8 +213,7 @@ impl BuildDefinition {
     pub fn origin(&self) -> Origin {
         let variable = |name: &str| std::env::var(name).ok();
         self.folder().map_or_else(Origin::default, |folder| {
-            let here = folder.as_os_str().is_empty();
-            Origin::of_folder(if here { Path::new(".") } else { folder }, variable)
+            Origin::of_folder(or_here(folder), variable)
         })
     }
 
@@ -291,12 +290,8 @@ pub fn dockerfile_of(image: &str, file: Option<PathBuf>) -> Option<(PathBuf, Pat
         let is_meant = file.is_file() && !place.join("recipe.toml").is_file();
         return is_meant.then(|| (file, place.to_owned()));
     }
-    let folder = place
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
     let is_meant = is_dockerfile(place) || reads_like_a_dockerfile(place);
-    is_meant.then(|| (place.to_owned(), folder.to_owned()))
+    is_meant.then(|| (place.to_owned(), folder_of(place).to_owned()))
 }
 
 /// Returns true if a file is TOML with the name of an image.

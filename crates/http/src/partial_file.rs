@@ -108,7 +108,7 @@ impl PartialFile {
                 }
                 // Another process may have renamed it before the lock; emptying it would empty the
                 // finished file.
-                files::refresh_names(path.parent().unwrap_or(Path::new("")));
+                files::refresh_names(files::folder_of(&path));
                 if files::is_at(&file, &path) {
                     break file;
                 }

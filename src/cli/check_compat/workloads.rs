@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use wincimg_cluster::rollout::command_line;
 use wincimg_cluster::workloads::{WorkloadList, WorkloadsError};
+use wincimg_common::files;
 
 use crate::cli::input::read_text;
 use crate::cli::named_files::{self, FileKind, FilePath};
@@ -41,14 +42,10 @@ pub(super) fn read(files: &[PathBuf], session: &Session) -> Result<WorkloadList,
     for FilePath { path, is_found } in named_files::find(files, &MANIFESTS)? {
         let name = input::name(&path);
         if is_kustomization(&path) {
-            let folder = path
-                .parent()
-                .filter(|folder| !folder.as_os_str().is_empty());
-            let folder = folder.unwrap_or(Path::new("."));
             session.warn(format_args!(
                 "skipped {name}: a kustomization is built first: kubectl kustomize {} | wincimg \
                  check-compat -f -",
-                folder.display()
+                files::folder_of(&path).display()
             ));
             continue;
         }

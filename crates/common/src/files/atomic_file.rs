@@ -8,6 +8,7 @@ use std::sync::{LazyLock, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::{folder_of, or_here};
 use crate::lock;
 use crate::progress::Progress;
 use tempfile::{Builder, NamedTempFile, TempPath};
@@ -44,8 +45,7 @@ pub struct AtomicFile {
 impl AtomicFile {
     /// Creates an empty file to be named in this folder.
     pub fn in_folder(folder: &Path) -> io::Result<Self> {
-        let is_here = folder.as_os_str().is_empty();
-        let folder = if is_here { Path::new(".") } else { folder };
+        let folder = or_here(folder);
         remove_unfinished(folder);
         #[cfg(target_os = "linux")]
         if let Some(file) = create_unnamed(folder) {
@@ -163,8 +163,7 @@ impl Drop for FolderLock {
 /// until the result is dropped. `None` where a folder cannot be locked, as on Windows: there, and
 /// after a long wait, the last one wins.
 pub fn lock_folder(folder: &Path, progress: &dyn Progress) -> Option<FolderLock> {
-    let is_here = folder.as_os_str().is_empty();
-    let folder = if is_here { Path::new(".") } else { folder };
+    let folder = or_here(folder);
     if is_on_nfs(folder) {
         return lock_by_name(folder, progress);
     }
@@ -257,8 +256,7 @@ pub fn lock_file(file: &File, folder: &Path, progress: &dyn Progress) -> io::Res
 /// up to a minute, so that a name can be that of a file which meanwhile has another; opening the
 /// folder asks the server.
 pub fn refresh_names(folder: &Path) {
-    let is_here = folder.as_os_str().is_empty();
-    let _ = File::open(if is_here { Path::new(".") } else { folder });
+    let _ = File::open(or_here(folder));
 }
 
 /// Creates a folder and its missing parents durably.
@@ -273,9 +271,7 @@ pub fn create_folder(path: &Path) -> io::Result<()> {
 /// Writes the names in a file's folder to disk, where the file system can.
 #[cfg(unix)]
 pub fn sync_folder(path: &Path) {
-    let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
-    let opened = File::open(folder.unwrap_or(Path::new(".")));
-    let _ = opened.and_then(|folder| folder.sync_all());
+    let _ = File::open(folder_of(path)).and_then(|folder| folder.sync_all());
 }
 
 /// Writes the names in a file's folder to disk, where the file system can.

@@ -1,5 +1,7 @@
 //! Files: safe opening of files named by users or third parties, and atomic writing of our own.
 
+use std::path::Path;
+
 /// Larger than any real recipe, Dockerfile or configuration file.
 pub const LARGEST_TEXT: u64 = 16 * 1024 * 1024;
 
@@ -27,3 +29,17 @@ pub use similar::similar_path;
 pub use spool::Spool;
 pub use spool_part::{SpoolPart, SpoolWriter};
 pub use window::{FileWindow, Window};
+
+/// A folder as the system takes it: the empty path is the working folder.
+pub fn or_here(folder: &Path) -> &Path {
+    if folder.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        folder
+    }
+}
+
+/// The folder of a file.
+pub fn folder_of(file: &Path) -> &Path {
+    or_here(file.parent().unwrap_or(Path::new("")))
+}

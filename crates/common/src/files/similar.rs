@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::or_here;
 use crate::diagnose::closest_match;
 
 /// Maximum number of names that are compared.
@@ -14,12 +15,10 @@ pub fn similar_path(missing: &Path) -> Option<PathBuf> {
     }
     let name = missing.file_name()?.to_str()?;
     let folder = missing.parent().unwrap_or(Path::new(""));
-    let listed = if folder.as_os_str().is_empty() {
-        Path::new(".")
-    } else {
-        folder
-    };
-    let entries = std::fs::read_dir(listed).ok()?.take(MOST_NAMES).flatten();
+    let entries = std::fs::read_dir(or_here(folder))
+        .ok()?
+        .take(MOST_NAMES)
+        .flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     let names: Vec<String> = names.collect();
     let meant = closest_match(name, names.iter().map(String::as_str))?;

@@ -153,7 +153,7 @@ fn in_powershell(step: &LintStep<'_>) -> Option<Finding> {
         candidates.find_map(|(it, next)| {
             let mend = if is_lost(next, it) {
                 OF_POWERSHELL
-            } else if next < idle || !starts_file(it) || !is_last(step, script) {
+            } else if next < idle || !is_awaited(it) || !is_last(step, script) {
                 return None;
             } else if installers::is_silent(it) {
                 OF_INSTALLER
@@ -199,21 +199,25 @@ fn is_builder(statement: &PowerShellStatement) -> bool {
     is_call(statement) && is_named()
 }
 
-/// Returns true for a program by its path, for which PowerShell waits, and for one that unpacks.
-fn starts_file(statement: &PowerShellStatement) -> bool {
+/// Returns true for a program of [`leaves_files`] for which PowerShell waits.
+fn is_awaited(statement: &PowerShellStatement) -> bool {
+    let path = statement.written_command();
+    let arguments = statement.text.split_whitespace().skip(1);
     is_call(statement)
-        && (is_own_program(&statement.written_command())
-            || unpacks(
-                &statement.command(),
-                statement.text.split_whitespace().skip(1),
-            ))
+        && leaves_files(&path, &statement.command(), arguments)
         && is_work(&statement.text)
         && installers::find_unawaited(statement, &|_| true).is_none()
 }
 
-/// Returns true for a program that unpacks an archive.
-fn unpacks<'a>(program: &str, mut arguments: impl Iterator<Item = &'a str>) -> bool {
-    UNPACKERS.contains(&program) && (program != "tar" || arguments.any(extracts))
+/// Returns true for a program by its path, in lower case, and for one that unpacks an archive: the
+/// image lacks what it does not make.
+fn leaves_files<'a>(
+    path: &str,
+    program: &str,
+    mut arguments: impl Iterator<Item = &'a str>,
+) -> bool {
+    is_own_program(path)
+        || UNPACKERS.contains(&program) && (program != "tar" || arguments.any(extracts))
 }
 
 /// Returns true for options of tar to extract: `-xf`, `xf`, `-x`, `--extract`.
@@ -322,7 +326,7 @@ fn in_cmd(step: &LintStep<'_>) -> Option<Finding> {
     Some(lost(step, command.start(), command.program(), OF_CMD))
 }
 
-/// Returns true for a program by its path, if `&` and only cleaning up follow.
+/// Returns true for a program of [`leaves_files`], if `&` and only cleaning up follow.
 fn is_before_clean_up(step: &LintStep<'_>, command: &LintCommand, later: &[LintCommand]) -> bool {
     let text = step.instruction.full_text();
     let words = command.words.iter().chain(&command.files);
@@ -331,10 +335,9 @@ fn is_before_clean_up(step: &LintStep<'_>, command: &LintCommand, later: &[LintC
         .first()
         .zip(end)
         .and_then(|(next, end)| text.get(end..next.start()));
+    let path = command.word(0).to_ascii_lowercase();
     let values = command.words.iter().map(|word| word.value.as_str());
-    let is_meant = is_own_program(&command.word(0).to_ascii_lowercase())
-        || unpacks(command.program(), values.skip(1));
-    is_meant
+    leaves_files(&path, command.program(), values.skip(1))
         && between.is_some_and(|operator| operator.trim() == "&")
         && later.iter().all(|it| CLEAN_UP.contains(&it.program()))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use wincimg_common::diagnose::{closest_match, error_chain};
-use wincimg_common::files::{LARGEST_TEXT, read_text};
+use wincimg_common::files::{LARGEST_TEXT, or_here, read_text};
 use wincimg_layer::dockerignore::{FILE_NAME, IgnoreRules};
 use wincimg_oci::store::LOCAL_SCHEMES;
 use wincimg_recipe::{FileSource, LOCK_FILE, PlannedContent};
@@ -364,13 +364,7 @@ pub(crate) fn context_file(
     file: &Path,
     mut paths: impl Iterator<Item = String>,
 ) -> Option<FileSource> {
-    let folder = file.parent()?;
-    let folder = if folder.as_os_str().is_empty() {
-        Path::new(".")
-    } else {
-        folder
-    };
-    let context = context(file, "", folder).ok()?;
+    let context = context(file, "", or_here(file.parent()?)).ok()?;
     paths.find_map(|path| match context.find(&path).ok()??.content {
         PlannedContent::File(source) => Some(source),
         _ => None,

@@ -55,7 +55,7 @@ impl ArchiveWriter {
     /// Starts an archive that replaces the file at `path`.
     pub fn create(path: impl Into<PathBuf>) -> Result<Self, Problem> {
         let path = path.into();
-        fs::metadata(parent(&path)).map_err(ARCHIVE.unwritable(&path))?;
+        fs::metadata(files::folder_of(&path)).map_err(ARCHIVE.unwritable(&path))?;
         Ok(Self(Arc::new(PendingArchive {
             path,
             blobs: Mutex::default(),
@@ -136,7 +136,7 @@ impl ArchiveWriter {
         self.blocking(|writer| {
             let path = &writer.0.path;
             let failed = ARCHIVE.unwritable(path);
-            let spool = Spool::in_folder(parent(path)).map_err(&failed)?;
+            let spool = Spool::in_folder(files::folder_of(path)).map_err(&failed)?;
             let documents = writer.documents()?;
             let packed = writer.pack_into(spool.file(), &documents);
             packed.map_err(failed)?;
@@ -306,14 +306,7 @@ fn spool_folder(path: &Path) -> PathBuf {
     if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         return std::env::temp_dir();
     }
-    parent(path).to_owned()
-}
-
-fn parent(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
+    files::folder_of(path).to_owned()
 }
 
 fn file_header(size: u64) -> tar::Header {

@@ -156,7 +156,7 @@ impl<'h> Config<'h> {
         progress: &dyn Progress,
         edit: impl FnOnce(&mut Self),
     ) -> Result<PathBuf, RegistryError> {
-        let folder = Self::open(host, file)?.folder().to_owned();
+        let folder = files::folder_of(&Self::open(host, file)?.path).to_owned();
         if !folder.exists() {
             make_private(&folder).map_err(FileError::io("create", &folder))?;
         }
@@ -165,13 +165,6 @@ impl<'h> Config<'h> {
         edit(&mut config);
         config.write()?;
         Ok(config.path)
-    }
-
-    fn folder(&self) -> &Path {
-        match self.path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        }
     }
 
     /// The helper for this host, else the default one.
@@ -221,7 +214,7 @@ impl<'h> Config<'h> {
     }
 
     fn replace(&self, text: &[u8]) -> io::Result<()> {
-        let mut draft = AtomicFile::in_folder(self.folder())?;
+        let mut draft = AtomicFile::in_folder(files::folder_of(&self.path))?;
         let file = draft.file();
         #[cfg(unix)]
         file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;

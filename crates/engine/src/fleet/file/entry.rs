@@ -5,6 +5,7 @@ use std::path::Path;
 
 use wincimg_common::diagnose::Problem;
 use wincimg_common::document::Text;
+use wincimg_common::files;
 use wincimg_common::progress::Silent;
 use wincimg_dockerfile::DockerfileNames;
 use wincimg_dockerfile::stages::StageReplacement;
@@ -181,16 +182,11 @@ fn named(image: &ImageTable, build: &str, folder: &Path) -> BuildInput {
     let file = image.file.as_ref().map(|file| folder.join(file));
     let context = image.context.as_ref().map(|context| folder.join(context));
     let is_recipe = dockerfile_of(&place, file.clone()).is_none();
-    let here = if folder.as_os_str().is_empty() {
-        Path::new(".")
-    } else {
-        folder
-    };
     let stages = image.stage.iter();
     BuildInput {
         image: place,
         values: pairs(&image.set),
-        context: context.or_else(|| is_recipe.then(|| here.to_owned())),
+        context: context.or_else(|| is_recipe.then(|| files::or_here(folder).to_owned())),
         file,
         target: image.target.clone(),
         stages: stages
