@@ -25,6 +25,8 @@ pub struct ScriptError {
 pub enum ScriptErrorKind {
     /// Requires Windows.
     NeedsWindows,
+    /// Requires Linux.
+    NeedsLinux,
     /// Unsupported command, option or syntax.
     NotUnderstood,
     /// Depends on content of the image that is unknown.

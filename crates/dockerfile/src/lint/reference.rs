@@ -117,6 +117,14 @@ const OF_LINUX: [&str; 16] = [
     "noble", "bionic", "ubuntu", "debian", "linux", "musl", "ubi",
 ];
 
+/// Returns true for a base without an image for Windows, as far as its name tells: an official image
+/// of Docker Hub, or a tag that names a distribution.
+pub(crate) fn names_linux(image: &str) -> bool {
+    let reference = Reference::parse(image);
+    let is_official = !reference.name_on_hub().contains('/');
+    reference.is_only_for_linux() || is_official && reference.platform() == Platform::Linux
+}
+
 impl Reference {
     pub(super) fn parse(text: &str) -> Self {
         let (name, digest) = match text.split_once('@') {
@@ -350,5 +358,26 @@ mod tests {
         let rows = include_str!("data/bases.tsv").lines();
         let rows = rows.filter(|line| !line.starts_with('#')).count();
         assert_eq!(PUBLISHED.len(), rows);
+    }
+
+    #[test]
+    fn only_names_without_an_image_for_windows_are_of_linux() {
+        for image in [
+            "golang:1.22-alpine",
+            "alpine",
+            "node:20",
+            "docker.io/library/php:8",
+            "team/site:1-bookworm",
+        ] {
+            assert!(names_linux(image), "{image}");
+        }
+        for image in [
+            "golang:1.22",
+            "node:20-nanoserver-1809",
+            "team/node:20",
+            "mcr.microsoft.com/dotnet/sdk:8.0",
+        ] {
+            assert!(!names_linux(image), "{image}");
+        }
     }
 }

@@ -207,6 +207,10 @@ impl Heading {
                 code: "dockerfile/needs-windows",
                 problem: "RUN requires Windows",
             },
+            ScriptErrorKind::NeedsLinux => Self {
+                code: "dockerfile/needs-linux",
+                problem: "RUN requires Linux",
+            },
             ScriptErrorKind::NotUnderstood => Self {
                 code: "dockerfile/not-understood",
                 problem: "RUN is unsupported",

@@ -56,6 +56,7 @@ use wincimg_windows::path::ImagePath;
 use wincimg_windows::quoting::Escape;
 
 use super::instruction::{CopyInstruction, InstructionKind, ParsedInstruction};
+use super::lint::names_linux;
 
 /// A parsed Dockerfile with its build options.
 #[derive(Debug)]
@@ -291,28 +292,47 @@ impl Stages {
     }
 
     /// Checks all required stages, as far as possible without the bases. Steps that require Windows
-    /// are errors unless it can run them.
+    /// are errors unless it can run them; those that require Linux always are.
     pub fn check(&self, has_windows: bool) -> Result<(), StageError> {
         let mut errors = Vec::new();
+        let mut failures = Vec::new();
         for (index, stage) in self.needed().filter(|(_, stage)| stage.folder.is_none()) {
             let mut shell = self.shell_under(index);
             for step in &stage.steps {
-                let error = match &step.kind {
-                    InstructionKind::Shell(words) => {
-                        shell = Some(words);
-                        None
+                match &step.kind {
+                    InstructionKind::Shell(words) => shell = Some(words),
+                    InstructionKind::Run(program) => {
+                        let failure = run::needs_system(program, shell, self.feed.as_ref());
+                        failures.extend(failure.map(|failure| (index, step, failure)));
                     }
-                    InstructionKind::Run(program) if !has_windows => {
-                        let failure = run::needs_windows(program, shell, self.feed.as_ref());
-                        failure.map(|failure| self.run_error(index, &failure))
+                    InstructionKind::Copy(copy) => {
+                        let error = self.check_copy(index, copy).err();
+                        errors.extend(error.map(|error| (step.line, self.error(step, error))));
                     }
-                    InstructionKind::Copy(copy) => self.check_copy(index, copy).err(),
-                    _ => None,
-                };
-                errors.extend(error.map(|error| self.error(step, error)));
+                    _ => {}
+                }
             }
         }
-        StageError::all(errors).map_or(Ok(()), Err)
+        // A line of Linux tells what the other lines on its base are for.
+        let of_linux: BTreeSet<&str> = failures
+            .iter()
+            .filter(|(_, _, failure)| failure.kind == ScriptErrorKind::NeedsLinux)
+            .map(|(index, _, _)| self.base_of(*index))
+            .collect();
+        for (index, step, mut failure) in failures {
+            let base = self.base_of(index);
+            // What Windows can run depends on the base itself, which is resolved later.
+            if of_linux.contains(base) || !has_windows && names_linux(base) {
+                failure.kind = ScriptErrorKind::NeedsLinux;
+            }
+            if !has_windows || failure.kind == ScriptErrorKind::NeedsLinux {
+                let error = self.run_error(index, &failure);
+                errors.push((step.line, self.error(step, error)));
+            }
+        }
+        errors.sort_by_key(|(line, _)| *line);
+        let errors = errors.into_iter().map(|(_, error)| error);
+        StageError::all(errors.collect()).map_or(Ok(()), Err)
     }
 
     /// Initial shell of a stage, if one of its base stages sets it.
@@ -369,6 +389,7 @@ impl Stages {
         };
         let is_independent = match failure.kind {
             ScriptErrorKind::NeedsWindows
+            | ScriptErrorKind::NeedsLinux
             | ScriptErrorKind::NotUnderstood
             | ScriptErrorKind::Refused => true,
             ScriptErrorKind::NotKnown | ScriptErrorKind::Deferred | ScriptErrorKind::Fails => false,
@@ -393,6 +414,12 @@ impl Stages {
             ScriptErrorKind::NeedsWindows | ScriptErrorKind::NotUnderstood
         );
         match (failure.help, failure.kind) {
+            (_, ScriptErrorKind::NeedsLinux) if is_target => {
+                "use a base for Windows, and its programs".to_owned()
+            }
+            (_, ScriptErrorKind::NeedsLinux) => {
+                format!("build the stage beforehand, and use {instead}")
+            }
             (Some(help), ScriptErrorKind::NeedsWindows) if !is_target => {
                 format!("{help}, or use {instead}")
             }

@@ -215,7 +215,10 @@ impl Evaluation<'_> {
                 let base = &state.base_name;
                 self.is_of_windows_steps(base) || self.inputs.has_files_of(base)
             }
-            ScriptErrorKind::Deferred | ScriptErrorKind::Fails | ScriptErrorKind::Refused => false,
+            ScriptErrorKind::NeedsLinux
+            | ScriptErrorKind::Deferred
+            | ScriptErrorKind::Fails
+            | ScriptErrorKind::Refused => false,
         };
         is_for_windows.then(|| trouble.to_string())
     }

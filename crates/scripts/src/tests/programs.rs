@@ -2,8 +2,10 @@ use wincimg_windows::access::{
     AccessChange, AccountRights, DescriptorEdit, InheritanceMode, RemovedEntries,
 };
 
-use super::{CMD, describe, image, in_cmd, in_powershell, refused, run_on};
-use crate::ScriptErrorKind::{Deferred, Fails, NeedsWindows, NotKnown, NotUnderstood, Refused};
+use super::{CMD, POWERSHELL, describe, image, in_cmd, in_powershell, refused, run_on};
+use crate::ScriptErrorKind::{
+    Deferred, Fails, NeedsLinux, NeedsWindows, NotKnown, NotUnderstood, Refused,
+};
 use crate::{ImageAction, RunCommand, RunEnvironment, run_line};
 
 #[test]
@@ -249,6 +251,21 @@ fn programs_that_the_base_lacks_fail() {
     );
     for line in ["node --version", "netsh interface ipv4 show config"] {
         assert_eq!(in_cmd(line), [format!("Skip({line:?})")]);
+    }
+}
+
+#[test]
+fn package_managers_and_assignments_of_linux_do_not_need_windows() {
+    for line in [
+        "apk add --no-cache git",
+        "apt-get update && apt-get install -y git",
+        "GOOS=windows go build",
+    ] {
+        assert_eq!(refused(&CMD, line).0, NeedsLinux, "{line}");
+    }
+    assert_eq!(refused(&POWERSHELL, "apk add git").0, NeedsLinux);
+    for line in ["apk.exe add git", r"C:\tools\apt-get update", "go build"] {
+        assert_eq!(refused(&CMD, line).0, NeedsWindows, "{line}");
     }
 }
 

@@ -19,7 +19,7 @@ pub(super) use reg::is_present;
 use wincimg_registry::{RegistryData, RegistryEdit};
 use wincimg_windows::quoting::argv;
 
-use super::error::{self, Result, ScriptError};
+use super::error::{self, Result, ScriptError, ScriptErrorKind};
 use super::image::{Deferred, EntryKind, IisCommand, ImageAction, LinkAction, Lookup, PackageFeed};
 use super::process::{PathState, Process};
 use super::traced_text::TracedText;
@@ -35,6 +35,11 @@ pub(super) const PROGRAM: &str = "wincimg does not run programs of the image";
 /// Hint for an installer.
 pub(super) const INSTALLER: &str = "unpack the vendor's zip or install its .msi (msiexec /i FILE \
     /qn) instead, or let Windows run the line: --docker-host tcp://HOST:2375";
+
+/// Package managers of Linux.
+const OF_LINUX: [&str; 8] = [
+    "apk", "apt", "apt-get", "dnf", "microdnf", "tdnf", "yum", "zypper",
+];
 
 /// Maximum length of a value of `setx`, which truncates the rest.
 const SETX_LIMIT: usize = 1024;
@@ -157,6 +162,10 @@ pub(super) fn tool(machine: &mut Process<'_>, name: &str, words: &[String]) -> R
 
 /// Runs a program of the image: a bundle installs its packages.
 fn other_program(machine: &mut Process<'_>, name: &str, words: &[String]) -> Result<i32> {
+    if is_of_linux(name) {
+        let why = "it works only on Linux";
+        return Err(ScriptError::new(ScriptErrorKind::NeedsLinux, why));
+    }
     let with_extension = format!("{name}.exe");
     let paths = [name, &with_extension].map(|name| machine.path(name).ok());
     let mut is_installer = name.contains(['\\', '/', '.']) && is_quiet(words);
@@ -206,6 +215,16 @@ pub(super) fn may_be_installer(machine: &Process<'_>, name: &str) -> bool {
         Ok(Lookup::Unknown) => is_named,
         Ok(Lookup::Absent) | Err(_) => false,
     }
+}
+
+/// Returns true for a package manager of Linux, and for a variable that its shells set for one
+/// command, as in `GOOS=windows go build`.
+fn is_of_linux(name: &str) -> bool {
+    let is_variable = |(variable, _): (&str, &str)| {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        !variable.is_empty() && variable.chars().all(is_part)
+    };
+    OF_LINUX.contains(&name) || name.split_once('=').is_some_and(is_variable)
 }
 
 /// Returns true for the options of an installer without windows.

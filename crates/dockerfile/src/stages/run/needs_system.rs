@@ -1,4 +1,4 @@
-//! Lines that require Windows on any base.
+//! Lines that require Windows, or Linux, on any base.
 
 use wincimg_recipe::CommandForm;
 use wincimg_registry::{KeyPath, RegistryData};
@@ -12,8 +12,9 @@ use super::command;
 use crate::stages::choco_feed::ChocoFeed;
 use crate::stages::state::StageState;
 
-/// Error for a line that requires Windows on any base and, if the shell is unknown, in any shell.
-pub(in crate::stages) fn needs_windows(
+/// Error for a line that requires Windows on any base and, if the shell is unknown, in any shell; or
+/// one that requires Linux.
+pub(in crate::stages) fn needs_system(
     program: &CommandForm,
     shell: Option<&[String]>,
     feed: Option<&ChocoFeed>,
@@ -32,7 +33,7 @@ pub(in crate::stages) fn needs_windows(
         };
         let result = run_line(command(program, shell), setting, &mut image);
         let failure = result.err();
-        failure.filter(|failure| failure.kind == ScriptErrorKind::NeedsWindows)
+        failure.filter(|it| needs_windows(it) || needs_linux(it))
     };
     if let Some(shell) = shell {
         return asked(shell);
@@ -43,8 +44,16 @@ pub(in crate::stages) fn needs_windows(
             .map(|word| (*word).to_owned())
             .collect::<Vec<_>>()
     };
-    let in_cmd = asked(&words(&["cmd", "/S", "/C"]))?;
-    let in_powershell = asked(&words(&["powershell", "-Command"]))?;
+    let in_cmd = asked(&words(&["cmd", "/S", "/C"]));
+    let in_powershell = asked(&words(&["powershell", "-Command"]));
+    if let Some(found) = [&in_cmd, &in_powershell]
+        .into_iter()
+        .flatten()
+        .find(|it| needs_linux(it))
+    {
+        return Some(found.clone());
+    }
+    let (in_cmd, in_powershell) = in_cmd.zip(in_powershell)?;
     // In cmd a cmdlet or a variable is an ordinary program.
     let CommandForm::Shell(text) = program else {
         return Some(in_cmd);
@@ -53,6 +62,14 @@ pub(in crate::stages) fn needs_windows(
     let is_script =
         name.starts_with(['$', '[', '&']) || name.contains('-') && !name.contains(['.', '\\']);
     Some(if is_script { in_powershell } else { in_cmd })
+}
+
+fn needs_windows(failure: &ScriptError) -> bool {
+    failure.kind == ScriptErrorKind::NeedsWindows
+}
+
+fn needs_linux(failure: &ScriptError) -> bool {
+    failure.kind == ScriptErrorKind::NeedsLinux
 }
 
 /// Error of a line on an image that has these folders and unknown other contents.
