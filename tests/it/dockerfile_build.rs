@@ -205,6 +205,71 @@ fn stages_see_what_earlier_ones_made_and_a_folder_can_be_in_their_place() {
     );
 }
 
+/// A build of a Dockerfile with these lines above its last stage, which copies from `build`.
+fn build_on_stage(site: &Site, lines: &str, arguments: &[&str]) -> assert_cmd::Command {
+    let text = format!("{lines}\nFROM {BASE}\nCOPY --from=build /out /app\n");
+    site.write("app/Dockerfile", text);
+    build(site, &[&["--dry-run"][..], arguments].concat())
+}
+
+/// Arguments for a daemon, which a plan does not contact.
+const DAEMON: [&str; 4] = [
+    "--docker-host", "tcp://127.0.0.1:1", "--output", "oci:image",
+];
+
+#[test]
+fn a_line_of_linux_makes_its_stage_one_that_windows_cannot_run() {
+    let site = Site::new();
+    for (lines, daemon) in [
+        ("golang:1.22 AS build\nRUN apk add git", &DAEMON[..]),
+        (
+            "golang:1.22 AS build\nRUN go mod download\nRUN apk add git",
+            &[],
+        ),
+        (
+            "golang:1.22 AS build\nRUN apt-get update && apt-get install git",
+            &[],
+        ),
+        ("golang:1.22-alpine AS build\nRUN go build", &[]),
+    ] {
+        build_on_stage(&site, &format!("FROM {lines}"), daemon)
+            .fails(2, "dockerfile/needs-linux", &[])
+            .advises(&["--stage build=DIR"])
+            .hides("tcp://HOST")
+            .on_line(2);
+    }
+    refused("RUN apt-get update", &[])
+        .is("dockerfile/needs-linux", &["apt-get"])
+        .hides("--stage");
+}
+
+#[test]
+fn a_base_for_linux_is_an_error_of_its_stage() {
+    let registry = FakeRegistry::start();
+    let platform = json!({"os": "linux", "architecture": "amd64"});
+    let image = registry.image_with(&platform);
+    let mut entry = registry.entry(&image);
+    entry["platform"] = platform;
+    let mut attestation = registry.entry(&image);
+    attestation["platform"] = json!({"os": "unknown", "architecture": "unknown"});
+    registry.tag("golang", "image", &image);
+    registry.tag("golang", "index", &registry.index_of(&[entry, attestation]));
+    let host = registry.host();
+    let arguments = [&DAEMON[..], &["--insecure-registry", host.as_str()][..]].concat();
+    let site = Site::new();
+    for tag in ["image", "index"] {
+        let lines = format!("FROM {host}/golang:{tag} AS build\nRUN go build");
+        build_on_stage(&site, &lines, &arguments)
+            .fails(2, "dockerfile/invalid", &["\"build\"", "linux"])
+            .advises(&["--stage build=DIR"])
+            .on_line(1);
+        site.write("app/Dockerfile", format!("FROM {host}/golang:{tag}\n"));
+        build(&site, &["--dry-run", "--insecure-registry", &host])
+            .fails(2, "dockerfile/invalid", &["linux"])
+            .advises(&["mcr.microsoft.com/windows/nanoserver"]);
+    }
+}
+
 #[test]
 fn the_image_says_what_the_instructions_say() {
     let site = site(

@@ -24,7 +24,7 @@ pub use stages::StageBases;
 use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_dockerfile::stages::{Stages, WindowsInputs};
 use wincimg_inspect::bases::{
-    BaseMatch, BaseRegistry, HostProcessBase, LocalBase, NamedBase, RejectedTag,
+    BaseMatch, BaseRegistry, HostProcessBase, LocalBase, NamedBase, RejectedTag, ResolveError,
 };
 use wincimg_oci::store::Location;
 use wincimg_recipe::{DownloadRequests, FileSource, Plan, PlanBase, Recipe};
@@ -35,6 +35,7 @@ use super::build::{BuildContext, EngineOptions};
 use super::definition::{BuildDefinition, DefinitionKind};
 use super::downloads::{DownloadSet, LockMode};
 use super::engine_choice::Engine;
+use super::error;
 use super::hybrid::WindowsSteps;
 use super::origin::Origin;
 
@@ -238,7 +239,8 @@ impl BuildRequest {
             }
             let base = self.base_registry.parse_dockerfile_name(name)?;
             let searching = search.by_name(&base, &sharing.asked_for, self.matched);
-            let found = searching.await?;
+            let found = searching.await;
+            let found = found.map_err(|error| at_stage(stages, name, error))?;
             Ok::<_, BoxError>(StageBaseFound::Named(base, found))
         });
         let mut found = try_join_all(finding).await?;
@@ -492,6 +494,16 @@ enum StageBaseFound {
     Named(NamedBase, Vec<FoundBase>),
     /// Of a layout or archive, for each host.
     Local(Vec<PlannedBase>),
+}
+
+/// The error of a search for a base; of one for other systems than Windows, at its stage.
+fn at_stage(stages: &Stages, base: &str, error: BoxError) -> BoxError {
+    match error::search(&error) {
+        Some(ResolveError::NotForWindows { systems, .. }) => {
+            stages.base_of_other_system(base, systems).into()
+        }
+        _ => error,
+    }
 }
 
 /// Note for a Dockerfile that names another Windows than the host gets.

@@ -16,6 +16,9 @@ use super::{BuildArguments, Stage, StageBaseImage, StageError, Stages};
 use crate::instruction::{FromInstruction, InstructionKind, ParsedInstruction};
 use crate::source::Dockerfile;
 
+/// Hint for a base without Windows.
+const WINDOWS_BASE: &str = "use a base such as mcr.microsoft.com/windows/nanoserver";
+
 /// A Dockerfile with its build options.
 #[derive(Debug, Clone)]
 pub struct DockerfileRequest {
@@ -244,19 +247,11 @@ impl Stages {
         name: &str,
         folder: &Path,
     ) -> Result<(), StageError> {
-        let mut below = Some(self.target);
-        while let Some(stage) = below {
-            if stage == index {
-                let problem = format!(
-                    "the image is based on the stage {name:?}, which a folder cannot replace"
-                );
-                let hint = format!("name an image in its place: --stage {name}=IMAGE");
-                return Err(StageError::Request(problem, Some(hint)));
-            }
-            below = match self.all[stage].base {
-                StageBaseImage::Stage(base) => Some(base),
-                StageBaseImage::Image(_) => None,
-            };
+        if self.is_below_target(index) {
+            let problem =
+                format!("the image is based on the stage {name:?}, which a folder cannot replace");
+            let hint = format!("name an image in its place: --stage {name}=IMAGE");
+            return Err(StageError::Request(problem, Some(hint)));
         }
         if !folder.is_dir() {
             let problem = format!("--stage {name}={}: folder not found", folder.display());
@@ -343,19 +338,47 @@ impl Stages {
             };
             if image == "scratch" {
                 let problem = "FROM scratch contains no Windows";
-                let hint = "use a base such as mcr.microsoft.com/windows/nanoserver";
-                return Err(self.error(&stage.from, StepError::hinted(problem, hint)));
+                let error = StepError::hinted(problem, WINDOWS_BASE);
+                return Err(self.error(&stage.from, error));
             }
             if stage.is_replaced || stage.platform.is_some() {
                 continue;
             }
             if let Some(platform) = self.platform(stage)? {
-                let problem = format!("the stage {:?} is for {platform}", stage.name);
-                let hint = format!("use {}", self.replacement_of(index));
-                return Err(self.error(&stage.from, StepError::hinted(problem, hint)));
+                return Err(self.other_system(index, &platform));
             }
         }
         Ok(())
+    }
+
+    /// Error for the stage whose base image, by its name in the file, is for other systems than
+    /// Windows.
+    pub fn base_of_other_system(&self, base: &str, systems: &str) -> StageError {
+        let mut stages = self.needed().filter(|(_, stage)| stage.folder.is_none());
+        let own = stages
+            .find(|(_, stage)| matches!(&stage.base, StageBaseImage::Image(name) if name == base));
+        self.other_system(own.map_or(self.target, |(index, _)| index), systems)
+    }
+
+    fn other_system(&self, index: usize, system: &str) -> StageError {
+        let stage = &self.all[index];
+        let problem = format!("the stage {:?} is for {system}", stage.name);
+        let hint = if self.is_below_target(index) {
+            WINDOWS_BASE.to_owned()
+        } else {
+            format!("use {}", self.replacement_of(index))
+        };
+        self.error(&stage.from, StepError::hinted(problem, hint))
+    }
+
+    /// Returns true for the target stage, and for those that it is based on.
+    fn is_below_target(&self, index: usize) -> bool {
+        let mut stages =
+            std::iter::successors(Some(self.target), |stage| match self.all[*stage].base {
+                StageBaseImage::Stage(below) => Some(below),
+                StageBaseImage::Image(_) => None,
+            });
+        stages.any(|stage| stage == index)
     }
 }
 

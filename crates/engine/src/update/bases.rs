@@ -247,6 +247,7 @@ impl Planner<'_> {
             Err(error) => match search(&error) {
                 Some(
                     ResolveError::NothingFits(_)
+                    | ResolveError::NotForWindows { .. }
                     | ResolveError::NoBaseTags { .. }
                     | ResolveError::NoTag { .. },
                 ) => Ok(None),

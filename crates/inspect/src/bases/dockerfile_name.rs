@@ -18,7 +18,7 @@ use super::resolve::{
     BaseImage, BaseRepository, NoMatchingBase, RejectedTag, Resolution, ResolveError,
 };
 use super::tag::{BaseTag, TagPrecision};
-use super::tag_target::read_tag;
+use super::tag_target::{other_systems, read_tag};
 
 /// The host of Microsoft's images.
 const MICROSOFT: &str = "mcr.microsoft.com";
@@ -162,7 +162,13 @@ async fn resolve_exact(
                 }
             }
         }
-        Err(reason) => set_aside.push(rejected(reason)),
+        Err(reason) => {
+            if let Some(systems) = other_systems(&repository, which).await? {
+                let image = format!("{repository}:{which}");
+                return Err(ResolveError::NotForWindows { image, systems });
+            }
+            set_aside.push(rejected(reason));
+        }
     }
     if let Some((_, version, found)) = best {
         match found.load(&repository, tag, version, host).await? {

@@ -103,6 +103,15 @@ pub enum ResolveError {
     #[error(transparent)]
     #[diagnose(forward)]
     NothingFits(Box<NoMatchingBase>),
+    /// The image is for other systems.
+    #[error("{image} has no image for Windows: it is for {systems}")]
+    #[diagnose(code = "image/not-windows")]
+    NotForWindows {
+        /// The image.
+        image: String,
+        /// The systems: `linux`.
+        systems: String,
+    },
     /// No tag of the repository belongs to a base image.
     #[error(
         "none of the {count} tags of {repository} names a version of Windows: expected tags such as \

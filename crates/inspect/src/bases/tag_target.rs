@@ -1,11 +1,13 @@
 //! Target of a tag, read with as few requests as possible: an index names the versions of its
 //! images; for any other image the configuration is read.
 
+use std::collections::BTreeSet;
+
 use futures_util::{StreamExt, TryStreamExt, stream};
 use wincimg_common::diagnose::error_chain;
 use wincimg_oci::document::{
     Descriptor, Digest, Document, ENTRIES_AT_ONCE, Image, ImageConfig, Index, MAX_DOCUMENT,
-    Manifest, Verbatim,
+    Manifest, Platform, Verbatim,
 };
 use wincimg_oci::reference::with_digest;
 use wincimg_oci::remote::{RegistryError, Repository};
@@ -126,6 +128,33 @@ async fn read_index(
         })));
     }
     Ok(Ok(seen))
+}
+
+/// The systems of a tag's images, unless one is for Windows or does not name its system.
+pub(super) async fn other_systems(
+    repository: &Repository,
+    tag: &str,
+) -> Result<Option<String>, RegistryError> {
+    let platforms: Vec<Option<Platform>> = match read_document(repository, tag).await? {
+        Ok(Document::Index(index)) => {
+            let entries = index.manifests.iter();
+            entries.map(|entry| entry.platform.clone()).collect()
+        }
+        Ok(Document::Manifest(manifest)) => {
+            let image = load_config(repository, *manifest).await?;
+            vec![image.ok().map(|image| image.config().platform())]
+        }
+        Err(_) => Vec::new(),
+    };
+    let systems: Option<BTreeSet<String>> = platforms
+        .into_iter()
+        .map(|platform| Some(platform?.os).filter(|os| !os.is_empty() && os != "windows"))
+        .collect();
+    let mut systems = systems.unwrap_or_default();
+    // That of attestations.
+    systems.remove("unknown");
+    let systems: Vec<String> = systems.into_iter().collect();
+    Ok((!systems.is_empty()).then(|| systems.join(", ")))
 }
 
 /// The version of an entry's image.
