@@ -8,6 +8,7 @@ use wincimg_windows::quoting::Escape;
 use super::reference::{Platform, Reference};
 use super::shell::BaseShell;
 use super::statements::PowerShellStatement;
+use super::user::RunNames;
 use super::words::{LintCommand, LintScript, StepScripts, program_name};
 use super::{ContainsAny, Edit, Finding, LintOptions};
 use crate::instruction::{InstructionKind, ParsedInstruction};
@@ -38,6 +39,7 @@ pub(super) struct Stage<'a> {
     keywords: HashSet<&'a str>,
     /// The first `RUN` that begins with a variable of PowerShell, by its name in lower case.
     assignments: HashMap<String, usize>,
+    run_names: OnceCell<RunNames>,
     /// True if the base's configuration sets no variables and no working directory.
     pub(super) knows_environment: bool,
     shell: BaseShell,
@@ -287,6 +289,11 @@ impl<'a> Stage<'a> {
         self.assignments.get(&name.to_ascii_lowercase()).copied()
     }
 
+    /// The names in its `RUN` lines.
+    pub(super) fn run_names(&self) -> &RunNames {
+        self.run_names.get_or_init(|| RunNames::read(&self.steps))
+    }
+
     /// The steps up to one of its steps, and that one.
     pub(super) fn until(&self, step: &LintStep<'_>) -> &[LintStep<'a>] {
         &self.steps[..=self.position(step)]
@@ -386,6 +393,7 @@ impl<'a> StageReader<'a> {
             steps: Vec::new(),
             keywords: HashSet::new(),
             assignments: HashMap::new(),
+            run_names: OnceCell::new(),
             knows_environment,
             shell,
             is_core,

@@ -274,6 +274,14 @@ fn arguments_without_defaults_take_no_longer_if_there_are_many() {
 }
 
 #[test]
+fn users_take_no_longer_if_there_are_many() {
+    takes_linear_time(1_000, |count| {
+        let lines = (0..count).map(|i| format!("RUN echo {i}\nUSER user{i}\n"));
+        iter::once(PINNED.to_owned()).chain(lines).collect()
+    });
+}
+
+#[test]
 fn settings_take_no_longer_in_a_long_row_of_stages() {
     takes_linear_time(300, |count| {
         let first = format!("{} AS s0\n", PINNED.trim());

@@ -1,5 +1,7 @@
 //! `USER` with an account that no Windows image has and no line creates.
 
+use std::collections::HashMap;
+
 use super::evaluation::EvaluatedStep;
 use super::stage::LintStep;
 use super::words::LintCommand;
@@ -13,6 +15,49 @@ const CREATORS: [&str; 10] = [
     "winnt:", "python",
 ];
 
+/// The names in the `RUN` lines of a stage, each with the number of the first step that has it.
+#[derive(Debug, Default)]
+pub(super) struct RunNames {
+    names: HashMap<String, usize>,
+    /// The first step that may create any account.
+    creator: Option<usize>,
+}
+
+impl RunNames {
+    pub(super) fn read(steps: &[LintStep<'_>]) -> Self {
+        let mut found = Self::default();
+        let runs = steps.iter().enumerate();
+        for (place, step) in runs.filter(|(_, step)| step.is("RUN")) {
+            let text = step.lower_full_text();
+            if text.contains_any(&CREATORS) {
+                found.creator = Some(place);
+                break;
+            }
+            for word in text.split(|c| !is_of_name(c)) {
+                let whole = word.trim_matches(PUNCTUATION);
+                for name in word.split(PUNCTUATION).chain([whole]) {
+                    found.names.entry(name.to_owned()).or_insert(place);
+                }
+            }
+        }
+        found
+    }
+
+    /// Returns true if one of the first steps may create an account.
+    fn has(&self, name: &str, steps: usize) -> bool {
+        let named = self.names.get(name).copied();
+        let mut places = named.into_iter().chain(self.creator);
+        places.any(|place| place < steps)
+    }
+}
+
+/// Characters of names that also separate them.
+const PUNCTUATION: [char; 3] = ['_', '-', '.'];
+
+fn is_of_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || PUNCTUATION.contains(&c)
+}
+
 pub(super) fn check(it: &EvaluatedStep<'_>) -> Option<Finding> {
     let InstructionKind::User(text) = it.kind else {
         return None;
@@ -20,9 +65,7 @@ pub(super) fn check(it: &EvaluatedStep<'_>) -> Option<Finding> {
     let user = it.expand(text)?;
     let name = user.text.to_ascii_lowercase();
     let is_name = !name.is_empty()
-        && name
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c))
+        && name.chars().all(is_of_name)
         && !name.chars().all(|c| c.is_ascii_digit());
     let is_open = !user.unset.is_empty() || !is_name || is_known_account(&name);
     let message = format!(
@@ -63,11 +106,10 @@ fn of_administrator(command: &LintCommand) -> Option<(&LintCommand, Severity)> {
 
 /// Returns true if the base, or a line before this one, may create an account.
 fn may_exist(it: &EvaluatedStep<'_>, name: &str) -> bool {
-    let creates = |text: &str| text.contains(name) || text.contains_any(&CREATORS);
-    let below = it.linted.chain(it.stage).skip(1);
-    let before = it.stage.before(it.step).iter();
-    let mut before = before.chain(below.flat_map(|stage| &stage.steps));
-    before.any(|step| step.is("RUN") && creates(step.lower_full_text()))
+    let before = it.stage.before(it.step).len();
+    let mut below = it.linted.chain(it.stage).skip(1);
+    it.stage.run_names().has(name, before)
+        || below.any(|stage| stage.run_names().has(name, stage.steps.len()))
         || it
             .linted
             .base_image(it.stage)

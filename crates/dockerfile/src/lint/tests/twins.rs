@@ -226,6 +226,14 @@ fn users_are_created_before_they_are_named() {
             ("USER shop", "RUN powershell New-LocalUser shop\nUSER shop"),
             ("USER ContainerAdmin", "USER ContainerAdministrator"),
             (
+                "RUN C:\\mkuser.exe shopper\nUSER shop",
+                "RUN C:\\mkuser.exe /name:svc-shop.\nUSER svc-shop",
+            ),
+            (
+                "USER shop\nRUN C:\\mkuser.exe shop",
+                "RUN C:\\mkuser.exe acme\\shop\nUSER shop",
+            ),
+            (
                 "USER shop\nRUN net user shop /add",
                 "COPY a.ps1 C:/\nRUN powershell C:/a.ps1\nUSER shop",
             ),
