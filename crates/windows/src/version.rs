@@ -21,9 +21,6 @@ pub struct WindowsVersion {
     pub revision: Option<u32>,
 }
 
-/// The formats that people type.
-const EXPECTED: &str = "17763.973, 10.0.17763.973 or 17763, from 10240 on";
-
 impl WindowsVersion {
     /// A version with a revision.
     pub const fn new(build: u32, revision: u32) -> Self {
@@ -67,7 +64,10 @@ impl FromStr for WindowsVersion {
             .or_else(|| read_bracketed(trimmed, "[Version ", ']'))
             .or_else(|| read_bracketed(trimmed, "(OS Build ", ')'))
             .or_else(|| read_daemon_kernel(trimmed))
-            .ok_or_else(|| InvalidText::new("build", &shortened(trimmed), EXPECTED))
+            .ok_or_else(|| {
+                let expected = format!("17763.973, 10.0.17763.973 or 17763, from {FIRST_BUILD} on");
+                InvalidText::new("build", &shortened(trimmed), expected)
+            })
     }
 }
 
