@@ -149,7 +149,13 @@ fn in_powershell(step: &LintStep<'_>) -> Option<Finding> {
                 && (is_unseen || is_apart(it, end, next >= plain))
                 && !is_started(it, &all[next..])
         };
-        let mut candidates = before.iter().zip(1..).filter(|(it, _)| it.depth == 0);
+        let mut is_in_loop = false;
+        let mut candidates = before.iter().zip(1..).filter(|(it, _)| {
+            if it.depth == 0 {
+                is_in_loop = begins_loop(it);
+            }
+            it.depth == 0 || it.depth == 1 && is_in_loop
+        });
         candidates.find_map(|(it, next)| {
             let mend = if is_lost(next, it) {
                 OF_POWERSHELL
@@ -163,6 +169,14 @@ fn in_powershell(step: &LintStep<'_>) -> Option<Finding> {
             Some(lost(step, it.at, &it.command(), mend))
         })
     })
+}
+
+/// Returns true for a statement before the braces of a loop over a list.
+fn begins_loop(statement: &PowerShellStatement) -> bool {
+    let text = statement.text.to_ascii_lowercase();
+    let last = text.rsplit('|').next().unwrap_or_default();
+    let command = last.split_whitespace().next();
+    text.starts_with("foreach") || matches!(command, Some("foreach-object" | "foreach" | "%"))
 }
 
 /// Position from which on all statements are of a kind.

@@ -59,6 +59,30 @@ fn a_string_with_a_programs_name_is_no_call() {
 }
 
 #[test]
+fn a_loop_continues_after_a_program_that_fails() {
+    let base = format!("{PINNED}{SHELL}");
+    for line in [
+        "foreach ($it in 'a', 'b') { choco install $it -y }; Write-Host done",
+        "foreach($it in (type a | sort)) { choco install $it -y; refreshenv }",
+        "'a', 'b' | ForEach-Object { choco install $_ -y }; Write-Host done",
+        "'a', 'b' | %{ choco install $_ -y }; Write-Host done",
+    ] {
+        let source = format!("{base}RUN {line}");
+        say(
+            "lost-exit-code",
+            &[(&source, "the build continues if choco")],
+        );
+    }
+    for line in [
+        "foreach ($it in 'a', 'b') { choco install $it -y }",
+        "if (Test-Path a) { choco install a -y }; Write-Host done",
+        "'a' | % { choco install $_ -y; if ($LASTEXITCODE) { exit 1 } }; Write-Host done",
+    ] {
+        silent("lost-exit-code", &[&format!("{base}RUN {line}")]);
+    }
+}
+
+#[test]
 fn archives_that_do_not_unpack_lose_their_files() {
     let base = format!("{PINNED}{SHELL}");
     let lost = |line: &str| {
