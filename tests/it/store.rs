@@ -322,6 +322,21 @@ async fn a_removed_file_that_is_open_on_nfs_does_not_prevent_a_layout() {
 }
 
 #[test]
+async fn an_index_that_has_no_name_for_a_moment_is_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let layout = Layout::create(dir.path()).await.unwrap();
+    // So does NFS with an open file that is replaced.
+    let [index, removed] = ["index.json", ".nfs0b"].map(|name| dir.path().join(name));
+    fs::rename(&index, &removed).unwrap();
+    let replacing = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(50));
+        fs::rename(removed, index).unwrap();
+    });
+    assert!(layout.index().await.unwrap().manifests.is_empty());
+    replacing.join().unwrap();
+}
+
+#[test]
 async fn a_directory_with_other_things_in_it_is_no_layout() {
     let dir = tempfile::tempdir().unwrap();
     let reason = |error: StoreError| {

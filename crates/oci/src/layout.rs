@@ -438,7 +438,8 @@ impl Layout {
 
     fn read_index_verbatim(&self) -> Result<Verbatim<Index>, StoreError> {
         let path = self.root.join("index.json");
-        let bytes = files::read(&path, MAX_INDEX).map_err(LAYOUT.unreadable(&path))?;
+        let bytes = files::find_again(&self.root, || files::read(&path, MAX_INDEX))
+            .map_err(LAYOUT.unreadable(&path))?;
         Verbatim::parse(bytes.into())
             .map_err(|source| LAYOUT.document(path.display(), source).into())
     }
@@ -468,7 +469,8 @@ impl Layout {
     /// file system has no locks, and after a long wait: there the last one wins.
     fn lock(&self) -> Result<Option<fs::File>, StoreError> {
         let path = self.root.join("oci-layout");
-        let file = files::open(&path).map_err(LAYOUT.unreadable(&path))?;
+        let file = files::find_again(&self.root, || files::open(&path))
+            .map_err(LAYOUT.unreadable(&path))?;
         // NFS locks only files that are open for writing.
         let writable = fs::File::options().read(true).append(true).open(&path);
         let file = writable.unwrap_or(file);

@@ -259,6 +259,25 @@ pub fn refresh_names(folder: &Path) {
     let _ = File::open(or_here(folder));
 }
 
+/// Number of times and pauses in which a file is looked for again.
+const LOOKS: u32 = 10;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+
+/// Reads a file that the folder has, whatever a look says. On NFS, a file that is replaced while
+/// the same machine reads it has no name for a moment, and other clients keep for a while that it
+/// had none.
+pub fn find_again<T>(folder: &Path, mut read: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    for _ in 0..LOOKS {
+        match read() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            done => return done,
+        }
+        thread::sleep(BETWEEN_LOOKS);
+        refresh_names(folder);
+    }
+    read()
+}
+
 /// Creates a folder and its missing parents durably.
 pub fn create_folder(path: &Path) -> io::Result<()> {
     let is_missing = |it: &&Path| !it.as_os_str().is_empty() && !it.exists();
@@ -447,6 +466,24 @@ mod tests {
         });
         assert_eq!(fs::read_to_string(&count).unwrap(), "80");
         assert_eq!(names(folder.path()), ["count"]);
+    }
+
+    #[test]
+    fn a_file_is_looked_for_again_and_not_forever() {
+        let found_at = |number: u32| {
+            let mut looks = 0;
+            let found = find_again(Path::new("."), || {
+                looks += 1;
+                if looks < number {
+                    return Err(io::ErrorKind::NotFound.into());
+                }
+                Ok(())
+            });
+            (found.is_ok(), looks)
+        };
+        assert_eq!(found_at(1), (true, 1));
+        assert_eq!(found_at(3), (true, 3));
+        assert_eq!(found_at(LOOKS + 2), (false, LOOKS + 1));
     }
 
     #[test]

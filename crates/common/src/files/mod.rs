@@ -17,8 +17,8 @@ mod spool_part;
 mod window;
 
 pub use atomic_file::{
-    AtomicFile, FolderLock, create_folder, is_at, is_draft, lock_file, lock_folder, refresh_names,
-    sync_folder, write,
+    AtomicFile, FolderLock, create_folder, find_again, is_at, is_draft, lock_file, lock_folder,
+    refresh_names, sync_folder, write,
 };
 pub use buffered_blob::BufferedBlob;
 pub use file_cache::{CacheFileUse, FileCache};
