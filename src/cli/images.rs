@@ -16,15 +16,9 @@ use super::{CommandOutcome, Failure, OutputFormat, complete, write_json, write_r
     wincimg recipe show pause > my-pause.toml\n  \
     wincimg recipe schema > recipe.schema.json")]
 pub(super) struct Images {
-    /// Output format; the schema is always JSON
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: OutputFormat,
-    /// Print the JSON schema of recipe files, for editors
-    #[arg(long, conflicts_with = "show")]
-    schema: bool,
-    /// Print the file of this recipe
-    #[arg(long, value_name = "NAME", add = complete::recipes())]
-    show: Option<String>,
 }
 
 /// Print the file of a built-in recipe
@@ -61,19 +55,12 @@ pub(super) fn print_schema() -> Result<CommandOutcome, Failure> {
 
 impl Images {
     pub(super) fn run(self) -> Result<CommandOutcome, Failure> {
-        let format = self.format;
-        if self.schema {
-            return print_schema();
-        }
-        if let Some(name) = self.show {
-            return Show { name, format }.run();
-        }
         let recipes = recipes()
             .iter()
             .map(|recipe| Recipe::find(recipe.name))
             .collect::<Result<Vec<_>, _>>()?;
         let answer = || json!({"images": recipes.iter().map(as_json).collect::<Vec<_>>()});
-        format.print(answer, |out| {
+        self.format.print(answer, |out| {
             recipes
                 .iter()
                 .try_for_each(|recipe| write_text(recipe, out))

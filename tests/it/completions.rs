@@ -141,7 +141,7 @@ fn what_exists_is_offered() {
     ] {
         assert_eq!(offered(words), expected, "{words:?}");
     }
-    let recipes = offered(&["images", "--show", ""]);
+    let recipes = offered(&["recipe", "show", ""]);
     assert!(recipes.contains(&"pause".to_owned()), "{recipes:?}");
     // Each Windows build with its newest update.
     let builds = offered(&["build", "pause", "--host-build", "17763."]);

@@ -157,9 +157,9 @@ fn every_name_that_was_mistyped_is_guessed() {
     for (arguments, expected) in [
         (vec!["bild"], "'build'"),
         (vec!["hotfix", "reslove"], "'resolve'"),
-        (vec!["images", "--shw", "pause"], "'--show'"),
+        (vec!["lint", "--explian", "x"], "'--explain'"),
         (vec!["images", "--format", "jsn"], "'json'"),
-        (vec!["images", "--show", "puase"], "\"pause\"?"),
+        (vec!["recipe", "show", "puase"], "\"pause\"?"),
         (build(&["puase"]), "\"pause\"?"),
         (build(&["shp"]), "\"shop\"?"),
         (build(&["mien.toml"]), "mine.toml?"),

@@ -30,7 +30,7 @@ fn a_recipe_that_ships_is_shown_as_its_text_or_as_json() {
     let show = |format: &str| {
         let mut command = assert_cmd::Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
         command.current_dir(std::env::temp_dir());
-        command.args(["images", "--show", "pause", "--format", format]);
+        command.args(["recipe", "show", "pause", "--format", format]);
         String::from_utf8(command.output().unwrap().stdout).unwrap()
     };
     let text = show("text");

@@ -71,7 +71,7 @@ fn answers_are_those_of_linux_byte_for_byte() {
     for (arguments, code) in [
         (vec!["--version"], 0),
         (vec!["images"], 0),
-        (vec!["images", "--show", "pause"], 0),
+        (vec!["recipe", "show", "pause"], 0),
         (vec!["hotfix", "resolve", "17763.1158"], 0),
         (vec!["completions", "powershell"], 0),
         (vec!["lint", "Dockerfile", "--format", "json"], 1),
