@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use clap::Args;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use wincimg_common::diagnose::closest_match;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_inspect::base::{BaseFacts, BaseHive, BaseKeyPath, BaseProblem};
@@ -131,10 +131,44 @@ impl Show {
     }
 
     fn summary(&self, image: &Image, known: &ResolvedFacts) -> Result<CommandOutcome, Failure> {
-        let summary = Summary::new(image, known).map_err(Failure::operation)?;
-        let name = self.base.image.to_string();
-        self.format
-            .print(|| &summary, |out| summary.write(&name, out))
+        let facts = &known.facts;
+        let keys = count_keys(facts).map_err(Failure::operation)?;
+        let files = FileCount::new(facts).map_err(Failure::operation)?;
+        let path = path_of(facts).map_err(Failure::operation)?;
+        let problems: Vec<String> = facts.problems().iter().map(ToString::to_string).collect();
+        let config = image.config();
+        let answer = || {
+            let keys = keys.iter();
+            let keys = keys.map(|(hive, keys)| json!({"hive": hive, "keys": keys}));
+            json!({
+                "digest": image.digest(),
+                "os_version": config.os_version,
+                "from": known.from.to_string(),
+                "path": path,
+                "env": config.config.env,
+                "keys": keys.collect::<Vec<_>>(),
+                "files": files,
+                "problems": problems,
+            })
+        };
+        self.format.print(answer, |out| {
+            writeln!(out, "{}", Untrusted(&self.base.image))?;
+            let mut rows = Rows { out, width: LABELS };
+            rows.row("digest", image.digest())?;
+            rows.each("windows", &config.os_version)?;
+            rows.row("contents", &known.from)?;
+            for (hive, keys) in &keys {
+                match keys {
+                    Some(keys) => rows.row("registry", format_args!("{keys} keys in {hive}"))?,
+                    None => rows.row("registry", format_args!("{hive} is unknown"))?,
+                }
+            }
+            rows.row("files", files.describe())?;
+            let folders = path.iter().flat_map(|path| path.split(';'));
+            rows.list("path", folders.filter(|it| !it.is_empty()))?;
+            rows.each("env", &config.config.env)?;
+            rows.each("problem", &problems)
+        })
     }
 
     fn key(&self, facts: &BaseFacts, path: &BaseKeyPath) -> Result<CommandOutcome, Failure> {
@@ -197,17 +231,37 @@ impl Show {
         let is_kept = facts.content(path).map_err(Failure::operation)?;
         let is_kept = matches!(is_kept, Answered::Present(_));
         let children = facts.folder(path)?;
-        let entries = children.iter().map(|listed| Child {
-            name: listed.components.last().cloned().unwrap_or_default(),
-            entry: FolderEntryView::new(&listed.file, listed.target.clone()),
-        });
-        let shown = FileView {
-            path: path.to_string(),
-            entry: file.as_ref().map(|file| FolderEntryView::new(file, None)),
-            is_kept,
-            children: entries.collect(),
+        let children: Vec<(String, FileView)> = children
+            .iter()
+            .map(|listed| {
+                let name = listed.components.last().cloned().unwrap_or_default();
+                (name, FileView::new(&listed.file, listed.target.clone()))
+            })
+            .collect();
+        let shown = file.as_ref().map(|file| FileView::new(file, None));
+        let answer = || {
+            let children = children.iter();
+            let children =
+                children.map(|(name, file)| extended(&json!({"name": name}), json!(file)));
+            let children: Vec<Value> = children.collect();
+            let named = extended(&json!({"path": path.to_string()}), json!(shown));
+            // The index has the content of a file of which wincimg may write a new version.
+            extended(
+                &named,
+                json!({"content_kept": is_kept, "children": children}),
+            )
         };
-        self.format.print(|| &shown, |out| shown.write(out))
+        self.format.print(answer, |out| {
+            writeln!(out, "{}", Untrusted(path))?;
+            let mut rows = Rows { out, width: LABELS };
+            if let Some(file) = &shown {
+                file.write(&mut rows)?;
+                rows.each("content", is_kept.then_some("indexed"))?;
+            }
+            children
+                .iter()
+                .try_for_each(|(name, file)| file.write_in_folder(name, rows.out))
+        })
     }
 }
 
@@ -257,24 +311,22 @@ fn no_file(facts: &BaseFacts, path: &ImagePath) -> anyhow::Result<Failure> {
         .hint(format!("{above} exists, but has no {missing}{like}")))
 }
 
-/// Summary of a base.
-#[derive(Debug, Serialize)]
-struct Summary {
-    digest: String,
-    os_version: Option<String>,
-    from: String,
-    path: Option<String>,
-    env: Vec<String>,
-    keys: Vec<HiveCount>,
-    files: FileCount,
-    problems: Vec<String>,
-}
-
-#[derive(Debug, Serialize)]
-struct HiveCount {
-    hive: &'static str,
-    /// None if it cannot be read.
-    keys: Option<usize>,
+/// The number of keys of each hive; none if it cannot be read.
+fn count_keys(facts: &BaseFacts) -> anyhow::Result<Vec<(&'static str, Option<usize>)>> {
+    let mut counts = Vec::new();
+    for hive in BaseHive::ALL {
+        let root = BaseKeyPath {
+            hive,
+            components: Vec::new(),
+        };
+        let mut count = None;
+        if facts.has_hive(hive) {
+            let mut keys = facts.keys_below(&root)?;
+            count = Some(keys.try_fold(0, |number, key| key.map(|_| number + 1))?);
+        }
+        counts.push((hive.short_name(), count));
+    }
+    Ok(counts)
 }
 
 #[derive(Debug, Default, Serialize)]
@@ -285,30 +337,9 @@ struct FileCount {
     bytes: u64,
 }
 
-impl Summary {
-    fn new(image: &Image, known: &ResolvedFacts) -> anyhow::Result<Self> {
-        let facts = &known.facts;
-        let mut keys = Vec::new();
-        for hive in BaseHive::ALL {
-            let root = BaseKeyPath {
-                hive,
-                components: Vec::new(),
-            };
-            let mut count = None;
-            if facts.has_hive(hive) {
-                let mut number = 0;
-                for key in facts.keys_below(&root)? {
-                    key?;
-                    number += 1;
-                }
-                count = Some(number);
-            }
-            keys.push(HiveCount {
-                hive: hive.short_name(),
-                keys: count,
-            });
-        }
-        let mut files = FileCount::default();
+impl FileCount {
+    fn new(facts: &BaseFacts) -> anyhow::Result<Self> {
+        let mut files = Self::default();
         for listed in facts.files_below(&ImagePath::drive())? {
             match listed?.file.kind {
                 FileKind::Folder => files.folders += 1,
@@ -319,46 +350,17 @@ impl Summary {
                 }
             }
         }
-        Ok(Self {
-            digest: image.digest().to_string(),
-            os_version: image.config().os_version.clone(),
-            from: known.from.to_string(),
-            path: path_of(facts)?,
-            env: image.config().config.env.clone(),
-            keys,
-            files,
-            problems: facts
-                .problems()
-                .iter()
-                .map(BaseProblem::to_string)
-                .collect(),
-        })
+        Ok(files)
     }
 
-    fn write(&self, image: &str, out: &mut dyn Write) -> io::Result<()> {
-        writeln!(out, "{}", Untrusted(image))?;
-        let mut rows = Rows { out, width: LABELS };
-        rows.row("digest", &self.digest)?;
-        rows.each("windows", &self.os_version)?;
-        rows.row("contents", &self.from)?;
-        for HiveCount { hive, keys } in &self.keys {
-            match keys {
-                Some(keys) => rows.row("registry", format_args!("{keys} keys in {hive}"))?,
-                None => rows.row("registry", format_args!("{hive} is unknown"))?,
-            }
-        }
-        let files = format!(
+    fn describe(&self) -> String {
+        format!(
             "{} with {} bytes, {}, {}",
-            count(self.files.files, "file"),
-            self.files.bytes,
-            count(self.files.folders, "folder"),
-            count(self.files.links, "link"),
-        );
-        rows.row("files", files)?;
-        let folders = self.path.iter().flat_map(|path| path.split(';'));
-        rows.list("path", folders.filter(|it| !it.is_empty()))?;
-        rows.each("env", &self.env)?;
-        rows.each("problem", &self.problems)
+            count(self.files, "file"),
+            self.bytes,
+            count(self.folders, "folder"),
+            count(self.links, "link"),
+        )
     }
 }
 
@@ -377,21 +379,9 @@ fn path_of(facts: &BaseFacts) -> anyhow::Result<Option<String>> {
     })
 }
 
-/// One file or folder.
+/// A file or folder.
 #[derive(Debug, Serialize)]
 struct FileView {
-    path: String,
-    #[serde(flatten)]
-    entry: Option<FolderEntryView>,
-    /// True if the base's index contains the content, because wincimg may write a new version of
-    /// it.
-    #[serde(rename = "content_kept")]
-    is_kept: bool,
-    children: Vec<Child>,
-}
-
-#[derive(Debug, Serialize)]
-struct FolderEntryView {
     kind: &'static str,
     attributes: Vec<&'static str>,
     security: Option<String>,
@@ -401,14 +391,7 @@ struct FolderEntryView {
     target: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
-struct Child {
-    name: String,
-    #[serde(flatten)]
-    entry: FolderEntryView,
-}
-
-impl FolderEntryView {
+impl FileView {
     fn new(file: &BaseFile, target: Option<String>) -> Self {
         let (kind, size, sha256) = match &file.kind {
             FileKind::Folder => ("folder", None, None),
@@ -426,32 +409,20 @@ impl FolderEntryView {
             target,
         }
     }
-}
 
-impl FileView {
-    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        writeln!(out, "{}", Untrusted(&self.path))?;
-        let mut rows = Rows { out, width: LABELS };
-        if let Some(entry) = &self.entry {
-            rows.row(entry.kind, entry.attributes.join(" "))?;
-            rows.each("security", &entry.security)?;
-            rows.each("size", entry.size)?;
-            rows.each("sha256", &entry.sha256)?;
-            rows.each("link to", &entry.target)?;
-            rows.each("content", self.is_kept.then_some("indexed"))?;
-        }
-        for child in &self.children {
-            let FolderEntryView {
-                kind, size, target, ..
-            } = &child.entry;
-            let size = size.map_or_else(String::new, |size| size.to_string());
-            let target = target.as_ref().map(|target| format!(" -> {target}"));
-            writeln!(
-                rows.out,
-                "  {kind:<8}{size:>12}  {}",
-                Untrusted(format_args!("{}{}", child.name, target.unwrap_or_default()))
-            )?;
-        }
-        Ok(())
+    fn write(&self, rows: &mut Rows<'_>) -> io::Result<()> {
+        rows.row(self.kind, self.attributes.join(" "))?;
+        rows.each("security", &self.security)?;
+        rows.each("size", self.size)?;
+        rows.each("sha256", &self.sha256)?;
+        rows.each("link to", &self.target)
+    }
+
+    fn write_in_folder(&self, name: &str, out: &mut dyn Write) -> io::Result<()> {
+        let kind = self.kind;
+        let size = self.size.map_or_else(String::new, |size| size.to_string());
+        let target = self.target.as_ref().map(|target| format!(" -> {target}"));
+        let name = Untrusted(format_args!("{name}{}", target.unwrap_or_default())).to_string();
+        writeln!(out, "  {kind:<8}{size:>12}  {name}")
     }
 }
