@@ -33,7 +33,7 @@ pub use error::LiveError;
 use error::{no_context, no_namespace, unreachable};
 pub use events::{EventRecorder, NodeEvent, NodeReference};
 pub use exec::{PodStream, ProgramError};
-pub use lease::{LeaderElector, Leadership, LeaseConfig, LeaseName};
+pub use lease::{LeaderElector, Leadership, LeaseName};
 pub use watch::{NodeChange, NodeSnapshot, NodeWatch};
 
 /// Objects per page, the default of kubectl.

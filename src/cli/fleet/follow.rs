@@ -4,14 +4,13 @@ use std::collections::{BTreeMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::io::Write;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use clap::Args;
 use jiff::Zoned;
 use serde_json::{Value, json};
-use wincimg_cluster::live::{LeaseConfig, LeaseName, LiveError};
+use wincimg_cluster::live::{LeaseName, LiveError};
 use wincimg_cluster::names::{is_dns_label, is_dns_subdomain};
 use wincimg_cluster::rollout::command_line;
 use wincimg_common::diagnose::{Diagnose as _, error_chain};
@@ -70,9 +69,10 @@ pub(super) struct FollowArgs {
         long,
         value_name = "[NAMESPACE/]NAME",
         default_value = "wincimg-fleet",
+        value_parser = lease_name,
         hide_short_help = true
     )]
-    lease: LeaseArgument,
+    lease: (Option<String>, String),
     /// Lease duration: another replica takes over when the leader is silent for this long
     #[arg(long, value_name = "TIME", default_value = "15s", value_parser = read_time, hide_short_help = true)]
     lease_duration: Duration,
@@ -95,29 +95,16 @@ pub(super) struct FollowArgs {
     connection: BaseRegistryArgs,
 }
 
-/// Name of a lease, optionally with a namespace.
-#[derive(Debug, Clone)]
-struct LeaseArgument {
-    namespace: Option<String>,
-    name: String,
-}
-
-impl FromStr for LeaseArgument {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (namespace, name) = match text.split_once('/') {
-            Some((namespace, name)) => (Some(namespace), name),
-            None => (None, text),
-        };
-        if is_dns_subdomain(name) && namespace.is_none_or(is_dns_label) {
-            Ok(Self {
-                namespace: namespace.map(str::to_owned),
-                name: name.to_owned(),
-            })
-        } else {
-            Err("expected NAME or NAMESPACE/NAME in lower-case letters, digits, - and .".to_owned())
-        }
+/// Parses the name of a lease, optionally with a namespace before it.
+fn lease_name(text: &str) -> Result<(Option<String>, String), &'static str> {
+    let (namespace, name) = match text.split_once('/') {
+        Some((namespace, name)) => (Some(namespace), name),
+        None => (None, text),
+    };
+    if is_dns_subdomain(name) && namespace.is_none_or(is_dns_label) {
+        Ok((namespace.map(str::to_owned), name.to_owned()))
+    } else {
+        Err("expected NAME or NAMESPACE/NAME in lower-case letters, digits, - and .")
     }
 }
 
@@ -190,17 +177,16 @@ impl FollowArgs {
     }
 
     fn settings(&self, namespace: &str) -> ControllerConfig {
-        let namespace = self.lease.namespace.as_deref().unwrap_or(namespace);
+        let (own_namespace, name) = &self.lease;
+        let namespace = own_namespace.as_deref().unwrap_or(namespace);
         let file = self.file.display().to_string();
         ControllerConfig {
             lease: LeaseName {
                 namespace: namespace.to_owned(),
-                name: self.lease.name.clone(),
+                name: name.clone(),
             },
             identity: identity(),
-            terms: LeaseConfig {
-                duration: self.lease_duration,
-            },
+            lease_duration: self.lease_duration,
             resync: self.resync,
             wait_limit: RetryDelays {
                 first: self.retry,
@@ -370,10 +356,7 @@ mod tests {
 
     #[test]
     fn a_lease_is_named_with_its_namespace_or_without() {
-        let read = |text: &str| {
-            let lease: LeaseArgument = text.parse().ok()?;
-            Some((lease.namespace, lease.name))
-        };
+        let read = |text: &str| lease_name(text).ok();
         assert_eq!(read("fleet"), Some((None, "fleet".to_owned())));
         let both = (Some("shop".to_owned()), "fleet-2".to_owned());
         assert_eq!(read("shop/fleet-2"), Some(both));

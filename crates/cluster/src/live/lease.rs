@@ -34,27 +34,18 @@ impl fmt::Display for LeaseName {
     }
 }
 
-/// Timing of a lease.
-#[derive(Debug, Clone, Copy)]
-pub struct LeaseConfig {
-    /// Time that candidates wait after the last change of the record.
-    pub duration: Duration,
+/// A leader that could not renew for this long stops its work.
+fn renew_deadline(lease_duration: Duration) -> Duration {
+    lease_duration * 2 / 3
 }
 
-impl LeaseConfig {
-    /// A leader that could not renew for this long stops its work.
-    pub(crate) fn renew_deadline(self) -> Duration {
-        self.duration * 2 / 3
-    }
+fn retry_period(lease_duration: Duration) -> Duration {
+    lease_duration * 2 / 15
+}
 
-    /// Interval of renewals and checks.
-    pub fn retry_period(self) -> Duration {
-        self.duration * 2 / 15
-    }
-
-    fn wait_limit(self) -> Duration {
-        self.renew_deadline() / 2
-    }
+/// Timeout of a request.
+fn wait_limit(lease_duration: Duration) -> Duration {
+    renew_deadline(lease_duration) / 2
 }
 
 /// Result of an attempt to acquire the lease.
@@ -78,7 +69,8 @@ pub struct LeaderElector {
 #[derive(Debug)]
 struct Candidate {
     identity: String,
-    terms: LeaseConfig,
+    /// Time that candidates wait after the last change of the record.
+    duration: Duration,
     seen: Option<ObservedRecord>,
 }
 
@@ -92,7 +84,7 @@ struct ObservedRecord {
 impl LeaderElector {
     /// Creates a candidate with a unique name: a program that was killed and restarted must not
     /// take itself for its predecessor.
-    pub fn new(cluster: Cluster, lease: LeaseName, identity: String, terms: LeaseConfig) -> Self {
+    pub fn new(cluster: Cluster, lease: LeaseName, identity: String, duration: Duration) -> Self {
         let leases = Api::namespaced(cluster.client.clone(), &lease.namespace);
         Self {
             cluster,
@@ -100,10 +92,15 @@ impl LeaderElector {
             lease,
             own: Candidate {
                 identity,
-                terms,
+                duration,
                 seen: None,
             },
         }
+    }
+
+    /// Interval of renewals and checks.
+    pub fn retry_period(&self) -> Duration {
+        retry_period(self.own.duration)
     }
 
     /// Acquires or renews the lease, or returns the current leader.
@@ -164,7 +161,7 @@ impl LeaderElector {
             Ok(lease) => {
                 self.own.seen = Some(ObservedRecord { lease, since });
                 Ok(Some(Leadership::Ours(
-                    since + self.own.terms.renew_deadline(),
+                    since + renew_deadline(self.own.duration),
                 )))
             }
             Err(LiveError::Refused(_, 409)) => Ok(None),
@@ -201,7 +198,7 @@ impl LeaderElector {
         answer: impl Future<Output = Result<T, kube::Error>>,
     ) -> Result<T, LiveError> {
         let what = format!("{verb} the lease {}", self.lease);
-        let wait_limit = self.own.terms.wait_limit();
+        let wait_limit = wait_limit(self.own.duration);
         self.cluster.within(wait_limit, &what, answer).await
     }
 }
@@ -246,7 +243,7 @@ impl Candidate {
         let seconds = seconds.and_then(|seconds| u64::try_from(seconds).ok());
         match seconds {
             Some(seconds) if seconds > 0 => Duration::from_secs(seconds).min(LONGEST),
-            _ => self.terms.duration,
+            _ => self.duration,
         }
     }
 
@@ -257,7 +254,7 @@ impl Candidate {
         let transitions = before.lease_transitions.unwrap_or_default();
         let had_a_holder = before.acquire_time.is_some();
         // Rounded up, for a fraction would be lost and others would wait too short.
-        let seconds = self.terms.duration.as_secs_f64().ceil();
+        let seconds = self.duration.as_secs_f64().ceil();
         #[expect(
             clippy::cast_possible_truncation,
             reason = "a lease takes seconds or minutes"
@@ -290,14 +287,12 @@ fn holder(lease: &Lease) -> Option<&str> {
 mod tests {
     use super::*;
 
-    const TERMS: LeaseConfig = LeaseConfig {
-        duration: Duration::from_secs(15),
-    };
+    const DURATION: Duration = Duration::from_secs(15);
 
     fn candidate(identity: &str) -> Candidate {
         Candidate {
             identity: identity.to_owned(),
-            terms: TERMS,
+            duration: DURATION,
             seen: None,
         }
     }
@@ -315,9 +310,9 @@ mod tests {
 
     #[test]
     fn who_works_stops_before_another_may_begin() {
-        assert_eq!(TERMS.renew_deadline(), Duration::from_secs(10));
-        assert_eq!(TERMS.retry_period(), Duration::from_secs(2));
-        assert!(TERMS.renew_deadline() + TERMS.wait_limit() <= TERMS.duration);
+        assert_eq!(renew_deadline(DURATION), Duration::from_secs(10));
+        assert_eq!(retry_period(DURATION), Duration::from_secs(2));
+        assert!(renew_deadline(DURATION) + wait_limit(DURATION) <= DURATION);
     }
 
     #[test]

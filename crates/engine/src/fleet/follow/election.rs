@@ -1,7 +1,6 @@
 //! Leader election of replicas: it runs concurrently with the work.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
@@ -18,13 +17,12 @@ pub(super) type LeaderDeadline = Option<Instant>;
 /// never allowed it to take part.
 pub(super) async fn elect(
     mut election: LeaderElector,
-    retry: Duration,
     leading: watch::Sender<LeaderDeadline>,
     metrics: Arc<Mutex<Metrics>>,
     on_event: EventHandler,
     stop: oneshot::Receiver<()>,
 ) -> Result<(), LiveError> {
-    let taking_part = take_part(&mut election, retry, &leading, &metrics, &on_event);
+    let taking_part = take_part(&mut election, &leading, &metrics, &on_event);
     let ended = tokio::select! {
         error = taking_part => Err(error),
         _ = stop => Ok(()),
@@ -40,7 +38,6 @@ pub(super) async fn elect(
 
 async fn take_part(
     election: &mut LeaderElector,
-    retry: Duration,
     leading: &watch::Sender<LeaderDeadline>,
     metrics: &Mutex<Metrics>,
     on_event: &EventHandler,
@@ -99,7 +96,7 @@ async fn take_part(
             lock(metrics).record_lease_lost();
             on_event(ControllerEvent::Stopped);
         }
-        tokio::time::sleep(retry).await;
+        tokio::time::sleep(election.retry_period()).await;
     }
 }
 

@@ -26,8 +26,8 @@ use tokio::task::JoinError;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 use wincimg_cluster::live::{
-    Cluster, EventRecorder, LeaderElector, LeaseConfig, LeaseName, LiveError, NodeEvent,
-    NodeReference, NodeSnapshot, NodeWatch,
+    Cluster, EventRecorder, LeaderElector, LeaseName, LiveError, NodeEvent, NodeReference,
+    NodeSnapshot, NodeWatch,
 };
 use wincimg_cluster::nodes::NodeList;
 use wincimg_common::lock;
@@ -53,8 +53,8 @@ pub struct ControllerConfig {
     pub lease: LeaseName,
     /// Unique name of this replica.
     pub identity: String,
-    /// Durations of the lease.
-    pub terms: LeaseConfig,
+    /// Time that candidates wait after the last change of the lease.
+    pub lease_duration: Duration,
     /// Interval between checks of everything.
     pub resync: Duration,
     /// Delays after failures.
@@ -100,7 +100,7 @@ pub async fn follow(
     on_event: EventHandler,
     stop: impl Future<Output = ()>,
 ) -> Result<(), LiveError> {
-    let metrics = Metrics::new(settings.version, settings.terms.duration);
+    let metrics = Metrics::new(settings.version, settings.lease_duration);
     let metrics = Arc::new(Mutex::new(metrics));
     let _serving = listener.map(|listener| {
         let serving = server::serve(listener, Arc::clone(&metrics));
@@ -119,8 +119,7 @@ pub async fn follow(
     let lease = settings.lease.clone();
     let identity = settings.identity.clone();
     let electing = elect(
-        LeaderElector::new(cluster.clone(), lease, identity, settings.terms),
-        settings.terms.retry_period(),
+        LeaderElector::new(cluster.clone(), lease, identity, settings.lease_duration),
         leading_to,
         Arc::clone(&metrics),
         Arc::clone(&on_event),
