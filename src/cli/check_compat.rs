@@ -315,7 +315,9 @@ impl CheckCompat {
             let workloads = if self.names_images() {
                 WorkloadList::default()
             } else {
-                self.kube.workloads(&cluster).await?
+                let namespace = self.kube.namespace.as_deref();
+                let selector = self.kube.workload_selector.as_deref();
+                cluster.workloads(namespace, selector).await?
             };
             Ok(((name, snapshot), workloads))
         })?;

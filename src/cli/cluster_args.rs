@@ -57,7 +57,7 @@ impl ClusterArgs {
 
     /// `cluster production (https://10.0.0.1:6443)`, for reports.
     pub(super) fn describe(&self, cluster: &Cluster) -> String {
-        let address = cluster.address();
+        let address = &cluster.address;
         match &self.kube_context {
             Some(name) => format!("cluster {name} ({address})"),
             None => format!("cluster {address}"),

@@ -67,18 +67,12 @@ const WORKLOADS: [(&str, &str, &str); 8] = [
 #[derive(Clone)]
 pub struct Cluster {
     client: Client,
-    address: String,
-    namespace: String,
-    granted_by: &'static str,
-}
-
-/// Scope of a list of workloads.
-#[derive(Debug, Clone, Default)]
-pub struct WorkloadScope {
-    /// Namespace; absent for all.
-    pub namespace: Option<String>,
-    /// Label selector in the syntax of kubectl's `--selector`.
-    pub selector: Option<String>,
+    /// URL of the API server.
+    pub address: String,
+    /// The namespace of the context; inside a pod the pod's own.
+    pub namespace: String,
+    /// Template that grants the permissions, for hints.
+    pub rbac_template: &'static str,
 }
 
 /// A page of a list.
@@ -180,27 +174,8 @@ impl Cluster {
             client,
             address: address.trim_end_matches('/').to_owned(),
             namespace,
-            granted_by: ROLE,
+            rbac_template: ROLE,
         })
-    }
-
-    /// Returns the client with another template as the source of its permissions.
-    #[must_use]
-    pub fn with_rbac_template(self, template: &'static str) -> Self {
-        Self {
-            granted_by: template,
-            ..self
-        }
-    }
-
-    /// URL of the API server.
-    pub fn address(&self) -> &str {
-        &self.address
-    }
-
-    /// The namespace of the context; inside a pod the pod's own.
-    pub fn namespace(&self) -> &str {
-        &self.namespace
     }
 
     /// Lists all nodes.
@@ -209,14 +184,19 @@ impl Cluster {
         Ok(NodeSnapshot::new(objects, version))
     }
 
-    /// Lists the workloads of a scope, and the cluster's runtime classes.
-    pub async fn workloads(&self, scope: &WorkloadScope) -> Result<WorkloadList, LiveError> {
+    /// Lists the workloads of a namespace or all, and the cluster's runtime classes; `selector` has
+    /// the syntax of kubectl's `--selector`.
+    pub async fn workloads(
+        &self,
+        namespace: Option<&str>,
+        selector: Option<&str>,
+    ) -> Result<WorkloadList, LiveError> {
         let kinds = WORKLOADS.iter().map(async |(kind, api, plural)| {
-            let path = match &scope.namespace {
+            let path = match namespace {
                 Some(namespace) => format!("{api}/namespaces/{namespace}/{plural}"),
                 None => format!("{api}/{plural}"),
             };
-            let listed = self.list_if_known(plural, &path, scope.selector.as_deref());
+            let listed = self.list_if_known(plural, &path, selector);
             Ok::<_, LiveError>((*kind, listed.await?))
         });
         let classes = async {
@@ -340,7 +320,7 @@ impl Cluster {
             }
             403 => {
                 let problem = format!("{address} refused to {what} (403): {message}");
-                let template = self.granted_by;
+                let template = self.rbac_template;
                 Problem::new("cluster/denied", problem).hint(format!(
                     "grant the permissions with: kubectl apply -f {template}"
                 ))

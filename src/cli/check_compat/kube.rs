@@ -1,11 +1,8 @@
 //! Options of a check against a live cluster.
 
 use clap::Args;
-use wincimg_cluster::live::{Cluster, WorkloadScope};
-use wincimg_cluster::workloads::WorkloadList;
 
 use crate::cli::cluster_values::namespace;
-use crate::cli::error::Failure;
 
 /// Selection of a cluster's workloads.
 #[derive(Debug, Clone, Args)]
@@ -13,10 +10,10 @@ use crate::cli::error::Failure;
 pub(super) struct KubeArgs {
     /// Only workloads in this namespace
     #[arg(short = 'n', long, value_name = "NAME", value_parser = namespace, requires = "kube")]
-    namespace: Option<String>,
+    pub(super) namespace: Option<String>,
     /// Only workloads with matching labels, such as app=web,tier!=cache
     #[arg(long, value_name = "LABELS", requires = "kube", hide_short_help = true)]
-    workload_selector: Option<String>,
+    pub(super) workload_selector: Option<String>,
     /// Watch the cluster: a live table on a terminal, otherwise one line per changed verdict
     #[arg(long, requires = "kube", conflicts_with_all = ["simulate", "simulate_hotfix"])]
     pub(super) watch: bool,
@@ -26,13 +23,5 @@ impl KubeArgs {
     /// Returns true if only some of the cluster's workloads are selected.
     pub(super) fn chooses_workloads(&self) -> bool {
         self.namespace.is_some() || self.workload_selector.is_some()
-    }
-
-    pub(super) async fn workloads(&self, cluster: &Cluster) -> Result<WorkloadList, Failure> {
-        let scope = WorkloadScope {
-            namespace: self.namespace.clone(),
-            selector: self.workload_selector.clone(),
-        };
-        Ok(cluster.workloads(&scope).await?)
     }
 }

@@ -154,9 +154,9 @@ impl FollowArgs {
                 ),
                 None => None,
             };
-            let cluster = self.cluster.connect().await?;
-            let cluster = cluster.with_rbac_template(ROLE);
-            let settings = self.settings(cluster.namespace());
+            let mut cluster = self.cluster.connect().await?;
+            cluster.rbac_template = ROLE;
+            let settings = self.settings(&cluster.namespace);
             let lines = Lines::new(session, self.format);
             let asked = async {
                 shutdown::requested().await;

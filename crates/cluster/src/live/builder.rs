@@ -134,7 +134,7 @@ impl BuilderConnection {
 
     /// Returns true if the cluster's API has an address of this machine.
     pub fn is_behind_loopback(&self) -> bool {
-        let address = self.cluster.address();
+        let address = self.cluster.address.as_str();
         let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
         let host = rest.rsplit_once(':').map_or(rest, |(host, _)| host);
         let host = host.trim_matches(['[', ']']);
