@@ -15,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 use wincimg_cluster::rollout::Rollout;
 use wincimg_common::untrusted::is_harmful;
 
-use super::summary::{answers, current_headline};
+use super::summary::{answers, checks_in_words, current_headline};
 use super::{behind, remarks, security_lines};
 
 const PAGE: &str = include_str!("html/page.html");
@@ -66,7 +66,7 @@ pub(crate) fn write_html(
     let answer = parts.next();
     let answer = answer.unwrap_or_else(|| "Nothing to check".to_owned());
     let rest: Vec<String> = parts.map(|words| escaped(&words)).collect();
-    let mut lines = vec![rollout.summary.to_string()];
+    let mut lines = vec![checks_in_words(&rollout.summary)];
     lines.extend(remarks(rollout));
     lines.extend(behind(rollout));
     lines.extend(rollout.missing_fixes.iter().flat_map(security_lines));

@@ -12,7 +12,7 @@ use wincimg_windows::missing_fixes::MissingFixes;
 use super::matrix::Matrix;
 use super::plan::{PlanStep, outcome, steps};
 use super::problems::{ReportProblem, problems};
-use super::summary::{current_headline, headline, workload_groups};
+use super::summary::{checks_in_words, current_headline, headline, workload_groups};
 use super::{behind, names, remarks, security_lines, what_if};
 
 /// GitHub's limit for comments is 65,536 characters; the rest is room for the text after the
@@ -51,7 +51,7 @@ pub(crate) fn write_markdown(rollout: &Rollout, mut out: impl Write) -> io::Resu
         out.write_all(matrix.as_bytes())?;
     }
     write_problems(rollout, room, &mut out)?;
-    writeln!(out, "\n{}.", rollout.summary)
+    writeln!(out, "\n{}.", checks_in_words(&rollout.summary))
 }
 
 /// The security fixes that images lack, as a list.

@@ -39,7 +39,7 @@ pub(crate) use wincimg_common::excerpt::paint;
 
 use clap::ValueEnum;
 use wincimg_cluster::rollout::{
-    Finding, OutdatedImage, Placement, Rollout, Subject, WorkloadOutcome, host_label,
+    Finding, OutdatedImage, Placement, Rollout, Subject, WorkloadOutcome, first_names, host_label,
 };
 use wincimg_windows::update::Update;
 
@@ -165,13 +165,7 @@ fn update_in_words(update: &Update) -> String {
 
 /// The first few names, and the number of the others.
 fn in_words(names: impl ExactSizeIterator<Item = String>) -> String {
-    const NAMED: usize = 5;
-    let total = names.len();
-    let mut words: Vec<String> = names.take(NAMED).collect();
-    if total > NAMED {
-        words.push(format!("{} more", total - NAMED));
-    }
-    words.join(", ")
+    first_names(names, 5)
 }
 
 /// Names of a few hosts, or the number of many.

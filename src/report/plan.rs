@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 use wincimg_cluster::rollout::{
     ActionPlan, ActionStep, CapacityChange, Interruption, PlanAction, Rollout, StartStatus,
+    host_name, host_names,
 };
 
 use super::names::{self, count};
@@ -64,7 +65,7 @@ fn title_of(rollout: &Rollout, action: &PlanAction) -> String {
             let update = kb
                 .map(|kb| format!(" with {}", kb.describe()))
                 .unwrap_or_default();
-            let names = in_words(hosts.iter().map(|&host| host_name(rollout, host)));
+            let names = host_names(rollout, hosts);
             match hosts.len() {
                 1 => format!("drain 1 node, then update it to {to}{update}: {names}"),
                 count => format!(
@@ -75,24 +76,15 @@ fn title_of(rollout: &Rollout, action: &PlanAction) -> String {
         PlanAction::Rebuild { holds, .. } if !holds.is_empty() => format!(
             "{}; no new pods go to {} until the patch",
             action.title(rollout),
-            in_words(host_names(rollout, holds).into_iter())
+            host_names(rollout, holds)
         ),
         PlanAction::Pin { .. } | PlanAction::Rebuild { .. } => action.title(rollout),
     }
 }
 
-fn host_name(rollout: &Rollout, host: usize) -> String {
-    let host = &rollout.hosts[host];
-    match (&host.name, host.build) {
-        (Some(name), _) => name.clone(),
-        (None, Some(build)) => build.to_string(),
-        (None, None) => "?".to_owned(),
-    }
-}
-
-fn host_names(rollout: &Rollout, hosts: &[usize]) -> Vec<String> {
-    let hosts = hosts.iter();
-    hosts.map(|&host| host_name(rollout, host)).collect()
+fn names_of(rollout: &Rollout, hosts: &[usize]) -> Vec<String> {
+    let hosts = hosts.iter().map(|&host| &rollout.hosts[host]);
+    hosts.map(host_name).collect()
 }
 
 /// Effect of the plan, after its effect on workloads that start today.
@@ -189,7 +181,7 @@ pub(super) fn as_json(rollout: &Rollout, plan: &ActionPlan) -> Value {
     let interruptions = plan.interruptions.iter().map(|interruption| {
         json!({
             "workload": rollout.workloads[interruption.workload].id,
-            "hosts": host_names(rollout, &interruption.hosts),
+            "hosts": names_of(rollout, &interruption.hosts),
             "from": interruption.from,
             "until": interruption.until,
             "loses_data": interruption.loses_data,
@@ -215,13 +207,13 @@ fn action_as_json(rollout: &Rollout, action: &PlanAction) -> Value {
             "node_affinity": pin.affinity(),
             "of_hosts": of,
             "shortage": shortage,
-            "hosts": host_names(rollout, hosts),
+            "hosts": names_of(rollout, hosts),
         }),
         PlanAction::Patch { to, kb, hosts, .. } => json!({
             "kind": "patch",
             "to": to,
             "kb": kb.map(|kb| kb.to_string()),
-            "hosts": host_names(rollout, hosts),
+            "hosts": names_of(rollout, hosts),
         }),
         PlanAction::Rebuild {
             image,
@@ -234,7 +226,7 @@ fn action_as_json(rollout: &Rollout, action: &PlanAction) -> Value {
             "image": rollout.images[*image].label(),
             "host_builds": host_builds,
             "new_tag": new_tag,
-            "cordoned": host_names(rollout, holds),
+            "cordoned": names_of(rollout, holds),
         }),
     }
 }

@@ -4,12 +4,12 @@
 use std::collections::HashMap;
 
 use wincimg_cluster::rollout::{
-    Finding, OutcomeCounts, Rollout, StartStatus, Subject, WorkloadOutcome, is_deciding_rule,
-    severity,
+    CheckCounts, Finding, OutcomeCounts, Rollout, StartStatus, Subject, WorkloadOutcome,
+    is_deciding_rule, severity,
 };
 use wincimg_windows::compat::VerdictOutcome;
 
-use super::names::{self, count};
+use super::names::{self, count, tally};
 use super::{hosts_in_words, in_words, workload_outcomes};
 
 const WORKLOAD: &str = "workload";
@@ -123,6 +123,21 @@ pub(super) fn format_tally(tally: &OutcomeCounts, noun: &str) -> String {
         .enumerate()
         .map(|(place, starts)| part_in_words(starts, tally.get(starts), noun, place == 0));
     parts.collect::<Vec<_>>().join(" · ")
+}
+
+/// `3 checks: 2 compatible, 1 incompatible`, without zero counts.
+pub(super) fn checks_in_words(counts: &CheckCounts) -> String {
+    let parts = [
+        (counts.compatible, VerdictOutcome::Compatible),
+        (counts.warning, VerdictOutcome::Warning),
+        (counts.incompatible, VerdictOutcome::Incompatible),
+        (counts.unknown, VerdictOutcome::Unknown),
+    ];
+    let total = count(parts.iter().map(|(number, _)| number).sum(), "check");
+    match tally(parts.map(|(number, outcome)| (number, outcome.name())), "") {
+        none if none.is_empty() => total,
+        parts => format!("{total}: {parts}"),
+    }
 }
 
 /// Noun for the counted subjects.

@@ -14,7 +14,9 @@ use super::matrix::Matrix;
 use super::names::{self, escape_untrusted};
 use super::plan::{outcome, steps};
 use super::problems::{ReportProblem, problems};
-use super::summary::{WorkloadGroup, answers, current_headline, headline, workload_groups};
+use super::summary::{
+    WorkloadGroup, answers, checks_in_words, current_headline, headline, workload_groups,
+};
 use super::{behind, cordoned, findings, in_words, paint, security_lines, what_if};
 
 /// Medium on which the report is read.
@@ -81,11 +83,9 @@ pub(crate) fn write_text(
         }
     }
     writeln!(out)?;
-    screen.write("", rollout.summary, &mut out)?;
-    match rollout.summary.total() {
-        0 => Ok(()),
-        _ => screen.write("", rules_in_words(rollout), &mut out),
-    }
+    screen.write("", checks_in_words(&rollout.summary), &mut out)?;
+    let rules = rules_in_words(rollout);
+    rules.map_or(Ok(()), |rules| screen.write("", rules, &mut out))
 }
 
 /// Writes the summary and the matrix, for a table that is redrawn.
@@ -366,7 +366,7 @@ fn mark(outcome: Option<VerdictOutcome>) -> &'static str {
 }
 
 /// Number of decisions by each rule: the reason if all is well.
-fn rules_in_words(rollout: &Rollout) -> String {
+fn rules_in_words(rollout: &Rollout) -> Option<String> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for placement in &rollout.placements {
         for (_, hosts, finding) in findings(placement) {
@@ -380,5 +380,5 @@ fn rules_in_words(rollout: &Rollout) -> String {
         .iter()
         .map(|(rule, count)| format!("{rule} {count}"))
         .collect();
-    format!("by rule: {}", words.join(", "))
+    (!words.is_empty()).then(|| format!("by rule: {}", words.join(", ")))
 }

@@ -295,10 +295,7 @@ pub(super) fn resolve_images(
                 .get(&reference)
                 .or_else(|| Image::with_placeholder(&reference))
                 .or_else(|| fetched.get(&reference).cloned());
-            known.unwrap_or(Image {
-                reference: Some(reference),
-                content: ImageContent::Unasked,
-            })
+            known.unwrap_or_else(|| Image::unasked(reference))
         })
         .collect())
 }

@@ -30,8 +30,6 @@ pub enum ImageContent {
     Single(Variant),
     /// An index of images.
     Index(Vec<Variant>),
-    /// Not fetched (`--offline`).
-    Unasked,
     /// It could not be read.
     Unreadable {
         /// The reason.
@@ -106,14 +104,23 @@ impl Image {
         })
     }
 
+    /// An image that is not fetched (`--offline`).
+    pub fn unasked(reference: String) -> Self {
+        Self {
+            reference: Some(reference),
+            content: ImageContent::Unreadable {
+                reason: "--offline allows no registry access".to_owned(),
+                hint: Some("describe it with --images FILE, or omit --offline".to_owned()),
+            },
+        }
+    }
+
     /// Version, if it is the same for every host.
     pub fn version(&self) -> Option<WindowsVersion> {
         match &self.content {
             ImageContent::Stated(version) => Some(*version),
             ImageContent::Single(variant) => variant.version,
-            ImageContent::Index(_) | ImageContent::Unasked | ImageContent::Unreadable { .. } => {
-                None
-            }
+            ImageContent::Index(_) | ImageContent::Unreadable { .. } => None,
         }
     }
 
@@ -157,9 +164,7 @@ impl Image {
         match &self.content {
             ImageContent::Single(variant) => std::slice::from_ref(variant),
             ImageContent::Index(variants) => variants,
-            ImageContent::Stated(_) | ImageContent::Unasked | ImageContent::Unreadable { .. } => {
-                &[]
-            }
+            ImageContent::Stated(_) | ImageContent::Unreadable { .. } => &[],
         }
     }
 
@@ -168,18 +173,13 @@ impl Image {
         match &mut self.content {
             ImageContent::Single(variant) => std::slice::from_mut(variant),
             ImageContent::Index(variants) => variants,
-            ImageContent::Stated(_) | ImageContent::Unasked | ImageContent::Unreadable { .. } => {
-                &mut []
-            }
+            ImageContent::Stated(_) | ImageContent::Unreadable { .. } => &mut [],
         }
     }
 
     /// Returns true if its content is known.
     pub(super) fn is_readable(&self) -> bool {
-        !matches!(
-            self.content,
-            ImageContent::Unasked | ImageContent::Unreadable { .. }
-        )
+        !matches!(self.content, ImageContent::Unreadable { .. })
     }
 
     pub(super) fn is_for(&self, system: &str) -> bool {

@@ -21,7 +21,6 @@ mod verdict;
 mod warning;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::rc::Rc;
 
 pub use commands::{CommandFlags, shell_command as command_line};
@@ -301,33 +300,6 @@ impl CheckCounts {
             VerdictOutcome::Unknown => &mut self.unknown,
         } += count;
     }
-
-    /// Total number of checks.
-    pub fn total(&self) -> usize {
-        self.compatible + self.warning + self.incompatible + self.unknown
-    }
-}
-
-impl fmt::Display for CheckCounts {
-    /// `3 checks: 2 compatible, 1 incompatible`, without zero counts.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let parts = [
-            (self.compatible, VerdictOutcome::Compatible),
-            (self.warning, VerdictOutcome::Warning),
-            (self.incompatible, VerdictOutcome::Incompatible),
-            (self.unknown, VerdictOutcome::Unknown),
-        ];
-        let total = self.total();
-        write!(f, "{total} check{}", if total == 1 { "" } else { "s" })?;
-        let mut separator = ": ";
-        for (count, outcome) in parts {
-            if count > 0 {
-                write!(f, "{separator}{count} {}", outcome.name())?;
-                separator = ", ";
-            }
-        }
-        Ok(())
-    }
 }
 
 /// Label of a host for reports.
@@ -348,14 +320,19 @@ impl Rollout {
     }
 }
 
+/// Name of a host; without one, its version.
+pub fn host_name(host: &Node) -> String {
+    host.name.clone().unwrap_or_else(|| host_label(host))
+}
+
 /// Names of a few hosts, and the number of the others.
-fn host_names(rollout: &Rollout, hosts: &[usize]) -> String {
-    let name = |host: &Node| host.name.clone().unwrap_or_else(|| host_label(host));
-    first_names(hosts.iter().map(|host| name(&rollout.hosts[*host])), 5)
+pub fn host_names(rollout: &Rollout, hosts: &[usize]) -> String {
+    let hosts = hosts.iter().map(|&host| &rollout.hosts[host]);
+    first_names(hosts.map(host_name), 5)
 }
 
 /// The first names, and the number of the others.
-fn first_names(names: impl ExactSizeIterator<Item = String>, most: usize) -> String {
+pub fn first_names(names: impl ExactSizeIterator<Item = String>, most: usize) -> String {
     let more = names.len().saturating_sub(most);
     let mut first: Vec<String> = names.take(most).collect();
     if more > 0 {

@@ -36,10 +36,6 @@ pub(super) fn find(host: &HostKind, image: &Image, isolation: Isolation) -> Find
         }
         ImageContent::Single(variant) => single(host, variant, isolation),
         ImageContent::Index(variants) => of_index(host, variants, isolation),
-        ImageContent::Unasked => {
-            let fix = "describe it with --images FILE, or omit --offline";
-            unreadable("--offline allows no registry access", Some(fix), isolation)
-        }
         ImageContent::Unreadable { reason, hint } => unreadable(reason, hint.as_deref(), isolation),
     }
 }

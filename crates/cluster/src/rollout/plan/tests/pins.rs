@@ -413,7 +413,7 @@ fn the_selector_that_is_advised_is_a_label_that_the_nodes_have() {
 fn a_pod_that_only_linux_takes_is_for_linux_where_its_images_are_for_both() {
     let mut request = request(&["20348.1"], &["20348.1", "20348.1"]);
     request.images[0].content = ImageContent::Index(vec![linux(), single("20348.1")]);
-    request.images[1].content = ImageContent::Unasked;
+    request.images[1].content = Image::unasked("b:1".to_owned()).content;
     let taint = r#"{"key":"os","value":"windows","effect":"NoSchedule"}"#;
     request.nodes.windows[0].taints = vec![serde_json::from_str(taint).unwrap()];
     request.nodes.others.push(linux_node());
