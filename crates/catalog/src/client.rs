@@ -8,7 +8,7 @@ use wincimg_http::{AddressPolicy, Exchange, HttpClient, HttpError, host_of};
 
 use super::dialog::{UpdateFile, read_dialog};
 use super::links;
-use super::page::{Page, PageError, Postback, SearchResult, read_page};
+use super::page::{Page, PageError, SearchResult, read_page};
 
 /// Address of Microsoft's catalog.
 pub const DEFAULT_CATALOG: &str = "https://www.catalog.update.microsoft.com";
@@ -70,9 +70,9 @@ impl<'h> Catalog<'h> {
         let mut url = self.url("Search.aspx")?;
         url.query_pairs_mut().append_pair("q", query);
         let mut hits: Vec<SearchResult> = Vec::new();
-        let mut postback = None;
+        let mut postback: Option<Vec<(String, String)>> = None;
         for _ in 0..MOST_PAGES {
-            let page = self.result_page(query, &url, postback.as_ref()).await?;
+            let page = self.result_page(query, &url, postback.as_deref()).await?;
             let known = hits.len();
             for hit in page.hits {
                 if !hits.iter().any(|known| known.update_id == hit.update_id) {
@@ -97,12 +97,12 @@ impl<'h> Catalog<'h> {
         &self,
         query: &str,
         url: &Url,
-        postback: Option<&Postback>,
+        postback: Option<&[(String, String)]>,
     ) -> Result<Page, Problem> {
         let what = "search the catalog";
         let exchange = match postback {
             None => Exchange::get(what, url.clone()),
-            Some(Postback(fields)) => Exchange::form(what, url.clone(), fields),
+            Some(fields) => Exchange::form(what, url.clone(), fields),
         };
         let what = format!("the search for {query:?}");
         self.page(exchange, &what, read_page).await

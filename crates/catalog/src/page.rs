@@ -36,13 +36,9 @@ pub struct SearchResult {
 pub(crate) struct Page {
     /// Updates in the page's order.
     pub hits: Vec<SearchResult>,
-    /// The form to send for the next page, if any.
-    pub next: Option<Postback>,
+    /// The hidden fields of the form that requests the next page, if any.
+    pub next: Option<Vec<(String, String)>>,
 }
-
-/// The hidden fields of a page's form, which request the next page.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Postback(pub Vec<(String, String)>);
 
 /// Error of reading a page of the catalog.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -138,12 +134,12 @@ fn shorten(text: &str) -> String {
     }
 }
 
-fn postback(mut fields: Vec<(String, String)>) -> Postback {
+fn postback(mut fields: Vec<(String, String)>) -> Vec<(String, String)> {
     for (name, value) in [("__EVENTTARGET", NEXT_TARGET), ("__EVENTARGUMENT", "")] {
         fields.retain(|(known, _)| known != name);
         fields.push((name.to_owned(), value.to_owned()));
     }
-    Postback(fields)
+    fields
 }
 
 /// Columns: the end of the id of a header's sort link, which is the same in every language, and the

@@ -7,29 +7,19 @@ use wincimg_common::diagnose::{Blame, Problem};
 use wincimg_common::untrusted::Untrusted;
 use wincimg_windows::quoting::powershell;
 use wincimg_windows::release::PackageKind;
-use wincimg_windows::update::Kb;
-use wincimg_windows::version::WindowsVersion;
 use wincimg_windows::{node, release};
 
-use super::folder::UpdateManifestFile;
+use super::folder::{Description, UpdateManifestFile};
 use super::msu::PackageFormat;
 use super::set::Role;
 
 /// Settings of a node's script.
 #[derive(Debug, Clone)]
-pub struct InstallScript<'a> {
-    /// The article.
-    pub kb: Kb,
+pub struct InstallScript {
+    /// The update; an unknown revision of its build is not checked.
+    pub update: Description,
     /// The name of the update's folder.
-    pub folder: &'a str,
-    /// Title of the update.
-    pub title: &'a str,
-    /// Version of the node after the update; an unknown revision is not checked.
-    pub version: Option<WindowsVersion>,
-    /// Servicing stack that the node requires.
-    pub stack: Option<WindowsVersion>,
-    /// The files, in the order in which they are installed.
-    pub items: &'a [UpdateManifestFile],
+    pub folder: String,
     /// Source of the files.
     pub source: FileLocation,
     /// Restart the node if that is needed.
@@ -69,13 +59,11 @@ impl UpdateManifestFile {
     }
 }
 
-impl InstallScript<'_> {
+impl InstallScript {
     /// The script's text, for Windows PowerShell 5.1 and later.
     pub fn render(&self) -> Result<String, Problem> {
-        let odd = self
-            .items
-            .iter()
-            .find(|item| !item.has_ending("msu") && !item.has_ending("cab"));
+        let mut files = self.update.files.iter();
+        let odd = files.find(|file| !file.has_ending("msu") && !file.has_ending("cab"));
         if let Some(odd) = odd {
             let name = &odd.name;
             let problem = format!("a script installs .msu and .cab files, not {name}");
@@ -85,8 +73,8 @@ impl InstallScript<'_> {
             "#Requires -Version 5.1\n#Requires -RunAsAdministrator\n\
              # Installs {} on this node: {}.\n\
              # It checks the node's state first, so it can be run repeatedly.\n\n",
-            self.kb,
-            Untrusted(comment(self.title)?),
+            self.update.kb,
+            Untrusted(comment(&self.update.title)?),
         );
         text.push_str(PARAMETERS);
         text.push_str("\n$hotfix = @{\n");
@@ -105,9 +93,9 @@ impl InstallScript<'_> {
         let number = |number: Option<u32>| {
             number.map_or_else(|| "$null".to_owned(), |number| number.to_string())
         };
-        let build = self.version.map(|version| version.build);
-        let revision = self.version.and_then(|version| version.revision);
-        let stack = match self.stack {
+        let build = self.update.build.map(|version| version.build);
+        let revision = self.update.build.and_then(|version| version.revision);
+        let stack = match self.update.stack {
             Some(stack) => quoted(&stack.os_version())?,
             None => "$null".to_owned(),
         };
@@ -129,7 +117,7 @@ impl InstallScript<'_> {
             // Writing to a string cannot fail.
             let _ = writeln!(text, "    {key:<8} = {value}");
         };
-        line("Article", &quoted(&self.kb.to_string())?);
+        line("Article", &quoted(&self.update.kb)?);
         line("Build", &number(build));
         line("Revision", &number(revision));
         line("Stack", &stack);
@@ -138,16 +126,14 @@ impl InstallScript<'_> {
         line("Folder", &folder);
         line("Beside", switch(self.source == FileLocation::Beside));
         line("Files", "@(");
-        for item in self.items {
+        for item in &self.update.files {
             let _ = writeln!(text, "        {}", self.file(item)?);
         }
         text.push_str("    )\n");
         // DISM finds checkpoints in the target's folder by itself; wusa needs the prerequisites
         // first.
-        let install = self
-            .items
-            .iter()
-            .filter(|item| !is_for_dism || item.role != Role::Checkpoint);
+        let files = self.update.files.iter();
+        let install = files.filter(|item| !is_for_dism || item.role != Role::Checkpoint);
         let names: Result<Vec<String>, Problem> = install.map(|item| quoted(&item.name)).collect();
         let _ = writeln!(text, "    Install  = @({})", names?.join(", "));
         Ok(())
@@ -185,14 +171,19 @@ impl InstallScript<'_> {
 
     /// Returns true if DISM installs the update, which wusa does not.
     fn is_for_dism(&self) -> bool {
-        let target = self.items.iter().find(|item| item.role == Role::Target);
+        let mut files = self.update.files.iter();
+        let target = files.find(|item| item.role == Role::Target);
         let container = target.and_then(|target| target.container);
-        let wim = match (container, self.version) {
+        let wim = match (container, self.update.build) {
             (Some(container), _) => container == PackageFormat::Wim,
             (None, Some(version)) => release::up_to_build(version.build)
                 .is_some_and(|release| release.package == PackageKind::Wim),
             // Only updates with checkpoints have several files, and these are WIMs.
-            (None, None) => self.items.iter().any(|item| item.role == Role::Checkpoint),
+            (None, None) => self
+                .update
+                .files
+                .iter()
+                .any(|item| item.role == Role::Checkpoint),
         };
         wim || target.is_some_and(|target| target.has_ending("cab"))
     }

@@ -77,34 +77,30 @@ impl MakeScript {
         let updates = self.table.updates(&self.http, session)?;
         let (kb, known) = self.what.to_fetch(updates)?;
         warn_of_known_issue(kb, session);
-        let package = match &self.files {
+        let update = match &self.files {
             Some(folder) => {
                 let known = known.map(|update| update.version());
                 let asked = known.filter(|_| self.what.is_by_build());
-                let mut package = Description::read(folder, kb, self.pick.arch, asked)?;
-                package.build = package.build.or(known);
-                package
+                let mut update = Description::read(folder, kb, self.pick.arch, asked)?;
+                update.build = update.build.or(known);
+                update
             }
             None => self.in_catalog(kb, known, session)?,
         };
-        let folder = folder_name(kb, self.pick.arch);
         let script = InstallScript {
-            kb,
-            folder: &folder,
-            title: &package.title,
-            version: package.build,
-            stack: package.stack,
-            items: &package.files,
+            update,
+            folder: folder_name(kb, self.pick.arch),
             source,
             restart: self.restart,
         };
         let text = script.render()?;
-        let names = package.files.iter().map(|file| file.name.as_str());
+        let update = &script.update;
+        let names = update.files.iter().map(|file| file.name.as_str());
         let answer = || {
             json!({
                 "kb": kb,
-                "build": package.build,
-                "title": package.title,
+                "build": update.build,
+                "title": update.title,
                 "files": names.collect::<Vec<_>>(),
                 "script": text,
             })
@@ -114,8 +110,8 @@ impl MakeScript {
         })?;
         if script.source == FileLocation::Beside && self.output.is_some() {
             session.note(format_args!(
-                "nodes require the script and the folder {folder} next to it, or -Folder with its \
-                 path"
+                "nodes require the script and the folder {} next to it, or -Folder with its path",
+                script.folder
             ));
         }
         Ok(outcome)

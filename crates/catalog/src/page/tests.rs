@@ -171,8 +171,7 @@ fn the_next_page_is_asked_for_with_every_hidden_field_of_the_form() {
         <a id='ctl00_catalogBody_nextPageLinkText' href=\"javascript:x\">Next</a>";
     let html = page_of(&[0, 1, 2, 3, 4, 5], 1, ROW).replace("<form id=aspnetForm>", form);
     let Page {
-        next: Some(Postback(fields)),
-        ..
+        next: Some(fields), ..
     } = read_page(&html).unwrap()
     else {
         panic!("there is a next page");

@@ -1,6 +1,9 @@
+use wincimg_windows::version::WindowsVersion;
+
 use super::*;
 use crate::dialog::UpdateFile;
 use crate::digests::read_digest;
+use crate::product::Arch;
 use crate::set::in_order;
 
 fn file(name: &str) -> UpdateFile {
@@ -33,20 +36,19 @@ fn files_of_2025() -> Vec<UpdateManifestFile> {
     items("KB5120233", &files, &[])
 }
 
-fn script<'a>(kb: &'a str, version: &str, items: &'a [UpdateManifestFile]) -> InstallScript<'a> {
+fn script(kb: &str, version: &str, files: &[UpdateManifestFile]) -> InstallScript {
+    let title =
+        "2020-04 Cumulative Update for Windows Server 2019 for x64-based Systems (KB4549949)";
+    let (number, version) = (kb.parse().unwrap(), version.parse().ok());
     InstallScript {
-        kb: kb.parse().unwrap(),
-        folder: kb,
-        title: "2020-04 Cumulative Update for Windows Server 2019 for x64-based Systems (KB4549949)",
-        version: version.parse().ok(),
-        stack: None,
-        items,
+        update: Description::new(number, Arch::X64, title, version, None, files.to_vec()),
+        folder: kb.to_owned(),
         source: FileLocation::Links,
         restart: false,
     }
 }
 
-fn settings(script: &InstallScript<'_>) -> String {
+fn settings(script: &InstallScript) -> String {
     let text = script.render().unwrap();
     let (_, text) = text.split_once(PARAMETERS).unwrap();
     text.split_once(node::SHARED).unwrap().0.to_owned()
@@ -103,7 +105,7 @@ fn wusa_gets_what_comes_before_the_target_first() {
         &["windows10.0-kb4549947-x64.msu"],
     );
     let mut script = script("KB4549949", "17763.1158", &files);
-    script.stack = Some(WindowsVersion::new(17763, 1100));
+    script.update.stack = Some(WindowsVersion::new(17763, 1100));
     let text = settings(&script);
     assert!(text.contains("Tool     = 'wusa'"), "{text}");
     assert!(text.contains("Stack    = '10.0.17763.1100'"), "{text}");
@@ -148,14 +150,14 @@ fn no_text_gets_out_of_its_quotes_or_its_line() {
     assert_eq!(quoted("a\u{2019}; b").unwrap(), "'a\u{2019}\u{2019}; b'");
     let files = files_of_2019();
     let mut script = script("KB4549949", "17763.1158", &files);
-    let is_refused = |script: &InstallScript<'_>| {
+    let is_refused = |script: &InstallScript| {
         let problem = script.render().unwrap_err().to_string();
         problem.ends_with(" has control characters")
     };
     script.source = FileLocation::Folder("C:\\a\nRemove-Item".to_owned());
     assert!(is_refused(&script));
     script.source = FileLocation::Links;
-    script.title = "a\u{2028}Remove-Item";
+    script.update.title = "a\u{2028}Remove-Item".to_owned();
     assert!(is_refused(&script));
 }
 
