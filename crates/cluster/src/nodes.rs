@@ -135,7 +135,7 @@ pub(super) struct NodeObject {
     #[serde(default, deserialize_with = "null_is_empty")]
     items: Option<Vec<NodeObject>>,
     #[serde(default, deserialize_with = "null_is_default")]
-    metadata: Metadata,
+    pub(super) metadata: Metadata,
     #[serde(default, deserialize_with = "null_is_default")]
     spec: Spec,
     #[serde(default, deserialize_with = "null_is_default")]
@@ -144,13 +144,13 @@ pub(super) struct NodeObject {
 
 #[derive(Debug, Clone, Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
-struct Metadata {
+pub(super) struct Metadata {
     #[serde(default)]
-    name: String,
+    pub name: String,
     #[serde(default)]
-    uid: String,
+    pub uid: String,
     #[serde(default)]
-    resource_version: String,
+    pub resource_version: String,
     #[serde(default, deserialize_with = "null_is_default")]
     labels: BTreeMap<String, String>,
 }
@@ -293,18 +293,6 @@ impl NodeList {
 }
 
 impl NodeObject {
-    pub(super) fn name(&self) -> &str {
-        &self.metadata.name
-    }
-
-    pub(super) fn uid(&self) -> &str {
-        &self.metadata.uid
-    }
-
-    pub(super) fn version(&self) -> &str {
-        &self.metadata.resource_version
-    }
-
     fn label(&self, name: &str) -> Option<&str> {
         self.metadata.labels.get(name).map(String::as_str)
     }

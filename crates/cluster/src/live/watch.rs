@@ -62,7 +62,7 @@ impl NodeSnapshot {
     pub(super) fn new(objects: Vec<NodeObject>, version: String) -> Self {
         let known = objects
             .into_iter()
-            .map(|object| (object.name().to_owned(), object))
+            .map(|object| (object.metadata.name.clone(), object))
             .collect();
         Self { known, version }
     }
@@ -81,8 +81,8 @@ impl NodeSnapshot {
         self.known.values().filter_map(|object| {
             let list = single_node_list(object.clone());
             let reference = NodeReference {
-                name: object.name().to_owned(),
-                uid: object.uid().to_owned(),
+                name: object.metadata.name.clone(),
+                uid: object.metadata.uid.clone(),
             };
             (!list.windows.is_empty()).then_some((reference, list))
         })
@@ -170,12 +170,13 @@ impl NodeWatch {
             // The server ends every watch after a while.
             None => self.events = None,
             Some(Ok(WatchEvent::Added(object) | WatchEvent::Modified(object))) => {
-                object.version().clone_into(&mut self.nodes.version);
-                self.update_node(object.name().to_owned(), Some(object));
+                let version = &object.metadata.resource_version;
+                self.nodes.version.clone_from(version);
+                self.update_node(object.metadata.name.clone(), Some(object));
             }
             Some(Ok(WatchEvent::Deleted(object))) => {
-                object.version().clone_into(&mut self.nodes.version);
-                self.update_node(object.name().to_owned(), None);
+                self.nodes.version = object.metadata.resource_version;
+                self.update_node(object.metadata.name, None);
             }
             Some(Ok(WatchEvent::Bookmark(bookmark))) => {
                 self.nodes.version = bookmark.metadata.resource_version;

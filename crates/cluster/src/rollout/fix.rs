@@ -49,7 +49,6 @@ impl Rollout {
 
 /// Subject of a finding.
 struct FindingContext<'a> {
-    workload: Option<usize>,
     place: usize,
     image: &'a Image,
     kind: &'a HostKind,
@@ -130,7 +129,6 @@ impl<'a> FixResolver<'a> {
                     let key = (Rc::as_ptr(finding), placed.image, minimal, own);
                     let advised = known.entry(key).or_insert_with(|| {
                         let about = FindingContext {
-                            workload: placement.workload,
                             place: placed.image,
                             image: &self.rollout.images[placed.image],
                             kind: &self.rollout.kinds[group.kind],
@@ -232,6 +230,7 @@ impl<'a> FixResolver<'a> {
     /// The finding with its fix.
     fn better(&self, finding: &Shared, about: &FindingContext<'_>, minimal_fix: &Fix) -> Shared {
         let is_pinned = about
+            .placement
             .workload
             .is_some_and(|workload| self.effects.pins.contains_key(&workload));
         let is_of_others = !is_pinned && self.rollout.of_others[about.place];
@@ -331,7 +330,7 @@ impl<'a> FixResolver<'a> {
                     None => words + &name,
                 }
             }
-            PlanAction::Pin { workload, .. } if about.workload == Some(*workload) => {
+            PlanAction::Pin { workload, .. } if about.placement.workload == Some(*workload) => {
                 action.to_string()
             }
             PlanAction::Rebuild { .. } | PlanAction::Pin { .. } => self.titles[place].clone(),
@@ -378,7 +377,7 @@ impl<'a> FixResolver<'a> {
         if let (None, Some(mirrored)) = (named, mirrored_base(&reference)) {
             advised.commands = mirror_command(mirrored, &own, self.flags);
         }
-        if let (Some(tag), Some(workload)) = (for_all, about.workload) {
+        if let (Some(tag), Some(workload)) = (for_all, about.placement.workload) {
             let image = with_tag(&reference, tag);
             if let Some(step) = self.set_image(&mut advised, workload, text, &image) {
                 advised.fix = Some(step);
@@ -432,7 +431,7 @@ impl<'a> FixResolver<'a> {
         let mut groups = about.placement.selection.groups.iter();
         let is_for_all = groups
             .all(|group| digest_on(&self.rollout.kinds[group.kind]).as_ref() == Some(&digest));
-        let workload = about.workload.filter(|_| is_for_all);
+        let workload = about.placement.workload.filter(|_| is_for_all);
         let by_hand =
             workload.and_then(|workload| self.set_image(&mut advised, workload, text, &image));
         let step = by_hand
