@@ -210,7 +210,7 @@ pub(super) struct BaseRegistryArgs {
 /// Runs a command to its end or until it is asked to stop: then the work is dropped, so that it can
 /// clean up.
 pub(super) fn run<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    run_in(Builder::new_multi_thread(), cores(), work)
+    block_on(cores(), or_shutdown(work))
 }
 
 /// Same as [`run`], in one thread: for work that hands heavy tasks to its own threads, and would
@@ -218,39 +218,37 @@ pub(super) fn run<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T
 pub(super) fn run_single_threaded<T>(
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
-    run_in(Builder::new_current_thread(), 0, work)
+    block_on(0, or_shutdown(work))
 }
 
 /// Runs work that listens for [`shutdown::requested`] itself, because it has to clean up first.
 pub(super) fn run_uninterrupted<T>(
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
-    block_on(Builder::new_multi_thread(), cores(), work)
+    block_on(cores(), work)
 }
 
 fn cores() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-fn run_in<T>(
-    runtime: Builder,
-    workers: usize,
-    work: impl Future<Output = Result<T, Failure>>,
-) -> Result<T, Failure> {
-    block_on(runtime, workers, async {
-        tokio::select! {
-            result = work => result,
-            reason = shutdown::requested() => Err(shutdown::failure(reason)),
-        }
-    })
+async fn or_shutdown<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    tokio::select! {
+        result = work => result,
+        reason = shutdown::requested() => Err(shutdown::failure(reason)),
+    }
 }
 
+/// Runs work in a runtime with this number of workers, or in this thread alone.
 fn block_on<T>(
-    mut runtime: Builder,
     workers: usize,
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
     check_threads(workers + 2).map_err(shutdown::no_threads)?;
+    let mut runtime = match workers {
+        0 => Builder::new_current_thread(),
+        _ => Builder::new_multi_thread(),
+    };
     let runtime = runtime.enable_all().build();
     let runtime = runtime.map_err(shutdown::no_threads)?;
     let result = runtime.block_on(work);

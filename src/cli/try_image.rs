@@ -86,14 +86,6 @@ const LAST_WORDS: Duration = Duration::from_secs(10);
 /// Exit code of a Windows program that Ctrl-C ends.
 const CONTROL_C: u32 = 0xC000_013A;
 
-/// End of a program.
-enum TryOutcome {
-    /// It ended with this exit code.
-    Ended(u32),
-    /// It still ran after the time of `--alive-after`, and was ended.
-    Alive,
-}
-
 /// Waits for a time, or forever.
 async fn wait(time: Option<Duration>) {
     match time {
@@ -142,14 +134,12 @@ impl Try {
             let code = self.start_in(&prefix, &start, &own, session).await;
             drop(prefix);
             drop(undoing);
-            code.map(|outcome| match outcome {
-                TryOutcome::Ended(code) => answer(code, session),
-                TryOutcome::Alive => {
-                    let time = self.alive_after.unwrap_or_default();
-                    session.note(format_args!("the program still ran after {time:?}"));
-                    CommandOutcome::Yes
-                }
-            })
+            if let Some(code) = code? {
+                return Ok(answer(code, session));
+            }
+            let time = self.alive_after.unwrap_or_default();
+            session.note(format_args!("the program still ran after {time:?}"));
+            Ok(CommandOutcome::Yes)
         })
     }
 
@@ -176,14 +166,15 @@ impl Try {
         words.join(" ")
     }
 
-    /// Unpacks the image into a wine prefix and runs its program; returns its exit code.
+    /// Unpacks the image into a wine prefix and runs its program; returns its exit code, or nothing
+    /// if it still ran after the time of `--alive-after`, and was ended.
     async fn start_in(
         &self,
         prefix: &Prefix,
         start: &StartCommand,
         own: &OwnContents,
         session: &Session,
-    ) -> Result<TryOutcome, Failure> {
+    ) -> Result<Option<u32>, Failure> {
         for (number, size) in &own.windows {
             let size = BinaryBytes(*size);
             session.note(format_args!(
@@ -213,7 +204,7 @@ impl Try {
         ];
         let ended = tokio::select! {
             ended = running.end() => ended,
-            () = wait(self.alive_after) => return Ok(TryOutcome::Alive),
+            () = wait(self.alive_after) => return Ok(None),
         };
         let ended = ended.map_err(|error| {
             let is_missing = error.is_missing_program();
@@ -224,7 +215,7 @@ impl Try {
             // Processes that the program started may hold the output open.
             let _ = end.recv_timeout(LAST_WORDS);
         }
-        Ok(TryOutcome::Ended(ended))
+        Ok(Some(ended))
     }
 
     fn print(

@@ -38,19 +38,6 @@ impl BuilderName {
     pub fn pod(&self, build: u32) -> String {
         format!("{}-0", self.workload(build))
     }
-
-    /// Parses `NAMESPACE/NAME`.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let expected = || format!("invalid builder {text:?}: expected {SCHEME}://NAMESPACE/NAME");
-        let (namespace, name) = text.split_once('/').ok_or_else(expected)?;
-        if !is_dns_label(namespace) || !is_dns_label(name) {
-            return Err(expected());
-        }
-        Ok(Self {
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
-        })
-    }
 }
 
 impl fmt::Display for BuilderName {
@@ -62,9 +49,18 @@ impl fmt::Display for BuilderName {
 impl FromStr for BuilderName {
     type Err = String;
 
+    /// Parses `NAMESPACE/NAME`, with or without the scheme.
     fn from_str(text: &str) -> Result<Self, String> {
-        let prefix = format!("{SCHEME}://");
-        Self::parse(text.strip_prefix(&prefix).unwrap_or(text))
+        let text = text.strip_prefix(&format!("{SCHEME}://")).unwrap_or(text);
+        let expected = || format!("invalid builder {text:?}: expected {SCHEME}://NAMESPACE/NAME");
+        let (namespace, name) = text.split_once('/').ok_or_else(expected)?;
+        if !is_dns_label(namespace) || !is_dns_label(name) {
+            return Err(expected());
+        }
+        Ok(Self {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        })
     }
 }
 

@@ -42,7 +42,9 @@ pub(super) struct GraphCache<'a> {
     rollout: &'a Rollout,
     classes: Vec<Class>,
     meetings: HashMap<Rc<GroupKey>, Rc<Edges>>,
-    generations: Generations,
+    /// True for a kind of host and an image if all variants that the host may select are of one
+    /// generation. Otherwise no generation of hosts is right.
+    one_generation: HashMap<(usize, usize), bool>,
 }
 
 #[derive(Clone, Copy)]
@@ -80,7 +82,7 @@ impl<'a> GraphCache<'a> {
             rollout,
             classes: classify(rollout, pins),
             meetings: HashMap::new(),
-            generations: Generations::default(),
+            one_generation: HashMap::new(),
         }
     }
 }
@@ -99,10 +101,10 @@ impl<'a> Graph<'a> {
                 groups[place].hosts.extend(&class.hosts);
                 continue;
             }
-            let generations = &mut known.generations;
+            let one_generation = &mut known.one_generation;
             let meets = known.meetings.entry(Rc::clone(&landing));
             let meets = meets.or_insert_with(|| {
-                let meets = meetings(rollout, class.hosts[0], build, &landing.1, generations);
+                let meets = meetings(rollout, class.hosts[0], build, &landing.1, one_generation);
                 Rc::new(meets)
             });
             places.insert(landing, groups.len());
@@ -304,9 +306,10 @@ fn meetings(
     host: usize,
     build: HostBuild,
     placements: &[u32],
-    generations: &mut Generations,
+    one_generation: &mut HashMap<(usize, usize), bool>,
 ) -> Edges {
     let mut meets = BTreeMap::new();
+    let kind = rollout.kind_of[host];
     for &index in placements {
         let placement = &rollout.placements[index as usize];
         let hosts = &placement.selection.hosts;
@@ -314,40 +317,26 @@ fn meetings(
             continue;
         };
         let group = hosts[place].1 as usize;
-        if stays_broken(rollout, placement, group, rollout.kind_of[host]) {
+        if stays_broken(rollout, placement, group, kind) {
             continue;
         }
         for placed in &placement.images {
             let finding = &placed.findings[group];
             let image = &rollout.images[placed.image];
             let is_own = !rollout.of_others[placed.image];
-            if is_own && is_fixable(finding, image, &rollout.kinds[rollout.kind_of[host]]) {
+            if is_own && is_fixable(finding, image, &rollout.kinds[kind]) {
+                let is_one = one_generation.entry((kind, placed.image));
+                let is_one = *is_one
+                    .or_insert_with(|| is_one_generation(image, &rollout.kinds[kind], build));
                 let meeting = Edge {
                     is_fine: finding.outcome != VerdictOutcome::Incompatible,
-                    takes: finding
-                        .image_build
-                        .filter(|_| generations.is_one(rollout, host, placed.image, build)),
+                    takes: finding.image_build.filter(|_| is_one),
                 };
                 meets.insert((placed.image, finding.isolation), meeting);
             }
         }
     }
     meets
-}
-
-/// Cache per kind of host and image: true if all variants that a host may select are of one
-/// generation. Otherwise no generation of hosts is right.
-#[derive(Default)]
-struct Generations(HashMap<(usize, usize), bool>);
-
-impl Generations {
-    fn is_one(&mut self, rollout: &Rollout, host: usize, image: usize, build: HostBuild) -> bool {
-        let kind = rollout.kind_of[host];
-        let known = self.0.entry((kind, image));
-        *known.or_insert_with(|| {
-            is_one_generation(&rollout.images[image], &rollout.kinds[kind], build)
-        })
-    }
 }
 
 fn is_one_generation(image: &Image, kind: &HostKind, build: HostBuild) -> bool {
