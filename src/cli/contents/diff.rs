@@ -1,6 +1,6 @@
 //! `wincimg image diff`: compares two images, or two indexes build by build.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 
@@ -8,7 +8,6 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
 use wincimg_common::progress::Progress;
-use wincimg_inspect::LayerChange;
 use wincimg_inspect::contents::{
     ContentChange, ContentReader, FileAspect, FileDifference, FileEntry, ImageContents,
     KeyDifference, diff_files, diff_keys, diff_layers, display_path,
@@ -17,7 +16,6 @@ use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::{Digest, Image};
 use wincimg_oci::store::Source;
 use wincimg_registry::RegistryEdit;
-use wincimg_windows::base_contents::FileDigest;
 use wincimg_windows::version::WindowsVersion;
 
 use super::view::{Colours, FileView};
@@ -119,10 +117,6 @@ pub(super) struct ConfigDifference {
 pub(super) struct FileRow {
     pub(super) path: String,
     pub(super) change: ContentChange,
-    #[serde(skip)]
-    pub(super) is_folder: bool,
-    #[serde(skip)]
-    pub(super) sizes: [Option<u64>; 2],
     pub(super) differs: Vec<FileAspect>,
     pub(super) before: Option<FileView>,
     pub(super) after: Option<FileView>,
@@ -327,12 +321,9 @@ fn settings(image: &Image) -> BTreeMap<String, Value> {
 
 fn diff_settings(
     mut before: BTreeMap<String, Value>,
-    after: BTreeMap<String, Value>,
+    mut after: BTreeMap<String, Value>,
 ) -> Vec<ConfigDifference> {
-    let mut names: Vec<String> = before.keys().chain(after.keys()).cloned().collect();
-    names.sort();
-    names.dedup();
-    let mut after = after;
+    let names: BTreeSet<String> = before.keys().chain(after.keys()).cloned().collect();
     let differences = names.into_iter().filter_map(|setting| {
         let (before, after) = (before.remove(&setting), after.remove(&setting));
         let change = match (&before, &after) {
@@ -359,11 +350,6 @@ impl FileRow {
         Some(Self {
             path: display_path(&known.path),
             change: found.change,
-            is_folder: known.kind == LayerChange::Folder(()),
-            sizes: sides.map(|entry| match entry?.kind {
-                LayerChange::File(FileDigest { size, .. }) => Some(size),
-                _ => None,
-            }),
             differs: found.differs.clone(),
             before: view(0),
             after: view(1),

@@ -123,13 +123,15 @@ fn write_files(
             writeln!(out, "{start}{indent}  {}", colours.folder(folder_name))?;
             above.push(folder);
         }
-        let name = if file.is_folder {
+        let sides = [&file.before, &file.after].map(Option::as_ref);
+        let is_folder = |view: &FileView| view.kind == "folder";
+        let name = if sides[1].or(sides[0]).is_some_and(is_folder) {
             above.push(name);
             format!(r"{name}\")
         } else {
             (*name).to_owned()
         };
-        let size = match file.sizes {
+        let size = match sides.map(|view| view?.size) {
             [Some(old), Some(new)] if old != new => {
                 format!("  {} → {}", BinaryBytes(old), BinaryBytes(new))
             }
@@ -144,9 +146,8 @@ fn write_files(
         if is_in_both && !file.differs.contains(&FileAspect::Rights) {
             continue;
         }
-        for (side, mark) in [(&file.before, '-'), (&file.after, '+')] {
-            let security = side.as_ref().and_then(|view| view.security.as_ref());
-            if let Some(security) = security {
+        for (side, mark) in sides.into_iter().zip(['-', '+']) {
+            if let Some(security) = side.and_then(|view| view.security.as_ref()) {
                 writeln!(out, "{start}{indent}    {mark} {}", Untrusted(security))?;
             }
         }

@@ -14,7 +14,7 @@ use wincimg_inspect::contents::{
     ContentKey, FileEntry, FileTree, ImageContents, display_path, list_keys, sddl,
 };
 use wincimg_oci::copy::PlatformFilter;
-use wincimg_oci::document::{Digest, Image};
+use wincimg_oci::document::Digest;
 use wincimg_registry::RegistryData;
 use wincimg_windows::base_contents::FileDigest;
 use wincimg_windows::path::ImagePath;
@@ -94,25 +94,25 @@ fn parse_path(text: &str) -> Result<ListedPath, String> {
     Ok(ListedPath::Files(path.trim_end_matches('/').to_owned()))
 }
 
-/// An image and the contents of its layers.
-struct ListedImage {
-    image: Image,
-    contents: ImageContents,
-}
-
 impl Ls {
     pub(in crate::cli) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         let reader = self.connection.connect(session)?;
-        let listed = registry_args::run(async {
+        let (image, contents) = registry_args::run(async {
             let (source, image) = only_image(&reader, &self.image, self.platform.as_ref()).await?;
             let reader = self.contents.reader(&reader.progress);
             let contents = reader.read(&source, &image).await?;
-            Ok(ListedImage { image, contents })
+            Ok((image, contents))
         })?;
-        report_problems(&self.image, &listed.contents, session);
+        report_problems(&self.image, &contents, session);
+        let identity = ImageIdentity {
+            reference: self.image.to_string(),
+            digest: image.digest().clone(),
+            platform: image.config().platform().to_string(),
+            skipped: skipped_layers(&contents),
+        };
         match &self.path {
-            ListedPath::Files(path) => self.files(&listed, path),
-            ListedPath::Key(path) => self.keys(&listed, path),
+            ListedPath::Files(path) => self.files(identity, &contents, path),
+            ListedPath::Key(path) => self.keys(identity, &contents, path),
         }
     }
 
@@ -124,17 +124,13 @@ impl Ls {
         }
     }
 
-    fn identity(&self, listed: &ListedImage) -> ImageIdentity {
-        ImageIdentity {
-            reference: self.image.to_string(),
-            digest: listed.image.digest().clone(),
-            platform: listed.image.config().platform().to_string(),
-            skipped: skipped_layers(&listed.contents),
-        }
-    }
-
-    fn files(&self, listed: &ListedImage, path: &str) -> Result<CommandOutcome, Failure> {
-        let tree = listed.contents.files();
+    fn files(
+        &self,
+        identity: ImageIdentity,
+        contents: &ImageContents,
+        path: &str,
+    ) -> Result<CommandOutcome, Failure> {
+        let tree = contents.files();
         let top = tree.get(path);
         let is_there = |entry: &FileEntry| entry.kind != LayerChange::Deleted;
         // No layer has to describe the drive itself.
@@ -152,7 +148,7 @@ impl Ls {
         let all = || tree.below(path, usize::MAX).map(|(_, entry)| entry);
         let with_security = self.contents.acl;
         let view = FilesView {
-            identity: self.identity(listed),
+            identity,
             path: display_path(path),
             files: all().chain(top).filter(is_file).count(),
             folders: all().filter(is_folder).count(),
@@ -200,13 +196,18 @@ impl Ls {
         Ok(())
     }
 
-    fn keys(&self, listed: &ListedImage, path: &BaseKeyPath) -> Result<CommandOutcome, Failure> {
-        let Some(keys) = list_keys(&listed.contents, path, self.depth())? else {
+    fn keys(
+        &self,
+        identity: ImageIdentity,
+        contents: &ImageContents,
+        path: &BaseKeyPath,
+    ) -> Result<CommandOutcome, Failure> {
+        let Some(keys) = list_keys(contents, path, self.depth())? else {
             return Err(Failure::no(format!("the image has no key {path}")));
         };
         let with_security = self.contents.acl;
         let view = KeysView {
-            identity: self.identity(listed),
+            identity,
             keys: LazyList(|| {
                 let keys = keys.iter();
                 keys.map(move |(_, key)| KeyView::new(key, with_security))

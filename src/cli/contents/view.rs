@@ -59,7 +59,7 @@ pub(super) struct FileView {
     pub(super) kind: &'static str,
     pub(super) attributes: Vec<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    size: Option<u64>,
+    pub(super) size: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     sha256: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
