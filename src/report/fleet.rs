@@ -11,7 +11,7 @@ use wincimg_engine::fleet::{
 use super::html::{escaped, hash_of};
 use super::markdown::{cell, write_limited, write_security};
 use super::names::{count, escape_untrusted, tally};
-use super::sarif::{self, SarifRegion, SarifRule};
+use super::sarif::{self, SarifRegion};
 use super::suites::{Failure, Outcome, TestCase, TestSuite, write_suites};
 use super::{ReportFormat, security_lines};
 
@@ -255,11 +255,8 @@ fn write_sarif(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
             "the image could not be built or inspected",
         ),
     ];
-    let rules = rules.iter().map(|(state, summary)| SarifRule {
-        id: state.name(),
-        summary: (*summary).to_owned(),
-    });
-    sarif::write("wincimg fleet", rules.collect(), results.collect(), out)
+    let rules = rules.map(|(state, summary)| (state.name(), summary.to_owned()));
+    sarif::write("wincimg fleet", &rules, results, out)
 }
 
 /// Style of the page; only content with its digest is applied.

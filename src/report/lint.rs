@@ -79,17 +79,10 @@ fn excerpt(lines: &[&str], finding: &LintFinding) -> Excerpt {
 
 /// Writes the findings as JSON.
 pub(crate) fn write_lint_json(files: &[LintedFile], out: &mut dyn Write) -> io::Result<()> {
-    let findings: Vec<Value> = files
-        .iter()
-        .flat_map(|linted| {
-            linted
-                .findings
-                .iter()
-                .map(|finding| (&linted.file, finding))
-        })
-        .map(|(file, finding)| {
+    let findings = files.iter().flat_map(|linted| {
+        linted.findings.iter().map(|finding| {
             json!({
-                "file": file,
+                "file": linted.file,
                 "line": finding.line,
                 "last_line": finding.last_line,
                 "rule": finding.rule.name,
@@ -99,20 +92,21 @@ pub(crate) fn write_lint_json(files: &[LintedFile], out: &mut dyn Write) -> io::
                 "fix_line": finding.fix_line,
             })
         })
-        .collect();
+    });
+    let findings: Vec<Value> = findings.collect();
     write_pretty(out, &json!({ "findings": findings }))
 }
 
 /// Writes the findings as SARIF.
 pub(crate) fn write_lint_sarif(files: &[LintedFile], out: &mut dyn Write) -> io::Result<()> {
-    let rules = RULES.iter().map(|rule| sarif::SarifRule {
-        id: rule.name,
-        summary: rule.summary.to_owned(),
-    });
+    let rules = RULES.iter();
+    let rules: Vec<_> = rules
+        .map(|rule| (rule.name, rule.summary.to_owned()))
+        .collect();
     let results = files
         .iter()
         .flat_map(|linted| linted.findings.iter().map(|it| result(&linted.file, it)));
-    sarif::write("wincimg lint", rules.collect(), results.collect(), out)
+    sarif::write("wincimg lint", &rules, results, out)
 }
 
 /// The findings at their lines.

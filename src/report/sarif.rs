@@ -15,12 +15,6 @@ use super::problems::{ReportProblem, problems};
 use super::summary::{causes, fixes, outlook};
 use super::{behind_in_words, image_in_words, workload_outcomes};
 
-/// A rule that results refer to.
-pub(super) struct SarifRule {
-    pub(super) id: &'static str,
-    pub(super) summary: String,
-}
-
 /// Lines of a file, counted from 1.
 pub(super) struct SarifRegion {
     pub(super) file: String,
@@ -45,20 +39,20 @@ pub(super) struct Result {
     pub(super) suppression: Option<String>,
 }
 
-/// Writes one run of a command.
+/// Writes one run of a command; the rules that results refer to have an id and a summary.
 pub(super) fn write(
     command: &str,
-    rules: Vec<SarifRule>,
-    results: Vec<Result>,
+    rules: &[(&str, String)],
+    results: impl IntoIterator<Item = Result>,
     out: impl Write,
 ) -> io::Result<()> {
     let results: Vec<Value> = results
         .into_iter()
-        .map(|result| result.into_value(&rules))
+        .map(|result| result.into_value(rules))
         .collect();
     let rules: Vec<Value> = rules
-        .into_iter()
-        .map(|rule| json!({"id": rule.id, "shortDescription": {"text": rule.summary}}))
+        .iter()
+        .map(|(id, summary)| json!({"id": id, "shortDescription": {"text": summary}}))
         .collect();
     let log = json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
@@ -78,8 +72,8 @@ pub(super) fn write(
 }
 
 impl Result {
-    fn into_value(self, rules: &[SarifRule]) -> Value {
-        let summary = rules.iter().find(|rule| rule.id == self.rule);
+    fn into_value(self, rules: &[(&str, String)]) -> Value {
+        let rule = rules.iter().position(|(id, _)| *id == self.rule);
         let mut location = json!({});
         if let Some(subject) = &self.subject {
             location["logicalLocations"] =
@@ -94,7 +88,7 @@ impl Result {
         let has_location = self.place.is_some() || self.subject.is_some();
         let mut value = json!({
             "ruleId": self.rule,
-            "ruleIndex": rules.iter().position(|rule| rule.id == self.rule),
+            "ruleIndex": rule,
             "level": self.level,
             "message": {"text": self.message},
             "locations": if has_location { vec![location] } else { Vec::new() },
@@ -108,7 +102,7 @@ impl Result {
         if let (Some((first_line, fix)), Some(place)) = (self.fix, &self.place) {
             // A region without columns includes its lines, except for the end of the last.
             value["fixes"] = json!([{
-                "description": {"text": summary.map(|rule| rule.summary.as_str())},
+                "description": {"text": rule.map(|rule| &rules[rule].1)},
                 "artifactChanges": [{
                     "artifactLocation": {"uri": as_uri(&place.file)},
                     "replacements": [{
@@ -172,16 +166,14 @@ pub(crate) fn write_sarif(rollout: &Rollout, strict: bool, out: impl Write) -> i
         .chain(missing);
     let results: Vec<Result> = results.collect();
     let ids: BTreeSet<&'static str> = results.iter().map(|result| result.rule).collect();
-    let rules = ids.into_iter().map(|id| SarifRule {
-        id,
-        summary: match id {
-            "skipped" => "it contains no pods".to_owned(),
-            "behind" => "without the latest monthly update".to_owned(),
-            "missing-fixes" => "without all security fixes".to_owned(),
-            id => id.replace('-', " "),
-        },
-    });
-    write("wincimg check-compat", rules.collect(), results, out)
+    let summary = |id: &str| match id {
+        "skipped" => "it contains no pods".to_owned(),
+        "behind" => "without the latest monthly update".to_owned(),
+        "missing-fixes" => "without all security fixes".to_owned(),
+        id => id.replace('-', " "),
+    };
+    let rules: Vec<_> = ids.into_iter().map(|id| (id, summary(id))).collect();
+    write("wincimg check-compat", &rules, results, out)
 }
 
 /// Result for a workload: its worst cause, with every pair of image and nodes that has it.

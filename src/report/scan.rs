@@ -18,20 +18,15 @@ const RULES: [(Severity, &str, &str); 5] = [
 
 /// Writes the missing security updates of images.
 pub(crate) fn write_scan_sarif(report: &ScanReport, out: &mut dyn Write) -> io::Result<()> {
-    let rules = RULES.iter().map(|(severity, id, _)| sarif::SarifRule {
-        id,
-        summary: format!(
-            "a security update of severity {} is missing",
-            severity.name()
-        ),
+    let rules = RULES.map(|(severity, id, _)| {
+        let severity = severity.name();
+        (
+            id,
+            format!("a security update of severity {severity} is missing"),
+        )
     });
     let results = report.images.iter().flat_map(results);
-    sarif::write(
-        "wincimg image scan",
-        rules.collect(),
-        results.collect(),
-        out,
-    )
+    sarif::write("wincimg image scan", &rules, results, out)
 }
 
 /// The missing fixes of an image; ignored ones are suppressed.
