@@ -187,20 +187,13 @@ impl IgnoredFix {
     }
 }
 
-/// A VEX document with its file.
-struct VexFile {
-    name: String,
-    document: VexDocument,
-}
-
-impl VexFile {
-    fn read(path: &Path) -> Result<Self, Failure> {
-        let name = path.display().to_string();
-        let bytes = files::read(path, LARGEST_VEX).map_err(FileError::io("read", path))?;
-        let document = VexDocument::read(&bytes)
-            .map_err(|problem| Problem::context(format!("cannot use {name} as VEX"), problem))?;
-        Ok(Self { name, document })
-    }
+fn read_vex(path: &Path) -> Result<VexDocument, Failure> {
+    let bytes = files::read(path, LARGEST_VEX).map_err(FileError::io("read", path))?;
+    let document = VexDocument::read(&bytes).map_err(|problem| {
+        let what = format!("cannot use {} as VEX", path.display());
+        Problem::context(what, problem)
+    })?;
+    Ok(document)
 }
 
 impl Scan {
@@ -209,11 +202,8 @@ impl Scan {
             Failure::operation("no cache folder for the table of security updates")
                 .hint("set one with --cache-dir DIR")
         })?;
-        let vex: Vec<VexFile> = self
-            .vex
-            .iter()
-            .map(|it| VexFile::read(it))
-            .collect::<Result<_, _>>()?;
+        let vex = self.vex.iter().map(|path| read_vex(path));
+        let vex: Vec<VexDocument> = vex.collect::<Result<_, _>>()?;
         let reader = self.connection.connect(session)?;
         let report = registry_args::run(async {
             let table = self.table(&path, &reader.progress, session).await?;
@@ -306,7 +296,7 @@ impl Scan {
     fn scan(
         &self,
         table: &SecurityUpdates,
-        vex: &[VexFile],
+        vex: &[VexDocument],
         location: &ImageSource,
         image: &Image,
         windows: bool,
@@ -353,19 +343,18 @@ impl Scan {
     fn ignored(
         &self,
         fix: &SecurityFix,
-        vex: &[VexFile],
+        vex: &[VexDocument],
         subject: &VexSubject<'_>,
     ) -> Option<IgnoredFix> {
         let mut named = self.ignore.iter();
         if named.any(|cve| cve.eq_ignore_ascii_case(&fix.cve)) {
             return Some(IgnoredFix::by_flag(fix));
         }
-        let documents = vex.iter().map(|file| &file.document);
-        let (number, statement) = settling_statement(documents, &fix.cve, subject)?;
+        let (number, statement) = settling_statement(vex.iter(), &fix.cve, subject)?;
         Some(IgnoredFix {
             status: Some(statement.status),
             reason: statement.reason.clone(),
-            vex: Some(vex[number].name.clone()),
+            vex: Some(self.vex[number].display().to_string()),
             ..IgnoredFix::by_flag(fix)
         })
     }
