@@ -1,4 +1,4 @@
-//! Tokens of scripts.
+//! Scripts of PowerShell that are read and not run.
 
 #![no_main]
 

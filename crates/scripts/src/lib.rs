@@ -15,7 +15,6 @@
 
 mod chocolatey;
 mod cmd;
-mod cursor;
 mod error;
 mod image;
 mod permissions;

@@ -3,6 +3,7 @@
 mod chocolatey;
 mod cmd;
 mod downloads;
+mod effects;
 mod item_cmdlets;
 mod operators;
 mod powershell;

@@ -31,6 +31,16 @@ pub(super) enum Statement {
     },
 }
 
+impl Statement {
+    /// A statement that is only an expression.
+    pub(super) fn of(expression: Expression, at: usize) -> Self {
+        Self::Pipeline(Pipeline {
+            elements: vec![Element::Expression(expression)],
+            at,
+        })
+    }
+}
+
 /// `$x = …`, `$x += …`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Assignment {
@@ -113,7 +123,7 @@ pub(super) struct CommandAst {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Argument {
-    /// `-Name` or `-Name:value`, with the name as written.
+    /// `-Name` or `-Name:value`, with what is written before the value: the colon, too, and a space.
     Parameter {
         name: String,
         value: Option<Expression>,
@@ -166,6 +176,8 @@ pub(super) enum Expression {
     /// Call of a method with its arguments.
     Call(MemberAst, Vec<Expression>),
     Index(Box<Expression>, Box<Expression>),
+    /// Keyword or operator that the interpreter does not run, such as `for`, with its parts.
+    Other(String, Vec<Expression>),
 }
 
 /// Member of a value, or of a type.

@@ -238,7 +238,10 @@ impl Shell<'_, '_> {
                     None => words.push(written.clone()),
                     Some(value) => {
                         let value = self.expression(value)?.text()?;
-                        words.push(format!("{written}:{value}"));
+                        match written.strip_suffix(' ') {
+                            Some(written) => words.extend([written.to_owned(), value]),
+                            None => words.push(format!("{written}{value}")),
+                        }
                     }
                 },
                 Argument::Splat(_) => return error::unclear("@ is not supported here"),

@@ -318,6 +318,8 @@ impl Shell<'_, '_> {
                 let index = self.expression(index)?;
                 super::operators::index(of, &index)
             }
+            // The parser has refused the script.
+            Expression::Other(what, _) => error::unclear(format!("{what} is not supported")),
         }
     }
 

@@ -17,6 +17,9 @@ const COMPARISONS: &str = "
 
 const LOGICAL: &str = "and or xor";
 
+/// What has to follow an expression.
+const END: &str = "the end of a statement";
+
 impl Parser<'_> {
     pub(super) fn expression(&mut self) -> Result<Expression> {
         self.deeper(|parser| parser.binary(0))
@@ -52,7 +55,12 @@ impl Parser<'_> {
         };
         let (found, length) = match level {
             0 if has_word(LOGICAL, &word) => (word.clone(), word.len() + 1),
-            1 if has_word(COMPARISONS, &word) => (word.clone(), word.len() + 1),
+            1 if !word.is_empty() && !has_word(LOGICAL, &word) => {
+                if !has_word(COMPARISONS, &word) {
+                    self.refuse(self.expected(END));
+                }
+                (word.clone(), word.len() + 1)
+            }
             2 => {
                 let c = sign("+-").filter(|c| *c != '-' || word.is_empty())?;
                 (c.to_string(), 1)
@@ -72,7 +80,7 @@ impl Parser<'_> {
             self.skip_lines()?;
             return Ok(Expression::List(vec![self.unary()?]));
         }
-        if self.state.is_argument {
+        if self.is_argument {
             return self.unary();
         }
         self.comma_separated(Self::unary)
@@ -102,8 +110,21 @@ impl Parser<'_> {
         })
     }
 
+    /// `++` or `--` at this position.
+    fn step(&self) -> Option<&'static str> {
+        let mut signs = ["++", "--"].into_iter();
+        signs.find(|sign| self.rest().starts_with(*sign))
+    }
+
     fn unary(&mut self) -> Result<Expression> {
         self.skip_blanks()?;
+        let added = self.step().or((self.peek() == Some('+')).then_some("+"));
+        if let Some(sign) = added {
+            self.refuse(self.expected("a value"));
+            self.at += sign.len();
+            let operand = self.deeper(Self::unary)?;
+            return Ok(Expression::Other(sign.to_owned(), vec![operand]));
+        }
         let word = self.dash_word();
         let operator = match (self.peek(), word.as_str()) {
             (Some('!'), _) => ("not", 1),
@@ -121,6 +142,11 @@ impl Parser<'_> {
 
     fn postfix(&mut self) -> Result<Expression> {
         let value = self.primary()?;
+        if let Some(sign) = self.step() {
+            self.refuse(self.expected(END));
+            self.at += sign.len();
+            return Ok(Expression::Other(format!("x{sign}"), vec![value]));
+        }
         if let Expression::Type(name) = &value
             && !self.rest().starts_with("::")
         {
@@ -151,36 +177,18 @@ impl Parser<'_> {
             let is_static = self.rest().starts_with("::");
             let is_member = is_static
                 || (self.peek() == Some('.')
-                    && self.second().is_some_and(|c| is_name(c) || is_quote(c)));
+                    && self
+                        .second()
+                        .is_some_and(|c| is_name(c) || is_quote(c) || "$(".contains(c)));
             if is_member {
                 self.at += if is_static { 2 } else { 1 };
-                let name = if self.peek().is_some_and(is_quote) {
-                    match self.string()? {
-                        Expression::Text(name) => name,
-                        _ => return Err(self.error("unsupported member name")),
-                    }
-                } else {
-                    self.take_while(is_name).to_owned()
-                };
-                if name.is_empty() {
-                    return Err(self.error("unsupported member name"));
-                }
-                let member = MemberAst {
-                    of: Box::new(value),
-                    name: name.to_lowercase(),
-                    is_static,
-                };
-                value = if self.eat("(") {
-                    Expression::Call(member, self.call_arguments()?)
-                } else {
-                    Expression::Member(member)
-                };
+                value = self.member(value, is_static)?;
             } else if self.peek() == Some('[') && !matches!(value, Expression::Type(_)) {
                 self.next();
                 self.skip_lines()?;
-                let is_argument = std::mem::replace(&mut self.state.is_argument, false);
+                let is_argument = std::mem::replace(&mut self.is_argument, false);
                 let index = self.expression()?;
-                self.state.is_argument = is_argument;
+                self.is_argument = is_argument;
                 self.skip_lines()?;
                 self.require("]")?;
                 value = Expression::Index(Box::new(value), Box::new(index));
@@ -191,8 +199,40 @@ impl Parser<'_> {
         Err(self.error("too many consecutive members"))
     }
 
+    /// Parses the name of a member, and the arguments of a call.
+    fn member(&mut self, of: Expression, is_static: bool) -> Result<Expression> {
+        let name = match self.peek() {
+            Some(c) if is_quote(c) => self.string()?,
+            Some('$' | '(') => self.value()?,
+            _ => Expression::Text(self.take_while(is_name).to_owned()),
+        };
+        match name {
+            Expression::Text(name) if !name.is_empty() => {
+                let member = MemberAst {
+                    of: Box::new(of),
+                    name: name.to_lowercase(),
+                    is_static,
+                };
+                Ok(if self.eat("(") {
+                    Expression::Call(member, self.call_arguments()?)
+                } else {
+                    Expression::Member(member)
+                })
+            }
+            Expression::Text(_) => Err(self.error("unsupported member name")),
+            name => {
+                self.refuse(self.error("unsupported member name"));
+                let mut parts = vec![of, name];
+                if self.eat("(") {
+                    parts.extend(self.call_arguments()?);
+                }
+                Ok(Expression::Other(".".to_owned(), parts))
+            }
+        }
+    }
+
     fn call_arguments(&mut self) -> Result<Vec<Expression>> {
-        let is_argument = std::mem::replace(&mut self.state.is_argument, true);
+        let is_argument = std::mem::replace(&mut self.is_argument, true);
         let mut arguments = Vec::new();
         self.skip_lines()?;
         while !self.eat(")") {
@@ -203,7 +243,7 @@ impl Parser<'_> {
             arguments.push(self.expression()?);
             self.skip_lines()?;
         }
-        self.state.is_argument = is_argument;
+        self.is_argument = is_argument;
         Ok(arguments)
     }
 
@@ -227,13 +267,14 @@ impl Parser<'_> {
             '@' => self.at_sign(),
             '{' => self.block().map(Expression::Block),
             '[' => self.type_name(),
-            c if c.is_ascii_digit() => self.number(),
+            c if c.is_ascii_digit() => Ok(self.number()),
             c if is_quote(c) => self.string(),
             _ => Err(self.expected("a value")),
         }
     }
 
-    fn number(&mut self) -> Result<Expression> {
+    fn number(&mut self) -> Expression {
+        let start = self.at;
         let digits = if self.rest().starts_with("0x") {
             self.at += 2;
             let digits = self.take_while(|c| c.is_ascii_hexdigit());
@@ -241,30 +282,47 @@ impl Parser<'_> {
         } else {
             self.take_while(|c| c.is_ascii_digit()).parse()
         };
-        let is_more = self.peek().is_some_and(|c| {
-            is_name(c) || (c == '.' && self.second().is_some_and(|c| c.is_ascii_digit()))
-        });
         match digits {
-            Ok(number) if !is_more => Ok(Expression::Number(number)),
-            _ => Err(self.error("unsupported number")),
+            Ok(number) if !self.continues_number() => Expression::Number(number),
+            _ => {
+                self.refuse(self.error("unsupported number"));
+                while self.continues_number() {
+                    self.next();
+                }
+                Expression::Other(self.text[start..self.at].to_owned(), Vec::new())
+            }
         }
     }
 
-    fn type_name(&mut self) -> Result<Expression> {
-        let Some(end) = self.rest().find(']') else {
+    /// Returns true before a unit such as `MB`, or a fraction.
+    fn continues_number(&self) -> bool {
+        self.peek().is_some_and(|c| {
+            is_name(c) || (c == '.' && self.second().is_some_and(|c| c.is_ascii_digit()))
+        })
+    }
+
+    /// Parses `[name]`, or an attribute with its arguments.
+    pub(super) fn type_name(&mut self) -> Result<Expression> {
+        let mut depth = 0_usize;
+        let end = self.rest().find(|c: char| {
+            depth = match c {
+                '[' => depth + 1,
+                ']' => depth - 1,
+                _ => depth,
+            };
+            depth == 0
+        });
+        let Some(end) = end else {
             return Err(self.error("unclosed ["));
         };
-        let mut name = self.rest()[1..end].trim().to_lowercase();
+        let name = self.rest()[1..end].trim().to_lowercase();
         self.at += end + 1;
-        if name.ends_with('[') && self.eat("]") {
-            name.push(']');
-        }
         let is_type = !name.is_empty()
             && name
                 .chars()
                 .all(|c| c.is_alphanumeric() || matches!(c, '.' | '_' | '[' | ']'));
         if !is_type {
-            return Err(self.error(format!("unsupported type [{name}]")));
+            self.refuse(self.error(format!("unsupported type [{name}]")));
         }
         let name = name.strip_prefix("system.").unwrap_or(&name).to_owned();
         Ok(Expression::Type(name))
@@ -300,6 +358,10 @@ impl Parser<'_> {
             let key = match self.peek() {
                 Some(c) if is_quote(c) => self.string()?,
                 Some(c) if is_name(c) => Expression::Text(self.take_while(is_name).to_owned()),
+                Some('$' | '(') => {
+                    self.refuse(self.expected("a name"));
+                    self.primary()?
+                }
                 _ => return Err(self.expected("a name")),
             };
             self.skip_lines()?;

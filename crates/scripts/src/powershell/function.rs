@@ -1,7 +1,7 @@
 //! Parser of functions and parameters.
 
 use super::super::error::Result;
-use super::ast::{Assignment, Element, Expression, Pipeline, ScriptParameter, Statement};
+use super::ast::{Assignment, Expression, ScriptParameter, Statement};
 use super::parse::{Parser, is_name};
 
 /// Parameters of a function, with their defaults.
@@ -13,6 +13,10 @@ impl Parser<'_> {
         let name = self.take_while(|c| is_name(c) || c == '-').to_lowercase();
         if name.is_empty() {
             return Err(self.expected("a name"));
+        }
+        if self.peek() == Some(':') {
+            self.refuse(self.expected("a {"));
+            self.take_while(|c| is_name(c) || matches!(c, ':' | '-'));
         }
         self.skip_lines()?;
         let (mut parameters, mut body) = self.parameters()?;
@@ -49,6 +53,13 @@ impl Parser<'_> {
             let at = self.at;
             let is_text = self.eat("[string]");
             self.skip_lines()?;
+            if self.peek() == Some('[') {
+                self.refuse(self.expected("a parameter"));
+            }
+            while self.peek() == Some('[') {
+                types.push(Statement::of(self.type_name()?, at));
+                self.skip_lines()?;
+            }
             if !self.eat("$") {
                 return Err(self.expected("a parameter"));
             }
@@ -60,10 +71,7 @@ impl Parser<'_> {
                 types.push(Statement::Assign(Assignment {
                     to: Expression::Cast("string".to_owned(), Box::new(variable.clone())),
                     operator: '=',
-                    value: Box::new(Statement::Pipeline(Pipeline {
-                        elements: vec![Element::Expression(variable)],
-                        at,
-                    })),
+                    value: Box::new(Statement::of(variable, at)),
                     at,
                 }));
             }
@@ -136,10 +144,15 @@ impl Parser<'_> {
             return Ok(None);
         }
         self.skip_lines()?;
-        let is_argument = std::mem::replace(&mut self.state.is_argument, true);
-        let value = self.expression()?;
-        self.state.is_argument = is_argument;
-        Ok(Some(value))
+        self.comma_ended().map(Some)
+    }
+
+    /// Parses an expression that a comma ends.
+    pub(super) fn comma_ended(&mut self) -> Result<Expression> {
+        let is_argument = std::mem::replace(&mut self.is_argument, true);
+        let value = self.expression();
+        self.is_argument = is_argument;
+        value
     }
 
     /// The name of `[name]` or `[name( … )]`. Of the arguments, only a position and that a

@@ -1,11 +1,13 @@
 //! Parser of statements.
 
-use super::super::cursor::Cursor;
-pub(super) use super::super::cursor::{ends_word, is_quote};
 use super::super::error::{Result, ScriptError};
 use super::ast::{
-    Assignment, ControlFlow, Element, ForEach, Loop, ScriptParameter, Statement, Try,
+    Assignment, ControlFlow, Element, Expression, ForEach, Loop, Pipeline, ScriptParameter,
+    Statement, Try,
 };
+pub(super) use super::cursor::{Parser, ends_word, is_name, is_quote};
+use super::has_word;
+use super::loose::LOOSE;
 
 /// Maximum depth of nested brackets, blocks and scripts.
 const DEPTH: usize = 20;
@@ -19,29 +21,26 @@ const STATEMENTS: [&str; 11] = [
     "exit",
 ];
 
-/// Keywords that begin another statement.
-const KEYWORDS: [&str; 15] = [
-    "begin", "class", "data", "dynamicparam", "end", "enum", "filter", "for", "param", "process",
-    "switch", "trap", "until", "using", "workflow",
-];
+/// Keywords that begin a statement of unknown syntax.
+const KEYWORDS: [&str; 5] = ["class", "data", "enum", "until", "using"];
 
 pub(super) fn parse(script: &str) -> Result<Vec<Statement>> {
-    Parser::new(script, 0).statements(None)
+    let mut parser = Parser::new(script);
+    let parsed = parser.statements(None);
+    parser.supported(parsed)
+}
+
+/// Parses a script that is not run.
+pub(super) fn parse_any(script: &str) -> Result<Vec<Statement>> {
+    Parser::new(script).statements(None)
 }
 
 /// Parses a script file: its parameters, if it declares some, and its statements.
 pub(super) fn parse_file(script: &str) -> Result<(Option<Vec<ScriptParameter>>, Vec<Statement>)> {
-    let mut parser = Parser::new(script, 0);
+    let mut parser = Parser::new(script);
     let parameters = parser.script_parameters()?;
-    Ok((parameters, parser.statements(None)?))
-}
-
-pub(super) type Parser<'a> = Cursor<'a, ParserState>;
-
-#[derive(Default)]
-pub(super) struct ParserState {
-    /// True if a comma ends an expression, as in the arguments of a method.
-    pub(super) is_argument: bool,
+    let parsed = parser.statements(None);
+    Ok((parameters, parser.supported(parsed)?))
 }
 
 /// Returns true if a dot before the character is an operator: it is not part of a name or number.
@@ -49,8 +48,20 @@ pub(super) fn follows_dot(c: char) -> bool {
     c.is_whitespace() || matches!(c, '"' | '\'' | '$' | '(')
 }
 
-pub(super) fn is_name(c: char) -> bool {
-    c.is_alphanumeric() || c == '_'
+/// Returns true for a statement that ends with a block, after which another may begin.
+fn is_block(statement: &Statement) -> bool {
+    match statement {
+        Statement::If { .. }
+        | Statement::ForEach(_)
+        | Statement::Loop(_)
+        | Statement::Try(_)
+        | Statement::Function { .. } => true,
+        Statement::Pipeline(pipeline) => matches!(
+            pipeline.elements.as_slice(),
+            [Element::Expression(Expression::Other(keyword, _))] if has_word(LOOSE, keyword)
+        ),
+        _ => false,
+    }
 }
 
 impl Parser<'_> {
@@ -63,6 +74,16 @@ impl Parser<'_> {
             Some(c) => self.error(format!("expected {what}, found {c:?}")),
             None => self.error(format!("expected {what}, found the end of the script")),
         }
+    }
+
+    /// Notes syntax that the interpreter does not run: the parser goes on, for those who only read.
+    pub(super) fn refuse(&mut self, error: ScriptError) {
+        self.unsupported.get_or_insert(error);
+    }
+
+    /// What was parsed, if the interpreter runs all of it.
+    fn supported<T>(self, parsed: Result<T>) -> Result<T> {
+        self.unsupported.map_or(parsed, Err)
     }
 
     /// Skips a sign that has to be here.
@@ -144,14 +165,7 @@ impl Parser<'_> {
                 _ => {}
             }
             let statement = self.deeper(Self::statement)?;
-            let is_block = matches!(
-                statement,
-                Statement::If { .. }
-                    | Statement::ForEach(_)
-                    | Statement::Loop(_)
-                    | Statement::Try(_)
-                    | Statement::Function { .. }
-            );
+            let is_block = is_block(&statement);
             statements.push(statement);
             self.skip_blanks()?;
             match self.peek() {
@@ -183,17 +197,24 @@ impl Parser<'_> {
     }
 
     pub(super) fn statement(&mut self) -> Result<Statement> {
-        let is_argument = std::mem::replace(&mut self.state.is_argument, false);
+        let is_argument = std::mem::replace(&mut self.is_argument, false);
         let statement = self.statement_here();
-        self.state.is_argument = is_argument;
+        self.is_argument = is_argument;
         statement
     }
 
     fn statement_here(&mut self) -> Result<Statement> {
         let at = self.at;
         let keyword = self.keyword();
-        if KEYWORDS.contains(&keyword.as_str()) {
-            return Err(ScriptError::unclear(format!("{keyword} is not supported")).at_position(at));
+        let is_loose = has_word(LOOSE, &keyword);
+        if is_loose || KEYWORDS.contains(&keyword.as_str()) {
+            let error = ScriptError::unclear(format!("{keyword} is not supported")).at_position(at);
+            if !is_loose {
+                return Err(error);
+            }
+            self.refuse(error);
+            self.at += keyword.len();
+            return self.loose_statement(keyword, at);
         }
         if STATEMENTS.contains(&keyword.as_str())
             && (keyword != "foreach" || self.is_loop(keyword.len()))
@@ -203,13 +224,13 @@ impl Parser<'_> {
         }
         let pipeline = self.pipeline()?;
         let [Element::Expression(to)] = pipeline.elements.as_slice() else {
-            return Ok(Statement::Pipeline(pipeline));
+            return self.chain(pipeline);
         };
         self.skip_blanks()?;
         let operator = match (self.peek(), self.second()) {
             (Some('='), _) => '=',
             (Some(c), Some('=')) if "+-*/%".contains(c) => c,
-            _ => return Ok(Statement::Pipeline(pipeline)),
+            _ => return self.chain(pipeline),
         };
         self.at += 1 + usize::from(operator != '=');
         self.skip_lines()?;
@@ -220,6 +241,31 @@ impl Parser<'_> {
             value: Box::new(value),
             at,
         }))
+    }
+
+    /// Parses the `&&` and `||` after a pipeline, with the pipelines between them.
+    fn chain(&mut self, first: Pipeline) -> Result<Statement> {
+        let at = first.at;
+        let first = Statement::Pipeline(first);
+        let mut parts = Vec::new();
+        loop {
+            self.skip_blanks()?;
+            let mut operators = ["&&", "||"].into_iter();
+            let Some(operator) = operators.find(|it| self.rest().starts_with(*it)) else {
+                break;
+            };
+            self.refuse(self.error("Windows PowerShell does not have && and ||"));
+            self.at += operator.len();
+            self.skip_lines()?;
+            parts.push(Expression::Word(operator.to_owned()));
+            let next = Statement::Pipeline(self.pipeline()?);
+            parts.push(Expression::Block(vec![next]));
+        }
+        if parts.is_empty() {
+            return Ok(first);
+        }
+        parts.insert(0, Expression::Block(vec![first]));
+        Ok(Statement::of(Expression::Other("&&".to_owned(), parts), at))
     }
 
     /// Parses a statement after its keyword.
@@ -306,7 +352,7 @@ impl Parser<'_> {
             _ => ControlFlow::Return,
         };
         if value.is_some() && flow != ControlFlow::Return {
-            return Err(self.error("labels are not supported"));
+            self.refuse(self.error("labels are not supported"));
         }
         Ok(Statement::Flow { flow, value })
     }

@@ -10,10 +10,7 @@ impl Parser<'_> {
         let mut elements = vec![self.element(true)?];
         loop {
             self.skip_blanks()?;
-            if self.rest().starts_with("||") || self.rest().starts_with("&&") {
-                return Err(self.error("Windows PowerShell does not have && and ||"));
-            }
-            if !self.eat("|") {
+            if self.rest().starts_with("||") || !self.eat("|") {
                 return Ok(Pipeline { elements, at });
             }
             self.skip_lines()?;
@@ -67,6 +64,7 @@ impl Parser<'_> {
             '@' => matches!(second, Some('(' | '{' | '"' | '\'')),
             '-' => {
                 second.is_some_and(|c| c.is_ascii_digit() || c == '(' || c == '$')
+                    || self.rest().starts_with("--$")
                     || matches!(self.dash_word().as_str(), "not" | "join" | "split")
             }
             '+' => second.is_some_and(|c| c == '+' || c.is_ascii_digit()),
@@ -113,7 +111,12 @@ impl Parser<'_> {
                     command.arguments.push(Argument::Splat(name));
                 }
                 '-' if self.rest().starts_with("--%") => {
-                    return Err(self.error("--% is not supported"));
+                    self.refuse(self.error("--% is not supported"));
+                    self.at += 3;
+                    let rest = self.take_while(|c| c != '|' && c != '\n').trim().to_owned();
+                    command
+                        .arguments
+                        .push(Argument::Value(Expression::Text(rest)));
                 }
                 '-' if second.is_some_and(|c| c.is_alphabetic() || c == '?') => {
                     let parameter = self.parameter()?;
@@ -130,17 +133,43 @@ impl Parser<'_> {
     fn parameter(&mut self) -> Result<Argument> {
         let start = self.at;
         self.next();
-        let name = self.take_while(|c| !ends_word(c) && !".[:\"'".contains(c) && c != '=');
-        let written = self.text[start..self.at].to_owned();
+        // A dot or a bracket begins another argument: `-Da.b=1` is two, and `-Da=$b` is as written.
+        let name = self.take_while(|c| !ends_word(c) && !".[:\"'".contains(c));
+        let mut written = self.text[start..self.at].to_owned();
         let mut value = None;
-        if self.peek() == Some(':') {
-            self.next();
-            self.skip_blanks()?;
-            value = Some(self.argument()?);
-        } else if self.peek().is_some_and(|c| !ends_word(c)) {
-            // It continues as an argument of a program: -DFOO="a b" or -o:x.
-            self.at = start;
-            return self.word().map(Argument::Value);
+        match self.peek() {
+            Some(':') => {
+                self.next();
+                written.push(':');
+                let colon = self.at;
+                self.skip_blanks()?;
+                if self
+                    .peek()
+                    .is_none_or(|c| ends_word(c) && !matches!(c, '(' | '{'))
+                {
+                    self.refuse(self.expected("an argument"));
+                } else {
+                    written.extend((self.at > colon).then_some(' '));
+                    value = Some(self.argument()?);
+                }
+            }
+            Some('"' | '\'') => {
+                // It continues as an argument of a program: -DFOO="a b".
+                self.at = start;
+                return self.word().map(Argument::Value);
+            }
+            Some(',') => {
+                self.refuse(self.expected("an argument"));
+                self.next();
+                self.skip_lines()?;
+                let mut items = vec![Expression::Text(written)];
+                match self.comma_separated(Self::argument)? {
+                    Expression::List(more) => items.extend(more),
+                    item => items.push(item),
+                }
+                return Ok(Argument::Value(Expression::List(items)));
+            }
+            _ => {}
         }
         Ok(Argument::Parameter {
             name: name.to_lowercase(),
@@ -171,6 +200,13 @@ impl Parser<'_> {
             self.next();
             let append = self.eat(">");
             if self.eat("&1") {
+                redirects.push(Redirect::Merge);
+                continue;
+            }
+            if self.peek() == Some('&') {
+                self.refuse(self.expected("an argument"));
+                self.next();
+                self.take_while(|c| c.is_ascii_digit());
                 redirects.push(Redirect::Merge);
                 continue;
             }

@@ -23,7 +23,8 @@ impl Parser<'_> {
         if is_literal || !inside.contains(['$', '`']) {
             return Ok(Expression::Text(inside));
         }
-        Err(self.error("variables in a here-string are not supported"))
+        self.refuse(self.error("variables in a here-string are not supported"));
+        Ok(Expression::Text(inside))
     }
 
     /// Parses a string, from its opening quote.
@@ -120,7 +121,7 @@ impl Parser<'_> {
                 self.at += 2;
                 Ok(Some(StringPart::Variable(c.to_string())))
             }
-            Some(c) if is_name(c) => Ok(Some(StringPart::Variable(self.variable_name(is_name)))),
+            Some(c) if is_name(c) => Ok(Some(StringPart::Variable(self.variable_name()))),
             _ => Ok(None),
         }
     }
@@ -140,29 +141,34 @@ impl Parser<'_> {
         if is_quote(c) {
             let string = self.string()?;
             let value = self.members(string)?;
-            return match self.peek() {
-                // Text directly after a closing quote is a separate argument.
-                Some(c) if !ends_word(c) => {
-                    Err(self.error("text directly after a quote is not supported"))
-                }
-                _ => Ok(value),
-            };
+            // Text directly after a closing quote is a separate argument.
+            if self.peek().is_some_and(|c| !ends_word(c)) {
+                self.refuse(self.error("text directly after a quote is not supported"));
+            }
+            return Ok(value);
         }
         if c == '$' {
             let start = self.at;
             let is_script = self.second() == Some('(');
             if let Some(piece) = self.variable()? {
+                let before = self.at;
+                let is_version =
+                    self.peek() == Some('.') && self.second().is_some_and(|c| c.is_ascii_digit());
                 let value = self.members(from_part(piece))?;
-                if self.peek().is_none_or(ends_word) {
+                // Text directly after a member is a separate argument, as in `$file.zip/x`.
+                let has_member = self.at > before && !is_version;
+                if has_member || self.peek().is_none_or(ends_word) {
                     return Ok(value);
                 }
                 if is_script {
-                    // Text directly after it is a separate argument.
-                    return match self.peek() {
-                        Some(c) if c.is_alphabetic() || "/\\".contains(c) => Ok(value),
-                        _ if self.rest().starts_with("..") => Ok(value),
-                        _ => Err(self.error("text directly after $(…) is not supported")),
-                    };
+                    // So is text directly after this.
+                    let is_path = self
+                        .peek()
+                        .is_some_and(|c| c.is_alphabetic() || "/\\".contains(c));
+                    if !is_path && !self.rest().starts_with("..") {
+                        self.refuse(self.error("text directly after $(…) is not supported"));
+                    }
+                    return Ok(value);
                 }
             }
             self.at = start;

@@ -1,9 +1,11 @@
 //! Every text after RUN is parsed without a panic, and errors point into it.
 
 use proptest::prelude::*;
+use wincimg_windows::quoting::powershell;
 
 use super::{CMD, POWERSHELL, image, run_on};
 use crate::ScriptErrorKind;
+use crate::script::read;
 
 /// Fragments of lines, so that generated lines reach deep into the grammars.
 #[rustfmt::skip]
@@ -12,7 +14,8 @@ const PIECES: &[&str] = &[
     "\"", "\\\"", "'", "^", "%", "%VERSION%", "%i", "$", "$env:VERSION", "$x", "$(", "${", "@(",
     "@{", "@'\n", "\n'@", "`", "\n", ";", ",", ".", "..", "::", "=", " = ", "+=", "-f ", "-eq ",
     "-not ", "-join ", "if ", "if (", "else ", "elseif ", "foreach ($x in ", "for %i in (",
-    ") do ", "exist ", "not ", "==", "echo ", ">", ">>", "2>&1", "nul", "set x=", "del ",
+    "++", "--% ", "for (", "switch (", "param(", ") do ", "exist ", "not ", "==", "echo ", ">",
+    ">>", "2>&1", "nul", "set x=", "del ",
     "copy ", "rm ", "cp ", "mv ", "Copy-Item ", "Set-Content ", "-Path ", "-Force", "-Recurse:",
     "*", "?", "[Environment]::", "SetEnvironmentVariable(", "Machine", "curl -o x https://x/y",
     "tar -xf ", "powershell -Command ", "cmd /c ", "reg add HKLM\\SOFTWARE\\x ", "/v ", "<#",
@@ -36,6 +39,8 @@ proptest! {
                 prop_assert!(!error.why.is_empty());
             }
         }
+        let script = read(&powershell::script(&line));
+        prop_assert!(script.is_sound() || run_on(image(), &POWERSHELL, &line).is_err());
     }
 
     #[test]
@@ -66,6 +71,12 @@ fn deep_and_long_lines_are_refused_or_read_in_time() {
         (&POWERSHELL[..], format!("1{}", "+1".repeat(20_000))),
         (&POWERSHELL[..], format!("$a{}", ".b".repeat(20_000))),
         (&POWERSHELL[..], "if(1){".repeat(20_000)),
+        (&POWERSHELL[..], "for(;;){".repeat(20_000)),
+        (&POWERSHELL[..], "switch(1){1{".repeat(20_000)),
+        (&POWERSHELL[..], "$a.(".repeat(20_000)),
+        (&POWERSHELL[..], "++".repeat(20_000)),
+        (&POWERSHELL[..], "[a]".repeat(20_000)),
+        (&POWERSHELL[..], "a&&".repeat(20_000)),
         (&POWERSHELL[..], "powershell -Command ".repeat(2000)),
         (&CMD[..], "(".repeat(8000)),
         (&CMD[..], "cmd /c ".repeat(1000)),
@@ -73,6 +84,7 @@ fn deep_and_long_lines_are_refused_or_read_in_time() {
         (&CMD[..], "if a==a ".repeat(900)),
         (&CMD[..], "for %i in (a) do ".repeat(400)),
     ] {
+        drop(read(&line));
         let error = run_on(image(), shell, &line).unwrap_err();
         assert_ne!(error.kind, ScriptErrorKind::Fails, "{}", &line[..20]);
     }

@@ -285,7 +285,7 @@ pub(super) fn values(line: &SourceLine) -> Vec<String> {
 fn find_divided(text: &str, all: &[CmdChar], command: &CmdCommand) -> Option<(usize, Vec<Edit>)> {
     let script = script_of(&command.line)?;
     let (_, is_closed) = script.parts();
-    if is_closed || script::read(&powershell::script(&script.text)).is_sound {
+    if is_closed || script::read(&powershell::script(&script.text)).is_sound() {
         return None;
     }
     // The script as if no operator split it.
@@ -297,7 +297,7 @@ fn find_divided(text: &str, all: &[CmdChar], command: &CmdCommand) -> Option<(us
     let (parts, _) = whole.parts();
     let part = parts.first().filter(|part| part.has_literal)?;
     let meant = powershell::script(&whole.text[..=part.close.at]);
-    if part.open.at != 0 || !script::read(&meant).is_sound {
+    if part.open.at != 0 || !script::read(&meant).is_sound() {
         return None;
     }
     let last = whole.origin(part.close.at);

@@ -68,8 +68,8 @@ fn changes(text: &str) -> bool {
         match (cmd::script_of(meant), cmd::script_of(written)) {
             (Some(meant), Some(written)) => {
                 let meant = script::read(&powershell::script(&meant.text));
-                meant.is_sound
-                    && meant.tokens != script::read(&powershell::script(&written.text)).tokens
+                let written = script::read(&powershell::script(&written.text));
+                meant.is_sound() && !meant.is_equivalent(&written)
             }
             _ => cmd::is_program(meant) && cmd::values(meant) != cmd::values(written),
         }

@@ -1,7 +1,7 @@
 //! Plain quotes in a script on PowerShell's command line, which drops them.
 
 use wincimg_scripts::script;
-use wincimg_scripts::script::TokenizedScript;
+use wincimg_scripts::script::ParsedScript;
 use wincimg_windows::quoting::powershell;
 
 use super::line::{QuotedSpan, SourceLine};
@@ -216,7 +216,7 @@ pub(super) struct ScriptInterpretation<'a> {
     /// Parts that were intended to be quoted.
     parts: Vec<QuotedSpan>,
     meant: String,
-    meant_script: TokenizedScript,
+    meant_script: ParsedScript,
 }
 
 /// Parts on the same lines whose quotes change the script's meaning.
@@ -285,7 +285,7 @@ impl<'a> ScriptInterpretation<'a> {
         }
         let meant = with_quotes(&line.text, &parts, wrapper);
         let meant_script = script::read(&meant);
-        (meant_script.is_sound && !meant_script.has_lone_string).then_some(Self {
+        (meant_script.is_sound() && !meant_script.has_lone_string()).then_some(Self {
             line,
             parts,
             meant,

@@ -40,6 +40,15 @@ fn quotes_that_powershell_needs_are_escaped() {
             r#"RUN mvnd "-Dmaven.test.skip=true""#,
             r#"RUN mvnd \"-Dmaven.test.skip=true\""#,
         ),
+        // Without quotes, PowerShell takes it for the values of a variable.
+        (
+            r#"RUN tool add "@scope/name""#,
+            r#"RUN tool add \"@scope/name\""#,
+        ),
+        (
+            r#"RUN for ($i = 0; $i -lt 3; $i++) { tool "a b" }"#,
+            r#"RUN for ($i = 0; $i -lt 3; $i++) { tool \"a b\" }"#,
+        ),
         (r#"RUN Write-Host "a; b""#, r#"RUN Write-Host \"a; b\""#),
         (
             r#"RUN Set-Content a.json '{"a": 1}'"#,

@@ -1,14 +1,19 @@
-//! Position in a PowerShell script that is read.
+//! Position in a script that is parsed.
 
 use wincimg_windows::quoting::powershell::{is_double_quote, is_single_quote};
 
-/// A script that is read from its start, with what its reader remembers.
-pub(super) struct Cursor<'a, S> {
+use super::super::error::ScriptError;
+
+/// A script that is parsed from its start.
+pub(super) struct Parser<'a> {
     pub(super) text: &'a str,
     pub(super) at: usize,
     /// Depth of nested brackets, blocks and scripts.
     pub(super) depth: usize,
-    pub(super) state: S,
+    /// True if a comma ends an expression, as in the arguments of a method.
+    pub(super) is_argument: bool,
+    /// The first syntax that the interpreter does not run.
+    pub(super) unsupported: Option<ScriptError>,
 }
 
 /// Returns true for a quote of either kind.
@@ -16,23 +21,27 @@ pub(super) fn is_quote(c: char) -> bool {
     is_double_quote(c) || is_single_quote(c)
 }
 
+/// Returns true for a character of a name.
+pub(super) fn is_name(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
 /// Returns true for a character that ends a word of a command.
 pub(super) fn ends_word(c: char) -> bool {
     c.is_whitespace() || "(){};,|&<>".contains(c)
 }
 
-impl<'a, S: Default> Cursor<'a, S> {
-    pub(super) fn new(text: &'a str, depth: usize) -> Self {
+impl<'a> Parser<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
         Self {
             text,
             at: 0,
-            depth,
-            state: S::default(),
+            depth: 0,
+            is_argument: false,
+            unsupported: None,
         }
     }
-}
 
-impl<'a, S> Cursor<'a, S> {
     pub(super) fn rest(&self) -> &'a str {
         &self.text[self.at..]
     }
@@ -60,7 +69,7 @@ impl<'a, S> Cursor<'a, S> {
     }
 
     /// Reads `$name` or `$scope:name` and returns the name in lower case.
-    pub(super) fn variable_name(&mut self, is_name: fn(char) -> bool) -> String {
+    pub(super) fn variable_name(&mut self) -> String {
         self.next();
         let mut name = self.take_while(is_name).to_lowercase();
         if self.peek() == Some(':') && self.second().is_some_and(is_name) {
