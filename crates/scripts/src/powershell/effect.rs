@@ -261,14 +261,21 @@ impl EffectWriter {
             Argument::Parameter { written, value, .. } => match value {
                 None => written.clone(),
                 // After a space, the value is another word.
-                Some(value) => format!("{}{}", written.replace(' ', NEXT), self.expression(value)),
+                Some(value) => {
+                    let value = self.value(value, is_of_program);
+                    format!("{}{value}", written.replace(' ', NEXT))
+                }
             },
-            // A program gets one text.
-            Argument::Value(Expression::List(items)) if is_of_program => {
-                self.expressions(items).join(",")
-            }
-            Argument::Value(value) => self.expression(value),
+            Argument::Value(value) => self.value(value, is_of_program),
             Argument::Splat(name) => node("@", &[name.clone()]),
+        }
+    }
+
+    fn value(&mut self, value: &Expression, is_of_program: bool) -> String {
+        match value {
+            // A program gets one text.
+            Expression::List(items) if is_of_program => self.expressions(items).join(","),
+            value => self.expression(value),
         }
     }
 

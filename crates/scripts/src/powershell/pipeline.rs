@@ -150,24 +150,19 @@ impl Parser<'_> {
                     self.refuse(self.expected("an argument"));
                 } else {
                     written.extend((self.at > colon).then_some(' '));
-                    value = Some(self.argument()?);
+                    let first = self.argument()?;
+                    value = Some(self.refused_list(first)?);
                 }
             }
             Some('"' | '\'') => {
                 // It continues as an argument of a program: -DFOO="a b".
                 self.at = start;
-                return self.word().map(Argument::Value);
+                let word = self.word()?;
+                return self.refused_list(word).map(Argument::Value);
             }
             Some(',') => {
-                self.refuse(self.expected("an argument"));
-                self.next();
-                self.skip_lines()?;
-                let mut items = vec![Expression::Text(written)];
-                match self.comma_separated(Self::argument)? {
-                    Expression::List(more) => items.extend(more),
-                    item => items.push(item),
-                }
-                return Ok(Argument::Value(Expression::List(items)));
+                let list = self.refused_list(Expression::Text(written))?;
+                return Ok(Argument::Value(list));
             }
             _ => {}
         }
@@ -176,6 +171,22 @@ impl Parser<'_> {
             value,
             written,
         })
+    }
+
+    /// Parses the other items of a list that the interpreter does not take.
+    fn refused_list(&mut self, first: Expression) -> Result<Expression> {
+        if self.peek() != Some(',') {
+            return Ok(first);
+        }
+        self.refuse(self.expected("an argument"));
+        self.next();
+        self.skip_lines()?;
+        let mut items = vec![first];
+        match self.comma_separated(Self::argument)? {
+            Expression::List(more) => items.extend(more),
+            item => items.push(item),
+        }
+        Ok(Expression::List(items))
     }
 
     fn redirections(&mut self) -> Result<Vec<Redirect>> {

@@ -49,6 +49,7 @@ fn what_the_interpreter_does_not_run_is_read() {
         ("x 'a'b", "text directly after a quote is not supported"),
         ("x $(1)=2", "text directly after $(…) is not supported"),
         ("x -a,-b c", "expected an argument, found ','"),
+        ("x -a:b,c", "expected an argument, found ','"),
         ("x -a:; dir", "expected an argument, found ';'"),
         ("x 1>&2", "expected an argument, found '&'"),
     ] {
@@ -99,6 +100,7 @@ fn spelling_does_not_matter_and_values_do() {
         ("x.exe '-a:' b", "x.exe -a: b", true),
         ("x.exe '-a:b'", "x.exe -a:b", true),
         ("x.exe '-a,-b'", "x.exe -a,-b", true),
+        ("x.exe '-a:b,c'", "x.exe -a:b,c", true),
         ("Remove-Item 'a,b'", "Remove-Item a,b", false),
         ("x.exe '/a=\"b\"'", "x.exe /a=b", true),
         ("Set-Content a '\"b\"'", "Set-Content a b", false),
