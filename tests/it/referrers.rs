@@ -35,8 +35,11 @@ async fn made(repository: &Repository, image: &Descriptor, kind: &str, text: &st
 
 async fn found(repository: &Repository, image: &Digest, kind: &str) -> Vec<Artifact> {
     let mut artifacts = Vec::new();
-    for entry in repository.referrers(image, kind).await.unwrap() {
-        let artifact = repository.artifact(&entry, image, kind).await.unwrap();
+    for entry in repository.referrers(image, Some(kind)).await.unwrap() {
+        let artifact = repository
+            .artifact(&entry, image, Some(kind))
+            .await
+            .unwrap();
         artifacts.push(artifact.unwrap());
     }
     artifacts
@@ -45,13 +48,13 @@ async fn found(repository: &Repository, image: &Digest, kind: &str) -> Vec<Artif
 async fn attached_and_found(repository: &Repository) -> (Descriptor, Artifact, Artifact) {
     let (manifest, _) = push_image(repository, "1").await;
     let image = image_of(&manifest);
-    assert_eq!(found(repository, &image.digest, OURS).await, []);
+    assert_eq!(found(repository, &image.digest, Some(OURS)).await, []);
     let theirs = made(repository, &image, THEIRS, "signed").await;
     repository.attach(&theirs).await.unwrap();
     let ours = made(repository, &image, OURS, "known").await;
     for _ in 0..2 {
         repository.attach(&ours).await.unwrap();
-        let found = found(repository, &image.digest, OURS).await;
+        let found = found(repository, &image.digest, Some(OURS)).await;
         assert_eq!(found, std::slice::from_ref(&ours));
     }
     assert_eq!(
@@ -108,7 +111,7 @@ async fn what_two_attach_at_once_is_listed_both() {
         repository.attach(&artifact).await.unwrap();
     });
     futures_util::future::join_all(tasks).await;
-    let listed = found(&repository, &image.digest, OURS).await;
+    let listed = found(&repository, &image.digest, Some(OURS)).await;
     let mut texts: Vec<&str> = listed
         .iter()
         .map(|artifact| artifact.annotations()["vnd.example.text"].as_str())
@@ -148,7 +151,7 @@ async fn a_list_that_is_overwritten_is_written_again() {
     let (attached, ()) = tokio::join!(plain.attach(&ours), overwrite);
     attached.unwrap();
     assert_eq!(writes.load(Ordering::Relaxed), 1);
-    assert_eq!(found(&plain, &image.digest, OURS).await, [ours]);
+    assert_eq!(found(&plain, &image.digest, Some(OURS)).await, [ours]);
     assert_eq!(found(&plain, &image.digest, THEIRS).await, [theirs]);
 }
 
@@ -163,7 +166,7 @@ async fn what_has_the_lists_tag_and_is_none_is_left_alone() {
     let ours = made(&repository, &image, OURS, "known").await;
     let error = repository.attach(&ours).await.unwrap_err().to_string();
     assert_contains!(error, &tag);
-    assert_eq!(found(&repository, &image.digest, OURS).await, []);
+    assert_eq!(found(&repository, &image.digest, Some(OURS)).await, []);
     let kept = repository.get_manifest(&tag).await.unwrap();
     assert_eq!(kept.digest, image.digest);
 }
@@ -201,7 +204,7 @@ async fn listed_by(
     });
     let repository = repository(options(&server.host()), &format!("{}/a", server.host()));
     let image = sha256(b"image");
-    let found = repository.referrers(&image, OURS).await.unwrap();
+    let found = repository.referrers(&image, Some(OURS)).await.unwrap();
     (found, log.lines())
 }
 
@@ -257,8 +260,10 @@ async fn what_is_listed_is_believed_only_when_it_names_the_image_itself() {
     let about_other = made(&repository, &other, OURS, "known").await;
     repository.attach(&about_other).await.unwrap();
     let entry = about_other.entry();
-    let read = repository.artifact(&entry, &image.digest, OURS).await;
+    let read = repository.artifact(&entry, &image.digest, Some(OURS)).await;
     assert_eq!(read.unwrap(), None);
-    let read = repository.artifact(&entry, &other.digest, THEIRS).await;
+    let read = repository
+        .artifact(&entry, &other.digest, Some(THEIRS))
+        .await;
     assert_eq!(read.unwrap(), None);
 }

@@ -279,25 +279,18 @@ impl Source {
         subject: &Digest,
         artifact_type: Option<&str>,
     ) -> Result<Vec<Artifact>, StoreError> {
-        let is_wanted = |artifact: &Artifact| {
-            artifact_type.is_none_or(|wanted| artifact.artifact_type() == wanted)
-        };
         match self {
             Self::Registry(repository) => {
-                let entries = match artifact_type {
-                    Some(wanted) => repository.referrers(subject, wanted).await?,
-                    None => repository.all_referrers(subject).await?,
-                };
+                let entries = repository.referrers(subject, artifact_type).await?;
                 let mut found = Vec::new();
                 for entry in entries.iter().take(MOST_ARTIFACTS) {
-                    let artifact = repository.any_artifact(entry, subject).await?;
-                    found.extend(artifact.filter(is_wanted));
+                    found.extend(repository.artifact(entry, subject, artifact_type).await?);
                 }
                 Ok(found)
             }
             Self::Layout(layout) => {
                 let mut found = layout.artifacts(subject).await?;
-                found.retain(is_wanted);
+                found.retain(|it| artifact_type.is_none_or(|kind| it.artifact_type() == kind));
                 Ok(found)
             }
             Self::Archive(_) | Self::Loose(_) => Ok(Vec::new()),

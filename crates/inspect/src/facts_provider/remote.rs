@@ -81,7 +81,7 @@ impl BaseFactsProvider {
         repository: &Repository,
         base: &Digest,
     ) -> Result<Vec<Descriptor>, RegistryError> {
-        let mut entries = repository.referrers(base, ARTIFACT_TYPE).await?;
+        let mut entries = repository.referrers(base, Some(ARTIFACT_TYPE)).await?;
         let format = |entry: &Descriptor| -> u32 {
             let printed = entry.annotations.get(FORMAT_NOTE);
             printed
@@ -92,7 +92,7 @@ impl BaseFactsProvider {
         entries.sort_by_key(|entry| (std::cmp::Reverse(format(entry)), entry.digest.to_string()));
         let mut contents = Vec::new();
         for entry in entries.iter().take(MAX_LOOKS) {
-            match repository.artifact(entry, base, ARTIFACT_TYPE).await? {
+            match repository.artifact(entry, base, Some(ARTIFACT_TYPE)).await? {
                 Some(artifact) => contents.extend(artifact.manifest().layers.first().cloned()),
                 None => self.warn(format!(
                     "ignored {} in {repository}: it is listed as facts about {base}, but its manifest \

@@ -118,7 +118,7 @@ impl ReferrerCopier<'_> {
             let there = if entries.is_empty() {
                 Vec::new()
             } else {
-                self.to.all_referrers(about).await.unwrap_or_default()
+                self.to.referrers(about, None).await.unwrap_or_default()
             };
             for entry in &entries {
                 let is_there = there.iter().any(|it| it.digest == entry.digest);
@@ -159,7 +159,7 @@ impl ReferrerCopier<'_> {
         about: &Digest,
         carried: &mut Vec<ReferrerReport>,
     ) -> Option<Vec<Descriptor>> {
-        match self.from.all_referrers(about).await {
+        match self.from.referrers(about, None).await {
             Ok(mut entries) => {
                 entries.retain(|entry| entry.artifact_type() != Some(FACTS));
                 entries.truncate(MOST);
@@ -184,7 +184,7 @@ impl ReferrerCopier<'_> {
         about: &Digest,
     ) -> Result<Option<ReferrerOutcome>, StoreError> {
         // A listed artifact with another subject is attached to another manifest.
-        let Some(artifact) = self.from.any_artifact(entry, about).await? else {
+        let Some(artifact) = self.from.artifact(entry, about, None).await? else {
             return Ok(None);
         };
         if !self.dry_run {

@@ -94,7 +94,11 @@ impl Repository {
             let (repository, base) = (self.clone(), base.clone());
             let artifact_type = wanted.artifact_type.clone();
             let key = self.key(base.as_ref());
-            let request = async move { repository.fetch_referrers(&base, &artifact_type).await };
+            let request = async move {
+                repository
+                    .fetch_referrers(&base, Some(&artifact_type))
+                    .await
+            };
             send(&prefetch.referrers, key, request);
         }
     }

@@ -71,39 +71,23 @@ impl Repository {
         self.put_blob(digest, size, &bytes, &Silent).await
     }
 
-    /// Returns the listed artifacts of a type attached to a manifest. An entry is unverified until
-    /// the artifact is read.
+    /// Returns the listed artifacts of a type, or of any, attached to a manifest. An entry is
+    /// unverified until the artifact is read.
     pub async fn referrers(
         &self,
         subject: &Digest,
-        artifact_type: &str,
+        artifact_type: Option<&str>,
     ) -> Result<Vec<Descriptor>, RegistryError> {
-        match self.prefetched_referrers(subject, artifact_type).await {
-            Some(answer) => answer,
-            None => Box::pin(self.fetch_referrers(subject, artifact_type)).await,
+        if let Some(wanted) = artifact_type
+            && let Some(answer) = self.prefetched_referrers(subject, wanted).await
+        {
+            return answer;
         }
+        Box::pin(self.fetch_referrers(subject, artifact_type)).await
     }
 
     /// Like [`Repository::referrers`], without prefetched responses.
     pub(super) async fn fetch_referrers(
-        &self,
-        subject: &Digest,
-        artifact_type: &str,
-    ) -> Result<Vec<Descriptor>, RegistryError> {
-        let listed = self.listed(subject, Some(artifact_type)).await?;
-        let is_wanted = |entry: &Descriptor| entry.artifact_type() == Some(artifact_type);
-        Ok(listed.into_iter().filter(is_wanted).collect())
-    }
-
-    /// Returns all listed artifacts attached to a manifest, of any type.
-    pub(crate) async fn all_referrers(
-        &self,
-        subject: &Digest,
-    ) -> Result<Vec<Descriptor>, RegistryError> {
-        self.listed(subject, None).await
-    }
-
-    async fn listed(
         &self,
         subject: &Digest,
         artifact_type: Option<&str>,
@@ -118,41 +102,37 @@ impl Repository {
             let (listed, under_tag) = tokio::join!(asking, self.list_under(&tag));
             (listed, Some(under_tag))
         };
-        if let Some(listed) = listed? {
+        let mut entries = if let Some(listed) = listed? {
             self.host.takes.update(|known| known.referrers = true);
-            return Ok(listed);
-        }
-        let under_tag = match under_tag {
-            Some(found) => found?,
-            None => self.list_under(&tag).await?,
+            listed
+        } else {
+            let under_tag = match under_tag {
+                Some(found) => found?,
+                None => self.list_under(&tag).await?,
+            };
+            match under_tag {
+                Some(List::Index(index)) => index.into_value().manifests,
+                Some(List::Other) | None => Vec::new(),
+            }
         };
-        Ok(match under_tag {
-            Some(List::Index(index)) => index.into_value().manifests,
-            Some(List::Other) | None => Vec::new(),
-        })
+        entries.retain(|entry| artifact_type.is_none_or(|it| entry.artifact_type() == Some(it)));
+        Ok(entries)
     }
 
-    /// Returns the artifact of an entry, if its type and subject match.
+    /// Returns the artifact of an entry, if its subject matches, and its type where one is wanted.
     pub async fn artifact(
         &self,
         entry: &Descriptor,
         subject: &Digest,
-        artifact_type: &str,
-    ) -> Result<Option<Artifact>, RegistryError> {
-        let artifact = self.any_artifact(entry, subject).await?;
-        Ok(artifact.filter(|artifact| artifact.artifact_type() == artifact_type))
-    }
-
-    /// Returns the artifact of an entry, of any type, if its subject matches.
-    pub(crate) async fn any_artifact(
-        &self,
-        entry: &Descriptor,
-        subject: &Digest,
+        artifact_type: Option<&str>,
     ) -> Result<Option<Artifact>, RegistryError> {
         let raw = self.get_manifest(entry.digest.as_ref()).await?;
         let read = Verbatim::<Manifest>::verify(raw.bytes, &entry.digest);
         let artifact = read.ok().and_then(Artifact::read);
-        Ok(artifact.filter(|artifact| artifact.subject().digest == *subject))
+        Ok(artifact.filter(|artifact| {
+            artifact.subject().digest == *subject
+                && artifact_type.is_none_or(|it| artifact.artifact_type() == it)
+        }))
     }
 
     /// Queries the referrers API; `None` if the registry lacks it.
