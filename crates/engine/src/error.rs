@@ -1,10 +1,9 @@
 //! Errors passed between steps. Each has its own diagnosis, so callers rarely match on them.
 
-use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-use wincimg_common::diagnose::{BoxError, Diagnose, Diagnosis, Problem};
+use wincimg_common::diagnose::{BoxError, Diagnose, Problem};
 use wincimg_inspect::bases::ResolveError;
 
 /// Error for an image that could not be built.
@@ -20,29 +19,13 @@ pub fn search(error: &BoxError) -> Option<&ResolveError> {
 }
 
 /// An error shared by several callers that waited for one result.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, thiserror::Error, Diagnose)]
+#[error(transparent)]
+#[diagnose(forward)]
 pub(super) struct SharedError(Arc<dyn Diagnose + Send + Sync>);
 
 impl From<BoxError> for SharedError {
     fn from(error: BoxError) -> Self {
         Self(error.into())
-    }
-}
-
-impl fmt::Display for SharedError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl Error for SharedError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.0.source()
-    }
-}
-
-impl Diagnose for SharedError {
-    fn diagnosis(&self) -> Diagnosis {
-        self.0.diagnosis()
     }
 }

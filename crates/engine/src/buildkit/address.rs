@@ -48,46 +48,30 @@ impl BuildkitAddress {
     }
 
     /// Returns true if other machines can read the connection.
-    pub(crate) fn is_readable(&self, tls: Option<&TlsFlags>) -> bool {
-        let host = self.host();
-        tls.is_none() && host.is_some_and(|host| !is_loopback(host))
+    pub(super) fn is_readable(&self, has_tls: bool) -> bool {
+        !has_tls && self.host().is_some_and(|host| !is_loopback(host))
     }
 
-    /// The TLS files of Docker's variables, if the daemon listens on TCP.
-    pub(crate) fn tls(&self, environment: &Environment) -> Option<TlsFlags> {
+    /// The flags of `buildctl` with the TLS files of Docker's variables, if the daemon listens on
+    /// TCP. The files have Docker's names or those of a secret of Kubernetes.
+    pub(super) fn tls(&self, environment: &Environment) -> Vec<(&'static str, PathBuf)> {
         let is_set = environment.tls_verify || environment.tls;
-        self.host().filter(|_| is_set)?;
         let folder = environment.certificates.as_ref();
-        let folder = folder.or(environment.config.as_ref())?;
+        let folder = folder.or(environment.config.as_ref());
+        let Some(folder) = folder.filter(|_| is_set && self.host().is_some()) else {
+            return Vec::new();
+        };
         let file = |names: [&str; 2]| {
             let paths = names.map(|name| folder.join(name));
             paths.into_iter().find(|path| path.is_file())
         };
         let authority = file(["ca.pem", "ca.crt"]).unwrap_or_else(|| folder.join("ca.pem"));
+        let mut flags = vec![("--tlscacert", authority)];
         let identity = file(["cert.pem", "tls.crt"]).zip(file(["key.pem", "tls.key"]));
-        Some(TlsFlags {
-            authority,
-            identity,
-        })
-    }
-}
-
-/// TLS files, under Docker's names or those of a secret of Kubernetes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct TlsFlags {
-    /// The CA's certificate.
-    authority: PathBuf,
-    /// The client's certificate and its key.
-    identity: Option<(PathBuf, PathBuf)>,
-}
-
-impl TlsFlags {
-    /// The flags of `buildctl`.
-    pub(super) fn flags(&self) -> impl Iterator<Item = (&'static str, &PathBuf)> {
-        let identity = self.identity.iter();
-        let identity =
-            identity.flat_map(|(certificate, key)| [("--tlscert", certificate), ("--tlskey", key)]);
-        std::iter::once(("--tlscacert", &self.authority)).chain(identity)
+        if let Some((certificate, key)) = identity {
+            flags.extend([("--tlscert", certificate), ("--tlskey", key)]);
+        }
+        flags
     }
 }
 
@@ -184,7 +168,7 @@ mod tests {
             assert!(BuildkitAddress::is_meant(text), "{text}");
             assert_eq!(address.for_buildctl(), expected);
             assert_eq!(address.is_on_this_machine(), is_here, "{text}");
-            assert_eq!(address.is_readable(None), is_readable, "{text}");
+            assert_eq!(address.is_readable(false), is_readable, "{text}");
             assert_eq!(read(&address.to_string()), address);
         }
         for text in [
@@ -213,12 +197,13 @@ mod tests {
             ..Environment::default()
         };
         let flags = |address: &str| {
-            let tls = read(address).tls(&environment)?;
+            let tls = read(address).tls(&environment);
             let name = |path: &PathBuf| path.file_name()?.to_str().map(str::to_owned);
             let named = tls
-                .flags()
+                .iter()
                 .map(|(flag, path)| format!("{flag} {}", name(path).unwrap()));
-            Some(named.collect::<Vec<_>>().join(" "))
+            let named = named.collect::<Vec<_>>().join(" ");
+            (!named.is_empty()).then_some(named)
         };
         let tcp = "buildkit://win01:1234";
         assert_eq!(flags(tcp).unwrap(), "--tlscacert ca.pem");
@@ -231,6 +216,6 @@ mod tests {
         assert!(flags(tcp).unwrap().contains("cert.pem"));
         assert_eq!(flags("buildkit+unix:///x"), None);
         let tls = read(tcp).tls(&environment);
-        assert!(!read(tcp).is_readable(tls.as_ref()));
+        assert!(!read(tcp).is_readable(!tls.is_empty()));
     }
 }

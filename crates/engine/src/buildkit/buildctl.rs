@@ -18,7 +18,7 @@ use wincimg_common::process_group::ProcessGroup;
 use wincimg_common::progress::Progress;
 use wincimg_oci::remote::DaemonCredential;
 
-use super::address::{BuildkitAddress, TlsFlags};
+use super::address::BuildkitAddress;
 use super::status::BuildStatus;
 use crate::docker::{Environment, advice, one_line};
 
@@ -36,7 +36,8 @@ const PULSE: Duration = Duration::from_millis(10);
 /// The client for a daemon.
 pub(crate) struct Buildctl {
     pub(crate) address: BuildkitAddress,
-    tls: Option<TlsFlags>,
+    /// Flags with the TLS files.
+    tls: Vec<(&'static str, PathBuf)>,
 }
 
 /// A worker of the daemon.
@@ -96,7 +97,7 @@ impl Buildctl {
 
     /// Returns true if other machines can read the connection.
     pub(crate) fn is_readable(&self) -> bool {
-        self.address.is_readable(self.tls.as_ref())
+        self.address.is_readable(!self.tls.is_empty())
     }
 
     /// The workers of the daemon, which thereby answers.
@@ -160,7 +161,7 @@ impl Buildctl {
         let mut command = Command::new(PROGRAM);
         // As one word: an address must not be read as a flag.
         command.arg(format!("--addr={}", self.address.for_buildctl()));
-        for (flag, file) in self.tls.iter().flat_map(TlsFlags::flags) {
+        for (flag, file) in &self.tls {
             command.arg(flag).arg(file);
         }
         command
