@@ -460,12 +460,14 @@ impl<'a> Delivery<'a> {
             Some(tag) => {
                 let location = destination.location(&publication.name, tag)?;
                 let images = arrived.iter().zip(&publication.images);
-                let entries = images.map(|(arrived, image)| {
-                    let mut entry = arrived.image.index_entry();
-                    entry.annotations.clone_from(&image.planned.annotations);
-                    entry
+                let made = images.zip(publication.entries());
+                let made = made.map(|((arrived, image), line)| {
+                    let mut descriptor = arrived.image.index_entry();
+                    let annotations = &mut descriptor.annotations;
+                    annotations.clone_from(&image.planned.annotations);
+                    TagEntry { descriptor, line }
                 });
-                let made: Vec<_> = publication.entries().into_iter().zip(entries).collect();
+                let made: Vec<TagEntry> = made.collect();
                 let expected = ExpectedIndex {
                     kept: &seen.kept,
                     carried: self.carried(destination),

@@ -51,12 +51,12 @@ impl Delivery<'_> {
     pub(super) async fn publish_index(
         &self,
         publication: &Publication<'_>,
-        made: &[(PlannedTagEntry, Descriptor)],
+        made: &[TagEntry],
         expected: ExpectedIndex<'_>,
         location: &Location,
         sink: &Sink,
     ) -> Result<DeliveredIndex, BoxError> {
-        let new: Vec<PlannedTagEntry> = made.iter().map(|(line, _)| line.clone()).collect();
+        let new = lines(made);
         let joins = self.target.existing == TagPolicy::Join;
         let mut reviewed = expected.kept.to_vec();
         let mut last = expected.last;
@@ -183,17 +183,13 @@ fn lines(entries: &[TagEntry]) -> Vec<PlannedTagEntry> {
 
 /// The index over new and kept entries, with the other fields of the previous one.
 fn index_over(
-    made: &[(PlannedTagEntry, Descriptor)],
+    made: &[TagEntry],
     kept: &[TagEntry],
     before: Option<&Index>,
 ) -> Result<Document, DocumentError> {
-    let kept = kept
-        .iter()
-        .map(|entry| (entry.line.clone(), entry.descriptor.clone()));
-    let mut entries: Vec<(PlannedTagEntry, Descriptor)> =
-        made.iter().cloned().chain(kept).collect();
-    sort_entries(&mut entries, |(line, _)| line);
-    let entries: Vec<Descriptor> = entries.into_iter().map(|(_, entry)| entry).collect();
+    let mut entries = [made, kept].concat();
+    sort_entries(&mut entries, |entry| &entry.line);
+    let entries: Vec<Descriptor> = entries.into_iter().map(|it| it.descriptor).collect();
     // An index in Docker's format may only have manifests in Docker's format.
     let is_dockers = |entry: &Descriptor| {
         ManifestFormat::from_media_type(&entry.media_type) == ManifestFormat::Docker
