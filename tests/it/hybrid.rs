@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use serde_json::Value;
 use wincimg_common::progress::Silent;
 use wincimg_oci::document::{
-    Descriptor, Document, History, Image, ManifestFormat, NewLayer, Platform, sha256,
+    Descriptor, Document, History, Image, ManifestFormat, Platform, sha256,
 };
 use wincimg_oci::remote::{RegistryClient, RegistryOptions};
 use wincimg_oci::store::Source;
@@ -486,12 +486,8 @@ async fn without_a_registry_a_base_that_the_daemon_cannot_pull_is_refused_with_t
     let version = "10.0.17763.973";
     let image = Image::empty(ManifestFormat::Docker, Platform::windows(version)).unwrap();
     let gone = sha256(b"gone");
-    let layer = NewLayer {
-        blob: Descriptor::new(ManifestFormat::Docker.layer_gzip(), gone.clone(), 4),
-        diff_id: gone,
-        history: History::default(),
-    };
-    let image = image.append_layer(layer).unwrap();
+    let blob = Descriptor::new(ManifestFormat::Docker.layer_gzip(), gone.clone(), 4);
+    let image = image.append_layer(blob, gone, History::default()).unwrap();
     let layers = Vec::new();
     site.registry.with(|stored| {
         add_base(

@@ -18,9 +18,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use wincimg_inspect::base::{Extent, LayerPosition, assemble, collect_layer};
 use wincimg_inspect::facts_provider::FactsSource;
-use wincimg_oci::document::{
-    Artifact, Descriptor, History, ManifestFormat, NewLayer, media_type, sha256,
-};
+use wincimg_oci::document::{Artifact, Descriptor, History, ManifestFormat, media_type, sha256};
 use wincimg_oci::reference::parse_reference;
 use wincimg_registry::RegistryData;
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
@@ -238,11 +236,7 @@ async fn a_foreign_layer_is_looked_through_on_its_way_or_where_it_is() {
     let mut base = image_of(VERSION, Vec::new());
     base.image = base
         .image
-        .append_layer(NewLayer {
-            blob,
-            diff_id: sha256(&tar),
-            history: History::default(),
-        })
+        .append_layer(blob, sha256(&tar), History::default())
         .unwrap();
     let reference = publish(&base, &source.host()).await;
     let path = format!("path      {}", r"%SystemRoot%\system32");
@@ -295,12 +289,10 @@ async fn what_cannot_be_read_is_read_once() {
         let digest = sha256(&content);
         let blob = Descriptor::new(media_type::OCI_LAYER_GZIP, digest.clone(), 16_000_000);
         unreadable.layers.push((blob.clone(), content));
-        let layer = NewLayer {
-            blob,
-            diff_id: digest,
-            history: History::default(),
-        };
-        unreadable.image = unreadable.image.append_layer(layer).unwrap();
+        let layered = unreadable
+            .image
+            .append_layer(blob, digest, History::default());
+        unreadable.image = layered.unwrap();
     }
     // Its layers can be read, but have no registry.
     let no_base = StandIn::new(ManifestFormat::Oci, VERSION, &[(2_000_000, 1)]);

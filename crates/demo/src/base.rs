@@ -6,7 +6,7 @@ use bytes::Bytes;
 use wincimg_common::diagnose::Problem;
 use wincimg_layer::{LayerError, WriteOptions};
 use wincimg_oci::document::{
-    Descriptor, Document, History, Image, Index, ManifestFormat, NewLayer, Platform, Verbatim,
+    Descriptor, Document, History, Image, Index, ManifestFormat, Platform, Verbatim,
 };
 use wincimg_windows::version::WindowsVersion;
 
@@ -60,19 +60,19 @@ fn base_image(
         ManifestFormat::Docker,
         Platform::windows(version.os_version()),
     )?
-    .append_layer(NewLayer {
-        blob: Descriptor::new(
+    .append_layer(
+        Descriptor::new(
             ManifestFormat::Docker.layer_gzip(),
             written.digest,
             written.size,
         ),
-        diff_id: written.diff_id,
-        history: History {
+        written.diff_id,
+        History {
             created: Some(CREATED.to_owned()),
             created_by: Some("a stand-in for Windows".to_owned()),
             ..History::default()
         },
-    })?
+    )?
     .edit_config(|config| {
         config.created = Some(CREATED.to_owned());
         config.config.user = Some("ContainerUser".to_owned());

@@ -7,8 +7,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use wincimg_common::progress::Silent;
 use wincimg_oci::document::{
-    Descriptor, Document, History, Image, Index, ManifestFormat, NewLayer, Platform, Verbatim,
-    sha256,
+    Descriptor, Document, History, Image, Index, ManifestFormat, Platform, Verbatim, sha256,
 };
 use wincimg_oci::store::Sink;
 
@@ -72,12 +71,8 @@ impl StandIn {
     }
 
     pub fn append(&mut self, blob: Descriptor, tar: &[u8], gzip: Bytes, history: History) {
-        let layer = NewLayer {
-            blob: blob.clone(),
-            diff_id: sha256(tar),
-            history,
-        };
-        self.image = self.image.append_layer(layer).unwrap();
+        let layered = self.image.append_layer(blob.clone(), sha256(tar), history);
+        self.image = layered.unwrap();
         self.layers.push((blob, gzip));
     }
 

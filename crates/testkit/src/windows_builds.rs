@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use wincimg_demo::DemoRegistry;
 use wincimg_inspect::bases::{BaseImage, BaseMatch, BaseRegistry, resolve};
-use wincimg_oci::document::{Descriptor, History, Image, ManifestFormat, NewLayer, sha256};
+use wincimg_oci::document::{Descriptor, History, Image, ManifestFormat, sha256};
 use wincimg_oci::remote::RegistryClient;
 use wincimg_windows::compat::HostBuild;
 use wincimg_windows::version::WindowsVersion;
@@ -41,12 +41,8 @@ pub fn build(base: &BaseImage) -> Image {
     let digest = sha256(&bytes);
     let media_type = ManifestFormat::Docker.layer_gzip();
     let blob = Descriptor::new(media_type, digest.clone(), bytes.len() as u64);
-    let layer = NewLayer {
-        blob,
-        diff_id: digest,
-        history: History::default(),
-    };
-    base.image.append_layer(layer).unwrap()
+    let layered = base.image.append_layer(blob, digest, History::default());
+    layered.unwrap()
 }
 
 fn layer_bytes(version: WindowsVersion) -> Bytes {

@@ -17,8 +17,8 @@ use object::read::elf::{ElfFile64, FileHeader as _, ProgramHeader as _};
 use serde_json::json;
 use wincimg_common::progress::Silent;
 use wincimg_oci::document::{
-    Descriptor, Document, History, Image, Index, ManifestFormat, NewLayer, Platform, Verbatim,
-    media_type, sha256,
+    Descriptor, Digest, Document, DocumentError, History, Image, Index, ManifestFormat, Platform,
+    Verbatim, media_type, sha256,
 };
 use wincimg_oci::remote::{RegistryClient, RegistryOptions};
 use wincimg_oci::store::{Location, Sink, Source};
@@ -104,8 +104,18 @@ impl FromStr for Doc {
 /// A layer with its bytes.
 #[derive(Clone)]
 struct PackagedLayer {
-    layer: NewLayer,
+    blob: Descriptor,
+    diff_id: Digest,
+    history: History,
     bytes: Bytes,
+}
+
+impl PackagedLayer {
+    /// The image with this layer on top.
+    fn on(&self, image: &Image) -> Result<Image, DocumentError> {
+        let (blob, diff_id) = (self.blob.clone(), self.diff_id.clone());
+        image.append_layer(blob, diff_id, self.history.clone())
+    }
 }
 
 /// The image that another one is put on.
@@ -137,8 +147,8 @@ pub(crate) async fn write(args: &ImageArgs) -> Result<String> {
             None => Image::empty(ManifestFormat::Oci, linux(&program.architecture))?,
         };
         let image = args.labelled(&start)?;
-        let image = image.append_layer(around.layer.clone())?;
-        images.push(image.append_layer(layer.layer.clone())?);
+        let image = around.on(&image)?;
+        images.push(layer.on(&image)?);
         blobs.push(layer);
     }
     let root = args.root(&images)?;
@@ -149,8 +159,7 @@ pub(crate) async fn write(args: &ImageArgs) -> Result<String> {
             base.publish(&images, &blobs, &sink).await?;
         }
         for blob in &blobs {
-            sink.put_blob(&blob.layer.blob, &blob.bytes, &Silent)
-                .await?;
+            sink.put_blob(&blob.blob, &blob.bytes, &Silent).await?;
         }
         for image in &images {
             let config = image.manifest().config.clone();
@@ -360,10 +369,7 @@ impl Base {
 
     /// Its layers, to where the image goes.
     async fn publish(&self, images: &[Image], ours: &[PackagedLayer], sink: &Sink) -> Result<()> {
-        let is_ours = |blob: &Descriptor| {
-            ours.iter()
-                .any(|made| made.layer.blob.digest == blob.digest)
-        };
+        let is_ours = |blob: &Descriptor| ours.iter().any(|made| made.blob.digest == blob.digest);
         for blob in images.iter().flat_map(|image| &image.manifest().layers) {
             if !is_ours(blob) && !sink.has_blob(blob).await? {
                 sink.copy_blob(blob, &self.source.blob(blob)?, &Silent)
@@ -423,14 +429,12 @@ impl Tar {
             bytes.len() as u64,
         );
         Ok(PackagedLayer {
-            layer: NewLayer {
-                blob,
-                diff_id: sha256(&tar),
-                history: History {
-                    created: Some(created.to_owned()),
-                    created_by: Some(format!("packaging/image: {what}")),
-                    ..History::default()
-                },
+            blob,
+            diff_id: sha256(&tar),
+            history: History {
+                created: Some(created.to_owned()),
+                created_by: Some(format!("packaging/image: {what}")),
+                ..History::default()
             },
             bytes,
         })

@@ -7,9 +7,7 @@ use bytes::Bytes;
 use wincimg_common::diagnose::{BoxError, error_chain};
 use wincimg_common::progress::Silent;
 use wincimg_layer::{Layer, LayerError, WriteOptions};
-use wincimg_oci::document::{
-    Descriptor, Digest, History, Image, ManifestFormat, NewLayer, Platform, sha256,
-};
+use wincimg_oci::document::{Descriptor, Digest, History, Image, ManifestFormat, Platform, sha256};
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::{DOCKER_HUB, Reference, parse_reference};
 use wincimg_oci::remote::{RegistryClient, RegistryError, Repository};
@@ -122,11 +120,9 @@ impl TestImage {
         let written = layer.write(&mut blob, &WriteOptions::default())?;
         let image = |format: ManifestFormat| {
             let (digest, diff_id) = (written.digest.clone(), written.diff_id.clone());
-            Image::empty(format, Platform::windows("10.0.17763.0"))?.append_layer(NewLayer {
-                blob: Descriptor::new(format.layer_gzip(), digest, written.size),
-                diff_id,
-                history: History::default(),
-            })
+            let blob = Descriptor::new(format.layer_gzip(), digest, written.size);
+            let below = Image::empty(format, Platform::windows("10.0.17763.0"))?;
+            below.append_layer(blob, diff_id, History::default())
         };
         Ok(Self {
             tag: format!("wincimg-doctor-{}", &seed.digest()[..12]),

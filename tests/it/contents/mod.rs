@@ -644,12 +644,9 @@ fn with_foreign_base(images: &Images, name: &str, above: Vec<u8>) {
     let own = image("17763.1040", vec![app(), above]);
     let diff_ids = own.image.config().rootfs.diff_ids.clone();
     for ((blob, bytes), diff_id) in own.layers.into_iter().zip(diff_ids) {
-        let layer = wincimg_oci::document::NewLayer {
-            diff_id,
-            blob: blob.clone(),
-            history: wincimg_oci::document::History::default(),
-        };
-        stand_in.image = stand_in.image.append_layer(layer).unwrap();
+        let history = wincimg_oci::document::History::default();
+        let layered = stand_in.image.append_layer(blob.clone(), diff_id, history);
+        stand_in.image = layered.unwrap();
         stand_in.layers.push((blob, bytes));
     }
     block_on(async {

@@ -21,7 +21,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use tempfile::TempDir;
 use wincimg_common::progress::Silent;
-use wincimg_oci::document::{Descriptor, History, ManifestFormat, NewLayer, sha256};
+use wincimg_oci::document::{Descriptor, History, ManifestFormat, sha256};
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::Sink;
 use wincimg_registry::hive::{FileTime, unfitted_hives};
@@ -143,12 +143,9 @@ impl Push for StandIn {
     fn stored(mut self, media_type: &str, tar: &[u8], stored: Vec<u8>) -> Self {
         let stored = Bytes::from(stored);
         let blob = Descriptor::new(media_type, sha256(&stored), stored.len() as u64);
-        let layer = NewLayer {
-            blob: blob.clone(),
-            diff_id: sha256(tar),
-            history: History::default(),
-        };
-        self.image = self.image.append_layer(layer).unwrap();
+        let history = History::default();
+        let layered = self.image.append_layer(blob.clone(), sha256(tar), history);
+        self.image = layered.unwrap();
         self.layers.push((blob, stored));
         self
     }

@@ -9,7 +9,7 @@ mod refused;
 use bytes::Bytes;
 use serde_json::Value;
 use wincimg_demo::add_base_images;
-use wincimg_oci::document::{Descriptor, History, Image, ManifestFormat, NewLayer, sha256};
+use wincimg_oci::document::{Descriptor, History, Image, ManifestFormat, sha256};
 use wincimg_registry::RegistryData;
 use wincimg_testkit::test_bases::{
     FILE, FOLDER, LayerTar, bottom_layer, gzip, image_of, made_system, set, upper_layer, whole_hive,
@@ -64,14 +64,11 @@ fn on(base: &StandIn, tar: impl AsRef<[u8]>, instruction: &str) -> StandIn {
     let bytes = gzip(tar);
     let media_type = ManifestFormat::Docker.layer_gzip();
     let blob = Descriptor::new(media_type, sha256(&bytes), bytes.len() as u64);
-    let image = base.image.append_layer(NewLayer {
-        blob: blob.clone(),
-        diff_id: sha256(tar),
-        history: History {
-            created_by: Some(instruction.to_owned()),
-            ..History::default()
-        },
-    });
+    let history = History {
+        created_by: Some(instruction.to_owned()),
+        ..History::default()
+    };
+    let image = base.image.append_layer(blob.clone(), sha256(tar), history);
     let mut layers = base.layers.clone();
     layers.push((blob, Bytes::from(bytes)));
     StandIn {

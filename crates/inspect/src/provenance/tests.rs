@@ -5,7 +5,6 @@ use std::sync::atomic::AtomicBool;
 
 use serde_json::json;
 use wincimg_layer::{Layer, WriteOptions};
-use wincimg_oci::document;
 use wincimg_oci::document::{Descriptor, History, Image, ManifestFormat, Platform, sha256};
 use wincimg_testkit::test_bases::LayerTar;
 
@@ -35,11 +34,11 @@ fn inventory(layers: Vec<Arc<LayerContents>>) -> Inventory {
     for number in 0..layers.len() {
         let digest = sha256(number.to_string().as_bytes());
         image = image
-            .append_layer(document::NewLayer {
-                blob: Descriptor::new("application/x", digest.clone(), 1),
-                diff_id: digest,
-                history: History::default(),
-            })
+            .append_layer(
+                Descriptor::new("application/x", digest.clone(), 1),
+                digest,
+                History::default(),
+            )
             .unwrap();
     }
     Inventory::new("repo.lan/app".to_owned(), &image, None, layers)

@@ -145,16 +145,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::document::{Descriptor, History, ManifestFormat, NewLayer, Platform, sha256};
+    use crate::document::{Descriptor, History, ManifestFormat, Platform, sha256};
 
     fn on(image: &Image, tar: &[u8]) -> Image {
         let diff_id = sha256(tar);
-        let layer = NewLayer {
-            blob: Descriptor::new("x", sha256(&[b"gzip", tar].concat()), 9),
-            diff_id,
-            history: History::default(),
-        };
-        image.append_layer(layer).unwrap()
+        let blob = Descriptor::new("x", sha256(&[b"gzip", tar].concat()), 9);
+        let layered = image.append_layer(blob, diff_id, History::default());
+        layered.unwrap()
     }
 
     /// A base of one layer, and an image with one more.

@@ -32,17 +32,6 @@ pub struct Image {
     config: Verbatim<ImageConfig>,
 }
 
-/// A layer to add to an image.
-#[derive(Debug, Clone, PartialEq)]
-pub struct NewLayer {
-    /// The layer's stored blob.
-    pub blob: Descriptor,
-    /// The digest of the uncompressed tar.
-    pub diff_id: Digest,
-    /// The layer's entry in the image's history.
-    pub history: History,
-}
-
 /// A build step to add to an image.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewStep {
@@ -129,13 +118,16 @@ impl Image {
         entry.with_platform(self.config.platform())
     }
 
-    /// Returns the image with one more layer on top.
-    pub fn append_layer(&self, layer: NewLayer) -> Result<Self, DocumentError> {
-        let step = NewStep {
-            history: layer.history,
-            layer: Some((layer.blob, layer.diff_id)),
-        };
-        self.append_steps([step], |_| {})
+    /// Returns the image with one more layer on top: its stored blob, and the digest of its
+    /// uncompressed tar.
+    pub fn append_layer(
+        &self,
+        blob: Descriptor,
+        diff_id: Digest,
+        history: History,
+    ) -> Result<Self, DocumentError> {
+        let layer = Some((blob, diff_id));
+        self.append_steps([NewStep { history, layer }], |_| {})
     }
 
     /// Returns the image with more build steps on top, and then a changed configuration. All at

@@ -25,7 +25,7 @@ pub use descriptor::{Descriptor, Platform};
 pub(crate) use digest::hasher_of;
 pub use digest::{Digest, Hasher, check, sha256};
 pub use error::DocumentError;
-pub use image::{Image, NewLayer, NewStep};
+pub use image::{Image, NewStep};
 pub use index::{ENTRIES_AT_ONCE, EntryCount, Index};
 pub use manifest::Manifest;
 pub use media_type::ManifestFormat;

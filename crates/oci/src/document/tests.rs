@@ -318,14 +318,14 @@ fn the_shell_and_unknown_fields_of_a_config_survive_an_edit() {
 fn a_layer_is_appended_to_manifest_and_config_alike() {
     let blob = Descriptor::new(media_type::DOCKER_LAYER_GZIP, digest("new"), 7);
     let image = base()
-        .append_layer(NewLayer {
-            blob: blob.clone(),
-            diff_id: digest("new tar"),
-            history: History {
+        .append_layer(
+            blob.clone(),
+            digest("new tar"),
+            History {
                 created_by: Some("wincimg".to_owned()),
                 ..History::default()
             },
-        })
+        )
         .unwrap();
     assert_eq!(image.manifest().layers.last(), Some(&blob));
     assert_eq!(
