@@ -83,7 +83,7 @@ pub enum LayerProblem {
 
 impl LayerProblem {
     /// The problem as one of a layer of an image, counted from 0 at the bottom.
-    pub(crate) fn in_layer(self, layer: usize, digest: &Digest) -> LayerReadError {
+    pub fn in_layer(self, layer: usize, digest: &Digest) -> LayerReadError {
         let digest = digest.clone();
         LayerReadError {
             layer,

@@ -20,8 +20,6 @@ use super::inspection::PARALLEL;
 const DEPTH: usize = 3;
 /// Annotation of buildx for attestations of images.
 const ATTESTATION: &str = "vnd.docker.reference.type";
-/// The image that it is about.
-const ATTESTED: &str = "vnd.docker.reference.digest";
 
 /// An entry of an index that is not selected.
 #[derive(Debug, Serialize)]
@@ -190,7 +188,7 @@ impl Choice<'_> {
         Box::pin(async move {
             let is_index = media_type::is_index(&entry.media_type);
             if entry.annotations.contains_key(ATTESTATION) {
-                let image = entry.annotations.get(ATTESTED).cloned();
+                let image = entry.attested().map(str::to_owned);
                 return Ok(vec![other(entry, EntryKind::Attestation { image })]);
             }
             if let (false, Some(platform)) = (is_index, &entry.platform)

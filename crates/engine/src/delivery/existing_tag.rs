@@ -14,9 +14,6 @@ use wincimg_windows::version::WindowsVersion;
 
 use crate::publication::PlannedTagEntry;
 
-/// Annotation with which an attestation in an index names its image.
-const ABOUT: &str = "vnd.docker.reference.digest";
-
 /// Policy for existing tags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TagPolicy {
@@ -100,7 +97,7 @@ impl ExistingTag {
         let (companions, images): (Vec<&TagEntry>, Vec<&TagEntry>) = self
             .entries
             .iter()
-            .partition(|entry| entry.about().is_some());
+            .partition(|entry| entry.is_attestation());
         let refused = |taken: Vec<&TagEntry>, can_join| {
             let it = them(taken.len());
             let displaced = |entry: &&&TagEntry| {
@@ -152,7 +149,7 @@ impl ExistingTag {
 
     /// Images, not attestations, that the new ones would remove without serving their hosts.
     fn removed_images(&self, new: &[PlannedTagEntry]) -> Vec<&TagEntry> {
-        let images = self.entries.iter().filter(|entry| entry.about().is_none());
+        let images = self.entries.iter().filter(|entry| !entry.is_attestation());
         images
             .filter(|entry| !new.iter().any(|new| entry.is_replaced_by(new, true)))
             .collect()
@@ -185,7 +182,7 @@ impl ExistingTag {
 /// The entries among others whose platforms and builds some entries do not have.
 pub(super) fn missing(among: &[TagEntry], entries: &[TagEntry]) -> Vec<TagEntry> {
     let (companions, images): (Vec<&TagEntry>, Vec<&TagEntry>) =
-        among.iter().partition(|entry| entry.about().is_some());
+        among.iter().partition(|entry| entry.is_attestation());
     let has = |image: &TagEntry| {
         let mut entries = entries.iter();
         entries.any(|entry| entry.is_replaced_by(&image.line, false))
@@ -197,7 +194,7 @@ pub(super) fn missing(among: &[TagEntry], entries: &[TagEntry]) -> Vec<TagEntry>
 /// Images, and the attestations about them.
 fn with_companions(images: Vec<&TagEntry>, companions: Vec<&TagEntry>) -> Vec<TagEntry> {
     let is_about = |companion: &&TagEntry, image: &TagEntry| {
-        companion.about() == Some(image.descriptor.digest.as_ref())
+        companion.descriptor.attested() == Some(image.descriptor.digest.as_ref())
     };
     let about_them = companions
         .into_iter()
@@ -274,9 +271,9 @@ impl TagEntry {
         !self.line.platform.os.is_empty()
     }
 
-    /// Digest of the image that this attests.
-    pub(crate) fn about(&self) -> Option<&str> {
-        self.descriptor.annotations.get(ABOUT).map(String::as_str)
+    /// Returns true if it attests another entry.
+    pub(crate) fn is_attestation(&self) -> bool {
+        self.descriptor.attested().is_some()
     }
 }
 

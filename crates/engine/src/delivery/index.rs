@@ -156,7 +156,7 @@ pub(super) fn kept_with(
 ) -> Result<Vec<TagEntry>, Problem> {
     let mut new = new.to_vec();
     if existing != TagPolicy::Join {
-        let images = carried.iter().filter(|entry| entry.about().is_none());
+        let images = carried.iter().filter(|entry| !entry.is_attestation());
         new.extend(images.map(|entry| entry.line.clone()));
     }
     let mut kept = match standing {

@@ -85,7 +85,7 @@ fn note_left_out(
     file: &Destination,
     ctx: &BuildContext<'_>,
 ) -> Result<(), ReferenceError> {
-    let left_out = others.iter().filter(|entry| entry.about().is_none());
+    let left_out = others.iter().filter(|entry| !entry.is_attestation());
     let left_out: Vec<String> = left_out.map(ToString::to_string).collect();
     if !left_out.is_empty() {
         let location = file.location(&publication.name, publication.tag())?;

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use futures_util::future::try_join_all;
 use jiff::Timestamp;
 use wincimg_common::diagnose::{BoxError, Problem};
-use wincimg_inspect::LayerReadError;
 use wincimg_layer::{BlobBuffer, Compression, Layer};
 use wincimg_oci::document::{Digest, Image, media_type};
 use wincimg_registry::hive::{FileTime, WriteError, unchanged_hives};
@@ -81,11 +80,9 @@ async fn write(
     let written = ctx
         .library
         .add_hives(blob, &layer.hives, added, (sink, compression));
-    let (written, sink) = written.await.map_err(|source| LayerReadError {
-        layer: layer.layer - 1,
-        digest: layer.descriptor.digest.clone(),
-        source,
-    })?;
+    let (written, sink) = written
+        .await
+        .map_err(|problem| problem.in_layer(layer.layer - 1, &layer.descriptor.digest))?;
     let made = AddedLayer::from_blob(written, sink.finish());
     Ok((layer.descriptor.digest.clone(), Arc::new(made)))
 }

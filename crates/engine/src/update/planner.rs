@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use futures_util::future::try_join_all;
 use wincimg_common::diagnose::{Blame, BoxError, Problem, error_chain};
-use wincimg_inspect::LayerReadError;
 use wincimg_inspect::base::{BaseFacts, Extent};
 use wincimg_inspect::bases::NamedBase;
 use wincimg_inspect::layer_diff::LayerDiff;
@@ -213,11 +212,7 @@ impl Planner<'_> {
                 .library
                 .layer_diff(self.source, &layer.descriptor)
                 .await;
-            touched.map_err(|source| LayerReadError {
-                layer: layer.layer - 1,
-                digest: layer.descriptor.digest.clone(),
-                source,
-            })
+            touched.map_err(|problem| problem.in_layer(layer.layer - 1, &layer.descriptor.digest))
         });
         Ok(try_join_all(reading).await?)
     }

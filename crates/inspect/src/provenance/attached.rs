@@ -27,8 +27,6 @@ const PREDICATE_ANNOTATIONS: [&str; 3] = [
     "predicateType",
     "dev.sigstore.bundle.predicateType",
 ];
-/// Annotation of buildx's attestations with the digest of their image.
-const SUBJECT_DIGEST: &str = "vnd.docker.reference.digest";
 
 /// A document attached to an image.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -125,10 +123,7 @@ pub async fn list_attached(
         }
     }
     if let Document::Index(index) = named {
-        let is_about = |entry: &&Descriptor| {
-            let about = entry.annotations.get(SUBJECT_DIGEST);
-            about.is_some_and(|about| about == image.as_ref())
-        };
+        let is_about = |entry: &&Descriptor| entry.attested() == Some(image.as_ref());
         for entry in index.manifests.iter().filter(is_about) {
             let Document::Manifest(manifest) = place.document(entry).await? else {
                 continue;

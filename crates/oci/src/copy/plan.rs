@@ -9,8 +9,8 @@ use wincimg_common::diagnose::Problem;
 
 use super::platform::PlatformFilter;
 use crate::document::{
-    Descriptor, Digest, Document, ImageConfig, Index, Manifest, ManifestFormat, Platform, Verbatim,
-    media_type,
+    ATTESTED, Descriptor, Digest, Document, ImageConfig, Index, Manifest, ManifestFormat, Platform,
+    Verbatim, media_type,
 };
 use crate::store::{Source, StoreError};
 
@@ -18,8 +18,6 @@ use crate::store::{Source, StoreError};
 const PARALLEL: usize = 4;
 /// Real indexes contain images; the specification allows one more level, which some use.
 const DEPTH: usize = 3;
-/// The annotation by which buildx' attestations name their image.
-const ABOUT: &str = "vnd.docker.reference.digest";
 
 /// Handling of foreign layers, found in older Windows base images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -288,7 +286,7 @@ impl Planner<'_> {
             return Err(self.no_platform(index.digest(), &available));
         }
         let about_included = |entry: &Descriptor| {
-            let about = entry.annotations.get(ABOUT);
+            let about = entry.attested();
             about.is_some_and(|about| included.iter().any(|digest| about == digest.as_ref()))
         };
         Ok(entries
@@ -340,7 +338,7 @@ fn rename_entries(index: &mut Index, renamed: &HashMap<String, Descriptor>) {
             // An embedded copy of the old manifest would contradict the digest.
             entry.other.remove("data");
         }
-        if let Some(about) = entry.annotations.get_mut(ABOUT)
+        if let Some(about) = entry.annotations.get_mut(ATTESTED)
             && let Some(new) = renamed.get(about.as_str())
         {
             *about = new.digest.to_string();

@@ -12,6 +12,8 @@ use super::digest::Digest;
 /// Maximum size of a blob in bytes: far above real ones, and small enough that those of all blobs of
 /// a document can be added up.
 const LARGEST: u64 = 1 << 40;
+/// The annotation by which attestations of buildx name their image.
+pub(crate) const ATTESTED: &str = "vnd.docker.reference.digest";
 
 /// A descriptor of a blob or a manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,6 +67,11 @@ impl Descriptor {
     pub fn is_for_windows(&self) -> bool {
         let platform = self.platform.as_ref();
         platform.is_some_and(|platform| platform.os == "windows")
+    }
+
+    /// Digest of the image that an index's entry attests.
+    pub fn attested(&self) -> Option<&str> {
+        self.annotations.get(ATTESTED).map(String::as_str)
     }
 
     /// The same descriptor with a platform.
