@@ -101,20 +101,8 @@ impl DownloadSet {
         Err(self.not_pinned_error(place, name, &format!("add its digest: {name}@sha256:…")))
     }
 
-    /// Rejects an image that is not the pinned one.
-    pub(crate) fn check_unchanged(
-        &self,
-        name: &str,
-        pin: &Digest,
-        found: &Digest,
-    ) -> Result<(), BoxError> {
-        if pin == found {
-            return Ok(());
-        }
-        Err(self.changed_error(name, found, pin))
-    }
-
-    fn changed_error(&self, name: &str, found: &Digest, pin: &Digest) -> BoxError {
+    /// Error for a file or an image that is not the pinned one.
+    pub(crate) fn changed_error(&self, name: &str, found: &Digest, pin: &Digest) -> BoxError {
         let lock = self.lock_name();
         let problem = format!("{name} has changed: found {found}, {lock} expects {pin}");
         Problem::new("download/changed", problem)
@@ -145,7 +133,7 @@ impl DownloadSet {
 
     /// Rejects files without a pin that would be downloaded.
     pub fn check(&self, wants: &DownloadRequests) -> Result<(), BoxError> {
-        if self.is_noting() || self.mode == LockMode::Offline {
+        if self.is_noting() || self.is_offline() {
             return Ok(());
         }
         let open = self.not_pinned(wants);
@@ -206,7 +194,7 @@ impl DownloadSet {
         http: &HttpClient,
     ) -> Result<(String, Option<DownloadedFile>), BoxError> {
         let pin = self.pin(url, want);
-        if self.mode == LockMode::Offline {
+        if self.is_offline() {
             let found = match &pin {
                 Some(digest) => self.store.find(digest).await,
                 None => None,

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::ser::SerializeStruct;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_inspect::bases::ResolveError;
 use wincimg_windows::compat::generation;
@@ -17,24 +16,14 @@ use crate::plans::{PlannedImage, TargetHost};
 use crate::publication::IndexMode;
 
 /// A host without an image, and the reason.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct UnservedHost {
     /// The host.
+    #[serde(flatten)]
     pub host: TargetHost,
     /// The reason.
+    #[serde(flatten)]
     pub error: ReportedError,
-}
-
-impl Serialize for UnservedHost {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = serializer.serialize_struct("UnservedHost", 5)?;
-        fields.serialize_field("host_build", &self.host.build.to_string())?;
-        fields.serialize_field("nodes", &self.host.nodes)?;
-        fields.serialize_field("code", self.error.code)?;
-        fields.serialize_field("problem", &self.error.problem)?;
-        fields.serialize_field("hint", &self.error.hint)?;
-        fields.end()
-    }
 }
 
 /// Plans for the hosts that have a base; no plan if none has one. The others are set aside with

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use serde::{Serialize, Serializer};
 use wincimg_cluster::nodes::Node;
 use wincimg_inspect::bases::BaseMatch;
 use wincimg_windows::compat::{HostBuild, generation};
@@ -15,9 +16,10 @@ use crate::bases::FoundBase;
 const MAX_NAMED: usize = 3;
 
 /// A build of Windows, with its nodes if they are known.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TargetHost {
-    /// Its version and edition.
+    /// Its version and edition; serialised as text.
+    #[serde(rename = "host_build", serialize_with = "as_text")]
     pub build: HostBuild,
     /// The names of nodes.
     pub nodes: Vec<String>,
@@ -48,6 +50,10 @@ impl fmt::Display for TargetHost {
             (named, more) => write!(f, " ({} and {more} more)", named.join(", ")),
         }
     }
+}
+
+fn as_text<S: Serializer>(build: &HostBuild, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(build)
 }
 
 /// Groups of hosts that share an image, on the base of the oldest of them.

@@ -128,7 +128,10 @@ impl<'a> ImageExtractor<'a> {
             None => self.of_registry(name, pin.as_ref(), host).await?,
         };
         match pin {
-            Some(pin) => supply.check_unchanged(name, &pin, found.digest())?,
+            Some(pin) if pin != *found.digest() => {
+                return Err(supply.changed_error(name, found.digest(), &pin));
+            }
+            Some(_) => {}
             None if is_pinned_by_name => {}
             None => supply.insert_image(name, host, found.digest().clone()),
         }

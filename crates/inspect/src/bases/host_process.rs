@@ -72,8 +72,7 @@ impl HostProcessBase {
             Document::Manifest(_) => return Err(other("it is not an image").into()),
             Document::Index(index) => {
                 let mut entries = index.manifests.iter();
-                let windows = entries
-                    .find(|entry| entry.platform.as_ref().is_some_and(|it| it.os == "windows"));
+                let windows = entries.find(|entry| entry.is_for_windows());
                 let entry = windows.ok_or_else(|| other("it has no image for Windows"))?;
                 match source.document(entry).await? {
                     Document::Manifest(manifest) => source.image(*manifest).await?,
