@@ -10,9 +10,7 @@ use clap::Args;
 use indicatif::BinaryBytes;
 use serde_json::json;
 use wincimg_common::untrusted::Untrusted;
-use wincimg_inspect::wine::{
-    NetworkAccess, Prefix, Sandbox, StartCommand, StartError, WineInstallation,
-};
+use wincimg_inspect::wine::{Prefix, Sandbox, StartCommand, StartError, WineInstallation};
 use wincimg_inspect::{OwnContents, read_own_contents};
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::Image;
@@ -147,12 +145,7 @@ impl Try {
         if self.unsafe_ {
             return Ok(Sandbox::none());
         }
-        let network = if self.network {
-            NetworkAccess::Full
-        } else {
-            NetworkAccess::None
-        };
-        Ok(Sandbox::find(network)?)
+        Ok(Sandbox::find(self.network)?)
     }
 
     /// The command that starts another program of the image.

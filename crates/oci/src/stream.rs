@@ -98,7 +98,7 @@ impl StreamError {
 pub struct FileRange {
     path: PathBuf,
     start: u64,
-    len: u64,
+    pub(super) len: u64,
     /// True if the file has to end there.
     is_whole: bool,
 }
@@ -120,16 +120,6 @@ impl FileRange {
             is_whole: true,
             ..Self::new(path, 0, blob.size)
         }
-    }
-
-    /// Length of the range.
-    pub fn len(&self) -> u64 {
-        self.len
-    }
-
-    /// Returns true if the range is empty.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
     }
 
     /// Opens a blocking reader of the range.

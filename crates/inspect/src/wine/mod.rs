@@ -15,5 +15,5 @@ mod start;
 
 pub use find::WineInstallation;
 pub use prefix::Prefix;
-pub use sandbox::{NetworkAccess, Sandbox};
+pub use sandbox::Sandbox;
 pub use start::{StartCommand, StartError};

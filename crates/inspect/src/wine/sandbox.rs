@@ -30,15 +30,6 @@ const NETWORK_SETTINGS: [&str; 4] = [
     "/etc/hosts", "/etc/nsswitch.conf", "/etc/resolv.conf", "/etc/ssl/certs",
 ];
 
-/// What a program may access besides its prefix.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NetworkAccess {
-    /// A loopback interface of its own.
-    None,
-    /// Everything that this machine can reach, and the machine itself.
-    Full,
-}
-
 /// How the program of an image is isolated.
 #[derive(Debug, Clone)]
 pub struct Sandbox(Option<Bubblewrap>);
@@ -56,8 +47,9 @@ impl Sandbox {
         Self(None)
     }
 
-    /// The sandbox of this machine.
-    pub fn find(network: NetworkAccess) -> Result<Self, Problem> {
+    /// The sandbox of this machine. The program has a loopback interface of its own, or if it is
+    /// online, everything that this machine can reach, and the machine itself.
+    pub fn find(is_online: bool) -> Result<Self, Problem> {
         if !cfg!(target_os = "linux") {
             let problem = "the program can be isolated only on Linux";
             return Err(unavailable(problem, UNSAFE));
@@ -70,7 +62,7 @@ impl Sandbox {
             "--unshare-all", "--unshare-user", "--die-with-parent", "--new-session", "--cap-drop",
             "ALL", "--hostname", "container",
         ];
-        if network == NetworkAccess::Full {
+        if is_online {
             arguments.push("--share-net");
         }
         // Since 0.8.

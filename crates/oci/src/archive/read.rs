@@ -202,7 +202,7 @@ impl Contents {
             return Ok(Descriptor::new(
                 ManifestFormat::Docker.layer(),
                 diff_id.clone(),
-                range.len(),
+                range.len,
             ));
         }
         let mut hasher = Hasher::default();
@@ -211,7 +211,7 @@ impl Contents {
         Ok(Descriptor::new(
             ManifestFormat::Docker.layer_gzip(),
             hasher.finish(),
-            range.len(),
+            range.len,
         ))
     }
 
@@ -225,8 +225,8 @@ impl Contents {
 
     fn read_member(&self, member: &str) -> Result<Bytes, Problem> {
         let range = self.range(member)?;
-        if range.len() > MAX_DOCUMENT {
-            let size = range.len();
+        if range.len > MAX_DOCUMENT {
+            let size = range.len;
             let problem = format!(
                 "has {member} with {size} bytes: expected a document of at most {MAX_DOCUMENT}"
             );
