@@ -219,12 +219,8 @@ pub async fn mirror(
     // A dry run does not collect facts.
     let companion = companion.filter(|_| !options.dry_run);
     let mut copier = Copier::new(registry.clone(), progress, options.jobs);
-    if options.dry_run {
-        copier = copier.dry_run();
-    }
-    if let Some(companion) = &companion {
-        copier = copier.with_observer(Arc::clone(companion) as Arc<dyn Watcher>);
-    }
+    copier.dry_run = options.dry_run;
+    copier.watcher = companion.clone().map(|it| it as Arc<dyn Watcher>);
     let mirror = Mirror {
         registry,
         copier: &copier,

@@ -34,9 +34,11 @@ pub struct Copier {
     registry: RegistryClient,
     progress: Arc<dyn Progress>,
     transfers: Semaphore,
-    dry_run: bool,
+    /// Only checks, and reports what a run would do.
+    pub(crate) dry_run: bool,
     neighbours: MountSources,
-    watcher: Option<Arc<dyn Watcher>>,
+    /// An observer of the copied bytes.
+    pub(crate) watcher: Option<Arc<dyn Watcher>>,
     /// The sinks known to have each blob, by digest. The lock is held while a blob is handled, so
     /// that concurrent copies wait for the result.
     placed: Mutex<HashMap<Digest, Arc<AsyncMutex<Vec<Sink>>>>>,
@@ -106,20 +108,6 @@ impl Copier {
             watcher: None,
             placed: Mutex::default(),
         }
-    }
-
-    /// Only checks, and reports what a run would do.
-    #[must_use]
-    pub fn dry_run(mut self) -> Self {
-        self.dry_run = true;
-        self
-    }
-
-    /// Adds an observer of the copied bytes.
-    #[must_use]
-    pub(crate) fn with_observer(mut self, watcher: Arc<dyn Watcher>) -> Self {
-        self.watcher = Some(watcher);
-        self
     }
 
     /// Copies an image or index to the sink and publishes it under a tag, or by digest alone.
