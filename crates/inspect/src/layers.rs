@@ -306,7 +306,7 @@ impl Search {
     fn hives(&self, input: &mut Input) -> Result<FoundHives, LayerProblem> {
         let mut unpacked = UnpackedLayer::new(input, self.to_the_end).map_err(TarReadError::Io)?;
         let mut found = FoundHives {
-            compression: Some(unpacked.compression()),
+            compression: Some(unpacked.compression),
             ..FoundHives::default()
         };
         let mut files: BTreeMap<Root, HiveFiles> = BTreeMap::new();

@@ -11,7 +11,8 @@ use super::stream::layer_limits;
 /// A layer that is uncompressed while it is read.
 pub(crate) struct UnpackedLayer<'a> {
     bytes: Box<dyn Read + Send + 'a>,
-    compression: StreamCompression,
+    /// Compression of its bytes, whatever its media type says.
+    pub(crate) compression: StreamCompression,
     hasher: Option<Hasher>,
 }
 
@@ -26,11 +27,6 @@ impl<'a> UnpackedLayer<'a> {
             compression,
             hasher: to_the_end.then(Hasher::default),
         })
-    }
-
-    /// Compression of its bytes, whatever its media type says.
-    pub(crate) fn compression(&self) -> StreamCompression {
-        self.compression
     }
 
     /// Digest of all bytes, if they are hashed. Reads those behind the end of the archive, which
@@ -77,7 +73,7 @@ mod tests {
             (&zstd, StreamCompression::Zstd),
         ] {
             let mut layer = UnpackedLayer::new(stored.as_slice(), true).unwrap();
-            assert_eq!(layer.compression(), compression);
+            assert_eq!(layer.compression, compression);
             layer.read_exact(&mut [0; 1000]).unwrap();
             assert_eq!(layer.finish().unwrap(), Some(sha256(&tar)));
             let layer = UnpackedLayer::new(stored.as_slice(), false).unwrap();

@@ -22,7 +22,7 @@ pub(super) fn check() -> Vec<Check> {
 /// wine, which `wincimg image try` runs programs with.
 fn wine() -> Check {
     match WineInstallation::find() {
-        Ok(found) => Check::ok(KIND, "wine", format!("found {}", found.loader().display())),
+        Ok(found) => Check::ok(KIND, "wine", format!("found {}", found.loader.display())),
         Err(error) => {
             let how = "to run images with `wincimg image try`: apt-get install wine64";
             Check::skipped(KIND, "wine", format!("{error}; {how}"))

@@ -213,7 +213,7 @@ impl BuildFolder {
         std::fs::write(self.context().join("Dockerfile"), build.dockerfile)?;
         std::fs::create_dir(self.docker_config())?;
         let auths = build.credentials.iter();
-        let auths = auths.map(|it| (it.server().to_owned(), it.expose_secret().clone()));
+        let auths = auths.map(|it| (it.server.clone(), it.expose_secret().clone()));
         let auths: serde_json::Map<String, Value> = auths.collect();
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);

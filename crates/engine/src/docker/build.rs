@@ -262,7 +262,7 @@ impl DockerBuildOptions {
     fn credentials(&self) -> HashMap<String, DockerCredentials> {
         let entries = self.credentials.iter();
         entries
-            .map(|one| (one.server().to_owned(), credentials(one)))
+            .map(|one| (one.server.clone(), credentials(one)))
             .collect()
     }
 }

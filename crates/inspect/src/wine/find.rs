@@ -12,17 +12,12 @@ const DEBIAN: &str = "/usr/lib/wine";
 #[derive(Debug, Clone)]
 pub struct WineInstallation {
     /// Program that starts Windows programs.
-    pub(super) loader: PathBuf,
+    pub loader: PathBuf,
     /// wineserver, which serves and ends them.
     pub(super) server: PathBuf,
 }
 
 impl WineInstallation {
-    /// The program that starts Windows programs.
-    pub fn loader(&self) -> &Path {
-        &self.loader
-    }
-
     /// The installation in `WINELOADER` and `WINESERVER`, or else the machine's.
     pub fn find() -> Result<Self, Problem> {
         let program = |variable, names, folder| match named(variable) {

@@ -50,16 +50,12 @@ pub enum AuthScheme {
 /// A credential in the Docker daemon's format; hidden from Debug.
 #[derive(Clone, PartialEq, Eq)]
 pub struct DaemonCredential {
-    server: String,
+    /// The name under which Docker stores it.
+    pub server: String,
     document: Value,
 }
 
 impl DaemonCredential {
-    /// The name under which Docker stores it.
-    pub fn server(&self) -> &str {
-        &self.server
-    }
-
     /// The document, for use in the header only.
     pub fn expose_secret(&self) -> &Value {
         &self.document
