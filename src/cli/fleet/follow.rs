@@ -321,20 +321,13 @@ impl Lines {
     }
 
     fn node(&self, name: &str, state: &NodeState) {
-        let (state, words, missing) = match state {
-            NodeState::Ready(count) => {
-                let words = match count {
-                    1 => format!("node {name}: its image is ready"),
-                    count => format!("node {name}: all {count} images are ready"),
-                };
-                ("ready", words, Vec::new())
-            }
-            NodeState::Missing { missing, of } => {
-                let missing: Vec<&String> = missing.keys().collect();
-                let words = format!("node {name}: {} of {of} images missing", missing.len());
-                ("missing", words, missing)
-            }
+        let missing: Vec<&String> = state.missing.keys().collect();
+        let (state, words) = match (missing.len(), state.of) {
+            (0, 1) => ("ready", "its image is ready".to_owned()),
+            (0, of) => ("ready", format!("all {of} images are ready")),
+            (count, of) => ("missing", format!("{count} of {of} images missing")),
         };
+        let words = format!("node {name}: {words}");
         let line = json!({"node": name, "state": state, "missing": missing});
         self.print(&words, &line);
     }

@@ -213,6 +213,10 @@ struct Reconciler<'a> {
 
 type Nodes = watch::Receiver<Option<Arc<NodeSnapshot>>>;
 
+/// State in the last event about a node: its build, the entries whose images are missing, and the
+/// number of images. The reason for a missing image may be worded differently each time.
+type PrintedState = (String, BTreeSet<String>, usize);
+
 impl Reconciler<'_> {
     async fn run(mut self, nodes: Nodes, mut leading: watch::Receiver<LeaderDeadline>) {
         loop {
@@ -306,22 +310,25 @@ impl Reconciler<'_> {
         &mut self,
         known: &FleetState,
         snapshot: &NodeSnapshot,
-        printed: &mut BTreeMap<NodeReference, NodeEventKey>,
+        printed: &mut BTreeMap<NodeReference, PrintedState>,
     ) -> Result<(), ()> {
         let nodes: Vec<(NodeReference, NodeList)> = snapshot.windows().collect();
         let there: BTreeSet<&NodeReference> = nodes.iter().map(|(node, _)| node).collect();
         printed.retain(|node, _| there.contains(node));
         for (node, alone) in &nodes {
             let state = known.state_of(&demand(&self.fleet, alone));
-            let Some(state) = state.filter(|state| *state != NodeState::Ready(0)) else {
+            let Some(state) = state.filter(|state| state.of > 0) else {
                 continue;
             };
-            let is = NodeEventKey::new(alone, &state);
+            let build = alone.windows.iter().find_map(|node| node.build);
+            let build = build.map_or_else(String::new, |build| build.to_string());
+            let missing = state.missing.keys().cloned().collect();
+            let is: PrintedState = (build, missing, state.of);
             let before = printed.get(node);
             if before == Some(&is) {
                 continue;
             }
-            let event = event(&is.build, &state, &self.settings.next_command);
+            let event = event(&is.0, &state, &self.settings.next_command);
             let written = self.recorder.record(node, &event, before.is_some()).await;
             if let Err(error) = written {
                 lock(&self.metrics).lost_events += 1;
@@ -390,60 +397,35 @@ fn outcomes(report: &FleetReport, demand: &RequiredBuilds) -> Vec<EntryResult> {
     results
 }
 
-/// Identity of an event about a node: the reason for a missing image may be worded differently each
-/// time.
-#[derive(PartialEq, Eq)]
-struct NodeEventKey {
-    build: String,
-    missing: BTreeSet<String>,
-    of: usize,
-}
-
-impl NodeEventKey {
-    fn new(node: &NodeList, state: &NodeState) -> Self {
-        let build = node.windows.iter().find_map(|node| node.build);
-        let (missing, of) = match state {
-            NodeState::Missing { missing, of } => (missing.keys().cloned().collect(), *of),
-            NodeState::Ready(of) => (BTreeSet::new(), *of),
-        };
-        Self {
-            build: build.map_or_else(String::new, |build| build.to_string()),
-            missing,
-            of,
-        }
-    }
-}
-
 fn event(build: &str, state: &NodeState, next_command: &str) -> NodeEvent {
-    match state {
-        NodeState::Missing { missing, of } => {
-            let count = missing.len();
-            let verb = if count == 1 { "is" } else { "are" };
-            let named = missing.iter().take(MAX_NAMED);
-            let mut named: Vec<String> = named
-                .map(|(name, problem)| format!("{name} ({problem})"))
-                .collect();
-            if count > MAX_NAMED {
-                named.push(format!("and {} more", count - MAX_NAMED));
-            }
-            NodeEvent {
-                is_warning: true,
-                reason: "ImagesMissing",
-                action: "BuildImages",
-                note: format!(
-                    "{count} of {of} images for Windows {build} {verb} missing; see `{next_command}`: {}",
-                    named.join(", ")
-                ),
-            }
-        }
-        NodeState::Ready(count) => NodeEvent {
+    let NodeState { missing, of } = state;
+    let count = missing.len();
+    if count == 0 {
+        return NodeEvent {
             is_warning: false,
             reason: "ImagesReady",
             action: "BuildImages",
-            note: match count {
+            note: match of {
                 1 => format!("the image for Windows {build} is ready"),
-                count => format!("all {count} images for Windows {build} are ready"),
+                of => format!("all {of} images for Windows {build} are ready"),
             },
-        },
+        };
+    }
+    let verb = if count == 1 { "is" } else { "are" };
+    let named = missing.iter().take(MAX_NAMED);
+    let mut named: Vec<String> = named
+        .map(|(name, problem)| format!("{name} ({problem})"))
+        .collect();
+    if count > MAX_NAMED {
+        named.push(format!("and {} more", count - MAX_NAMED));
+    }
+    NodeEvent {
+        is_warning: true,
+        reason: "ImagesMissing",
+        action: "BuildImages",
+        note: format!(
+            "{count} of {of} images for Windows {build} {verb} missing; see `{next_command}`: {}",
+            named.join(", ")
+        ),
     }
 }

@@ -45,16 +45,11 @@ pub struct EntryResult {
 
 /// State of a node's images.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NodeState {
-    /// All of them exist; their number.
-    Ready(usize),
-    /// Some are missing.
-    Missing {
-        /// The entries, each with its error.
-        missing: BTreeMap<String, String>,
-        /// The number of required images.
-        of: usize,
-    },
+pub struct NodeState {
+    /// The entries whose images are missing, each with its error.
+    pub missing: BTreeMap<String, String>,
+    /// The number of required images.
+    pub of: usize,
 }
 
 /// Delays after failures: the first one, and the maximum.
@@ -189,11 +184,7 @@ impl FleetState {
                 }
             }
         }
-        Some(if missing.is_empty() {
-            NodeState::Ready(of)
-        } else {
-            NodeState::Missing { missing, of }
-        })
+        Some(NodeState { missing, of })
     }
 
     /// Numbers of images that exist, are missing, and are unknown.
@@ -289,9 +280,10 @@ mod tests {
         let made = vec![ready("a"), result("a", NEW, EntryOutcome::Made)];
         let news = known.record(&names(&["a"]), made.clone(), now);
         assert_eq!(news, made[1..]);
+        let (missing, of) = (BTreeMap::new(), 1);
         assert_eq!(
             known.state_of(&demand(&[("a", &[NEW])])),
-            Some(NodeState::Ready(1))
+            Some(NodeState { missing, of })
         );
         known.set_demand(demand(&[("a", &[NEW])]), now);
         assert_eq!(
@@ -324,7 +316,7 @@ mod tests {
         assert_eq!(known.next_due(), Some(after(90)));
         let state = known.state_of(&demand(&[("a", &[OLD])]));
         let missing = BTreeMap::from([("a".to_owned(), "no base".to_owned())]);
-        assert_eq!(state, Some(NodeState::Missing { missing, of: 1 }));
+        assert_eq!(state, Some(NodeState { missing, of: 1 }));
         known.set_demand(demand(&[("a", &[OLD, NEW])]), after(61));
         assert_eq!(known.due(after(61)), names(&["a"]));
         let made = vec![
