@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -13,7 +12,7 @@ use tokio::time::{sleep, timeout};
 use wincimg_common::progress::Silent;
 use wincimg_oci::copy::Watcher;
 use wincimg_oci::document::{Descriptor, ManifestFormat};
-use wincimg_oci::mirror::{CompanionReport, MirrorHook, MirrorJob, mirror};
+use wincimg_oci::mirror::{CompanionTask, MirrorHook, MirrorJob, mirror};
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::parse_reference;
 use wincimg_oci::remote::BlobObserver;
@@ -59,11 +58,8 @@ impl Watcher for Observer {
 }
 
 impl MirrorHook for Observer {
-    fn start_image<'a>(
-        &'a self,
-        _: MirrorJob<'a>,
-    ) -> BoxFuture<'a, BoxFuture<'a, Vec<CompanionReport>>> {
-        Box::pin(async { async { Vec::new() }.boxed() })
+    fn start_image<'a>(&'a self, _: MirrorJob<'a>) -> BoxFuture<'a, CompanionTask<'a>> {
+        Box::pin(async { CompanionTask(Box::pin(async { Vec::new() })) })
     }
 }
 

@@ -164,13 +164,12 @@ pub enum CompanionOutcome {
 
 /// Inspects images while they are mirrored and attaches the results.
 pub trait MirrorHook: Watcher {
-    /// Prepares for an image, before its blobs are transferred; returns the work for it after it is
-    /// mirrored.
-    fn start_image<'a>(
-        &'a self,
-        copying: MirrorJob<'a>,
-    ) -> BoxFuture<'a, BoxFuture<'a, Vec<CompanionReport>>>;
+    /// Prepares for an image, before its blobs are transferred.
+    fn start_image<'a>(&'a self, copying: MirrorJob<'a>) -> BoxFuture<'a, CompanionTask<'a>>;
 }
+
+/// The work for an image after it is mirrored.
+pub struct CompanionTask<'a>(pub BoxFuture<'a, Vec<CompanionReport>>);
 
 /// An image or index being mirrored.
 #[derive(Clone, Copy)]
@@ -318,7 +317,7 @@ impl Mirror<'_> {
         };
         image.copied = Some(self.copier.copy(&plan, &place, &sink, target.tag()).await?);
         if let Some(conclusion) = conclusion {
-            image.facts = conclusion.await;
+            image.facts = conclusion.0.await;
         }
         if self.options.with_referrers {
             let copier = ReferrerCopier {

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 use wincimg_oci::document::{
     BASE_DIGEST, BASE_NAME, CREATED, ContainerConfig, Descriptor, Digest, DocumentError, History,
-    Image, ImageConfig, ManifestFormat,
+    Image, ImageConfig, ManifestFormat, media_type,
 };
 use wincimg_windows::search_path;
 
@@ -58,8 +58,14 @@ pub(super) fn rebase(
         }
     })?;
     let manifest = image.manifest().edit(|manifest| {
+        let mut layers = layers;
+        for layer in &mut layers {
+            if media_type::is_foreign(&layer.media_type) {
+                layer.media_type = media_type::distributable(&layer.media_type);
+                layer.urls.clear();
+            }
+        }
         manifest.layers = layers;
-        manifest.make_layers_distributable();
         if manifest.config.digest != *config.digest() {
             manifest.config.digest = config.digest().clone();
             manifest.config.size = config.size();

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, join_all};
-use futures_util::{FutureExt, StreamExt, TryStreamExt, stream as futures};
+use futures_util::{StreamExt, TryStreamExt, stream as futures};
 use tokio::sync::{mpsc, oneshot, watch};
 use wincimg_common::diagnose::{BoxError, Problem, error_chain};
 use wincimg_common::files::PieceReader;
@@ -15,7 +15,9 @@ use wincimg_oci::copy::Watcher;
 use wincimg_oci::document::{
     Descriptor, Digest, Document, ImageConfig, Manifest, Verbatim, media_type,
 };
-use wincimg_oci::mirror::{CompanionOutcome, CompanionReport, MirrorHook, MirrorJob};
+use wincimg_oci::mirror::{
+    CompanionOutcome, CompanionReport, CompanionTask, MirrorHook, MirrorJob,
+};
 use wincimg_oci::remote::BlobObserver;
 use wincimg_oci::store::Source;
 
@@ -352,21 +354,17 @@ impl Watcher for MirrorFactsCollector {
 }
 
 impl MirrorHook for MirrorFactsCollector {
-    fn start_image<'a>(
-        &'a self,
-        copying: MirrorJob<'a>,
-    ) -> BoxFuture<'a, BoxFuture<'a, Vec<CompanionReport>>> {
+    fn start_image<'a>(&'a self, copying: MirrorJob<'a>) -> BoxFuture<'a, CompanionTask<'a>> {
         Box::pin(async move {
             let subjects = self.subjects(&copying).await;
-            let conclusion = async move {
+            CompanionTask(Box::pin(async move {
                 let mut recorded = Vec::with_capacity(subjects.len());
                 // Sequential, because each holds the contents of its layers.
                 for subject in subjects {
                     recorded.extend(self.conclude(&copying, subject).await);
                 }
                 recorded
-            };
-            conclusion.boxed()
+            }))
         })
     }
 }

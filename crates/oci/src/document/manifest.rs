@@ -64,7 +64,7 @@ impl Manifest {
 
     /// Gives foreign layers their ordinary media types and removes their URLs, so that clients pull
     /// them from the registry.
-    pub fn make_layers_distributable(&mut self) {
+    pub(crate) fn make_layers_distributable(&mut self) {
         for layer in &mut self.layers {
             if media_type::is_foreign(&layer.media_type) {
                 layer.media_type = media_type::distributable(&layer.media_type);
