@@ -267,7 +267,7 @@ impl EffectWriter {
                 }
             },
             Argument::Value(value) => self.value(value, is_of_program),
-            Argument::Splat(name) => node("@", &[name.clone()]),
+            Argument::Splat(name) => node("@", std::slice::from_ref(name)),
         }
     }
 
@@ -360,7 +360,7 @@ impl EffectWriter {
             Expression::Block(statements) => {
                 node("{", &[self.block(statements, OutputUse::Unused)])
             }
-            Expression::Type(name) => node("[", &[name.clone()]),
+            Expression::Type(name) => node("[", std::slice::from_ref(name)),
             Expression::Cast(kind, operand) => {
                 node("cast", &[kind.clone(), self.expression(operand)])
             }
