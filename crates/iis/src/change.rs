@@ -3,8 +3,8 @@
 use wincimg_windows::invalid::InvalidText;
 
 use super::config::{
-    APP_POOLS, ConfigChange, ConfigEdit, ConfigLocation, EditError, ElementPath, FilterError,
-    SITES, SchemaViolation, SectionPath, Selector, Server,
+    APP_POOLS, ConfigChange, ConfigEdit, ConfigLocation, EditError, ElementPath, SITES,
+    SectionPath, Selector, Server,
 };
 
 /// The changes of a command: all of them are made, or none.
@@ -59,12 +59,6 @@ impl From<InvalidText> for IisChangeError {
     }
 }
 
-impl From<SchemaViolation> for IisChangeError {
-    fn from(error: SchemaViolation) -> Self {
-        Self::Fails(error.to_string())
-    }
-}
-
 impl From<EditError> for IisChangeError {
     fn from(error: EditError) -> Self {
         match error {
@@ -72,13 +66,6 @@ impl From<EditError> for IisChangeError {
             error @ EditError::NoPool(_) => Self::Unclear(error.to_string()),
             error => Self::Fails(error.to_string()),
         }
-    }
-}
-
-impl From<FilterError> for IisChangeError {
-    /// A cmdlet only warns of a filter without a target, and changes nothing.
-    fn from(error: FilterError) -> Self {
-        Self::Unclear(error.to_string())
     }
 }
 

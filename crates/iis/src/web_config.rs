@@ -10,8 +10,8 @@
 use std::sync::Arc;
 
 use super::config::{
-    ConfigChange, ConfigEdit, ConfigLocation, EditError, Level, ParentLevels, Schema,
-    SectionEditor, Server, XmlDocument,
+    ConfigChange, ConfigEdit, ConfigLocation, EditError, Id, Level, Schema, SectionEditor, Server,
+    XmlDocument,
 };
 
 /// Initial `web.config` of a site that has none.
@@ -24,7 +24,7 @@ pub fn merge(existing: Option<&[u8]>, edits: &[ConfigEdit]) -> Result<Option<Vec
         return Ok(None);
     }
     let mut document = XmlDocument::read(existing.unwrap_or(EMPTY.as_bytes()), "configuration")?;
-    let level = level(&document, ParentLevels::Unseen);
+    let level = level(&document, None);
     for edit in edits {
         let mut editing = SectionEditor {
             document: &mut document,
@@ -47,11 +47,15 @@ pub fn change(
 ) -> Result<Option<Vec<u8>>, EditError> {
     let mut document = XmlDocument::read(existing.unwrap_or(EMPTY.as_bytes()), "configuration")?;
     let schema = Arc::clone(server.schema());
-    let alone = level(&document, ParentLevels::Seen(Vec::new()));
-    let unseen = level(&document, ParentLevels::Unseen);
+    let alone = level(&document, Some(Vec::new()));
+    let unseen = level(&document, None);
     for edit in edits {
         if !server.is_allowed_in_site(&edit.section, of)? {
-            return Err(EditError::NotDelegated(edit.section.to_string()));
+            return Err(EditError::Refused(format!(
+                "the section {0:?} is locked for the files of sites: unlock it (appcmd unlock config \
+                 /section:{0}), or set it with /commit:apphost or -Location",
+                edit.section.as_str()
+            )));
         }
         let at_server = ConfigEdit {
             location: Some(of.clone()),
@@ -86,7 +90,7 @@ pub fn change(
 }
 
 /// The level of the whole site.
-fn level(document: &XmlDocument, above: ParentLevels) -> Level {
+fn level(document: &XmlDocument, above: Option<Vec<Vec<Id>>>) -> Level {
     let root = document.root();
     let whole = document
         .children_named(root, "location")

@@ -1,7 +1,7 @@
 //! Errors of the direct engine, with their hints.
 
 use wincimg_common::diagnose::{Blame, Diagnose, Problem, closest_match};
-use wincimg_iis::config::{EditError, SchemaError, SchemaViolation, UnknownName};
+use wincimg_iis::config::{EditError, SchemaError, UnknownName};
 use wincimg_layer::{GrantError, LayerError};
 use wincimg_oci::document::DocumentError;
 use wincimg_recipe::{path_blame, path_hint};
@@ -94,8 +94,7 @@ pub(super) fn refused(edit: &str, error: EditError) -> Problem {
 
 /// Hint with the nearest known name.
 fn meant(error: &EditError) -> Option<String> {
-    let (EditError::Unsound(SchemaViolation::Unknown(UnknownName { name, known, .. }))
-    | EditError::NoSite(UnknownName { name, known, .. })
+    let (EditError::Unknown(UnknownName { name, known, .. })
     | EditError::NoPool(UnknownName { name, known, .. })
     | EditError::Undeclared(UnknownName { name, known, .. })) = error
     else {

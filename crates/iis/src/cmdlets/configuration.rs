@@ -9,7 +9,9 @@ use super::{CmdletCall, ParameterValue};
 pub(super) fn read(call: CmdletCall<'_>, server: &Server) -> Result<IisChange> {
     let (into, at) = call.place()?;
     let filter = call.needed("filter")?;
-    let found = server.schema().resolve_filter(&filter)?;
+    let found = server.schema().resolve_filter(&filter);
+    // A cmdlet only warns of a filter without a target, and changes nothing.
+    let found = found.map_err(|error| IisChangeError::Unclear(error.to_string()))?;
     let changes = match call.name {
         "set-webconfigurationproperty" => set_property(call, &found, server)?,
         "add-webconfigurationproperty" => {

@@ -8,71 +8,19 @@
 use self::EntryState::{Entry, Removed, Unmentioned};
 use super::document::{Id, InsertPosition, XmlDocument};
 use super::path::{PathStep, Selector};
-use super::schema::{CollectionSchema, Schema, SchemaViolation, UnknownName, owner};
+use super::schema::{CollectionSchema, EditError, Schema, owner};
 use super::{ConfigChange, ConfigError, ElementPath, SectionPath};
-
-/// Reason why a change cannot be made.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum EditError {
-    /// The file prevents it.
-    #[error(transparent)]
-    File(#[from] ConfigError),
-    /// The schema prevents it.
-    #[error(transparent)]
-    Unsound(#[from] SchemaViolation),
-    /// The entry to change does not exist.
-    #[error("{owner} has no entry {entry}")]
-    NoEntry {
-        /// The collection.
-        owner: String,
-        /// The entry.
-        entry: String,
-    },
-    /// The new entry already exists.
-    #[error("{owner} already has the entry {entry}")]
-    Exists {
-        /// The collection.
-        owner: String,
-        /// Its keys.
-        entry: String,
-    },
-    /// The file does not declare the section: the feature is not installed, or the name is wrong.
-    #[error(transparent)]
-    Undeclared(UnknownName),
-    /// The section can be set for the whole server only.
-    #[error("{0} can be set for the whole server only: remove the location")]
-    ServerOnly(String),
-    /// The section is locked for the files of sites.
-    #[error(
-        "the section {0:?} is locked for the files of sites: unlock it (appcmd unlock config /section:{0}), or set it with /commit:apphost or -Location"
-    )]
-    NotDelegated(String),
-    /// The location is below a site that does not exist.
-    #[error(transparent)]
-    NoSite(UnknownName),
-    /// The application pool of a site does not exist.
-    #[error(transparent)]
-    NoPool(UnknownName),
-}
 
 /// A level of the configuration: the server, a site, or a path below one.
 #[derive(Debug)]
 pub(crate) struct Level {
     /// The elements that contain its sections; new ones are added to the first.
     pub(crate) roots: Vec<Id>,
-    /// Inherited entry or attribute.
-    pub(crate) above: ParentLevels,
+    /// The roots of each level above, the outermost first; none if they are in another file, which is
+    /// not read.
+    pub(crate) above: Option<Vec<Vec<Id>>>,
     /// The locations that inherit from it.
     pub(crate) below: Vec<Id>,
-}
-
-/// The levels above one.
-#[derive(Debug)]
-pub(crate) enum ParentLevels {
-    /// They are in another file, which is not read.
-    Unseen,
-    /// The roots of each, the outermost first.
-    Seen(Vec<Vec<Id>>),
 }
 
 /// State of an entry on some levels.
@@ -119,9 +67,7 @@ impl<'a> SectionEditor<'a> {
             }
             ConfigChange::Take { entry } => {
                 if !self.has(entry)? {
-                    return Err(
-                        self.of_entry(entry, |owner, entry| EditError::NoEntry { owner, entry })
-                    );
+                    return Err(self.of_entry(entry, "has no entry"));
                 }
                 self.remove(entry)
             }
@@ -148,19 +94,16 @@ impl<'a> SectionEditor<'a> {
 
     /// The error for a new entry that already exists.
     pub(crate) fn exists(&self, entry: &ElementPath) -> EditError {
-        self.of_entry(entry, |owner, entry| EditError::Exists { owner, entry })
+        self.of_entry(entry, "already has the entry")
     }
 
-    fn of_entry(
-        &self,
-        entry: &ElementPath,
-        error: impl FnOnce(String, String) -> EditError,
-    ) -> EditError {
+    /// The error that a collection has an entry, or not.
+    fn of_entry(&self, entry: &ElementPath, has: &str) -> EditError {
         match self.entry(entry) {
-            Ok((steps, selector, collection)) => error(
-                owner(self.section, steps),
-                collection.keys(selector).to_string(),
-            ),
+            Ok((steps, selector, collection)) => {
+                let (owner, keys) = (owner(self.section, steps), collection.keys(selector));
+                EditError::Refused(format!("{owner} {has} {keys}"))
+            }
             Err(error) => error,
         }
     }
@@ -294,7 +237,7 @@ impl<'a> SectionEditor<'a> {
             let owner = owner(self.section, outer);
             if let Err(error) = schema.element(&owner, name) {
                 if !schema.has_attribute(name) {
-                    return Err(error.into());
+                    return Err(error);
                 }
                 if let Some(element) = self.find(&self.level.roots, outer)? {
                     self.document.remove_attribute(element, name);
@@ -315,7 +258,7 @@ impl<'a> SectionEditor<'a> {
     ) -> Result<(&'e [PathStep], &'e Selector, &'a CollectionSchema), EditError> {
         let Some((steps, selector)) = entry.split_entry() else {
             let owner = owner(self.section, entry.steps());
-            return Err(SchemaViolation::NoCollection(owner).into());
+            return Err(EditError::no_collection(&owner));
         };
         let collection = self.schema.collection(self.section, steps, selector)?;
         Ok((steps, selector, collection))
@@ -440,10 +383,8 @@ impl<'a> SectionEditor<'a> {
         }
         let above = self.above(steps, collection, selector)?;
         let Some(Entry(inherited)) = above else {
-            return Err(EditError::NoEntry {
-                owner,
-                entry: selector.to_string(),
-            });
+            let why = format!("{owner} has no entry {selector}");
+            return Err(EditError::Refused(why));
         };
         let keys = self.keys_in(inherited, collection);
         self.insert_removal(place, collection, &keys, &owner, above)?;
@@ -457,7 +398,7 @@ impl<'a> SectionEditor<'a> {
         collection: &CollectionSchema,
         selector: &Selector,
     ) -> Result<Option<EntryState>, EditError> {
-        let ParentLevels::Seen(levels) = &self.level.above else {
+        let Some(levels) = &self.level.above else {
             return Ok(None);
         };
         let mut state = Unmentioned;
@@ -570,7 +511,10 @@ impl<'a> SectionEditor<'a> {
         above: Option<EntryState>,
     ) -> Result<(), EditError> {
         let Some(remove) = &collection.remove else {
-            return Err(SchemaViolation::NoRemove(owner.to_owned()).into());
+            return Err(EditError::Refused(format!(
+                "an entry of {owner} in the server's configuration cannot be removed or replaced \
+                 at a location"
+            )));
         };
         if let Some(Entry(id)) = above
             && self.document.attribute(id, "lockItem") == Some("true")
@@ -605,7 +549,7 @@ impl<'a> SectionEditor<'a> {
 
     /// Rejects a change of what a level above has locked.
     fn check_locks(&self, steps: &[PathStep], lock: Lock<'_>) -> Result<(), EditError> {
-        let ParentLevels::Seen(levels) = &self.level.above else {
+        let Some(levels) = &self.level.above else {
             return Ok(());
         };
         for roots in levels {

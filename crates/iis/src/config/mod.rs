@@ -20,15 +20,13 @@ use serde::Serialize;
 use wincimg_common::diagnose::line_and_column;
 use wincimg_windows::invalid::InvalidText;
 
-pub use self::apply::EditError;
-pub(super) use self::apply::{Level, ParentLevels, SectionEditor};
-pub(super) use self::document::XmlDocument;
+pub(super) use self::apply::{Level, SectionEditor};
+pub(super) use self::document::{Id, XmlDocument};
 #[cfg(test)]
 pub(super) use self::encoding::DecodedText;
-pub(crate) use self::names::FilterError;
 pub(crate) use self::names::FilterTarget;
 pub use self::path::{ElementPath, PathStep, SectionPath, Selector, is_value};
-pub use self::schema::{Schema, SchemaError, SchemaViolation, UnknownName};
+pub use self::schema::{EditError, Schema, SchemaError, UnknownName};
 pub use self::server::Server;
 pub(crate) use self::server::{APP_POOLS, SITES};
 use super::text::checked_text;

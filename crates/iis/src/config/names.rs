@@ -2,7 +2,7 @@
 //! paths as `XPath` filters.
 
 use super::path::{PathStep, Selector, read_entry};
-use super::schema::{CollectionSchema, ElementSchema, Schema, SchemaViolation, owner};
+use super::schema::{CollectionSchema, EditError, ElementSchema, Schema, owner};
 use super::{ConfigChange, ConfigEdit, ElementPath, SectionPath};
 
 /// Target of a filter.
@@ -16,17 +16,6 @@ pub(crate) struct FilterTarget {
     pub(crate) attribute: Option<String>,
 }
 
-/// Reason why a filter has no target.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum FilterError {
-    /// It uses unsupported `XPath`.
-    #[error("the filter {0:?} is not supported")]
-    Syntax(String),
-    /// The schema does not have it.
-    #[error(transparent)]
-    Unsound(#[from] SchemaViolation),
-}
-
 /// A name in a filter, with the attributes in brackets after it.
 struct FilterPart {
     name: String,
@@ -35,7 +24,7 @@ struct FilterPart {
 
 impl Schema {
     /// The section of this path, or with this last name if it is unique.
-    pub(crate) fn find_section(&self, text: &str) -> Result<SectionPath, SchemaViolation> {
+    pub(crate) fn find_section(&self, text: &str) -> Result<SectionPath, EditError> {
         let text = text.trim_matches('/');
         let mut known = self.sections.keys();
         if let Some(name) = known.find(|name| name.eq_ignore_ascii_case(text)) {
@@ -52,10 +41,7 @@ impl Schema {
     }
 
     /// The edit with names in the schema's spelling.
-    pub(crate) fn normalize_names(
-        &self,
-        mut edit: ConfigEdit,
-    ) -> Result<ConfigEdit, SchemaViolation> {
+    pub(crate) fn normalize_names(&self, mut edit: ConfigEdit) -> Result<ConfigEdit, EditError> {
         let section = self.find_section(edit.section.as_str())?;
         let at = self.section(&section)?;
         match &mut edit.change {
@@ -89,8 +75,8 @@ impl Schema {
     }
 
     /// Target of a filter.
-    pub(crate) fn resolve_filter(&self, filter: &str) -> Result<FilterTarget, FilterError> {
-        let syntax = || FilterError::Syntax(filter.to_owned());
+    pub(crate) fn resolve_filter(&self, filter: &str) -> Result<FilterTarget, EditError> {
+        let syntax = || EditError::Refused(format!("the filter {filter:?} is not supported"));
         let (mut parts, attribute) = parts(filter).ok_or_else(syntax)?;
         if parts
             .first()
@@ -113,9 +99,8 @@ impl Schema {
         };
         let last = leading + usize::from(leading < parts.len());
         let Some(count) = (1..=last).rev().find(whole) else {
-            return Err(self
-                .find_section(&names(leading.max(1).min(parts.len())))
-                .map_or_else(FilterError::Unsound, |_| syntax()));
+            let found = self.find_section(&names(leading.max(1).min(parts.len())));
+            return Err(found.err().unwrap_or_else(syntax));
         };
         let section = self.find_section(&names(count))?;
         if parts[count - 1].entry.is_some() {
@@ -134,8 +119,8 @@ impl Schema {
         &self,
         section: &SectionPath,
         parts: &[FilterPart],
-        syntax: &dyn Fn() -> FilterError,
-    ) -> Result<(&ElementSchema, ElementPath), FilterError> {
+        syntax: &dyn Fn() -> EditError,
+    ) -> Result<(&ElementSchema, ElementPath), EditError> {
         let mut at = self.section(section)?;
         let mut element = ElementPath::default();
         for part in parts {
@@ -149,7 +134,7 @@ impl Schema {
                 (Some(entry), None) => {
                     let mut collections = at.collections.iter();
                     let Some(collection) = collections.find(|it| it.adds(&part.name)) else {
-                        return Err(SchemaViolation::NoCollection(owner).into());
+                        return Err(EditError::no_collection(&owner));
                     };
                     let entry = collection.spelled(entry).unwrap_or_else(|| entry.clone());
                     element = element.with(PathStep::Entry(entry));

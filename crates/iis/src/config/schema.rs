@@ -73,38 +73,31 @@ impl UnknownName {
     }
 }
 
-/// A name or value that a schema does not have or allow.
+/// Reason why a change cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SchemaViolation {
-    /// A section, element or attribute does not exist.
+pub enum EditError {
+    /// The file prevents it.
+    #[error(transparent)]
+    File(#[from] ConfigError),
+    /// The schema, a lock or what the configuration has prevents it.
+    #[error("{0}")]
+    Refused(String),
+    /// A section, element, attribute or site does not exist.
     #[error(transparent)]
     Unknown(#[from] UnknownName),
-    /// The element has no entries.
-    #[error("{0} is not a collection")]
-    NoCollection(String),
-    /// An entry lacks an attribute.
-    #[error("an entry of {owner} requires {name}")]
-    Missing {
-        /// The collection.
-        owner: String,
-        /// The attribute.
-        name: String,
-    },
-    /// An inherited entry of this collection cannot be removed at a location.
-    #[error(
-        "an entry of {0} in the server's configuration cannot be removed or replaced at a location"
-    )]
-    NoRemove(String),
-    /// A value does not have the type of its attribute.
-    #[error("invalid {name} {value:?}: {expected}")]
-    Value {
-        /// The attribute.
-        name: String,
-        /// Its value.
-        value: String,
-        /// Expected value.
-        expected: String,
-    },
+    /// The file does not declare the section: the feature is not installed, or the name is wrong.
+    #[error(transparent)]
+    Undeclared(UnknownName),
+    /// The application pool of a site does not exist.
+    #[error(transparent)]
+    NoPool(UnknownName),
+}
+
+impl EditError {
+    /// An element has no entries.
+    pub(super) fn no_collection(owner: &str) -> Self {
+        Self::Refused(format!("{owner} is not a collection"))
+    }
 }
 
 impl Schema {
@@ -152,7 +145,7 @@ impl Schema {
         &self,
         section: &SectionPath,
         steps: &[PathStep],
-    ) -> Result<&ElementSchema, SchemaViolation> {
+    ) -> Result<&ElementSchema, EditError> {
         let mut schema = self.section(section)?;
         for (place, step) in steps.iter().enumerate() {
             let owner = owner(section, &steps[..place]);
@@ -176,17 +169,17 @@ impl Schema {
         section: &SectionPath,
         steps: &[PathStep],
         entry: &Selector,
-    ) -> Result<&CollectionSchema, SchemaViolation> {
+    ) -> Result<&CollectionSchema, EditError> {
         let schema = self.walk(section, steps)?;
         schema.collection(&owner(section, steps), entry)
     }
 
-    pub(super) fn section(&self, path: &SectionPath) -> Result<&ElementSchema, SchemaViolation> {
+    pub(super) fn section(&self, path: &SectionPath) -> Result<&ElementSchema, EditError> {
         let found = self.sections.get(path.as_str());
         found.ok_or_else(|| self.unknown_section(path.as_str()))
     }
 
-    pub(super) fn unknown_section(&self, name: &str) -> SchemaViolation {
+    pub(super) fn unknown_section(&self, name: &str) -> EditError {
         let message = format!("the schema has no section {name:?}");
         UnknownName::new(message, name, self.sections.keys().cloned().collect()).into()
     }
@@ -214,7 +207,7 @@ impl ElementSchema {
     }
 
     /// The element in it.
-    pub(crate) fn element(&self, owner: &str, name: &str) -> Result<&Self, SchemaViolation> {
+    pub(crate) fn element(&self, owner: &str, name: &str) -> Result<&Self, EditError> {
         let found = self.elements.get(name);
         found.ok_or_else(|| {
             let message = format!("{owner} has no element {name:?}");
@@ -227,7 +220,7 @@ impl ElementSchema {
         &self,
         owner: &str,
         selector: &Selector,
-    ) -> Result<&CollectionSchema, SchemaViolation> {
+    ) -> Result<&CollectionSchema, EditError> {
         let fits = |collection: &&CollectionSchema| {
             let mut names = selector.0.iter();
             names.all(|(name, _)| collection.entry.knows(name))
@@ -235,7 +228,7 @@ impl ElementSchema {
         let found = self.collections.iter().find(fits);
         found
             .or(self.collections.first())
-            .ok_or_else(|| SchemaViolation::NoCollection(owner.to_owned()))
+            .ok_or_else(|| EditError::no_collection(owner))
     }
 
     /// Returns true if the schema names an attribute.
@@ -254,23 +247,15 @@ impl ElementSchema {
     }
 
     /// The value of an attribute as IIS writes it.
-    pub(crate) fn check(
-        &self,
-        owner: &str,
-        name: &str,
-        value: &str,
-    ) -> Result<String, SchemaViolation> {
+    pub(crate) fn check(&self, owner: &str, name: &str, value: &str) -> Result<String, EditError> {
         if !self.knows(name) {
             let message = format!("{owner} has no attribute {name:?}");
             let known = self.attributes.keys().cloned().collect();
             return Err(UnknownName::new(message, name, known).into());
         }
         let checked = self.attribute(name).check(value);
-        checked.map_err(|expected| SchemaViolation::Value {
-            name: name.to_owned(),
-            value: value.to_owned(),
-            expected,
-        })
+        checked
+            .map_err(|expected| EditError::Refused(format!("invalid {name} {value:?}: {expected}")))
     }
 }
 
@@ -309,12 +294,8 @@ impl CollectionSchema {
     }
 
     /// The attributes of a new entry, checked.
-    pub(crate) fn check_entry(
-        &self,
-        owner: &str,
-        entry: &Selector,
-    ) -> Result<Selector, SchemaViolation> {
-        let checked: Result<Vec<_>, SchemaViolation> = entry
+    pub(crate) fn check_entry(&self, owner: &str, entry: &Selector) -> Result<Selector, EditError> {
+        let checked: Result<Vec<_>, EditError> = entry
             .0
             .iter()
             .map(|(name, value)| Ok((name.clone(), self.entry.check(owner, name, value)?)))
@@ -325,10 +306,8 @@ impl CollectionSchema {
             let is_needed = attribute.is_required && attribute.default.is_none();
             let is_key = attribute.key != KeyKind::No && attribute.default.is_none();
             if (is_needed || is_key) && !has(name) {
-                return Err(SchemaViolation::Missing {
-                    owner: owner.to_owned(),
-                    name: name.clone(),
-                });
+                let why = format!("an entry of {owner} requires {name}");
+                return Err(EditError::Refused(why));
             }
         }
         Ok(Selector(checked))

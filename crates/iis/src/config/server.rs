@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::super::change::is_same;
-use super::apply::{EditError, Level, ParentLevels, SectionEditor};
+use super::apply::{Level, SectionEditor};
 use super::document::{Id, InsertPosition, XmlDocument};
 use super::path::PathStep;
-use super::schema::{Schema, UnknownName};
+use super::schema::{EditError, Schema, UnknownName};
 use super::{ConfigChange, ConfigEdit, ConfigError, ConfigLocation, ElementPath, SectionPath};
 
 /// The section with the sites.
@@ -42,7 +42,10 @@ impl Server {
     pub fn apply(&mut self, edit: &ConfigEdit) -> Result<(), EditError> {
         let declared = self.declared(&edit.section)?;
         if edit.location.is_some() && !declared.takes_location {
-            return Err(EditError::ServerOnly(edit.section.to_string()));
+            return Err(EditError::Refused(format!(
+                "{} can be set for the whole server only: remove the location",
+                edit.section
+            )));
         }
         self.check_names(edit)?;
         if let ConfigChange::Delegate { allowed } = edit.change {
@@ -264,7 +267,7 @@ impl Server {
         let Some(location) = location else {
             return Level {
                 roots: of_server,
-                above: ParentLevels::Seen(Vec::new()),
+                above: Some(Vec::new()),
                 below: self.located(|path| !is_server(path)),
             };
         };
@@ -279,7 +282,7 @@ impl Server {
         };
         Level {
             roots: self.located(|path| location.is(path)),
-            above: ParentLevels::Seen(levels),
+            above: Some(levels),
             below: self.located(is_below),
         }
     }
@@ -408,7 +411,7 @@ impl Server {
         if let Some(location) = &edit.location {
             let site = location.as_str().split('/').next().unwrap_or_default();
             if let Some(unknown) = unknown("site", site, self.sites()) {
-                return Err(EditError::NoSite(unknown));
+                return Err(EditError::Unknown(unknown));
             }
         }
         let pool = match &edit.change {

@@ -44,9 +44,12 @@ fn new_entries_must_not_be_there_and_taken_ones_must() {
     let take = |entry| edit(APP_POOLS, "", ConfigChange::Take { entry });
     let mut server = server(FILE);
     let exists = server.apply(&new(default.clone())).unwrap_err();
-    assert!(matches!(exists, EditError::Exists { .. }), "{exists}");
+    assert!(
+        exists.to_string().contains("already has the entry"),
+        "{exists}"
+    );
     let missing = server.apply(&take(other.clone())).unwrap_err();
-    assert!(matches!(missing, EditError::NoEntry { .. }), "{missing}");
+    assert!(missing.to_string().contains("has no entry"), "{missing}");
     assert!(server.finish().is_none());
     server.apply(&new(other.clone())).unwrap();
     server.apply(&take(other)).unwrap();
