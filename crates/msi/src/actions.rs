@@ -96,7 +96,7 @@ impl Session<'_> {
             }
             _ => String::new(),
         };
-        plan.refused.push(RefusedAction {
+        plan.rest.refused.push(RefusedAction {
             name: name.to_owned(),
             kind,
             condition: condition.to_owned(),

@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use wincimg_registry::{KeyPath, RegistryData, RegistryEdit};
-use wincimg_windows::access::AccessChange;
 use wincimg_windows::path::{ImagePath, fold};
 
 use super::error::MsiError;
-use super::plan::{InstallPlan, InstalledContent, InstalledFile, RefusedAction, Shortcut};
+use super::plan::{InstallPlan, InstalledContent, InstalledFile};
 
 /// Maximum number of files, folders or edits of a plan.
 const LIMIT: usize = 500_000;
@@ -17,12 +16,8 @@ const LIMIT: usize = 500_000;
 pub(crate) struct Builder {
     files: BTreeMap<String, InstalledFile>,
     folders: BTreeMap<String, ImagePath>,
-    pub(crate) removed: Vec<ImagePath>,
-    pub(crate) registry: Vec<RegistryEdit>,
-    pub(crate) services: Vec<String>,
-    pub(crate) shortcuts: Vec<Shortcut>,
-    pub(crate) access: Vec<AccessChange>,
-    pub(crate) refused: Vec<RefusedAction>,
+    /// All but its files and folders.
+    pub(crate) rest: InstallPlan,
 }
 
 impl Builder {
@@ -71,8 +66,8 @@ impl Builder {
 
     /// Adds an edit of the registry.
     pub(crate) fn edit(&mut self, edit: RegistryEdit) -> Result<(), MsiError> {
-        self.registry.push(edit);
-        check(self.registry.len())
+        self.rest.registry.push(edit);
+        check(self.rest.registry.len())
     }
 
     /// Sets a registry value.
@@ -104,13 +99,7 @@ impl Builder {
         Ok(InstallPlan {
             folders: self.folders.into_values().collect(),
             files: self.files.into_values().collect(),
-            removed: self.removed,
-            registry: self.registry,
-            services: self.services,
-            shortcuts: self.shortcuts,
-            access: self.access,
-            refused: self.refused,
-            ..InstallPlan::default()
+            ..self.rest
         })
     }
 }

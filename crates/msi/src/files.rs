@@ -154,14 +154,14 @@ impl Session<'_> {
             if pattern.is_empty() {
                 // Only an empty folder is removed.
                 if self.system.names(&folder) == Presence::Present(Vec::new()) {
-                    plan.removed.push(folder);
+                    plan.rest.removed.push(folder);
                 }
                 continue;
             }
             for name in self.matches(&folder, pattern) {
                 let path = join(&folder, &name)?;
                 if self.system.entry(&path) == Presence::Present(false) {
-                    plan.removed.push(path);
+                    plan.rest.removed.push(path);
                 }
             }
         }

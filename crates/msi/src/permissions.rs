@@ -123,7 +123,7 @@ impl Lock {
     pub(crate) fn apply(self, plan: &mut Builder) -> Result<(), MsiError> {
         match self.object {
             LockObject::File(path) | LockObject::Folder(path) => {
-                plan.access.push(AccessChange::Edit(AccessEdit {
+                plan.rest.access.push(AccessChange::Edit(AccessEdit {
                     path,
                     edit: DescriptorEdit::Replace(self.security),
                     each_inside: false,
@@ -226,7 +226,8 @@ impl Session<'_> {
             }
             "Registry" => {
                 let key = self.key_and_name(&own)?.map(|(key, _)| key);
-                let is_planned = |key: &KeyPath| plan.registry.iter().any(|it| it.key() == key);
+                let is_planned =
+                    |key: &KeyPath| plan.rest.registry.iter().any(|it| it.key() == key);
                 let Some(key) = key.filter(is_planned) else {
                     return Ok(None);
                 };
@@ -235,7 +236,7 @@ impl Session<'_> {
             }
             _ => {
                 let name = self.format(own.text("Name"))?;
-                let is_planned = plan.services.contains(&name);
+                let is_planned = plan.rest.services.contains(&name);
                 let key = is_planned.then(|| service_key(&name)).transpose()?;
                 return Ok(key.map(LockObject::Service));
             }

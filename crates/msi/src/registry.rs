@@ -256,7 +256,7 @@ impl Session<'_> {
         name: &str,
         plan: &Builder,
     ) -> Option<RegistryData> {
-        let edits = plan.registry.iter().rev();
+        let edits = plan.rest.registry.iter().rev();
         for edit in edits.filter(|edit| edit.key() == key) {
             match edit {
                 RegistryEdit::SetValue {

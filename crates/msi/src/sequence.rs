@@ -183,7 +183,7 @@ impl Session<'_> {
             self.notes.push(format!("{name} is skipped as requested"));
             return;
         }
-        plan.refused.push(RefusedAction {
+        plan.rest.refused.push(RefusedAction {
             name: name.to_owned(),
             kind: 0,
             condition: condition.to_owned(),

@@ -25,7 +25,7 @@ impl Session<'_> {
             // Only that it is unknown matters.
             self.has_service(&key, &name);
             self.write_service(&row, &key, &name, plan)?;
-            plan.services.push(name);
+            plan.rest.services.push(name);
         }
         Ok(())
     }

@@ -42,7 +42,7 @@ impl Session<'_> {
             };
             let link = self.link(&row, &shortcut)?;
             plan.bytes(shortcut.path.clone(), link)?;
-            plan.shortcuts.push(shortcut);
+            plan.rest.shortcuts.push(shortcut);
         }
         Ok(())
     }

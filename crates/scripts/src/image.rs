@@ -219,8 +219,8 @@ pub struct UnpackAction {
     pub strip: usize,
     /// Paths to unpack with their content; empty for all.
     pub only: Vec<String>,
-    /// Handling of existing files.
-    pub existing: OverwriteMode,
+    /// True if existing files are replaced, false if they are an error.
+    pub overwrites: bool,
 }
 
 impl UnpackAction {
@@ -232,7 +232,7 @@ impl UnpackAction {
             into,
             strip: 0,
             only: Vec::new(),
-            existing: OverwriteMode::Replaced,
+            overwrites: true,
         }
     }
 }
@@ -246,15 +246,6 @@ pub enum UnpackFormat {
     Any,
     /// Any format that 7-Zip reads, detected from the content.
     SevenZip,
-}
-
-/// Handling of existing files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OverwriteMode {
-    /// They are replaced.
-    Replaced,
-    /// They are an error.
-    Error,
 }
 
 /// Creation or change of a service.

@@ -33,7 +33,7 @@ mod tests;
 pub use error::{ScriptError, ScriptErrorKind};
 pub use image::{
     Deferred, EntryKind, IisCommand, ImageAction, ImageState, InstallAction, InstallerProgram,
-    LinkAction, Lookup, OverwriteMode, PackageFeed, ServiceChange, UnpackAction, UnpackFormat,
+    LinkAction, Lookup, PackageFeed, ServiceChange, UnpackAction, UnpackFormat,
 };
 pub use run_line::{RunCommand, RunEnvironment, run_line};
 pub use variables::is_administrator;

@@ -99,8 +99,13 @@ fn describe(action: &ImageAction) -> String {
             digest,
         } => format!("verify {path} {algorithm:?} {digest}"),
         ImageAction::Unpack(unpack) => format!(
-            "unpack {} ({:?}) into {}, strip {}, only {:?}, existing {:?}",
-            unpack.archive, unpack.format, unpack.into, unpack.strip, unpack.only, unpack.existing
+            "unpack {} ({:?}) into {}, strip {}, only {:?}, overwrites {}",
+            unpack.archive,
+            unpack.format,
+            unpack.into,
+            unpack.strip,
+            unpack.only,
+            unpack.overwrites
         ),
         ImageAction::Install(install) => {
             format!("install {} {:?}", install.package, install.properties)

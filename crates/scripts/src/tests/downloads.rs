@@ -21,7 +21,7 @@ fn downloads_with_checksums_are_pinned() {
         [
             r"download https://example.com/1.2.3.zip to C:\work\go.zip".to_owned(),
             format!(r"verify C:\work\go.zip Sha256 {SHA}"),
-            r"unpack C:\work\go.zip (Zip) into C:\, strip 0, only [], existing Error".to_owned(),
+            r"unpack C:\work\go.zip (Zip) into C:\, strip 0, only [], overwrites false".to_owned(),
             r"unclear C:\go".to_owned(),
             r"unclear C:\Program Files\Go".to_owned(),
             r"delete C:\work\go.zip".to_owned(),

@@ -92,15 +92,15 @@ fn archives_are_unpacked() {
     let unpacks = |line: &str| in_cmd(&format!("{get}{line}"))[2].clone();
     assert_eq!(
         unpacks("tar -xf a.zip -C d --strip-components=1"),
-        r"unpack C:\work\a.zip (Any) into C:\work\d, strip 1, only [], existing Replaced"
+        r"unpack C:\work\a.zip (Any) into C:\work\d, strip 1, only [], overwrites true"
     );
     assert_eq!(
         unpacks("tar xzf a.zip bin\\x.exe"),
-        r#"unpack C:\work\a.zip (Any) into C:\work, strip 0, only ["bin/x.exe"], existing Replaced"#
+        r#"unpack C:\work\a.zip (Any) into C:\work, strip 0, only ["bin/x.exe"], overwrites true"#
     );
     assert_eq!(
         unpacks("powershell Expand-Archive -Force a.zip d"),
-        r"unpack C:\work\a.zip (Zip) into C:\work\d, strip 0, only [], existing Replaced"
+        r"unpack C:\work\a.zip (Zip) into C:\work\d, strip 0, only [], overwrites true"
     );
     assert_eq!(
         refused(&CMD, &format!("{get}tar -xf a.zip -C none")).0,
@@ -115,7 +115,7 @@ fn archives_are_unpacked() {
     let tree = run_on(tree, &CMD, r"C:\7z\7z.exe x a.7z -oC:\out -y").unwrap();
     assert_eq!(
         describe(&tree.actions[0]),
-        r"unpack C:\work\a.7z (SevenZip) into C:\out, strip 0, only [], existing Replaced"
+        r"unpack C:\work\a.7z (SevenZip) into C:\out, strip 0, only [], overwrites true"
     );
 }
 

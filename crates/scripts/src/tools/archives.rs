@@ -1,7 +1,7 @@
 //! `tar` and `7z`: unpacking.
 
 use super::super::error::{self, Result, ScriptError};
-use super::super::image::{ImageAction, OverwriteMode, UnpackAction, UnpackFormat};
+use super::super::image::{ImageAction, UnpackAction, UnpackFormat};
 use super::super::process::{PathState, Process};
 use super::options::{self, Argument, OptionSpec};
 
@@ -130,8 +130,6 @@ pub(in super::super) fn unpack_zip(
     }
     let into = machine.path(folder)?;
     let mut action = UnpackAction::new(archive, UnpackFormat::Zip, into);
-    if !overwrites {
-        action.existing = OverwriteMode::Error;
-    }
+    action.overwrites = overwrites;
     machine.apply(ImageAction::Unpack(action))
 }

@@ -9,9 +9,7 @@ use wincimg_layer::archive::{
 };
 use wincimg_recipe::PlannedContent;
 use wincimg_registry::Presence;
-use wincimg_scripts::{
-    OverwriteMode, ScriptError, ScriptErrorKind, UnpackAction, UnpackFormat as Asked,
-};
+use wincimg_scripts::{ScriptError, ScriptErrorKind, UnpackAction, UnpackFormat as Asked};
 use wincimg_windows::path::ImagePath;
 
 use super::{PathKind, RunState, key};
@@ -50,7 +48,7 @@ impl RunState<'_> {
                     return Err(ScriptError::unclear(why).help(UNPACK_BEFOREHAND));
                 }
                 content => {
-                    self.may_unpack(&path, unpack.existing)?;
+                    self.may_unpack(&path, unpack.overwrites)?;
                     self.check_writable(&path, false)?;
                     self.put(path, content.into());
                 }
@@ -84,8 +82,8 @@ impl RunState<'_> {
     }
 
     /// Checks that a file of an archive can be unpacked to a path.
-    fn may_unpack(&self, path: &ImagePath, existing: OverwriteMode) -> Result<(), ScriptError> {
-        let (kind, why) = match (self.kind(path)?, existing) {
+    fn may_unpack(&self, path: &ImagePath, overwrites: bool) -> Result<(), ScriptError> {
+        let (kind, why) = match (self.kind(path)?, overwrites) {
             (Presence::Present(PathKind::Folder), _) => (
                 ScriptErrorKind::Refused,
                 format!("{path} is a folder, but a file in the archive"),
@@ -94,11 +92,11 @@ impl RunState<'_> {
                 ScriptErrorKind::NotUnderstood,
                 format!("{path} is a link, but a file in the archive"),
             ),
-            (Presence::Present(PathKind::File(())), OverwriteMode::Error) => (
+            (Presence::Present(PathKind::File(())), false) => (
                 ScriptErrorKind::Refused,
                 format!("{path} already exists, and is not replaced without -Force"),
             ),
-            (Presence::Unknown, OverwriteMode::Error) => (
+            (Presence::Unknown, false) => (
                 ScriptErrorKind::NotKnown,
                 format!("it is unknown whether {path} exists in the base"),
             ),
