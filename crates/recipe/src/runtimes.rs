@@ -13,7 +13,7 @@ use wincimg_windows::path::ImagePath;
 
 use super::source::FileSource;
 use super::text::{Field, Text};
-use super::{PlannedContent, PlannedEntry, PlannedLayer, PlannedStep, Recipe};
+use super::{PlannedEntry, PlannedLayer, PlannedStep, Recipe};
 
 static RUNTIMES: LazyLock<Vec<Runtime>> = LazyLock::new(|| {
     toml::from_str::<Table>(include_str!("runtimes.toml"))
@@ -132,10 +132,8 @@ impl Recipe {
                 return None;
             };
             let path = format!("{to}\\{}", entry.path.replace('/', "\\"));
-            Some(path.parse().map(|path| PlannedEntry {
-                path,
-                content: PlannedContent::File(FileSource::Member(member)),
-            }))
+            let source = FileSource::Member(member);
+            Some(path.parse().map(|path| PlannedEntry::file(path, source)))
         });
         let entries: Result<Vec<_>, _> = files.collect();
         let entries =

@@ -474,10 +474,8 @@ fn take_extracted(made: &mut Plan, instructions: &Instructions) {
     for (target, files) in made.image_files_mut() {
         let key = (files.image.as_str(), files.from.as_str());
         files.entries = extracted.get(&key).map(|file| {
-            vec![PlannedEntry {
-                path: target.clone(),
-                content: PlannedContent::File(FileSource::Brought((*file).clone())),
-            }]
+            let source = FileSource::Brought((*file).clone());
+            vec![PlannedEntry::file(target.clone(), source)]
         });
     }
 }

@@ -8,7 +8,6 @@ use wincimg_windows::quoting::argv::ArgvParser;
 use wincimg_windows::quoting::{argv, cmd, exec_form, powershell};
 
 use super::instructions::{mended_backslashes, unquoted_array};
-use super::reference::Platform;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage};
 use super::words::program_name;
@@ -25,9 +24,8 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &[LintFinding]) -> Vec<Find
         )
     });
     let misread: HashSet<usize> = misread.map(|finding| finding.line).collect();
-    let stages = linted.stages.iter();
-    let windows = stages.filter(|stage| stage.platform == Platform::Windows);
-    windows
+    linted
+        .windows_stages()
         .flat_map(|stage| check_stage(stage, &misread))
         .collect()
 }

@@ -2,7 +2,6 @@
 
 use super::entrypoint::has_extension;
 use super::installers;
-use super::reference::Platform;
 use super::stage::{LintStep, Stage};
 use super::statements::PowerShellStatement;
 use super::words::{Grammar, LintCommand, LintScript, NextOperator, Word};
@@ -43,9 +42,7 @@ const EARLY: &str = "cmd replaces %ERRORLEVEL% before it runs the line";
 
 /// Reports programs that lines continue after, or end with, without their success.
 pub(super) fn check(linted: &LintFile<'_>) -> Vec<Finding> {
-    let stages = linted.stages.iter();
-    let windows = stages.filter(|stage| stage.platform == Platform::Windows);
-    let found = windows.flat_map(|stage| {
+    let found = linted.windows_stages().flat_map(|stage| {
         stage
             .all("RUN")
             .filter_map(move |step| check_run(stage, step))

@@ -323,6 +323,12 @@ struct LintFile<'a> {
 }
 
 impl<'a> LintFile<'a> {
+    /// The stages on Windows.
+    fn windows_stages<'s>(&'s self) -> impl Iterator<Item = &'s Stage<'a>> {
+        let stages = self.stages.iter();
+        stages.filter(|stage| stage.platform == Platform::Windows)
+    }
+
     /// A stage and the stages it is built on, from top to bottom.
     fn chain<'s>(&'s self, stage: &'s Stage<'a>) -> impl Iterator<Item = &'s Stage<'a>> {
         iter::successors(Some(stage), |stage| match stage.base {

@@ -1,16 +1,14 @@
 //! Programs that a published base image does not have, or not on its PATH.
 
 use super::entrypoint::has_extension;
-use super::reference::{Platform, Reference, SERVER_2016};
+use super::reference::{Reference, SERVER_2016};
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage};
 use super::words::{Grammar, LintCommand, Word, program_name};
 use super::{ContainsAny, Finding, LintFile, absent};
 
 pub(super) fn check(linted: &LintFile<'_>) -> Vec<Finding> {
-    let stages = linted.stages.iter();
-    let windows = stages.filter(|stage| stage.platform == Platform::Windows);
-    let mut found: Vec<Finding> = windows.flat_map(check_stage).collect();
+    let mut found: Vec<Finding> = linted.windows_stages().flat_map(check_stage).collect();
     found.extend(absent::check(linted));
     found
 }

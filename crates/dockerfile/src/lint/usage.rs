@@ -4,7 +4,6 @@ use std::collections::HashSet;
 
 use super::entrypoint::has_extension;
 use super::missing_folder::has_only_windows;
-use super::reference::Platform;
 use super::shell::BaseShell;
 use super::shells::is_read_by_powershell;
 use super::stage::{LintStep, Stage};
@@ -16,9 +15,7 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &[LintFinding]) -> Vec<Find
     let known = findings.iter().filter(|it| it.rule == "failing-run");
     let known: HashSet<usize> = known.map(|it| it.line - 1).collect();
     let known = &known;
-    let stages = linted.stages.iter();
-    let windows = stages.filter(|stage| stage.platform == Platform::Windows);
-    let found = windows.flat_map(|stage| {
+    let found = linted.windows_stages().flat_map(|stage| {
         stage
             .all("RUN")
             .filter_map(move |step| check_run(stage, step, known))

@@ -334,14 +334,11 @@ impl Cmd<'_, '_> {
             CmdNode::Block(inside, redirects) => {
                 !self.writes_file(redirects) && self.prints(inside)
             }
-            CmdNode::Simple(simple) => {
-                let Ok(text) = self.filled(&simple.text) else {
-                    return false;
-                };
+            CmdNode::Simple(simple) => self.filled(&simple.text).is_ok_and(|text| {
                 let name = command_name(&text).0.to_ascii_lowercase();
                 !self.writes_file(&simple.redirects)
                     && matches!(name.as_str(), "echo" | "rem" | "ver")
-            }
+            }),
             _ => false,
         }
     }
@@ -353,15 +350,12 @@ impl Cmd<'_, '_> {
                 nodes.iter().any(|node| self.fails(node))
             }
             CmdNode::Block(inside, _) => self.fails(inside),
-            CmdNode::Simple(simple) => {
-                let Ok(text) = self.filled(&simple.text) else {
-                    return false;
-                };
+            CmdNode::Simple(simple) => self.filled(&simple.text).is_ok_and(|text| {
                 let (name, rest) = command_name(&text);
                 let code = rest.as_str().split_whitespace().next_back();
                 let code = code.and_then(|code| code.parse::<i32>().ok());
                 name.eq_ignore_ascii_case("exit") && code.is_some_and(|code| code != 0)
-            }
+            }),
             _ => false,
         }
     }

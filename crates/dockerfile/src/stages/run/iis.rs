@@ -13,7 +13,7 @@ use wincimg_iis::{
     IisChange, IisChangeError, RequiredFolder, appcmd, cmdlets, schema_files, server_config,
     web_config,
 };
-use wincimg_recipe::{FileSource, PlannedContent, PlannedEntry};
+use wincimg_recipe::{FileSource, PlannedEntry};
 use wincimg_registry::Presence;
 use wincimg_scripts::{Deferred, EntryKind, IisCommand, ImageState, Lookup, ScriptError};
 use wincimg_windows::path::ImagePath;
@@ -135,10 +135,7 @@ impl RunState<'_> {
     /// Applies the changed file to the drive, without adding it to the layer.
     fn overlay(&mut self, path: ImagePath, bytes: &[u8]) {
         let text = String::from_utf8_lossy(bytes).into_owned();
-        let entry = PlannedEntry {
-            path,
-            content: PlannedContent::File(FileSource::Text(text)),
-        };
+        let entry = PlannedEntry::file(path, FileSource::Text(text));
         self.tree.apply(std::slice::from_ref(&entry));
         self.server.seen = Some(entry);
     }
