@@ -83,30 +83,23 @@ impl RunState<'_> {
 
     /// Checks that a file of an archive can be unpacked to a path.
     fn may_unpack(&self, path: &ImagePath, overwrites: bool) -> Result<(), ScriptError> {
-        let (kind, why) = match (self.kind(path)?, overwrites) {
-            (Presence::Present(PathKind::Folder), _) => (
-                ScriptErrorKind::Refused,
-                format!("{path} is a folder, but a file in the archive"),
-            ),
-            (Presence::Present(PathKind::Link(())), _) => (
-                ScriptErrorKind::NotUnderstood,
-                format!("{path} is a link, but a file in the archive"),
-            ),
-            (Presence::Present(PathKind::File(())), false) => (
-                ScriptErrorKind::Refused,
-                format!("{path} already exists, and is not replaced without -Force"),
-            ),
-            (Presence::Unknown, false) => (
-                ScriptErrorKind::NotKnown,
-                format!("it is unknown whether {path} exists in the base"),
-            ),
+        let failure = match (self.kind(path)?, overwrites) {
+            (Presence::Present(PathKind::Folder), _) => {
+                ScriptError::refused(format!("{path} is a folder, but a file in the archive"))
+            }
+            (Presence::Present(PathKind::Link(())), _) => {
+                ScriptError::unclear(format!("{path} is a link, but a file in the archive"))
+            }
+            (Presence::Present(PathKind::File(())), false) => ScriptError::refused(format!(
+                "{path} already exists, and is not replaced without -Force"
+            )),
+            (Presence::Unknown, false) => {
+                let why = format!("it is unknown whether {path} exists in the base");
+                return Err(ScriptError::unknown(why));
+            }
             _ => return Ok(()),
         };
-        let failure = ScriptError::new(kind, why);
-        Err(match kind {
-            ScriptErrorKind::NotKnown => failure,
-            _ => failure.help(ELSEWHERE),
-        })
+        Err(failure.help(ELSEWHERE))
     }
 }
 
