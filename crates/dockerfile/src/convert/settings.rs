@@ -44,45 +44,37 @@ pub(super) fn write_iis(edits: &[ConfigEdit], layer: &str, out: &mut String) {
                 && edit.location == first.location
                 && entry_key(&edit.change) == entry_key(&first.change)
         };
-        let mut count = edits.iter().take_while(is_alike).count();
+        let alike = edits.iter().take_while(is_alike).count();
         let Some(word) = entry_key(&first.change) else {
-            edits = &edits[count..];
+            edits = &edits[alike..];
             continue;
         };
-        let mut printed: Vec<(String, &str)> = edits[..count]
-            .iter()
-            .map(|edit| path_and_value(&edit.change))
-            .collect();
-        if word == "delegate" {
-            count = 1;
-            printed.truncate(1);
-        }
-        if word == "set" {
-            // A recipe applies a table in the order of its keys.
-            let ascends = printed
-                .windows(2)
-                .take_while(|pair| pair[0].0 < pair[1].0)
-                .count();
-            count = ascends + 1;
-            printed.truncate(count);
-        }
         let _ = writeln!(out, "\n[[iis.config]]\nlayer = {}", quoted(layer));
         let _ = writeln!(out, "section = {}", text(first.section.as_str()));
         if let Some(location) = &first.location {
             let _ = writeln!(out, "location = {}", text(&location.to_string()));
         }
-        if word == "delegate" {
-            let last = printed.last().map_or("false", |(allowed, _)| allowed);
-            let _ = writeln!(out, "delegate = {last}");
-        } else if word == "set" {
-            let set: Vec<String> = printed
-                .iter()
-                .map(|(path, value)| format!("{} = {}", key(path), text(value)))
-                .collect();
-            let _ = writeln!(out, "set = {{ {} }}", set.join(", "));
-        } else {
-            set_list(out, word, printed.iter().map(|(path, _)| path));
-        }
+        let printed = edits[..alike].iter();
+        let printed: Vec<(String, &str)> = printed.map(|it| path_and_value(&it.change)).collect();
+        let count = match word {
+            "delegate" => {
+                let _ = writeln!(out, "delegate = {}", printed[0].0);
+                1
+            }
+            "set" => {
+                // A recipe applies a table in the order of its keys.
+                let pairs = printed.windows(2);
+                let count = 1 + pairs.take_while(|pair| pair[0].0 < pair[1].0).count();
+                let set = printed[..count].iter();
+                let set = set.map(|(path, value)| format!("{} = {}", key(path), text(value)));
+                let _ = writeln!(out, "set = {{ {} }}", set.collect::<Vec<_>>().join(", "));
+                count
+            }
+            word => {
+                set_list(out, word, printed.iter().map(|(path, _)| path));
+                alike
+            }
+        };
         edits = &edits[count..];
     }
 }
