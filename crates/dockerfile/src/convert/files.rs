@@ -54,26 +54,32 @@ impl<'a> RecipeFolder<'a> {
         }
     }
 
-    /// Path of a file relative to the recipe's folder; `None` if it is outside.
-    fn names(&mut self, file: &DiskSource) -> Option<Vec<String>> {
+    /// Path of a file relative to the recipe's folder; an error if it is outside.
+    fn names(&mut self, file: &DiskSource) -> Result<Vec<String>, Reason> {
         let top = self.tops.entry(Arc::clone(&file.top));
         let top = top.or_insert_with(|| canonical_path(&file.top));
         let inside = match file.inside() {
             inside if inside.is_empty() => top.clone(),
             inside => top.join(inside),
         };
-        let names = inside.strip_prefix(&self.folder).ok()?.iter();
-        names
-            .map(|name| name.to_str().map(str::to_owned))
-            .collect::<Option<_>>()
+        let names = inside.strip_prefix(&self.folder).ok().and_then(|inside| {
+            let names = inside.iter();
+            names.map(|name| name.to_str().map(str::to_owned)).collect()
+        });
+        names.ok_or_else(|| {
+            let why = format!(
+                "{} is outside of the recipe's folder, {}",
+                file.path.display(),
+                self.folder.display()
+            );
+            let help = "write the recipe into a folder above both: --output DIR/recipe.toml";
+            Reason::new(why, help)
+        })
     }
 
     /// The key of a file on disk.
     fn file_key(&mut self, key: &str, file: &DiskSource) -> Result<String, Reason> {
-        match self.names(file) {
-            Some(names) => Ok(format!("{key} = {}", text(&names.join("/")))),
-            None => Err(outside_reason(file, &self.folder)),
-        }
+        Ok(format!("{key} = {}", text(&self.names(file)?.join("/"))))
     }
 
     /// The keys of an archive; none if its origin has no name in a recipe.
@@ -215,9 +221,7 @@ fn names_on_disk(
         if let PlannedContent::File(FileSource::Disk(file) | FileSource::Folder(file)) =
             &entry.content
         {
-            let names = place.names(file);
-            let names = names.ok_or_else(|| outside_reason(file, &place.folder))?;
-            on_disk.insert(key(&entry.path), names);
+            on_disk.insert(key(&entry.path), place.names(file)?);
         }
     }
     Ok(on_disk)
@@ -350,10 +354,7 @@ fn transforms_of(
     let names = places.into_iter().map(|transform| match &transform {
         TransformPlace::Package(_) => Ok(transform.to_string()),
         TransformPlace::File(path) => match files.next() {
-            Some(FileSource::Disk(file)) => match place.names(file) {
-                Some(names) => Ok(names.join("/")),
-                None => Err(outside_reason(file, &place.folder)),
-            },
+            Some(FileSource::Disk(file)) => place.names(file).map(|names| names.join("/")),
             _ => {
                 let why = format!("the transform {path} is not a file of the context");
                 let help = "put the transform next to the Dockerfile, and COPY it";
@@ -519,16 +520,6 @@ fn is_alike(
         (EntryContent::Symlink(link), PlannedContent::Link(own)) => link == own,
         _ => false,
     }
-}
-
-fn outside_reason(file: &DiskSource, folder: &Path) -> Reason {
-    let why = format!(
-        "{} is outside of the recipe's folder, {}",
-        file.path.display(),
-        folder.display()
-    );
-    let help = "write the recipe into a folder above both: --output DIR/recipe.toml";
-    Reason::new(why, help)
 }
 
 #[cfg(test)]
