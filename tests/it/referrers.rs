@@ -48,13 +48,13 @@ async fn found(repository: &Repository, image: &Digest, kind: &str) -> Vec<Artif
 async fn attached_and_found(repository: &Repository) -> (Descriptor, Artifact, Artifact) {
     let (manifest, _) = push_image(repository, "1").await;
     let image = image_of(&manifest);
-    assert_eq!(found(repository, &image.digest, Some(OURS)).await, []);
+    assert_eq!(found(repository, &image.digest, OURS).await, []);
     let theirs = made(repository, &image, THEIRS, "signed").await;
     repository.attach(&theirs).await.unwrap();
     let ours = made(repository, &image, OURS, "known").await;
     for _ in 0..2 {
         repository.attach(&ours).await.unwrap();
-        let found = found(repository, &image.digest, Some(OURS)).await;
+        let found = found(repository, &image.digest, OURS).await;
         assert_eq!(found, std::slice::from_ref(&ours));
     }
     assert_eq!(
@@ -111,7 +111,7 @@ async fn what_two_attach_at_once_is_listed_both() {
         repository.attach(&artifact).await.unwrap();
     });
     futures_util::future::join_all(tasks).await;
-    let listed = found(&repository, &image.digest, Some(OURS)).await;
+    let listed = found(&repository, &image.digest, OURS).await;
     let mut texts: Vec<&str> = listed
         .iter()
         .map(|artifact| artifact.annotations()["vnd.example.text"].as_str())
@@ -151,7 +151,7 @@ async fn a_list_that_is_overwritten_is_written_again() {
     let (attached, ()) = tokio::join!(plain.attach(&ours), overwrite);
     attached.unwrap();
     assert_eq!(writes.load(Ordering::Relaxed), 1);
-    assert_eq!(found(&plain, &image.digest, Some(OURS)).await, [ours]);
+    assert_eq!(found(&plain, &image.digest, OURS).await, [ours]);
     assert_eq!(found(&plain, &image.digest, THEIRS).await, [theirs]);
 }
 
@@ -166,7 +166,7 @@ async fn what_has_the_lists_tag_and_is_none_is_left_alone() {
     let ours = made(&repository, &image, OURS, "known").await;
     let error = repository.attach(&ours).await.unwrap_err().to_string();
     assert_contains!(error, &tag);
-    assert_eq!(found(&repository, &image.digest, Some(OURS)).await, []);
+    assert_eq!(found(&repository, &image.digest, OURS).await, []);
     let kept = repository.get_manifest(&tag).await.unwrap();
     assert_eq!(kept.digest, image.digest);
 }
