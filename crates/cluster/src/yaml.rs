@@ -69,36 +69,18 @@ pub(super) fn documents(text: &str) -> Result<Documents, SyntaxError> {
             documents: read(DuplicateKeyPolicy::LastWins)?,
             warning: Some(twice),
         }),
-        Err(malformed) => {
-            let of_helm = template_of_helm(start_of(text, MOST_IN_FLOW_STYLE));
-            Err(of_helm.unwrap_or_else(|| with_template(malformed, text)))
-        }
+        Err(malformed) => Err(with_template(malformed, text)),
     }
 }
 
-/// Error for an unrendered Helm template, at the first line that shows it.
-fn template_of_helm(text: &str) -> Option<SyntaxError> {
-    let (place, line) = text
-        .lines()
-        .enumerate()
-        .find(|(_, line)| is_of_helm(line))?;
-    let (line_number, column) = (place + 1, line.find("{{")? + 1);
-    Some(SyntaxError {
-        line: line_number,
-        column,
-        problem: "this is a Helm template: render it with `helm template`".to_owned(),
-        excerpt: Excerpt::at_byte(text, line_number, column),
-        is_twice: false,
-    })
-}
-
-/// The error, with a remark if its line has a template of another tool.
+/// The error, with advice if its line has a template: in one, what is not YAML is on such a line.
 fn with_template(mut malformed: SyntaxError, text: &str) -> SyntaxError {
     let line = text.lines().nth(malformed.line.saturating_sub(1));
     if line.is_some_and(|line| line.contains("{{")) {
-        malformed
-            .problem
-            .push_str("; {{ begins a template, which is rendered first");
+        malformed.problem = format!(
+            "{{{{ begins a template: render it first, a Helm chart with `helm template` ({})",
+            malformed.problem
+        );
     }
     malformed
 }

@@ -252,19 +252,16 @@ fn a_template_of_helm_is_called_one() {
             .unwrap_err()
             .to_string()
     };
-    let block = "kind: Pod\nspec:\n  {{- if .Values.windows }}\n  containers: []\n  {{- end }}\n";
-    assert!(
-        read(block).starts_with("line 3, column 3: this is a Helm template"),
-        "{}",
-        read(block)
-    );
     for action in [
+        "if .Values.windows",
         "tpl ((.Files.Glob \"conf/*\").AsConfig) .",
         "$port := 80",
         ".Capabilities.KubeVersion",
+        "if and (IsKubernetesVersionGe \"1.18.0\") HasWindows",
     ] {
         let text = format!("kind: ConfigMap\ndata:\n  {{{{- {action} }}}}\n  a: b\n");
-        let place = "line 3, column 3: this is a Helm template";
+        let place = "line 3, column 5: {{ begins a template: render it first, a Helm chart with \
+                     `helm template` (";
         assert!(read(&text).starts_with(place), "{}", read(&text));
     }
     let image = "kind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n  - image: \"{{ .Values.image }}:1\"\n";
@@ -287,6 +284,19 @@ fn a_template_of_helm_is_called_one() {
     let argo = "kind: Pod\nspec: {containers: [{image: '{{inputs.parameters.image}}'}]}\n";
     WorkloadList::default().read(argo, "x").unwrap();
     assert!(!read("kind: [\n").contains("Helm"));
+}
+
+#[test]
+fn an_error_far_from_a_template_is_reported_as_it_is() {
+    let text = "kind: ConfigMap\ndata:\n  rule: |\n    {{ $labels.instance }} is down\n---\n\
+                kind: Pod\nspec:\n  containers:\n  - name: a\n     image: b\n";
+    let error = WorkloadList::default().read(text, "x").unwrap_err();
+    let error = error.to_string();
+    assert!(
+        error.starts_with("line 10, column 11: mapping values are not allowed"),
+        "{error}"
+    );
+    assert!(!error.contains("template"), "{error}");
 }
 
 #[test]
