@@ -11,7 +11,7 @@ use super::matrix::HOSTS_BY_NAME;
 use super::names::escape_untrusted;
 use super::suites::{Failure, Outcome, TestCase, TestSuite, write_suites};
 use super::summary::{causes, fixes, outlook};
-use super::{behind_in_words, image_in_words, in_words, what_if, workload_outcomes};
+use super::{NO_TEMPLATE, behind_in_words, image_in_words, in_words, what_if, workload_outcomes};
 
 /// Grouping of the cases.
 const CLASS: Option<&str> = Some("wincimg.check-compat");
@@ -35,7 +35,7 @@ pub(crate) fn write_junit(rollout: &Rollout, strict: bool, mut out: impl Write) 
         name: escape_untrusted(skipped),
         failure: Some(Failure {
             outcome: Outcome::Skipped,
-            message: "it contains no pods".to_owned(),
+            message: NO_TEMPLATE.to_owned(),
             rule: None,
             description: None,
         }),

@@ -77,15 +77,14 @@ fn what_if(rollout: &Rollout) -> Option<String> {
     (!rollout.what_if.is_empty()).then(|| format!("What if: {}", rollout.what_if.join(", ")))
 }
 
+/// What is said of a skipped document: it may create pods all the same.
+const NO_TEMPLATE: &str = "no pod template found; not checked";
+
 /// Remark on skipped documents and cordoned nodes, naming the first few.
 fn remarks(rollout: &Rollout) -> impl Iterator<Item = String> {
     let skipped = rollout.skipped.iter().map(ToString::to_string);
-    let skipped = (!rollout.skipped.is_empty()).then(|| {
-        format!(
-            "Skipped, because they contain no pods: {}",
-            in_words(skipped)
-        )
-    });
+    let skipped = (!rollout.skipped.is_empty())
+        .then(|| format!("No pod template found; not checked: {}", in_words(skipped)));
     skipped.into_iter().chain(cordoned(rollout))
 }
 

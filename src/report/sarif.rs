@@ -13,7 +13,7 @@ use wincimg_windows::missing_fixes::MissingFixes;
 
 use super::problems::{ReportProblem, problems};
 use super::summary::{causes, fixes, outlook};
-use super::{behind_in_words, image_in_words, workload_outcomes};
+use super::{NO_TEMPLATE, behind_in_words, image_in_words, workload_outcomes};
 
 /// Lines of a file, counted from 1.
 pub(super) struct SarifRegion {
@@ -129,7 +129,7 @@ pub(crate) fn write_sarif(rollout: &Rollout, strict: bool, out: impl Write) -> i
     let skipped = rollout.skipped.iter().map(|skipped| Result {
         rule: "skipped",
         level: "note",
-        message: format!("{}: skipped, because it contains no pods", skipped.id),
+        message: format!("{}: {NO_TEMPLATE}", skipped.id),
         place: Some(place_of(&skipped.origin)),
         subject: Some(skipped.id.to_string()),
         fingerprint: Some(format!("skipped|{}", skipped.id)),
@@ -167,7 +167,7 @@ pub(crate) fn write_sarif(rollout: &Rollout, strict: bool, out: impl Write) -> i
     let results: Vec<Result> = results.collect();
     let ids: BTreeSet<&'static str> = results.iter().map(|result| result.rule).collect();
     let summary = |id: &str| match id {
-        "skipped" => "it contains no pods".to_owned(),
+        "skipped" => NO_TEMPLATE.to_owned(),
         "behind" => "without the latest monthly update".to_owned(),
         "missing-fixes" => "without all security fixes".to_owned(),
         id => id.replace('-', " "),

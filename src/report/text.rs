@@ -17,7 +17,7 @@ use super::problems::{ReportProblem, problems};
 use super::summary::{
     WorkloadGroup, answers, checks_in_words, current_headline, headline, workload_groups,
 };
-use super::{behind, cordoned, findings, in_words, paint, security_lines, what_if};
+use super::{NO_TEMPLATE, behind, cordoned, findings, in_words, paint, security_lines, what_if};
 
 /// Medium on which the report is read.
 #[derive(Debug, Clone, Copy)]
@@ -66,11 +66,7 @@ pub(crate) fn write_text(
         writeln!(out, "\n{}", escape_untrusted(cordoned))?;
     }
     for skipped in &rollout.skipped {
-        writeln!(
-            out,
-            "\n{}: skipped, because it contains no pods",
-            escape_untrusted(skipped)
-        )?;
+        writeln!(out, "\n{}: {NO_TEMPLATE}", escape_untrusted(skipped))?;
     }
     if let Some(behind) = behind(rollout) {
         writeln!(out)?;

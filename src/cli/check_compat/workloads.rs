@@ -72,7 +72,14 @@ fn no_workload(list: &WorkloadList, files: &[PathBuf]) -> Failure {
     let names: Vec<String> = files.iter().map(|file| input::name(file)).collect();
     let problem = format!("found no workload in {}", names.join(", "));
     let Some((own, other)) = list.absent_templates().next() else {
-        return Failure::usage(problem).hint(HINT);
+        if list.skipped.is_empty() {
+            return Failure::usage(problem).hint(HINT);
+        }
+        let skipped = self::names(&list.skipped);
+        return Failure::usage(format!("{problem}: no pod template in {skipped}")).hint(
+            "to check pods that they create, pass those to --workloads: kubectl get pods --output \
+             yaml",
+        );
     };
     Failure::usage(format!(
         "{problem}: {own} runs the pod template of {other}, which is not in the input"

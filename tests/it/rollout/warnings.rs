@@ -230,6 +230,15 @@ fn a_rollout_without_its_template_names_what_is_missing() {
 }
 
 #[test]
+fn an_object_of_an_unknown_kind_alone_is_named_in_the_error() {
+    let text = "apiVersion: tekton.dev/v1\nkind: TaskRun\nmetadata: {name: build, namespace: ci}\n\
+                spec: {taskSpec: {steps: [{name: s, image: 'a:1'}]}}\n";
+    workloads_offline(text)
+        .fails(2, "usage", &["TaskRun.tekton.dev ci/build (stdin, line 1)"])
+        .advises(&["kubectl get pods --output yaml"]);
+}
+
+#[test]
 fn objects_of_unknown_kinds_are_listed_in_every_form() {
     let text = "apiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: '<web>'}\n---\n\
                 apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: {containers: \
@@ -261,10 +270,12 @@ fn objects_of_unknown_kinds_are_listed_in_every_form() {
         "line 1",
     ]);
     assert!(skipped.eval(&check("text")));
+    assert_contains!(check("text"), "not checked");
     for format in ["markdown", "junit", "html"] {
         let report = check(format);
         assert!(
-            report.contains("Certificate.cert-manager.io default/") && report.contains("kipped"),
+            report.contains("Certificate.cert-manager.io default/")
+                && report.contains("o pod template found; not checked"),
             "{report}"
         );
         assert!(
