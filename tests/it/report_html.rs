@@ -97,7 +97,7 @@ fn large(folder: &Path, nodes: usize) -> PathBuf {
                 String::new()
             };
             format!(
-                "kind: Deployment\nmetadata: {{name: svc-{index}, namespace: team{}}}\nspec:\n  template:\n    spec:\n      \
+                "kind: Deployment\nmetadata: {{name: svc-{index}, namespace: team{}, uid: u{index}}}\nspec:\n  template:\n    spec:\n      \
                  nodeSelector: {{kubernetes.io/os: windows{pool}}}\n      containers:\n      \
                  - {{name: a, image: {}}}\n      - {{name: b, image: {}}}\n",
                 index % 10,

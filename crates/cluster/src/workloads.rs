@@ -23,6 +23,10 @@ pub struct Workload {
     pub id: WorkloadId,
     /// Source location, if it is from a file.
     pub origin: Option<SourceLocation>,
+    /// Its ID in the cluster that printed it.
+    uid: Option<String>,
+    /// Namespace that it names; that of kubectl's context applies to a manifest without one.
+    pub(crate) namespace: Option<String>,
     /// Pod template.
     pub template: PodTemplate,
     /// Controllers that created it, as far as they are known, the nearest first.
@@ -52,6 +56,11 @@ pub(crate) struct LiveJob {
 }
 
 impl Workload {
+    /// Location of its manifest; none for what a cluster printed.
+    pub fn manifest(&self) -> Option<&SourceLocation> {
+        self.origin.as_ref().filter(|_| self.uid.is_none())
+    }
+
     /// Returns true for a live pod without a controller.
     pub(crate) fn is_bare_pod(&self) -> bool {
         let is_pod = self.id.kind == "Pod" && self.id.group.is_empty();
@@ -102,6 +111,13 @@ pub struct SourceLocation {
     pub file: String,
     /// Line where the object begins, counted from 1.
     pub line: usize,
+}
+
+impl fmt::Display for SourceLocation {
+    /// `deploy.yaml:3`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
 }
 
 /// A custom resource without pod templates: whether it creates pods is unknown.
@@ -320,10 +336,11 @@ impl WorkloadList {
             return Ok(Vec::new());
         }
         let metadata = object.get("metadata").unwrap_or(&Value::Null);
-        let metadata = serde_path_to_error::deserialize::<_, Option<Metadata>>(metadata)
+        let mut metadata = serde_path_to_error::deserialize::<_, Option<Metadata>>(metadata)
             .map_err(failed)?
             .unwrap_or_default();
-        let is_from_a_cluster = metadata.uid.is_some();
+        let uid = metadata.uid.take();
+        let namespace = Some(metadata.namespace.clone()).filter(|own| !own.is_empty());
         let is_inactive = is_inactive(kind, &object);
         let has_manual_selector =
             object.pointer("/spec/manualSelector") == Some(&Value::Bool(true));
@@ -337,7 +354,9 @@ impl WorkloadList {
                 Ok(Workload {
                     id: id.clone(),
                     origin: None,
-                    template: if is_from_a_cluster {
+                    uid: uid.clone(),
+                    namespace: namespace.clone(),
+                    template: if uid.is_some() {
                         without_default_grace(template)
                     } else {
                         check_rendered(&template).map_err(|problem| format!("{id}: {problem}"))?;

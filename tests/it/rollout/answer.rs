@@ -141,6 +141,25 @@ fn what_surely_does_not_start_is_said_despite_what_is_unknown() {
 }
 
 #[test]
+fn the_manifest_to_edit_is_named_unless_a_cluster_printed_the_object() {
+    let folder = tempfile::tempdir().unwrap();
+    let pods: [(&str, &[&str], &str); 2] = [("one", &["gone"], ""), ("two", &["gone"], "")];
+    let mut command = check_pods(&folder, &pods);
+    let mut printed = || String::from_utf8(command.output().unwrap().stdout).unwrap();
+    let text = printed();
+    assert_contains!(text, "\n  in:  workloads.json:1\n  why: ");
+    let file = folder.path().join("workloads.json");
+    let mut list: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    for pod in list["items"].as_array_mut().unwrap() {
+        pod["metadata"]["uid"] = json!("a");
+    }
+    fs::write(&file, list.to_string()).unwrap();
+    let text = printed();
+    assert!(!text.contains("  in:  "), "{text}");
+    assert_contains!(text, "\n  why: ");
+}
+
+#[test]
 fn hyper_v_runs_what_is_older() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = check_pods(&folder, &[("shop", &["gone", "old"], "")]);

@@ -421,6 +421,7 @@ fn what_is_known_by_its_pods_alone_gets_the_name_of_its_owner_and_no_command() {
         "kind": "Pod",
         "metadata": {
             "name": "web-5d4f8-x2x",
+            "namespace": "default",
             "labels": {"pod-template-hash": "5d4f8"},
             "ownerReferences": [{"kind": "ReplicaSet", "name": "web-5d4f8", "controller": true}],
         },

@@ -67,7 +67,7 @@ pub(super) fn absent_owner(workload: &Workload, flags: &CommandFlags) -> String 
         );
     }
     let kind = id.kind.to_ascii_lowercase();
-    let get = kubectl_command(&["get", &kind, &id.name], id, flags);
+    let get = kubectl_command(&["get", &kind, &id.name], workload, flags);
     format!(
         "{id}{owner}, which is not in the input: for a command, pass it to --workloads too: {get} \
          --output yaml"
@@ -193,8 +193,14 @@ impl DrainedHost<'_> {
 }
 
 /// The kubectl command for an object of the namespace of a workload.
-pub(super) fn kubectl_command(words: &[&str], id: &WorkloadId, flags: &CommandFlags) -> String {
-    flags.kubectl(&[words, &["--namespace", &id.namespace]].concat())
+pub(super) fn kubectl_command(words: &[&str], own: &Workload, flags: &CommandFlags) -> String {
+    flags.kubectl(&[words, &namespace_flag(own)[..]].concat())
+}
+
+/// kubectl's flag for the namespace of a workload; none if that of its context applies.
+pub(super) fn namespace_flag(own: &Workload) -> Vec<&str> {
+    let named = own.namespace.as_deref();
+    named.map_or_else(Vec::new, |named| vec!["--namespace", named])
 }
 
 /// The steps that update hosts to a version, one node after the other. Each of a few nodes is
@@ -362,7 +368,7 @@ fn update_step(
 ) -> String {
     let id = &workload.id;
     let object = format!("{}/{}", id.kind.to_ascii_lowercase(), id.name);
-    let kubectl = |words: &[&str]| kubectl_command(words, id, flags);
+    let kubectl = |words: &[&str]| kubectl_command(words, workload, flags);
     match hold {
         UpdateHold::Paused => format!(
             "resume {id}, which is paused and rolls out no change: {}",
@@ -396,7 +402,7 @@ fn restart_step(workload: &Workload, flags: &CommandFlags) -> Option<ActionStep>
         return Some(ActionStep::Manual(format!("restart {owner}")));
     }
     let object = format!("{}/{}", id.kind.to_ascii_lowercase(), id.name);
-    let restart = kubectl_command(&["rollout", "restart", &object], id, flags);
+    let restart = kubectl_command(&["rollout", "restart", &object], workload, flags);
     Some(ActionStep::Command(restart))
 }
 
@@ -431,7 +437,7 @@ pub(super) fn image_step(
         .collect();
     let mut words = vec!["set", "image", &object];
     words.extend(images.iter().map(String::as_str));
-    ActionStep::Command(kubectl_command(&words, id, flags))
+    ActionStep::Command(kubectl_command(&words, workload, flags))
 }
 
 /// Joins words to a command line, quoted for a shell.

@@ -9,7 +9,7 @@ use wincimg_windows::compat::VerdictOutcome;
 use super::effects::is_expected_to_start;
 use crate::nodes::{BUILD_LABEL, Node, os_label};
 use crate::rollout::commands::{
-    CommandFlags, TemplateChange, absent_owner, shell_command, shell_quote,
+    CommandFlags, TemplateChange, absent_owner, namespace_flag, shell_command, shell_quote,
 };
 use crate::rollout::{ActionStep, Placement, Rollout};
 use crate::scheduling::{Operator, Requirement, System};
@@ -78,7 +78,8 @@ impl Pin {
         let patch = ["--type", "merge", "--patch", &patch];
         let kubectl = |words: &[&str]| shell_command(&[&["kubectl"], words].concat());
         let cluster: Vec<&str> = flags.kubectl.iter().map(String::as_str).collect();
-        let object = [&[&kind, name, "--namespace", &id.namespace], &cluster[..]].concat();
+        let namespace = namespace_flag(workload);
+        let object = [&[kind.as_str(), name], &namespace[..], &cluster[..]].concat();
         match TemplateChange::of(workload) {
             None => Vec::new(),
             Some(TemplateChange::ByHand) => {

@@ -41,7 +41,7 @@ pub(super) fn delete_jobs(
         job.images.iter().eq(images) && fails_there
     });
     let steps = jobs.map(|job| {
-        let delete = kubectl_command(&["delete", "job", &job.name], &own.id, flags);
+        let delete = kubectl_command(&["delete", "job", &job.name], own, flags);
         ActionStep::Command(format!("{delete} --ignore-not-found"))
     });
     steps.collect()

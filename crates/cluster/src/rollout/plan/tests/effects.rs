@@ -181,7 +181,7 @@ fn what_others_build_gets_another_tag_and_is_never_built() {
             "use another tag of mcr.microsoft.com/dotnet/aspnet: 8.0-nanoserver-1809".to_owned(),
             vec![format!(
                 "kubectl set image deployment/p0 {container}=mcr.microsoft.com/dotnet/aspnet:\
-                 8.0-nanoserver-1809 --namespace default"
+                 8.0-nanoserver-1809"
             )]
         )
     );
@@ -232,8 +232,7 @@ fn rebuild_for(
 }
 
 /// The command that sets the new image of the first of these workloads.
-const SET: &str =
-    "kubectl set image deployment/p0 c0=repo.example/i0:1-20261124 --namespace default";
+const SET: &str = "kubectl set image deployment/p0 c0=repo.example/i0:1-20261124";
 
 #[test]
 fn a_new_image_reaches_nodes_that_have_the_old_one() {
@@ -252,10 +251,7 @@ fn a_new_image_reaches_nodes_that_have_the_old_one() {
     let (commands, ..) = rebuild_for(&["Deployment"], |request| {
         request.workloads[0].template.containers[0].pull_policy = PullPolicy::Always;
     });
-    assert_eq!(
-        commands[1..],
-        ["kubectl rollout restart deployment/p0 --namespace default"]
-    );
+    assert_eq!(commands[1..], ["kubectl rollout restart deployment/p0"]);
     assert!(commands[0].contains(" --tag 1 "), "{commands:?}");
 }
 

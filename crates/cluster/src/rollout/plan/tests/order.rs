@@ -193,7 +193,7 @@ fn a_running_pod_gets_its_image_with_the_patch_of_its_host() {
              windows}}, containers: [{{name: c, image: 'repo.example/i0:1'}}]}}\n"
         )
     };
-    let image = "kubectl set image pod/bare c=repo.example/i0:1-20261124 --namespace default";
+    let image = "kubectl set image pod/bare c=repo.example/i0:1-20261124";
     let has_image = |plan: &ActionPlan| {
         let mut steps = plan.actions.iter().flat_map(PlanAction::steps);
         steps.any(|step| step == ActionStep::Command(image.to_owned()))

@@ -27,11 +27,9 @@ fn a_workload_stays_where_it_starts() {
     assert_eq!(hosts, &[1, 2]);
     assert_eq!(
         plan.actions[0].commands(),
-        [
-            "kubectl patch cronjob p0 --namespace default --type merge --patch \
+        ["kubectl patch cronjob p0 --type merge --patch \
              '{\"spec\":{\"jobTemplate\":{\"spec\":{\"template\":{\"spec\":{\"nodeSelector\":\
-             {\"node.kubernetes.io/windows-build\":\"10.0.20348\"}}}}}}}'"
-        ]
+             {\"node.kubernetes.io/windows-build\":\"10.0.20348\"}}}}}}}'"]
     );
 }
 
@@ -96,7 +94,7 @@ fn pods_and_jobs_are_recreated() {
         commands("Pod"),
         [
             format!(
-                "kubectl get pod p0 --namespace default --context 'my cluster' --output json | \
+                "kubectl get pod p0 --context 'my cluster' --output json | \
                  kubectl patch --local --filename - --type merge --patch \
                  '{{\"spec\":{{{selector},\"nodeName\":null,\
                  \"ephemeralContainers\":null}}}}' --output json > pod-p0.json"
@@ -383,7 +381,7 @@ fn a_warning_of_pods_that_land_anywhere_comes_with_the_patch() {
     assert_eq!(
         rollout.notices[0].finding.commands,
         [
-            "kubectl patch deployment p0 --namespace default --context production --type merge \
+            "kubectl patch deployment p0 --context production --type merge \
              --patch '{\"spec\":{\"template\":{\"spec\":{\"nodeSelector\":\
              {\"kubernetes.io/os\":\"windows\"}}}}}'"
         ]
