@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::civil::Date;
 use wincimg_oci::store::Location;
 use wincimg_windows::compat::{VerdictOutcome, generation};
+use wincimg_windows::release::{self, ReleaseKind};
 use wincimg_windows::version::WindowsVersion;
 
 use super::build_targets::{base_for, builds_for};
@@ -253,8 +254,8 @@ fn can_build(variant: &Variant) -> bool {
 }
 
 /// Adds the builds that the image has already: for the oldest host of that build, or for hosts
-/// outside the check. Of two revisions of one build only one would ever be selected, and an archive
-/// holds one image.
+/// outside the check, unless its base is dead. Of two revisions of one build only one would ever be
+/// selected, and an archive holds one image.
 fn with_own_builds(mut builds: Vec<Build>, image: &Image, hosts: &[Node]) -> Vec<Build> {
     if matches!(image.location(), Some(Location::Archive { .. })) {
         return builds;
@@ -267,9 +268,13 @@ fn with_own_builds(mut builds: Vec<Build>, image: &Image, hosts: &[Node]) -> Vec
         .collect();
     own.sort_by_key(|version| std::cmp::Reverse(*version));
     for version in own {
-        if builds.iter().all(|(_, base)| base.build != version.build) {
-            let known = hosts.iter().filter_map(|host| Some(host.build?.version));
-            let alike = known.filter(|host| {
+        let known = || hosts.iter().filter_map(|host| Some(host.build?.version));
+        let release = release::from_build(version.build);
+        // The bases of this channel get no updates: only its own hosts need them.
+        let is_dead = release.is_some_and(|release| release.kind == ReleaseKind::Sac)
+            && known().all(|host| host.build != version.build);
+        if !is_dead && builds.iter().all(|(_, base)| base.build != version.build) {
+            let alike = known().filter(|host| {
                 host.build == version.build && generation(*host) == generation(version)
             });
             let host = alike.min().unwrap_or(version);

@@ -144,6 +144,18 @@ fn one_build_serves_all_newer_hosts_that_take_it() {
 }
 
 #[test]
+fn nothing_is_built_on_a_dead_base_that_no_host_needs() {
+    assert_eq!(
+        short(&["17763.5696"], &["17134.1305"]),
+        ["build i0 for 17763.5696"]
+    );
+    assert_eq!(
+        short(&["17134.1305", "17763.5696"], &["17134.1305"]),
+        ["build i0 for 17134.1305 17763.5696"]
+    );
+}
+
+#[test]
 fn an_index_gets_one_revision_of_a_build() {
     let mut request = request(&["20348.2402", "26200.7171"], &["17763.5696"]);
     for node in &mut request.nodes.windows {
