@@ -10,7 +10,7 @@ use super::commands::{CommandFlags, TemplateChange, image_step, inspect_command,
 use super::fix_text::{ITS_CONTAINERD, NEW_INDEX, is_fixable, refused_base, refused_in_index};
 use super::image::Image;
 use super::placement::{HostSelection, PlacedImage};
-use super::plan::{ActionPlan, ActionStep, Effects, HostPart, Pin, PlanAction};
+use super::plan::{ActionPlan, ActionStep, Effects, HostPart, Pin, PlanAction, to_a_build};
 use super::tags::{TagsByRepository, find_matching_tag, mirrored_base, with_tag};
 use super::verdict::own_variant;
 use super::{Finding, HostKind, Placement, Rollout, RolloutRequest, Shared, host_names};
@@ -367,12 +367,17 @@ impl<'a> FixResolver<'a> {
         let for_all = find_matching_tag(tag, known, &hosts);
         let own: Vec<HostBuild> = about.kind.build.into_iter().collect();
         let named = for_all.or_else(|| find_matching_tag(tag, known, &own));
-        advised.fix = Some(match named {
+        let other_tag = match named {
             Some(tag) if for_all.is_none() => {
                 format!("use another tag of {repository} for these nodes: {tag}")
             }
             Some(tag) => format!("use another tag of {repository}: {tag}"),
             None => format!("use another tag of {repository}, one whose image fits these nodes"),
+        };
+        let pin = self.pin_by_hand(about.placement);
+        advised.fix = Some(match pin.filter(|_| for_all.is_none()) {
+            Some(pin) => format!("keep its pods {pin}, or {other_tag}"),
+            None => other_tag,
         });
         if let (None, Some(mirrored)) = (named, mirrored_base(&reference)) {
             advised.commands = mirror_command(mirrored, &own, self.flags);
@@ -384,6 +389,15 @@ impl<'a> FixResolver<'a> {
             }
         }
         advised
+    }
+
+    /// The pin of a workload of which no command changes the template, so that the plan has none.
+    fn pin_by_hand(&self, placement: &Placement) -> Option<Pin> {
+        let workload = &self.rollout.workloads[placement.workload?];
+        match TemplateChange::of(workload) {
+            None => to_a_build(self.rollout, placement, workload, &self.rollout.others),
+            Some(_) => None,
+        }
     }
 
     /// Adds the command that gives a workload another image than `text`, or returns the step by

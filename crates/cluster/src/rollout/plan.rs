@@ -30,6 +30,7 @@ pub use capacity::{CapacityChange, NodeCounts};
 pub(super) use effects::{Effects, HostPart};
 use graph::{Choice, Graph, GraphCache};
 pub use pin::Pin;
+pub(super) use pin::to_a_build;
 use rebuild::rebuilds;
 use wincimg_windows::compat::{CompatRule, VerdictOutcome};
 use wincimg_windows::update::{Kb, Updates};

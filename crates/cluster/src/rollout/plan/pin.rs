@@ -182,7 +182,7 @@ fn starts_in(placement: &Placement, group: usize) -> bool {
 
 /// Pin to the builds on all of whose nodes the workload starts. A daemon set serves each node by
 /// itself, so a pin must not cost it any node where it starts; other pods move to other nodes.
-fn to_a_build(
+pub(in crate::rollout) fn to_a_build(
     rollout: &Rollout,
     placement: &Placement,
     workload: &Workload,

@@ -154,6 +154,26 @@ fn an_image_is_built_for_the_hosts_that_there_are() {
 }
 
 #[test]
+fn a_custom_resource_with_an_image_of_others_is_pinned_by_hand() {
+    let image = "mcr.microsoft.com/windows/nanoserver:ltsc2022";
+    let landing = [("CloneSet", vec![0], 0b11)];
+    let mut request = restricted(&["17763.1158", "20348.1"], &["20348.1"], &landing);
+    request.images[0].reference = Some(image.to_owned());
+    image.clone_into(&mut request.workloads[0].template.containers[0].image);
+    let mut rollout = Rollout::new(&request);
+    let plan = rollout.advise(&request, &TagsByRepository::new());
+    assert!(plan.actions.is_empty(), "{plan:?}");
+    let finding = rollout.checks().next().unwrap().finding;
+    assert_eq!(
+        finding.fix.as_deref(),
+        Some(
+            "keep its pods on nodes with the label node.kubernetes.io/windows-build=10.0.20348, or \
+             use another tag of mcr.microsoft.com/windows/nanoserver, one whose image fits these nodes"
+        )
+    );
+}
+
+#[test]
 fn what_others_build_gets_another_tag_and_is_never_built() {
     let image = "mcr.microsoft.com/dotnet/aspnet:8.0-nanoserver-ltsc2022";
     let mut request = request(&["17763.5696", "17763.5700"], &["20348.2402"]);
