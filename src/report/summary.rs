@@ -447,13 +447,14 @@ impl NodeTally {
         let what = without_number(starts, number);
         let of_nodes = count(self.all, "node");
         match starts {
-            StartStatus::Unplaced => what,
-            StartStatus::Unknown if self.all == 0 => what,
+            _ if self.all == 0 => what,
             StartStatus::Nowhere if self.all == 1 => {
                 let them = if number == 1 { "it" } else { "them" };
                 format!("{what}; 1 node takes {them}")
             }
-            StartStatus::Nowhere => format!("{what}, on none of {of_nodes}"),
+            StartStatus::Nowhere | StartStatus::Unplaced => {
+                format!("{what}, on none of {of_nodes}")
+            }
             StartStatus::Unknown => format!("{what} on {} of {of_nodes}", self.unknown_on),
             StartStatus::Somewhere => format!("{what}; {}", self.describe_risk(number)),
             StartStatus::Warned | StartStatus::Everywhere => format!("{what} on {of_nodes}"),

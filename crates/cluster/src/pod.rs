@@ -115,7 +115,8 @@ impl PodTemplate {
         )
     }
 
-    fn system_of_os(&self) -> System {
+    /// The system that its `os.name` states.
+    pub(crate) fn system_of_os(&self) -> System {
         self.os_name
             .as_deref()
             .map_or(System::Unsaid, System::named)

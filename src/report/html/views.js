@@ -94,8 +94,9 @@ const workloadsView = {
   columns: () => kindsFor(query('node')),
   hidden: () => [],
   rowHeading(workload) {
-    const { name, nodes, starts_on: on } = data.workloads[workload];
-    return [name, nodes ? `starts on ${on} of ${plural(nodes, 'node')}` : 'lands on no node'];
+    const { name, nodes, starts, starts_on: on } = data.workloads[workload];
+    const without = starts ? 'lands on no node' : 'starts nowhere';
+    return [name, nodes ? `starts on ${on} of ${plural(nodes, 'node')}` : without];
   },
   rowLink: (workload) => ['workload', data.workloads[workload].name],
   rowSign: (workload) => startsSign(data.workloads[workload].starts),

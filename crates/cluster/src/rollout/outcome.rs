@@ -1,7 +1,7 @@
 //! Outcome of each workload, and of each image given by itself: the number of its nodes on which it
 //! starts.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use wincimg_common::Named;
 use wincimg_windows::compat::{Concern, VerdictOutcome};
@@ -12,9 +12,9 @@ use super::{Placement, Rollout, Warning};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Named)]
 #[named(rename_all = "lowercase")]
 pub enum StartStatus {
-    /// They start on none of the nodes where they can be scheduled.
+    /// They start on none of the nodes that take them; if no host does, nodes of another system.
     Nowhere,
-    /// No node admits them.
+    /// No node admits them: they stay pending.
     #[named(rename = "nowhere")]
     Unplaced,
     /// They can be scheduled where they do not start.
@@ -68,9 +68,12 @@ impl StartStatus {
 impl Rollout {
     /// Outcome of each image given by itself, then of each workload.
     pub fn outcomes(&self) -> impl Iterator<Item = WorkloadOutcome<'_>> {
-        let warned: HashSet<Subject> = self.notices.iter().filter_map(subject_of).collect();
+        let noticed = self.worst_notices();
         self.placements.iter().flat_map(move |placement| -> Vec<_> {
-            let one = |subject, images| self.placement_outcome(subject, placement, images, &warned);
+            let one = |subject, images| {
+                let noticed = noticed.get(&subject).copied();
+                self.placement_outcome(subject, placement, images, noticed)
+            };
             match placement.workload {
                 Some(workload) => vec![one(Subject::Workload(workload), &placement.images[..])],
                 None => placement
@@ -94,14 +97,28 @@ impl Rollout {
         counts
     }
 
+    /// Outcome of the worst notice about each subject.
+    fn worst_notices(&self) -> HashMap<Subject, VerdictOutcome> {
+        let mut worst: HashMap<Subject, VerdictOutcome> = HashMap::new();
+        for notice in &self.notices {
+            let Some(subject) = subject_of(notice) else {
+                continue;
+            };
+            let outcome = notice.finding.outcome;
+            let known = worst.entry(subject).or_insert(outcome);
+            *known = outcome.max(*known);
+        }
+        worst
+    }
+
     fn placement_outcome<'a>(
         &self,
         subject: Subject,
         placement: &'a Placement,
         images: &[super::placement::PlacedImage],
-        warned: &HashSet<Subject>,
+        noticed: Option<VerdictOutcome>,
     ) -> WorkloadOutcome<'a> {
-        let (mut starts_on, mut breaks_on, mut has_warning) = (0, 0, warned.contains(&subject));
+        let (mut starts_on, mut breaks_on, mut has_warning) = (0, 0, noticed.is_some());
         for (place, group) in placement.selection.groups.iter().enumerate() {
             let outcomes = || images.iter().map(|placed| placed.findings[place].outcome);
             has_warning |= outcomes().any(|outcome| outcome == VerdictOutcome::Warning);
@@ -124,7 +141,7 @@ impl Rollout {
         };
         let starts = if nodes == 0 && may_land() {
             StartStatus::Unknown
-        } else if nodes == 0 {
+        } else if nodes == 0 && noticed != Some(VerdictOutcome::Incompatible) {
             StartStatus::Unplaced
         } else if breaks_on == nodes {
             StartStatus::Nowhere

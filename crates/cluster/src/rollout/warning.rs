@@ -102,28 +102,89 @@ fn warn(about: Concern, reason: impl Into<String>, fix: impl Into<String>) -> Fi
 
 fn about_scheduling(rollout: &Rollout, workload: &Workload, placement: &Placement) -> Vec<Finding> {
     let mut found = Vec::new();
-    let scheduling = &workload.template.scheduling;
     if let Some(reason) = no_image(workload) {
         let fix = "set an image for each container of the pod";
         found.push(warn(Concern::NoImage, reason, fix));
     }
     if placement.selection.hosts.is_empty() {
-        let (reason, fix) = explain_no_host(rollout, &workload.template);
-        let nodes = rollout.hosts.iter().chain(&rollout.others);
-        let names_node = scheduling.node_name.is_some()
-            && nodes
-                .into_iter()
-                .any(|node| scheduling.allows_node_name(node));
-        let is_refused = names_node || workload.template.contradicts_its_os();
-        found.push(Finding {
-            outcome: if is_refused {
-                VerdictOutcome::Incompatible
-            } else {
-                VerdictOutcome::Warning
-            },
-            ..warn(Concern::NoHostSelected, reason, fix)
-        });
+        found.push(no_host_selected(rollout, workload, placement));
     }
+    found.extend(no_windows_selector(rollout, workload, placement));
+    found
+}
+
+/// The finding about a workload that no host admits: its pods stay pending, or do not start on the
+/// nodes that take them.
+fn no_host_selected(rollout: &Rollout, workload: &Workload, placement: &Placement) -> Finding {
+    let template = &workload.template;
+    let scheduling = &template.scheduling;
+    let (reason, fix) = explain_no_host(rollout, template);
+    let mut nodes = rollout.hosts.iter().chain(&rollout.others);
+    let names_node =
+        scheduling.node_name.is_some() && nodes.any(|node| scheduling.allows_node_name(node));
+    let elsewhere = lands_only_elsewhere(rollout, workload, placement);
+    let is_refused = names_node || template.contradicts_its_os() || elsewhere.is_some();
+    let (reason, fix) = match elsewhere {
+        Some(name) => (
+            format!(
+                "only nodes without Windows take its pods, such as {name}, where they do not \
+                 start: {reason}"
+            ),
+            format!(
+                "{fix}, and add nodeSelector: {{{}: windows}}",
+                os_label(&rollout.hosts)
+            ),
+        ),
+        None => (reason, fix),
+    };
+    Finding {
+        outcome: if is_refused {
+            VerdictOutcome::Incompatible
+        } else {
+            VerdictOutcome::Warning
+        },
+        ..warn(Concern::NoHostSelected, reason, fix)
+    }
+}
+
+/// A node without Windows that takes the pods of a workload, if no host does and they certainly do
+/// not start there.
+fn lands_only_elsewhere<'a>(
+    rollout: &'a Rollout,
+    workload: &Workload,
+    placement: &Placement,
+) -> Option<&'a str> {
+    let template = &workload.template;
+    let mut images = placement.images.iter();
+    let needs_windows = template.system_of_os() == System::Windows
+        || images.any(|placed| {
+            let image = &rollout.images[placed.image];
+            image.is_for("windows") && !image.is_for("linux")
+        });
+    let is_open = placement.selection.hosts.is_empty()
+        && template.missing_class().is_none()
+        && template.scheduling.node_name.is_none();
+    if needs_windows && is_open {
+        without_windows(rollout, &template.scheduling)
+    } else {
+        None
+    }
+}
+
+/// A node without Windows that takes pods.
+fn without_windows<'a>(rollout: &'a Rollout, scheduling: &Scheduling) -> Option<&'a str> {
+    let mut others = rollout.others.iter();
+    let node = others.find(|node| scheduling.admits(node))?;
+    Some(node.name.as_deref().unwrap_or_default())
+}
+
+/// The warning about a workload for Windows that nodes without Windows take too.
+fn no_windows_selector(
+    rollout: &Rollout,
+    workload: &Workload,
+    placement: &Placement,
+) -> Option<Finding> {
+    let scheduling = &workload.template.scheduling;
     let missing_class = workload.template.missing_class();
     let mut images = placement
         .images
@@ -133,19 +194,15 @@ fn about_scheduling(rollout: &Rollout, workload: &Workload, placement: &Placemen
     let needs_windows = workload.template.system() == System::Windows
         || (images.clone().any(|image| image.is_for("windows"))
             && !images.all(|image| image.is_for("linux")));
-    // A pod with `nodeName` ignores its selector; a missing class and another system are reported
-    // once.
+    // A pod with `nodeName` ignores its selector; what keeps it from all hosts is reported once.
     let is_said = placement.selection.hosts.is_empty()
-        && (missing_class.is_some() || workload.template.contradicts_its_os());
+        && (missing_class.is_some()
+            || workload.template.contradicts_its_os()
+            || lands_only_elsewhere(rollout, workload, placement).is_some());
     if !needs_windows || scheduling.node_name.is_some() || is_said {
-        return found;
+        return None;
     }
-    let elsewhere = rollout
-        .others
-        .iter()
-        .find(|node| scheduling.admits(node))
-        .map(|node| node.name.clone().unwrap_or_default());
-    let reason = match elsewhere {
+    let reason = match without_windows(rollout, scheduling) {
         Some(name) => {
             format!("its pods can land on nodes without Windows, such as {name}")
         }
@@ -156,7 +213,7 @@ fn about_scheduling(rollout: &Rollout, workload: &Workload, placement: &Placemen
         {
             "it has no node selector, so in a mixed cluster its pods land on any node".to_owned()
         }
-        None => return found,
+        None => return None,
     };
     let (reason, fix) = match missing_class {
         Some(class) => of_missing_class(class),
@@ -168,8 +225,7 @@ fn about_scheduling(rollout: &Rollout, workload: &Workload, placement: &Placemen
             ),
         ),
     };
-    found.push(warn(Concern::NoWindowsSelector, reason, fix));
-    found
+    Some(warn(Concern::NoWindowsSelector, reason, fix))
 }
 
 /// Reason why a workload without images cannot be checked.

@@ -435,6 +435,76 @@ fn a_pod_that_only_linux_takes_is_for_linux_where_its_images_are_for_both() {
     assert_eq!(counts("i1", ""), ((0, 0), 1));
 }
 
+/// The first workload's outcome, the rule and outcome of each notice, and the advice of the first.
+fn noticed(request: &RolloutRequest) -> (StartStatus, Vec<(&'static str, VerdictOutcome)>, String) {
+    let mut rollout = Rollout::new(request);
+    rollout.advise(request, &TagsByRepository::new());
+    let starts = rollout.outcomes().next().unwrap().starts;
+    let findings = rollout.notices.iter().map(|notice| &notice.finding);
+    let rules = findings.map(|it| (it.rule, it.outcome)).collect();
+    let first = rollout.notices.first().map(|notice| &notice.finding);
+    let said = first.map(|it| format!("{}; {:?}; {:?}", it.reason, it.fix, it.commands));
+    (starts, rules, said.unwrap_or_default())
+}
+
+#[test]
+fn a_workload_that_only_nodes_without_windows_take_starts_nowhere() {
+    use VerdictOutcome::{Incompatible, Warning};
+
+    let mut request = request(&["20348.1"], &["20348.1", "20348.1"]);
+    request.images[1].content = ImageContent::Index(vec![linux(), single("20348.1")]);
+    let taint = r#"{"key":"os","value":"windows","effect":"NoSchedule"}"#;
+    request.nodes.windows[0].taints = vec![serde_json::from_str(taint).unwrap()];
+    request.nodes.others.push(linux_node());
+    let found = |image: &str, spec: &str| {
+        let mut request = request.clone();
+        let text = format!(
+            "kind: Deployment\nmetadata: {{name: p0}}\nspec: {{template: {{spec: {{containers: \
+             [{{image: repo.example/{image}:1}}]{spec}}}}}}}\n"
+        );
+        set_workloads(&mut request, &text);
+        let is_compatible = Rollout::new(&request).is_compatible(false);
+        (noticed(&request), is_compatible)
+    };
+    let refused = vec![("no-host-selected", Incompatible)];
+    for (image, spec) in [("i0", ""), ("i1", ", os: {name: windows}")] {
+        let ((starts, rules, said), is_compatible) = found(image, spec);
+        assert_eq!((starts, rules), (StartStatus::Nowhere, refused.clone()));
+        assert!(!is_compatible);
+        for words in [
+            "such as linux-a, where they do not start",
+            "os=windows:NoSchedule",
+            "add tolerations",
+            "and add nodeSelector: {kubernetes.io/os: windows}\"); []",
+        ] {
+            assert!(said.contains(words), "{words}: {said}");
+        }
+    }
+    // Its pods stay pending.
+    let ((starts, rules, _), is_compatible) =
+        found("i0", ", nodeSelector: {kubernetes.io/os: windows}");
+    let pending = vec![("no-host-selected", Warning)];
+    assert_eq!((starts, rules), (StartStatus::Unplaced, pending));
+    assert!(is_compatible);
+    // They may land on Windows.
+    let ((starts, rules, _), is_compatible) = found("i0", ", tolerations: [{operator: Exists}]");
+    let astray = vec![("no-windows-selector", Warning)];
+    assert_eq!((starts, rules), (StartStatus::Warned, astray));
+    assert!(is_compatible);
+}
+
+#[test]
+fn a_list_of_windows_nodes_alone_does_not_say_where_other_pods_land() {
+    let mut request = request(&["20348.1"], &["20348.1"]);
+    let taint = r#"{"key":"os","value":"windows","effect":"NoSchedule"}"#;
+    request.nodes.windows[0].taints = vec![serde_json::from_str(taint).unwrap()];
+    let text = "kind: Deployment\nmetadata: {name: p0}\nspec: {template: {spec: {containers: \
+                [{image: repo.example/i0:1}]}}}\n";
+    set_workloads(&mut request, text);
+    assert_eq!(noticed(&request).0, StartStatus::Unplaced);
+    assert!(Rollout::new(&request).is_compatible(false));
+}
+
 #[test]
 fn a_pod_that_names_a_node_without_windows_gets_no_selector() {
     let mut request = request(&["20348.1"], &["20348.1"]);
