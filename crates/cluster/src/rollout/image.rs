@@ -284,11 +284,12 @@ pub fn is_host_process(os: &str, os_version: Option<&str>, bottom: Option<u64>) 
 #[derive(Default)]
 pub(super) struct WorkloadsBySystem {
     /// Those for Windows. One that does not state its system and whose images could not be read
-    /// counts as such if it could be scheduled on a host, because it has to be checked there.
+    /// counts as such if it could be scheduled on a host, because it has to be checked there; so
+    /// does one for Linux that only hosts admit.
     pub(super) for_windows: Vec<Workload>,
     /// The other ones that do not state their system, and whose images could not be read.
     pub(super) undecided: Vec<WorkloadId>,
-    /// Those for Linux that could be scheduled on a host, and one such host.
+    /// The other ones for Linux that could be scheduled on a host, and one such host.
     pub(super) astray: Vec<(WorkloadId, String)>,
 }
 
@@ -329,6 +330,10 @@ pub(super) fn by_system(
         };
         let could_land = || hosts.iter().any(|host| scheduling.admits(host));
         let lands_elsewhere = || others.iter().any(|node| scheduling.admits(node));
+        // A list without other nodes does not have those where it lands.
+        let lands_only_on_hosts = || {
+            !others.is_empty() && !lands_elsewhere() && workload.template.missing_class().is_none()
+        };
         match workload.template.system() {
             System::Windows => taken.push(workload.clone()),
             // `nodeName` decides, whatever its images are.
@@ -342,8 +347,11 @@ pub(super) fn by_system(
                 let host = hosts
                     .iter()
                     .find(|host| host.name.is_some() && scheduling.admits(host));
-                let host = host.and_then(|host| host.name.clone());
-                astray.extend(host.map(|host| (workload.id.clone(), host)));
+                match host.and_then(|host| host.name.clone()) {
+                    Some(_) if lands_only_on_hosts() => taken.push(workload.clone()),
+                    Some(host) => astray.push((workload.id.clone(), host)),
+                    None => {}
+                }
             }
             System::Unsaid if scheduling.node_name.is_some() && lands_elsewhere() => {}
             System::Unsaid if own.is_empty() && could_land() => taken.push(workload.clone()),

@@ -462,7 +462,7 @@ fn not_windows(found: &str, isolation: Isolation) -> Finding {
         let fix = "name an image, or build this one again";
         return concern(Concern::NotWindows, reason, fix, isolation);
     }
-    let fix = "name an image for Windows, or keep its pods off these nodes with nodeSelector: \
+    let fix = "name an image for Windows, or select nodes with Linux instead: nodeSelector: \
                {kubernetes.io/os: linux}";
     let reason = format!("the image is not for Windows: found {found}");
     concern(Concern::NotWindows, reason, fix, isolation)

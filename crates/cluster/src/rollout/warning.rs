@@ -161,10 +161,11 @@ fn lands_only_elsewhere<'a>(
             let image = &rollout.images[placed.image];
             image.is_for("windows") && !image.is_for("linux")
         });
-    let is_open = placement.selection.hosts.is_empty()
-        && template.missing_class().is_none()
-        && template.scheduling.node_name.is_none();
-    if needs_windows && is_open {
+    // For these there are other reasons.
+    let is_explained = template.missing_class().is_some()
+        || template.scheduling.node_name.is_some()
+        || template.contradicts_its_os();
+    if needs_windows && placement.selection.hosts.is_empty() && !is_explained {
         without_windows(rollout, &template.scheduling)
     } else {
         None

@@ -494,6 +494,43 @@ fn a_workload_that_only_nodes_without_windows_take_starts_nowhere() {
 }
 
 #[test]
+fn a_workload_for_linux_that_only_windows_nodes_take_starts_nowhere() {
+    let mut request = request(&["20348.1"], &["20348.1"]);
+    request.images[0].content = ImageContent::Single(linux());
+    let node = &mut request.nodes.windows[0];
+    node.labels_are_complete = true;
+    node.labels.insert("pool".to_owned(), "one".to_owned());
+    request.nodes.others.push(Node {
+        labels_are_complete: true,
+        ..linux_node()
+    });
+    let found = |request: &mut RolloutRequest, spec: &str| {
+        let text = format!(
+            "kind: Deployment\nmetadata: {{name: p0}}\nspec: {{template: {{spec: {{containers: \
+             [{{image: repo.example/i0:1}}]{spec}}}}}}}\n"
+        );
+        set_workloads(request, &text);
+        let mut rollout = Rollout::new(request);
+        let plan = rollout.advise(request, &TagsByRepository::new());
+        assert!(plan.actions.is_empty(), "{plan:?}");
+        let starts = rollout.outcomes().next().map(|outcome| outcome.starts);
+        let rules: Vec<&str> = rollout.checks().map(|check| check.finding.rule).collect();
+        (starts, rules)
+    };
+    let selects = ", nodeSelector: {pool: one}";
+    let nowhere = (Some(StartStatus::Nowhere), vec!["not-windows"]);
+    assert_eq!(found(&mut request, selects), nowhere);
+    let astray = (None, vec!["no-linux-selector"]);
+    assert_eq!(found(&mut request, ""), astray);
+    // A runtime class that is not in the input may select other nodes.
+    let with_class = format!("{selects}, runtimeClassName: kata");
+    assert_eq!(found(&mut request, &with_class), astray);
+    // A list of Windows nodes alone lacks the others.
+    request.nodes.others.clear();
+    assert_eq!(found(&mut request, selects), astray);
+}
+
+#[test]
 fn a_list_of_windows_nodes_alone_does_not_say_where_other_pods_land() {
     let mut request = request(&["20348.1"], &["20348.1"]);
     let taint = r#"{"key":"os","value":"windows","effect":"NoSchedule"}"#;
