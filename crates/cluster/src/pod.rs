@@ -115,6 +115,12 @@ impl PodTemplate {
         )
     }
 
+    /// Returns true if Windows nodes refuse it, or it selects others: by its `os.name`, which the
+    /// scheduler does not heed.
+    pub(crate) fn is_refused_by_windows(&self) -> bool {
+        self.system_of_os() == System::Other || self.contradicts_its_os()
+    }
+
     /// The system that its `os.name` states.
     pub(crate) fn system_of_os(&self) -> System {
         self.os_name
@@ -174,7 +180,7 @@ impl PodTemplate {
     /// them.
     pub(crate) fn class_may_admit(&self, node: &Node) -> bool {
         self.missing_class().is_some()
-            && !self.contradicts_its_os()
+            && !self.is_refused_by_windows()
             && self.scheduling.matches_node(node)
     }
 

@@ -569,7 +569,11 @@ fn a_pod_of_another_system_than_the_nodes_that_it_selects_starts_nowhere() {
     let (mut command, _folder) = check_objects(&nodes, &objects);
     let (code, report) = answer_of(&mut command);
     assert_eq!(code, 1);
-    let checks = report["checks"].as_array().unwrap().iter();
+    let mut checks = report["checks"].as_array().unwrap().iter();
+    let astray = checks.next_back().unwrap();
+    assert_eq!(astray["rule"], "no-linux-selector", "{astray}");
+    let reason = astray["reason"].as_str().unwrap();
+    assert!(reason.ends_with(": Pod default/linux"), "{reason}");
     let found: Vec<(&str, &str, &str)> = checks
         .map(|check| {
             let reason = check["reason"].as_str().unwrap();

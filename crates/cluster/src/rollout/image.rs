@@ -332,17 +332,25 @@ pub(super) fn by_system(
         let lands_elsewhere = || others.iter().any(|node| scheduling.admits(node));
         // A list without other nodes does not have those where it lands.
         let lands_only_on_hosts = || {
-            !others.is_empty() && !lands_elsewhere() && workload.template.missing_class().is_none()
+            let is_known = !others.is_empty() || scheduling.node_name.is_some();
+            is_known && !lands_elsewhere() && workload.template.missing_class().is_none()
         };
-        match workload.template.system() {
+        let system = workload.template.system();
+        let is_for_linux = || match system {
+            System::Windows => false,
+            // All containers of a pod run on one node, so one of them decides for all.
+            System::Unsaid => only("linux", "windows"),
+            // The scheduler does not heed `os.name`.
+            System::Other => scheduling.system() == System::Unsaid,
+        };
+        match system {
             System::Windows => taken.push(workload.clone()),
             // `nodeName` decides, whatever its images are.
             System::Unsaid if scheduling.node_name.is_some() && names_host() => {
                 taken.push(workload.clone());
             }
             System::Unsaid if only("windows", "linux") => taken.push(workload.clone()),
-            // All containers of a pod run on one node, so one of them decides for all.
-            System::Unsaid if only("linux", "windows") => {
+            System::Unsaid | System::Other if is_for_linux() => {
                 // Of a host that is only a version, no taint is known.
                 let host = hosts
                     .iter()

@@ -172,10 +172,9 @@ impl<'a> Selections<'a> {
         Rc::new(self.collect(|_| true))
     }
 
-    /// The hosts where a pod can be scheduled: none if it selects those of another system than its
-    /// own, which refuse it.
+    /// The hosts where a pod can be scheduled and that do not refuse it.
     pub(super) fn select(&mut self, template: &PodTemplate) -> Rc<HostSelection> {
-        if template.contradicts_its_os() {
+        if template.is_refused_by_windows() {
             return Rc::default();
         }
         let scheduling = &template.scheduling;

@@ -85,8 +85,8 @@ fn linux_astray(rollout: &Rollout) -> Option<Finding> {
     Some(warn(
         Concern::NoLinuxSelector,
         format!(
-            "nothing keeps workloads with images for Linux off Windows nodes such as {host}, where \
-             they do not start: {names}"
+            "nothing keeps workloads for Linux off Windows nodes such as {host}, where they do not \
+             start: {names}"
         ),
         format!(
             "add to their pods' specs: nodeSelector: {{{key}: linux}}, or taint the Windows nodes, \
@@ -123,7 +123,7 @@ fn no_host_selected(rollout: &Rollout, workload: &Workload, placement: &Placemen
     let names_node =
         scheduling.node_name.is_some() && nodes.any(|node| scheduling.allows_node_name(node));
     let elsewhere = lands_only_elsewhere(rollout, workload, placement);
-    let is_refused = names_node || template.contradicts_its_os() || elsewhere.is_some();
+    let is_refused = names_node || template.is_refused_by_windows() || elsewhere.is_some();
     let (reason, fix) = match elsewhere {
         Some(name) => (
             format!(
@@ -250,6 +250,9 @@ fn explain_no_host(rollout: &Rollout, template: &PodTemplate) -> (String, String
     }
     let scheduling = &template.scheduling;
     let hosts = &rollout.hosts;
+    if template.is_refused_by_windows() {
+        return of_windows_nodes_alone(hosts, template);
+    }
     if let Some(name) = &scheduling.node_name {
         return of_named_node(rollout, scheduling, name);
     }
@@ -352,6 +355,21 @@ fn of_another_system(template: &PodTemplate) -> (String, String) {
         ),
         "set os.name of the pod to the system of the nodes, or correct its node selector"
             .to_owned(),
+    )
+}
+
+/// Reason and fix for a workload of another system that only hosts take.
+fn of_windows_nodes_alone(hosts: &[Node], template: &PodTemplate) -> (String, String) {
+    let os = template.os_name.as_deref().unwrap_or_default();
+    let host = hosts.iter().find(|host| template.scheduling.admits(host));
+    let host = host.and_then(|host| host.name.as_deref());
+    (
+        format!(
+            "its os.name is {os}, but only nodes with Windows take its pods, such as {}, whose \
+             kubelet refuses them (PodOSNotSupported)",
+            host.unwrap_or_default()
+        ),
+        "correct os.name of the pod, or its node selector, affinity and tolerations".to_owned(),
     )
 }
 

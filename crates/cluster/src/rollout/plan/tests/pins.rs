@@ -531,6 +531,61 @@ fn a_workload_for_linux_that_only_windows_nodes_take_starts_nowhere() {
 }
 
 #[test]
+fn a_pod_with_the_os_linux_needs_a_selector_too() {
+    let mut request = request(&["20348.1"], &["20348.1"]);
+    let node = &mut request.nodes.windows[0];
+    node.labels_are_complete = true;
+    node.labels.insert("pool".to_owned(), "one".to_owned());
+    request.nodes.others.push(Node {
+        labels_are_complete: true,
+        ..linux_node()
+    });
+    // Its image is not asked for.
+    let found = |request: &mut RolloutRequest, spec: &str| {
+        let text = format!(
+            "kind: Pod\nmetadata: {{name: p0}}\nspec: {{os: {{name: linux}}, containers: \
+             [{{image: a:1}}]{spec}}}\n"
+        );
+        set_workloads(request, &text);
+        let rollout = Rollout::new(request);
+        let starts = rollout.outcomes().next().map(|outcome| outcome.starts);
+        let findings = rollout.checks().map(|check| check.finding);
+        let findings = findings.map(|it| (it.rule, it.outcome, it.reason.clone()));
+        (starts, findings.collect::<Vec<_>>())
+    };
+    let (starts, findings) = found(&mut request, "");
+    let [("no-linux-selector", VerdictOutcome::Warning, reason)] = &findings[..] else {
+        panic!("{findings:?}");
+    };
+    assert_eq!(starts, None);
+    assert!(
+        reason.contains("such as n0") && reason.ends_with(": Pod default/p0"),
+        "{reason}"
+    );
+    let with_selector = found(&mut request, ", nodeSelector: {kubernetes.io/os: linux}");
+    assert_eq!(with_selector, (None, Vec::new()));
+    for landing in [", nodeSelector: {pool: one}", ", nodeName: n0"] {
+        let (starts, findings) = found(&mut request, landing);
+        let [("no-host-selected", VerdictOutcome::Incompatible, reason)] = &findings[..] else {
+            panic!("{landing}: {findings:?}");
+        };
+        assert_eq!(starts, Some(StartStatus::Nowhere), "{landing}");
+        assert!(
+            reason.contains("such as n0, whose kubelet refuses"),
+            "{reason}"
+        );
+    }
+    assert_eq!(
+        found(&mut request, ", nodeName: linux-a"),
+        (None, Vec::new())
+    );
+    // A list of Windows nodes alone lacks the others.
+    request.nodes.others.clear();
+    let (starts, findings) = found(&mut request, ", nodeSelector: {pool: one}");
+    assert_eq!((starts, findings[0].0), (None, "no-linux-selector"));
+}
+
+#[test]
 fn a_list_of_windows_nodes_alone_does_not_say_where_other_pods_land() {
     let mut request = request(&["20348.1"], &["20348.1"]);
     let taint = r#"{"key":"os","value":"windows","effect":"NoSchedule"}"#;
