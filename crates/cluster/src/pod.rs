@@ -37,6 +37,8 @@ pub struct PodTemplate {
     pub(crate) handler: Option<String>,
     /// True if that class is not in the input.
     pub(crate) class_is_missing: bool,
+    /// True if it is in the network of its node.
+    pub(crate) host_network: bool,
     /// True if it has an `emptyDir` volume, whose data is lost with the pod.
     pub(crate) has_empty_dir: bool,
     /// Termination grace period, if given.
@@ -169,6 +171,44 @@ impl PodTemplate {
             .then_some(handler)
     }
 
+    /// Why the API server refuses it for its host process containers, and the fix.
+    pub(crate) fn refused_host_process(&self) -> Option<(String, String)> {
+        let (own, others): (Vec<&Container>, Vec<&Container>) = self
+            .containers
+            .iter()
+            .partition(|container| container.host_process);
+        if own.is_empty() {
+            return None;
+        }
+        let network = (!self.host_network).then(|| {
+            (
+                "HostProcess containers need hostNetwork: true".to_owned(),
+                "set hostNetwork: true in the pod's spec".to_owned(),
+            )
+        });
+        let beside = others.first().map(|other| {
+            let name = match other.name.as_str() {
+                "" => other.image.as_str(),
+                name => name,
+            };
+            (
+                format!("the container {name} beside them is not one"),
+                "make all containers of the pod HostProcess containers, or move the others to \
+                 another pod"
+                    .to_owned(),
+            )
+        });
+        let (reasons, fixes): (Vec<String>, Vec<String>) =
+            network.into_iter().chain(beside).unzip();
+        (!reasons.is_empty()).then(|| {
+            let reasons = reasons.join(", and ");
+            (
+                format!("the API server refuses the pod: {reasons}"),
+                fixes.join(", and "),
+            )
+        })
+    }
+
     /// Name of its runtime class if that is not in the input.
     pub(crate) fn missing_class(&self) -> Option<&str> {
         self.runtime_class
@@ -245,6 +285,7 @@ struct PodSpec {
     tolerations: Vec<Toleration>,
     runtime_class_name: Option<String>,
     os: Option<Os>,
+    host_network: Option<bool>,
     #[serde(default, deserialize_with = "null_is_default")]
     security_context: SecurityContext,
     /// Of any type: one kind of them matters.
@@ -402,6 +443,7 @@ impl From<PodObject> for PodTemplate {
             runtime_class: spec.runtime_class_name.filter(|name| !name.is_empty()),
             handler: None,
             class_is_missing: false,
+            host_network: spec.host_network == Some(true),
             has_empty_dir: has_empty_dir(&spec.volumes),
             grace_seconds: spec.termination_grace_period_seconds,
         }

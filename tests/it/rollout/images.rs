@@ -421,7 +421,7 @@ fn what_inspect_keeps_of_an_index_is_judged_like_the_index_itself() {
         let file = folder.path().join("images.json");
         fs::write(&file, inspected.stdout).unwrap();
         let pod = format!(
-            "kind: Pod\nmetadata: {{name: hpc}}\nspec: {{nodeSelector: {{kubernetes.io/os: windows}}, \
+            "kind: Pod\nmetadata: {{name: hpc}}\nspec: {{hostNetwork: true, nodeSelector: {{kubernetes.io/os: windows}}, \
              tolerations: [{{operator: Exists}}], securityContext: {{windowsOptions: {{hostProcess: \
              true}}}}, containers: [{{image: '{image}'}}]}}\n"
         );

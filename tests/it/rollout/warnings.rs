@@ -205,7 +205,7 @@ fn a_workload_without_an_image_is_no_silent_green() {
 
 #[test]
 fn a_placeholder_in_the_name_of_an_image_is_named() {
-    let pod = "kind: Pod\nmetadata: {name: x}\nspec: {containers: [{image: 'a/b:${TAG/+/_}-hpc', \
+    let pod = "kind: Pod\nmetadata: {name: x}\nspec: {hostNetwork: true, containers: [{image: 'a/b:${TAG/+/_}-hpc', \
                securityContext: {windowsOptions: {hostProcess: true}}}]}\n";
     let (code, report) = answer_of(&mut workloads_offline(pod));
     assert_eq!(code, 1);
@@ -241,7 +241,7 @@ fn an_object_of_an_unknown_kind_alone_is_named_in_the_error() {
 #[test]
 fn objects_of_unknown_kinds_are_listed_in_every_form() {
     let text = "apiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: '<web>'}\n---\n\
-                apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: {containers: \
+                apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: {hostNetwork: true, containers: \
                 [{image: x, securityContext: {windowsOptions: {hostProcess: true}}}]}\n";
     let check = |format: &str| {
         let mut command = workloads_offline(text);

@@ -84,6 +84,8 @@ pub struct Finding {
     pub variant: Option<usize>,
     /// True if an image of the index starts there, but the index hides it.
     pub(super) is_hidden: bool,
+    /// True if the pod is refused, with any image.
+    pub(super) is_of_pod: bool,
 }
 
 impl Finding {
@@ -103,12 +105,8 @@ impl Finding {
             image_build: None,
             variant: None,
             is_hidden: false,
+            is_of_pod: false,
         }
-    }
-
-    /// Returns true if the runtime refuses the pod, with any image.
-    pub(super) fn is_of_handler(&self) -> bool {
-        self.rule == Concern::HandlerUnsupported.name()
     }
 
     /// The fix with its first command, in one line.
@@ -258,7 +256,24 @@ impl<'a> CompatibilityChecker<'a> {
         let reason =
             format!("the node runs Docker, which starts no pod with the handler {handler}");
         let fix = "move the node to containerd, or keep these pods off it";
-        self.shared(concern(Concern::HandlerUnsupported, reason, fix, isolation))
+        self.finding_of_pod(concern(Concern::HandlerUnsupported, reason, fix, isolation))
+    }
+
+    /// The finding where the API server refuses a pod for its host process containers.
+    pub(super) fn finding_of_host_process(
+        &mut self,
+        (reason, fix): (&str, &str),
+        isolation: Isolation,
+    ) -> Shared {
+        let about = Concern::HostProcessUnsupported;
+        self.finding_of_pod(concern(about, reason, fix, isolation))
+    }
+
+    fn finding_of_pod(&mut self, finding: Finding) -> Shared {
+        self.shared(Finding {
+            is_of_pod: true,
+            ..finding
+        })
     }
 
     /// The equal finding that is known already, or else this one.

@@ -233,7 +233,8 @@ impl<'a> FixResolver<'a> {
             .placement
             .workload
             .is_some_and(|workload| self.effects.pins.contains_key(&workload));
-        let is_of_others = !is_pinned && self.rollout.of_others[about.place];
+        // No other image helps a pod that is refused.
+        let is_of_others = !is_pinned && !finding.is_of_pod && self.rollout.of_others[about.place];
         if is_of_others && finding.fix.as_deref() == Some(NEW_INDEX) {
             return Rc::new(self.without_index(finding, about));
         }

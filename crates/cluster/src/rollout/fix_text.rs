@@ -24,7 +24,7 @@ pub(super) fn is_fixable(finding: &Finding, image: &Image, host: &HostKind) -> b
     finding.outcome != VerdictOutcome::Unknown
         && !needs_host_process
         && finding.rule != Concern::NotWindows.name()
-        && !finding.is_of_handler()
+        && !finding.is_of_pod
         && !finding.is_hidden
         && finding.isolation != Isolation::HostProcess
         && !(finding.isolation == Isolation::Process && is_old_client)

@@ -89,6 +89,10 @@ impl Placement {
         judge: &mut CompatibilityChecker<'_>,
     ) -> Self {
         let template = &workload.template;
+        // An operator may add fields to the pods of a kind of its own.
+        let refused = template
+            .refused_host_process()
+            .filter(|_| workload.id.group.is_empty());
         let mut images: Vec<PlacedImage> = Vec::with_capacity(template.containers.len());
         for container in &template.containers {
             let Some(&image) = places.get(container.image.as_str()) else {
@@ -109,6 +113,9 @@ impl Placement {
             let findings: Vec<Shared> = isolations
                 .into_iter()
                 .map(|(kind, isolation)| {
+                    if let Some((reason, fix)) = &refused {
+                        return judge.finding_of_host_process((reason, fix), isolation);
+                    }
                     let runtime = judge.kinds[kind].runtime;
                     if let Some(handler) = template.refused_handler(runtime) {
                         return judge.finding_of_handler(handler, isolation);

@@ -126,7 +126,7 @@ impl<'a> Effects<'a> {
             PlanAction::Patch { to, .. } => Some(*to),
             _ => None,
         });
-        if finding.is_of_handler() || becomes.is_none() && to.is_none() {
+        if finding.is_of_pod || becomes.is_none() && to.is_none() {
             return (finding.outcome, finding.rule);
         }
         let mut kind = self.rollout.kinds[kind].clone();

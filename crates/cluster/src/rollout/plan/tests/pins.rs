@@ -738,7 +738,7 @@ fn a_host_process_with_an_image_for_linux_is_not_pinned_to_linux() {
         plan(&request).actions.len()
     };
     assert_eq!(pinned(""), 1);
-    let host_process = "securityContext: {windowsOptions: {hostProcess: true}},";
+    let host_process = "hostNetwork: true, securityContext: {windowsOptions: {hostProcess: true}},";
     assert_eq!(pinned(host_process), 0);
 }
 
@@ -812,7 +812,7 @@ fn host_process_containers_need_a_kubelet_and_a_containerd_that_run_them() {
         request.nodes.windows[0].runtime = ContainerRuntime::from_node(runtime);
         request.nodes.windows[0].kubelet = kubelet;
         request.nodes.windows[1].kubelet = Some(30);
-        let text = "kind: Pod\nmetadata: {name: p0}\nspec: {containers: [{image: \
+        let text = "kind: Pod\nmetadata: {name: p0}\nspec: {hostNetwork: true, containers: [{image: \
                     'repo.example/i0:1', securityContext: {windowsOptions: {hostProcess: true}}}]}\n";
         set_workloads(&mut request, text);
         let rollout = Rollout::new(&request);
@@ -824,6 +824,71 @@ fn host_process_containers_need_a_kubelet_and_a_containerd_that_run_them() {
         let expected = expected.map(|(outcome, reason)| (outcome, reason.to_owned()));
         assert_eq!(seen(findings[0].finding), expected, "{runtime} {kubelet:?}");
         assert_eq!(seen(findings[1].finding), None, "{runtime} {kubelet:?}");
+    }
+}
+
+#[test]
+fn a_pod_that_the_api_server_refuses_for_its_host_process_starts_nowhere() {
+    let host_process = "securityContext: {windowsOptions: {hostProcess: true}}";
+    // Another image would not help, whoever builds it.
+    let check = |image: &str, kind: &str, more: &str| {
+        let mut request = request(&["17763.1158", "20348.1"], &["17763.1158"]);
+        request.images[0].reference = Some(image.to_owned());
+        let more = more.replace("IMAGE", image);
+        let spec = format!(
+            "{{nodeSelector: {{kubernetes.io/os: windows}}, containers: [{{name: a, image: \
+             '{image}'{more}}}"
+        );
+        let text = match kind {
+            "Pod" => format!("kind: Pod\nmetadata: {{name: p0}}\nspec: {spec}\n"),
+            _ => format!(
+                "apiVersion: acme.example/v1\nkind: {kind}\nmetadata: {{name: p0}}\nspec: \
+                 {{template: {{spec: {spec}}}}}\n"
+            ),
+        };
+        set_workloads(&mut request, &text);
+        let mut rollout = Rollout::new(&request);
+        let plan = rollout.advise(&request, &TagsByRepository::new());
+        let starts = rollout.outcomes().next().unwrap().starts;
+        let finding = rollout.placements[0].findings().next().unwrap().clone();
+        (starts, finding, plan.actions.len())
+    };
+    let network = "HostProcess containers need hostNetwork: true";
+    let beside = "the container b beside them is not one";
+    let b = "{name: b, image: IMAGE}";
+    let set_network = "set hostNetwork: true in the pod's spec";
+    let one_kind = "make all containers of the pod HostProcess containers, or move the others to \
+                    another pod";
+    let alone = format!(", {host_process}}}]");
+    for (more, reasons, fix) in [
+        (alone.clone(), network.to_owned(), set_network.to_owned()),
+        (
+            format!(", {host_process}}}, {b}], hostNetwork: true"),
+            beside.to_owned(),
+            one_kind.to_owned(),
+        ),
+        (
+            format!(", {host_process}}}, {b}], hostNetwork: false"),
+            format!("{network}, and {beside}"),
+            format!("{set_network}, and {one_kind}"),
+        ),
+    ] {
+        for image in ["repo.example/i0:1", "docker.io/acme/i0:1"] {
+            let (starts, finding, actions) = check(image, "Pod", &more);
+            assert_eq!((starts, actions), (StartStatus::Nowhere, 0), "{more}");
+            assert_eq!(finding.rule, "host-process-unsupported");
+            let reason = format!("the API server refuses the pod: {reasons}");
+            assert_eq!((finding.reason, finding.fix), (reason, Some(fix.clone())));
+        }
+    }
+    for (kind, more) in [
+        ("Pod", format!("{alone}, hostNetwork: true")),
+        ("Pod", format!("}}], hostNetwork: true, {host_process}")),
+        // Its operator may add the field.
+        ("Agent", alone),
+    ] {
+        let (starts, ..) = check("repo.example/i0:1", kind, &more);
+        assert_eq!(starts, StartStatus::Everywhere, "{kind} {more}");
     }
 }
 
