@@ -171,6 +171,11 @@ fn everything_starts_once_the_printed_commands_are_typed() {
         "17763.973",
         &format!("--registry {target} --name app --tag 1.4 --join"),
     );
+    // Its toleration is for Windows, but it does not select that.
+    let mut for_linux = workload("Deployment", "curl", &curl, ("kubernetes.io/os", "windows"));
+    let spec = &mut for_linux["spec"]["template"]["spec"];
+    spec["nodeSelector"] = json!({});
+    spec["tolerations"] = json!([{"key": "os", "value": "windows"}]);
     let web = format!("{target}/team/web:1.4");
     let app = format!("{target}/app:1.4");
     let any = ("kubernetes.io/os", "windows");
@@ -184,7 +189,7 @@ fn everything_starts_once_the_printed_commands_are_typed() {
             workload("Pod", "tool", &tool, any),
             workload("Job", "tool", &tool, any),
             job_with_own_selector(&tool, any),
-            workload("Deployment", "curl", &curl, any),
+            for_linux,
         ],
     );
     world.write(

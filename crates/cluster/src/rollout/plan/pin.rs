@@ -253,7 +253,8 @@ impl fmt::Display for Pin {
     }
 }
 
-/// Pin to Linux, if all the images are for it and a node admits the pods.
+/// Pin to Linux, if all the images are for it and a node admits the pods. Of a workload that selects
+/// Windows rather the image is wrong, and no command can name the right one.
 fn to_linux(
     rollout: &Rollout,
     placement: &Placement,
@@ -265,10 +266,12 @@ fn to_linux(
     let mut pinned = workload.clone();
     pin.apply(&mut pinned);
     let template = &pinned.template;
+    let selects_windows = workload.template.scheduling.system() == System::Windows;
     let is_host_process = template.containers.iter().any(|own| own.host_process);
     let lands = |node: &Node| pin.admits(node) && template.scheduling.admits(node);
     (images.all(|placed| rollout.images[placed.image].is_for("linux"))
         && template.system() == System::Other
+        && !selects_windows
         && !is_host_process
         && others.iter().any(lands))
     .then_some(pin)

@@ -725,21 +725,27 @@ fn an_unknown_runtime_class_may_select_the_nodes_where_an_image_starts() {
 }
 
 #[test]
-fn a_host_process_with_an_image_for_linux_is_not_pinned_to_linux() {
-    let pinned = |security: &str| {
+fn what_has_to_run_windows_is_not_pinned_to_linux_for_its_image() {
+    let pinned = |fields: &str| {
         let mut request = request(&["20348.1"], &["20348.1"]);
         request.images[0].content = ImageContent::Single(linux());
         request.nodes.others.push(linux_node());
         let text = format!(
             "kind: Pod\nmetadata: {{name: p0}}\nspec: {{tolerations: [{{key: os, value: windows}}], \
-             {security} containers: [{{image: 'repo.example/i0:1'}}]}}\n"
+             {fields} containers: [{{image: 'repo.example/i0:1'}}]}}\n"
         );
         set_workloads(&mut request, &text);
-        plan(&request).actions.len()
+        let mut rollout = Rollout::new(&request);
+        let plan = rollout.advise(&request, &TagsByRepository::new());
+        let finding = rollout.placements[0].findings().next().unwrap();
+        (plan.actions.len(), finding.fix.clone().unwrap_or_default())
     };
-    assert_eq!(pinned(""), 1);
+    assert_eq!(pinned("").0, 1);
+    let (actions, fix) = pinned("nodeSelector: {kubernetes.io/os: windows},");
+    assert_eq!(actions, 0);
+    assert!(fix.starts_with("name an image for Windows, or "), "{fix}");
     let host_process = "hostNetwork: true, securityContext: {windowsOptions: {hostProcess: true}},";
-    assert_eq!(pinned(host_process), 0);
+    assert_eq!(pinned(host_process).0, 0);
 }
 
 #[test]
