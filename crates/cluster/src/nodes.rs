@@ -65,6 +65,15 @@ pub struct Taint {
 }
 
 impl Taint {
+    /// The usual taint of Windows nodes, which keeps off pods that do not tolerate it.
+    pub(crate) fn of_windows() -> Self {
+        Self {
+            key: "os".to_owned(),
+            value: "windows".to_owned(),
+            effect: "NoSchedule".to_owned(),
+        }
+    }
+
     /// Returns true if it is temporary: set and removed with a node's condition, or removed once
     /// the node has started.
     pub(crate) fn is_passing(&self) -> bool {

@@ -246,7 +246,8 @@ impl Scheduling {
         }]);
     }
 
-    fn tolerates(&self, taint: &Taint) -> bool {
+    /// Returns true if a taint does not keep the pod off its nodes.
+    pub(crate) fn tolerates(&self, taint: &Taint) -> bool {
         let keeps_off = matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute");
         !keeps_off
             || taint.is_passing()

@@ -8,7 +8,7 @@ use wincimg_oci::store::Location;
 use wincimg_windows::compat::IndexEntry;
 use wincimg_windows::version::WindowsVersion;
 
-use crate::nodes::Node;
+use crate::nodes::{Node, Taint};
 use crate::scheduling::System;
 use crate::workloads::{Workload, WorkloadId};
 
@@ -289,8 +289,18 @@ pub(super) struct WorkloadsBySystem {
     pub(super) for_windows: Vec<Workload>,
     /// The other ones that do not state their system, and whose images could not be read.
     pub(super) undecided: Vec<WorkloadId>,
-    /// The other ones for Linux that could be scheduled on a host, and one such host.
-    pub(super) astray: Vec<(WorkloadId, String)>,
+    /// The other ones for Linux that could be scheduled on a host.
+    pub(super) astray: Vec<Stray>,
+}
+
+/// A workload for Linux that could be scheduled on a host.
+#[derive(Debug, Clone)]
+pub(super) struct Stray {
+    pub(super) workload: WorkloadId,
+    /// One such host.
+    pub(super) host: String,
+    /// True if it tolerates the taint by which hosts keep other pods off.
+    pub(super) tolerates_windows: bool,
 }
 
 /// Divides workloads by their system.
@@ -357,7 +367,11 @@ pub(super) fn by_system(
                     .find(|host| host.name.is_some() && scheduling.admits(host));
                 match host.and_then(|host| host.name.clone()) {
                     Some(_) if lands_only_on_hosts() => taken.push(workload.clone()),
-                    Some(host) => astray.push((workload.id.clone(), host)),
+                    Some(host) => astray.push(Stray {
+                        workload: workload.id.clone(),
+                        host,
+                        tolerates_windows: scheduling.tolerates(&Taint::of_windows()),
+                    }),
                     None => {}
                 }
             }

@@ -28,6 +28,7 @@ pub use details::Details;
 pub use fetch::{ImageRequest, fetch};
 use finding::CompatibilityChecker;
 pub use finding::{Finding, HostKind, severity};
+use image::Stray;
 pub use image::{EntryContent, Image, ImageContent, Variant, is_host_process};
 use jiff::civil::Date;
 pub use outcome::{OutcomeCounts, StartStatus, Subject, WorkloadOutcome, is_deciding_rule};
@@ -95,8 +96,8 @@ pub struct Rollout {
     /// Workloads that do not state their system, whose images could not be read, and that no host
     /// admits.
     pub undecided: Vec<WorkloadId>,
-    /// Workloads for Linux that a host admits, with one such host.
-    astray: Vec<(WorkloadId, String)>,
+    /// Workloads for Linux that a host admits.
+    astray: Vec<Stray>,
     /// Objects of unknown kinds in which no pods were found.
     pub skipped: Vec<SkippedObject>,
     /// Number of inactive workloads that were left out.

@@ -72,27 +72,29 @@ pub(super) fn all(rollout: &Rollout) -> Vec<Warning> {
 
 /// Warning about workloads for Linux that can be scheduled on hosts.
 fn linux_astray(rollout: &Rollout) -> Option<Finding> {
-    let (_, host) = rollout.astray.first()?;
-    let mut names: Vec<String> = rollout
-        .astray
-        .iter()
-        .map(|(id, _)| id.to_string())
-        .collect();
+    let host = &rollout.astray.first()?.host;
+    let astray = rollout.astray.iter();
+    let mut names: Vec<String> = astray.map(|stray| stray.workload.to_string()).collect();
     names.sort();
     names.dedup();
     let names = first_names(names.into_iter(), 5);
     let key = os_label(&rollout.hosts);
+    let or_taint = if rollout.astray.iter().any(|stray| stray.tolerates_windows) {
+        String::new()
+    } else {
+        format!(
+            ", or taint the Windows nodes, whose own pods must then tolerate that: kubectl taint \
+             nodes --selector {key}=windows {}",
+            in_words(&Taint::of_windows())
+        )
+    };
     Some(warn(
         Concern::NoLinuxSelector,
         format!(
             "nothing keeps workloads for Linux off Windows nodes such as {host}, where they do not \
              start: {names}"
         ),
-        format!(
-            "add to their pods' specs: nodeSelector: {{{key}: linux}}, or taint the Windows nodes, \
-             whose own pods must then tolerate that: kubectl taint nodes --selector {key}=windows \
-             os=windows:NoSchedule"
-        ),
+        format!("add to their pods' specs: nodeSelector: {{{key}: linux}}{or_taint}"),
     ))
 }
 

@@ -784,6 +784,43 @@ fn workloads_for_linux_that_a_windows_node_admits_are_one_warning() {
 }
 
 #[test]
+fn no_taint_is_advised_that_workloads_for_linux_tolerate() {
+    let mut request = request(&["20348.1"], &["20348.1"]);
+    request.images[0].content = ImageContent::Index(vec![linux()]);
+    let advised = |request: &mut RolloutRequest, tolerations: &str| {
+        let pod = |name: &str, tolerations: &str| {
+            format!(
+                "kind: Pod\nmetadata: {{name: {name}}}\nspec: {{tolerations: {tolerations}, \
+                 containers: [{{image: 'repo.example/i0:1'}}]}}\n---\n"
+            )
+        };
+        set_workloads(request, &(pod("a", "[]") + &pod("b", tolerations)));
+        let rollout = Rollout::new(request);
+        let finding = &rollout.notices[0].finding;
+        assert_eq!(finding.rule, "no-linux-selector");
+        finding.fix.clone().unwrap()
+    };
+    let select = "add to their pods' specs: nodeSelector: {kubernetes.io/os: linux}";
+    let taint = format!(
+        "{select}, or taint the Windows nodes, whose own pods must then tolerate that: kubectl taint \
+         nodes --selector kubernetes.io/os=windows os=windows:NoSchedule"
+    );
+    assert_eq!(advised(&mut request, "[]"), taint);
+    assert_eq!(
+        advised(
+            &mut request,
+            "[{key: os, operator: Exists, effect: NoExecute}]"
+        ),
+        taint
+    );
+    assert_eq!(advised(&mut request, "[{operator: Exists}]"), select);
+    assert_eq!(
+        advised(&mut request, "[{key: os, operator: Exists}]"),
+        select
+    );
+}
+
+#[test]
 fn host_process_containers_need_a_kubelet_and_a_containerd_that_run_them() {
     let refused = "host process containers need Kubernetes 1.23 and containerd 1.6 or newer, and \
                    the node runs an older one or Docker";
