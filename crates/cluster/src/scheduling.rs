@@ -178,6 +178,29 @@ impl Scheduling {
                 .is_none_or(|terms| terms.iter().any(|term| term.is_met_by(node)))
     }
 
+    /// Requirements of the selector that none of the nodes meets, and where each term of the
+    /// affinity has one, the first of each.
+    pub(crate) fn unmet(&self, nodes: &[Node]) -> (Vec<Requirement>, Vec<Requirement>) {
+        let selector = self.selector.iter().map(|(key, value)| Requirement {
+            key: key.clone(),
+            operator: Operator::In,
+            values: vec![value.clone()],
+        });
+        let is_unmet = |label: &Requirement| !nodes.iter().any(|node| label.may_be_met(node));
+        let of_selector = selector.filter(is_unmet).collect();
+        let terms = self.affinity.iter().flatten();
+        let firsts: Option<Vec<&Requirement>> = terms
+            .map(|term| term.match_expressions.iter().find(|label| is_unmet(label)))
+            .collect();
+        let mut of_affinity: Vec<Requirement> = Vec::new();
+        for label in firsts.unwrap_or_default() {
+            if !of_affinity.contains(label) {
+                of_affinity.push(label.clone());
+            }
+        }
+        (of_selector, of_affinity)
+    }
+
     /// Returns true if it has neither a selector nor an affinity.
     pub(crate) fn is_unconstrained(&self) -> bool {
         self.selector.is_empty() && self.affinity.is_none()

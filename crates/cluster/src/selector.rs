@@ -41,21 +41,25 @@ impl fmt::Display for LabelSelector {
             if place > 0 {
                 f.write_str(",")?;
             }
-            let Requirement {
-                key,
-                operator,
-                values,
-            } = requirement;
-            match (operator, values.as_slice()) {
-                (Operator::DoesNotExist, _) => write!(f, "!{key}")?,
-                (Operator::In, [value]) => write!(f, "{key}={value}")?,
-                (Operator::NotIn, [value]) => write!(f, "{key}!={value}")?,
-                (Operator::In, values) => write!(f, "{key} in ({})", values.join(","))?,
-                (Operator::NotIn, values) => write!(f, "{key} notin ({})", values.join(","))?,
-                (Operator::Exists | Operator::Gt | Operator::Lt, _) => f.write_str(key)?,
-            }
+            fmt::Display::fmt(requirement, f)?;
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for Requirement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let key = &self.key;
+        match (self.operator, self.values.as_slice()) {
+            (Operator::DoesNotExist, _) => write!(f, "!{key}"),
+            (Operator::In, [value]) => write!(f, "{key}={value}"),
+            (Operator::NotIn, [value]) => write!(f, "{key}!={value}"),
+            (Operator::In, values) => write!(f, "{key} in ({})", values.join(",")),
+            (Operator::NotIn, values) => write!(f, "{key} notin ({})", values.join(",")),
+            (Operator::Exists, _) => f.write_str(key),
+            (Operator::Gt, values) => write!(f, "{key}>{}", values.join(",")),
+            (Operator::Lt, values) => write!(f, "{key}<{}", values.join(",")),
+        }
     }
 }
 

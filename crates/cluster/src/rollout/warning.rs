@@ -13,10 +13,11 @@ use super::finding::concern;
 use super::fix_text::of_missing_class;
 use super::image::Image;
 use super::placement::{PlacedImage, Placement};
-use super::{Finding, Rollout, Shared, first_names};
+use super::verdict::find;
+use super::{Finding, HostKind, Rollout, Shared, first_names};
 use crate::nodes::{Node, Taint, os_label};
 use crate::pod::PodTemplate;
-use crate::scheduling::{Scheduling, System};
+use crate::scheduling::{Operator, Requirement, Scheduling, System};
 use crate::workloads::Workload;
 
 /// A warning about a workload or an image, whatever the host.
@@ -120,7 +121,7 @@ fn about_scheduling(rollout: &Rollout, workload: &Workload, placement: &Placemen
 fn no_host_selected(rollout: &Rollout, workload: &Workload, placement: &Placement) -> Finding {
     let template = &workload.template;
     let scheduling = &template.scheduling;
-    let (reason, fix) = explain_no_host(rollout, template);
+    let (reason, fix) = explain_no_host(rollout, template, &placement.images);
     let mut nodes = rollout.hosts.iter().chain(&rollout.others);
     let names_node =
         scheduling.node_name.is_some() && nodes.any(|node| scheduling.allows_node_name(node));
@@ -245,8 +246,12 @@ fn no_image(workload: &Workload) -> Option<String> {
     }
 }
 
-/// Reason and fix for a workload that no host admits.
-fn explain_no_host(rollout: &Rollout, template: &PodTemplate) -> (String, String) {
+/// Reason and fix for a workload with these images that no host admits.
+fn explain_no_host(
+    rollout: &Rollout,
+    template: &PodTemplate,
+    images: &[PlacedImage],
+) -> (String, String) {
     if template.contradicts_its_os() {
         return of_another_system(template);
     }
@@ -258,13 +263,23 @@ fn explain_no_host(rollout: &Rollout, template: &PodTemplate) -> (String, String
     if let Some(name) = &scheduling.node_name {
         return of_named_node(rollout, scheduling, name);
     }
-    let Some(host) = hosts.iter().find(|host| scheduling.matches_node(host)) else {
+    let hosts_of_labels = (0..hosts.len()).filter(|host| scheduling.matches_node(&hosts[*host]));
+    let matching: Vec<usize> = hosts_of_labels.collect();
+    // It is of no use to tolerate the taints of a node where it does not start.
+    let kinds = rollout.kinds.iter();
+    let starts: Vec<bool> = kinds
+        .map(|kind| may_start(rollout, kind, template, images))
+        .collect();
+    let best = matching.iter().find(|host| starts[rollout.kind_of[**host]]);
+    let Some(&host) = best.or(matching.first()) else {
         return of_selector(hosts, scheduling);
     };
     if let Some(class) = template.missing_class() {
         return of_missing_class(class);
     }
-    let taints: Vec<String> = host.taints.iter().map(in_words).collect();
+    let host = &hosts[host];
+    let taints = scheduling.untolerated_taints(host);
+    let taints: Vec<String> = taints.map(in_words).collect();
     let nodes = if scheduling.is_unconstrained() {
         "the Windows nodes"
     } else {
@@ -278,6 +293,23 @@ fn explain_no_host(rollout: &Rollout, template: &PodTemplate) -> (String, String
         ),
         "add tolerations for them to the pod's spec".to_owned(),
     )
+}
+
+/// Returns true unless an image of a pod certainly does not start on a kind of host.
+fn may_start(
+    rollout: &Rollout,
+    kind: &HostKind,
+    template: &PodTemplate,
+    images: &[PlacedImage],
+) -> bool {
+    template.containers.iter().all(|container| {
+        let isolation = template.isolation(container, kind.runtime, Isolation::Process);
+        let mut images = images.iter().map(|placed| &rollout.images[placed.image]);
+        let image = images.find(|image| image.reference.as_ref() == Some(&container.image));
+        image.is_none_or(|image| {
+            find(kind, image, isolation).outcome != VerdictOutcome::Incompatible
+        })
+    })
 }
 
 /// Reason and fix for a workload that names a node.
@@ -310,37 +342,68 @@ fn of_named_node(rollout: &Rollout, scheduling: &Scheduling, name: &str) -> (Str
     )
 }
 
-/// Reason and fix for a workload whose selector matches no host.
+/// Reason and fix for a workload whose selector and affinity match no host.
 fn of_selector(hosts: &[Node], scheduling: &Scheduling) -> (String, String) {
-    let missing: Vec<String> = scheduling
-        .selector
-        .iter()
-        .filter(|(key, value)| {
-            !hosts
-                .iter()
-                .any(|host| host.labels.get(*key) == Some(*value))
-        })
-        .map(|(key, value)| format!("{key}={value}"))
-        .collect();
-    let reason = if missing.is_empty() {
-        "no Windows node meets its node selector and affinity".to_owned()
-    } else {
-        format!("no Windows node has the label {}", missing.join(" or "))
+    if hosts.is_empty() {
+        let reason = "no Windows node is left to take its pods";
+        return (
+            reason.to_owned(),
+            "uncordon or add a Windows node".to_owned(),
+        );
+    }
+    let (of_selector, of_affinity) = scheduling.unmet(hosts);
+    let fields = match (of_selector.is_empty(), of_affinity.is_empty()) {
+        (false, true) => "selector",
+        (true, false) => "affinity",
+        _ => "selector and affinity",
     };
+    let unmet = || of_selector.iter().chain(&of_affinity);
+    let Some(first) = unmet().next() else {
+        return (
+            format!("no Windows node meets its node {fields}"),
+            format!("correct the {fields}, or label nodes with kubectl label node"),
+        );
+    };
+    let words: Vec<String> = unmet().map(ToString::to_string).collect();
+    let words = words.join(" or ");
+    let wants_label = unmet().all(|it| matches!(it.operator, Operator::In | Operator::Exists));
+    let reason = if wants_label {
+        format!("no Windows node has the label {words}")
+    } else {
+        format!("no Windows node meets {words}")
+    };
+    if let Some(value) = not_a_number(hosts, first) {
+        return (
+            format!("{reason}: Gt and Lt compare integers, and {value} is not one"),
+            "list the values of the label with the operator In".to_owned(),
+        );
+    }
     // The kubelet sets the labels of these domains, and resets them.
-    let is_of_kubelet = |key: &str| {
-        let domain = key.split_once('/').map_or("", |(domain, _)| domain);
+    let is_of_kubelet = |it: &Requirement| {
+        let domain = it.key.split_once('/').map_or("", |(domain, _)| domain);
         matches!(
             domain,
             "kubernetes.io" | "node.kubernetes.io" | "beta.kubernetes.io"
         )
     };
-    let fix = if !missing.is_empty() && missing.iter().all(|label| is_of_kubelet(label)) {
-        "correct the selector, or add such nodes: the kubelet sets this label"
+    let fix = if unmet().all(is_of_kubelet) {
+        format!("correct the {fields}, or add such nodes: the kubelet sets this label")
     } else {
-        "correct the selector, or label nodes with kubectl label node"
+        format!("correct the {fields}, or label nodes with kubectl label node")
     };
-    (reason, fix.to_owned())
+    (reason, fix)
+}
+
+/// The value of a label that a requirement compares as an integer, which it is not.
+fn not_a_number<'a>(hosts: &'a [Node], requirement: &Requirement) -> Option<&'a str> {
+    if !matches!(requirement.operator, Operator::Gt | Operator::Lt) {
+        return None;
+    }
+    let mut values = hosts
+        .iter()
+        .filter_map(|host| host.labels.get(&requirement.key));
+    let value = values.find(|value| value.parse::<i64>().is_err())?;
+    Some(value)
 }
 
 /// Reason and fix for a workload that selects nodes of another system than its own.
@@ -563,6 +626,20 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_pod_goes_nowhere_where_no_windows_node_is_left() {
+        let rollout = Rollout::new(&RolloutRequest {
+            nodes: NodeList {
+                windows: Vec::new(),
+                others: vec![node("linux", None)],
+            },
+            ..RolloutRequest::default()
+        });
+        let (reason, fix) = explain_no_host(&rollout, &PodTemplate::default(), &[]);
+        assert_eq!(reason, "no Windows node is left to take its pods");
+        assert_eq!(fix, "uncordon or add a Windows node");
+    }
+
     fn node(name: &str, taint: Option<&str>) -> Node {
         let build = wincimg_windows::compat::HostBuild::new("20348.1".parse().unwrap());
         Node {
@@ -596,7 +673,7 @@ mod tests {
                 scheduling: scheduling.clone(),
                 ..PodTemplate::default()
             };
-            explain_no_host(&rollout, &template).0
+            explain_no_host(&rollout, &template, &[]).0
         };
         let with = |key: &str, value: &str| Scheduling {
             selector: [(key.to_owned(), value.to_owned())].into(),
@@ -612,6 +689,34 @@ mod tests {
             why(&with("pool", "x")),
             "no Windows node has the label pool=x"
         );
+        for (terms, reason) in [
+            (
+                r#"[{"matchExpressions":[{"key":"kubernetes.io/os","operator":"In","values":["windows"]},
+                {"key":"tier","operator":"Exists"}]}]"#,
+                "no Windows node has the label tier",
+            ),
+            (
+                r#"[{"matchExpressions":[{"key":"pool","operator":"In","values":["x","y"]}]},
+                {"matchExpressions":[{"key":"kubernetes.io/os","operator":"NotIn","values":["windows"]}]}]"#,
+                "no Windows node meets pool in (x,y) or kubernetes.io/os!=windows",
+            ),
+            (
+                r#"[{"matchExpressions":[{"key":"node.kubernetes.io/windows-build","operator":"Gt",
+                "values":["17763"]}]}]"#,
+                "no Windows node meets node.kubernetes.io/windows-build>17763: Gt and Lt compare \
+                 integers, and 10.0.20348 is not one",
+            ),
+            (
+                "[{}]",
+                "no Windows node meets its node selector and affinity",
+            ),
+        ] {
+            let scheduling = Scheduling {
+                affinity: Some(serde_json::from_str(terms).unwrap()),
+                ..Scheduling::default()
+            };
+            assert_eq!(why(&scheduling), reason);
+        }
         for (os, selected, reason) in [
             ("linux", "windows", "it selects nodes with Windows"),
             ("windows", "linux", "it selects nodes without Windows"),
@@ -621,7 +726,7 @@ mod tests {
                 scheduling: with("kubernetes.io/os", selected),
                 ..PodTemplate::default()
             };
-            let why = explain_no_host(&rollout, &template).0;
+            let why = explain_no_host(&rollout, &template, &[]).0;
             assert!(why.contains(reason), "{why}");
         }
         let named = |name: &str, scheduling: Scheduling| {

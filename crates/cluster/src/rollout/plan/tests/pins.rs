@@ -494,6 +494,32 @@ fn a_workload_that_only_nodes_without_windows_take_starts_nowhere() {
 }
 
 #[test]
+fn the_taints_to_tolerate_are_those_of_a_node_where_it_starts() {
+    let mut request = request(&["17763.1158", "20348.1"], &["20348.1", "17763.1158"]);
+    let taint = |json: &str| serde_json::from_str(json).unwrap();
+    request.nodes.windows[0].taints =
+        vec![taint(r#"{"key":"gpu","value":"y","effect":"NoSchedule"}"#)];
+    request.nodes.windows[1].taints = vec![
+        taint(r#"{"key":"spot","effect":"PreferNoSchedule"}"#),
+        taint(r#"{"key":"os","value":"windows","effect":"NoSchedule"}"#),
+    ];
+    for (image, node, taints) in [
+        ("i0", "n1", "os=windows:NoSchedule"),
+        ("i1", "n0", "gpu=y:NoSchedule"),
+    ] {
+        let text = format!(
+            "kind: Deployment\nmetadata: {{name: p0}}\nspec: {{template: {{spec: {{containers: \
+             [{{image: repo.example/{image}:1}}], nodeSelector: {{kubernetes.io/os: windows}}}}}}}}\n"
+        );
+        set_workloads(&mut request, &text);
+        let (starts, _, said) = noticed(&request);
+        assert_eq!(starts, StartStatus::Unplaced);
+        let words = format!("such as {node}, have taints that it does not tolerate: {taints}; ");
+        assert!(said.contains(&words), "{said}");
+    }
+}
+
+#[test]
 fn a_workload_for_linux_that_only_windows_nodes_take_starts_nowhere() {
     let mut request = request(&["20348.1"], &["20348.1"]);
     request.images[0].content = ImageContent::Single(linux());
