@@ -422,7 +422,8 @@ impl CheckCompat {
             && (rollout.images.is_empty() || !self.workloads.is_empty())
             && rollout.undecided.is_empty()
         {
-            session.warn("no workload is for Windows");
+            let active = if rollout.inactive > 0 { "active " } else { "" };
+            session.warn(format_args!("no {active}workload is for Windows"));
         }
     }
 

@@ -53,14 +53,14 @@ pub(crate) fn write_text(
         .into_iter()
         .partition(|problem| problem.finding.outcome != VerdictOutcome::Warning);
     for problem in &urgent {
-        write_problem(problem, screen, &mut out)?;
+        write_problem(problem, screen, &told, &mut out)?;
     }
     if let Some(plan) = &rollout.plan {
         write_plan(rollout, plan, screen, &mut out)?;
     }
     write_matrix(rollout, screen, &mut out)?;
     for problem in &warnings {
-        write_problem(problem, screen, &mut out)?;
+        write_problem(problem, screen, &told, &mut out)?;
     }
     if let Some(cordoned) = cordoned(rollout) {
         writeln!(out, "\n{}", escape_untrusted(cordoned))?;
@@ -155,6 +155,7 @@ fn write_case(
         writeln!(out, "       and {more} more like these")?;
     }
     for (fix, commands) in &case.fixes {
+        told.extend(commands.iter().map(|command| (*command).to_owned()));
         write_fix(Some(fix), commands, screen, out)?;
     }
     Ok(())
@@ -163,6 +164,7 @@ fn write_case(
 fn write_problem(
     problem: &ReportProblem<'_>,
     screen: TextStyle,
+    told: &HashSet<String>,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let finding = problem.finding;
@@ -191,7 +193,12 @@ fn write_problem(
         screen.write("  for: ", problem.format_workloads(), out)?;
     }
     write_reason(&finding.reason, None, screen, out)?;
-    write_fix(finding.fix.as_deref(), &finding.commands, screen, out)
+    let commands = &finding.commands;
+    let is_told = |command: &String| told.contains(command);
+    if !commands.is_empty() && commands.iter().all(is_told) {
+        return write_fix(Some("as above"), &commands[..0], screen, out);
+    }
+    write_fix(finding.fix.as_deref(), commands, screen, out)
 }
 
 fn write_reason(
