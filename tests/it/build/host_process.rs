@@ -89,7 +89,7 @@ fn check_compat_knows_the_image_and_what_runs_it() {
     };
     for (options, code, rule) in [
         (
-            "securityContext: {windowsOptions: {hostProcess: true}}",
+            "hostNetwork: true\n  securityContext: {windowsOptions: {hostProcess: true}}",
             0,
             "host-process",
         ),

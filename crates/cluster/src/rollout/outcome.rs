@@ -70,7 +70,7 @@ impl Rollout {
     pub fn outcomes(&self) -> impl Iterator<Item = WorkloadOutcome<'_>> {
         let noticed = self.worst_notices();
         self.placements.iter().flat_map(move |placement| -> Vec<_> {
-            let one = |subject, images| {
+            let one = |subject: Subject, images| {
                 let noticed = noticed.get(&subject).copied();
                 self.placement_outcome(subject, placement, images, noticed)
             };

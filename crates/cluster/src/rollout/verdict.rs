@@ -348,7 +348,8 @@ fn by_variant(
     let fix = if has_windows_inside(variants) {
         build_too(host)
     } else {
-        "set securityContext.windowsOptions.hostProcess of the pod, or build on a base with Windows"
+        "set hostNetwork and securityContext.windowsOptions.hostProcess of the pod, or build on a base \
+         with Windows"
             .to_owned()
     };
     Finding {
