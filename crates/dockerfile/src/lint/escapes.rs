@@ -198,13 +198,25 @@ pub(super) fn misplaced_directive(file: &Dockerfile<'_>) -> Option<(usize, Escap
 /// Reports an escape directive below the top of the file.
 pub(super) fn check_directive(linted: &LintFile<'_>) -> Option<Finding> {
     let file = linted.file;
-    let (line, _) = misplaced_directive(file)?;
+    let (line, escape) = misplaced_directive(file)?;
     if linted.stages.iter().all(Stage::is_linux) {
         return None;
     }
+    let is_readable = is_readable_with(file);
+    let code = file
+        .lines()
+        .filter(|text| !text.trim_start().starts_with('#'));
+    let mut ends = code.map(str::trim_end);
+    if !is_readable && !ends.any(|text| text.ends_with(escape.character())) {
+        let message = format!(
+            "this directive has no effect, and lines of this file continue with {}: remove it",
+            file.escape.character()
+        );
+        return Some(Finding::new(line, message).warning());
+    }
     let message = "this directive has no effect: it must be at the top of the file, above every \
         comment, empty line and instruction";
-    let correction = is_readable_with(file).then(|| {
+    let correction = is_readable.then(|| {
         let above = file.lines().take(line);
         let lines: Vec<&str> = [file.line(line)].into_iter().chain(above).collect();
         Correction::new((0, line), lines.join("\n"))

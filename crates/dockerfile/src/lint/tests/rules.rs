@@ -443,6 +443,28 @@ fn a_misplaced_escape_directive_moves_to_the_top_where_no_line_needs_the_other_c
 }
 
 #[test]
+fn a_misplaced_escape_directive_that_no_line_needs_is_to_be_removed() {
+    let findings = |lines: &str| {
+        let from = "FROM mcr.microsoft.com/windows/servercore:10.0.17763.973";
+        let source = format!("# A service\n# escape=`\n{from}\n{lines}\n");
+        lint(&source, &LintOptions::default())
+    };
+    let found = findings("RUN mkdir C:\\a && \\\n    mkdir C:\\b");
+    let [finding] = found.as_slice() else {
+        panic!("{found:#?}");
+    };
+    assert_eq!(finding.rule, "misplaced-escape");
+    assert_eq!(finding.severity, Severity::Warning);
+    assert!(finding.message.ends_with("continue with \\: remove it"));
+    // A line needs it.
+    for lines in ["RUN echo a `\n  b\nRUN echo \\\n  c", "RUN echo a `\n  b"] {
+        let found = findings(lines);
+        assert_eq!(found[0].rule, "misplaced-escape", "{lines}");
+        assert_eq!(found[0].severity, Severity::Error, "{lines}");
+    }
+}
+
+#[test]
 fn a_folder_that_exists_cannot_be_made_again() {
     for (lines, line) in [
         ("WORKDIR C:/queue\nRUN md C:\\queue", Some(3)),
