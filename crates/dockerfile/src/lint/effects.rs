@@ -181,7 +181,10 @@ pub(super) fn check_setx(stage: &Stage<'_>) -> Vec<Finding> {
     let mut found: Vec<Finding> = check_setx_user(stage).collect();
     let mut count = 0;
     for step in stage.all("RUN") {
-        let is_setx = |it: &&LintCommand| it.grammar.may_be_cmd() && it.program() == "setx";
+        // In cmd single quotes break the PATH, whoever's it is.
+        let is_quoted = |it: &LintCommand| it.any(|word| word.starts_with('\''));
+        let is_setx =
+            |it: &&LintCommand| it.grammar.may_be_cmd() && it.program() == "setx" && !is_quoted(it);
         let of_cmd = step.commands().iter().filter(is_setx).map(|command| {
             let words = command.words.iter().map(|word| word.value.as_str());
             let text = words.collect::<Vec<_>>().join(" ");

@@ -246,9 +246,9 @@ pub(super) fn check_single_quotes(_: &Stage<'_>, step: &LintStep<'_>) -> Option<
 }
 
 /// Programs that take the single quotes around a word for a part of it.
-const KEEP_SINGLE_QUOTES: [&str; 17] = [
+const KEEP_SINGLE_QUOTES: [&str; 18] = [
     "mkdir", "md", "rmdir", "rd", "del", "erase", "copy", "move", "ren", "xcopy", "type", "cd",
-    "tar", "curl", "icacls", "msiexec", "reg",
+    "tar", "curl", "icacls", "msiexec", "reg", "setx",
 ];
 
 /// A word in single quotes, which cmd passes on, and what happens to it.

@@ -519,8 +519,12 @@ fn single_quotes_around_a_word_are_a_part_of_it() {
                 "RUN curl -o 'a.zip' https://example.net/a.zip",
                 "RUN for /f %i in ('dir /b') do echo %i",
             ),
+            ("RUN setx path '%path%;C:\\x'", "RUN setx greeting it's"),
         ],
     );
+    let quoted = "RUN setx path \"%path%;C:\\x\"";
+    let broken = "RUN setx path '%path%;C:\\x'";
+    check_twins(PINNED, "setx-path", &[(quoted, broken)]);
 }
 
 #[test]
