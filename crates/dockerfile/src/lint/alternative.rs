@@ -71,7 +71,9 @@ fn key_of(command: &LintCommand) -> Option<&'static str> {
         "icacls" => command.has(&["/grant", "/grant:r"]).then_some("[[access]]"),
         "setx" => {
             let names_path = verb == "path" || object == "path";
-            (names_path && command.has(&["/m", "-m"])).then_some("path")
+            // `%PATH:C:\app;=%` removes a folder.
+            let removes = command.any(|word| word.contains("%path:"));
+            (names_path && !removes && command.has(&["/m", "-m"])).then_some("path")
         }
         _ => None,
     }

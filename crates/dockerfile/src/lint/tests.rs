@@ -794,6 +794,7 @@ RUN setx /M PATH "%PATH%;C:\app"
         r"RUN icacls C:\data",
         "RUN setx /M JAVA_HOME C:\\java",
         r"RUN setx PATH C:\app",
+        r#"RUN setx /M PATH "%PATH:C:\app;=%""#,
         "CMD appcmd set config /section:x /y:z",
         "RUN curl https://example.com/New-Website",
     ] {
