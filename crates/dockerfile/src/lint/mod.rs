@@ -268,7 +268,7 @@ fn find(linted: &LintFile<'_>) -> Vec<LintFinding> {
 }
 
 /// Rules, and those whose errors on the same line explain their findings.
-const CONSEQUENCES: [(&[&str], &[&str]); 4] = [
+const CONSEQUENCES: [(&[&str], &[&str]); 5] = [
     (
         &["prompt", "basic-parsing", "error-action"],
         &["nano-server-lacks"],
@@ -279,6 +279,7 @@ const CONSEQUENCES: [(&[&str], &[&str]); 4] = [
     ),
     (&["foreign-variable"], &["cmdlet-under-cmd"]),
     (&["unknown-user"], &["unix-permissions"]),
+    (&["invalid-instruction"], &["inline-comment"]),
 ];
 
 /// Findings without those that another one on their line explains.

@@ -475,6 +475,11 @@ fn what_fails_unseen_is_named() {
         found(source, &LintOptions::default()),
         ["2 misplaced-escape"]
     );
+    let source = format!("{PINNED}COPY ./app /site # Ensure \"./app\"\n");
+    assert_eq!(
+        found(&source, &LintOptions::default()),
+        ["2 inline-comment"]
+    );
 }
 
 #[test]
