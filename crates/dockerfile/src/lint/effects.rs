@@ -1,9 +1,8 @@
 //! `RUN` lines whose failure or effect is lost.
 
 use super::entrypoint::has_extension;
-use super::reference::Reference;
 use super::shell::BaseShell;
-use super::stage::{LintStep, Stage};
+use super::stage::{LintStep, Stage, StageBaseRef};
 use super::statements::PowerShellStatement;
 use super::words::{Grammar, LintCommand, LintScript, NextOperator};
 use super::{ContainsAny, Finding, Severity};
@@ -255,7 +254,11 @@ fn is_cut(step: &LintStep<'_>, script: &LintScript) -> bool {
 
 impl Stage<'_> {
     pub(super) fn is_nano_server(&self) -> bool {
-        self.reference().is_some_and(Reference::is_nano_server)
+        match &self.base {
+            StageBaseRef::Image(reference) => reference.is_nano_server(),
+            StageBaseRef::Repository(reference) => reference.names_nano_server(),
+            _ => false,
+        }
     }
 
     /// True if the base's shell is PowerShell.

@@ -71,6 +71,11 @@ pub(super) fn check(linted: &LintFile<'_>) -> Vec<Finding> {
                 is_in_root: Some(reference.is_windows_base()),
                 ..NanoState::default()
             },
+            // Those of 2016 and 1709 run as the administrator.
+            StageBaseRef::Repository(reference) => NanoState {
+                is_nano: reference.names_nano_server() && reference.is_of_microsoft(),
+                ..NanoState::default()
+            },
             StageBaseRef::Scratch | StageBaseRef::Unknown => NanoState::default(),
         };
         if state.is_nano {

@@ -217,15 +217,24 @@ impl Reference {
     /// Returns true for Nano Server and published images on it.
     pub(super) fn is_nano_server(&self) -> bool {
         // Nano Server 2016 had PowerShell and more.
-        let is_new = |build: u32| build > SERVER_2016;
-        if is_or_ends_with(&self.repository, "windows/nanoserver") {
-            return self.build().is_some_and(is_new);
-        }
+        let is_new = match self.build() {
+            Some(build) => build > SERVER_2016,
+            None => !self.is_nano_server_base(),
+        };
+        is_new && self.names_nano_server()
+    }
+
+    /// Returns true for Nano Server and published images on it, also those of 2016.
+    pub(super) fn names_nano_server(&self) -> bool {
         let is_published = self.repository.starts_with("mcr.microsoft.com/")
             || self.repository == "microsoft/dotnet"
             || self.is_updated_monthly();
         let tag = self.tag.as_deref().unwrap_or_default();
-        is_published && tag.contains("nanoserver") && self.build().is_none_or(is_new)
+        self.is_nano_server_base() || is_published && tag.contains("nanoserver")
+    }
+
+    fn is_nano_server_base(&self) -> bool {
+        is_or_ends_with(&self.repository, "windows/nanoserver")
     }
 
     /// Windows version in the tag.

@@ -21,6 +21,9 @@ pub(super) enum StageBaseRef {
     /// Another stage, by index.
     Stage(usize),
     Image(Reference),
+    /// The parts of an image's name that are certain: its tag has a build argument without a
+    /// default, and its version is unknown.
+    Repository(Reference),
     /// A name with a build argument without a default.
     Unknown,
 }
@@ -32,7 +35,7 @@ pub(super) struct Stage<'a> {
     /// Name, in lower case.
     pub(super) name: Option<String>,
     pub(super) base: StageBaseRef,
-    /// Base image as in `FROM`, with arguments expanded.
+    /// Base image as in `FROM`, with arguments expanded; its repository if its tag is unknown.
     pub(super) image: String,
     pub(super) platform: Platform,
     pub(super) steps: Vec<LintStep<'a>>,
@@ -265,6 +268,14 @@ impl<'a> Stage<'a> {
         }
     }
 
+    /// The repository that it begins with, also if its tag is unknown.
+    pub(super) fn repository(&self) -> Option<&Reference> {
+        match &self.base {
+            StageBaseRef::Image(reference) | StageBaseRef::Repository(reference) => Some(reference),
+            _ => None,
+        }
+    }
+
     pub(super) fn is_linux(&self) -> bool {
         self.platform == Platform::Linux
     }
@@ -351,26 +362,15 @@ impl<'a> StageReader<'a> {
             // What follows the image may be wrong.
             None => from.text().split_whitespace().next(),
         };
-        let image = word
-            .and_then(|word| self.expand(word))
-            .filter(|image| image.chars().all(is_of_reference));
+        let (base, image) = self.base(word.unwrap_or_default());
         let name = parsed.and_then(|parsed| parsed.name);
-        let base = match &image {
-            None => StageBaseRef::Unknown,
-            Some(image) if image == "scratch" => StageBaseRef::Scratch,
-            Some(image) => match self.names.get(&image.to_ascii_lowercase()) {
-                Some(index) => StageBaseRef::Stage(*index),
-                None => StageBaseRef::Image(Reference::parse(image)),
-            },
-        };
-        let image = image.unwrap_or_default();
         let facts = options.facts(&image);
         let is_other = facts.is_some_and(|facts| !facts.is_windows);
         let platform = self.platform(from, &base, is_other);
         let shell = match &base {
             StageBaseRef::Stage(index) => self.stages[*index].shell,
             StageBaseRef::Scratch => BaseShell::Cmd,
-            StageBaseRef::Image(reference) => options
+            StageBaseRef::Image(reference) | StageBaseRef::Repository(reference) => options
                 .shell_of(&image)
                 .unwrap_or_else(|| reference.shell(options.host.map(|host| host.version.build))),
             StageBaseRef::Unknown => options.shell_of("").unwrap_or(BaseShell::Unknown),
@@ -380,7 +380,9 @@ impl<'a> StageReader<'a> {
         }
         let knows_environment = match &base {
             StageBaseRef::Stage(index) => self.stages[*index].knows_environment,
-            StageBaseRef::Image(reference) => reference.is_plain(),
+            StageBaseRef::Image(reference) | StageBaseRef::Repository(reference) => {
+                reference.is_plain()
+            }
             StageBaseRef::Scratch | StageBaseRef::Unknown => false,
         };
         let is_core = matches!(base, StageBaseRef::Stage(index) if self.stages[index].is_core);
@@ -400,6 +402,24 @@ impl<'a> StageReader<'a> {
         });
     }
 
+    /// The base that `FROM` names, and the name of its image.
+    fn base(&self, written: &str) -> (StageBaseRef, String) {
+        let image = self.expand(written);
+        let Some(image) = image.filter(|image| image.chars().all(is_of_reference)) else {
+            let Some(reference) = certain_parts(written) else {
+                return (StageBaseRef::Unknown, String::new());
+            };
+            let repository = reference.repository.clone();
+            return (StageBaseRef::Repository(reference), repository);
+        };
+        let base = match self.names.get(&image.to_ascii_lowercase()) {
+            _ if image == "scratch" => StageBaseRef::Scratch,
+            Some(index) => StageBaseRef::Stage(*index),
+            None => StageBaseRef::Image(Reference::parse(&image)),
+        };
+        (base, image)
+    }
+
     /// `is_other` is true for a base image that is known not to be for Windows.
     fn platform(&self, from: &Instruction, base: &StageBaseRef, is_other: bool) -> Platform {
         let asked = from.flag("platform").unwrap_or_default();
@@ -407,7 +427,9 @@ impl<'a> StageReader<'a> {
             StageBaseRef::Image(_) if is_other => Platform::Linux,
             _ if asked.starts_with("linux") => Platform::Linux,
             _ if asked.starts_with("windows") => Platform::Windows,
-            StageBaseRef::Image(reference) => reference.platform(),
+            StageBaseRef::Image(reference) | StageBaseRef::Repository(reference) => {
+                reference.platform()
+            }
             StageBaseRef::Stage(index) => self.stages[*index].platform,
             StageBaseRef::Scratch | StageBaseRef::Unknown => Platform::Unknown,
         };
@@ -440,6 +462,28 @@ impl<'a> StageReader<'a> {
         let expanded = self.arguments.expand(word, self.escape).ok()?;
         (expanded.unset.is_empty() && !expanded.text.is_empty()).then_some(expanded.text)
     }
+}
+
+/// The repository and the words of the tag that have no variable, of a name with a variable in its tag
+/// or digest only.
+fn certain_parts(written: &str) -> Option<Reference> {
+    let literal = &written[..written.find('$')?];
+    let path = literal.rfind('/').map_or(0, |slash| slash + 1);
+    let end = path + literal[path..].find([':', '@'])?;
+    let (repository, version) = written.split_at(end);
+    if version.contains('/') || !repository.chars().all(is_of_reference) {
+        return None;
+    }
+    let is_word = |word: &&str| {
+        let mut characters = word.chars();
+        !word.is_empty() && characters.all(|c| c.is_ascii_alphanumeric() || "._".contains(c))
+    };
+    let tag = version[1..].split('@').next().unwrap_or_default();
+    let words: Vec<&str> = tag.split('-').filter(is_word).collect();
+    Some(Reference {
+        tag: (!words.is_empty()).then(|| words.join("-")),
+        ..Reference::parse(repository)
+    })
 }
 
 /// Returns true for `pwsh`, which differs from Windows PowerShell.

@@ -148,7 +148,7 @@ pub(super) fn check(stage: &Stage<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     // What other bases have is unknown.
     let is_known = |it: &Reference| it.is_plain() || it.is_of_microsoft();
-    let is_open = !stage.reference().is_some_and(is_known);
+    let is_open = !stage.repository().is_some_and(is_known);
     let mut installed = Installed {
         is_open,
         has_ports: is_open,

@@ -59,6 +59,60 @@ fn a_base_whose_variable_nothing_sets_has_no_name() {
 }
 
 #[test]
+fn a_base_whose_tag_is_unknown_tells_platform_family_and_shell() {
+    for (image, line, rule) in [
+        (
+            "windows/nanoserver:${TAG}",
+            "RUN powershell -Command Write-Host hi",
+            Some("nano-server-lacks"),
+        ),
+        (
+            "windows/nanoserver:$TAG",
+            "CMD [\"C:\\app\\a.exe\"]",
+            Some("invalid-json"),
+        ),
+        (
+            "windows/servercore:\"${TAG}\"",
+            "RUN wget https://example.com/a.zip",
+            Some("unix-command"),
+        ),
+        (
+            "windows/servercore@${TAG}",
+            "RUN Remove-Item a",
+            Some("cmdlet-under-cmd"),
+        ),
+        (
+            "dotnet/aspnet:${TAG}-nanoserver-ltsc2022",
+            "RUN Remove-Item a",
+            Some("cmdlet-under-cmd"),
+        ),
+        // What depends on the version.
+        ("dotnet/framework/sdk:${TAG}", "RUN Remove-Item a", None),
+        ("windows/nanoserver:${TAG}", "RUN setx /M A b", None),
+        (
+            "windows/servercore:${TAG}",
+            "RUN curl -o a https://github.com/a",
+            None,
+        ),
+        // What depends on the repository.
+        ("${TAG}", "RUN wget https://example.com/a.zip", None),
+        ("a:${TAG}/b", "RUN wget https://example.com/a.zip", None),
+    ] {
+        let source = format!("ARG TAG\nFROM mcr.microsoft.com/{image}\n{line}\n");
+        let findings = lint(&source, &LintOptions::default());
+        let found: Vec<&str> = findings.iter().map(|it| it.rule.name).collect();
+        assert_eq!(found, Vec::from_iter(rule), "{source}");
+        // Nano Server of 2016 has PowerShell.
+        let is_certain = rule != Some("nano-server-lacks");
+        let severity = Severity::error_if(is_certain);
+        assert!(
+            findings.iter().all(|it| it.severity == severity),
+            "{source}"
+        );
+    }
+}
+
+#[test]
 fn a_variable_that_is_set_below_its_use_or_in_another_stage_is_not_set() {
     check_twins(
         PINNED,
