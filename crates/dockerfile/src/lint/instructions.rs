@@ -60,8 +60,14 @@ fn line_of_use(step: &LintStep<'_>, name: &str) -> usize {
 
 /// Reports variables that are not set, so that they expand to nothing.
 pub(super) fn check_unset(it: &EvaluatedStep<'_>) -> Vec<Finding> {
-    if matches!(it.kind, InstructionKind::Run(_)) && it.stage.knows_environment {
-        return check_unset_in_run(it);
+    match it.kind {
+        InstructionKind::Run(_) if it.stage.knows_environment => return check_unset_in_run(it),
+        InstructionKind::Cmd(_) | InstructionKind::Entrypoint(_) | InstructionKind::Health(_)
+            if it.stage.knows_environment =>
+        {
+            return super::variables::check_arguments(it);
+        }
+        _ => {}
     }
     let texts = expanded_texts(it.kind).into_iter();
     let unset = texts.filter_map(|text| Some(it.expand(text)?.unset));

@@ -5,10 +5,11 @@ use super::environment::shell_variables;
 use super::evaluation::EvaluatedStep;
 use super::shell::BaseShell;
 use super::shells::{is_behind_script, is_read_by_powershell, is_shell};
-use super::stage::LintStep;
+use super::stage::{LintStep, StageBaseRef};
 use super::statements::PowerShellStatement;
 use super::words::{Grammar, LintCommand, Word};
 use super::{ContainsAny, Finding};
+use crate::instruction::{InstructionKind, ParsedInstruction};
 use crate::stages::StageState;
 
 /// Variables that Windows sets.
@@ -281,6 +282,103 @@ fn foreign_to_powershell(
     })?;
     // PowerShell expands nothing in single quotes.
     (!whole.contains(&format!("'{word}'"))).then(|| (format!("${name}"), format!("$env:{name}")))
+}
+
+/// Further variables that Windows sets, which a build argument may be named like.
+const OF_PROCESSES: [&str; 6] = [
+    "date", "number_of_processors", "os", "public", "random", "time",
+];
+
+/// Parts of a line that may set variables of the machine.
+const OF_MACHINE: [&str; 8] = [
+    "setx", "environment", "setup", "choco", ".msi", ".ps1", ".bat", ".cmd",
+];
+
+/// Reports build arguments that the container's command reads: the container does not get them.
+pub(super) fn check_arguments(it: &EvaluatedStep<'_>) -> Vec<Finding> {
+    let mut seen = Vec::new();
+    let mut found = Vec::new();
+    for (at, name) in read_variables(it.step) {
+        let Some(argument) = it.state.argument_only(name) else {
+            continue;
+        };
+        if seen.contains(&argument) || may_be_set(it, &argument.to_ascii_lowercase()) {
+            continue;
+        }
+        seen.push(argument);
+        let message = format!(
+            "{argument} is not set in the container, which gets no build arguments: add ENV \
+             {argument}=${{{argument}}}"
+        );
+        found.push(it.step.finding_at(at, message).warning());
+    }
+    found
+}
+
+/// Variables of the environment that the shells of an instruction expand, and their positions.
+fn read_variables<'a>(step: &'a LintStep<'_>) -> impl Iterator<Item = (usize, &'a str)> {
+    let lower = step.lower_full_text();
+    // A test or an assignment knows what to do without the variable.
+    let is_tested = lower.contains_any(&["if ", "set "]);
+    let is_of_cmd = move |it: &&LintCommand| it.grammar == Grammar::Cmd && !is_tested;
+    let commands = step.commands().iter().filter(is_of_cmd);
+    let of_cmd = commands.flat_map(|it| &it.words).flat_map(|word| {
+        let names = shell_variables(&word.value);
+        let names = names.filter(move |name| word.value.contains(&format!("%{name}%")));
+        names.map(move |name| (word.start(), name))
+    });
+    // In single quotes PowerShell expands nothing.
+    let statements = step.statements().filter(|it| !it.text.contains('\''));
+    let of_powershell = statements.flat_map(|statement| {
+        let names = shell_variables(&statement.text);
+        let names = names.filter(move |name| !statement.text.contains(&format!("%{name}%")));
+        names.map(move |name| (statement.at, name))
+    });
+    of_cmd.chain(of_powershell.filter(move |(_, name)| is_only_read(lower, name)))
+}
+
+/// True if a script, in lower case, does not test or set a variable of the environment.
+fn is_only_read(script: &str, name: &str) -> bool {
+    let written = format!("env:{}", name.to_ascii_lowercase());
+    script.match_indices(&written).all(|(at, _)| {
+        let before = script[..at].trim_end_matches(['$', '{']);
+        let after = script[at + written.len()..].trim_start_matches('}');
+        let after = after.trim_start();
+        let tests = [
+            "=", "+=", "?", ")", "-eq", "-ne", "-is", "-like", "-match", "-or", "-and",
+        ];
+        before.len() < at
+            && !before.trim_end().ends_with(['!', '('])
+            && !before.trim_end().ends_with("-not")
+            && !tests.iter().any(|test| after.starts_with(test))
+    })
+}
+
+/// True if something other than the build may set a variable of the container; its name is in lower
+/// case.
+fn may_be_set(it: &EvaluatedStep<'_>, lower: &str) -> bool {
+    let is_known = is_of_windows(lower) || OF_PROCESSES.contains(&lower);
+    let sets = |step: &LintStep<'_>| {
+        let parsed = ParsedInstruction::read(step.instruction, it.linted.file.escape);
+        match parsed.map(|parsed| parsed.kind) {
+            Ok(InstructionKind::Env(list)) => {
+                let mut names = list.iter().map(|(name, _)| name);
+                names.any(|name| name.eq_ignore_ascii_case(lower))
+            }
+            _ => true,
+        }
+    };
+    let is_this = |index: usize| std::ptr::eq(&it.linted.stages[index], it.stage);
+    let mut others = it.linted.stages.iter();
+    // Docker's client sets proxies.
+    is_known
+        || lower.ends_with("_proxy")
+        || it.stage.all("ENV").any(sets)
+        || others.any(|other| matches!(other.base, StageBaseRef::Stage(index) if is_this(index)))
+        || it.linted.chain(it.stage).any(|stage| {
+            let mut runs = stage.all("RUN");
+            runs.any(|step| step.lower_full_text().contains_any(&OF_MACHINE))
+        })
 }
 
 /// Names after a `$`, with or without braces.

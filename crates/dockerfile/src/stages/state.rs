@@ -165,6 +165,14 @@ impl StageState {
         is_known(&self.env_places) || is_known(&self.arg_places) || PREDEFINED.contains(&name)
     }
 
+    /// Own spelling of a build argument, by its name in any case, unless the image has a variable of
+    /// this name.
+    pub(crate) fn argument_only(&self, name: &str) -> Option<&str> {
+        let place = self.arg_places.of(name).last()?;
+        let is_variable = !self.env_places.of(name).is_empty();
+        (!is_variable).then_some(self.args[*place].0.as_str())
+    }
+
     /// Value of a command's variable, by its name in any case: the image's, or a build argument.
     pub(crate) fn variable(&self, name: &str) -> Option<String> {
         if let Some(value) = self.env_value(name) {

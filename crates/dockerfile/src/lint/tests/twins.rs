@@ -113,6 +113,48 @@ fn a_base_whose_tag_is_unknown_tells_platform_family_and_shell() {
 }
 
 #[test]
+fn build_arguments_are_not_in_the_container() {
+    let ps = "powershell -Command";
+    check_twins(
+        PINNED,
+        "unset-variable",
+        &[
+            (
+                "ARG PORT=80\nCMD C:/app.exe --port %PORT%",
+                "ARG PORT=80\nENV PORT=${PORT}\nCMD C:/app.exe --port %PORT%",
+            ),
+            (
+                "ARG PORT=80\nENTRYPOINT C:/app.exe %port%",
+                "ARG PORT=80\nENTRYPOINT C:/app.exe %PORT%\nENV Port=${PORT}",
+            ),
+            (
+                &format!("ARG PORT=80\nHEALTHCHECK CMD {ps} iwr http://localhost:$env:PORT -UseB"),
+                &format!("ARG PORT=80\nHEALTHCHECK CMD {ps} if ($env:PORT) {{ exit 0 }}"),
+            ),
+            (
+                "ARG A=1\nCMD [\"powershell\", \"-Command\", \"Start-Sleep ${env:A}\"]",
+                "ARG A=1\nCMD [\"C:/a.exe\", \"%A%\"]",
+            ),
+            (
+                &format!("ARG A=1\nCMD {ps} \"Start-Sleep $env:A\""),
+                &format!("ARG A=1\nCMD {ps} \"$env:A = 1; Start-Sleep $env:A\""),
+            ),
+            (
+                "ARG A=1\nCMD C:/app.exe %A%",
+                "ARG A=1\nRUN setx /M A %A%\nCMD C:/app.exe %A%",
+            ),
+            (
+                "ARG A=1\nCMD C:/app.exe %A%",
+                "ARG TEMP\nCMD C:/app.exe %TEMP%",
+            ),
+        ],
+    );
+    let base = "FROM mcr.microsoft.com/windows/servercore:10.0.17763.973 AS base";
+    let used = format!("{base}\nARG A=1\nCMD C:/app.exe %A%\nFROM base\nENV A=1\n");
+    assert!(!names(PINNED, &used).contains(&"unset-variable"));
+}
+
+#[test]
 fn a_variable_that_is_set_below_its_use_or_in_another_stage_is_not_set() {
     check_twins(
         PINNED,
