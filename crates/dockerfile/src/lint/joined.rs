@@ -34,6 +34,7 @@ pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     }
     let mut is_first = true;
     let mut is_launched = false;
+    let mut is_nested = false;
     let mut quotes = 0;
     for join in step.file.continuations(instruction) {
         let text = if std::mem::take(&mut is_first) {
@@ -45,14 +46,20 @@ pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
         if text.is_empty() || text.starts_with('#') {
             continue;
         }
-        is_launched |= step.shell == BaseShell::Cmd
-            && text.split_whitespace().any(|word| {
-                let name = program_name(word.trim_start_matches(['(', '@', '"']));
-                LAUNCHERS.contains(&name.as_str())
-            });
+        is_launched |= step.shell == BaseShell::Cmd && has_launcher(text);
         let was_quoted = quotes % 2 == 1;
         quotes += text.matches(['"', '\'']).count();
         let is_quoted = quotes % 2 == 1;
+        let script = nested_script(text).filter(|_| step.shell == BaseShell::Cmd);
+        is_nested |= script.is_some();
+        let text = script.unwrap_or(text);
+        // Operators of cmd end the script.
+        is_nested &= !text.contains(['&', '|', '^']);
+        let shell = if is_nested {
+            BaseShell::PowerShell
+        } else {
+            step.shell
+        };
         let Some((number, next)) = join.next.map(|(number, next)| (number, next.trim())) else {
             continue;
         };
@@ -61,20 +68,12 @@ pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
                 the comment on a line of its own, or as <# … #>";
             return Some(Finding::new(join.line, message));
         }
-        let separator = match step.shell {
+        let separator = match shell {
             BaseShell::Cmd if !is_launched && !ends_in(text, "&|(^,)") => "&&",
             BaseShell::PowerShell if !ends_in(text, ";|{(,)}=`+&[@") => ";",
             _ => continue,
         };
-        let is_one = is_command(text, step.shell)
-            || step.shell == BaseShell::PowerShell && is_whole(text, next);
-        let is_assignment = step.shell == BaseShell::PowerShell && begins_assignment(next);
-        let is_apart = if is_assignment {
-            is_complete(text)
-        } else {
-            is_one && begins_command(next, step.shell)
-        };
-        if is_quoted || !is_apart {
+        if is_quoted || !is_apart(text, next, shell) {
             continue;
         }
         let message = format!(
@@ -84,6 +83,42 @@ pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
         return Some(Finding::new(number, message));
     }
     None
+}
+
+/// Returns true if a command of a line may take another one for arguments.
+fn has_launcher(text: &str) -> bool {
+    text.split_whitespace().any(|word| {
+        let name = program_name(word.trim_start_matches(['(', '@', '"']));
+        LAUNCHERS.contains(&name.as_str())
+    })
+}
+
+/// Returns true if a line ends a command, and the next one begins another.
+fn is_apart(text: &str, next: &str, shell: BaseShell) -> bool {
+    let is_powershell = shell == BaseShell::PowerShell;
+    if is_powershell && begins_assignment(next) {
+        return is_complete(text);
+    }
+    let is_one = is_command(text, shell) || is_powershell && is_whole(text, next);
+    is_one && begins_command(next, shell)
+}
+
+/// The script of a `powershell` that a line begins with, without the options before it.
+fn nested_script(text: &str) -> Option<&str> {
+    let name = text.split_whitespace().next()?;
+    if !matches!(program_name(name).as_str(), "powershell" | "pwsh") {
+        return None;
+    }
+    let arguments = text[name.len()..].trim_start();
+    let is_option = |word: &&str| {
+        let word = word.to_ascii_lowercase();
+        matches!(word.as_str(), "-c" | "-command")
+    };
+    let Some(option) = arguments.split_whitespace().find(is_option) else {
+        return Some(arguments);
+    };
+    let (_, script) = arguments.split_once(option)?;
+    Some(script.trim_start())
 }
 
 fn without_keyword(text: &str) -> &str {

@@ -45,6 +45,28 @@ fn a_comment_in_brackets_ends_no_line() {
 }
 
 #[test]
+fn lines_of_a_script_within_cmd_are_joined_too() {
+    check_twins(
+        PINNED,
+        "joined-commands",
+        &[
+            (
+                "RUN powershell -Command \\\n  Start-Process C:\\a.exe /S -Wait \\\n  Remove-Item C:\\a.exe -Force",
+                "RUN powershell -Command \\\n  Start-Process C:\\a.exe /S -Wait; \\\n  Remove-Item C:\\a.exe -Force",
+            ),
+            (
+                "RUN powershell -NoProfile -Command Copy-Item a b \\\n  Remove-Item a",
+                "RUN powershell -NoProfile -Command Copy-Item a b \\\n  && cmd /c \\\n Remove-Item a",
+            ),
+            (
+                "RUN mkdir a && \\\n  powershell Copy-Item a b \\\n  Remove-Item a",
+                "RUN powershell Copy-Item a b & echo b \\\n  Remove-Item a",
+            ),
+        ],
+    );
+}
+
+#[test]
 fn an_address_ends_at_its_ampersand() {
     let address = "https://a.example/x?a=1&b=2 -OutFile x.exe";
     let of = |base: &str, text: &str| {
