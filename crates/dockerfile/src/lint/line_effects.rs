@@ -182,8 +182,13 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>) -> Vec<Finding> {
 
 fn check_line(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     if let Some(setting) = only_settings(step) {
-        let message = "this setting ends with its RUN: each RUN is a process of its own; write it \
-            in the RUN that requires it, or in SHELL";
+        let message = if loads_types(&setting.text) {
+            "what Add-Type loads ends with its RUN: each RUN is a process of its own; write it in the \
+             RUN that requires it"
+        } else {
+            "this setting ends with its RUN: each RUN is a process of its own; write it in the RUN \
+             that requires it, or in SHELL"
+        };
         // No later line fails without tracing or strictness.
         let severity = if is_mode(&setting.text) {
             Severity::Note
@@ -356,7 +361,13 @@ fn sets_process(text: &str) -> bool {
         && !lower.contains('|');
     let is_network = name.starts_with('[')
         && name.contains_any(&["servicepointmanager]::", "webrequest]::defaultwebproxy"]);
-    is_policy || is_network || is_mode(text)
+    is_policy || is_network || is_mode(text) || loads_types(text)
+}
+
+/// Returns true for an `Add-Type` that makes no file.
+fn loads_types(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    lower.starts_with("add-type ") && !lower.contains_any(&[" -o", "|"])
 }
 
 /// Returns true for a setting without which a script does the same.

@@ -67,6 +67,25 @@ fn lines_of_a_script_within_cmd_are_joined_too() {
 }
 
 #[test]
+fn types_end_with_their_line() {
+    check_twins(
+        SHELL,
+        "lost-with-line",
+        &[
+            (
+                "RUN Add-Type -AssemblyName System.IO.Compression.FileSystem ;",
+                "RUN Add-Type -AssemblyName System.IO.Compression.FileSystem; \\\n  \
+                 [IO.Compression.ZipFile]::ExtractToDirectory('a.zip', 'C:\\a')",
+            ),
+            (
+                "RUN Add-Type -Path C:\\a.dll",
+                "RUN Add-Type -Path a.cs -OutputAssembly C:\\a.dll",
+            ),
+        ],
+    );
+}
+
+#[test]
 fn an_address_ends_at_its_ampersand() {
     let address = "https://a.example/x?a=1&b=2 -OutFile x.exe";
     let of = |base: &str, text: &str| {
