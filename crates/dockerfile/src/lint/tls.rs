@@ -3,6 +3,7 @@
 use super::reference::SERVER_2016;
 use super::stage::Stage;
 use super::statements::PowerShellStatement;
+use super::words::{Grammar, LintScript};
 use super::{ContainsAny, Finding};
 
 /// Hosts that refuse TLS 1.0 and 1.1.
@@ -32,13 +33,25 @@ pub(super) fn check(stage: &Stage<'_>) -> Option<Finding> {
         !is_script && !text.contains_any(&sets)
     });
     steps.find_map(|step| {
-        let mut statements = step.statements().filter(|_| step.is("RUN"));
-        let is_download = |it: &&PowerShellStatement| {
-            it.contains_any(&REQUESTS) && it.contains_any(&HOSTS)
-        };
-        let download = statements.find(is_download)?;
-        let message = "Windows PowerShell of Server 2016 offers only TLS 1.0, which this host refuses: \
-            begin with [Net.ServicePointManager]::SecurityProtocol = 'Tls12';";
+        // `pwsh` has protocols of its own.
+        let is_own = |it: &&LintScript| it.grammar == Grammar::PowerShell && step.is("RUN");
+        let mut statements = step.scripts().iter().filter(is_own).flat_map(|it| &it.statements);
+        let (download, host) = statements.find_map(|it| Some((it, host_of(it)?)))?;
+        let message = format!(
+            "Windows PowerShell of Server 2016 offers only TLS 1.0, which {host} refuses: begin with \
+             [Net.ServicePointManager]::SecurityProtocol = 'Tls12';"
+        );
         Some(step.finding_at(download.at, message))
     })
+}
+
+/// The host that a statement downloads from, if it refuses TLS 1.0 and 1.1.
+fn host_of(statement: &PowerShellStatement) -> Option<&'static str> {
+    if statement.contains_any(&REQUESTS) && statement.contains_any(&HOSTS) {
+        return Some("this host");
+    }
+    let command = statement.command();
+    let is_module = matches!(command.as_str(), "install-module" | "save-module");
+    let is_of_gallery = !statement.contains("-repo") || statement.contains("psgallery");
+    (is_module && is_of_gallery).then_some("the PowerShell Gallery")
 }

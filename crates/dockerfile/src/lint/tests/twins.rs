@@ -580,10 +580,20 @@ fn a_build_has_no_console_and_a_batch_file_no_effect_on_powershell() {
     check_twins(
         "FROM mcr.microsoft.com/windows/servercore:ltsc2016\n",
         "tls-version",
-        &[(
-            "RUN powershell \"(New-Object Net.WebClient).DownloadFile('https://github.com/a', 'a')\"",
-            "RUN powershell [Net.ServicePointManager]::SecurityProtocol = 'Tls12'; iwr https://github.com/a -OutFile a",
-        )],
+        &[
+            (
+                "RUN powershell \"(New-Object Net.WebClient).DownloadFile('https://github.com/a', 'a')\"",
+                "RUN powershell [Net.ServicePointManager]::SecurityProtocol = 'Tls12'; iwr https://github.com/a -OutFile a",
+            ),
+            (
+                "RUN powershell Install-Module Pester -Force",
+                "RUN powershell Install-Module Pester -Force -Repository Corp",
+            ),
+            (
+                "RUN powershell Install-Module Pester -Force -Repository PSGallery",
+                "COPY pwsh C:/pwsh\nRUN pwsh -Command Install-Module Pester -Force",
+            ),
+        ],
     );
 }
 
