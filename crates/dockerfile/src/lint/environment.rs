@@ -17,15 +17,10 @@ pub(super) fn check(it: &EvaluatedStep<'_>) -> Vec<Finding> {
         );
         it.step.finding(message).of("path-separator")
     });
-    let hidden = hidden_variable(it, value).map(|name| {
-        let of_buildkit = if name.starts_with("$PATH") {
-            " (BuildKit puts in only System32, Windows and PowerShell)"
-        } else {
-            ""
-        };
+    let hidden = hidden_path(it, value).map(|problem| {
         let message = format!(
-            "ENV does not expand {name}{of_buildkit}, and this PATH hides the one in the registry; set \
-             it with RUN setx /M PATH, or list the folders; a recipe's `path` adds to it"
+            "{problem} hides the one in the registry; set it with RUN setx /M PATH, or list the \
+             folders; a recipe's `path` adds to it"
         );
         let text = correction(it.stage, it.step, value).filter(|_| is_only);
         let correction = text.map(|text| Correction::new(it.step.instruction.lines(), text));
@@ -34,14 +29,15 @@ pub(super) fn check(it: &EvaluatedStep<'_>) -> Vec<Finding> {
     joined.into_iter().chain(hidden).collect()
 }
 
-/// A variable that was meant to be the PATH so far, and is not.
-pub(super) fn hidden_variable(it: &EvaluatedStep<'_>, value: &str) -> Option<String> {
+/// Begin of a message about a PATH that was meant to have the PATH so far, and does not.
+pub(super) fn hidden_path(it: &EvaluatedStep<'_>, value: &str) -> Option<String> {
+    let not_expanded = |name: &str| format!("ENV does not expand {name}, and this PATH");
     if let Some(name) = variable(value) {
-        return Some(format!("%{name}%"));
+        return Some(not_expanded(&format!("%{name}%")));
     }
     let lower = value.to_ascii_lowercase();
     if lower.contains("$env:") || lower.contains("${env:") {
-        return Some("$env:PATH".to_owned());
+        return Some(not_expanded("$env:PATH"));
     }
     // A list of folders alone lacks those of Windows.
     let is_list = lower.contains(":\\") || lower.contains(":/");
@@ -53,10 +49,21 @@ pub(super) fn hidden_variable(it: &EvaluatedStep<'_>, value: &str) -> Option<Str
         !is_set && it.stage.knows_environment
     };
     if is_list && !has_windows && is_first() {
-        return Some("Windows' own folders".to_owned());
+        return Some("this PATH lacks Windows' folders, and".to_owned());
     }
     let is_own = lower.contains_any(&["$path", "${path}"]);
-    (is_own && is_first()).then(|| "$PATH to Windows' own".to_owned())
+    (is_own && !lists_system(&lower) && is_first()).then(|| {
+        not_expanded(
+            "$PATH to Windows' own (BuildKit puts in only System32, Windows and PowerShell)",
+        )
+    })
+}
+
+/// Returns true for a PATH, in lower case, with the folder of Windows' programs.
+fn lists_system(path: &str) -> bool {
+    let path = path.replace('/', "\\").replace("\\\\", "\\");
+    let mut folders = path.split(';').map(|folder| folder.trim_end_matches('\\'));
+    folders.any(|folder| folder.ends_with(r"\windows\system32"))
 }
 
 /// A part of a PATH that consists of folders with colons between them.

@@ -38,7 +38,7 @@ pub(super) fn check_eaten(it: &EvaluatedStep<'_>) -> Option<Finding> {
     let mut from = 0;
     for (text, usage) in texts(it.kind) {
         // Another finding is about the whole line.
-        if environment::hidden_variable(it, text).is_some()
+        if environment::hidden_path(it, text).is_some()
             && environment::path(it.step.instruction).is_some()
         {
             continue;

@@ -155,6 +155,42 @@ fn build_arguments_are_not_in_the_container() {
 }
 
 #[test]
+fn a_path_without_the_folders_of_windows_hides_the_one_in_the_registry() {
+    let message = |line: &str| {
+        let findings = lint(
+            &format!("# escape=`\n{PINNED}{line}\n"),
+            &LintOptions::default(),
+        );
+        let found = findings
+            .into_iter()
+            .find(|it| it.rule == "path-not-expanded");
+        found.map(|it| it.message)
+    };
+    for (line, part) in [
+        (
+            "ENV PATH=C:\\a;C:\\b",
+            "this PATH lacks Windows' folders, and hides",
+        ),
+        (
+            "ENV PATH=$PATH;C:\\a",
+            "does not expand $PATH to Windows' own (BuildKit",
+        ),
+        (
+            "ENV PATH=C:\\a;%PATH%",
+            "does not expand %PATH%, and this PATH hides",
+        ),
+    ] {
+        let found = message(line);
+        assert!(
+            found.as_ref().is_some_and(|it| it.contains(part)),
+            "{line}: {found:?}"
+        );
+    }
+    let whole = "ENV PATH=\"$PATH;C:\\a;C:\\Windows\\System32;C:\\Windows\"";
+    assert_eq!(message(whole), None);
+}
+
+#[test]
 fn a_variable_that_is_set_below_its_use_or_in_another_stage_is_not_set() {
     check_twins(
         PINNED,
