@@ -424,7 +424,7 @@ impl<'a> StageReader<'a> {
     fn platform(&self, from: &Instruction, base: &StageBaseRef, is_other: bool) -> Platform {
         let asked = from.flag("platform").unwrap_or_default();
         let platform = match base {
-            StageBaseRef::Image(_) if is_other => Platform::Linux,
+            StageBaseRef::Image(_) | StageBaseRef::Repository(_) if is_other => Platform::Linux,
             _ if asked.starts_with("linux") => Platform::Linux,
             _ if asked.starts_with("windows") => Platform::Windows,
             StageBaseRef::Image(reference) | StageBaseRef::Repository(reference) => {
