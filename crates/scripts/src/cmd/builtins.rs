@@ -438,8 +438,11 @@ impl Cmd<'_, '_> {
         words.allow_only(&[])?;
         let mut code = i32::from(words.operands.is_empty());
         for operand in &words.operands {
-            if operand.contains(['*', '?', '<', '>', '|']) {
-                return Ok(1);
+            let is_path = !operand.contains(['*', '?', '<', '>', '|'])
+                && !operand.chars().skip(2).any(|c| c == ':');
+            if !is_path {
+                let why = format!("Windows does not accept the path {operand:?}");
+                return Ok(self.machine.fail(1, why));
             }
             let path = self.machine.path(operand)?;
             match self.machine.entry(&path) {

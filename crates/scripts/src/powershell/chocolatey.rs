@@ -25,7 +25,7 @@ macro_rules! install_parameters {
             " packagename filetype=installertype=installtype silentargs url url64bit=url64 checksum \
               checksumtype checksum64 checksumtype64 validexitcodes softwarename specificfolder \
               getoriginalfilename? forcedownload? disablelogging? useoriginallocation? \
-              useonlypackagesilentarguments=useonlypackagesilentargs?"
+              useonlypackagesilentarguments=useonlypackagesilentargs? ..."
         ))
     };
 }
@@ -48,18 +48,18 @@ const UNZIP: ParameterSet = install_parameters!(
 const WEB_FILE: ParameterSet = install_parameters!("[packagename] [filefullpath] [url] [url64bit]");
 
 const PROCESS: ParameterSet = ParameterSet(
-    "[statements] [exetorun] [validexitcodes] workingdirectory minimized? nosleep? elevated?",
+    "[statements] [exetorun] [validexitcodes] workingdirectory minimized? nosleep? elevated? ...",
 );
 
-const BIN_FILE: ParameterSet = ParameterSet("[name] [path] command usestart=isgui?");
+const BIN_FILE: ParameterSet = ParameterSet("[name] [path] command usestart=isgui? ...");
 
-const PATH: ParameterSet = ParameterSet("[pathtoinstall] [pathtype]");
+const PATH: ParameterSet = ParameterSet("[pathtoinstall] [pathtype] ...");
 
-const VARIABLE: ParameterSet = ParameterSet("[variablename] [variablevalue] [variabletype]");
+const VARIABLE: ParameterSet = ParameterSet("[variablename] [variablevalue] [variabletype] ...");
 
-const PARAMETERS: ParameterSet = ParameterSet("[parameters=params]");
+const PARAMETERS: ParameterSet = ParameterSet("[parameters=params] ...");
 
-const WIDTH: ParameterSet = ParameterSet("[compare]");
+const WIDTH: ParameterSet = ParameterSet("[compare] ...");
 
 /// Supported functions.
 pub(super) const FUNCTIONS: &str = "

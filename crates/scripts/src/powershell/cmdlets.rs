@@ -11,8 +11,11 @@ use super::value::PsValue;
 
 const MESSAGE: ParameterSet = ParameterSet(
     "[object=message] foregroundcolor backgroundcolor separator messagedata category \
-     inputobject nonewline? noenumerate?",
+     inputobject nonewline? noenumerate? ...",
 );
+
+/// Parameters of the cmdlets that write one message.
+const ONE_MESSAGE: ParameterSet = ParameterSet("[message=msg]");
 
 /// Approved verbs of cmdlets, and those of `ForEach-Object` and its like.
 const VERBS: &str = "
@@ -154,8 +157,11 @@ impl Shell<'_, '_> {
                 }
             }
             "write-error" => error::fails("the script writes an error"),
-            "write-host" | "write-verbose" | "write-warning" | "write-information"
-            | "write-debug" | "write-progress" => {
+            "write-verbose" | "write-warning" | "write-debug" => {
+                self.bind_parameters(command, &ONE_MESSAGE)?;
+                Ok(PsValue::Null)
+            }
+            "write-host" | "write-information" | "write-progress" => {
                 for argument in &command.arguments {
                     if let super::ast::Argument::Value(value) = argument {
                         self.expression(value)?;
@@ -177,7 +183,7 @@ impl Shell<'_, '_> {
     }
 
     fn add_type(&mut self, command: &CommandAst) -> Result<PsValue> {
-        let takes = ParameterSet("assemblyname");
+        let takes = ParameterSet("assemblyname ...");
         let given = self.bind_parameters(command, &takes)?;
         for name in given.texts("assemblyname")? {
             self.add_assembly(&name);
@@ -205,7 +211,7 @@ impl Shell<'_, '_> {
     }
 
     fn new_object(&mut self, command: &CommandAst) -> Result<PsValue> {
-        let takes = ParameterSet("[typename]");
+        let takes = ParameterSet("[typename] ...");
         let given = self.bind_parameters(command, &takes)?;
         let name = given.required("typename")?.to_lowercase();
         match name.strip_prefix("system.").unwrap_or(&name) {
@@ -215,7 +221,7 @@ impl Shell<'_, '_> {
     }
 
     fn foreach_object(&mut self, command: &CommandAst, input: Option<PsValue>) -> Result<PsValue> {
-        let takes = ParameterSet("[process]");
+        let takes = ParameterSet("[process] ...");
         let statements = self.bind_block(command, &takes)?;
         let input = input.unwrap_or(PsValue::Null);
         input.check_known()?;

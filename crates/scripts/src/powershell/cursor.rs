@@ -12,6 +12,8 @@ pub(super) struct Parser<'a> {
     pub(super) depth: usize,
     /// True if a comma ends an expression, as in the arguments of a method.
     pub(super) is_argument: bool,
+    /// True if `&&` and `||` end the process: Windows PowerShell reads the script as its command line.
+    pub(super) fails_at_chains: bool,
     /// The first syntax that the interpreter does not run.
     pub(super) unsupported: Option<ScriptError>,
 }
@@ -38,6 +40,7 @@ impl<'a> Parser<'a> {
             at: 0,
             depth: 0,
             is_argument: false,
+            fails_at_chains: false,
             unsupported: None,
         }
     }

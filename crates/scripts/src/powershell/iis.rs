@@ -15,37 +15,38 @@ static CMDLETS: [(&str, ParameterSet); 6] = [
     (
         "new-website",
         ParameterSet(
-            "[name] port ipaddress hostheader physicalpath applicationpool id sslflags force? ssl?",
+            "[name] port ipaddress hostheader physicalpath applicationpool id sslflags force? ssl? ...",
         ),
     ),
     (
         "remove-website new-webapppool remove-webapppool start-website stop-website \
          start-webapppool stop-webapppool restart-webapppool start-iissite stop-iissite",
-        ParameterSet("[name] force? confirm? passthru?"),
+        ParameterSet("[name] force? confirm? passthru? ..."),
     ),
     (
         "new-webapplication",
-        ParameterSet("[name] site physicalpath applicationpool force?"),
+        ParameterSet("[name] site physicalpath applicationpool force? ..."),
     ),
     (
         "new-webbinding",
-        ParameterSet("[name] protocol port ipaddress hostheader sslflags force?"),
+        ParameterSet("[name] protocol port ipaddress hostheader sslflags force? ..."),
     ),
     (
         "new-iissite",
-        ParameterSet("[name] [physicalpath] [bindinginformation] protocol force? passthru?"),
+        ParameterSet("[name] [physicalpath] [bindinginformation] protocol force? passthru? ..."),
     ),
     (
         "set-webconfigurationproperty add-webconfigurationproperty set-webconfiguration \
          add-webconfiguration clear-webconfiguration",
         ParameterSet(
-            "[filter] [pspath] name value location metadata atelement atindex atname clr force?",
+            "[filter] [pspath] name value location metadata atelement atindex atname clr force? ...",
         ),
     ),
 ];
 
-const ITEM: ParameterSet =
-    ParameterSet("[path] name itemtype=type value bindings physicalpath applicationpool id force?");
+const ITEM: ParameterSet = ParameterSet(
+    "[path] name itemtype=type value bindings physicalpath applicationpool id force? ...",
+);
 
 /// The parameters of a supported cmdlet of IIS.
 pub(super) fn parameters_of(name: &str) -> Option<&'static ParameterSet> {

@@ -153,7 +153,10 @@ fn run_script(machine: &mut Process<'_>, script: &TracedText, is_core: bool) -> 
         }
         error
     };
-    let statements = parse::parse(script.as_str()).map_err(located)?;
+    let statements = match parse::parse(script.as_str(), is_core) {
+        Ok(statements) => statements,
+        Err(error) => return ended(machine, located(error), is_core),
+    };
     machine.nested(|machine| {
         let mut shell = Shell::new(machine, Arc::new(script.clone()), is_core);
         if let Err(error) = shell.block(&statements) {

@@ -110,7 +110,7 @@ impl Shell<'_, '_> {
         command: &CommandAst,
         input: Option<PsValue>,
     ) -> Result<PsValue> {
-        let takes = ParameterSet("[filterscript]");
+        let takes = ParameterSet("[filterscript] ...");
         let statements = self.bind_block(command, &takes)?;
         let input = input.unwrap_or(PsValue::Null);
         if let Err(error) = input.check_known() {

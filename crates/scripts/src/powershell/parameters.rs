@@ -8,7 +8,7 @@ use super::eval::Shell;
 use super::value::PsValue;
 
 /// Parameters of a cmdlet, in lower case: `name`, `[name]` if its name can be left out, `name?` for a
-/// switch; each with its aliases as `name=alias=alias`.
+/// switch; each with its aliases as `name=alias=alias`; `...` at the end if it takes more values.
 pub(super) struct ParameterSet(pub(super) &'static str);
 
 /// Common parameters, which have no effect here.
@@ -111,8 +111,17 @@ impl BoundParameters {
     fn add_positional(&mut self, takes: &ParameterSet, values: Vec<PsValue>) -> Result<()> {
         let mut free: Vec<&str> = takes.positions().collect();
         free.retain(|name| self.value(name).is_none());
-        if values.len() > free.len() {
-            return error::unclear("more arguments than supported");
+        if let Some(value) = values.get(free.len()) {
+            return Err(match value.text() {
+                _ if takes.0.ends_with("...") => {
+                    ScriptError::unclear("more arguments than supported")
+                }
+                Ok(text) => ScriptError::fails(format!("unexpected argument {text:?}")).help(
+                    "quote a value with spaces: with ' or \\\" after RUN, because PowerShell drops \
+                     plain double quotes of its command line",
+                ),
+                Err(_) => ScriptError::fails("unexpected argument"),
+            });
         }
         self.entries.extend(free.into_iter().zip(values));
         Ok(())
@@ -133,9 +142,10 @@ impl Shell<'_, '_> {
         let mut arguments = command.arguments.iter();
         while let Some(argument) = arguments.next() {
             match argument {
-                Argument::Value(Expression::Word(word)) if word == "--" && !has_ended => {
-                    has_ended = true;
+                Argument::Value(Expression::Word(word)) if word == "--" && has_ended => {
+                    return error::unclear("a second -- is not supported");
                 }
+                Argument::Value(Expression::Word(word)) if word == "--" => has_ended = true,
                 Argument::Parameter { .. } if has_ended => {
                     return error::unclear("parameters after -- are not supported");
                 }

@@ -24,8 +24,10 @@ const STATEMENTS: [&str; 11] = [
 /// Keywords that begin a statement of unknown syntax.
 const KEYWORDS: [&str; 5] = ["class", "data", "enum", "until", "using"];
 
-pub(super) fn parse(script: &str) -> Result<Vec<Statement>> {
+/// Parses the script of a command line.
+pub(super) fn parse(script: &str, is_core: bool) -> Result<Vec<Statement>> {
     let mut parser = Parser::new(script);
+    parser.fails_at_chains = !is_core;
     let parsed = parser.statements(None);
     parser.supported(parsed)
 }
@@ -67,6 +69,18 @@ fn is_block(statement: &Statement) -> bool {
 impl Parser<'_> {
     pub(super) fn error(&self, why: impl Into<String>) -> ScriptError {
         ScriptError::unclear(why).at_position(self.at.min(self.text.len()))
+    }
+
+    /// Error for `&&` and `||`, which PowerShell 7 has.
+    fn chain_error(&self) -> ScriptError {
+        if self.fails_at_chains {
+            let why = "Windows PowerShell does not have && and ||";
+            ScriptError::fails(why)
+                .help("write ; if ($?) { … } instead")
+                .at_position(self.at)
+        } else {
+            self.error("&& and || are not supported")
+        }
     }
 
     pub(super) fn expected(&self, what: &str) -> ScriptError {
@@ -254,7 +268,7 @@ impl Parser<'_> {
             let Some(operator) = operators.find(|it| self.rest().starts_with(*it)) else {
                 break;
             };
-            self.refuse(self.error("Windows PowerShell does not have && and ||"));
+            self.refuse(self.chain_error());
             self.at += operator.len();
             self.skip_lines()?;
             parts.push(Expression::Word(operator.to_owned()));

@@ -23,7 +23,7 @@ const ARCHIVE: ParameterSet = ParameterSet("[path] literalpath [destinationpath]
 
 const HASH: ParameterSet = ParameterSet("[path] literalpath [algorithm]");
 
-const JOIN: ParameterSet = ParameterSet("[path] [childpath]");
+const JOIN: ParameterSet = ParameterSet("[path] [childpath] ...");
 
 const TEST: ParameterSet = ParameterSet("[path] literalpath pathtype");
 

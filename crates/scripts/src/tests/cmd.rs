@@ -13,6 +13,13 @@ fn operators_run_what_they_say() {
         in_cmd(r"mkdir C:\Windows || mkdir C:\instead"),
         [r"folder C:\instead"]
     );
+    assert_eq!(
+        refused(&CMD, r"mkdir 'C:\my app'"),
+        (
+            Fails,
+            r#"mkdir: Windows does not accept the path "'C:\\my""#.to_owned()
+        )
+    );
     assert_eq!(refused(&CMD, r"mkdir C:\Windows && mkdir C:\b").0, Fails);
     // After & the next command runs, but the exit code is unknown.
     assert_eq!(

@@ -34,8 +34,8 @@ fn texts_are_filled_in() {
 fn plain_double_quotes_are_eaten_on_the_way() {
     // PowerShell gets: mkdir C:\Program Files\x
     assert_eq!(
-        refused(&POWERSHELL, r#"mkdir "C:\Program Files\x""#).0,
-        NotUnderstood
+        refused(&POWERSHELL, r#"mkdir "C:\Program Files\x""#),
+        (Fails, r#"mkdir: unexpected argument "Files\\x""#.to_owned())
     );
     assert_eq!(
         in_powershell(r#"mkdir \"C:\Program Files\x\""#),
@@ -103,6 +103,66 @@ fn errors_end_the_script_with_stop() {
 }
 
 #[test]
+fn operators_of_powershell_7_fail_in_windows_powershell() {
+    let why = "powershell: Windows PowerShell does not have && and ||";
+    for line in [
+        r"mkdir C:\a && mkdir C:\b",
+        r"mkdir C:\a; (Test-Path C:\b) || mkdir C:\b",
+        // Its quotes are dropped.
+        r#"cmd /c "mkdir C:\a && mkdir C:\b""#,
+    ] {
+        let expected = (Fails, why.to_owned());
+        assert_eq!(refused(&POWERSHELL, line), expected, "{line}");
+    }
+    // Nothing of the script runs, and cmd sees the exit code.
+    assert_eq!(
+        in_cmd(r#"powershell -Command "mkdir C:\a || exit 0" || mkdir C:\b"#),
+        [r"folder C:\b"]
+    );
+    let core = ["pwsh", "-Command"];
+    let line = r"mkdir C:\a && mkdir C:\b";
+    assert_eq!(refused(&core, line).0, NotUnderstood);
+}
+
+#[test]
+fn a_value_that_no_parameter_takes_fails() {
+    for (line, value) in [
+        (r#"Set-Content C:\a.txt "hello world""#, "world"),
+        (r#"Write-Warning "two words""#, "words"),
+        ("Write-Verbose -Verbose a b", "b"),
+        ("Write-Debug a b", "b"),
+        (r"rm C:\work C:\a", r"C:\a"),
+        (r"rd /s /q C:\work", "/q"),
+        (r"Get-ChildItem C:\work *.txt x", "x"),
+    ] {
+        let (kind, why) = refused(&POWERSHELL, line);
+        assert_eq!(kind, Fails, "{line}: {why}");
+        let printed = format!("unexpected argument {value:?}");
+        assert!(why.ends_with(&printed), "{line}: {why}");
+    }
+    assert_eq!(
+        in_powershell(r"Write-Warning 'two words'; Write-Host two words; md C:\x"),
+        [r"folder C:\x"]
+    );
+    // Without the error action Stop, the script continues.
+    assert_eq!(
+        actions_of(
+            &["powershell", "-Command"],
+            r"Write-Warning two words; md C:\x"
+        ),
+        [r"folder C:\x"]
+    );
+    for line in [
+        "Write-Output a b",
+        "Where-Object Name a",
+        "Join-Path a b c",
+        "New-Object Net.WebClient a",
+    ] {
+        assert_eq!(refused(&POWERSHELL, line).0, NotUnderstood, "{line}");
+    }
+}
+
+#[test]
 fn what_is_not_understood_is_named() {
     for (line, kind) in [
         ("Start-Process setup.exe -Wait", NeedsWindows),
@@ -115,7 +175,6 @@ fn what_is_not_understood_is_named() {
         ("Get-Something", NotUnderstood),
         ("while ($true) { }", NeedsWindows),
         ("switch (1) { 1 { mkdir C:\\a } }", NotUnderstood),
-        ("mkdir C:\\a && mkdir C:\\b", NotUnderstood),
         ("mkdir 'C:\\a", NotUnderstood),
         ("mkdir (", NotUnderstood),
         ("Copy-Item a b -ToSession $s", NotUnderstood),
@@ -285,9 +344,8 @@ fn what_follows_a_subexpression_at_once_is_an_argument_of_its_own() {
         in_powershell("Write-Host $('a{0}' -f 1)... done; md $('C:\\' + 'x')"),
         [r"folder C:\x"]
     );
-    for script in [
-        "md $('C:\\x')\\y", "Write-Host $('a').\\y", "Write-Host $('a')=y",
-    ] {
+    assert_eq!(refused(&POWERSHELL, "md $('C:\\x')\\y").0, Fails);
+    for script in ["Write-Host $('a').\\y", "Write-Host $('a')=y"] {
         let (kind, _) = refused(&POWERSHELL, script);
         assert_eq!(kind, NotUnderstood, "{script}");
     }
