@@ -23,7 +23,7 @@ const SHELL: usize = 15;
 
 /// Commands that only print.
 const MESSAGES: &str = "
-    write-host write-output write-error write-warning write-verbose write-information write-debug
+    write-host write-output write-error write-information
     echo
 ";
 

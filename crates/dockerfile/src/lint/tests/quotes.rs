@@ -51,6 +51,10 @@ fn quotes_that_powershell_needs_are_escaped() {
         ),
         (r#"RUN Write-Host "a; b""#, r#"RUN Write-Host \"a; b\""#),
         (
+            r#"RUN Write-Warning "two words""#,
+            r#"RUN Write-Warning \"two words\""#,
+        ),
+        (
             r#"RUN Set-Content a.json '{"a": 1}'"#,
             r#"RUN Set-Content a.json '{\"a\": 1}'"#,
         ),
@@ -74,6 +78,7 @@ fn quotes_that_make_no_difference_to_powershell_are_left_alone() {
         r#"RUN Install-WindowsFeature "Web-Server", "Web-Asp""#,
         r#"RUN Write-Host 'Verifying ("git version") ...'"#,
         r#"RUN Write-Host "Downloading: $env:URL"; exit 0"#,
+        r#"RUN Write-Warning "none"; Write-Verbose 'two words'; Write-Debug "$env:URL""#,
         r#"RUN Invoke-WebRequest "https://x/$($env:V)/y_${V}.zip" -OutFile x.zip"#,
         r#"RUN $p = Start-Process x -ArgumentList '/i', "DIR=C:\x" -Wait"#,
         r#"RUN Start-Process x -ArgumentList @('/S', '/COMPONENTS="lfs"') -Wait"#,
