@@ -16,7 +16,10 @@ const BUILDERS: [&str; 25] = [
 ];
 
 /// Programs that unpack an archive, whose files the image lacks if they fail.
-const UNPACKERS: [&str; 4] = ["tar", "7z", "7za", "unzip"];
+const UNPACKERS: [&str; 3] = ["7z", "7za", "unzip"];
+
+/// Extensions of programs.
+const PROGRAMS: [&str; 3] = ["exe", "cmd", "bat"];
 
 /// Signs that a line looks at exit codes.
 const HANDLED: [&str; 11] = [
@@ -220,15 +223,31 @@ fn is_awaited(statement: &PowerShellStatement) -> bool {
         && installers::find_unawaited(statement, &|_| true).is_none()
 }
 
-/// Returns true for a program by its path, in lower case, and for one that unpacks an archive: the
-/// image lacks what it does not make.
+/// Returns true for a program by its path, in lower case, for a script that an interpreter runs, and for
+/// a program that unpacks an archive: the image lacks what it does not make.
 fn leaves_files<'a>(
     path: &str,
     program: &str,
     mut arguments: impl Iterator<Item = &'a str>,
 ) -> bool {
-    is_own_program(path)
-        || UNPACKERS.contains(&program) && (program != "tar" || arguments.any(extracts))
+    if is_own_program(path) {
+        return true;
+    }
+    let of_scripts: &[&str] = match program {
+        "powershell" | "pwsh" => &["ps1"],
+        "cmd" => &["bat", "cmd"],
+        "python" | "python3" | "py" => &["py"],
+        "tar" => return arguments.any(extracts),
+        _ => return UNPACKERS.contains(&program),
+    };
+    let is_option = |word: &str| {
+        let policies = ["bypass", "unrestricted", "remotesigned"];
+        word.starts_with('-')
+            || word.starts_with('/') && !word.contains('.')
+            || policies.iter().any(|it| word.eq_ignore_ascii_case(it))
+    };
+    let script = arguments.find(|word| !is_option(word));
+    script.is_some_and(|word| has_extension(word.trim_matches(['"', '\'']), of_scripts))
 }
 
 /// Returns true for options of tar to extract: `-xf`, `xf`, `-x`, `--extract`.
@@ -240,7 +259,7 @@ fn extracts(word: &str) -> bool {
 /// Windows have others.
 fn is_own_program(path: &str) -> bool {
     let others = ["windows", "windir", "systemroot", "robocopy", "unins"];
-    has_extension(path, &["exe"]) && path.contains(['\\', '/']) && !path.contains_any(&others)
+    has_extension(path, &PROGRAMS) && path.contains(['\\', '/']) && !path.contains_any(&others)
 }
 
 /// Commands of git that change files which are there.
@@ -337,7 +356,8 @@ fn in_cmd(step: &LintStep<'_>) -> Option<Finding> {
     Some(lost(step, command.start(), command.program(), OF_CMD))
 }
 
-/// Returns true for a program of [`leaves_files`], if `&` and only cleaning up follow.
+/// Returns true for a program of [`leaves_files`], or one that is deleted then, if `&` and only cleaning
+/// up follow.
 fn is_before_clean_up(step: &LintStep<'_>, command: &LintCommand, later: &[LintCommand]) -> bool {
     let text = step.instruction.full_text();
     let words = command.words.iter().chain(&command.files);
@@ -348,7 +368,9 @@ fn is_before_clean_up(step: &LintStep<'_>, command: &LintCommand, later: &[LintC
         .and_then(|(next, end)| text.get(end..next.start()));
     let path = command.word(0).to_ascii_lowercase();
     let values = command.words.iter().map(|word| word.value.as_str());
-    leaves_files(&path, command.program(), values.skip(1))
+    let is_deleted =
+        || has_extension(&path, &PROGRAMS) && later.iter().any(|it| it.has(&[path.as_str()]));
+    (leaves_files(&path, command.program(), values.skip(1)) || is_deleted())
         && between.is_some_and(|operator| operator.trim() == "&")
         && later.iter().all(|it| CLEAN_UP.contains(&it.program()))
 }
@@ -387,10 +409,13 @@ const IDLE: [&str; 11] = [
     "config", "lfs", "version", "help", "cache", "list", "info", "set", "feature", "source", "pin",
 ];
 
+/// Options of installers.
+const UNATTENDED: [&str; 4] = ["-y", "-q", "-s", "--quiet"];
+
 /// Returns false for a command that only shows or sets something.
 fn is_work(text: &str) -> bool {
     let mut words = text.split_whitespace().skip(1);
     let first = words.next().unwrap_or_default();
-    let is_shown = first.starts_with('-') && words.next().is_none();
+    let is_shown = first.starts_with('-') && words.next().is_none() && !UNATTENDED.contains(&first);
     !is_shown && !IDLE.contains(&first)
 }

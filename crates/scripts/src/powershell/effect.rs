@@ -21,11 +21,9 @@ const DEPTH: usize = 120;
 /// Depth of a shell in a shell.
 const SHELL: usize = 15;
 
-/// Commands that only print.
-const MESSAGES: &str = "
-    write-host write-output write-error write-information
-    echo
-";
+/// Commands that only print, however many values they have: `Write-Warning`, `Write-Verbose` and
+/// `Write-Debug` fail if lost quotes make theirs several.
+const MESSAGES: &str = "write-host write-output write-error write-information echo";
 
 /// Commands that start the program in their arguments.
 const STARTERS: &str = "start-process saps start";

@@ -139,6 +139,41 @@ fn cleaning_up_succeeds_without_the_program_before() {
                 "RUN C:\\app\\a.exe b & del b",
                 "RUN C:\\app\\unins000.exe /S & del b",
             ),
+            (
+                "RUN powershell .\\install.cmd; Remove-Item install.cmd",
+                "RUN powershell .\\install.cmd; Start-Service a",
+            ),
+            (
+                "RUN powershell .\\rustup-init.exe -y; rm rustup-init.exe",
+                "RUN powershell .\\rustup-init.exe -V; rm rustup-init.exe",
+            ),
+            (
+                "RUN install.cmd & del install.cmd",
+                "RUN install.cmd & del other.cmd",
+            ),
+            (
+                "RUN powershell cmd /c a.bat; rm a.bat",
+                "RUN powershell cmd /c del a.bat; rm b.bat",
+            ),
+            (
+                "RUN powershell python setup.py install; rm setup.py",
+                "RUN powershell python -c 'import a.py'; rm setup.py",
+            ),
+        ],
+    );
+    let shell = format!("{PINNED}{SHELL}");
+    check_twins(
+        &shell,
+        rule,
+        &[
+            (
+                "RUN powershell /tls.ps1; Remove-Item /tls.ps1",
+                "RUN powershell Test-Path /tls.ps1; Remove-Item /tls.ps1",
+            ),
+            (
+                "RUN powershell -ExecutionPolicy Bypass -File C:/a.ps1; rm C:/a.ps1",
+                "RUN /tls.ps1; rm C:/a.ps1",
+            ),
         ],
     );
     let text = format!("{PINNED}RUN powershell .\\setup.exe /q /ACTION=Install; rm setup.exe\n");
