@@ -344,6 +344,14 @@ fn the_name_is_that_of_the_repository() {
 }
 
 #[test]
+fn the_help_has_the_exit_code_of_lines_for_windows() {
+    let site = Site::new();
+    let output = site.command(&["convert", "--help"]).output().unwrap();
+    let help = String::from_utf8(output.stdout).unwrap();
+    assert_contains!(help, "4: all of those run on Windows");
+}
+
+#[test]
 fn failed_lines_are_annotations_of_a_pull_request() {
     let site = site(&format!(
         "FROM {BASE}\nRUN msbuild app.sln\nRUN choco install git\n"
