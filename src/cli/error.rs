@@ -9,7 +9,7 @@ use wincimg_common::diagnose::{Blame, BoxError, Diagnosis, Excerpt, is_layer};
 use wincimg_common::json::write_pretty;
 use wincimg_common::untrusted::{HIDDEN, Untrusted};
 use wincimg_dockerfile::lint::Severity;
-use wincimg_dockerfile::stages::StageError;
+use wincimg_dockerfile::stages::{FailedLine, StageError};
 
 use super::output::{ReviewFormat, write_annotations};
 use super::{argument_passwords, program_name};
@@ -169,11 +169,15 @@ impl Failure {
     }
 
     /// The lines of a Dockerfile that cannot be evaluated.
-    fn failed_lines(&self) -> Vec<Value> {
+    fn lines_at_fault(&self) -> impl Iterator<Item = FailedLine<'_>> {
         let error = self.cause::<StageError>();
-        let lines = error.into_iter().flat_map(StageError::failed_lines);
+        error.into_iter().flat_map(StageError::failed_lines)
+    }
+
+    /// The same in JSON.
+    fn failed_lines(&self) -> Vec<Value> {
         let redacted = |text: &str| argument_passwords::redact(text).into_owned();
-        let lines = lines.map(|line| {
+        let lines = self.lines_at_fault().map(|line| {
             json!({
                 "file": line.file,
                 "line": line.line,
@@ -196,6 +200,10 @@ impl Failure {
         }
         if let Some(excerpt) = &self.diagnosis.excerpt {
             let _ = write!(text, "\n{}", excerpt.render(colour));
+        }
+        for line in self.lines_at_fault().skip(1) {
+            let place = format!("{}:{}: {}", line.file, line.line, line.message);
+            let _ = write!(text, "\n  also {}", Untrusted(place));
         }
         let mut text = argument_passwords::redact(&text).into_owned();
         // Above all else, the password has to be removed.

@@ -613,6 +613,12 @@ fn every_line_at_fault_is_in_the_error_and_windows_has_an_exit_code() {
     let (code, failure) = error("RUN type C:\\none.txt\nRUN setx /X A b");
     assert_eq!((code, &failure["kind"]), (Some(2), &json!("usage")));
     assert_eq!(error("COPY none /x").1["lines"][0]["line"], 2);
+    let site = site("RUN dism /online\nENV A=b\nRUN choco install b", &[]);
+    let printed = stderr(&build(&site, &["--dry-run"]).output().unwrap());
+    for line in ["error: ./app/Dockerfile:2: ", "  also ./app/Dockerfile:4: "] {
+        let mut lines = printed.lines();
+        assert!(lines.any(|it| it.starts_with(line)), "{line}: {printed}");
+    }
 }
 
 #[test]
