@@ -655,6 +655,18 @@ fn a_dockerfile_may_have_any_name() {
 fn what_is_wrong_is_reported_with_its_line() {
     for (instructions, line, code, values) in [
         (
+            "WORKDIR C:\\\nCOPY a.txt C:/l/",
+            2,
+            "dockerfile/invalid",
+            &["the line continuation", "write C:/, ", "# escape=`"][..],
+        ),
+        (
+            "RUN mkdir a; `\n  mkdir b",
+            3,
+            "dockerfile/invalid",
+            &["unknown instruction \"MKDIR\"", "# escape=`"],
+        ),
+        (
             "COPY missing.txt /x/",
             2,
             "dockerfile/invalid",

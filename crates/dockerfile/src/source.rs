@@ -207,6 +207,16 @@ impl<'a> Dockerfile<'a> {
             .collect()
     }
 
+    /// Returns true if the text above a line ends in a backtick, and no line continues at a backslash:
+    /// the file is written for `# escape=` and a backtick, which it lacks.
+    pub(crate) fn lacks_directive(&self, line: usize) -> bool {
+        let mut above = self.lines[..line].iter().rev();
+        let above = above.find(|above| !above.trim().is_empty());
+        self.escape == Escape::Backslash
+            && above.is_some_and(|above| above.trim_end().ends_with('`'))
+            && self.instructions.iter().all(|it| it.pieces.len() < 2)
+    }
+
     /// All lines, without their ends.
     pub(crate) fn lines(&self) -> impl Iterator<Item = &str> {
         self.lines.iter().copied()

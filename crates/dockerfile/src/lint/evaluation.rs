@@ -460,10 +460,12 @@ fn check_invalid(step: &LintStep<'_>, message: String) -> Option<Finding> {
         {
             return None;
         }
-        let own = file.escape.character();
-        let message = format!(
-            "{message}: the line above does not continue here, because it does not end in {own}"
-        );
+        let why = if file.lacks_directive(line) {
+            ": begin the file with the line # escape=`".to_owned()
+        } else {
+            format!(", because it does not end in {}", file.escape.character())
+        };
+        let message = format!("{message}: the line above does not continue here{why}");
         return Some(step.finding(message));
     }
     let keyword = instruction.keyword.as_str();

@@ -14,23 +14,36 @@ const OF_PATHS: [(&str, usize); 4] = [("ADD", 2), ("COPY", 2), ("VOLUME", 1), ("
 /// Instructions that a shell reads, whose commands can be written like instructions.
 const OF_SHELLS: [&str; 4] = ["RUN", "CMD", "ENTRYPOINT", "HEALTHCHECK"];
 
+/// What is wrong with a line that ends in a path's backslash.
+pub(crate) const JOINED: &str =
+    "the backslash at the end is the line continuation, which joins this line with the next one";
+
 pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>) -> Vec<Finding> {
     path_ends(step.file, step.instruction)
         .map(|join| {
             let keyword = &step.instruction.keyword;
             let corrected = corrected(keyword, step.shell, join.text);
-            let instead = corrected.as_deref().map_or_else(
-                || "remove it".to_owned(),
-                |text| format!("write {}", last_word(text)),
-            );
-            let message = format!(
-                "the backslash at the end is the line continuation, which joins this line with the \
-                 next one: {instead}, or begin the file with the line # escape=`"
-            );
+            let message = format!("{JOINED}: {}", advice(corrected.as_deref()));
             let correction = corrected.map(|text| Correction::new((join.line, join.line), text));
             Finding::new(join.line, message).corrected(correction)
         })
         .collect()
+}
+
+fn advice(corrected: Option<&str>) -> String {
+    let instead = corrected.map_or_else(
+        || "remove it".to_owned(),
+        |text| format!("write {}", last_word(text)),
+    );
+    format!("{instead}, or begin the file with the line # escape=`")
+}
+
+/// What to do about a path's backslash that joins a line of an instruction with the next one, if there
+/// is one.
+pub(crate) fn advice_on_join(file: &Dockerfile<'_>, instruction: &Instruction) -> Option<String> {
+    let join = path_ends(file, instruction).next()?;
+    let corrected = corrected(&instruction.keyword, BaseShell::Unknown, join.text);
+    Some(advice(corrected.as_deref()))
 }
 
 /// Lines of an instruction that end in a path's backslash, which joins them with the next one.

@@ -68,6 +68,7 @@ use std::path::PathBuf;
 pub use alternative::RecipeAlternative;
 use correction::{Correction, Edit};
 pub use fixes::{FixSelection, fixed};
+pub(crate) use line_end::{JOINED, advice_on_join};
 pub(crate) use reference::names_linux;
 use reference::{Platform, Reference};
 use rule::Check;

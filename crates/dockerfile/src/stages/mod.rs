@@ -56,7 +56,7 @@ use wincimg_windows::path::ImagePath;
 use wincimg_windows::quoting::Escape;
 
 use super::instruction::{CopyInstruction, InstructionKind, ParsedInstruction};
-use super::lint::names_linux;
+use super::lint::{JOINED, names_linux};
 
 /// A parsed Dockerfile with its build options.
 #[derive(Debug)]
@@ -66,6 +66,8 @@ pub struct Stages {
     text: String,
     name: String,
     escape: Escape,
+    /// What to do about instructions that a path's backslash joins with the next line, by their lines.
+    joins: BTreeMap<usize, String>,
     all: Vec<Stage>,
     target: usize,
     context: Folder,
@@ -372,7 +374,11 @@ impl Stages {
     }
 
     fn error(&self, step: &ParsedInstruction, error: impl Into<StepError>) -> StageError {
-        let error = error.into();
+        let mut error: StepError = error.into();
+        if let Some(hint) = self.joins.get(&step.line).filter(|_| error.kind.is_none()) {
+            JOINED.clone_into(&mut error.problem);
+            error.hint = Some(hint.clone());
+        }
         let (line, text) = match error.at {
             Some(at) => step.line_at(at),
             None => (step.line, step.text.clone()),

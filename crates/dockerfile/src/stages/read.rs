@@ -14,7 +14,8 @@ use super::error::StepError;
 use super::files::{Files as _, Folder};
 use super::{BuildArguments, Stage, StageBaseImage, StageError, Stages};
 use crate::instruction::{FromInstruction, InstructionKind, ParsedInstruction};
-use crate::source::Dockerfile;
+use crate::lint::{JOINED, advice_on_join};
+use crate::source::{Dockerfile, Instruction, is_keyword};
 
 /// Hint for a base without Windows.
 const WINDOWS_BASE: &str = "use a base such as mcr.microsoft.com/windows/nanoserver";
@@ -76,6 +77,20 @@ pub fn local_image(text: &str, above: &Path) -> Option<String> {
     Some(format!("{scheme}{}", above.join(place).display()))
 }
 
+/// Error of an instruction that cannot be read, which the lines around it may explain.
+fn unreadable(file: &Dockerfile<'_>, instruction: &Instruction, problem: String) -> StepError {
+    if let Some(hint) = advice_on_join(file, instruction) {
+        return StepError::hinted(JOINED, hint);
+    }
+    let is_continuation = !is_keyword(&instruction.keyword);
+    if is_continuation && file.lacks_directive(instruction.lines().0) {
+        let why = "the line above does not continue here";
+        let hint = "begin the file with the line # escape=`";
+        return StepError::hinted(format!("{problem}: {why}"), hint);
+    }
+    problem.into()
+}
+
 impl Stages {
     /// Reads a Dockerfile and its ignore file.
     pub fn read(request: &DockerfileRequest) -> Result<Self, StageError> {
@@ -94,6 +109,7 @@ impl Stages {
             text: text.clone(),
             name: image_name(request),
             escape: file.escape,
+            joins: BTreeMap::new(),
             all: Vec::new(),
             target: 0,
             context: context(&request.file, &text, &request.context)?,
@@ -106,10 +122,13 @@ impl Stages {
                 .transpose()?,
         };
         for instruction in &file.instructions {
+            let line = instruction.lines().0 + 1;
             let step = ParsedInstruction::read(instruction, file.escape).map_err(|error| {
-                let line = instruction.lines().0 + 1;
-                StageError::at(&request.file, line, instruction.full_text(), error.message)
+                let error = unreadable(&file, instruction, error.message);
+                StageError::at(&request.file, line, instruction.full_text(), error)
             })?;
+            let hint = advice_on_join(&file, instruction);
+            stages.joins.extend(hint.map(|hint| (line, hint)));
             stages.add_instruction(step)?;
         }
         if stages.all.is_empty() {

@@ -423,6 +423,28 @@ fn a_path_in_quotes_is_a_text() {
 }
 
 #[test]
+fn a_line_that_does_not_continue_is_advised_by_its_end() {
+    for (text, advice) in [
+        (
+            "RUN mkdir a && `\n  mkdir b",
+            "begin the file with the line # escape=`",
+        ),
+        ("RUN mkdir a &&\n  mkdir b", "does not end in \\"),
+        // The directive would end the other line.
+        (
+            "RUN dir \\\n  /b\nRUN mkdir a && `\n  mkdir b",
+            "does not end in \\",
+        ),
+    ] {
+        let found = lint(&format!("{PINNED}{text}\n"), &LintOptions::default());
+        let mut found = found.iter();
+        let invalid = found.find(|it| it.rule.name == "invalid-instruction");
+        let message = invalid.map_or("", |it| it.message.as_str());
+        assert!(message.ends_with(advice), "{text}: {message}");
+    }
+}
+
+#[test]
 fn a_file_is_no_folder() {
     let rule = "invalid-instruction";
     check_twins(
