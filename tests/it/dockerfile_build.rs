@@ -408,6 +408,20 @@ fn what_run_lines_do_is_in_their_layers() {
     assert_contains!(notes, "app --version");
 }
 
+#[test]
+fn windows_powershell_on_nano_server_is_noted() {
+    let note = "Dockerfile:3: Nano Server has no Windows PowerShell";
+    for (line, is_noted) in [
+        ("RUN powershell mkdir C:\\x", true),
+        ("RUN pwsh -Command mkdir C:\\x", false),
+        ("RUN mkdir C:\\x", false),
+    ] {
+        let site = site(&format!("USER ContainerAdministrator\n{line}"), &[]);
+        let notes = plan(&site, &[])["notes"].to_string();
+        assert_eq!(notes.contains(note), is_noted, "{line}: {notes}");
+    }
+}
+
 /// Pushes an image with files, `tools:1`, and returns the registry.
 fn push_tools(site: &Site, more: &str) -> String {
     for file in ["one.txt", "d/two.txt", "d/e/three.dll"] {

@@ -61,6 +61,13 @@ fn is_plain_windows(image: &str) -> bool {
     })
 }
 
+/// Returns true for Nano Server, by its name. That of 2016 had PowerShell.
+fn is_nano_server(image: &str) -> bool {
+    is_plain_windows(image)
+        && image.contains("windows/nanoserver")
+        && !["sac2016", "14393"].iter().any(|old| image.contains(old))
+}
+
 #[derive(Debug, Clone)]
 pub(super) struct Tree {
     made: BTreeMap<String, PlannedEntry>,
@@ -72,6 +79,7 @@ pub(super) struct Tree {
     pub(super) later: BTreeSet<String>,
     base: Arc<dyn BaseContents>,
     is_plain_windows: bool,
+    is_nano_server: bool,
 }
 
 pub(super) type PathKind = FileKind;
@@ -81,6 +89,7 @@ impl Tree {
     pub(super) fn over(base: Arc<dyn BaseContents>, image: &str) -> Self {
         Self {
             is_plain_windows: is_plain_windows(image),
+            is_nano_server: is_nano_server(image),
             made: BTreeMap::new(),
             implied: BTreeSet::new(),
             deleted: BTreeSet::new(),
@@ -95,6 +104,10 @@ impl Tree {
 
     pub(super) fn is_plain_windows(&self) -> bool {
         self.is_plain_windows
+    }
+
+    pub(super) fn is_nano_server(&self) -> bool {
+        self.is_nano_server
     }
 
     /// Kind of the entry at a path, if known.

@@ -16,6 +16,7 @@ mod needs_system;
 mod services;
 mod user_variables;
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use wincimg_common::diagnose::error_chain;
@@ -79,6 +80,7 @@ pub(super) fn execute(
         wants,
         changes: Changes::default(),
         server: ServerConfig::default(),
+        lacks_powershell: Cell::new(false),
     };
     let folder = state.working_dir().map_err(ScriptError::unclear)?;
     let shell = state.shell_words();
@@ -95,7 +97,11 @@ pub(super) fn execute(
         CommandForm::Exec(words) => words.join(" "),
         CommandForm::Shell(line) => format!("{} {line}", shell.join(" ")),
     };
-    let changes = running.changes;
+    let mut changes = running.changes;
+    if running.lacks_powershell.get() {
+        let note = "Nano Server has no Windows PowerShell: the line fails in a container";
+        changes.notes.push(note.to_owned());
+    }
     Ok(RunResult {
         created_by: format!("RUN {created_by}"),
         layer: PlannedLayer {
@@ -136,6 +142,8 @@ struct RunState<'a> {
     wants: &'a mut DownloadRequests,
     changes: Changes,
     server: ServerConfig,
+    /// True if the line runs Windows PowerShell on a Nano Server whose contents are unknown.
+    lacks_powershell: Cell<bool>,
 }
 
 impl RunState<'_> {
@@ -341,10 +349,15 @@ impl ImageState for RunState<'_> {
             Ok(Presence::Present(PathKind::Folder)) => Lookup::Present(EntryKind::Folder),
             Ok(Presence::Present(PathKind::File(()))) => Lookup::Present(EntryKind::File(())),
             Ok(Presence::Absent) => Lookup::Absent,
-            // Links are not followed.
-            Ok(Presence::Present(PathKind::Link(())) | Presence::Unknown) | Err(_) => {
+            Ok(Presence::Unknown) => {
+                let name = path.components().last().map(String::as_str);
+                if self.tree.is_nano_server() && name == Some("powershell.exe") {
+                    self.lacks_powershell.set(true);
+                }
                 Lookup::Unknown
             }
+            // Links are not followed.
+            Ok(Presence::Present(PathKind::Link(()))) | Err(_) => Lookup::Unknown,
         }
     }
 
