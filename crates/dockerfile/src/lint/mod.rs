@@ -61,6 +61,7 @@ mod words;
 #[cfg(test)]
 mod tests;
 
+use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::iter;
 use std::path::PathBuf;
@@ -219,6 +220,7 @@ fn evaluate<T>(source: &str, options: &LintOptions, read: impl FnOnce(&LintFile<
         stages,
         arguments,
         declared: declared_names(&file),
+        created_users: OnceCell::new(),
         options,
     })
 }
@@ -321,6 +323,8 @@ struct LintFile<'a> {
     arguments: BuildArguments,
     /// Names that an `ARG` or `ENV` declares.
     declared: HashSet<&'a str>,
+    /// Users of Linux that a line may create on Windows.
+    created_users: OnceCell<Vec<&'static str>>,
     options: &'a LintOptions,
 }
 
@@ -356,6 +360,13 @@ impl<'a> LintFile<'a> {
         };
         let named = earlier.iter().rfind(is_named);
         named.or_else(|| earlier.get(from.parse::<usize>().ok()?))
+    }
+
+    fn created_users(&self) -> &[&'static str] {
+        let users = self
+            .created_users
+            .get_or_init(|| unix::created_users(self.file));
+        users.as_slice()
     }
 
     /// False for a part of a file, without `FROM`.

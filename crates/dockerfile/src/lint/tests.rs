@@ -279,6 +279,9 @@ fn users_take_no_longer_if_there_are_many() {
         let lines = (0..count).map(|i| format!("RUN echo {i}\nUSER user{i}\n"));
         iter::once(PINNED.to_owned()).chain(lines).collect()
     });
+    takes_linear_time(1_000, |count| {
+        format!("{PINNED}{}", "USER root\n".repeat(count))
+    });
 }
 
 #[test]

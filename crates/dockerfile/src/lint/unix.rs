@@ -9,6 +9,7 @@ use super::stage::{LintStep, Stage};
 use super::words::{Grammar, LintCommand, Word, program_name};
 use super::{ContainsAny, Edit, Finding, instructions};
 use crate::instruction::InstructionKind;
+use crate::source::Dockerfile;
 
 /// Programs that only Linux has.
 const ONLY_LINUX: [&str; 14] = [
@@ -471,8 +472,23 @@ pub(super) fn check_copy_flags(step: &LintStep<'_>, message: &str) -> Finding {
     step.edited(message, &edits).of(rule)
 }
 
+/// Users of Linux.
+const USERS: [&str; 5] = ["root", "nobody", "www-data", "nginx", "daemon"];
+
 fn is_user_of_linux(name: &str) -> bool {
-    matches!(name, "root" | "nobody" | "www-data" | "nginx" | "daemon")
+    USERS.contains(&name)
+}
+
+/// The users of Linux that lines of a file may create on Windows.
+pub(super) fn created_users(file: &Dockerfile<'_>) -> Vec<&'static str> {
+    let lines = file.lower_text().lines();
+    let lines =
+        lines.filter(|line| line.contains("user") && !line.trim_start().starts_with("user"));
+    let lines: Vec<&str> = lines.collect();
+    let users = USERS.into_iter();
+    users
+        .filter(|user| lines.iter().any(|line| line.contains(*user)))
+        .collect()
 }
 
 /// Reports users and signals that Windows does not have.
@@ -484,12 +500,7 @@ pub(super) fn check_user(it: &EvaluatedStep<'_>) -> Option<Finding> {
     let name = user.text.split(':').next().unwrap_or_default();
     let name = name.to_ascii_lowercase();
     let is_number = !name.is_empty() && name.chars().all(|c| c.is_ascii_digit());
-    let is_created = || {
-        it.linted.file.lines().any(|line| {
-            let line = line.to_ascii_lowercase();
-            line.contains("user") && line.contains(&name) && !line.trim_start().starts_with("user")
-        })
-    };
+    let is_created = || it.linted.created_users().contains(&name.as_str());
     let message = format!(
         "Windows has no user \"{}\"; use ContainerAdministrator or ContainerUser",
         user.text
