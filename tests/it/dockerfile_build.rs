@@ -262,7 +262,12 @@ fn a_base_for_linux_is_an_error_of_its_stage() {
         build_on_stage(&site, &lines, &arguments)
             .fails(2, "dockerfile/invalid", &["\"build\"", "linux"])
             .advises(&["--stage build=DIR"])
+            .hides("--engine")
             .on_line(1);
+        let sent = ["--engine", "docker", "--insecure-registry", &host];
+        build_on_stage(&site, &lines, &sent)
+            .fails(2, "dockerfile/invalid", &["\"build\"", "linux"])
+            .advises(&["omit --engine docker", "--stage build=DIR"]);
         site.write("app/Dockerfile", format!("FROM {host}/golang:{tag}\n"));
         build(&site, &["--dry-run", "--insecure-registry", &host])
             .fails(2, "dockerfile/invalid", &["linux"])

@@ -240,7 +240,8 @@ impl BuildRequest {
             let base = self.base_registry.parse_dockerfile_name(name)?;
             let searching = search.by_name(&base, &sharing.asked_for, self.matched);
             let found = searching.await;
-            let found = found.map_err(|error| at_stage(stages, name, error))?;
+            let is_sent = self.daemon_stages().is_some();
+            let found = found.map_err(|error| at_stage(stages, name, is_sent, error))?;
             Ok::<_, BoxError>(StageBaseFound::Named(base, found))
         });
         let mut found = try_join_all(finding).await?;
@@ -497,10 +498,10 @@ enum StageBaseFound {
 }
 
 /// The error of a search for a base; of one for other systems than Windows, at its stage.
-fn at_stage(stages: &Stages, base: &str, error: BoxError) -> BoxError {
+fn at_stage(stages: &Stages, base: &str, is_sent: bool, error: BoxError) -> BoxError {
     match error::search(&error) {
         Some(ResolveError::NotForWindows { systems, .. }) => {
-            stages.base_of_other_system(base, systems).into()
+            stages.base_of_other_system(base, systems, is_sent).into()
         }
         _ => error,
     }

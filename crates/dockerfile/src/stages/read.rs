@@ -364,28 +364,35 @@ impl Stages {
                 continue;
             }
             if let Some(platform) = self.platform(stage)? {
-                return Err(self.other_system(index, &platform));
+                return Err(self.other_system(index, &platform, false));
             }
         }
         Ok(())
     }
 
     /// Error for the stage whose base image, by its name in the file, is for other systems than
-    /// Windows.
-    pub fn base_of_other_system(&self, base: &str, systems: &str) -> StageError {
+    /// Windows; `is_sent` if a Docker daemon is to build the file.
+    pub fn base_of_other_system(&self, base: &str, systems: &str, is_sent: bool) -> StageError {
         let mut stages = self.needed().filter(|(_, stage)| stage.folder.is_none());
         let own = stages
             .find(|(_, stage)| matches!(&stage.base, StageBaseImage::Image(name) if name == base));
-        self.other_system(own.map_or(self.target, |(index, _)| index), systems)
+        let index = own.map_or(self.target, |(index, _)| index);
+        self.other_system(index, systems, is_sent)
     }
 
-    fn other_system(&self, index: usize, system: &str) -> StageError {
+    fn other_system(&self, index: usize, system: &str, is_sent: bool) -> StageError {
         let stage = &self.all[index];
         let problem = format!("the stage {:?} is for {system}", stage.name);
         let hint = if self.is_below_target(index) {
             WINDOWS_BASE.to_owned()
         } else {
-            format!("use {}", self.replacement_of(index))
+            // A daemon builds every stage itself.
+            let without = if is_sent {
+                "omit --engine docker, and "
+            } else {
+                ""
+            };
+            format!("{without}use {}", self.replacement_of(index))
         };
         self.error(&stage.from, StepError::hinted(problem, hint))
     }
