@@ -264,7 +264,7 @@ fn a_base_for_linux_is_an_error_of_its_stage() {
             .advises(&["--stage build=DIR"])
             .hides("--engine")
             .on_line(1);
-        let sent = ["--engine", "docker", "--insecure-registry", &host];
+        let sent = ["--engine", "docker", "--insecure-registry", host.as_str()];
         build_on_stage(&site, &lines, &sent)
             .fails(2, "dockerfile/invalid", &["\"build\"", "linux"])
             .advises(&["omit --engine docker", "--stage build=DIR"]);
