@@ -654,6 +654,26 @@ mod tests {
     }
 
     #[test]
+    fn a_selector_that_contradicts_the_os_of_the_pod_is_said() {
+        let rollout = Rollout::new(&RolloutRequest::default());
+        for (os, selected, reason) in [
+            ("linux", "windows", "it selects nodes with Windows"),
+            ("windows", "linux", "it selects nodes without Windows"),
+        ] {
+            let template = PodTemplate {
+                os_name: Some(os.to_owned()),
+                scheduling: Scheduling {
+                    selector: [("kubernetes.io/os".to_owned(), selected.to_owned())].into(),
+                    ..Scheduling::default()
+                },
+                ..PodTemplate::default()
+            };
+            let why = explain_no_host(&rollout, &template, &[]).0;
+            assert!(why.contains(reason), "{why}");
+        }
+    }
+
+    #[test]
     fn why_a_pod_can_go_nowhere_is_said() {
         let taint = r#"{"key":"gpu","value":"yes","effect":"NoSchedule"}"#;
         let evicts = r#"{"key":"ill","value":"","effect":"NoExecute"}"#;
@@ -716,18 +736,6 @@ mod tests {
                 ..Scheduling::default()
             };
             assert_eq!(why(&scheduling), reason);
-        }
-        for (os, selected, reason) in [
-            ("linux", "windows", "it selects nodes with Windows"),
-            ("windows", "linux", "it selects nodes without Windows"),
-        ] {
-            let template = PodTemplate {
-                os_name: Some(os.to_owned()),
-                scheduling: with("kubernetes.io/os", selected),
-                ..PodTemplate::default()
-            };
-            let why = explain_no_host(&rollout, &template, &[]).0;
-            assert!(why.contains(reason), "{why}");
         }
         let named = |name: &str, scheduling: Scheduling| {
             why(&Scheduling {
