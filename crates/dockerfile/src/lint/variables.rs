@@ -368,13 +368,16 @@ fn may_be_set(it: &EvaluatedStep<'_>, lower: &str) -> bool {
             _ => true,
         }
     };
-    let is_this = |index: usize| std::ptr::eq(&it.linted.stages[index], it.stage);
-    let mut others = it.linted.stages.iter();
+    let stages = &it.linted.stages;
+    let this = stages
+        .iter()
+        .position(|stage| std::ptr::eq(stage, it.stage));
+    let mut bases = stages.iter().map(|stage| &stage.base);
     // Docker's client sets proxies.
     is_known
         || lower.ends_with("_proxy")
         || it.stage.all("ENV").any(sets)
-        || others.any(|other| matches!(other.base, StageBaseRef::Stage(index) if is_this(index)))
+        || bases.any(|base| matches!(base, StageBaseRef::Stage(index) if Some(*index) == this))
         || it.linted.chain(it.stage).any(|stage| {
             let mut runs = stage.all("RUN");
             runs.any(|step| step.lower_full_text().contains_any(&OF_MACHINE))
