@@ -293,7 +293,7 @@ impl Parser<'_> {
             "throw" => {
                 self.skip_blanks()?;
                 if !self.ends_statement() {
-                    self.statement()?;
+                    self.deeper(Self::statement)?;
                 }
                 Ok(Statement::Throw { at })
             }
@@ -358,7 +358,7 @@ impl Parser<'_> {
         let value = if self.ends_statement() {
             None
         } else {
-            Some(Box::new(self.statement()?))
+            Some(Box::new(self.deeper(Self::statement)?))
         };
         let flow = match keyword {
             "break" => ControlFlow::Break,

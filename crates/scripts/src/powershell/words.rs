@@ -14,7 +14,8 @@ impl Parser<'_> {
             return Err(self.error("unexpected text after @\""));
         }
         let end = if is_literal { "\n'@" } else { "\n\"@" };
-        let Some(length) = format!("\n{}", self.rest()).find(end) else {
+        // An empty one has a single line end.
+        let Some(length) = self.text[self.at - 1..].find(end) else {
             return Err(self.error("unclosed here-string"));
         };
         let inside = self.rest()[..length.saturating_sub(1)].to_owned();
@@ -151,12 +152,16 @@ impl Parser<'_> {
             let start = self.at;
             let is_script = self.second() == Some('(');
             if let Some(piece) = self.variable()? {
-                let before = self.at;
-                let is_version =
-                    self.peek() == Some('.') && self.second().is_some_and(|c| c.is_ascii_digit());
+                let after = self.rest();
                 let value = self.members(from_part(piece))?;
+                let members = &after[..after.len() - self.rest().len()];
+                // What brackets have is read only once.
+                let is_version = members.strip_prefix('.').is_some_and(|it| {
+                    it.starts_with(|c: char| c.is_ascii_digit())
+                        && it.chars().all(|c| is_name(c) || c == '.')
+                });
                 // Text directly after a member is a separate argument, as in `$file.zip/x`.
-                let has_member = self.at > before && !is_version;
+                let has_member = !members.is_empty() && !is_version;
                 if has_member || self.peek().is_none_or(ends_word) {
                     return Ok(value);
                 }

@@ -70,6 +70,12 @@ fn what_is_not_powershell_is_not_sound() {
     ] {
         assert!(!read(script).is_sound(), "{script}");
     }
+    for keyword in [
+        "return ", "throw ", "break ", "return (", "-not ", "!", "++",
+    ] {
+        let script = keyword.repeat(100_000);
+        assert!(!read(&script).is_sound(), "{keyword}");
+    }
     for (script, is_lone) in [
         ("'a b'", true),
         ("dir; \"$x\"", true),
@@ -151,4 +157,18 @@ fn a_single_command_has_a_name() {
     ] {
         assert_eq!(read(script).only_command(), name, "{script}");
     }
+}
+
+#[test]
+fn what_follows_a_version_is_read_once() {
+    // Each level would be read twice.
+    let (open, close) = ("$a.1[(c ".repeat(8), ")]x".repeat(8));
+    let script = format!("echo {open}$({}){close}", "x;".repeat(10_000));
+    let start = std::time::Instant::now();
+    assert!(read(&script).is_sound());
+    let nested = start.elapsed();
+    let start = std::time::Instant::now();
+    assert!(read(&"x;".repeat(10_000)).is_sound());
+    let plain = start.elapsed();
+    assert!(nested < plain * 60, "{plain:?}, {nested:?}");
 }
