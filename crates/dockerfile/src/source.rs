@@ -34,6 +34,7 @@ pub struct Dockerfile<'a> {
     lower: OnceCell<String>,
     /// Positions of what may be the name of a variable, in the order of their texts.
     names: OnceCell<Vec<usize>>,
+    has_continuation: OnceCell<bool>,
     lines: Vec<&'a str>,
 }
 
@@ -102,6 +103,7 @@ impl<'a> Dockerfile<'a> {
             text: source,
             lower: OnceCell::new(),
             names: OnceCell::new(),
+            has_continuation: OnceCell::new(),
             lines,
         };
         let mut next = 0;
@@ -214,7 +216,13 @@ impl<'a> Dockerfile<'a> {
         let above = above.find(|above| !above.trim().is_empty());
         self.escape == Escape::Backslash
             && above.is_some_and(|above| above.trim_end().ends_with('`'))
-            && self.instructions.iter().all(|it| it.pieces.len() < 2)
+            && !self.has_continuation()
+    }
+
+    /// Returns true if a line of any instruction continues.
+    fn has_continuation(&self) -> bool {
+        let read = || self.instructions.iter().any(|it| it.pieces.len() > 1);
+        *self.has_continuation.get_or_init(read)
     }
 
     /// All lines, without their ends.

@@ -87,21 +87,30 @@ fn joined_folders(value: &str) -> Option<&str> {
 
 /// Names of variables in the syntax of cmd or PowerShell.
 pub(super) fn shell_variables(text: &str) -> impl Iterator<Item = &str> {
+    cmd_variables(text).chain(powershell_variables(text))
+}
+
+/// Names of variables in the syntax of cmd.
+pub(super) fn cmd_variables(text: &str) -> impl Iterator<Item = &str> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '(' | ')');
     let parts: Vec<&str> = text.split('%').collect();
     let is_last = parts.len() - 1;
-    let of_cmd = parts.into_iter().enumerate().filter(move |(index, name)| {
+    let names = parts.into_iter().enumerate().filter(move |(index, name)| {
         let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
         *index > 0 && *index < is_last && begins && name.chars().all(is_name)
     });
-    let of_powershell = text.match_indices('$').filter_map(|(at, _)| {
+    names.map(|(_, name)| name)
+}
+
+/// Names of variables of the environment in the syntax of PowerShell.
+pub(super) fn powershell_variables(text: &str) -> impl Iterator<Item = &str> {
+    text.match_indices('$').filter_map(|(at, _)| {
         let rest = text[at + 1..].trim_start_matches('{');
         let name = rest.get(..4).filter(|it| it.eq_ignore_ascii_case("env:"));
         let rest = &rest[name?.len()..];
         let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
         Some(&rest[..end.unwrap_or(rest.len())]).filter(|name| !name.is_empty())
-    });
-    of_cmd.map(|(_, name)| name).chain(of_powershell)
+    })
 }
 
 /// A variable as the text has it.

@@ -1,5 +1,7 @@
 //! Exit codes of programs that nothing looks at, so that a build succeeds without what they make.
 
+use std::collections::HashMap;
+
 use super::entrypoint::has_extension;
 use super::installers;
 use super::stage::{LintStep, Stage};
@@ -142,12 +144,13 @@ fn in_powershell(step: &LintStep<'_>) -> Option<Finding> {
         let is_seen = end.command() != "choco" && is_builder(end);
         let plain = tail(all, |it| is_builder(it) || cleans_up(it));
         let idle = tail(all, cleans_up);
+        let started = last_places(all);
         let is_lost = |next: usize, it: &PowerShellStatement| {
             let is_unseen = !is_seen || is_test(&it.text);
             is_builder(it)
                 && is_work(&it.text)
                 && (is_unseen || is_apart(it, end, next >= plain))
-                && !is_started(it, &all[next..])
+                && !is_started(it, next, &started)
         };
         let mut is_in_loop = false;
         let mut candidates = before.iter().zip(1..).filter(|(it, _)| {
@@ -323,8 +326,18 @@ fn target(statement: &PowerShellStatement) -> Option<String> {
     (!is_option && !path.is_empty()).then(|| path.to_owned())
 }
 
-/// Returns true if a later statement starts what this one installs, and fails without it.
-fn is_started(install: &PowerShellStatement, later: &[PowerShellStatement]) -> bool {
+/// Position of the last statement of each command.
+fn last_places(all: &[PowerShellStatement]) -> HashMap<String, usize> {
+    let commands = all.iter().enumerate();
+    commands.map(|(place, it)| (it.command(), place)).collect()
+}
+
+/// Returns true if a statement from a position on starts what this one installs, and fails without it.
+fn is_started(
+    install: &PowerShellStatement,
+    next: usize,
+    started: &HashMap<String, usize>,
+) -> bool {
     let mut packages = install.text.split_whitespace().skip(1).map(|word| {
         let word = word.trim_matches(['"', '\'']).to_ascii_lowercase();
         word.split(['@', '='])
@@ -332,7 +345,7 @@ fn is_started(install: &PowerShellStatement, later: &[PowerShellStatement]) -> b
             .map(str::to_owned)
             .unwrap_or_default()
     });
-    packages.any(|package| later.iter().any(|it| it.command() == package))
+    packages.any(|package| started.get(&package).is_some_and(|last| *last >= next))
 }
 
 /// Returns true for a program that tests what others made.
@@ -344,20 +357,24 @@ fn is_test(text: &str) -> bool {
 /// In cmd only `&&` looks at an exit code.
 fn in_cmd(step: &LintStep<'_>) -> Option<Finding> {
     let commands = step.commands();
+    let idle = commands.iter().rev();
+    let idle = idle.take_while(|it| CLEAN_UP.contains(&it.program()));
+    let idle = commands.len() - idle.count();
     let is_lost = |(index, it): &(usize, &LintCommand)| {
         let words: Vec<&str> = it.words.iter().map(|word| word.value.as_str()).collect();
         let is_known = || BUILDERS.contains(&it.program()) || installs_package(it);
         it.grammar.may_be_cmd()
             && it.next == NextOperator::Other
-            && (is_known() || is_before_clean_up(step, it, &commands[index + 1..]))
+            && (is_known()
+                || index + 1 >= idle && is_before_clean_up(step, it, &commands[index + 1..]))
             && is_work(&words.join(" "))
     };
     let (_, command) = commands.iter().enumerate().find(is_lost)?;
     Some(lost(step, command.start(), command.program(), OF_CMD))
 }
 
-/// Returns true for a program of [`leaves_files`], or one that is deleted then, if `&` and only cleaning
-/// up follow.
+/// Returns true for a program of [`leaves_files`], or one that is deleted then, if `&` and the commands
+/// that clean up follow.
 fn is_before_clean_up(step: &LintStep<'_>, command: &LintCommand, later: &[LintCommand]) -> bool {
     let text = step.instruction.full_text();
     let words = command.words.iter().chain(&command.files);
@@ -372,7 +389,6 @@ fn is_before_clean_up(step: &LintStep<'_>, command: &LintCommand, later: &[LintC
         || has_extension(&path, &PROGRAMS) && later.iter().any(|it| it.has(&[path.as_str()]));
     (leaves_files(&path, command.program(), values.skip(1)) || is_deleted())
         && between.is_some_and(|operator| operator.trim() == "&")
-        && later.iter().all(|it| CLEAN_UP.contains(&it.program()))
 }
 
 /// `Start-Process` succeeds whatever its program returns.

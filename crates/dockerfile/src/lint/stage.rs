@@ -9,6 +9,7 @@ use super::reference::{Platform, Reference};
 use super::shell::BaseShell;
 use super::statements::PowerShellStatement;
 use super::user::RunNames;
+use super::variables::SetVariables;
 use super::words::{LintCommand, LintScript, StepScripts, program_name};
 use super::{ContainsAny, Edit, Finding, LintOptions};
 use crate::instruction::{InstructionKind, ParsedInstruction};
@@ -43,6 +44,9 @@ pub(super) struct Stage<'a> {
     /// The first `RUN` that begins with a variable of PowerShell, by its name in lower case.
     assignments: HashMap<String, usize>,
     run_names: OnceCell<RunNames>,
+    set_variables: OnceCell<SetVariables>,
+    /// True if another stage is built on it.
+    pub(super) is_base: bool,
     /// True if the base's configuration sets no variables and no working directory.
     pub(super) knows_environment: bool,
     shell: BaseShell,
@@ -305,6 +309,12 @@ impl<'a> Stage<'a> {
         self.run_names.get_or_init(|| RunNames::read(&self.steps))
     }
 
+    /// The variables of its containers that its lines set.
+    pub(super) fn set_variables(&self) -> &SetVariables {
+        let read = || SetVariables::read(&self.steps);
+        self.set_variables.get_or_init(read)
+    }
+
     /// The steps up to one of its steps, and that one.
     pub(super) fn until(&self, step: &LintStep<'_>) -> &[LintStep<'a>] {
         &self.steps[..=self.position(step)]
@@ -385,7 +395,11 @@ impl<'a> StageReader<'a> {
             }
             StageBaseRef::Scratch | StageBaseRef::Unknown => false,
         };
-        let is_core = matches!(base, StageBaseRef::Stage(index) if self.stages[index].is_core);
+        let mut is_core = false;
+        if let StageBaseRef::Stage(index) = base {
+            self.stages[index].is_base = true;
+            is_core = self.stages[index].is_core;
+        }
         self.stages.push(Stage {
             from,
             name,
@@ -396,6 +410,8 @@ impl<'a> StageReader<'a> {
             keywords: HashSet::new(),
             assignments: HashMap::new(),
             run_names: OnceCell::new(),
+            set_variables: OnceCell::new(),
+            is_base: false,
             knows_environment,
             shell,
             is_core,

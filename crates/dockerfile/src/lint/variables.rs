@@ -1,11 +1,13 @@
 //! Variables in the syntax of another shell than the one that reads them.
 
+use std::collections::HashSet;
+
 use super::entrypoint::has_extension;
-use super::environment::shell_variables;
+use super::environment::{cmd_variables, powershell_variables, shell_variables};
 use super::evaluation::EvaluatedStep;
 use super::shell::BaseShell;
 use super::shells::{is_behind_script, is_read_by_powershell, is_shell};
-use super::stage::{LintStep, StageBaseRef};
+use super::stage::LintStep;
 use super::statements::PowerShellStatement;
 use super::words::{Grammar, LintCommand, Word};
 use super::{ContainsAny, Finding};
@@ -294,18 +296,47 @@ const OF_MACHINE: [&str; 8] = [
     "setx", "environment", "setup", "choco", ".msi", ".ps1", ".bat", ".cmd",
 ];
 
+/// The variables of the containers of a stage that its lines set.
+#[derive(Debug, Default)]
+pub(super) struct SetVariables {
+    /// Names in lower case.
+    names: HashSet<String>,
+    /// True if a line may set any other.
+    is_open: bool,
+}
+
+impl SetVariables {
+    pub(super) fn read(steps: &[LintStep<'_>]) -> Self {
+        let mut found = Self::default();
+        for step in steps {
+            if step.is("RUN") {
+                found.is_open |= step.lower_full_text().contains_any(&OF_MACHINE);
+            } else if step.is("ENV") {
+                let parsed = ParsedInstruction::read(step.instruction, step.file.escape);
+                match parsed.map(|parsed| parsed.kind) {
+                    Ok(InstructionKind::Env(list)) => {
+                        let names = list.iter().map(|(name, _)| name.to_ascii_lowercase());
+                        found.names.extend(names);
+                    }
+                    _ => found.is_open = true,
+                }
+            }
+        }
+        found
+    }
+}
+
 /// Reports build arguments that the container's command reads: the container does not get them.
 pub(super) fn check_arguments(it: &EvaluatedStep<'_>) -> Vec<Finding> {
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     let mut found = Vec::new();
     for (at, name) in read_variables(it.step) {
         let Some(argument) = it.state.argument_only(name) else {
             continue;
         };
-        if seen.contains(&argument) || may_be_set(it, &argument.to_ascii_lowercase()) {
+        if !seen.insert(argument) || may_be_set(it, &argument.to_ascii_lowercase()) {
             continue;
         }
-        seen.push(argument);
         let message = format!(
             "{argument} is not set in the container, which gets no build arguments: add ENV \
              {argument}=${{{argument}}}"
@@ -323,65 +354,54 @@ fn read_variables<'a>(step: &'a LintStep<'_>) -> impl Iterator<Item = (usize, &'
     let is_of_cmd = move |it: &&LintCommand| it.grammar == Grammar::Cmd && !is_tested;
     let commands = step.commands().iter().filter(is_of_cmd);
     let of_cmd = commands.flat_map(|it| &it.words).flat_map(|word| {
-        let names = shell_variables(&word.value);
-        let names = names.filter(move |name| word.value.contains(&format!("%{name}%")));
+        let names = cmd_variables(&word.value);
         names.map(move |name| (word.start(), name))
     });
     // In single quotes PowerShell expands nothing.
     let statements = step.statements().filter(|it| !it.text.contains('\''));
     let of_powershell = statements.flat_map(|statement| {
-        let names = shell_variables(&statement.text);
-        let names = names.filter(move |name| !statement.text.contains(&format!("%{name}%")));
+        let names = powershell_variables(&statement.text);
         names.map(move |name| (statement.at, name))
     });
-    of_cmd.chain(of_powershell.filter(move |(_, name)| is_only_read(lower, name)))
+    let tested = tested_variables(lower);
+    let is_only_read = move |name: &str| !tested.contains(name.to_ascii_lowercase().as_str());
+    of_cmd.chain(of_powershell.filter(move |it| is_only_read(it.1)))
 }
 
-/// True if a script, in lower case, does not test or set a variable of the environment.
-fn is_only_read(script: &str, name: &str) -> bool {
-    let written = format!("env:{}", name.to_ascii_lowercase());
-    script.match_indices(&written).all(|(at, _)| {
+/// Variables of the environment that a script, in lower case, tests or sets.
+fn tested_variables(script: &str) -> HashSet<&str> {
+    let tests = [
+        "=", "+=", "?", ")", "-eq", "-ne", "-is", "-like", "-match", "-or", "-and",
+    ];
+    let places = script.match_indices("env:");
+    let tested = places.filter_map(|(at, drive)| {
         let before = script[..at].trim_end_matches(['$', '{']);
-        let after = script[at + written.len()..].trim_start_matches('}');
-        let after = after.trim_start();
-        let tests = [
-            "=", "+=", "?", ")", "-eq", "-ne", "-is", "-like", "-match", "-or", "-and",
-        ];
-        before.len() < at
+        let rest = &script[at + drive.len()..];
+        let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+        let (name, after) = rest.split_at(end.unwrap_or(rest.len()));
+        let after = after.trim_start_matches('}').trim_start();
+        let is_only_read = before.len() < at
             && !before.trim_end().ends_with(['!', '('])
             && !before.trim_end().ends_with("-not")
-            && !tests.iter().any(|test| after.starts_with(test))
-    })
+            && !tests.iter().any(|test| after.starts_with(test));
+        (!is_only_read).then_some(name)
+    });
+    tested.collect()
 }
 
 /// True if something other than the build may set a variable of the container; its name is in lower
 /// case.
 fn may_be_set(it: &EvaluatedStep<'_>, lower: &str) -> bool {
-    let is_known = is_of_windows(lower) || OF_PROCESSES.contains(&lower);
-    let sets = |step: &LintStep<'_>| {
-        let parsed = ParsedInstruction::read(step.instruction, it.linted.file.escape);
-        match parsed.map(|parsed| parsed.kind) {
-            Ok(InstructionKind::Env(list)) => {
-                let mut names = list.iter().map(|(name, _)| name);
-                names.any(|name| name.eq_ignore_ascii_case(lower))
-            }
-            _ => true,
-        }
-    };
-    let stages = &it.linted.stages;
-    let this = stages
-        .iter()
-        .position(|stage| std::ptr::eq(stage, it.stage));
-    let mut bases = stages.iter().map(|stage| &stage.base);
     // Docker's client sets proxies.
-    is_known
+    is_of_windows(lower)
+        || OF_PROCESSES.contains(&lower)
         || lower.ends_with("_proxy")
-        || it.stage.all("ENV").any(sets)
-        || bases.any(|base| matches!(base, StageBaseRef::Stage(index) if Some(*index) == this))
-        || it.linted.chain(it.stage).any(|stage| {
-            let mut runs = stage.all("RUN");
-            runs.any(|step| step.lower_full_text().contains_any(&OF_MACHINE))
-        })
+        || it.stage.is_base
+        || it.stage.set_variables().names.contains(lower)
+        || it
+            .linted
+            .chain(it.stage)
+            .any(|stage| stage.set_variables().is_open)
 }
 
 /// Names after a `$`, with or without braces.
