@@ -184,8 +184,10 @@ fn slashes(text: &str, usage: TextUse, positions: &[usize]) -> Vec<Edit> {
 /// the instructions below it.
 pub(super) fn misplaced_directive(file: &Dockerfile<'_>) -> Option<(usize, Escape)> {
     let is_inside = |line: usize| {
-        let mut instructions = file.instructions.iter();
-        instructions.any(|it| it.lines().0 < line && line <= it.lines().1)
+        let instructions = &file.instructions;
+        let above = instructions.partition_point(|it| it.lines().0 < line);
+        let above = instructions[..above].last();
+        above.is_some_and(|it| line <= it.lines().1)
     };
     let (line, escape) = file.lines().enumerate().find_map(|(line, text)| {
         let escape = escape_comment(text).filter(|_| !is_inside(line))?;
@@ -198,7 +200,7 @@ pub(super) fn misplaced_directive(file: &Dockerfile<'_>) -> Option<(usize, Escap
 /// Reports an escape directive below the top of the file.
 pub(super) fn check_directive(linted: &LintFile<'_>) -> Option<Finding> {
     let file = linted.file;
-    let (line, escape) = misplaced_directive(file)?;
+    let (line, escape) = linted.misplaced_directive?;
     if linted.stages.iter().all(Stage::is_linux) {
         return None;
     }

@@ -241,7 +241,7 @@ fn check_step(
             let is_for_stage = !error.is_of_windows || stage.platform == Platform::Windows;
             if is_for_stage && !is_template(instruction.full_text()) {
                 let message = workflow_message(instruction).unwrap_or(error.message);
-                findings.extend(invalid, check_invalid(step, message));
+                findings.extend(invalid, check_invalid(linted, step, message));
             }
             return;
         }
@@ -423,8 +423,8 @@ fn check_run(
 }
 
 /// Reports what the parser refuses, with a correction of a misspelt keyword.
-fn check_invalid(step: &LintStep<'_>, message: String) -> Option<Finding> {
-    let (file, instruction) = (step.file, step.instruction);
+fn check_invalid(linted: &LintFile<'_>, step: &LintStep<'_>, message: String) -> Option<Finding> {
+    let (file, instruction) = (linted.file, step.instruction);
     let line = step.line();
     if crate::source::is_keyword(&instruction.keyword) || instruction.trigger().is_some() {
         let is_of_flag = message.contains("--chown is unsupported")
@@ -455,7 +455,7 @@ fn check_invalid(step: &LintStep<'_>, message: String) -> Option<Finding> {
             return None;
         }
         // The finding about the directive says why.
-        if let Some((_, escape)) = escapes::misplaced_directive(file)
+        if let Some((_, escape)) = linted.misplaced_directive
             && above.is_some_and(|above| above.trim_end().ends_with(escape.character()))
         {
             return None;

@@ -78,6 +78,7 @@ pub use shell::BaseShell;
 use stage::{Stage, StageBaseRef};
 use wincimg_common::Named;
 use wincimg_windows::compat::HostBuild;
+use wincimg_windows::quoting::Escape;
 use wincimg_windows::version::WindowsVersion;
 
 use crate::source::{Dockerfile, Instruction};
@@ -221,6 +222,7 @@ fn evaluate<T>(source: &str, options: &LintOptions, read: impl FnOnce(&LintFile<
         arguments,
         declared: declared_names(&file),
         created_users: OnceCell::new(),
+        misplaced_directive: escapes::misplaced_directive(&file),
         options,
     })
 }
@@ -325,6 +327,8 @@ struct LintFile<'a> {
     declared: HashSet<&'a str>,
     /// Users of Linux that a line may create on Windows.
     created_users: OnceCell<Vec<&'static str>>,
+    /// Line, from 0, and character of an escape directive that is too far down.
+    misplaced_directive: Option<(usize, Escape)>,
     options: &'a LintOptions,
 }
 

@@ -274,6 +274,37 @@ fn arguments_without_defaults_take_no_longer_if_there_are_many() {
 }
 
 #[test]
+fn arguments_of_the_container_take_no_longer_if_there_are_many() {
+    takes_linear_time(300, |count| {
+        let lines = (0..count).map(|i| format!("ENV B{i}=1\nARG A{i}\nHEALTHCHECK CMD %A{i}%\n"));
+        iter::once(PINNED.to_owned()).chain(lines).collect()
+    });
+    takes_linear_time(300, |count| {
+        let arguments = (0..count).map(|i| format!("ARG A{i}\n"));
+        let arguments: String = arguments.collect();
+        let words: String = (0..count).map(|i| format!(" $env:A{i}")).collect();
+        format!("{PINNED}SHELL [\"powershell\"]\n{arguments}CMD echo{words}\n")
+    });
+}
+
+#[test]
+fn started_programs_take_no_longer_in_a_long_script() {
+    takes_linear_time(300, |count| {
+        let installs = "npm i foo; ".repeat(count);
+        format!("{PINNED}SHELL [\"powershell\"]\nRUN {installs}foo\n")
+    });
+}
+
+#[test]
+fn lines_that_do_not_continue_take_no_longer_if_there_are_many() {
+    takes_linear_time(300, |count| {
+        let inside = format!("RUN a \\\n{}b\n", "# escape=`\n".repeat(count));
+        let lines = "RUN a `\n-b\n".repeat(count);
+        format!("{PINNED}{lines}{inside}")
+    });
+}
+
+#[test]
 fn users_take_no_longer_if_there_are_many() {
     takes_linear_time(1_000, |count| {
         let lines = (0..count).map(|i| format!("RUN echo {i}\nUSER user{i}\n"));
