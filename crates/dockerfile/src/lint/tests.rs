@@ -283,7 +283,7 @@ fn arguments_of_the_container_take_no_longer_if_there_are_many() {
         let arguments = (0..count).map(|i| format!("ARG A{i}\n"));
         let arguments: String = arguments.collect();
         let words: String = (0..count).map(|i| format!(" $env:A{i}")).collect();
-        format!("{PINNED}SHELL [\"powershell\"]\n{arguments}CMD echo{words}\n")
+        format!("{PINNED}SHELL [\"powershell\", \"-Command\"]\n{arguments}CMD echo{words}\n")
     });
 }
 
@@ -291,7 +291,7 @@ fn arguments_of_the_container_take_no_longer_if_there_are_many() {
 fn started_programs_take_no_longer_in_a_long_script() {
     takes_linear_time(300, |count| {
         let installs = "npm i foo; ".repeat(count);
-        format!("{PINNED}SHELL [\"powershell\"]\nRUN {installs}foo\n")
+        format!("{PINNED}SHELL [\"powershell\", \"-Command\"]\nRUN {installs}foo\n")
     });
 }
 
@@ -409,7 +409,7 @@ fn what_nano_server_does_not_have_is_named() {
         "RUN echo powershell",
         // An unused shell has no finding.
         "SHELL [\"powershell\", \"-Command\"]\nCMD [\"x.exe\"]",
-        "SHELL [\"powershell\"]\nCOPY --from=x powershell C:/p\nRUN x",
+        "SHELL [\"powershell\", \"-Command\"]\nCOPY --from=x powershell C:/p\nRUN x",
     ] {
         assert_eq!(nano(lines), Vec::<String>::new(), "{lines}");
     }
@@ -462,7 +462,7 @@ fn a_shell_instruction_changes_what_quotes_mean_until_the_next_stage() {
         ["4 quotes-under-powershell"]
     );
     let inherited = format!(
-        "{PINNED}SHELL [\"powershell\"]\n{}",
+        "{PINNED}SHELL [\"powershell\", \"-Command\"]\n{}",
         "FROM base AS final\nRUN tool \"a b\"\n"
     )
     .replacen("973\n", "973 AS base\n", 1);
