@@ -37,7 +37,7 @@ pub struct PodTemplate {
     pub(crate) handler: Option<String>,
     /// True if that class is not in the input.
     pub(crate) class_is_missing: bool,
-    /// True if it is in the network of its node.
+    /// True if it is in the network of its node, or may be once its manifest is rendered.
     pub(crate) host_network: bool,
     /// True if it has an `emptyDir` volume, whose data is lost with the pod.
     pub(crate) has_empty_dir: bool,
@@ -285,7 +285,9 @@ struct PodSpec {
     tolerations: Vec<Toleration>,
     runtime_class_name: Option<String>,
     os: Option<Os>,
-    host_network: Option<bool>,
+    /// Of any type: text such as `${HOST_NETWORK}` is replaced before the API server reads it.
+    #[serde(default)]
+    host_network: Value,
     #[serde(default, deserialize_with = "null_is_default")]
     security_context: SecurityContext,
     /// Of any type: one kind of them matters.
@@ -443,7 +445,7 @@ impl From<PodObject> for PodTemplate {
             runtime_class: spec.runtime_class_name.filter(|name| !name.is_empty()),
             handler: None,
             class_is_missing: false,
-            host_network: spec.host_network == Some(true),
+            host_network: !matches!(spec.host_network, Value::Null | Value::Bool(false)),
             has_empty_dir: has_empty_dir(&spec.volumes),
             grace_seconds: spec.termination_grace_period_seconds,
         }

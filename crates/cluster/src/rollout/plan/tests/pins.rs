@@ -953,6 +953,8 @@ fn a_pod_that_the_api_server_refuses_for_its_host_process_starts_nowhere() {
     for (kind, more) in [
         ("Pod", format!("{alone}, hostNetwork: true")),
         ("Pod", format!("}}], hostNetwork: true, {host_process}")),
+        // A template is filled in later.
+        ("Pod", format!("{alone}, hostNetwork: '${{NETWORK}}'")),
         // Its operator may add the field.
         ("Agent", alone),
     ] {
