@@ -340,10 +340,12 @@ pub(super) fn by_system(
         };
         let could_land = || hosts.iter().any(|host| scheduling.admits(host));
         let lands_elsewhere = || others.iter().any(|node| scheduling.admits(node));
-        // A list without other nodes does not have those where it lands.
+        // A list without other nodes does not have those where it lands. One with tainted ones may
+        // lack others, scaled to zero, and Fargate's scheduler ignores the taint of its nodes.
         let lands_only_on_hosts = || {
             let is_known = !others.is_empty() || scheduling.node_name.is_some();
-            is_known && !lands_elsewhere() && workload.template.missing_class().is_none()
+            let is_elsewhere = others.iter().any(|node| scheduling.matches_node(node));
+            is_known && !is_elsewhere && workload.template.missing_class().is_none()
         };
         let system = workload.template.system();
         let is_for_linux = || match system {

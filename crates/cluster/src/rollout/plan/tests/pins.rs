@@ -551,6 +551,10 @@ fn a_workload_for_linux_that_only_windows_nodes_take_starts_nowhere() {
     // A runtime class that is not in the input may select other nodes.
     let with_class = format!("{selects}, runtimeClassName: kata");
     assert_eq!(found(&mut request, &with_class), astray);
+    // Nodes like the tainted ones may be added, or have a scheduler of their own.
+    let taint = r#"{"key":"a","effect":"NoSchedule"}"#;
+    request.nodes.others[0].taints = vec![serde_json::from_str(taint).unwrap()];
+    assert_eq!(found(&mut request, ""), astray);
     // A list of Windows nodes alone lacks the others.
     request.nodes.others.clear();
     assert_eq!(found(&mut request, selects), astray);
