@@ -206,14 +206,19 @@ pub(in crate::rollout) fn to_a_build(
     let keep: Vec<(&str, usize)> = keep.map(|(label, (nodes, _))| (*label, *nodes)).collect();
     let is_daemon_set = workload.id.kind == "DaemonSet";
     let kept: usize = keep.iter().map(|(_, nodes)| nodes).sum();
-    if is_daemon_set && kept < starting_hosts(placement).count() {
+    let lands_elsewhere = others
+        .iter()
+        .any(|node| workload.template.scheduling.admits(node));
+    let starts_elsewhere =
+        is_daemon_set && lands_elsewhere && fits_linux(rollout, placement, workload);
+    let is_short = is_daemon_set && kept < starting_hosts(placement).count();
+    if is_short || keep.is_empty() || starts_elsewhere && has_unlabelled {
         return None;
     }
-    if let [(label, _)] = keep[..] {
+    if let [(label, _)] = keep[..]
+        && !starts_elsewhere
+    {
         return Some(Pin::to_label(BUILD_LABEL, label));
-    }
-    if keep.is_empty() {
-        return None;
     }
     let leave: Vec<&str> = builds
         .into_iter()
@@ -221,9 +226,8 @@ pub(in crate::rollout) fn to_a_build(
         .map(|(label, _)| label)
         .collect();
     // To nodes without the label, such as Linux ones, `NotIn` would lead.
-    let scheduling = &workload.template.scheduling;
-    let has_others = || has_unlabelled || others.iter().any(|node| scheduling.admits(node));
-    let (operator, values) = if leave.len() < keep.len() && !has_others() {
+    let is_shorter = leave.len() < keep.len() && !has_unlabelled && !lands_elsewhere;
+    let (operator, values) = if starts_elsewhere || is_shorter {
         (Operator::NotIn, leave)
     } else {
         (
@@ -236,6 +240,13 @@ pub(in crate::rollout) fn to_a_build(
         operator,
         values: values.into_iter().map(str::to_owned).collect(),
     }))
+}
+
+/// Returns true if the pods of a workload start on nodes with Linux, too.
+fn fits_linux(rollout: &Rollout, placement: &Placement, workload: &Workload) -> bool {
+    let mut images = placement.images.iter();
+    workload.template.system_of_os() == System::Unsaid
+        && images.all(|placed| rollout.images[placed.image].is_for("linux"))
 }
 
 impl fmt::Display for Pin {

@@ -968,6 +968,24 @@ fn a_pod_that_the_api_server_refuses_for_its_host_process_starts_nowhere() {
 }
 
 #[test]
+fn a_daemon_set_for_both_systems_stays_on_linux_nodes() {
+    let mut request = request(&["17763.1158", "20348.1"], &["20348.1"]);
+    request.images[0].content = ImageContent::Index(vec![linux(), single("20348.1")]);
+    request.nodes.others.push(linux_node());
+    for (os, pin) in [
+        ("", "NotIn 10.0.17763"),
+        ("os: {name: windows}, ", "to 10.0.20348"),
+    ] {
+        let text = format!(
+            "kind: DaemonSet\nmetadata: {{name: p0}}\nspec: {{template: {{spec: {{{os}containers: \
+             [{{image: repo.example/i0:1}}]}}}}}}\n"
+        );
+        set_workloads(&mut request, &text);
+        assert_eq!(short_of(&request), [format!("pin p0 {pin}")]);
+    }
+}
+
+#[test]
 fn images_for_both_systems_need_no_selector_for_windows() {
     let mut request = request(&["20348.1"], &["20348.1"]);
     request.images[0].content = ImageContent::Index(vec![linux(), single("17763.1158")]);
