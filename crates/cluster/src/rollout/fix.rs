@@ -455,12 +455,15 @@ impl<'a> FixResolver<'a> {
         advised
     }
 
-    /// The warning with the plan's pin if there is one, which keeps the pods on Windows too.
+    /// The warning with the plan's pin if there is one that keeps the pods on Windows too.
     fn pin_to_windows(&self, finding: &Finding, workload: usize) -> Finding {
         let mut advised = finding.clone();
-        match self.effects.pins.get(&workload) {
-            Some(place) => {
-                let action = &self.plan.actions[*place];
+        let pinned = self.effects.pins.get(&workload);
+        let pinned = pinned.map(|place| &self.plan.actions[*place]);
+        let pinned = pinned
+            .filter(|action| matches!(action, PlanAction::Pin { pin, .. } if pin.requires_label()));
+        match pinned {
+            Some(action) => {
                 advised.fix = Some(action.to_string() + &by_hand([action].into_iter()));
                 advised.commands = action.commands();
             }

@@ -52,6 +52,11 @@ impl Pin {
         self.0.is_met_by(own.map(String::as_str))
     }
 
+    /// Returns true if it leaves only nodes with its label.
+    pub(in crate::rollout) fn requires_label(&self) -> bool {
+        self.0.operator == Operator::In
+    }
+
     /// Applies the pin to a workload.
     pub(super) fn apply(&self, workload: &mut Workload) {
         let scheduling = &mut workload.template.scheduling;

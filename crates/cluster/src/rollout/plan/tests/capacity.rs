@@ -132,22 +132,33 @@ fn text_and_command_name_the_same_build() {
 
 #[test]
 fn the_warning_about_the_selector_has_the_pin_of_the_plan() {
-    let mut request = request(&["17763.1158", "20348.1"], &["20348.1"]);
-    let text = "kind: Deployment\nmetadata: {name: p0}\nspec: {template: {spec: {containers: \
-                [{image: repo.example/i0:1}]}}}\n";
-    set_workloads(&mut request, text);
-    let mut rollout = Rollout::new(&request);
-    rollout.advise(&request, &TagsByRepository::new());
-    let warning = rollout
-        .checks()
-        .find(|check| check.finding.rule == "no-windows-selector");
-    let finding = warning.unwrap().finding;
-    assert!(finding.commands[0].contains("\"node.kubernetes.io/windows-build\":\"10.0.20348\""));
-    let fix = finding.fix.as_deref().unwrap();
-    assert!(
-        fix.contains("node.kubernetes.io/windows-build=10.0.20348"),
-        "{fix}"
-    );
+    for (hosts, selector, words) in [
+        (
+            &["17763.1158", "20348.2402"][..],
+            "{\"node.kubernetes.io/windows-build\":\"10.0.20348\"}",
+            "node.kubernetes.io/windows-build=10.0.20348",
+        ),
+        // One off the other nodes leads to Linux, too.
+        (
+            &["17763.1158", "20348.2402", "26100.2314"],
+            "{\"kubernetes.io/os\":\"windows\"}",
+            "nodeSelector: {kubernetes.io/os: windows}",
+        ),
+    ] {
+        let mut request = request(hosts, &["20348.2402"]);
+        let text = "kind: Deployment\nmetadata: {name: p0}\nspec: {template: {spec: {containers: \
+                    [{image: repo.example/i0:1}]}}}\n";
+        set_workloads(&mut request, text);
+        let mut rollout = Rollout::new(&request);
+        rollout.advise(&request, &TagsByRepository::new());
+        let warning = rollout
+            .checks()
+            .find(|check| check.finding.rule == "no-windows-selector");
+        let finding = warning.unwrap().finding;
+        assert!(finding.commands[0].contains(selector), "{finding:?}");
+        let fix = finding.fix.as_deref().unwrap();
+        assert!(fix.contains(words), "{fix}");
+    }
 }
 
 proptest! {
