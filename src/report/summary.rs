@@ -315,8 +315,12 @@ pub(super) fn causes<'a>(
             if finding.outcome == VerdictOutcome::Compatible {
                 continue;
             }
-            let known = causes[own..].iter_mut().find(|it| *it.finding == **finding);
-            match known {
+            let is_alike = |it: &Cause<'_>| *it.finding == **finding;
+            // What is wrong with a pod is said of one of its images.
+            if finding.is_of_pod && causes[..own].iter().any(is_alike) {
+                continue;
+            }
+            match causes[own..].iter_mut().find(|it| is_alike(it)) {
                 Some(cause) => cause.hosts.extend(&group.hosts),
                 None => causes.push(Cause {
                     image: Some(placed.image),

@@ -85,7 +85,7 @@ pub struct Finding {
     /// True if an image of the index starts there, but the index hides it.
     pub(super) is_hidden: bool,
     /// True if the pod is refused, with any image.
-    pub(super) is_of_pod: bool,
+    pub is_of_pod: bool,
 }
 
 impl Finding {
@@ -260,12 +260,8 @@ impl<'a> CompatibilityChecker<'a> {
     }
 
     /// The finding where the API server refuses a pod for its host process containers.
-    pub(super) fn finding_of_host_process(
-        &mut self,
-        (reason, fix): (&str, &str),
-        isolation: Isolation,
-    ) -> Shared {
-        let about = Concern::HostProcessUnsupported;
+    pub(super) fn finding_of_host_process(&mut self, reason: &str, fix: &str) -> Shared {
+        let (about, isolation) = (Concern::HostProcessUnsupported, Isolation::HostProcess);
         self.finding_of_pod(concern(about, reason, fix, isolation))
     }
 

@@ -114,7 +114,7 @@ impl Placement {
                 .into_iter()
                 .map(|(kind, isolation)| {
                     if let Some((reason, fix)) = &refused {
-                        return judge.finding_of_host_process((reason, fix), isolation);
+                        return judge.finding_of_host_process(reason, fix);
                     }
                     let runtime = judge.kinds[kind].runtime;
                     if let Some(handler) = template.refused_handler(runtime) {
