@@ -265,19 +265,20 @@ fn explain_no_host(
     }
     let hosts_of_labels = (0..hosts.len()).filter(|host| scheduling.matches_node(&hosts[*host]));
     let matching: Vec<usize> = hosts_of_labels.collect();
-    // It is of no use to tolerate the taints of a node where it does not start.
-    let kinds = rollout.kinds.iter();
-    let starts: Vec<bool> = kinds
-        .map(|kind| may_start(rollout, kind, template, images))
-        .collect();
-    let best = matching.iter().find(|host| starts[rollout.kind_of[**host]]);
-    let Some(&host) = best.or(matching.first()) else {
+    let Some(&first) = matching.first() else {
         return of_selector(hosts, scheduling);
     };
     if let Some(class) = template.missing_class() {
         return of_missing_class(class);
     }
-    let host = &hosts[host];
+    // It is of no use to tolerate the taints of a node where it does not start.
+    let kinds = rollout.kinds.iter();
+    let starts: Vec<bool> = kinds
+        .map(|kind| may_start(rollout, kind, template, images))
+        .collect();
+    let mut matching = matching.into_iter();
+    let best = matching.find(|host| starts[rollout.kind_of[*host]]);
+    let host = &hosts[best.unwrap_or(first)];
     let taints = scheduling.untolerated_taints(host);
     let taints: Vec<String> = taints.map(in_words).collect();
     let nodes = if scheduling.is_unconstrained() {
