@@ -241,6 +241,16 @@ fn a_line_of_linux_makes_its_stage_one_that_windows_cannot_run() {
     refused("RUN apt-get update", &[])
         .is("dockerfile/needs-linux", &["apt-get"])
         .hides("--stage");
+    let below = "FROM golang:1.22 AS below\nRUN apt-get update\nFROM below\n";
+    site.write("app/Dockerfile", below);
+    build(&site, &["--dry-run"])
+        .fails(2, "dockerfile/needs-linux", &["a base for Windows"])
+        .hides("--stage");
+    let mixed = format!("FROM {BASE}\nRUN choco install git\nRUN apt-get update\n");
+    site.write("app/Dockerfile", mixed);
+    build(&site, &["--dry-run"])
+        .fails(2, "dockerfile/needs-windows", &["choco"])
+        .on_line(2);
 }
 
 #[test]

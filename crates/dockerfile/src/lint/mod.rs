@@ -70,7 +70,7 @@ pub use alternative::RecipeAlternative;
 use correction::{Correction, Edit};
 pub use fixes::{FixSelection, fixed};
 pub(crate) use line_end::{JOINED, advice_on_join};
-pub(crate) use reference::names_linux;
+pub(crate) use reference::{names_linux, names_windows};
 use reference::{Platform, Reference};
 use rule::Check;
 pub use rule::{Fix, RULES, Rule};

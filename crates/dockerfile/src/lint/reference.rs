@@ -125,6 +125,11 @@ pub(crate) fn names_linux(image: &str) -> bool {
     reference.is_only_for_linux() || is_official && reference.platform() == Platform::Linux
 }
 
+/// Returns true for a base for Windows, as far as its name tells.
+pub(crate) fn names_windows(image: &str) -> bool {
+    Reference::parse(image).platform() == Platform::Windows
+}
+
 impl Reference {
     pub(super) fn parse(text: &str) -> Self {
         let (name, digest) = match text.split_once('@') {

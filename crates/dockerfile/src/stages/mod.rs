@@ -56,7 +56,7 @@ use wincimg_windows::path::ImagePath;
 use wincimg_windows::quoting::Escape;
 
 use super::instruction::{CopyInstruction, InstructionKind, ParsedInstruction};
-use super::lint::{JOINED, names_linux};
+use super::lint::{JOINED, names_linux, names_windows};
 
 /// A parsed Dockerfile with its build options.
 #[derive(Debug)]
@@ -315,11 +315,12 @@ impl Stages {
                 }
             }
         }
-        // A line of Linux tells what the other lines on its base are for.
+        // A line of Linux tells what the other lines on its base are for, if its name does not.
         let of_linux: BTreeSet<&str> = failures
             .iter()
             .filter(|(_, _, failure)| failure.kind == ScriptErrorKind::NeedsLinux)
             .map(|(index, _, _)| self.base_of(*index))
+            .filter(|base| !names_windows(base))
             .collect();
         for (index, step, mut failure) in failures {
             let base = self.base_of(index);
@@ -420,7 +421,7 @@ impl Stages {
             ScriptErrorKind::NeedsWindows | ScriptErrorKind::NotUnderstood
         );
         match (failure.help, failure.kind) {
-            (_, ScriptErrorKind::NeedsLinux) if is_target => {
+            (_, ScriptErrorKind::NeedsLinux) if self.is_below_target(index) => {
                 "use a base for Windows, and its programs".to_owned()
             }
             (_, ScriptErrorKind::NeedsLinux) => {

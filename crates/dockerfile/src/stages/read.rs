@@ -398,7 +398,7 @@ impl Stages {
     }
 
     /// Returns true for the target stage, and for those that it is based on.
-    fn is_below_target(&self, index: usize) -> bool {
+    pub(super) fn is_below_target(&self, index: usize) -> bool {
         let mut stages =
             std::iter::successors(Some(self.target), |stage| match self.all[*stage].base {
                 StageBaseImage::Stage(below) => Some(below),
