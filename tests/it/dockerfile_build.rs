@@ -282,6 +282,13 @@ fn a_base_for_linux_is_an_error_of_its_stage() {
         build(&site, &["--dry-run", "--insecure-registry", &host])
             .fails(2, "dockerfile/invalid", &["linux"])
             .advises(&["mcr.microsoft.com/windows/nanoserver"]);
+        let recipe = format!("name = \"app\"\nbase_image = \"{host}/golang:{tag}\"\n");
+        site.write("recipe.toml", recipe);
+        site.build("./recipe.toml")
+            .args(["--dry-run", "--host-build", "17763.973"])
+            .args(["--insecure-registry", &host])
+            .fails(1, "image/not-windows", &["linux"])
+            .advises(&["mcr.microsoft.com/windows/nanoserver"]);
     }
 }
 

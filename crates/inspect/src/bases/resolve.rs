@@ -105,7 +105,10 @@ pub enum ResolveError {
     NothingFits(Box<NoMatchingBase>),
     /// The image is for other systems.
     #[error("{image} has no image for Windows: it is for {systems}")]
-    #[diagnose(code = "image/not-windows")]
+    #[diagnose(
+        code = "image/not-windows",
+        hint = "use a base such as mcr.microsoft.com/windows/nanoserver"
+    )]
     NotForWindows {
         /// The image.
         image: String,
