@@ -278,11 +278,14 @@ fn a_base_for_linux_is_an_error_of_its_stage() {
         build_on_stage(&site, &lines, &sent)
             .fails(2, "dockerfile/invalid", &["\"build\"", "linux"])
             .advises(&["omit --engine docker", "--stage build=DIR"]);
-        site.write("app/Dockerfile", format!("FROM {host}/golang:{tag}\n"));
+        let base = format!("{host}/golang:{tag}");
+        let lines = format!("FROM {base} AS build\nFROM {base}\nCOPY --from=build /a /b\n");
+        site.write("app/Dockerfile", lines);
         build(&site, &["--dry-run", "--insecure-registry", &host])
             .fails(2, "dockerfile/invalid", &["linux"])
-            .advises(&["mcr.microsoft.com/windows/nanoserver"]);
-        let recipe = format!("name = \"app\"\nbase_image = \"{host}/golang:{tag}\"\n");
+            .advises(&["mcr.microsoft.com/windows/nanoserver"])
+            .on_line(2);
+        let recipe = format!("name = \"app\"\nbase_image = \"{base}\"\n");
         site.write("recipe.toml", recipe);
         site.build("./recipe.toml")
             .args(["--dry-run", "--host-build", "17763.973"])

@@ -373,11 +373,15 @@ impl Stages {
     /// Error for the stage whose base image, by its name in the file, is for other systems than
     /// Windows; `is_sent` if a Docker daemon is to build the file.
     pub fn base_of_other_system(&self, base: &str, systems: &str, is_sent: bool) -> StageError {
-        let mut stages = self.needed().filter(|(_, stage)| stage.folder.is_none());
-        let own = stages
-            .find(|(_, stage)| matches!(&stage.base, StageBaseImage::Image(name) if name == base));
-        let index = own.map_or(self.target, |(index, _)| index);
-        self.other_system(index, systems, is_sent)
+        let stages = self.needed().filter(|(_, stage)| stage.folder.is_none());
+        let own = stages.filter(
+            |(_, stage)| matches!(&stage.base, StageBaseImage::Image(name) if name == base),
+        );
+        // To replace another stage on this base would not be enough.
+        let index = own
+            .map(|(index, _)| index)
+            .max_by_key(|index| self.is_below_target(*index));
+        self.other_system(index.unwrap_or(self.target), systems, is_sent)
     }
 
     fn other_system(&self, index: usize, system: &str, is_sent: bool) -> StageError {
