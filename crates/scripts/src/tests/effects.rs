@@ -44,7 +44,6 @@ fn what_the_interpreter_does_not_run_is_read() {
             "unsupported type [dictionary[string,int]]",
         ),
         ("@{ $a = 1 }", "expected a name, found '$'"),
-        ("a && b || c", "Windows PowerShell does not have && and ||"),
         ("icacls --% \"a b\" /q | dir", "--% is not supported"),
         ("x 'a'b", "text directly after a quote is not supported"),
         ("x $(1)=2", "text directly after $(…) is not supported"),
@@ -59,6 +58,10 @@ fn what_the_interpreter_does_not_run_is_read() {
         assert_eq!(kind, ScriptErrorKind::NotUnderstood, "{script}");
         assert!(message.ends_with(why), "{script}: {message}");
     }
+    // PowerShell 7 runs it.
+    assert!(read("a && b || c").is_sound());
+    let (kind, _) = refused(&POWERSHELL, "mkdir C:\\x; a && b || c");
+    assert_eq!(kind, ScriptErrorKind::Fails);
 }
 
 #[test]

