@@ -73,8 +73,8 @@ pub(super) struct Loop {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Try {
     pub(super) body: Vec<Statement>,
-    /// Block for any error; `None` if every block is for specific errors.
-    pub(super) catch: Option<Vec<Statement>>,
+    pub(super) catches: Vec<Vec<Statement>>,
+    /// True if a block is only for specific errors.
     pub(super) has_typed_catch: bool,
     pub(super) finally: Vec<Statement>,
 }

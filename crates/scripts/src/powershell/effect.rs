@@ -150,8 +150,8 @@ impl EffectWriter {
 
     fn attempt(&mut self, attempt: &Try) -> String {
         let mut parts = vec![self.block(&attempt.body, OutputUse::Unused)];
-        let catch = attempt.catch.iter();
-        parts.extend(catch.map(|block| self.block(block, OutputUse::Unused)));
+        let catches = attempt.catches.iter();
+        parts.extend(catches.map(|block| self.block(block, OutputUse::Unused)));
         parts.push(self.block(&attempt.finally, OutputUse::Unused));
         node("try", &parts)
     }

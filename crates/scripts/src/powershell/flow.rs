@@ -166,7 +166,7 @@ impl Shell<'_, '_> {
     }
 
     pub(super) fn run_try(&mut self, attempt: &Try) -> Result<PsValue> {
-        let catch = attempt.catch.as_deref();
+        let catch = attempt.catches.last();
         let outer = self.machine.skipped.take();
         let before = self.machine.changes;
         let tried = self.block(&attempt.body);

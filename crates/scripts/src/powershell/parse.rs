@@ -390,7 +390,7 @@ impl Parser<'_> {
                         self.eat(",");
                         self.skip_lines()?;
                     }
-                    attempt.catch = Some(self.block()?);
+                    attempt.catches.push(self.block()?);
                 }
                 "finally" => {
                     self.at += "finally".len();

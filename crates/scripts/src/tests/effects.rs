@@ -126,6 +126,11 @@ fn spelling_does_not_matter_and_values_do() {
             "try { dir a } catch { exit 1 }",
             false,
         ),
+        (
+            "try { a } catch [b] { dir 'a b' } catch { c }",
+            "try { a } catch [b] { dir a b } catch { c }",
+            false,
+        ),
         ("cmd /c \"a b\"", "cmd /c a b", true),
         ("powershell -c 'a b; c'", "powershell -c a b; c", true),
         ("powershell -c 'cd b; c'", "powershell -c cd b; c", false),
