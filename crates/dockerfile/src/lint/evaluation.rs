@@ -416,7 +416,9 @@ fn check_run(
     if is_of_rights && step.file.lower_text().contains("administrators") {
         return None;
     }
-    let fails = error.kind == ScriptErrorKind::Fails;
+    let fails = error.kind == ScriptErrorKind::Fails
+        // That the lines are joined is why.
+        && super::joined::check(stage, step).is_none();
     let message = format!("this RUN fails: {error}");
     let found = step.finding_at(step.instruction.start() + error.at, message);
     fails.then(|| found.of("failing-run"))

@@ -45,6 +45,13 @@ fn a_comment_in_brackets_ends_no_line() {
 }
 
 #[test]
+fn joined_commands_that_fail_have_one_finding() {
+    let lines = "RUN Copy-Item a b \\\n  Remove-Item a\n";
+    let found = only_finding(BaseShell::PowerShell, lines);
+    assert_eq!((found.line, found.rule.name), (3, "joined-commands"));
+}
+
+#[test]
 fn lines_of_a_script_within_cmd_are_joined_too() {
     check_twins(
         PINNED,
