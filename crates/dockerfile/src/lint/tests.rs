@@ -280,8 +280,8 @@ fn arguments_of_the_container_take_no_longer_if_there_are_many() {
         iter::once(PINNED.to_owned()).chain(lines).collect()
     });
     takes_linear_time(300, |count| {
-        let arguments = (0..count).map(|i| format!("ARG A{i}\n"));
-        let arguments: String = arguments.collect();
+        let arguments: Vec<String> = (0..count).map(|i| format!("ARG A{i}\n")).collect();
+        let arguments = arguments.concat();
         let words: String = (0..count).map(|i| format!(" $env:A{i}")).collect();
         format!("{PINNED}SHELL [\"powershell\", \"-Command\"]\n{arguments}CMD echo{words}\n")
     });

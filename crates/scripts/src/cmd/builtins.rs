@@ -438,8 +438,9 @@ impl Cmd<'_, '_> {
         words.allow_only(&[])?;
         let mut code = i32::from(words.operands.is_empty());
         for operand in &words.operands {
-            let is_path = !operand.contains(['*', '?', '<', '>', '|'])
-                && !operand.chars().skip(2).any(|c| c == ':');
+            let is_path = operand.starts_with(r"\\")
+                || !operand.contains(['*', '?', '<', '>', '|'])
+                    && !operand.chars().skip(2).any(|c| c == ':');
             if !is_path {
                 let why = format!("Windows does not accept the path {operand:?}");
                 return Ok(self.machine.fail(1, why));
