@@ -282,8 +282,9 @@ fn arguments_of_the_container_take_no_longer_if_there_are_many() {
     takes_linear_time(300, |count| {
         let arguments: Vec<String> = (0..count).map(|i| format!("ARG A{i}\n")).collect();
         let arguments = arguments.concat();
-        let words: String = (0..count).map(|i| format!(" $env:A{i}")).collect();
-        format!("{PINNED}SHELL [\"powershell\", \"-Command\"]\n{arguments}CMD echo{words}\n")
+        let words: Vec<String> = (0..count).map(|i| format!("$env:A{i}")).collect();
+        let words = words.join(" ");
+        format!("{PINNED}SHELL [\"powershell\", \"-Command\"]\n{arguments}CMD echo {words}\n")
     });
 }
 
