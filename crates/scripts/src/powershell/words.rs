@@ -8,7 +8,9 @@ use super::parse::{Parser, ends_word, is_name, is_quote};
 
 impl Parser<'_> {
     pub(super) fn here_string(&mut self, is_literal: bool) -> Result<Expression> {
-        self.at += 2;
+        // The quote may be a typographic one.
+        self.next();
+        self.next();
         self.take_while(|c| c.is_whitespace() && c != '\n');
         if self.next() != Some('\n') {
             return Err(self.error("unexpected text after @\""));

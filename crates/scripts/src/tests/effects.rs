@@ -69,7 +69,7 @@ fn what_is_not_powershell_is_not_sound() {
     for script in [
         "'a", "\"a", "dir (", "dir )", "{ dir", "if $x { }", "x & y", "x < y", "\"a\" \"b\"",
         "$x = 'a' b", "f(a b, 'c')[", "[a", "for %i in (a) do b", "<# a", "a |", "a &&",
-        "switch (1) { 1 }", "$x.",
+        "switch (1) { 1 }", "$x.", "$x = @\u{201e}a",
     ] {
         assert!(!read(script).is_sound(), "{script}");
     }
