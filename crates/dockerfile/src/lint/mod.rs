@@ -71,7 +71,7 @@ use correction::{Correction, Edit};
 pub use fixes::{FixSelection, fixed};
 pub(crate) use line_end::{JOINED, advice_on_join};
 use reference::{Platform, Reference};
-pub(crate) use reference::{names_linux, names_windows};
+pub(crate) use reference::{names_linux, names_nano_server, names_windows};
 use rule::Check;
 pub use rule::{Fix, RULES, Rule};
 pub use shell::BaseShell;

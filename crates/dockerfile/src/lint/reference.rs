@@ -130,6 +130,12 @@ pub(crate) fn names_windows(image: &str) -> bool {
     Reference::parse(image).platform() == Platform::Windows
 }
 
+/// Returns true for Nano Server, as far as its name tells. That of 2016 had PowerShell and more.
+pub(crate) fn names_nano_server(image: &str) -> bool {
+    let reference = Reference::parse(image);
+    reference.is_nano_server_base() && reference.build() != Some(SERVER_2016)
+}
+
 impl Reference {
     pub(super) fn parse(text: &str) -> Self {
         let (name, digest) = match text.split_once('@') {

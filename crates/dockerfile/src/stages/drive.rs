@@ -8,6 +8,8 @@ use wincimg_registry::{BaseReadError, Presence};
 use wincimg_windows::base_contents::{BaseContents, BaseFile, FileKind};
 use wincimg_windows::path::{ImagePath, TOP_FOLDERS, fold};
 
+use crate::lint::names_nano_server;
+
 /// Folders that exist in every Windows.
 const WELL_KNOWN: [&str; 12] = [
     r"inetpub\wwwroot",
@@ -61,13 +63,6 @@ fn is_plain_windows(image: &str) -> bool {
     })
 }
 
-/// Returns true for Nano Server, by its name. That of 2016 had PowerShell.
-fn is_nano_server(image: &str) -> bool {
-    is_plain_windows(image)
-        && image.contains("windows/nanoserver")
-        && !["sac2016", "14393"].iter().any(|old| image.contains(old))
-}
-
 #[derive(Debug, Clone)]
 pub(super) struct Tree {
     made: BTreeMap<String, PlannedEntry>,
@@ -89,7 +84,7 @@ impl Tree {
     pub(super) fn over(base: Arc<dyn BaseContents>, image: &str) -> Self {
         Self {
             is_plain_windows: is_plain_windows(image),
-            is_nano_server: is_nano_server(image),
+            is_nano_server: is_plain_windows(image) && names_nano_server(image),
             made: BTreeMap::new(),
             implied: BTreeSet::new(),
             deleted: BTreeSet::new(),

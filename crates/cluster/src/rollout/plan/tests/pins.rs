@@ -519,10 +519,9 @@ fn the_taints_to_tolerate_are_those_of_a_node_where_it_starts() {
     }
 }
 
-#[test]
-fn a_workload_for_linux_that_only_windows_nodes_take_starts_nowhere() {
+/// A Windows node with the label `pool=one`, and a Linux node.
+fn one_node_of_each_system() -> RolloutRequest {
     let mut request = request(&["20348.1"], &["20348.1"]);
-    request.images[0].content = ImageContent::Single(linux());
     let node = &mut request.nodes.windows[0];
     node.labels_are_complete = true;
     node.labels.insert("pool".to_owned(), "one".to_owned());
@@ -530,6 +529,13 @@ fn a_workload_for_linux_that_only_windows_nodes_take_starts_nowhere() {
         labels_are_complete: true,
         ..linux_node()
     });
+    request
+}
+
+#[test]
+fn a_workload_for_linux_that_only_windows_nodes_take_starts_nowhere() {
+    let mut request = one_node_of_each_system();
+    request.images[0].content = ImageContent::Single(linux());
     let found = |request: &mut RolloutRequest, spec: &str| {
         let text = format!(
             "kind: Deployment\nmetadata: {{name: p0}}\nspec: {{template: {{spec: {{containers: \
@@ -562,14 +568,7 @@ fn a_workload_for_linux_that_only_windows_nodes_take_starts_nowhere() {
 
 #[test]
 fn a_pod_with_the_os_linux_needs_a_selector_too() {
-    let mut request = request(&["20348.1"], &["20348.1"]);
-    let node = &mut request.nodes.windows[0];
-    node.labels_are_complete = true;
-    node.labels.insert("pool".to_owned(), "one".to_owned());
-    request.nodes.others.push(Node {
-        labels_are_complete: true,
-        ..linux_node()
-    });
+    let mut request = one_node_of_each_system();
     // Its image is not asked for.
     let found = |request: &mut RolloutRequest, spec: &str| {
         let text = format!(
