@@ -35,7 +35,10 @@ fn wait_for_a_layer(child: &Child) {
             .any(|path| path.to_string_lossy().ends_with("(deleted)"))
     };
     while !spools() {
-        assert!(Instant::now() < deadline, "the layer was never begun");
+        if Instant::now() >= deadline {
+            send("-KILL", child);
+            panic!("the layer was never begun");
+        }
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -142,15 +145,7 @@ fn an_end_in_the_middle_leaves_nothing(signal: &str, number: i32) {
 #[test]
 fn ctrl_c_does_not_wait_for_a_layer_that_takes_minutes() {
     let site = Site::new();
-    fs::create_dir_all(site.path("big/files")).unwrap();
-    let file = fs::File::create(site.path("big/files/sparse")).unwrap();
-    file.set_len(60 << 30).unwrap();
-    // It comes first and does not compress, so that the layer soon reaches the disk.
-    site.write("big/files/first", noise(8 << 20, 1));
-    site.write(
-        "big/recipe.toml",
-        "name = \"big\"\nbase = \"nanoserver\"\n[[files]]\nfrom = \"files\"\nto = 'C:\\big'\n",
-    );
+    endless_context(&site);
     let temporary = site.path("tmp");
     fs::create_dir(&temporary).unwrap();
     let base = format!("{}/mcr", site.host());
@@ -170,11 +165,13 @@ fn ctrl_c_does_not_wait_for_a_layer_that_takes_minutes() {
     assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0);
 }
 
-/// A folder with a file that takes minutes to compress, with only a few bytes on disk.
+/// A folder with a file that takes minutes to compress, with only a few megabytes on disk.
 fn endless_context(site: &Site) {
     fs::create_dir_all(site.path("big/files")).unwrap();
     let file = fs::File::create(site.path("big/files/sparse")).unwrap();
     file.set_len(60 << 30).unwrap();
+    // It comes first and does not compress, so that the layer soon reaches the disk.
+    site.write("big/files/first", noise(8 << 20, 1));
     site.write(
         "big/recipe.toml",
         "name = \"big\"\nbase = \"nanoserver\"\n[[files]]\nfrom = \"files\"\nto = 'C:\\big'\n",
