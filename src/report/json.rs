@@ -87,6 +87,7 @@ fn workload_part(rollout: &Rollout, prospect: &WorkloadOutcome<'_>, workload: us
         }
     }
     let outlook = json!({
+        "manifest": rollout.workloads[workload].manifest(),
         "starts": prospect.starts.name(),
         "nodes": prospect.nodes,
         "starts_on": prospect.starts_on,

@@ -10,7 +10,7 @@ use wincimg_windows::missing_fixes::MissingFixes;
 use super::matrix::HOSTS_BY_NAME;
 use super::names::escape_untrusted;
 use super::suites::{Failure, Outcome, TestCase, TestSuite, write_suites};
-use super::summary::{causes, fixes, outlook};
+use super::summary::{Cause, causes, fixes, outlook};
 use super::{NO_TEMPLATE, behind_in_words, image_in_words, in_words, what_if, workload_outcomes};
 
 /// Grouping of the cases.
@@ -112,19 +112,17 @@ fn workload_case(
     workload: usize,
     strict: bool,
 ) -> TestCase {
-    let id = &rollout.workloads[workload].id;
+    let own = &rollout.workloads[workload];
     let causes = causes(rollout, prospect, workload);
     let outlook = outlook(prospect);
-    let mut lines: Vec<String> = causes
-        .iter()
-        .map(|cause| {
-            escape_untrusted(format!(
-                "{} ({})",
-                cause.describe(rollout),
-                cause.finding.rule
-            ))
-        })
-        .collect();
+    let reason = |cause: &Cause<'_>| {
+        let (text, rule) = (cause.describe(rollout), cause.finding.rule);
+        escape_untrusted(format!("{text} ({rule})"))
+    };
+    let mut lines: Vec<String> = causes.iter().map(reason).collect();
+    if let (Some(manifest), false) = (own.manifest(), lines.is_empty()) {
+        lines.insert(0, format!("in: {}", escape_untrusted(manifest)));
+    }
     for (fix, commands) in fixes(&causes) {
         lines.push(format!("fix: {}", escape_untrusted(fix)));
         lines.extend(
@@ -145,7 +143,7 @@ fn workload_case(
     });
     let is_told = failure.is_none() && !details.is_empty();
     TestCase {
-        name: format!("{} starts", escape_untrusted(id)),
+        name: format!("{} starts", escape_untrusted(&own.id)),
         class: CLASS,
         failure,
         output: is_told.then(|| format!("{}\n{details}", escape_untrusted(outlook))),

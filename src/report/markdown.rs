@@ -13,7 +13,7 @@ use super::matrix::Matrix;
 use super::plan::{PlanStep, outcome, steps};
 use super::problems::{ReportProblem, problems};
 use super::summary::{checks_in_words, current_headline, headline, workload_groups};
-use super::{behind, names, remarks, security_lines, what_if};
+use super::{behind, in_words, names, remarks, security_lines, what_if};
 
 /// GitHub's limit for comments is 65,536 characters; the rest is room for the text after the
 /// tables.
@@ -86,6 +86,10 @@ fn write_cases(rollout: &Rollout, room: usize, out: &mut impl Write) -> io::Resu
             .collect();
         if more > 0 {
             whys.push(format!("and {more} more like these"));
+        }
+        let manifests = case.manifests(rollout);
+        if !manifests.is_empty() {
+            whys.push(format!("in: {}", cell(&in_words(manifests.into_iter()))));
         }
         let fixes = case.fixes.iter();
         let fixes: Vec<String> = fixes

@@ -402,6 +402,15 @@ impl<'a> WorkloadGroup<'a> {
         in_words(self.workloads.iter().map(|&index| names[index].clone()))
     }
 
+    /// `deploy.yaml:3`, of those that no cluster printed.
+    pub(super) fn manifests(&self, rollout: &Rollout) -> Vec<String> {
+        let workloads = self.workloads.iter();
+        let manifests = workloads.filter_map(|own| rollout.workloads[*own].manifest());
+        let mut manifests: Vec<String> = manifests.map(ToString::to_string).collect();
+        manifests.dedup();
+        manifests
+    }
+
     /// `starts nowhere, on none of 4 nodes`.
     pub(super) fn describe_starts(&self) -> String {
         let number = self.workloads.len();

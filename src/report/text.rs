@@ -132,10 +132,7 @@ fn write_case(
     let title = format!("{} {}", case.subject_names(names), case.describe_starts());
     let title = screen.wrapped("", &escape_untrusted(title));
     writeln!(out, "\n{}", screen.paint(colour_of(case.starts), title))?;
-    let workloads = case.workloads.iter();
-    let manifests = workloads.filter_map(|own| rollout.workloads[*own].manifest());
-    let mut manifests: Vec<String> = manifests.map(ToString::to_string).collect();
-    manifests.dedup();
+    let manifests = case.manifests(rollout);
     if !manifests.is_empty() {
         screen.write("  in:  ", in_words(manifests.into_iter()), out)?;
     }

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wincimg_common::diagnose::{Blame, Diagnose, Excerpt, Problem};
 
@@ -77,7 +77,7 @@ impl Workload {
 }
 
 /// Kind with its API group, namespace and name of a workload.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct WorkloadId {
     /// `Deployment`, `Pod`, …
     pub kind: String,
@@ -105,7 +105,7 @@ impl fmt::Display for WorkloadId {
 }
 
 /// A location in a file.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct SourceLocation {
     /// File name as given.
     pub file: String,

@@ -100,6 +100,7 @@ fn workload_parts(rollout: &Rollout) -> Vec<Value> {
         Some(json!({
             "name": names.next()?,
             "kind": rollout.workloads[workload].id.kind,
+            "manifest": rollout.workloads[workload].manifest().map(ToString::to_string),
             "starts": prospect.starts as usize,
             "outlook": outlook(&prospect),
             "nodes": prospect.nodes,

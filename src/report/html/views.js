@@ -160,8 +160,8 @@ function detailsOfCell(row, image) {
 }
 
 function detailsOfWorkload(workload) {
-  const { name, kind, starts, outlook } = data.workloads[workload];
-  const parts = [make('h3', {}, startsSign(starts), make('span', { textContent: `${name} ${outlook}` })), make('p', { className: 'about', textContent: kind })];
+  const { name, kind, manifest, starts, outlook } = data.workloads[workload];
+  const parts = [make('h3', {}, startsSign(starts), make('span', { textContent: `${name} ${outlook}` })), make('p', { className: 'about', textContent: manifest ? `${kind} in ${manifest}` : kind })];
   const own = data.cases.find((one) => one.workloads.includes(workload));
   for (const [fix, commands] of own?.fixes ?? []) parts.push(...fixParts(fix, commands));
   if (own && own.workloads.length > 1) parts.push(make('p', { className: 'about', textContent: `This mends ${plural(own.workloads.length - 1, 'other workload')} too.` }));

@@ -145,9 +145,21 @@ fn the_manifest_to_edit_is_named_unless_a_cluster_printed_the_object() {
     let folder = tempfile::tempdir().unwrap();
     let pods: [(&str, &[&str], &str); 2] = [("one", &["gone"], ""), ("two", &["gone"], "")];
     let mut command = check_pods(&folder, &pods);
+    for format in ["json", "junit", "markdown", "html"] {
+        let report = folder.path().join(format);
+        command.args(["--report", &format!("{format}:{}", report.display())]);
+    }
     let mut printed = || String::from_utf8(command.output().unwrap().stdout).unwrap();
     let text = printed();
     assert_contains!(text, "\n  in:  workloads.json:1\n  why: ");
+    let report = |format| fs::read_to_string(folder.path().join(format)).unwrap();
+    let json: Value = serde_json::from_str(&report("json")).unwrap();
+    let manifest = json!({"file": "workloads.json", "line": 1});
+    assert_eq!(json["workloads"][0]["manifest"], manifest);
+    for format in ["junit", "markdown"] {
+        assert_contains!(report(format), "in: workloads.json:1");
+    }
+    assert_contains!(report("html"), "\"manifest\":\"workloads.json:1\"");
     let file = folder.path().join("workloads.json");
     let mut list: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
     for pod in list["items"].as_array_mut().unwrap() {
