@@ -506,7 +506,7 @@ fn a_plan_does_not_promise_what_is_reported_to_fail() {
     }
     let text = plan_of_web(&nodes);
     for words in [
-        "fix: containerd of win-11 refuses the bases that start there: install containerd",
+        "containerd of win-11 refuses it in an index",
         "fix: build the image again",
         "Then everything starts except on win-11 (26200.7019), where such images are reported to \
          fail.",

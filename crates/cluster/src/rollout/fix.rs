@@ -7,7 +7,7 @@ use wincimg_oci::reference::parse_reference;
 use wincimg_windows::compat::{Concern, HostBuild, VerdictOutcome};
 
 use super::commands::{CommandFlags, TemplateChange, image_step, inspect_command, mirror_command};
-use super::fix_text::{ITS_CONTAINERD, NEW_INDEX, is_fixable, refused_base, refused_in_index};
+use super::fix_text::{ITS_CONTAINERD, NEW_INDEX, is_fixable, refused_in_index};
 use super::image::Image;
 use super::placement::{HostSelection, PlacedImage};
 use super::plan::{ActionPlan, ActionStep, Effects, HostPart, Pin, PlanAction, to_a_build};
@@ -241,7 +241,7 @@ impl<'a> FixResolver<'a> {
         let nothing = Fix::default();
         let minimal_fix = match finding.outcome {
             VerdictOutcome::Compatible | VerdictOutcome::Warning => return Rc::clone(finding),
-            VerdictOutcome::Incompatible if is_of_others && refused_base(about.kind).is_none() => {
+            VerdictOutcome::Incompatible if is_of_others => {
                 return Rc::new(self.with_another_tag(finding, about));
             }
             VerdictOutcome::Incompatible
@@ -263,7 +263,7 @@ impl<'a> FixResolver<'a> {
 
     /// The hosts that refuse a base like those of a kind, with which they may share findings.
     fn refusing_hosts(&self, kind: &HostKind) -> Vec<usize> {
-        let refused = |kind: &HostKind| (kind.build, refused_in_index(kind), refused_base(kind));
+        let refused = |kind: &HostKind| (kind.build, refused_in_index(kind));
         let (kinds, own) = (self.rollout.kinds.iter(), refused(kind));
         let alike: Vec<bool> = kinds.map(|kind| refused(kind) == own).collect();
         let hosts = self.rollout.kind_of.iter().enumerate();
@@ -361,7 +361,10 @@ impl<'a> FixResolver<'a> {
         };
         let repository = format!("{}/{}", reference.registry(), reference.repository());
         let tag = reference.tag().unwrap_or_default();
-        let known = self.tags.get(text).map(Vec::as_slice).unwrap_or_default();
+        // The other tag may be an index, too.
+        let is_refused = refused_in_index(about.kind).is_some();
+        let known = self.tags.get(text).filter(|_| !is_refused);
+        let known = known.map(Vec::as_slice).unwrap_or_default();
         let groups = about.placement.selection.groups.iter();
         let hosts = groups.filter_map(|group| self.rollout.kinds[group.kind].build);
         let hosts: Vec<HostBuild> = hosts.collect();
@@ -373,6 +376,10 @@ impl<'a> FixResolver<'a> {
                 format!("use another tag of {repository} for these nodes: {tag}")
             }
             Some(tag) => format!("use another tag of {repository}: {tag}"),
+            None if is_refused => format!(
+                "use the digest of an image of {repository} that fits these nodes: their containerd \
+                 refuses it in an index"
+            ),
             None => format!("use another tag of {repository}, one whose image fits these nodes"),
         };
         let pin = self.pin_by_hand(about.placement);

@@ -1,12 +1,9 @@
-//! What makes an image start on a host, in words: mostly a build for it, unless the host's runtime
-//! refuses that.
+//! What makes an image start on a host, in words: mostly a build for it.
 
 use wincimg_oci::store::Location;
 use wincimg_windows::compat::{
-    Concern, ContainerRuntime, Fix, Isolation, VerdictOutcome, WindowsEdition, accepted_builds,
-    base_release_for, choose_single,
+    Concern, Fix, Isolation, VerdictOutcome, WindowsEdition, accepted_builds, base_release_for,
 };
-use wincimg_windows::version::WindowsVersion;
 
 use super::finding::{Finding, HostKind};
 use super::image::{Image, ImageContent, Variant};
@@ -14,7 +11,7 @@ use super::image::{Image, ImageContent, Variant};
 /// Returns true if the image starts there or a plan can make it: an image that could not be read is
 /// unknown, one for Linux is not replaced, one that contains no Windows is the same after a
 /// rebuild, one that only its index hides exists, and some hosts run no image at all, or pull none
-/// that they run.
+/// that they run from an index.
 pub(super) fn is_fixable(finding: &Finding, image: &Image, host: &HostKind) -> bool {
     let is_old_client = host.build.is_some_and(|build| {
         build.edition == WindowsEdition::Client && accepted_builds(build.version.build).count() == 1
@@ -40,29 +37,16 @@ pub(super) fn refused_in_index(host: &HostKind) -> Option<u32> {
     (!host.runtime.may_accept(build, base)).then_some(base)
 }
 
-/// The build of a host's base if the host's runtime refuses its images in an index and alone: no
-/// image that is built for the host starts there.
-pub(super) fn refused_base(host: &HostKind) -> Option<u32> {
-    let base = refused_in_index(host)?;
-    let image = WindowsVersion::from_build(base);
-    let alone = choose_single(Some(image), host.build?, host.runtime);
-    let is_refused = alone.iter().all(|choice| choice.entry.is_none());
-    is_refused.then_some(base)
-}
-
 /// Returns true if a host's runtime refuses what a plan builds for the host: an index, as the image
 /// stays for others too, unless an archive holds it.
 fn refuses_rebuilt(host: &HostKind, image: &Image) -> bool {
     let is_archive = || matches!(image.location(), Some(Location::Archive { .. }));
-    refused_in_index(host).is_some_and(|base| {
-        let is_in_index = match &image.content {
-            ImageContent::Index(_) => true,
-            ImageContent::Single(own) => {
-                own.version.is_none_or(|own| own.build != base) && !is_archive()
-            }
-            _ => false,
-        };
-        is_in_index || refused_base(host).is_some()
+    refused_in_index(host).is_some_and(|base| match &image.content {
+        ImageContent::Index(_) => true,
+        ImageContent::Single(own) => {
+            own.version.is_none_or(|own| own.build != base) && !is_archive()
+        }
+        _ => false,
     })
 }
 
@@ -72,20 +56,12 @@ pub(super) const NEW_INDEX: &str = "write the index again, from its images' own 
 /// The runtime of a host in a fix, until the host has a name.
 pub(super) const ITS_CONTAINERD: &str = "its containerd";
 
-/// The fix by a build for a host, unless the host's runtime refuses that.
+/// The fix by a build for a host, with a tag of its own if the host's runtime refuses it in an index.
 fn by_build(host: &HostKind, build: String) -> String {
-    let Some((base, own)) = refused_in_index(host).zip(host.build) else {
+    if refused_in_index(host).is_none() {
         return build;
-    };
-    if refused_base(host).is_none() {
-        let alone = "refuses it in an index, so give it a tag of its own";
-        return format!("{build}; {ITS_CONTAINERD} {alone}");
     }
-    let versions = ContainerRuntime::containerd_for(own.version.build, base);
-    format!(
-        "{ITS_CONTAINERD} refuses the bases that start there: install {versions}, or keep its pods \
-         off it"
-    )
+    format!("{build}; {ITS_CONTAINERD} refuses it in an index, so give it a tag of its own")
 }
 
 /// The fix where an index has no image for a host.

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use wincimg_windows::compat::{
     CompatRule, Concern, ContainerRuntime, HostBuild, Isolation, RuntimeChoice, VerdictOutcome,
-    check as judge_versions, choose, choose_single,
+    check as judge_versions, choose,
 };
 use wincimg_windows::version::WindowsVersion;
 
@@ -91,17 +91,7 @@ fn single(host: &HostKind, variant: &Variant, isolation: Isolation) -> Finding {
             ..no_match(host, std::slice::from_ref(variant), isolation)
         };
     }
-    let choices = match host.build {
-        Some(build) => choose_single(variant.version, build, host.runtime),
-        None => Vec::new(),
-    };
-    let own = by_variant(host, std::slice::from_ref(variant), 0, isolation);
-    // That a runtime rejects the image too is not a better reason.
-    let is_reason = own.outcome == VerdictOutcome::Incompatible;
-    if choices.is_empty() || isolation == Isolation::HyperV || is_reason {
-        return own;
-    }
-    by_choices(host, std::slice::from_ref(variant), &choices, isolation)
+    by_variant(host, std::slice::from_ref(variant), 0, isolation)
 }
 
 fn of_index(host: &HostKind, variants: &[Variant], isolation: Isolation) -> Finding {
@@ -283,18 +273,20 @@ fn better(
 /// Finding for an image that would start, but that the runtime refuses to pull.
 fn filtered(host: &HostKind, finding: &Finding, by: &str) -> Finding {
     let reason = format!("{}, but {by} refuses to pull it there", finding.reason);
-    let has_windows = finding.image_build.is_some();
-    let instead = if has_windows && takes_a_base(host) {
-        "build the image for this host too"
-    } else {
-        "keep its pods off it"
+    let instead = match finding.image_build {
+        Some(_) if takes_a_base(host) => "build the image for this host too",
+        Some(_) => "give the image for it a tag of its own, without an index",
+        None => "keep its pods off it",
     };
     // Only an image without Windows has no version.
-    let versions = host.build.zip(finding.image_build).map_or_else(
-        || ContainerRuntime::FOR_UNVERSIONED.to_owned(),
-        |(host, image)| ContainerRuntime::containerd_for(host.version.build, image.build),
-    );
-    let fix = format!("move the node to {versions}, or {instead}");
+    let versions = match host.build.zip(finding.image_build) {
+        Some((host, image)) => ContainerRuntime::containerd_for(host.version.build, image.build),
+        None => Some(ContainerRuntime::FOR_UNVERSIONED.to_owned()),
+    };
+    let fix = match versions {
+        Some(versions) => format!("move the node to {versions}, or {instead}"),
+        None => instead.to_owned(),
+    };
     Finding {
         image_build: finding.image_build,
         variant: finding.variant,

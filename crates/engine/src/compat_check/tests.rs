@@ -9,7 +9,7 @@ use wincimg_inspect::bases::{BaseImage, BaseMatch, Fit};
 use wincimg_oci::document::{Image as BaseDocuments, ManifestFormat, Platform};
 use wincimg_oci::reference::parse_reference;
 use wincimg_recipe::{PlanBase, Recipe, RecipeInputs};
-use wincimg_windows::compat::{IndexEntry, choose, choose_single, generation};
+use wincimg_windows::compat::{IndexEntry, choose, generation};
 
 use super::*;
 use crate::plans::{PlannedImage, common, leader};
@@ -141,15 +141,14 @@ fn starts(node: &Node, outlook: &PlannedTag<'_>) -> bool {
         })
         .collect();
     let build = node.build.unwrap();
-    let choices = if outlook.is_index {
-        choose(&entries, build, "amd64", node.runtime)
-    } else {
-        choose_single(outlook.lines[0].version, build, node.runtime)
-    };
     let starts = |place: usize| {
         let version = outlook.lines[place].version;
         judge(node.build, version, Isolation::Process).is_startable()
     };
+    if !outlook.is_index {
+        return starts(0);
+    }
+    let choices = choose(&entries, build, "amd64", node.runtime);
     let mut taken = choices.iter().filter_map(|choice| choice.entry);
     choices.iter().any(|choice| choice.entry.is_some()) && taken.all(starts)
 }

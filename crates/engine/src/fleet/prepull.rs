@@ -14,7 +14,6 @@ use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::{Location, Source, StoreError};
 use wincimg_windows::compat::{
     ContainerRuntime, IndexEntry, Isolation, RuntimeChoice, VerdictOutcome, check, choose,
-    choose_single,
 };
 use wincimg_windows::version::WindowsVersion;
 
@@ -172,8 +171,10 @@ impl PublishedImage {
             return Vec::new();
         };
         if !self.is_index {
-            let version = self.variants.first().and_then(|variant| variant.version);
-            return choose_single(version, host, node.runtime);
+            return vec![RuntimeChoice {
+                entry: Some(0),
+                by: node.runtime.name().to_owned(),
+            }];
         }
         let entries = self.variants.iter().map(|variant| IndexEntry {
             os: &variant.platform.os,

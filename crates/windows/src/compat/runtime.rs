@@ -1,5 +1,7 @@
 //! Selection of an image from an index by a node's container runtime. Runtimes and their versions
-//! differ in which entries they accept, and which of several they prefer.
+//! differ in which entries they accept, and which of several they prefer. An image without an index
+//! is accepted by all: what it unpacks, containerd compares by the system alone, unless its setting
+//! `check_platform_supported` is on.
 
 use super::{HostBuild, accepted_builds};
 use crate::release;
@@ -196,17 +198,18 @@ impl ContainerRuntime {
         }
     }
 
-    /// The versions of containerd with which a host pulls an image from an index: `containerd 1.7.6
-    /// to 2.1.5 or newer than 2.3.4`.
-    pub fn containerd_for(host: u32, image: u32) -> String {
+    /// The versions of containerd with which a host pulls an image from an index, if there are some:
+    /// `containerd 1.7.6 to 2.1.5 or newer than 2.3.4`.
+    pub fn containerd_for(host: u32, image: u32) -> Option<String> {
         let all = Containerd::ALL.into_iter().enumerate();
         let accepting = all.filter(|(_, (alike, ..))| alike.accepts(host, image));
         let places: Vec<usize> = accepting.map(|(place, _)| place).collect();
         let versions = match &Containerd::spans(&places)[..] {
+            [] => return None,
             [first @ .., last] if first.len() > 1 => format!("{}, or {last}", first.join(", ")),
             spans => spans.join(" or "),
         };
-        format!("containerd {versions}")
+        Some(format!("containerd {versions}"))
     }
 }
 
@@ -262,26 +265,6 @@ pub fn choose(
             let matching = matching.filter(|&index| alike.takes(&entries[index], build));
             alike.choose(entries, &matching.collect::<Vec<_>>())
         }),
-    }
-}
-
-/// Checks whether a host's runtime accepts an image outside of an index. containerd checks its
-/// version since it compares the whole platform for unpacking.
-pub fn choose_single(
-    image: Option<WindowsVersion>,
-    host: HostBuild,
-    runtime: ContainerRuntime,
-) -> Vec<RuntimeChoice> {
-    let build = host.version.build;
-    match (runtime, image) {
-        (ContainerRuntime::Containerd(version), Some(image)) => choices(version, |alike| {
-            let is_taken = alike < Containerd::V2_1_6 || alike.accepts(build, image.build);
-            is_taken.then_some(0)
-        }),
-        _ => vec![RuntimeChoice {
-            entry: Some(0),
-            by: runtime.name().to_owned(),
-        }],
     }
 }
 
@@ -448,22 +431,6 @@ mod tests {
     }
 
     #[test]
-    fn an_image_alone_is_unpacked_by_its_whole_platform_since_2_1_6() {
-        let image = Some("20348.2402".parse().unwrap());
-        let is_taken = |on: &str, runtime: &str| {
-            let choices = choose_single(image, host(on), ContainerRuntime::from_node(runtime));
-            choices.iter().all(|choice| choice.entry.is_some())
-        };
-        assert!(is_taken("26200.1", "containerd://1.7.20"));
-        assert!(!is_taken("26200.1", "containerd://2.2.0"));
-        assert!(!is_taken("26200.1", ""));
-        assert!(is_taken("26200.1", "containerd://2.4.0"));
-        assert!(is_taken("26200.1", "docker://20.10.9"));
-        assert!(is_taken("26100.1", "containerd://1.7.0"));
-        assert!(is_taken("26100.1", "containerd://2.2.0"));
-    }
-
-    #[test]
     fn a_client_past_the_last_ltsc_release_pulls_its_base_with_some_versions_alone() {
         let accepts = |runtime: &str, host: u32, image: u32| {
             ContainerRuntime::from_node(runtime).may_accept(host, image)
@@ -477,13 +444,14 @@ mod tests {
         assert!(accepts("docker://20.10.9", 26200, 20348));
         assert!(!accepts("docker://20.10.9", 20348, 26200));
         assert_eq!(
-            ContainerRuntime::containerd_for(26200, 20348),
-            "containerd 1.6.23 to 1.6.39, 1.7.6 to 2.1.5, or newer than 2.3.4"
+            ContainerRuntime::containerd_for(26200, 20348).as_deref(),
+            Some("containerd 1.6.23 to 1.6.39, 1.7.6 to 2.1.5, or newer than 2.3.4")
         );
         assert_eq!(
-            ContainerRuntime::containerd_for(22621, 20348),
-            "containerd 1.6.23 to 1.6.39 or 1.7.6 and newer"
+            ContainerRuntime::containerd_for(22621, 20348).as_deref(),
+            Some("containerd 1.6.23 to 1.6.39 or 1.7.6 and newer")
         );
+        assert_eq!(ContainerRuntime::containerd_for(20348, 17763), None);
     }
 
     const PAUSE: [&str; 3] = ["10.0.17763.5696", "10.0.20348.2402", "10.0.26100.2314"];
