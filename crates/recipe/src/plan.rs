@@ -196,10 +196,12 @@ impl Plan {
         host_name(self.host_build)
     }
 
-    /// Returns true if another plan makes the same image for another host.
+    /// Returns true if another plan makes the same image for another host, whatever is said of them.
     pub fn is_same_except_host(&self, other: &Self) -> bool {
         let for_other = Self {
             host_build: other.host_build,
+            notes: other.notes.clone(),
+            warnings: other.warnings.clone(),
             ..self.clone()
         };
         for_other == *other

@@ -137,6 +137,38 @@ fn a_node_is_judged_by_what_its_version_of_containerd_takes_of_an_index() {
 }
 
 #[test]
+fn an_entry_that_is_gone_fails_the_pull_of_a_containerd_that_fetches_all_entries() {
+    let registry = FakeRegistry::start();
+    let entries = ["10.0.26100.2314", "10.0.20348.2402"];
+    let images = entries.map(|version| registry.image("windows", version));
+    let index = [0, 1].map(|place| (images[place].as_str(), Some(entries[place])));
+    registry.tag("shop/web", "1.0", &registry.index(&index));
+    registry.lose(&images[1]);
+    let nodes = ["1.7.22", "2.2.0"].map(|version| {
+        let mut node = windows_node(version, entries[0]);
+        let runtime = format!("containerd://{version}");
+        node["status"]["nodeInfo"]["containerRuntimeVersion"] = json!(runtime);
+        node
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("nodes.json");
+    let list = json!({"kind": "NodeList", "items": nodes});
+    fs::write(&file, list.to_string()).unwrap();
+    let (code, report) = answer_of(
+        wincimg()
+            .args(["--insecure-registry", &registry.host(), "--nodes"])
+            .arg(&file)
+            .arg(format!("{}/shop/web:1.0", registry.host())),
+    );
+    assert_eq!(code, 1, "{report}");
+    let checks = report["checks"].as_array().unwrap().iter();
+    let rules: Vec<&str> = checks
+        .map(|check| check["rule"].as_str().unwrap())
+        .collect();
+    assert_eq!(rules, ["build-match", "missing-manifest"], "{report}");
+}
+
+#[test]
 fn an_image_without_windows_is_selected_from_an_index_since_containerd_1_6_18() {
     let registry = FakeRegistry::start();
     let layer = registry.layer(b"small".to_vec());

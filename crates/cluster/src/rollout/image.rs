@@ -256,6 +256,7 @@ impl Variant {
             os: &self.os,
             architecture: &self.architecture,
             os_version: self.os_version.as_deref(),
+            is_missing: matches!(self.content, EntryContent::Missing),
         }
     }
 

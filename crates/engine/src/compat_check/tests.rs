@@ -138,6 +138,7 @@ fn starts(node: &Node, outlook: &PlannedTag<'_>) -> bool {
             os: &line.platform.os,
             architecture: &line.platform.architecture,
             os_version: line.platform.os_version.as_deref(),
+            is_missing: false,
         })
         .collect();
     let build = node.build.unwrap();

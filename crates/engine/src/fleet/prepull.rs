@@ -180,6 +180,7 @@ impl PublishedImage {
             os: &variant.platform.os,
             architecture: &variant.platform.architecture,
             os_version: variant.platform.os_version.as_deref(),
+            is_missing: false,
         });
         let entries: Vec<IndexEntry<'_>> = entries.collect();
         choose(&entries, host, &node.architecture, node.runtime)

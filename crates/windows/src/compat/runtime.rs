@@ -33,6 +33,8 @@ pub enum Containerd {
     V1_7,
     /// The stable ABI.
     V1_7_6,
+    /// The transfer service, which fetches all matching entries.
+    V2_1,
     /// containerd/platforms 1.0.0-rc.2 to rc.4: from the last LTSC release before the host.
     V2_1_6,
     /// containerd/platforms 1.0.0-rc.5: from the LTSC release before the host's own generation.
@@ -41,13 +43,14 @@ pub enum Containerd {
 
 impl Containerd {
     /// All known ones, each with its first and last version.
-    const ALL: [(Self, [u32; 3], &str); 8] = [
+    const ALL: [(Self, [u32; 3], &str); 9] = [
         (Self::V1_0, [0, 0, 0], "1.5.18"),
         (Self::V1_6, [1, 6, 0], "1.6.17"),
         (Self::V1_6_18, [1, 6, 18], "1.6.22"),
         (Self::V1_6_23, [1, 6, 23], "1.6.39"),
         (Self::V1_7, [1, 7, 0], "1.7.5"),
-        (Self::V1_7_6, [1, 7, 6], "2.1.5"),
+        (Self::V1_7_6, [1, 7, 6], "2.0.9"),
+        (Self::V2_1, [2, 1, 0], "2.1.5"),
         (Self::V2_1_6, [2, 1, 6], "2.3.4"),
         (Self::V2_3_5, [2, 3, 5], ""),
     ];
@@ -97,7 +100,7 @@ impl Containerd {
             // The host's own build.
             Self::V1_0 | Self::V1_6 | Self::V1_6_18 | Self::V1_7 => None,
             // From Windows Server 2022 on, up to the host.
-            Self::V1_6_23 | Self::V1_7_6 => {
+            Self::V1_6_23 | Self::V1_7_6 | Self::V2_1 => {
                 release::first_stable_abi().filter(|first| first.build <= host)
             }
             // From the last release with a stable ABI before the host on.
@@ -119,6 +122,11 @@ impl Containerd {
         !matches!(self, Self::V1_0 | Self::V1_6)
     }
 
+    /// Returns true if a pull fetches all entries that match, and fails if one of them is missing.
+    fn fetches_all(self) -> bool {
+        self >= Self::V2_1
+    }
+
     /// Chooses one of several entries that match.
     fn choose(self, entries: &[IndexEntry<'_>], matching: &[usize]) -> Option<usize> {
         let revision = |index: usize| entries[index].version().and_then(|own| own.revision);
@@ -129,7 +137,7 @@ impl Containerd {
                 Self::V1_0 | Self::V1_6 | Self::V1_6_18 | Self::V1_6_23 => {
                     revision(next) > revision(best)
                 }
-                Self::V1_7 | Self::V1_7_6 => false,
+                Self::V1_7 | Self::V1_7_6 | Self::V2_1 => false,
                 // The one whose `os.version` sorts last as text.
                 Self::V2_1_6 | Self::V2_3_5 | Self::Unknown => text(next) > text(best),
             };
@@ -222,11 +230,15 @@ pub struct IndexEntry<'a> {
     pub architecture: &'a str,
     /// `10.0.17763.973`, if the index has it.
     pub os_version: Option<&'a str>,
+    /// True if its manifest does not exist.
+    pub is_missing: bool,
 }
 
 impl IndexEntry<'_> {
+    /// Its version, as runtimes read it: `20348.2402` is none.
     fn version(&self) -> Option<WindowsVersion> {
-        self.os_version.and_then(|text| text.parse().ok())
+        let text = self.os_version.filter(|text| text.starts_with("10.0."));
+        text.and_then(|text| text.parse().ok())
     }
 
     fn is_unspecified(&self) -> bool {
@@ -234,7 +246,7 @@ impl IndexEntry<'_> {
     }
 }
 
-/// The entry that a runtime, or some of its versions, selects.
+/// The entry that a runtime, or some of its versions, selects, or that fails its pull.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuntimeChoice {
     /// Position of the entry; absent if none is selected.
@@ -263,7 +275,10 @@ pub fn choose(
         ContainerRuntime::Containerd(version) => choices(version, |alike| {
             let matching = of_host.iter().copied();
             let matching = matching.filter(|&index| alike.takes(&entries[index], build));
-            alike.choose(entries, &matching.collect::<Vec<_>>())
+            let matching: Vec<usize> = matching.collect();
+            let missing = matching.iter().find(|index| entries[**index].is_missing);
+            let failing = missing.filter(|_| alike.fetches_all()).copied();
+            failing.or_else(|| alike.choose(entries, &matching))
         }),
     }
 }
@@ -296,7 +311,7 @@ fn choose_as_docker(entries: &[IndexEntry<'_>], of_host: &[usize], build: u32) -
         let version = entries[**index].version();
         version.is_none_or(|image| image.build <= build)
     };
-    let own_build = format!("10.0.{build}");
+    let own_build = format!("10.0.{build}.");
     let is_own = |index: &&usize| {
         let version = entries[**index].os_version;
         version.is_some_and(|version| version.starts_with(&own_build))
@@ -314,6 +329,7 @@ mod tests {
             os: "windows",
             architecture: "amd64",
             os_version: (!os_version.is_empty()).then_some(os_version),
+            is_missing: false,
         }
     }
 
@@ -462,6 +478,36 @@ mod tests {
         assert_eq!(taken(&PAUSE, "20348.1", DOCKER), Some(PAUSE[1]));
         assert_eq!(taken(&PAUSE, "18363.1", DOCKER), Some(PAUSE[0]));
         assert_eq!(taken(&PAUSE, "14393.1", DOCKER), None);
+    }
+
+    #[test]
+    fn a_version_is_read_as_runtimes_read_it() {
+        for runtime in ["containerd://1.6.38", "containerd://2.2.0"] {
+            assert_eq!(taken(&["20348.2402"], "20348.1", runtime), None);
+        }
+        // Docker prefers what begins with its build and a dot.
+        let short = ["10.0.17763", "10.0.20348"];
+        assert_eq!(taken(&short, "20348.1", "docker://20.10.9"), Some(short[0]));
+    }
+
+    #[test]
+    fn the_transfer_service_fetches_all_that_matches() {
+        let missing = IndexEntry {
+            is_missing: true,
+            ..windows("10.0.20348.2402")
+        };
+        let entries = [windows("10.0.26100.2314"), missing];
+        for (version, on, expected) in [
+            ("2.0.5", "26100.1", 0),
+            ("2.1.0", "26100.1", 1),
+            ("2.4.0", "26100.1", 1),
+            ("2.4.0", "26200.1", 1),
+            ("2.2.0", "26200.1", 0),
+        ] {
+            let runtime = ContainerRuntime::from_node(&format!("containerd://{version}"));
+            let choices = choose(&entries, host(on), "amd64", runtime);
+            assert_eq!(choices[0].entry, Some(expected), "{version} on {on}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Rebuilds of images: for which hosts and under which tag, and the steps by which workloads get
 //! them.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::civil::Date;
@@ -290,7 +291,7 @@ fn with_own_builds(mut builds: Vec<Build>, image: &Image, hosts: &[Node]) -> Vec
 pub(super) fn rebuilt(image: &Image, builds: &[Build]) -> Image {
     let kept = image.variants().iter().filter(|own| !can_build(own));
     let bases: BTreeSet<WindowsVersion> = builds.iter().map(|(_, base)| *base).collect();
-    let variants: Vec<Variant> = bases
+    let mut variants: Vec<Variant> = bases
         .into_iter()
         .map(|base| Variant {
             os: "windows".to_owned(),
@@ -301,6 +302,8 @@ pub(super) fn rebuilt(image: &Image, builds: &[Build]) -> Image {
         })
         .chain(kept.cloned())
         .collect();
+    // As a build orders an index: Docker takes the first.
+    variants.sort_by_key(|own| (own.os == "windows", Reverse(own.version)));
     let content = match &variants[..] {
         [single] => ImageContent::Single(single.clone()),
         _ => ImageContent::Index(variants),
