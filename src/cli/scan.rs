@@ -137,7 +137,7 @@ pub(crate) struct ScannedImage {
     /// False if it contains no Windows that could lack updates, as an image for `HostProcess`
     /// containers.
     windows: bool,
-    /// False if the table has nothing about its build.
+    /// False if the table has nothing about its build, or its revision is not known.
     known: bool,
     /// Number of missing fixes by severity.
     summary: BTreeMap<&'static str, usize>,
@@ -332,7 +332,7 @@ impl Scan {
             version,
             os_version: config.os_version.clone(),
             windows,
-            known: version.is_some_and(|version| table.covers(version.build)),
+            known: version.is_some_and(|version| table.covers(version)),
             summary,
             exploited: missing.iter().filter(|fix| fix.exploited).count(),
             missing,
@@ -416,6 +416,9 @@ async fn surely_lacks_windows(source: &Source, image: &Image) -> bool {
 
 fn why_unknown(image: &ScannedImage) -> String {
     match (image.version, image.os_version.as_deref()) {
+        (Some(WindowsVersion { revision: None, .. }), Some(text)) => {
+            format!("its os.version {text:?} has no revision")
+        }
         (Some(_), _) => "the table has no updates for this build".to_owned(),
         (None, None | Some("")) => "the image has no os.version".to_owned(),
         (None, Some(text)) => format!("its os.version {text:?} is not a version of Windows"),

@@ -67,7 +67,7 @@ pub(super) fn missing_fixes(
         ImageFixes {
             reference,
             build,
-            known: table.covers(build.build),
+            known: table.covers(build),
             critical: count(|fix| fix.severity == Severity::Critical),
             exploited: count(|fix| fix.exploited),
             missing: missing.len(),

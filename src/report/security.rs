@@ -50,7 +50,7 @@ pub(crate) fn image_by_table(image: &ImageFixes, table: &TableAge) -> String {
     } else if image.known {
         format!("{} has all security fixes, by {age}", name(image))
     } else {
-        format!("{} is of a build that is not in the {age}", name(image))
+        format!("{} cannot be judged by {age}", name(image))
     }
 }
 
@@ -72,7 +72,7 @@ pub(super) fn security_lines(fixes: &MissingFixes) -> Vec<String> {
     for (number, what) in [
         (lacking.len(), "without all security fixes"),
         (others, "with all of them"),
-        (unknown, "of builds that the table does not have"),
+        (unknown, "that cannot be judged"),
     ] {
         if number > 0 {
             counts.push(format!("{} {what}", count(number, "image")));

@@ -98,9 +98,11 @@ impl SecurityUpdates {
         })
     }
 
-    /// Returns true if there are fixes for a build.
-    pub fn covers(&self, build: u32) -> bool {
-        self.fixes.iter().any(|fix| fix.fixed_in.build == build)
+    /// Returns true if it knows what a version lacks: it has fixes for the build, and the version a
+    /// revision to compare with them.
+    pub fn covers(&self, version: WindowsVersion) -> bool {
+        let mut fixes = self.fixes.iter();
+        version.revision.is_some() && fixes.any(|fix| fix.fixed_in.build == version.build)
     }
 
     /// The fixes that a version of Windows lacks, the most severe first. A vulnerability counts as
@@ -386,7 +388,10 @@ mod tests {
         assert_eq!(missing(&table, "20348.2340"), all);
         assert_eq!(missing(&table, "20348.2402"), ["CVE-2024-4", "CVE-2024-3"]);
         assert!(missing(&table, "20348.2461").is_empty());
-        assert!(table.covers(20348) && !table.covers(17763));
+        let covers = |version: &str| table.covers(version.parse().unwrap());
+        assert!(covers("20348.2340") && !covers("17763.1"));
+        // Without a revision, none are missing and none are known to be there.
+        assert!(missing(&table, "20348").is_empty() && !covers("20348"));
         let age = table.age("2024-06-01".parse().unwrap()).unwrap();
         assert_eq!((age.newest.as_str(), age.age_days), ("2024-May", 18));
         let fix = table.missing("20348.2402".parse().unwrap(), None)[0];

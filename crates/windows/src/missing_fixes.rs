@@ -25,7 +25,7 @@ pub struct ImageFixes {
     pub reference: Option<String>,
     /// Its version of Windows.
     pub build: WindowsVersion,
-    /// False if the table has nothing about its build.
+    /// False if the table has nothing about its build, or its revision is not known.
     pub known: bool,
     /// Number of missing fixes.
     pub missing: usize,

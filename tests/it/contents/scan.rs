@@ -452,6 +452,21 @@ fn a_build_without_documents_is_unknown_and_not_clean() {
 }
 
 #[test]
+fn a_version_without_a_revision_is_unknown_and_not_clean() {
+    let images = scanned();
+    images.put("build", &image("17763", vec![bottom()]));
+    let report = images.scan_json(&["oci:build", "--msrc", "apr.json"]);
+    assert_eq!(report["images"][0]["known"], json!(false));
+    let output = images.scan(&["oci:build", "--fail-on", "low"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{text}{errors}");
+    let reason = r#"its os.version "10.0.17763" has no revision"#;
+    assert_contains!(text, &format!("unknown: {reason}"));
+    assert_contains!(errors, reason);
+}
+
+#[test]
 fn a_damaged_table_is_named_and_replaced() {
     let images = scanned();
     let table = images.path("cache").join("security-updates.tsv");
