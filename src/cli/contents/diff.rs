@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use wincimg_common::progress::Progress;
 use wincimg_inspect::contents::{
     ContentChange, ContentReader, FileAspect, FileDifference, FileEntry, ImageContents,
@@ -275,9 +275,13 @@ fn pair(mut before: Vec<Image>, mut after: Vec<Image>) -> (Vec<[Image; 2]>, [Vec
     (both, [only_before, after])
 }
 
-/// The settings of an image by name: each variable, label and port by itself.
+/// Fields of a configuration that say how an image was made, or what its layers are.
+const NO_SETTINGS: [&str; 5] = [
+    "created", "history", "rootfs", "container", "container_config",
+];
+
+/// The settings of an image by name: each variable, label, port and annotation by itself.
 fn settings(image: &Image) -> BTreeMap<String, Value> {
-    let config = image.config();
     let mut found = BTreeMap::new();
     let mut add = |name: String, value: Value| {
         let is_empty = match &value {
@@ -291,17 +295,19 @@ fn settings(image: &Image) -> BTreeMap<String, Value> {
             found.insert(name, value);
         }
     };
-    add(
-        "architecture".to_owned(),
-        config.architecture.clone().into(),
-    );
-    add("os.version".to_owned(), config.os_version.clone().into());
-    let container = serde_json::to_value(&config.config).unwrap_or_default();
-    let Value::Object(container) = container else {
-        return found;
+    for (key, value) in image.annotations() {
+        add(format!("annotations {key}"), value.into());
+    }
+    let object = |value: Value| match value {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
     };
-    for (name, value) in container {
+    let config = serde_json::to_value(&**image.config());
+    let mut config = object(config.unwrap_or_default());
+    let container = object(config.remove("config").unwrap_or_default());
+    for (name, value) in config.into_iter().chain(container) {
         match (name.as_str(), value) {
+            (name, _) if NO_SETTINGS.contains(&name) => {}
             ("Env", Value::Array(list)) => {
                 for variable in list.iter().filter_map(Value::as_str) {
                     let (name, value) = variable.split_once('=').unwrap_or((variable, ""));

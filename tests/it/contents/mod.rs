@@ -637,6 +637,31 @@ fn configuration_is_compared_by_variable_and_label() {
     );
 }
 
+#[test]
+fn fields_beside_the_start_configuration_and_annotations_are_compared_too() {
+    let images = Images::new();
+    let one = image("17763.1040", vec![bottom()]);
+    let mut two = one.clone();
+    let edited = one.image.edit_config(|config| {
+        config.os_features = vec!["win32k".into()];
+        config.variant = Some("v2".into());
+        config.other.insert("author".into(), "web".into());
+        // How the image was made is not a setting.
+        config.created = Some("2024-05-14T00:00:00Z".into());
+        config.other.insert("container".into(), "4c01".into());
+    });
+    let annotations = BTreeMap::from([("owner".to_owned(), "web".to_owned())]);
+    two.image = edited.unwrap().with_annotations(&annotations).unwrap();
+    images.put("one", &one);
+    images.put("two", &two);
+    let found = images.json(&["diff", "oci:one", "oci:two"]);
+    assert_eq!(found["identical"], false);
+    let row = |name: &str| ("added".to_owned(), name.to_owned());
+    let expected = ["os.features", "variant", "author", "annotations owner"].map(row);
+    let settings = changes(&found["images"][0]["config"], "setting");
+    assert_eq!(settings, BTreeSet::from(expected));
+}
+
 /// An image whose bottom layer is foreign and stored elsewhere.
 fn with_foreign_base(images: &Images, name: &str, above: Vec<u8>) {
     let mut stand_in = StandIn::new(ManifestFormat::Docker, "10.0.17763.1040", &[]);
