@@ -83,9 +83,11 @@ fn check_tag(
     Ok(warnings)
 }
 
-/// How each host gets its image where an index does not give it.
-const VERSION_TAGS: &str = "publish only the version tags with `wincimg build --no-index`, and let \
-                            each pod name the one for its host";
+/// How each host gets its image where an index does not give it. `fleet build` says this too, and
+/// has no such flag.
+const VERSION_TAGS: &str = "publish only the version tags with `wincimg build --no-index` or \
+                            `wincimg image update --no-index`, and let each pod name the one for \
+                            its host";
 
 /// The image of an index that starts on a host, where the one that it selects is reported to fail.
 /// No order of the entries helps: some runtimes prefer the newest.

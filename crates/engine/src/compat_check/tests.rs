@@ -317,7 +317,12 @@ fn a_host_whose_image_an_index_hides_is_led_to_the_version_tags() {
     };
     let warnings = warned(IndexMode::Several);
     assert_eq!(warnings.len(), 1, "{warnings:?}");
-    for part in ["0xc0370112", "the index has 20348.2402 too", "--no-index"] {
+    for part in [
+        "0xc0370112",
+        "the index has 20348.2402 too",
+        "`wincimg build --no-index`",
+        "`wincimg image update --no-index`",
+    ] {
         assert!(warnings[0].contains(part), "{part}: {warnings:?}");
     }
     assert_eq!(warned(IndexMode::Never), [""; 0]);
