@@ -283,7 +283,7 @@ fn a_platform_that_an_image_has_not_is_said() {
     let image = format!("{}/windows/nanoserver:10.0.17763.973", pair.source.host());
     pair.mirror(&[&image, "--platform", "windows/amd64:20348"])
         .assert()
-        .code(3)
+        .code(1)
         .stderr(contains("windows/amd64:10.0.17763.973"));
 }
 

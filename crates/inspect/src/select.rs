@@ -193,6 +193,7 @@ impl Choice<'_> {
             }
             if let (false, Some(platform)) = (is_index, &entry.platform)
                 && !self.includes(platform)
+                && !self.filters.iter().any(|it| it.may_match(platform))
             {
                 return Ok(vec![other(entry, EntryKind::Image)]);
             }
@@ -204,14 +205,16 @@ impl Choice<'_> {
         })
     }
 
-    /// An entry that may be a requested image: if the index does not name its platform, the
-    /// configuration does.
+    /// An entry that may be a requested image: if the index does not name its platform, or no
+    /// version, the configuration does.
     async fn image(&self, entry: &Descriptor, manifest: Verbatim<Manifest>) -> SelectedEntry {
         if !manifest.is_image() {
             return other(entry, EntryKind::Artifact);
         }
+        let stated_platform = entry.platform.as_ref();
+        let is_stated = stated_platform.is_some_and(|platform| self.includes(platform));
         let selected = match self.source.image(manifest).await {
-            Ok(image) if self.includes(&image.config().platform()) || entry.platform.is_some() => {
+            Ok(image) if is_stated || self.includes(&image.config().platform()) => {
                 Ok(Box::new(image))
             }
             Ok(image) => Err(OtherEntry {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use wincimg_oci::document::ManifestFormat;
+use wincimg_oci::document::{Document, Index, ManifestFormat, Verbatim};
 use wincimg_oci::reference::parse_reference;
 use wincimg_oci::store::Sink;
 use wincimg_registry::{RegistryData, RegistryEdit};
@@ -768,6 +768,58 @@ fn images_of_two_indexes_are_compared_build_by_build() {
     let output = images.command(&["ls", "oci:one"]).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_contains!(errors, "choose one with --platform");
+}
+
+/// An index as `BuildKit` writes it: only the configurations have versions of Windows.
+fn put_index_without_versions(images: &Images, name: &str, entries: &[StandIn]) {
+    block_on(async {
+        let sink = images.sink(name).await;
+        let mut listed = Vec::new();
+        for image in entries {
+            image.put_blobs(&sink, |_| true).await;
+            sink.put_document(&image.document()).await.unwrap();
+            let mut entry = image.image.index_entry();
+            entry.platform.as_mut().unwrap().os_version = None;
+            listed.push(entry);
+        }
+        let index = Verbatim::new(Index::new(ManifestFormat::Docker, listed)).unwrap();
+        let index = Document::Index(index);
+        sink.publish(&index, Some("1")).await.unwrap();
+    });
+}
+
+#[test]
+fn a_version_that_only_the_configuration_has_selects_an_image() {
+    let images = Images::new();
+    let entries = ["17763.1040", "20348.2402"].map(|build| image(build, vec![bottom()]));
+    put_index_without_versions(&images, "both", &entries);
+    let advised = images.command(&["ls", "oci:both"]).output().unwrap();
+    let platform = "windows/amd64:10.0.17763.1040";
+    let errors = String::from_utf8_lossy(&advised.stderr);
+    assert_contains!(errors, &format!("--platform {platform}"));
+
+    let chosen = ["--platform", platform];
+    let listed = images.json(&[&["ls", "oci:both"][..], &chosen].concat());
+    assert_eq!(listed["platform"], platform);
+    let versions = |found: &Value| -> Vec<Value> {
+        let found = found["images"].as_array().unwrap().iter();
+        found.map(|image| image["os_version"].clone()).collect()
+    };
+    let inspected = images.json(&[&["inspect", "oci:both"][..], &chosen].concat());
+    assert_eq!(versions(&inspected), ["10.0.17763.1040"]);
+    images.json(&[&["copy", "oci:both:1", "oci:one:1"][..], &chosen].concat());
+    let copied = images.json(&["inspect", "oci:one"]);
+    assert_eq!(versions(&copied), ["10.0.17763.1040"]);
+
+    let absent = ["--platform", "windows/amd64:26100"];
+    for command in [
+        &["ls", "oci:both"][..],
+        &["inspect", "oci:both"],
+        &["copy", "oci:both:1", "oci:two:1"],
+    ] {
+        let refused = images.command(&[command, &absent].concat()).output();
+        assert_eq!(refused.unwrap().status.code(), Some(1), "{command:?}");
+    }
 }
 
 fn files_in(folder: &Path) -> BTreeMap<String, Vec<u8>> {

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use futures_util::future::BoxFuture;
 use futures_util::{StreamExt, TryStreamExt, stream};
-use wincimg_common::diagnose::Problem;
+use wincimg_common::diagnose::{Blame, Problem};
 
 use super::platform::PlatformFilter;
 use crate::document::{
@@ -171,7 +171,9 @@ impl Planner<'_> {
         let wanted = wanted.collect::<Vec<_>>().join(", ");
         let problem =
             format!("{source} ({document}) has no image for {wanted}: it has {available}");
-        Problem::new("image/no-platform", problem).into()
+        Problem::new("image/no-platform", problem)
+            .blame(Blame::Answer)
+            .into()
     }
 
     async fn visit(&self, document: Document, depth: usize) -> Result<PlanNode, StoreError> {
@@ -296,8 +298,8 @@ impl Planner<'_> {
             .collect())
     }
 
-    /// Returns true if an entry is for a requested platform. One that states none is read: it may
-    /// be an index, and an image has its platform in the configuration.
+    /// Returns true if an entry is for a requested platform. One that states none, or no version, is
+    /// read: it may be an index, and an image has its platform in the configuration.
     fn includes<'a>(
         &'a self,
         entry: &'a Descriptor,
@@ -305,7 +307,11 @@ impl Planner<'_> {
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
         Box::pin(async move {
             if let Some(platform) = &entry.platform {
-                return Ok(self.options.includes(platform));
+                let mut filters = self.options.platforms.iter();
+                let is_included = self.options.includes(platform);
+                if is_included || !filters.any(|filter| filter.may_match(platform)) {
+                    return Ok(is_included);
+                }
             }
             match self.source.document(entry).await? {
                 Document::Manifest(manifest) if manifest.is_image() => {

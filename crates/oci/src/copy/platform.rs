@@ -58,16 +58,25 @@ impl PlatformFilter {
     /// Returns true if the platform matches. A version may omit `10.0.`, and its last part to match
     /// every revision.
     pub fn matches(&self, platform: &Platform) -> bool {
+        let wanted = self.0.os_version.as_deref();
+        self.matches_names(platform)
+            && wanted.is_none_or(|wanted| version_matches(wanted, platform.os_version.as_deref()))
+    }
+
+    /// Returns true if an image may match for which an index states this platform. `BuildKit` writes
+    /// no version there: the image's configuration has it.
+    pub fn may_match(&self, stated: &Platform) -> bool {
+        let no_version = stated.os_version.as_deref().is_none_or(str::is_empty);
+        self.matches(stated) || (no_version && self.matches_names(stated))
+    }
+
+    fn matches_names(&self, platform: &Platform) -> bool {
         let Self(wanted) = self;
         wanted.os == platform.os
             && wanted.architecture == platform.architecture
             && (wanted.variant.is_none()
                 || needed_variant(&wanted.architecture, wanted.variant.as_deref())
                     == needed_variant(&platform.architecture, platform.variant.as_deref()))
-            && wanted
-                .os_version
-                .as_deref()
-                .is_none_or(|wanted| version_matches(wanted, platform.os_version.as_deref()))
     }
 }
 
@@ -136,13 +145,19 @@ mod tests {
     }
 
     #[test]
-    fn an_image_without_version_matches_no_version() {
-        let platform = Platform {
-            os_version: None,
-            ..Platform::windows("")
-        };
+    fn an_image_without_version_matches_no_version_and_an_entry_may() {
         let filter: PlatformFilter = "windows/amd64:17763".parse().unwrap();
-        assert!(!filter.matches(&platform));
+        for os_version in [None, Some(String::new())] {
+            let platform = Platform {
+                os_version,
+                ..Platform::windows("")
+            };
+            assert!(!filter.matches(&platform) && filter.may_match(&platform));
+            let other: PlatformFilter = "windows/arm64:17763".parse().unwrap();
+            assert!(!other.may_match(&platform));
+        }
+        assert!(filter.may_match(&Platform::windows("10.0.17763.973")));
+        assert!(!filter.may_match(&Platform::windows("10.0.20348.2402")));
     }
 
     #[test]
