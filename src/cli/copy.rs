@@ -1,11 +1,13 @@
 //! `wincimg copy` and `wincimg push`: copies an image or index, byte for byte, under any name.
 
 use std::io::{self, Write};
+use std::slice;
 
 use clap::Args;
 use serde_json::json;
 use wincimg_engine::delivery::check_overwrite;
 use wincimg_inspect::bases::parse_location;
+use wincimg_inspect::windows_images_in;
 use wincimg_oci::copy::{
     Copier, CopyOptions, CopyPlan, CopyReport, PlatformFilter, copy_artifacts,
 };
@@ -13,6 +15,7 @@ use wincimg_oci::document::Document;
 use wincimg_oci::reference::{Reference, parse_reference, repository_of};
 use wincimg_oci::store::{Location, Sink, Source};
 
+use super::contents::one_of;
 use super::{
     CommandOutcome, Failure, ImageSource, OutputFormat, RegistryArgs, Session, SourceArgs,
     complete, parse_source, registry_args, write_result,
@@ -311,21 +314,12 @@ impl OneImage {
         registry_args::run(async {
             let source = Source::open(&self.image, &registry).await?;
             let document = source.resolve(self.image.tag_or_digest()).await?;
-            let (Document::Index(index), Some(wanted)) = (&document, &self.platform) else {
+            let Some(wanted) = &self.platform else {
                 return Ok(document);
             };
-            let is_wanted = |platform| wanted.matches(platform);
-            let mut entries = index.manifests.iter();
-            let entry = entries.find(|entry| entry.platform.as_ref().is_some_and(is_wanted));
-            match entry {
-                Some(entry) => Ok(source.document(entry).await?),
-                None => {
-                    let platforms = index.manifests.iter().filter_map(|it| it.platform.as_ref());
-                    let known: Vec<String> = platforms.map(ToString::to_string).collect();
-                    let problem = format!("{} has no image for {wanted}", self.image);
-                    Err(Failure::no(problem).hint(format!("it has: {}", known.join(", "))))
-                }
-            }
+            let images = windows_images_in(&source, document, slice::from_ref(wanted)).await?;
+            let image = one_of(&self.image.clone().into(), images, wanted)?;
+            Ok(Document::Manifest(Box::new(image.manifest().clone())))
         })
     }
 }

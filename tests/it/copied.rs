@@ -154,12 +154,11 @@ fn tags_are_added_to_what_is_there() {
         let manifest = |image: &str| site.command(&["manifest", image]).output().unwrap().stdout;
         assert_eq!(manifest(&image), manifest(&tagged));
     }
-    site.with_no_bases(&["digest", &from, "--platform", "linux/amd64"])
-        .assert()
-        .success();
     let index = format!("{}/mcr/windows/nanoserver:10.0.17763.973", site.host());
-    let mut absent = site.with_no_bases(&["digest", &index, "--platform", "linux/amd64"]);
-    absent.fails(1, "no", &["windows/amd64:10.0.17763.973"]);
+    for (command, image) in [("digest", &from), ("manifest", &from), ("digest", &index)] {
+        let mut absent = site.with_no_bases(&[command, image, "--platform", "linux/amd64"]);
+        absent.fails(1, "image/no-platform", &["windows/amd64:10.0.17763.973"]);
+    }
 }
 
 #[test]

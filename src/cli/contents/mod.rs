@@ -171,16 +171,25 @@ pub(super) async fn only_image(
 ) -> Result<(OpenSource, Image), Failure> {
     let source = reader.open(location).await?;
     let platforms: Vec<PlatformFilter> = platform.into_iter().cloned().collect();
-    let mut images = all_images(&source, location, &platforms).await?;
+    let images = all_images(&source, location, &platforms).await?;
+    Ok((source, one_of(location, images, "Windows")?))
+}
+
+/// The only one of the images that a location names for a platform; at least one.
+pub(super) fn one_of(
+    location: &ImageSource,
+    mut images: Vec<Image>,
+    platform: impl Display,
+) -> Result<Image, Failure> {
     let count = images.len();
     let versions: Vec<String> = images
         .iter()
         .map(|image| image.config().platform().to_string())
         .collect();
     match (images.pop(), count) {
-        (Some(image), 1) => Ok((source, image)),
+        (Some(image), 1) => Ok(image),
         _ => Err(Failure::usage(format!(
-            "{location} has {count} images for Windows: {}",
+            "{location} has {count} images for {platform}: {}",
             versions.join(", ")
         ))
         .hint(how_to_choose(location, &versions, images.first()))),

@@ -811,9 +811,18 @@ fn a_version_that_only_the_configuration_has_selects_an_image() {
     let copied = images.json(&["inspect", "oci:one"]);
     assert_eq!(versions(&copied), ["10.0.17763.1040"]);
 
+    let digest = images.json(&[&["digest", "oci:both"][..], &chosen].concat());
+    assert_eq!(digest["digest"], listed["digest"]);
+    let windows = ["digest", "oci:both", "--platform", "windows/amd64"];
+    let several = images.command(&windows).output().unwrap();
+    assert_eq!(several.status.code(), Some(2), "{several:?}");
+    let errors = String::from_utf8_lossy(&several.stderr);
+    assert_contains!(errors, &format!("--platform {platform}"));
+
     let absent = ["--platform", "windows/amd64:26100"];
     for command in [
         &["ls", "oci:both"][..],
+        &["digest", "oci:both"],
         &["inspect", "oci:both"],
         &["copy", "oci:both:1", "oci:two:1"],
     ] {
