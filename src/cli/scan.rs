@@ -25,7 +25,7 @@ use wincimg_windows::missing_fixes::TableAge;
 use wincimg_windows::version::WindowsVersion;
 
 use super::command_context::colour_on;
-use super::contents::all_images;
+use super::contents::all_images_in;
 use super::http_args::USER_AGENT;
 use super::{
     CommandOutcome, Failure, ImageSource, Session, SourceArgs, complete, parse_source,
@@ -210,9 +210,12 @@ impl Scan {
             let mut images = Vec::new();
             for location in &self.images {
                 let source = reader.open(location).await?;
-                for image in all_images(&source, location, &self.platform).await? {
+                let document = source.resolve(location.tag_or_digest()).await?;
+                let digest = document.digest().clone();
+                let found = all_images_in(&source, location, document, &self.platform);
+                for image in found.await? {
                     let windows = !surely_lacks_windows(&source, &image).await;
-                    images.push(self.scan(&table, &vex, location, &image, windows));
+                    images.push(self.scan(&table, &vex, (location, &digest), &image, windows));
                 }
             }
             self.report(&table, images)
@@ -297,7 +300,7 @@ impl Scan {
         &self,
         table: &SecurityUpdates,
         vex: &[VexDocument],
-        location: &ImageSource,
+        (location, digest): (&ImageSource, &Digest),
         image: &Image,
         windows: bool,
     ) -> ScannedImage {
@@ -307,11 +310,10 @@ impl Scan {
         let system = version.map(OperatingSystem::from_version);
         let lacking = version.map(|version| security::missing(table, version));
         let name = location.document_name();
-        let index = location.tag_or_digest().filter(|it| it.contains(':'));
         let product = VexSubject {
             name: &name,
             tag: location.location.tag(),
-            digests: index.into_iter().chain([image.digest().as_ref()]).collect(),
+            digests: vec![digest.as_ref(), image.digest().as_ref()],
             cpe: system.as_ref().and_then(|system| system.cpe.as_deref()),
         };
         let (mut missing, mut ignored) = (Vec::new(), Vec::new());

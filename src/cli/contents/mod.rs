@@ -18,9 +18,9 @@ pub(super) use ls::Ls;
 use serde::Serialize;
 use wincimg_common::progress::Progress;
 use wincimg_inspect::contents::{ContentOptions, ContentReader, ContentStatus, ImageContents};
-use wincimg_inspect::{CopiedFiles, ExtractedFiles, windows_images};
+use wincimg_inspect::{CopiedFiles, ExtractedFiles, windows_images_in};
 use wincimg_oci::copy::PlatformFilter;
-use wincimg_oci::document::Image;
+use wincimg_oci::document::{Document, Image};
 use wincimg_oci::store::{Location, Source};
 
 use super::image_source::{OpenSource, SourceReader};
@@ -133,7 +133,18 @@ pub(super) async fn all_images(
     location: &ImageSource,
     platforms: &[PlatformFilter],
 ) -> Result<Vec<Image>, Failure> {
-    let images = windows_images(source, location.tag_or_digest(), platforms).await?;
+    let document = source.resolve(location.tag_or_digest()).await?;
+    all_images_in(source, location, document, platforms).await
+}
+
+/// Same as [`all_images`], for a document that was already read.
+pub(super) async fn all_images_in(
+    source: &Source,
+    location: &ImageSource,
+    document: Document,
+    platforms: &[PlatformFilter],
+) -> Result<Vec<Image>, Failure> {
+    let images = windows_images_in(source, document, platforms).await?;
     if images.is_empty() {
         return Err(Failure::no(format!("{location} has no image for Windows")));
     }

@@ -330,6 +330,35 @@ fn what_vex_settles_is_ignored_and_said_with_its_reason() {
 }
 
 #[test]
+fn vex_that_names_the_digest_of_an_index_counts_for_its_tag() {
+    let images = scanned();
+    let entries = [image("17763.5576", vec![bottom()])];
+    let index = block_on(async {
+        let sink = images.sink("listed").await;
+        put_index(ManifestFormat::Docker, &entries, &sink, Some("1")).await
+    });
+    let about = |digest: &str| {
+        let document = json!({
+            "@context": "https://openvex.dev/ns/v0.2.0",
+            "timestamp": "2024-06-01T00:00:00Z",
+            "statements": [{
+                "vulnerability": {"name": "CVE-2024-0002"},
+                "products": [{"@id": format!("pkg:oci/listed@{digest}")}],
+                "status": "fixed",
+            }],
+        });
+        fs::write(images.path("listed.json"), document.to_string()).unwrap();
+        let flags = ["--msrc", "apr.json", "--vex", "listed.json"];
+        let report = images.scan_json(&[&["oci:listed:1"][..], &flags].concat());
+        cves(&report).len()
+    };
+    assert_eq!(about(index.digest().as_ref()), 0);
+    assert_eq!(about(entries[0].image.digest().as_ref()), 0);
+    let other = format!("sha256:{}", "0".repeat(64));
+    assert_eq!(about(&other), 1);
+}
+
+#[test]
 fn a_document_may_be_xml() {
     let images = scanned();
     let xml = r#"<?xml version="1.0" encoding="utf-8"?>
