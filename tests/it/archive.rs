@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 use wincimg_oci::archive::DockerArchive;
-use wincimg_oci::document::{Document, ImageConfig, ManifestFormat, Verbatim};
+use wincimg_oci::document::{Document, ImageConfig, Index, ManifestFormat, Verbatim};
 use wincimg_oci::layout::Layout;
 use wincimg_oci::store::Source;
 use wincimg_testkit::dockerd::Dockerd;
@@ -91,6 +91,18 @@ async fn archives_are_the_same_bytes_whatever_the_order_of_writing() {
     assert_eq!(files(dir.path()).len(), 1, "the staging directory is gone");
 }
 
+/// The entries of an archive's `manifest.json`.
+fn saved_images(file: &str) -> Vec<Value> {
+    let mut tar = tar::Archive::new(fs::File::open(file).unwrap());
+    let manifest = tar
+        .entries()
+        .unwrap()
+        .map(Result::unwrap)
+        .find(|entry| entry.path().unwrap().ends_with("manifest.json"))
+        .unwrap();
+    serde_json::from_reader(manifest).unwrap()
+}
+
 #[test]
 async fn an_index_in_an_archive_lists_its_images_for_docker_load() {
     let dir = tempfile::tempdir().unwrap();
@@ -103,22 +115,52 @@ async fn an_index_in_an_archive_lists_its_images_for_docker_load() {
     put_index(ManifestFormat::Oci, &images, &target, Some("app:all")).await;
     images[1].put(&target, Some("app:2022")).await;
     target.finish().await.unwrap();
-    let mut tar = tar::Archive::new(fs::File::open(&file).unwrap());
-    let manifest = tar
-        .entries()
-        .unwrap()
-        .map(Result::unwrap)
-        .find(|entry| entry.path().unwrap().ends_with("manifest.json"))
-        .unwrap();
-    let saved: Value = serde_json::from_reader(manifest).unwrap();
-    let mut tags: Vec<_> = saved
-        .as_array()
-        .unwrap()
+    let mut tags: Vec<_> = saved_images(&file)
         .iter()
         .map(|image| image["RepoTags"].to_string())
         .collect();
     tags.sort();
     assert_eq!(tags, [r#"["app:2022"]"#, "[]"]);
+}
+
+#[test]
+async fn docker_loads_the_one_image_of_an_index_under_its_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = path(&dir, "app.tar");
+    let target = sink(&format!("docker-archive:{file}"), &no_registry()).await;
+    let image = base();
+    let mut about = StandIn::new(ManifestFormat::Oci, "", &[(100, 50)]);
+    about.image = about
+        .image
+        .edit_config(|config| config.os = "unknown".to_owned())
+        .unwrap();
+    for part in [&image, &about] {
+        part.put_blobs(&target, |_| true).await;
+        target.put_document(&part.document()).await.unwrap();
+    }
+    let mut attestation = about.image.index_entry();
+    attestation.annotations.insert(
+        "vnd.docker.reference.digest".to_owned(),
+        image.image.digest().to_string(),
+    );
+    let index = |entries| {
+        let index = Index::new(ManifestFormat::Oci, entries);
+        Document::Index(Verbatim::new(index).unwrap())
+    };
+    // The second one has the first in it, as some tools write it.
+    let inner = index(vec![image.image.index_entry(), attestation]);
+    let outer = index(vec![inner.descriptor()]);
+    target.publish(&inner, Some("app:1")).await.unwrap();
+    target.publish(&outer, Some("app:2")).await.unwrap();
+    target.finish().await.unwrap();
+
+    let saved = saved_images(&file);
+    let [saved] = saved.as_slice() else {
+        panic!("{saved:?}");
+    };
+    let config = image.image.manifest().config.digest.digest();
+    assert_eq!(saved["Config"], format!("blobs/sha256/{config}"));
+    assert_eq!(saved["RepoTags"], serde_json::json!(["app:1", "app:2"]));
 }
 
 #[test]

@@ -208,33 +208,43 @@ impl ArchiveWriter {
         images: &[(Document, Option<String>)],
     ) -> Result<Vec<SavedImage>, Problem> {
         let mut names: BTreeMap<String, (Verbatim<Manifest>, Vec<String>)> = BTreeMap::new();
-        let mut add = |manifest: Verbatim<Manifest>, name: Option<&String>| {
-            let key = manifest.digest().to_string();
-            let (_, known) = names.entry(key).or_insert((manifest, Vec::new()));
-            known.extend(name.cloned());
-        };
         for (document, name) in images {
-            match document {
-                Document::Manifest(manifest) => add((**manifest).clone(), name.as_ref()),
-                Document::Index(index) => {
-                    let children: Vec<_> = index
-                        .manifests
-                        .iter()
-                        .filter(|entry| media_type::is_manifest(&entry.media_type))
-                        .collect();
-                    let name = name.as_ref().filter(|_| children.len() == 1);
-                    for child in children {
-                        let manifest = self.read(&child.digest)?;
-                        add(manifest, name);
-                    }
-                }
+            let mut found = BTreeMap::new();
+            self.add_images(document, &mut found)?;
+            let name = name.as_ref().filter(|_| found.len() == 1);
+            for (digest, manifest) in found {
+                let (_, known) = names.entry(digest).or_insert((manifest, Vec::new()));
+                known.extend(name.cloned());
             }
         }
         names
             .into_values()
-            .filter(|(manifest, _)| manifest.is_image())
             .map(|(manifest, names)| self.saved_image(&manifest, names))
             .collect()
+    }
+
+    /// Adds the images of a document and of the indexes in it, by digest. An attestation has the
+    /// form of an image, but `docker load` rejects it.
+    fn add_images(
+        &self,
+        document: &Document,
+        found: &mut BTreeMap<String, Verbatim<Manifest>>,
+    ) -> Result<(), Problem> {
+        match document {
+            Document::Manifest(manifest) if manifest.is_image() => {
+                found.insert(manifest.digest().to_string(), (**manifest).clone());
+            }
+            Document::Manifest(_) => {}
+            Document::Index(index) => {
+                let entries = index.manifests.iter();
+                for entry in entries.filter(|entry| entry.attested().is_none()) {
+                    let document = Document::of_entry(entry, self.held_bytes(&entry.digest)?)
+                        .map_err(|source| self.unusable(entry.digest.as_ref(), source))?;
+                    self.add_images(&document, found)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     fn saved_image(
@@ -242,7 +252,9 @@ impl ArchiveWriter {
         manifest: &Verbatim<Manifest>,
         names: Vec<String>,
     ) -> Result<SavedImage, Problem> {
-        let config: Verbatim<ImageConfig> = self.read(&manifest.config.digest)?;
+        let digest = &manifest.config.digest;
+        let config = Verbatim::<ImageConfig>::verify(self.held_bytes(digest)?, digest)
+            .map_err(|source| self.unusable(digest.as_ref(), source))?;
         let layer_sources = manifest
             .layers
             .iter()
@@ -257,7 +269,7 @@ impl ArchiveWriter {
             })
             .collect();
         Ok(SavedImage {
-            config: blob_member(&manifest.config.digest),
+            config: blob_member(digest),
             repo_tags: Some(names),
             layers: Some(
                 manifest
@@ -270,14 +282,10 @@ impl ArchiveWriter {
         })
     }
 
-    fn read<T: crate::document::DocumentType>(
-        &self,
-        digest: &Digest,
-    ) -> Result<Verbatim<T>, Problem> {
+    fn held_bytes(&self, digest: &Digest) -> Result<Bytes, Problem> {
         let held = self.blobs().get(&blob_member(digest)).cloned();
         let bytes = held.map_or_else(|| Ok(Bytes::new()), |held| held.bytes(MAX_DOCUMENT));
-        let bytes = bytes.map_err(ARCHIVE.unwritable(&self.0.path))?;
-        Verbatim::verify(bytes, digest).map_err(|source| self.unusable(digest.as_ref(), source))
+        bytes.map_err(ARCHIVE.unwritable(&self.0.path))
     }
 
     fn unusable(&self, member: &str, source: crate::document::DocumentError) -> Problem {
