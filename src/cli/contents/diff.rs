@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use wincimg_common::progress::Progress;
 use wincimg_inspect::contents::{
     ContentChange, ContentReader, FileAspect, FileDifference, FileEntry, ImageContents,
-    KeyDifference, diff_files, diff_keys, diff_layers, display_path,
+    KeyDifference, diff_files, diff_keys, diff_layers, differing_hives, display_path,
 };
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::{Digest, Image};
@@ -19,7 +19,10 @@ use wincimg_registry::RegistryEdit;
 use wincimg_windows::version::WindowsVersion;
 
 use super::view::{Colours, FileView};
-use super::{ContentArgs, SkippedLayer, all_images, diff_text, report_problems, skipped_layers};
+use super::{
+    ContentArgs, SkippedLayer, all_images, diff_text, report_problems, report_unclosed,
+    skipped_layers,
+};
 use crate::cli::command_context::colour_on;
 use crate::cli::inspect::is_true;
 use crate::cli::{
@@ -178,6 +181,8 @@ impl Diff {
         for [before, after] in &pairs {
             let read = self.read_both(sources, [before, after], &reader, session);
             let contents = read.await?;
+            let hives = differing_hives(&contents[0], &contents[1]);
+            report_unclosed(&contents, &hives, session)?;
             found.images.push(self.image([before, after], &contents)?);
         }
         found.identical = found.images.iter().all(ImageDifference::is_empty)

@@ -1,6 +1,7 @@
 //! `wincimg image ls`: lists the files or registry keys of an image.
 
 use std::io::{self, Write};
+use std::slice;
 
 use clap::Args;
 use indicatif::BinaryBytes;
@@ -20,7 +21,9 @@ use wincimg_windows::base_contents::FileDigest;
 use wincimg_windows::path::ImagePath;
 
 use super::view::{Colours, FileView, listed_name, shortened, value_name};
-use super::{ContentArgs, SkippedLayer, only_image, report_problems, skipped_layers};
+use super::{
+    ContentArgs, SkippedLayer, only_image, report_problems, report_unclosed, skipped_layers,
+};
 use crate::cli::command_context::colour_on;
 use crate::cli::{
     CommandOutcome, Failure, ImageSource, OutputFormat, Session, SourceArgs, complete,
@@ -112,7 +115,10 @@ impl Ls {
         };
         match &self.path {
             ListedPath::Files(path) => self.files(identity, &contents, path),
-            ListedPath::Key(path) => self.keys(identity, &contents, path),
+            ListedPath::Key(path) => {
+                report_unclosed(slice::from_ref(&contents), &[path.hive], session)?;
+                self.keys(identity, &contents, path)
+            }
         }
     }
 

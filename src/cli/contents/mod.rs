@@ -7,6 +7,7 @@ mod export;
 mod ls;
 pub(super) mod view;
 
+use std::collections::HashSet;
 use std::fmt::Display;
 use std::sync::Arc;
 
@@ -17,6 +18,7 @@ pub(super) use export::Export;
 pub(super) use ls::Ls;
 use serde::Serialize;
 use wincimg_common::progress::Progress;
+use wincimg_inspect::base::BaseHive;
 use wincimg_inspect::contents::{ContentOptions, ContentReader, ContentStatus, ImageContents};
 use wincimg_inspect::{CopiedFiles, ExtractedFiles, windows_images_in};
 use wincimg_oci::copy::PlatformFilter;
@@ -24,6 +26,7 @@ use wincimg_oci::document::{Document, Image};
 use wincimg_oci::store::{Location, Source};
 
 use super::image_source::{OpenSource, SourceReader};
+use super::inspect::note_unclosed;
 use super::{Failure, ImageSource, Session};
 use crate::report::count;
 
@@ -88,6 +91,24 @@ fn report_problems(image: &ImageSource, contents: &ImageContents, session: &Sess
             session.warn(format_args!("layer {}: {place}: {problem}", layer.number));
         }
     }
+}
+
+/// Notes which hives were not closed, those of a layer once.
+fn report_unclosed(
+    images: &[ImageContents],
+    hives: &[BaseHive],
+    session: &Session,
+) -> Result<(), Failure> {
+    let mut seen = HashSet::new();
+    let layers = images.iter().flat_map(|contents| &contents.layers);
+    for layer in layers.filter(|layer| seen.insert(&layer.digest)) {
+        for &hive in hives {
+            if let Some(unclosed) = layer.unclosed_hive(hive)? {
+                note_unclosed(layer.number, &unclosed, session);
+            }
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn report_foreign(image: &ImageSource, layers: &[usize], session: &Session) {

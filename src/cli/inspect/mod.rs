@@ -10,11 +10,10 @@ use std::path::{Path, PathBuf};
 
 use clap::{ArgAction, Args, ValueEnum};
 use serde::Serialize;
-use wincimg_common::untrusted::Untrusted;
 use wincimg_inspect::provenance::SbomFormat;
 use wincimg_inspect::{
     EntryKind, ImageFacts, InspectOptions, Inspection, LayerReadStatus, ReadDepth, RegistryFormat,
-    RegistryReport, SMALL_LAYER, SkipReason, inspect,
+    RegistryReport, SMALL_LAYER, SkipReason, UnclosedHive, inspect,
 };
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::store::{Location, LocationError};
@@ -239,9 +238,7 @@ fn report_problems(subject: &ImageSource, inspection: &Inspection, place: &str, 
         }
         for (number, layer) in (1..).zip(&image.layers) {
             for hive in &layer.unclosed_hives {
-                let state = hive.state;
-                let file = Untrusted(&hive.file);
-                session.note(format_args!("{file} of layer {number} was {state}"));
+                note_unclosed(number, hive, session);
             }
             for warning in &layer.warnings {
                 session.warn(format_args!("layer {number}: {warning}"));
@@ -265,6 +262,12 @@ fn report_problems(subject: &ImageSource, inspection: &Inspection, place: &str, 
             }
         }
     }
+}
+
+/// Notes that a hive of a layer was not closed.
+pub(super) fn note_unclosed(layer: usize, hive: &UnclosedHive, session: &Session) {
+    let UnclosedHive { file, state } = hive;
+    session.note(format_args!("{file} of layer {layer} was {state}"));
 }
 
 #[derive(Serialize)]

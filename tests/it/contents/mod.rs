@@ -13,11 +13,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
 
+use predicates::Predicate as _;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use wincimg_oci::document::{Document, Index, ManifestFormat, Verbatim};
 use wincimg_oci::reference::parse_reference;
 use wincimg_oci::store::Sink;
+use wincimg_registry::hive::log_writer::set_sequences;
 use wincimg_registry::{RegistryData, RegistryEdit};
 use wincimg_testkit::fake_registry::FakeRegistry;
 use wincimg_testkit::image_locations::{no_registry, registry};
@@ -27,6 +29,8 @@ use wincimg_testkit::test_bases::{
     set,
 };
 use wincimg_testkit::windows_base::{StandIn, put_index};
+
+use crate::failure::note;
 
 const VENDOR: &str = r"HKLM\SOFTWARE\Vendor";
 const FOREIGN: &str = "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip";
@@ -311,6 +315,43 @@ fn files_outside_the_drive_are_named_once_a_layer() {
     let expected = "warning: layer 2: ko-app/app.exe: it and 1 more lie outside Files/: \
                     containers do not see them\n";
     assert_eq!(warnings, expected);
+}
+
+#[test]
+fn a_hive_that_was_not_closed_is_noted_where_its_keys_are_shown() {
+    let images = Images::new();
+    let mut system = made_system(r"C:\Windows");
+    images.put(
+        "closed",
+        &image(
+            "17763.1040",
+            vec![bottom_layer(&system, &made_software()).tar()],
+        ),
+    );
+    set_sequences(&mut system, 8, 7);
+    let open = bottom_layer(&system, &made_software()).tar();
+    images.put("open", &image("17763.1040", vec![open.clone()]));
+    images.put("app", &image("17763.1040", vec![open, app()]));
+    let printed = |arguments: &[&str]| {
+        let output = run(&mut images.command(arguments));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let is_noted = note(&["Files/Windows/System32/config/SYSTEM", "layer 1"]);
+    for shown in [
+        &["ls", "oci:open", r"HKLM\SYSTEM"][..],
+        &["diff", "oci:closed", "oci:open"],
+    ] {
+        let printed = printed(shown);
+        assert!(is_noted.eval(&printed), "{shown:?}: {printed}");
+    }
+    for other in [
+        &["ls", "oci:open"][..],
+        &["ls", "oci:open", r"HKLM\SOFTWARE"],
+        &["ls", "oci:closed", r"HKLM\SYSTEM"],
+        &["diff", "oci:open", "oci:app"],
+    ] {
+        assert_eq!(printed(other), "", "{other:?}");
+    }
 }
 
 #[test]

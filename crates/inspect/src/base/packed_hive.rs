@@ -56,6 +56,13 @@ impl<F> HiveParts<F> {
         }
     }
 
+    /// Returns true if the hive was found and not closed.
+    pub(crate) fn needs_logs(&self) -> bool {
+        self.primary
+            .as_ref()
+            .is_some_and(|(_, needs_logs)| *needs_logs)
+    }
+
     pub(crate) fn is_complete(&self) -> bool {
         let parts = [HivePart::Primary, HivePart::Log(0), HivePart::Log(1)];
         !parts.into_iter().any(|part| self.lacks(part))

@@ -228,6 +228,12 @@ pub(crate) fn normalized(bytes: &[u8]) -> Vec<u8> {
     }
 }
 
+/// The hives that two images do not have from the same layers.
+pub fn differing_hives(before: &ImageContents, after: &ImageContents) -> Vec<BaseHive> {
+    let differs = |hive: &BaseHive| before.hive_layers(*hive) != after.hive_layers(*hive);
+    BaseHive::ALL.into_iter().filter(differs).collect()
+}
+
 /// Compares the registries of two images, with the keys' security descriptors on request.
 pub fn diff_keys(
     before: &ImageContents,
@@ -235,10 +241,7 @@ pub fn diff_keys(
     with_security: bool,
 ) -> Result<Vec<KeyDifference>, Problem> {
     let mut found = Vec::new();
-    for hive in BaseHive::ALL {
-        if before.hive_layers(hive) == after.hive_layers(hive) {
-            continue;
-        }
+    for hive in differing_hives(before, after) {
         let mut differences = KeyDifferences {
             is_complete: before.is_complete() && after.is_complete(),
             with_security,

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 pub(crate) use diff::normalized;
 pub use diff::{
     ContentChange, FileAspect, FileDifference, KeyDifference, ValueDifference, diff_files,
-    diff_keys, diff_layers, sddl,
+    diff_keys, diff_layers, differing_hives, sddl,
 };
 use futures_util::{StreamExt, TryStreamExt, stream as futures};
 pub use keys::{ContentKey, list_keys};
@@ -37,6 +37,7 @@ use crate::base::{BaseHive, CollectedLayer, Extent, LayerPosition, collect_layer
 use crate::error::LayerProblem;
 use crate::extract::unreadable;
 use crate::facts::ImageFacts;
+use crate::layers::UnclosedHive;
 use crate::own_contents::windows_layers;
 use crate::stream::read_blob;
 
@@ -228,6 +229,29 @@ impl ContentLayer {
             edits.extend(found.unwrap_or_default());
         }
         Ok(edits)
+    }
+
+    /// One of its hives, if that was not closed.
+    pub fn unclosed_hive(&self, wanted: BaseHive) -> Result<Option<UnclosedHive>, Problem> {
+        let packed = self.collected.hives.get(&wanted);
+        let Some(packed) = packed.filter(|packed| packed.needs_logs()) else {
+            return Ok(None);
+        };
+        let unpacked = packed.unpack();
+        let Some(files) = unpacked.map_err(|error| damaged(self, wanted, error))? else {
+            return Ok(None);
+        };
+        let recovered = files.recover();
+        let recovered =
+            recovered.map_err(|error| damaged(self, wanted, io::Error::other(error)))?;
+        let file = match self.position() {
+            LayerPosition::Bottom => wanted.base_files()[0],
+            LayerPosition::Above => wanted.delta_file(),
+        };
+        Ok(Some(UnclosedHive {
+            file: file.to_owned(),
+            state: recovered.state,
+        }))
     }
 
     fn position(&self) -> LayerPosition {
