@@ -18,8 +18,10 @@ fn zip(members: &[(&str, &[u8])]) -> Vec<u8> {
     zip.finish().unwrap().into_inner()
 }
 
+const UNINSTALL: &str = r"HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion\Uninstall";
+
 fn uninstall(id: &str, name: &str, version: &str) -> Vec<RegistryEdit> {
-    let key = format!(r"HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion\Uninstall\{id}");
+    let key = format!(r"{UNINSTALL}\{id}");
     vec![
         set(&key, "DisplayName", RegistryData::sz(name)),
         set(&key, "DisplayVersion", RegistryData::sz(version)),
@@ -41,7 +43,7 @@ fn with_packages() -> Images {
     let mut tar = LayerTar::default();
     tar.file(
         "Files/app/node_modules/left-pad/package.json",
-        br#"{"name":"left-pad","version":"1.3.0"}"#,
+        "\u{feff}{\"name\":\"left-pad\",\"version\":\"1.3.0\"}".as_bytes(),
         None,
     )
     .file(
@@ -55,12 +57,18 @@ fn with_packages() -> Images {
     let mut edits = uninstall("{A}", "Agent", "1.0");
     edits.extend(uninstall("{B}", "Bundle", "2.0"));
     edits.extend(uninstall("{C}", "Console", "3.0"));
+    edits.extend(uninstall("{D}", "Daemon", "4.0"));
+    edits.extend(uninstall("{E}", "Editor", "5.0"));
     let first = with_hive(tar, &edits);
     let mut edits = uninstall("{A}", "Agent", "1.1");
+    let key = |id: &str| format!(r"{UNINSTALL}\{id}");
     edits.push(RegistryEdit::DeleteKey {
-        key: r"HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion\Uninstall\{B}"
-            .parse()
-            .unwrap(),
+        key: key("{B}").parse().unwrap(),
+    });
+    edits.push(set(&key("{D}"), "DisplayVersion", RegistryData::sz("4.1")));
+    edits.push(RegistryEdit::DeleteValue {
+        key: key("{E}").parse().unwrap(),
+        name: "DisplayName".to_owned(),
     });
     let second = with_hive(LayerTar::default(), &edits);
     let images = Images::new();
@@ -84,6 +92,7 @@ fn packages_of_an_image_that_others_made_are_listed_by_layer() {
     let expected = [
         ("pkg:generic/Agent@1.1?product_code=%7BA%7D", 3),
         ("pkg:generic/Console@3.0?product_code=%7BC%7D", 2),
+        ("pkg:generic/Daemon@4.1?product_code=%7BD%7D", 3),
         ("pkg:maven/org.example/core@1.2.3", 2),
         ("pkg:maven/tool@4.0.0", 2),
         ("pkg:npm/left-pad@1.3.0", 2),
@@ -96,7 +105,7 @@ fn packages_of_an_image_that_others_made_are_listed_by_layer() {
     assert_eq!(found["windows"], windows);
     let text = images.text(&["sbom", "oci:web"]);
     assert!(
-        text.contains("with KB4549949") && text.contains("6 packages"),
+        text.contains("with KB4549949") && text.contains("7 packages"),
         "{text}"
     );
     assert_contains!(text, r"C:\lib\boot.jar");

@@ -9,8 +9,8 @@ use wincimg_windows::path::fold;
 use wincimg_windows::version::WindowsVersion;
 
 use super::layer::{LayerContents, LayerFileEntry};
-use super::packages::products::is_hive;
-use super::packages::{Ecosystem, FilePackages, FoundPackage};
+use super::packages::products::ProductKey;
+use super::packages::{Ecosystem, FoundPackage};
 use super::purl;
 use super::system::OperatingSystem;
 use crate::base::sort_key;
@@ -149,46 +149,61 @@ fn created(text: Option<&str>) -> Timestamp {
     Timestamp::from_second(seconds).unwrap_or_default()
 }
 
-/// Packages that a container sees: those of files that no later layer replaces or deletes.
+/// Packages that a container sees: those of files that no later layer replaces or deletes, and the
+/// installed programs.
 fn packages(layers: &[InventoryLayer]) -> Vec<InventoryPackage> {
     let seen = visible(layers);
-    let package_files = PackageFiles::new(layers, &seen);
-    let hives = layers.iter().enumerate().flat_map(|(number, layer)| {
-        let files = layer.contents.files.iter();
-        let hives = files.filter(|file| is_hive(&file.path));
-        hives.map(move |file| (number, &file.packages))
-    });
-    let hives: Vec<_> = hives.collect();
-    let mut packages: BTreeMap<String, InventoryPackage> = BTreeMap::new();
-    for &place in seen.values() {
+    let package_files = &PackageFiles::new(layers, &seen);
+    let in_files = seen.values().flat_map(|&place| {
         let file = &layers[place.layer].contents.files[place.file];
-        for found in &file.packages.packages {
-            let Some(found) = package_files.adjusted(&file.path, found) else {
-                continue;
-            };
-            if is_replaced(&hives, place, &found) {
-                continue;
-            }
-            let mut purl = purl::of_package(found.ecosystem, &found.name, found.version.as_deref());
-            if let Some(code) = &found.product_code {
-                purl += &purl::product_code(code);
-            }
-            let package = packages
-                .entry(purl.clone())
-                .or_insert_with(|| InventoryPackage {
-                    found: found.clone(),
-                    purl,
-                    files: Vec::new(),
-                });
-            let known = &mut package.found;
-            known.supplier = known.supplier.take().or(found.supplier);
-            known.licence = known.licence.take().or(found.licence);
-            if package.files.last() != Some(&place) {
-                package.files.push(place);
-            }
+        let found = file.packages.packages.iter();
+        let found = found.filter_map(move |found| package_files.adjusted(&file.path, found));
+        found.map(move |found| (place, found))
+    });
+    let mut packages: BTreeMap<String, InventoryPackage> = BTreeMap::new();
+    for (place, found) in in_files.chain(products(layers)) {
+        let mut purl = purl::of_package(found.ecosystem, &found.name, found.version.as_deref());
+        if let Some(code) = &found.product_code {
+            purl += &purl::product_code(code);
+        }
+        let package = packages
+            .entry(purl.clone())
+            .or_insert_with(|| InventoryPackage {
+                found: found.clone(),
+                purl,
+                files: Vec::new(),
+            });
+        let known = &mut package.found;
+        known.supplier = known.supplier.take().or(found.supplier);
+        known.licence = known.licence.take().or(found.licence);
+        if package.files.last() != Some(&place) {
+            package.files.push(place);
         }
     }
     packages.into_values().collect()
+}
+
+/// The installed programs, as Windows merges the hives of all layers, each with the last hive that
+/// changes it.
+fn products(layers: &[InventoryLayer]) -> Vec<(FileId, FoundPackage)> {
+    let mut merged: BTreeMap<&str, (FileId, ProductKey)> = BTreeMap::new();
+    for (layer, own) in layers.iter().enumerate() {
+        for (file, known) in own.contents.files.iter().enumerate() {
+            let place = FileId { layer, file };
+            for product in &known.packages.products {
+                merged
+                    .entry(&product.id)
+                    .and_modify(|(last, below)| {
+                        *last = place;
+                        below.change(product);
+                    })
+                    .or_insert_with(|| (place, product.clone()));
+            }
+        }
+    }
+    let merged = merged.into_values();
+    let found = merged.filter_map(|(place, product)| Some((place, product.package()?)));
+    found.collect()
 }
 
 /// The files of all merged layers, by their sort keys.
@@ -199,31 +214,14 @@ fn visible(layers: &[InventoryLayer]) -> BTreeMap<Vec<u8>, FileId> {
             merge::delete(&mut seen, gone);
         }
         for (file, known) in own.contents.files.iter().enumerate() {
-            let mut key = sort_key::for_layer_path(&known.path);
-            if is_hive(&known.path) {
-                // Windows merges the hives of all layers.
-                sort_key::push(&mut key, &layer.to_string());
-            } else if layer > 0 {
+            let key = sort_key::for_layer_path(&known.path);
+            if layer > 0 {
                 merge::take_below(&mut seen, &key).for_each(drop);
             }
             seen.insert(key, FileId { layer, file });
         }
     }
     seen
-}
-
-/// Returns true if a later layer removes an installed program or installs another version of it. The
-/// hives come with the numbers of their layers.
-fn is_replaced(hives: &[(usize, &FilePackages)], place: FileId, found: &FoundPackage) -> bool {
-    let Some(product) = &found.uninstall_key else {
-        return false;
-    };
-    let mut later = hives.iter().filter(|(layer, _)| *layer > place.layer);
-    later.any(|(_, hive)| {
-        let mut installed = hive.packages.iter();
-        hive.removed.contains(product)
-            || installed.any(|it| it.uninstall_key.as_ref() == Some(product))
-    })
 }
 
 /// Files that are covered by lists of packages, by folded paths.
@@ -250,9 +248,6 @@ impl PackageFiles {
 
     /// The package of a file; none if a list already covers it.
     fn adjusted(&self, path: &str, found: &FoundPackage) -> Option<FoundPackage> {
-        if found.uninstall_key.is_some() {
-            return Some(found.clone());
-        }
         let of_dotnet = matches!(found.ecosystem, Ecosystem::NuGet | Ecosystem::Program);
         if !of_dotnet || (self.explained.is_empty() && self.own.is_empty()) {
             return Some(found.clone());

@@ -18,6 +18,7 @@ pub(in crate::provenance) mod tests;
 mod version_info;
 
 use self::pe::Pe;
+use self::products::ProductKey;
 use self::version_info::VersionInfo;
 use super::purl;
 
@@ -60,8 +61,6 @@ pub struct FoundPackage {
     pub cpe: Option<String>,
     /// Its code for Windows Installer, `{GUID}`.
     pub(crate) product_code: Option<String>,
-    /// Its registry key, if it is an installed program.
-    pub(crate) uninstall_key: Option<String>,
 }
 
 impl FoundPackage {
@@ -74,7 +73,6 @@ impl FoundPackage {
             licence: None,
             cpe: None,
             product_code: None,
-            uninstall_key: None,
         }
     }
 
@@ -158,7 +156,10 @@ impl PackageFileKind {
             Self::Npm => FilePackages::of(npm::package(bytes)),
             Self::Python => FilePackages::of(python::package(bytes)),
             Self::Java => FilePackages::of(java::packages(path, bytes)),
-            Self::Software => products::products(bytes),
+            Self::Software => FilePackages {
+                products: products::products(bytes),
+                ..FilePackages::default()
+            },
             Self::NuGet => nuget::dependencies(bytes).unwrap_or_default(),
         };
         found.packages.retain(FoundPackage::is_plausible);
@@ -176,8 +177,8 @@ pub struct FilePackages {
     pub explained: Vec<String>,
     /// Names of files of the program itself.
     pub own: Vec<String>,
-    /// Registry keys of programs that are removed.
-    pub(crate) removed: Vec<String>,
+    /// What a hive says about installed programs.
+    pub(crate) products: Vec<ProductKey>,
 }
 
 impl FilePackages {

@@ -21,6 +21,8 @@ fn is(name: &str, wanted: &str) -> bool {
 }
 
 pub(super) fn package(bytes: &[u8]) -> Option<FoundPackage> {
+    // npm ignores a byte order mark, too.
+    let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
     let description: Value = serde_json::from_slice(bytes).ok()?;
     let text = |key: &str| description.get(key)?.as_str();
     let licence = text("license").or_else(|| description.get("license")?.get("type")?.as_str());
