@@ -21,6 +21,7 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::future::try_join_all;
 use futures_util::{StreamExt, TryStreamExt, stream};
+use serde_json::{Map, Value};
 use tokio::sync::OwnedSemaphorePermit;
 use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_common::lock;
@@ -159,6 +160,8 @@ pub(crate) struct Delivery<'a> {
     pub(crate) target: &'a DeliveryTarget<'a>,
     /// Existing images of the registry's repository that its index gets too.
     pub(crate) carried: Vec<TagEntry>,
+    /// Other fields of an index whose tag has none to keep.
+    pub(crate) index_fields: Option<&'a Map<String, Value>>,
 }
 
 /// Checks planned tags, and rejects what does not start on its hosts.
@@ -238,6 +241,7 @@ impl<'a> Delivery<'a> {
             progress: Arc::clone(&ctx.progress),
             target,
             carried: Vec::new(),
+            index_fields: None,
         }
     }
 

@@ -142,9 +142,21 @@ fn an_index_keeps_what_is_for_others_and_a_new_tag_leaves_the_old_one() {
         .args(["--host-build", "17763.973", "--name", "app", "--tag", "1.4"])
         .args(["--registry", &site.host(), "--push", "--join"]);
     first.assert().success();
+    let base_digest = "org.opencontainers.image.base.digest";
+    let mut annotated = published(&site);
+    annotated["manifests"][2]["annotations"] = json!({"team": "db", base_digest: "old"});
+    let media_type = annotated["mediaType"].as_str().unwrap();
+    let bytes = annotated.to_string().into_bytes().into();
+    site.registry
+        .with(|stored| stored.add_manifest("app", "1.4", media_type, bytes));
     let report = json_of(&mut update(&site, &["--push"]));
     assert_eq!(report["index"]["kept"], json!(["linux/amd64"]));
     let index = published(&site);
+    assert_eq!(index["annotations"], json!({"team": "web"}));
+    let annotations = &index["manifests"][2]["annotations"];
+    assert_eq!(annotations["team"], "db");
+    let base = annotations[base_digest].as_str().unwrap();
+    assert!(base.starts_with("sha256:"), "{annotations}");
     assert_eq!(
         platforms(&index),
         ["linux", "unknown", format!("windows {NEW}").as_str()]
@@ -165,6 +177,7 @@ fn an_index_keeps_what_is_for_others_and_a_new_tag_leaves_the_old_one() {
         assert_eq!(report["index"]["kept"], json!(["linux/amd64"]));
         let copy = published_as(&site, "1.6");
         assert_eq!(platforms(&copy), platforms(&index));
+        assert_eq!(copy["annotations"], index["annotations"]);
     }
     let mut to_file = update(&site, &["--output", "oci:layout"]);
     to_file.assert().success().stderr(note(&["linux/amd64"]));

@@ -5,6 +5,7 @@
 
 use std::time::{Duration, Instant};
 
+use serde_json::{Map, Value};
 use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_oci::document::{
     Descriptor, Digest, Document, DocumentError, Index, ManifestFormat, Verbatim,
@@ -76,10 +77,10 @@ impl Delivery<'_> {
                 reviewed = lines(&kept);
                 (self.target.review)(&publication.planned_tags(&reviewed))?;
             }
-            let standing_index = standing
-                .as_ref()
-                .and_then(|standing| standing.index.as_ref());
-            let document = index_over(made, &kept, standing_index.filter(|_| joins));
+            let standing_index = standing.as_ref().filter(|_| joins);
+            let standing_index = standing_index.and_then(|standing| standing.index.as_ref());
+            let fields = standing_index.map(|index| &index.other);
+            let document = index_over(made, &kept, fields.or(self.index_fields));
             let document = document.map_err(|error| {
                 Problem::new("output/write", "cannot write the index").source(error)
             })?;
@@ -181,11 +182,11 @@ fn lines(entries: &[TagEntry]) -> Vec<PlannedTagEntry> {
     entries.iter().map(|entry| entry.line.clone()).collect()
 }
 
-/// The index over new and kept entries, with the other fields of the previous one.
+/// The index over new and kept entries, with the other fields of a previous one.
 fn index_over(
     made: &[TagEntry],
     kept: &[TagEntry],
-    before: Option<&Index>,
+    fields: Option<&Map<String, Value>>,
 ) -> Result<Document, DocumentError> {
     let mut entries = [made, kept].concat();
     sort_entries(&mut entries, |entry| &entry.line);
@@ -200,8 +201,8 @@ fn index_over(
         ManifestFormat::Oci
     };
     let mut index = Index::new(flavour, entries);
-    if let Some(before) = before {
-        index.other.clone_from(&before.other);
+    if let Some(fields) = fields {
+        index.other.clone_from(fields);
     }
     Ok(Document::Index(Verbatim::new(index)?))
 }

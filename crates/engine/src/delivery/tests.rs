@@ -132,6 +132,7 @@ impl Site {
             progress: Arc::new(Silent),
             target: &target,
             carried: Vec::new(),
+            index_fields: None,
         };
         Box::pin(delivery.deliver(&publication, making)).await
     }

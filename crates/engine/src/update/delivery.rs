@@ -1,7 +1,9 @@
 //! Delivers updated images, and keeps the other entries of their tag.
 
+use std::collections::BTreeMap;
+
 use wincimg_common::diagnose::{BoxError, Problem};
-use wincimg_oci::document::{Descriptor, Digest};
+use wincimg_oci::document::{BASE_DIGEST, BASE_NAME, CREATED, Descriptor, Digest, Index, Verbatim};
 use wincimg_oci::reference::{Reference, ReferenceError};
 use wincimg_oci::store::Location;
 use wincimg_windows::compat::generation;
@@ -16,6 +18,7 @@ use crate::delivery::{
     TagPolicy,
 };
 use crate::direct::{AssembledImage, ReusedLayers};
+use crate::inputs::INPUTS;
 use crate::plans::PlannedImage;
 use crate::publication::{IndexMode, Publication, TaggedImage};
 
@@ -32,7 +35,10 @@ pub async fn deliver(
         existing: existing(updates, image, &target, ctx),
         ..target
     };
-    let images = updates.planned.iter().map(|it| it.planned.clone());
+    let images = updates.planned.iter().map(|update| PlannedImage {
+        annotations: entry_annotations(update, updates.index.as_ref()),
+        ..update.planned.clone()
+    });
     let images: Vec<PlannedImage> = images.collect();
     let naming = target.naming.joinable(updates.index.is_some());
     let publication = Publication::new(&images, &naming)?;
@@ -50,6 +56,7 @@ pub async fn deliver(
     }
     let delivery = Delivery {
         carried: if is_same_tag { Vec::new() } else { others },
+        index_fields: updates.index.as_ref().map(|index| &index.other),
         ..Delivery::new(&target, ctx)
     };
     let completed = hives::complete(updates, ctx).await?;
@@ -60,6 +67,36 @@ pub async fn deliver(
     }
     let delivered = delivery.deliver(&publication, async { Ok(made) });
     Box::pin(delivered).await
+}
+
+/// The annotations of an image's entry in the index: those of the entry that it replaces, as far as
+/// they are true of it, and its own.
+fn entry_annotations(
+    update: &PlannedUpdate,
+    index: Option<&Verbatim<Index>>,
+) -> BTreeMap<String, String> {
+    let mut entries = index.into_iter().flat_map(|index| &index.manifests);
+    let replaced = entries.find(|entry| entry.digest == *update.from.digest());
+    let mut annotations = replaced.map_or_else(BTreeMap::new, |entry| entry.annotations.clone());
+    let PlannedImage {
+        base,
+        annotations: own,
+        ..
+    } = &update.planned;
+    if update.verdict != UpdateVerdict::UpToDate {
+        for name in [CREATED, INPUTS] {
+            annotations.remove(name);
+        }
+        let mut set = |name: &str, value: String| {
+            if let Some(noted) = annotations.get_mut(name) {
+                *noted = value;
+            }
+        };
+        set(BASE_NAME, base.display_name());
+        set(BASE_DIGEST, base.digest().to_string());
+    }
+    annotations.extend(own.clone());
+    annotations
 }
 
 /// The entries of the image's index that no updated image replaces.

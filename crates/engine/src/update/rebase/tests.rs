@@ -45,6 +45,25 @@ fn what_the_image_changed_stays_and_the_rest_is_the_new_bases() {
 }
 
 #[test]
+fn features_and_the_variant_stay_if_the_image_changed_them() {
+    let plain = of(&json!({"architecture": "arm64", "os": "windows"}));
+    let own = of(&json!({"architecture": "arm64", "os": "windows",
+        "os.features": ["win32k"], "variant": "v8"}));
+    assert_eq!(
+        configuration(&own, &plain, &plain).platform(),
+        own.platform()
+    );
+    assert_eq!(
+        configuration(&plain, &plain, &own).platform(),
+        own.platform()
+    );
+    assert_eq!(
+        configuration(&own, &own, &plain).platform(),
+        plain.platform()
+    );
+}
+
+#[test]
 fn a_program_of_its_own_takes_no_arguments_of_a_base() {
     let old = container(json!({"Entrypoint": ["a"], "Cmd": ["b"], "ArgsEscaped": true}));
     let new = container(json!({"Entrypoint": ["c"], "Cmd": ["d"], "ArgsEscaped": true}));
