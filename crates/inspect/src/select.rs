@@ -139,7 +139,7 @@ struct Choice<'a> {
 
 impl Choice<'_> {
     async fn only_image(&self, manifest: Verbatim<Manifest>) -> Result<Image, InspectError> {
-        if !manifest.is_image() {
+        if !self.source.is_image(&manifest).await? {
             return Err(InspectError::NotAnImage {
                 place: self.source.to_string(),
                 digest: manifest.digest().clone(),
@@ -208,8 +208,10 @@ impl Choice<'_> {
     /// An entry that may be a requested image: if the index does not name its platform, or no
     /// version, the configuration does.
     async fn image(&self, entry: &Descriptor, manifest: Verbatim<Manifest>) -> SelectedEntry {
-        if !manifest.is_image() {
-            return other(entry, EntryKind::Artifact);
+        match self.source.is_image(&manifest).await {
+            Ok(true) => {}
+            Ok(false) => return other(entry, EntryKind::Artifact),
+            Err(problem) => return other(entry, EntryKind::Unreadable { problem }),
         }
         let stated_platform = entry.platform.as_ref();
         let is_stated = stated_platform.is_some_and(|platform| self.includes(platform));

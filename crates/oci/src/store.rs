@@ -19,8 +19,8 @@ use wincimg_common::progress::Task;
 
 use super::archive::{ArchiveWriter, DockerArchive};
 use super::document::{
-    Artifact, Descriptor, Digest, Document, DocumentError, DocumentType, EntryCount, Image, Index,
-    MAX_DOCUMENT, Manifest, Verbatim,
+    Artifact, Descriptor, Digest, Document, DocumentError, DocumentType, EntryCount, Image,
+    ImageConfig, Index, MAX_DOCUMENT, Manifest, Verbatim,
 };
 use super::layout::Layout;
 use super::remote::{
@@ -222,6 +222,18 @@ impl Source {
             Self::Loose(loose) => return Box::pin(loose.below.read(blob)).await,
         };
         Verbatim::of_blob(blob, bytes).map_err(|error| self.unusable(error))
+    }
+
+    /// Returns true if the manifest is that of an image, not of a chart, a signature or another
+    /// artifact. The configuration is read if its type does not tell.
+    pub async fn is_image(&self, manifest: &Manifest) -> Result<bool, StoreError> {
+        match manifest.is_image_by_type() {
+            Some(is_image) => Ok(is_image),
+            None => {
+                let config = self.bytes(&manifest.config, MAX_DOCUMENT).await?;
+                Ok(ImageConfig::is_in(&config))
+            }
+        }
     }
 
     /// Returns an image: the manifest with its configuration.

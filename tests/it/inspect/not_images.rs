@@ -130,15 +130,41 @@ fn what_is_no_image_is_refused_by_what_it_is() {
         let sink = Sink::create(&place.parse().unwrap(), &no_registry())
             .await
             .unwrap();
-        let chart = Manifest::new(
-            ManifestFormat::Oci,
-            Descriptor::new("application/vnd.cncf.helm.config.v1+json", sha256(b"{}"), 2),
-            Vec::new(),
-        );
-        let chart = Document::Manifest(Box::new(Verbatim::new(chart).unwrap()));
-        sink.publish(&chart, Some("chart")).await.unwrap();
+        for (tag, media_type) in [
+            ("chart", "application/vnd.cncf.helm.config.v1+json"),
+            ("bytes", "application/octet-stream"),
+        ] {
+            let config = Descriptor::new(media_type, sha256(b"{}"), 2);
+            let bytes = Bytes::from_static(b"{}");
+            sink.put_blob(&config, &bytes, &Silent).await.unwrap();
+            let other = Manifest::new(ManifestFormat::Oci, config, Vec::new());
+            let other = Document::Manifest(Box::new(Verbatim::new(other).unwrap()));
+            sink.publish(&other, Some(tag)).await.unwrap();
+        }
     });
-    inspect(&place, &[]).fails(3, "image/not-an-image", &["vnd.cncf.helm.config"]);
+    for (tag, kind) in [("chart", "vnd.cncf.helm.config"), ("bytes", "octet-stream")] {
+        let place = format!("{place}:{tag}");
+        inspect(&place, &[]).fails(3, "image/not-an-image", &[kind]);
+    }
+}
+
+/// As old clients pushed it, and Docker and containerd read it.
+#[test]
+fn an_image_whose_configuration_has_an_unspecific_type_is_one() {
+    let mut image = windows().files(&deltas(&edits(20)));
+    let manifest = image.image.manifest().edit(|manifest| {
+        manifest.config.media_type = "application/octet-stream".to_owned();
+    });
+    let config = image.image.config().clone();
+    image.image = Image::new(manifest.unwrap(), config).unwrap();
+    let layout = LayoutImage::new(&image);
+    let (code, found, printed) = json_of(&mut inspect(&layout.place, &[]));
+    assert_eq!(code, 0, "{printed}");
+    assert_eq!(found["images"][0]["shutdown"]["seconds"], 20);
+    wincimg("check-compat")
+        .args(["--host-build", "17763.1040", &layout.place])
+        .assert()
+        .success();
 }
 
 #[test]

@@ -156,16 +156,16 @@ async fn fetch_details(
     };
     let source = Source::open(&location, registry).await?;
     let manifest = match source.document(entry).await? {
-        Document::Manifest(manifest) if manifest.is_image() => *manifest,
-        Document::Manifest(manifest) => {
-            let os = manifest.config.media_type.clone();
-            return Ok(variant.with_image(Variant {
-                os,
-                ..Variant::default()
-            }));
-        }
+        Document::Manifest(manifest) => *manifest,
         Document::Index(_) => return Ok(variant),
     };
+    if !source.is_image(&manifest).await? {
+        let os = manifest.config.media_type.clone();
+        return Ok(variant.with_image(Variant {
+            os,
+            ..Variant::default()
+        }));
+    }
     let image = source.image(manifest).await?;
     let mut own = of_image(&image);
     if own.host_process && contains_windows(&source, &image, TOO_SMALL).await == Some(true) {

@@ -95,7 +95,7 @@ async fn fetch_content(
 }
 
 async fn single(source: &Source, manifest: Verbatim<Manifest>) -> Result<Variant, StoreError> {
-    if !manifest.is_image() {
+    if !source.is_image(&manifest).await? {
         // A chart or a signature has no operating system: its type is reported instead.
         let stated = manifest.other.get("artifactType");
         let stated = stated.and_then(|stated| stated.as_str());

@@ -289,7 +289,7 @@ impl fmt::Display for TagEntry {
 
 /// A tag of a single image. A chart or another artifact has no platform.
 async fn single(source: &Source, manifest: Verbatim<Manifest>) -> Result<TagEntry, StoreError> {
-    let descriptor = if manifest.is_image() {
+    let descriptor = if source.is_image(&manifest).await? {
         source.image(manifest).await?.index_entry()
     } else {
         Document::Manifest(Box::new(manifest)).descriptor()
@@ -323,7 +323,7 @@ async fn entry(source: &Source, descriptor: &Descriptor) -> Result<TagEntry, Sto
     if platform.os == "windows"
         && version.is_none()
         && let Document::Manifest(manifest) = source.document(descriptor).await?
-        && manifest.is_image()
+        && source.is_image(&manifest).await?
     {
         version = version_of(&source.image(*manifest).await?.config().platform());
     }

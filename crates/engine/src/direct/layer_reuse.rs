@@ -212,7 +212,8 @@ impl ReuseSources {
             }
         };
         let mut reads = Vec::new();
-        for manifest in manifests.into_iter().filter(|it| it.is_image()) {
+        let images = manifests.into_iter();
+        for manifest in images.filter(|it| it.is_image_by_type() == Some(true)) {
             reads.push(source.image(manifest));
         }
         let images: Vec<_> = stream::iter(reads).buffered(AT_ONCE).collect().await;

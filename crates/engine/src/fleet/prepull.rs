@@ -271,7 +271,7 @@ async fn variant(
     manifest: Verbatim<Manifest>,
     stated: Option<Platform>,
 ) -> Result<Option<PublishedVariant>, StoreError> {
-    if !manifest.is_image() {
+    if !source.is_image(&manifest).await? {
         return Ok(None);
     }
     let image = source.image(manifest).await?;

@@ -68,8 +68,12 @@ impl HostProcessBase {
                 .hint(format!("base = {HOST_PROCESS:?} requires no other image"))
         };
         let image = match source.resolve(Some(tag)).await? {
-            Document::Manifest(manifest) if manifest.is_image() => source.image(*manifest).await?,
-            Document::Manifest(_) => return Err(other("it is not an image").into()),
+            Document::Manifest(manifest) => {
+                if !source.is_image(&manifest).await? {
+                    return Err(other("it is not an image").into());
+                }
+                source.image(*manifest).await?
+            }
             Document::Index(index) => {
                 let mut entries = index.manifests.iter();
                 let windows = entries.find(|entry| entry.is_for_windows());

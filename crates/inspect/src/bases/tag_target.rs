@@ -212,13 +212,15 @@ async fn load_config(
     repository: &Repository,
     manifest: Verbatim<Manifest>,
 ) -> Result<BaseResult<Image>, RegistryError> {
-    if !manifest.is_image() {
-        return Ok(Err(format!(
-            "its configuration is of type {}, not an image's",
-            manifest.config.media_type
-        )));
-    }
     let descriptor = &manifest.config;
+    let not_an_image = || {
+        let kind = &descriptor.media_type;
+        format!("its configuration is of type {kind}, not an image's")
+    };
+    let is_image = manifest.is_image_by_type();
+    if is_image == Some(false) {
+        return Ok(Err(not_an_image()));
+    }
     let bytes = match repository.get_blob(descriptor, MAX_DOCUMENT).await {
         Ok(bytes) => bytes,
         Err(error) if error.is_not_found() => {
@@ -226,6 +228,9 @@ async fn load_config(
         }
         Err(error) => return Err(error),
     };
+    if is_image.is_none() && !ImageConfig::is_in(&bytes) {
+        return Ok(Err(not_an_image()));
+    }
     Ok(Verbatim::<ImageConfig>::verify(bytes, &descriptor.digest)
         .and_then(|config| Image::new(manifest, config))
         .map_err(|error| error_chain(&error)))

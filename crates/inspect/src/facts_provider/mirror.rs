@@ -97,7 +97,9 @@ impl MirrorFactsCollector {
     async fn subjects(&self, copying: &MirrorJob<'_>) -> Vec<Subject> {
         let documents = copying.plan.children.iter().chain([&copying.plan.root]);
         let manifests = documents.filter_map(|document| match document {
-            Document::Manifest(manifest) if manifest.is_image() => Some(manifest.as_ref()),
+            Document::Manifest(manifest) if manifest.is_image_by_type() != Some(false) => {
+                Some(manifest.as_ref())
+            }
             _ => None,
         });
         let subjects = manifests.map(|manifest| self.subject(copying, manifest));

@@ -231,10 +231,15 @@ impl ArchiveWriter {
         found: &mut BTreeMap<String, Verbatim<Manifest>>,
     ) -> Result<(), Problem> {
         match document {
-            Document::Manifest(manifest) if manifest.is_image() => {
-                found.insert(manifest.digest().to_string(), (**manifest).clone());
+            Document::Manifest(manifest) => {
+                let is_image = match manifest.is_image_by_type() {
+                    Some(is_image) => is_image,
+                    None => ImageConfig::is_in(&self.held_bytes(&manifest.config.digest)?),
+                };
+                if is_image {
+                    found.insert(manifest.digest().to_string(), (**manifest).clone());
+                }
             }
-            Document::Manifest(_) => {}
             Document::Index(index) => {
                 let entries = index.manifests.iter();
                 for entry in entries.filter(|entry| entry.attested().is_none()) {

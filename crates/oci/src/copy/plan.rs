@@ -153,7 +153,7 @@ struct Planner<'a> {
 impl Planner<'_> {
     /// Checks the platform of a single image, which only its configuration states.
     async fn check_platform(&self, manifest: &Verbatim<Manifest>) -> Result<(), StoreError> {
-        if self.options.platforms.is_empty() || !manifest.is_image() {
+        if self.options.platforms.is_empty() || !self.source.is_image(manifest).await? {
             return Ok(());
         }
         let config: Verbatim<ImageConfig> = self.source.read(&manifest.config).await?;
@@ -314,7 +314,10 @@ impl Planner<'_> {
                 }
             }
             match self.source.document(entry).await? {
-                Document::Manifest(manifest) if manifest.is_image() => {
+                Document::Manifest(manifest) => {
+                    if !self.source.is_image(&manifest).await? {
+                        return Ok(false);
+                    }
                     let config: Verbatim<ImageConfig> = self.source.read(&manifest.config).await?;
                     Ok(self.options.includes(&config.platform()))
                 }
@@ -326,7 +329,7 @@ impl Planner<'_> {
                     }
                     Ok(false)
                 }
-                Document::Manifest(_) | Document::Index(_) => Ok(false),
+                Document::Index(_) => Ok(false),
             }
         })
     }

@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(read.subject(), &subject());
         assert_eq!(read.entry().artifact_type(), Some("application/t"));
         assert_eq!(read.entry().annotations["format"], "1");
-        assert!(!read.manifest().is_image());
+        assert_eq!(read.manifest().is_image_by_type(), Some(false));
     }
 
     #[test]

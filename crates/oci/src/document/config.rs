@@ -56,6 +56,13 @@ impl DocumentType for ImageConfig {
 }
 
 impl ImageConfig {
+    /// Returns true if bytes of an unspecific media type are an image's configuration, which alone
+    /// names unpacked layers.
+    pub fn is_in(bytes: &[u8]) -> bool {
+        let value = serde_json::from_slice::<Value>(bytes);
+        value.is_ok_and(|value| value.get("rootfs").is_some_and(Value::is_object))
+    }
+
     /// Platform of the image.
     pub fn platform(&self) -> Platform {
         Platform {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::MAX_DOCUMENT;
 use super::descriptor::{Descriptor, or_default};
 use super::media_type;
 use super::media_type::ManifestFormat;
@@ -57,9 +58,14 @@ impl Manifest {
     }
 
     /// Returns true if the manifest is that of an image, not of a chart, a signature or another
-    /// artifact.
-    pub fn is_image(&self) -> bool {
-        media_type::is_config(&self.config.media_type)
+    /// artifact; none if only the content of the configuration tells, as
+    /// [`ImageConfig::is_in`](super::ImageConfig::is_in) reads it.
+    pub fn is_image_by_type(&self) -> Option<bool> {
+        let config = &self.config;
+        let is_unspecific = media_type::is_unspecific(&config.media_type)
+            && config.size <= MAX_DOCUMENT
+            && !self.other.contains_key("artifactType");
+        (!is_unspecific).then(|| media_type::is_config(&config.media_type))
     }
 
     /// Gives foreign layers their ordinary media types and removes their URLs, so that clients pull

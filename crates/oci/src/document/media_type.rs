@@ -101,6 +101,15 @@ pub(crate) fn is_config(media_type: &str) -> bool {
     matches!(media_type, DOCKER_CONFIG | OCI_CONFIG)
 }
 
+/// Returns true if a configuration of this type may be an image's: old clients and registries wrote
+/// these types (docker/distribution#1621), and Docker reads such images.
+pub(crate) fn is_unspecific(media_type: &str) -> bool {
+    matches!(
+        media_type,
+        "" | "application/octet-stream" | "application/json" | "text/html"
+    )
+}
+
 /// Returns true if the type is that of a foreign layer, which registries need not store:
 /// Microsoft's base layers before 2023.
 pub fn is_foreign(media_type: &str) -> bool {

@@ -51,6 +51,44 @@ fn read(announced: &str, bytes: Bytes) -> Result<Document, DocumentError> {
 }
 
 #[test]
+fn an_unspecific_type_leaves_it_to_the_configuration_whether_it_is_an_images() {
+    let by_type = |media_type: &str, size: u64, artifact: Option<&str>| {
+        let mut manifest = manifest_json();
+        manifest["config"]["mediaType"] = json!(media_type);
+        manifest["config"]["size"] = json!(size);
+        if let Some(artifact) = artifact {
+            manifest["artifactType"] = json!(artifact);
+        }
+        let manifest = Verbatim::<Manifest>::parse(bytes(&manifest));
+        manifest.unwrap().is_image_by_type()
+    };
+    let octets = "application/octet-stream";
+    for (media_type, size, artifact, expected) in [
+        (media_type::DOCKER_CONFIG, 2, None, Some(true)),
+        (octets, 2, None, None),
+        ("application/json", 2, None, None),
+        ("text/html", 2, None, None),
+        ("", 2, None, None),
+        (octets, MAX_DOCUMENT + 1, None, Some(false)),
+        (octets, 2, Some("application/x"), Some(false)),
+        (
+            "application/vnd.cncf.helm.config.v1+json",
+            2,
+            None,
+            Some(false),
+        ),
+    ] {
+        let found = by_type(media_type, size, artifact);
+        assert_eq!(found, expected, "{media_type} {size} {artifact:?}");
+    }
+    let image = br#"{"rootfs": {"type": "layers", "diff_ids": []}}"#;
+    assert!(ImageConfig::is_in(image));
+    for other in [&b"{}"[..], br#"{"rootfs": null}"#, b"[1]", b"MZ", b""] {
+        assert!(!ImageConfig::is_in(other), "{}", other.escape_ascii());
+    }
+}
+
+#[test]
 fn a_document_keeps_its_bytes_and_digest() {
     let raw = bytes(&manifest_json());
     let document = read(media_type::DOCKER_MANIFEST, raw.clone()).unwrap();
