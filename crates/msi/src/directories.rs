@@ -60,6 +60,12 @@ const PER_USER: [(&str, &str, &str); 7] = [
     ),
 ];
 
+/// Folders of 64-bit programs, and those that a 32-bit package has in their place.
+const PAIRS: [(&str, &str); 2] = [
+    (r"C:\Program Files\", r"C:\Program Files (x86)\"),
+    (r"C:\Windows\System32\", r"C:\Windows\SysWOW64\"),
+];
+
 impl Session<'_> {
     /// Sets the properties of Windows' folders.
     pub(crate) fn set_system_folders(&mut self) {
@@ -80,7 +86,8 @@ impl Session<'_> {
         for row in self.database.rows("Directory") {
             self.resolve(row.text("Directory"), &mut resolved)?;
         }
-        for (key, path) in &resolved {
+        for (key, path) in &mut resolved {
+            *path = self.mapped(path);
             self.set(key, path.clone());
         }
         self.directories = resolved;
@@ -106,12 +113,27 @@ impl Session<'_> {
             };
             // A directory below with a path of its own stays.
             if let Some(rest) = old.strip_prefix(&before) {
-                let path = format!("{path}{rest}");
+                let path = self.mapped(&format!("{path}{rest}"));
                 self.set(&moved, path.clone());
                 self.directories.insert(moved, path);
             }
         }
         Ok(())
+    }
+
+    /// The path of a directory. The log of a 32-bit package calls this `WIN64DUALFOLDERS`:
+    /// <https://devblogs.microsoft.com/setup/different-packages-are-required-for-different-processor-architectures/>
+    fn mapped(&self, path: &str) -> String {
+        if self.summary.platform() == "Intel" {
+            for (wide, narrow) in PAIRS {
+                if let Some((start, rest)) = path.split_at_checked(wide.len())
+                    && start.eq_ignore_ascii_case(wide)
+                {
+                    return format!("{narrow}{rest}");
+                }
+            }
+        }
+        path.to_owned()
     }
 
     fn is_below(&self, key: &str, above: &str) -> bool {

@@ -55,6 +55,8 @@ mod session;
 mod setup_program;
 mod shortcuts;
 mod summary;
+#[cfg(test)]
+mod tests;
 
 pub use bundle::{Bundle, BundlePackage};
 pub use cabinet::{Cabinet, CabinetMember};

@@ -1,18 +1,15 @@
 use std::io::Cursor;
 
 use wincimg_common::x509::sample::sample;
-use wincimg_testkit::transform::{Cell, TestTransform};
+use wincimg_testkit::transform::TestTransform;
 
 use super::*;
+use crate::tests::add_tables;
 use crate::{BareSystem, InstallOptions, InstallPlan, Package};
 
-/// Tables with an installed component and an action. Columns of numbers begin with `#`.
-const TABLES: [&str; 7] = [
+/// Tables with an action.
+const TABLES: [&str; 3] = [
     "Property|Property|Value\nProductCode|{10000000-0000-0000-0000-000000000001}\nPORT|8080",
-    "Directory|Directory|Directory_Parent|DefaultDir\nTARGETDIR||SourceDir",
-    "Feature|Feature|#Level\nAll|1",
-    "Component|Component|Directory_\nMain|TARGETDIR",
-    "FeatureComponents|Feature_|Component_\nAll|Main",
     "CustomAction|Action|#Type|Source|Target\nOwn|1|WixCA|ENTRY",
     "InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\nOwn|2",
 ];
@@ -26,26 +23,9 @@ fn plan(entry: &str, table: &str, bytes: &[u8]) -> InstallPlan {
     if table.starts_with("Wix4") {
         package.stream("Binary.own", b"replaced");
     }
-    for text in TABLES.into_iter().chain([table]) {
-        let text = text.replace("ENTRY", entry);
-        let mut lines = text.lines().map(|line| line.split('|').collect::<Vec<_>>());
-        let names = lines.next().unwrap();
-        let is_number = |at: usize| names[at + 1].starts_with('#');
-        let columns = names[1..].iter().enumerate().map(|(at, name)| match at {
-            0 => (*name, 0x2D48),
-            at if is_number(at) => (&name[1..], 0x1502),
-            _ => (*name, 0x1DFF),
-        });
-        tables.add_table(names[0], &columns.collect::<Vec<_>>());
-        for line in lines {
-            let cells = line.iter().enumerate().map(|(at, text)| match *text {
-                "" => Cell::Null,
-                text if is_number(at) => Cell::Short(text.parse().unwrap()),
-                text => Cell::Text(text),
-            });
-            tables.add(names[0], &cells.collect::<Vec<_>>());
-        }
-    }
+    let own = TABLES.map(|text| text.replace("ENTRY", entry));
+    let own = own.iter().map(String::as_str).chain([table]);
+    add_tables(&mut tables, &own.collect::<Vec<_>>());
     let properties = [("TRANSFORMS", r"C:\own.mst"), ("ALLUSERS", "1")];
     let options = InstallOptions {
         properties: properties.map(|(a, b)| (a.into(), b.into())).to_vec(),

@@ -1,0 +1,189 @@
+//! Packages that are made of tables, planned on a system with some files and values.
+
+use std::io::Cursor;
+
+use wincimg_registry::{KeyPath, Presence, RegistryData};
+use wincimg_testkit::transform::{Cell, TestTransform};
+use wincimg_windows::path::ImagePath;
+
+use super::*;
+
+/// Tables with an installed component: a line with the name and the columns, and the rows. Columns
+/// of numbers begin with `#`; only the first column is a key.
+const TABLES: [&str; 6] = [
+    "Property|Property|Value\nProductCode|{10000000-0000-0000-0000-000000000001}",
+    "Directory|Directory|Directory_Parent|DefaultDir\nTARGETDIR||SourceDir",
+    "Feature|Feature|#Level\nAll|1",
+    "Component|Component|Directory_\nMain|TARGETDIR",
+    "FeatureComponents|Feature_|Component_\nAll|Main",
+    "InstallExecuteSequence|Action|#Sequence\nCostFinalize|1",
+];
+
+/// Adds [`TABLES`], and others that may replace one of them.
+pub(crate) fn add_tables(transform: &mut TestTransform, tables: &[&str]) {
+    let is_replaced = |own: &str| tables.iter().any(|it| name(it) == name(own));
+    let kept = TABLES.into_iter().filter(|own| !is_replaced(own));
+    for table in kept.chain(tables.iter().copied()) {
+        let mut lines = table
+            .lines()
+            .map(|line| line.split('|').collect::<Vec<_>>());
+        let names = lines.next().unwrap();
+        let is_number = |at: usize| names[at + 1].starts_with('#');
+        let columns = names[1..].iter().enumerate().map(|(at, name)| match at {
+            0 => (*name, 0x2D48),
+            at if is_number(at) => (&name[1..], 0x1502),
+            _ => (*name, 0x1DFF),
+        });
+        transform.add_table(names[0], &columns.collect::<Vec<_>>());
+        for line in lines {
+            let cells = line.iter().enumerate().map(|(at, text)| match *text {
+                "" => Cell::Null,
+                text if is_number(at) => Cell::Short(text.parse().unwrap()),
+                text => Cell::Text(text),
+            });
+            transform.add(names[0], &cells.collect::<Vec<_>>());
+        }
+    }
+}
+
+fn name(table: &str) -> &str {
+    table.split('|').next().unwrap_or_default()
+}
+
+/// A system with some files and values.
+#[derive(Default)]
+struct TestSystem {
+    files: BareSystem,
+    values: Vec<(KeyPath, &'static str, RegistryData)>,
+}
+
+impl TestSystem {
+    fn with_file(path: &str, content: &[u8]) -> Self {
+        let files = vec![(path.parse().unwrap(), content.to_vec())];
+        Self {
+            files: BareSystem { files },
+            values: Vec::new(),
+        }
+    }
+
+    fn with_value(key: &str, name: &'static str, data: RegistryData) -> Self {
+        Self {
+            files: BareSystem::default(),
+            values: vec![(key.parse().unwrap(), name, data)],
+        }
+    }
+}
+
+impl InstalledSystem for TestSystem {
+    fn value(&self, key: &KeyPath, name: &str) -> Presence<RegistryData> {
+        let mut values = self.values.iter();
+        let own = values.find(|(own, value, _)| own == key && *value == name);
+        own.map_or(Presence::Absent, |(.., data)| {
+            Presence::Present(data.clone())
+        })
+    }
+
+    fn value_names(&self, _: &KeyPath) -> Presence<Vec<String>> {
+        Presence::Absent
+    }
+
+    fn key(&self, _: &KeyPath) -> Presence<()> {
+        Presence::Absent
+    }
+
+    fn entry(&self, path: &ImagePath) -> Presence<bool> {
+        self.content(path).map(|_| false)
+    }
+
+    fn names(&self, _: &ImagePath) -> Presence<Vec<String>> {
+        Presence::Absent
+    }
+
+    fn content(&self, file: &ImagePath) -> Presence<Vec<u8>> {
+        self.files.content(file)
+    }
+
+    fn variable(&self, _: &str) -> Option<String> {
+        None
+    }
+}
+
+const PACKAGE_CODE: &str = "{30000000-0000-0000-0000-000000000001}";
+
+/// Plans a package for a platform with these tables.
+fn plan(platform: &str, tables: &[&str], mut system: TestSystem) -> Result<InstallPlan, MsiError> {
+    let template = format!("{platform};1033");
+    let package = TestTransform::new(PACKAGE_CODE, &template, 0).bytes();
+    let mut transform = TestTransform::new("", &template, 0);
+    add_tables(&mut transform, tables);
+    let own = (r"C:\own.mst".parse().unwrap(), transform.bytes());
+    system.files.files.push(own);
+    let properties = [("TRANSFORMS", r"C:\own.mst"), ("ALLUSERS", "1")];
+    let options = InstallOptions {
+        properties: properties.map(|(a, b)| (a.into(), b.into())).to_vec(),
+        ..InstallOptions::default()
+    };
+    let mut package = Package::read(Cursor::new(package)).unwrap();
+    package.plan(&options, &system)
+}
+
+/// Plans a folder in one of Windows, and returns its path. An action may move it.
+fn made_folder(platform: &str, folder: &str, target: &str) -> String {
+    let action = if target.is_empty() { "" } else { "\nMove|2" };
+    let tables = [
+        format!(
+            "Directory|Directory|Directory_Parent|DefaultDir\nTARGETDIR||SourceDir\n{folder}|TARGETDIR|.\nOWN|{folder}|Own"
+        ),
+        "CreateFolder|Directory_|Component_\nOWN|Main".to_owned(),
+        format!("CustomAction|Action|#Type|Source|Target\nMove|35|OWN|{target}"),
+        format!("InstallExecuteSequence|Action|#Sequence\nCostFinalize|1{action}\nCreateFolders|3"),
+    ];
+    let tables = tables.each_ref().map(String::as_str);
+    let plan = plan(platform, &tables, TestSystem::default()).unwrap();
+    plan.folders.last().unwrap().to_string()
+}
+
+#[test]
+fn packages_of_32_bits_have_no_folders_of_64_bit_programs() {
+    for (platform, folder, target, expected) in [
+        ("x64", "ProgramFiles64Folder", "", r"C:\Program Files\Own"),
+        (
+            "Intel",
+            "ProgramFiles64Folder",
+            "",
+            r"C:\Program Files (x86)\Own",
+        ),
+        (
+            "Intel",
+            "CommonFiles64Folder",
+            "",
+            r"C:\Program Files (x86)\Common Files\Own",
+        ),
+        ("Intel", "System64Folder", "", r"C:\Windows\SysWOW64\Own"),
+        (
+            "Intel",
+            "ProgramFilesFolder",
+            "",
+            r"C:\Program Files (x86)\Own",
+        ),
+        ("Intel", "WindowsFolder", "", r"C:\Windows\Own"),
+        (
+            "Intel",
+            "WindowsFolder",
+            r"c:\program files\moved",
+            r"C:\Program Files (x86)\moved",
+        ),
+        (
+            "x64",
+            "WindowsFolder",
+            r"C:\Program Files\moved",
+            r"C:\Program Files\moved",
+        ),
+    ] {
+        assert_eq!(
+            made_folder(platform, folder, target),
+            expected,
+            "{platform} {folder}"
+        );
+    }
+}
