@@ -1,9 +1,12 @@
 //! The execute sequence: what runs, in which order.
 
+use wincimg_registry::{RegistryData, TypedData};
+
 use super::builder::Builder;
 use super::error::MsiError;
 use super::permissions;
 use super::plan::{InstallPlan, Product, RefusedAction};
+use super::registry::environment_key;
 use super::session::Session;
 
 /// Standard actions without effect on the image: they cost, check, remove older or advertised
@@ -67,6 +70,9 @@ const OF_WINDOWS: [(&str, &str); 10] = [
     ("InstallSFPCatalogFile", "FileSFPCatalog"),
 ];
 
+/// Platforms whose programs do not run on AMD64.
+const OTHER_PLATFORMS: [&str; 3] = ["Arm", "Arm64", "Intel64"];
+
 impl Session<'_> {
     /// Sets the properties of the package, of Windows, and of the command line.
     fn set_properties(&mut self) {
@@ -118,10 +124,28 @@ impl Session<'_> {
         Ok(product)
     }
 
+    /// Fails for a package whose programs the image cannot run.
+    fn check_platform(&mut self) -> Result<(), MsiError> {
+        let platform = self.summary.platform();
+        if !OTHER_PLATFORMS.contains(&platform) {
+            return Ok(());
+        }
+        let own = self.value_in_image(&environment_key()?, "PROCESSOR_ARCHITECTURE");
+        match own.as_ref().map(RegistryData::typed) {
+            Some(TypedData::Text(own)) if own.eq_ignore_ascii_case("AMD64") => {
+                Err(MsiError::Fails(format!(
+                    "the package is for {platform}, the image for {own} (error 1633)"
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Follows the sequence of the package.
     pub(crate) fn run(mut self) -> Result<InstallPlan, MsiError> {
         self.set_properties();
         self.product = self.read_product()?;
+        self.check_platform()?;
         if !self.is_for_machine() {
             self.notes.push(
                 "the package is installed for one user, whose records an image does not have: add \

@@ -187,3 +187,23 @@ fn packages_of_32_bits_have_no_folders_of_64_bit_programs() {
         );
     }
 }
+
+#[test]
+fn packages_for_another_processor_fail() {
+    let key = r"HKLM\SYSTEM\ControlSet001\Control\Session Manager\Environment";
+    for (processor, platform, fails) in [
+        ("AMD64", "Arm64", true),
+        ("AMD64", "Intel64", true),
+        ("AMD64", "x64", false),
+        ("AMD64", "Intel", false),
+        ("ARM64", "Arm64", false),
+    ] {
+        let data = RegistryData::sz(processor);
+        let system = TestSystem::with_value(key, "PROCESSOR_ARCHITECTURE", data);
+        match plan(platform, &[], system) {
+            Err(MsiError::Fails(why)) => assert!(fails && why.contains("1633"), "{why}"),
+            result => assert!(result.is_ok() && !fails, "{processor} {platform}"),
+        }
+    }
+    plan("Arm64", &[], TestSystem::default()).unwrap();
+}
