@@ -61,7 +61,7 @@ impl Session<'_> {
     }
 
     /// Path of the package's copy. Windows picks a random name.
-    fn cached_package(&self) -> Result<ImagePath, MsiError> {
+    pub(crate) fn cached_package(&self) -> Result<ImagePath, MsiError> {
         let codes = [&*self.product.code, &*self.summary.package_code].concat();
         let hash = sha256(codes.as_bytes());
         let name = hash.digest()[..8].trim_start_matches('0');

@@ -11,11 +11,10 @@ use super::session::Session;
 
 /// Standard actions without effect on the image: they cost, check, remove older or advertised
 /// settings, or start and end the transaction.
-const IDLE: [&str; 42] = [
+const IDLE: [&str; 40] = [
     "AllocateRegistrySpace",
     "BindImage",
     "CCPSearch",
-    "CostInitialize",
     "DisableRollback",
     "ExecuteAction",
     "FileCost",
@@ -25,7 +24,6 @@ const IDLE: [&str; 42] = [
     "InstallExecuteAgain",
     "InstallFinalize",
     "InstallInitialize",
-    "InstallValidate",
     "IsolateComponents",
     "MigrateFeatureStates",
     "MsiUnpublishAssemblies",
@@ -90,8 +88,13 @@ impl Session<'_> {
             ("MsiNTProductType", "3"),
             ("MsiRunningElevated", "1"),
             ("MsiTrueAdminUser", "1"),
+            ("OLEAdvtSupport", "1"),
             ("Privileged", "1"),
+            // Not installed yet.
+            ("ProductState", "-1"),
+            ("RedirectedDllSupport", "2"),
             ("ServicePackLevel", "0"),
+            ("ShellAdvtSupport", "1"),
             ("SystemLanguageID", "1033"),
             ("UILevel", "2"),
             ("UserLanguageID", "1033"),
@@ -103,6 +106,8 @@ impl Session<'_> {
         ] {
             self.set(name, value);
         }
+        self.set("PackageCode", self.summary.package_code.clone());
+        self.set("VersionDatabase", self.summary.schema.to_string());
         for (name, value) in &self.options.properties {
             self.set(name, value.clone());
         }
@@ -146,6 +151,7 @@ impl Session<'_> {
         self.set_properties();
         self.product = self.read_product()?;
         self.check_platform()?;
+        self.set("DATABASE", self.cached_package()?.to_string());
         if !self.is_for_machine() {
             self.notes.push(
                 "the package is installed for one user, whose records an image does not have: add \
@@ -243,11 +249,7 @@ impl Session<'_> {
             "AppSearch" => self.search(),
             "FindRelatedProducts" => self.find_related_products(),
             "LaunchConditions" => self.check_launch(),
-            "CostFinalize" => {
-                self.resolve_directories()?;
-                self.select_features()?;
-                self.select_components()
-            }
+            "CostInitialize" | "CostFinalize" | "InstallValidate" => self.cost(name),
             "InstallFiles" => self.install_files(plan),
             "DuplicateFiles" => self.duplicate_files(plan),
             "MoveFiles" => self.move_files(),
@@ -286,6 +288,18 @@ impl Session<'_> {
             _ => return Ok(false),
         }?;
         Ok(true)
+    }
+
+    /// Costs files and features: `CostingComplete` is 1 when that is validated.
+    fn cost(&mut self, action: &str) -> Result<(), MsiError> {
+        if action == "CostFinalize" {
+            self.resolve_directories()?;
+            self.select_features()?;
+            return self.select_components();
+        }
+        let is_complete = u8::from(action == "InstallValidate");
+        self.set("CostingComplete", is_complete.to_string());
+        Ok(())
     }
 
     fn check_launch(&self) -> Result<(), MsiError> {

@@ -106,8 +106,18 @@ pub(crate) struct Session<'a> {
 }
 
 /// Properties that Windows Installer takes from the machine and the moment of the installation.
-const OF_THE_MACHINE: [&str; 8] = [
-    "ColorBits", "Date", "PhysicalMemory", "ScreenX", "ScreenY", "Time", "UserSID", "VirtualMemory",
+const OF_THE_MACHINE: [&str; 11] = [
+    "ColorBits",
+    "Date",
+    "MsiNetAssemblySupport",
+    "MsiWin32AssemblySupport",
+    "PhysicalMemory",
+    "ScreenX",
+    "ScreenY",
+    "Time",
+    "USERNAME",
+    "UserSID",
+    "VirtualMemory",
 ];
 
 /// State of a feature or component in conditions.

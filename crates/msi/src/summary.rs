@@ -14,6 +14,8 @@ pub(crate) struct Summary {
     pub(crate) template: String,
     /// Code of this file; of a transform, the products and versions.
     pub(crate) package_code: String,
+    /// Version of the tables' layout, such as 200: the oldest Windows Installer that reads them.
+    pub(crate) schema: u32,
     /// Flags of the source: 1 short names, 2 compressed, 8 no elevation.
     pub(crate) source_flags: i32,
     /// Time of the last change, or of the creation.
@@ -26,6 +28,7 @@ const TEMPLATE: u32 = 7;
 const REVISION: u32 = 9;
 const CREATED: u32 = 12;
 const SAVED: u32 = 13;
+const PAGE_COUNT: u32 = 14;
 const WORD_COUNT: u32 = 15;
 const CHARACTER_COUNT: u32 = 16;
 
@@ -55,6 +58,7 @@ impl Summary {
                 REVISION => summary.package_code = text(value)?,
                 CREATED => created = time(value),
                 SAVED => summary.time = time(value),
+                PAGE_COUNT => summary.schema = number(value, 4).unwrap_or_default(),
                 WORD_COUNT => summary.source_flags = number(value, 4)?.cast_signed(),
                 CHARACTER_COUNT => summary.conditions = number(value, 4)?,
                 _ => {}

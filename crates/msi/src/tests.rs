@@ -207,3 +207,47 @@ fn packages_for_another_processor_fail() {
     }
     plan("Arm64", &[], TestSystem::default()).unwrap();
 }
+
+/// Plans a package with a condition of its installation.
+fn launch(condition: &str) -> InstallPlan {
+    let launch = format!("LaunchCondition|Condition|Description\n{condition}|not met");
+    let tables = [
+        launch.as_str(),
+        "InstallExecuteSequence|Action|#Sequence\nLaunchConditions|1",
+    ];
+    plan("x64", &tables, TestSystem::default()).unwrap()
+}
+
+#[test]
+fn properties_that_windows_sets_are_known_or_unknown() {
+    let package_code = format!("PackageCode = \"{PACKAGE_CODE}\"");
+    for condition in [
+        "ProductState = -1",
+        "VersionDatabase = 200",
+        package_code.as_str(),
+        r#"DATABASE << "C:\Windows\Installer\""#,
+        "RedirectedDllSupport = 2 AND ShellAdvtSupport AND OLEAdvtSupport",
+    ] {
+        assert!(launch(condition).unknown.is_empty(), "{condition}");
+    }
+    for name in [
+        "MsiNetAssemblySupport",
+        "MsiWin32AssemblySupport",
+        "USERNAME",
+    ] {
+        assert_eq!(launch(name).unknown, [format!("the property {name}")]);
+    }
+}
+
+#[test]
+fn costing_is_complete_when_the_installation_is_validated() {
+    let tables = [
+        "Directory|Directory|Directory_Parent|DefaultDir\nTARGETDIR||SourceDir\nOWN|TARGETDIR|Own",
+        "CreateFolder|Directory_|Component_\nOWN|Main",
+        "InstallExecuteSequence|Action|Condition|#Sequence\nCostInitialize||1\n\
+         CostFinalize|CostingComplete = 0|2\nInstallValidate||3\n\
+         CreateFolders|CostingComplete = 1|4",
+    ];
+    let plan = plan("x64", &tables, TestSystem::default()).unwrap();
+    assert_eq!(plan.folders.last().unwrap().to_string(), r"C:\Own");
+}
