@@ -9,7 +9,7 @@ use super::session::{Session, long_name};
 const DEPTH: usize = 128;
 
 /// Windows' folders for every package; `~` is the profile of the user.
-const FOLDERS: [(&str, &str); 17] = [
+const FOLDERS: [(&str, &str); 21] = [
     ("AppDataFolder", r"~\AppData\Roaming\"),
     ("CommonAppDataFolder", r"C:\ProgramData\"),
     ("CommonFilesFolder", r"C:\Program Files (x86)\Common Files\"),
@@ -17,9 +17,25 @@ const FOLDERS: [(&str, &str); 17] = [
     ("FontsFolder", r"C:\Windows\Fonts\"),
     ("LocalAppDataFolder", r"~\AppData\Local\"),
     ("MyPicturesFolder", r"~\Pictures\"),
+    (
+        "NetHoodFolder",
+        r"~\AppData\Roaming\Microsoft\Windows\Network Shortcuts\",
+    ),
     ("PersonalFolder", r"~\Documents\"),
+    (
+        "PrintHoodFolder",
+        r"~\AppData\Roaming\Microsoft\Windows\Printer Shortcuts\",
+    ),
     ("ProgramFilesFolder", r"C:\Program Files (x86)\"),
     ("ProgramFiles64Folder", r"C:\Program Files\"),
+    (
+        "RecentFolder",
+        r"~\AppData\Roaming\Microsoft\Windows\Recent\",
+    ),
+    (
+        "SendToFolder",
+        r"~\AppData\Roaming\Microsoft\Windows\SendTo\",
+    ),
     ("System16Folder", r"C:\Windows\"),
     ("System64Folder", r"C:\Windows\System32\"),
     ("SystemFolder", r"C:\Windows\SysWOW64\"),

@@ -251,3 +251,17 @@ fn costing_is_complete_when_the_installation_is_validated() {
     let plan = plan("x64", &tables, TestSystem::default()).unwrap();
     assert_eq!(plan.folders.last().unwrap().to_string(), r"C:\Own");
 }
+
+#[test]
+fn folders_of_the_shell_are_those_of_the_user() {
+    for (folder, name) in [
+        ("NetHoodFolder", "Network Shortcuts"),
+        ("PrintHoodFolder", "Printer Shortcuts"),
+        ("RecentFolder", "Recent"),
+        ("SendToFolder", "SendTo"),
+    ] {
+        let profile = r"C:\Users\ContainerAdministrator";
+        let expected = format!(r"{profile}\AppData\Roaming\Microsoft\Windows\{name}\Own");
+        assert_eq!(made_folder("x64", folder, ""), expected);
+    }
+}
