@@ -220,23 +220,50 @@ impl Session<'_> {
     /// Leaves out components that never replace what the image has.
     fn keep_existing(&mut self) -> Result<(), MsiError> {
         for (name, component) in self.components.clone() {
-            let is_guarded = component.is_installed
-                && component.attributes & NEVER_OVERWRITE != 0
-                && !component.has_registry_key_path();
-            if !is_guarded {
+            if !component.is_installed || component.attributes & NEVER_OVERWRITE == 0 {
                 continue;
             }
-            let Some(file) = self.file(&component.key_path)? else {
-                continue;
+            let found = if component.has_registry_key_path() {
+                self.existing_value(&component.key_path)?
+            } else {
+                self.existing_file(&component.key_path)?
             };
-            let found = self.system.entry(&file);
-            let found = self.known(found, || format!("whether {file} exists"));
-            if let (Some(_), Some(component)) = (found, self.components.get_mut(&name)) {
+            if let (Some(found), Some(component)) = (found, self.components.get_mut(&name)) {
                 component.is_installed = false;
                 self.notes
-                    .push(format!("{file} exists and is not replaced"));
+                    .push(format!("{found} exists and is not replaced"));
             }
         }
         Ok(())
+    }
+
+    /// A key file that the image has.
+    fn existing_file(&mut self, key_path: &str) -> Result<Option<String>, MsiError> {
+        let Some(file) = self.file(key_path)? else {
+            return Ok(None);
+        };
+        let found = self.system.entry(&file);
+        let found = self.known(found, || format!("whether {file} exists"));
+        Ok(found.map(|_| file.to_string()))
+    }
+
+    /// A key path in the registry that the image has: a value, or a key that has no value here.
+    fn existing_value(&mut self, key_path: &str) -> Result<Option<String>, MsiError> {
+        let database = self.database;
+        let Some(row) = database.find("Registry", "Registry", key_path) else {
+            return Ok(None);
+        };
+        let Some((key, name)) = self.key_and_name(&row)? else {
+            return Ok(None);
+        };
+        let is_key = row.optional("Value").is_none() && ["+", "-", "*"].contains(&name.as_str());
+        let (what, found) = if is_key {
+            (key.to_string(), self.system.key(&key))
+        } else {
+            let found = self.system.value(&key, &name).map(drop);
+            (format!("the value {name:?} of {key}"), found)
+        };
+        let found = self.known(found, || format!("whether {what} exists"));
+        Ok(found.map(|()| what))
     }
 }

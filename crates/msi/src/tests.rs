@@ -265,3 +265,24 @@ fn folders_of_the_shell_are_those_of_the_user() {
         assert_eq!(made_folder("x64", folder, ""), expected);
     }
 }
+
+#[test]
+fn a_component_that_is_never_overwritten_keeps_the_value_of_the_image() {
+    // A registry key path, never overwritten, of 64 bits.
+    let attributes = 4 + 128 + 256;
+    let component = "Component|Component|Directory_|#Attributes|KeyPath\nMain|TARGETDIR";
+    let component = format!("{component}|{attributes}|r");
+    let tables = [
+        component.as_str(),
+        "Registry|Registry|#Root|Key|Name|Value|Component_\nr|2|SOFTWARE\\Acme|Mode|new|Main",
+        "InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\nWriteRegistryValues|2",
+    ];
+    let key = r"HKLM\SOFTWARE\Acme";
+    for (name, is_kept) in [("Mode", true), ("Other", false)] {
+        let system = TestSystem::with_value(key, name, RegistryData::sz("old"));
+        let plan = plan("x64", &tables, system).unwrap();
+        assert_eq!(plan.registry.is_empty(), is_kept);
+        let note = format!("the value \"Mode\" of {key} exists and is not replaced");
+        assert_eq!(plan.notes.contains(&note), is_kept, "{:?}", plan.notes);
+    }
+}
