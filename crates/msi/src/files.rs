@@ -1,6 +1,7 @@
 //! Files: those of the `File` table with their cabinets, copies, removals, folders, `.ini` entries.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use wincimg_common::wildcards;
 use wincimg_registry::Presence;
@@ -200,47 +201,96 @@ impl Session<'_> {
         Ok(())
     }
 
+    /// `RemoveIniValues`: of the image; nothing of the package is there yet.
+    pub(crate) fn remove_ini(&mut self, plan: &mut Builder) -> Result<(), MsiError> {
+        for row in self.installed_rows("RemoveIniFile") {
+            let Some(path) = self.ini_path(&row)? else {
+                continue;
+            };
+            if self.system.entry(&path) == Presence::Absent {
+                continue;
+            }
+            let mut lines = self.ini_lines(&path, plan)?;
+            let entry = self.ini_entry(&row)?;
+            let Some(at) = entry.place(&lines) else {
+                continue;
+            };
+            match entry.action {
+                REMOVE_LINE => {
+                    lines.remove(at);
+                    plan.bytes(path, ini_bytes(&lines))?;
+                }
+                REMOVE_TAG if entry.has_tag(&lines[at]) => {
+                    let why =
+                        format!("removing a part of an .ini entry in {path} is not supported");
+                    return Err(MsiError::unsupported(why));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     /// `WriteIniValues`.
     pub(crate) fn write_ini(&mut self, plan: &mut Builder) -> Result<(), MsiError> {
         let mut files: BTreeMap<ImagePath, Vec<String>> = BTreeMap::new();
         for row in self.installed_rows("IniFile") {
-            let folder = row.optional("DirProperty").unwrap_or("WindowsFolder");
-            let Some(folder) = self.folder_or_property(folder)? else {
+            let Some(path) = self.ini_path(&row)? else {
                 continue;
             };
-            let path = join(&folder, long_name(row.text("FileName")))?;
             if !files.contains_key(&path) {
                 let lines = self.ini_lines(&path, plan)?;
                 files.insert(path.clone(), lines);
             }
-            let entry = IniEntry {
-                section: self.format(row.text("Section"))?,
-                key: self.format(row.text("Key"))?,
-                value: self.format(row.text("Value"))?,
-                action: row.flags("Action"),
-            };
+            let entry = self.ini_entry(&row)?;
             if let Some(lines) = files.get_mut(&path) {
                 entry.write(lines);
             }
         }
         for (path, lines) in files {
-            plan.bytes(path, (lines.join("\r\n") + "\r\n").into_bytes())?;
+            plan.bytes(path, ini_bytes(&lines))?;
         }
         Ok(())
     }
 
+    /// The file of a row.
+    fn ini_path(&self, row: &Row<'_>) -> Result<Option<ImagePath>, MsiError> {
+        let folder = row.optional("DirProperty").unwrap_or("WindowsFolder");
+        let folder = self.folder_or_property(folder)?;
+        let path = folder.map(|folder| join(&folder, long_name(row.text("FileName"))));
+        path.transpose()
+    }
+
+    /// The entry of a row.
+    fn ini_entry(&self, row: &Row<'_>) -> Result<IniEntry, MsiError> {
+        Ok(IniEntry {
+            section: self.format(row.text("Section"))?,
+            key: self.format(row.text("Key"))?,
+            value: self.format(row.text("Value"))?,
+            action: row.flags("Action"),
+        })
+    }
+
     /// The present lines of a file.
     fn ini_lines(&mut self, path: &ImagePath, plan: &Builder) -> Result<Vec<String>, MsiError> {
-        if plan.planned(path).is_some() {
-            let why = format!("an .ini entry in {path}, a file of the package, is not supported");
-            return Err(MsiError::unsupported(why));
-        }
-        let content = self.system.content(path);
+        let content = match plan.planned(path).map(|file| &file.source) {
+            Some(InstalledContent::Bytes(bytes)) => Presence::Present(bytes.clone()),
+            Some(_) => {
+                let why =
+                    format!("an .ini entry in {path}, a file of the package, is not supported");
+                return Err(MsiError::unsupported(why));
+            }
+            None => self.system.content(path),
+        };
         let content = self.known(content, || format!("the content of {path}"));
         let text = String::from_utf8(content.unwrap_or_default())
             .map_err(|_| MsiError::unsupported(format!("{path} is not ASCII or UTF-8")))?;
         Ok(text.lines().map(str::to_owned).collect())
     }
+}
+
+fn ini_bytes(lines: &[String]) -> Vec<u8> {
+    (lines.join("\r\n") + "\r\n").into_bytes()
 }
 
 struct IniEntry {
@@ -251,35 +301,51 @@ struct IniEntry {
 }
 
 const ADD_LINE: u32 = 1;
+const REMOVE_LINE: u32 = 2;
 const ADD_TAG: u32 = 3;
+const REMOVE_TAG: u32 = 4;
 
 impl IniEntry {
-    /// Adds or replaces the entry, as `WritePrivateProfileString` does.
-    fn write(&self, lines: &mut Vec<String>) {
-        let is_section = |line: &str| line.trim().starts_with('[');
+    /// The lines of its section, without the header.
+    fn section(&self, lines: &[String]) -> Option<Range<usize>> {
         let header = format!("[{}]", self.section);
         let is_header = |line: &String| line.trim().eq_ignore_ascii_case(&header);
-        let start = lines.iter().position(is_header);
-        let start = start.unwrap_or_else(|| {
-            lines.push(header);
-            lines.len() - 1
-        });
-        let end = lines[start + 1..].iter().position(|line| is_section(line));
-        let end = end.map_or(lines.len(), |end| start + 1 + end);
-        let is_own = |line: &String| {
-            let key = line.split('=').next().unwrap_or_default();
+        let start = lines.iter().position(is_header)? + 1;
+        let is_section = |line: &String| line.trim().starts_with('[');
+        let end = lines[start..].iter().position(is_section);
+        Some(start..end.map_or(lines.len(), |end| start + end))
+    }
+
+    /// The place of the line with its key.
+    fn place(&self, lines: &[String]) -> Option<usize> {
+        self.section(lines)?.find(|at| {
+            let key = lines[*at].split('=').next().unwrap_or_default();
             key.trim().eq_ignore_ascii_case(&self.key)
-        };
-        match (start + 1..end).find(|at| is_own(&lines[*at])) {
+        })
+    }
+
+    /// True if its value is one of the list in a line.
+    fn has_tag(&self, line: &str) -> bool {
+        let value = line.split_once('=').map_or("", |(_, value)| value);
+        value.split(',').any(|tag| tag.trim() == self.value)
+    }
+
+    /// Adds or replaces the entry, as `WritePrivateProfileString` does.
+    fn write(&self, lines: &mut Vec<String>) {
+        let line = format!("{}={}", self.key, self.value);
+        match self.place(lines) {
             Some(_) if self.action == ADD_LINE => {}
             Some(at) if self.action == ADD_TAG => {
-                let value = lines[at].split_once('=').map_or("", |(_, value)| value);
-                if !value.split(',').any(|tag| tag.trim() == self.value) {
+                if !self.has_tag(&lines[at]) {
+                    let value = lines[at].split_once('=').map_or("", |(_, value)| value);
                     lines[at] = format!("{}={value},{}", self.key, self.value);
                 }
             }
-            Some(at) => lines[at] = format!("{}={}", self.key, self.value),
-            None => lines.insert(end, format!("{}={}", self.key, self.value)),
+            Some(at) => lines[at] = line,
+            None => match self.section(lines) {
+                Some(section) => lines.insert(section.end, line),
+                None => lines.extend([format!("[{}]", self.section), line]),
+            },
         }
     }
 }

@@ -11,7 +11,7 @@ use super::session::Session;
 
 /// Standard actions without effect on the image: they cost, check, remove older or advertised
 /// settings, or start and end the transaction.
-const IDLE: [&str; 40] = [
+const IDLE: [&str; 39] = [
     "AllocateRegistrySpace",
     "BindImage",
     "CCPSearch",
@@ -34,7 +34,6 @@ const IDLE: [&str; 40] = [
     "RemoveEnvironmentStrings",
     "RemoveExistingProducts",
     "RemoveFolders",
-    "RemoveIniValues",
     "RemoveODBC",
     "RemoveShortcuts",
     "ResolveSource",
@@ -255,6 +254,7 @@ impl Session<'_> {
             "MoveFiles" => self.move_files(),
             "RemoveFiles" => self.remove_files(plan),
             "CreateFolders" => self.create_folders(plan),
+            "RemoveIniValues" => self.remove_ini(plan),
             "WriteIniValues" => self.write_ini(plan),
             "WriteRegistryValues" => self.write_registry(plan),
             "RemoveRegistryValues" => self.remove_registry(plan),

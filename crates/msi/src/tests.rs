@@ -286,3 +286,30 @@ fn a_component_that_is_never_overwritten_keeps_the_value_of_the_image() {
         assert_eq!(plan.notes.contains(&note), is_kept, "{:?}", plan.notes);
     }
 }
+
+#[test]
+fn entries_of_a_file_of_the_image_are_removed() {
+    let planned = |removed: &str| -> Result<String, MsiError> {
+        let columns = "RemoveIniFile|RemoveIniFile|FileName|DirProperty|Section|Key|Value|#Action";
+        let removed = format!("{columns}|Component_\nr|app.ini|TARGETDIR|{removed}|Main");
+        let added = "IniFile|IniFile|FileName|DirProperty|Section|Key|Value|#Action|Component_\n\
+                     i|new.ini|TARGETDIR|a|z|3|0|Main\nj|app.ini|TARGETDIR|a|z|3|0|Main";
+        let sequence = "InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\n\
+                        RemoveIniValues|2\nWriteIniValues|3";
+        let system = TestSystem::with_file(r"C:\app.ini", b"[a]\r\nx=1\r\ny=2,3\r\n[b]\r\nx=4\r\n");
+        let plan = plan("x64", &[removed.as_str(), added, sequence], system)?;
+        match &plan.files[0].source {
+            InstalledContent::Bytes(bytes) => Ok(String::from_utf8_lossy(bytes).into_owned()),
+            other => panic!("{other}"),
+        }
+    };
+    for (removed, expected) in [
+        ("A|X||2", "[a]\r\ny=2,3\r\nz=3\r\n[b]\r\nx=4\r\n"),
+        ("c|x||2", "[a]\r\nx=1\r\ny=2,3\r\nz=3\r\n[b]\r\nx=4\r\n"),
+        ("a|y|4|4", "[a]\r\nx=1\r\ny=2,3\r\nz=3\r\n[b]\r\nx=4\r\n"),
+    ] {
+        assert_eq!(planned(removed).unwrap(), expected, "{removed}");
+    }
+    let error = planned("a|y|3|4").unwrap_err();
+    assert!(error.to_string().contains(r"C:\app.ini"), "{error}");
+}
