@@ -11,6 +11,11 @@ use super::session::{Session, image_path, long_name};
 const RAW: u32 = 2;
 const KEYS_OF_64_BIT: u32 = 16;
 
+/// Columns of `Signature` with limits of a file.
+const LIMITS: [&str; 7] = [
+    "Languages", "MaxDate", "MaxSize", "MaxVersion", "MinDate", "MinSize", "MinVersion",
+];
+
 /// Maximum depth of searches inside others.
 const DEPTH: usize = 16;
 
@@ -97,12 +102,20 @@ impl Session<'_> {
     /// A file or folder, if the image has it.
     fn existing(&mut self, path: &str, signature: &str) -> Option<String> {
         let mut path = image_path(path).ok()?;
-        // The version, size and date of a file are not compared.
-        if let Some(row) = self.database.find("Signature", "Signature", signature) {
+        let row = self.database.find("Signature", "Signature", signature);
+        if let Some(row) = row {
             path = path.join(long_name(row.text("FileName"))).ok()?;
         }
         let found = self.system.entry(&path);
         let is_folder = self.known(found, || format!("whether {path} exists"))?;
+        let is_set = |limit: &&str| {
+            row.is_some_and(|row| row.optional(limit).is_some() || row.number(limit).is_some())
+        };
+        if LIMITS.iter().any(is_set) {
+            self.unknown.push(format!(
+                "whether {path} has the version of the search {signature}"
+            ));
+        }
         let end = if is_folder { r"\" } else { "" };
         Some(format!("{path}{end}"))
     }

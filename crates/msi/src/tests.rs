@@ -313,3 +313,24 @@ fn entries_of_a_file_of_the_image_are_removed() {
     let error = planned("a|y|3|4").unwrap_err();
     assert!(error.to_string().contains(r"C:\app.ini"), "{error}");
 }
+
+#[test]
+fn limits_of_a_file_search_are_unknown() {
+    let unknown = |limits: &str| {
+        let columns = "Signature|Signature|FileName|MinVersion|#MinSize";
+        let signature = format!("{columns}\nsig|a.exe|{limits}");
+        let tables = [
+            signature.as_str(),
+            "AppSearch|Property|Signature_\nFOUND|sig",
+            "DrLocator|Signature_|Parent|Path|#Depth\nsig||C:\\tools|0",
+            "LaunchCondition|Condition|Description\nFOUND = \"C:\\tools\\a.exe\"|not found",
+            "InstallExecuteSequence|Action|#Sequence\nAppSearch|1\nLaunchConditions|2",
+        ];
+        let system = TestSystem::with_file(r"C:\tools\a.exe", b"MZ");
+        plan("x64", &tables, system).unwrap().unknown
+    };
+    assert!(unknown("|").is_empty());
+    let question = r"whether C:\tools\a.exe has the version of the search sig";
+    assert_eq!(unknown("99.0.0.0|"), [question]);
+    assert_eq!(unknown("|5"), [question]);
+}
