@@ -226,7 +226,7 @@ impl Session<'_> {
             return self.custom_action(&action, condition, plan);
         }
         let mut tables = OF_WINDOWS.iter().filter(|(action, _)| *action == name);
-        if let Some((_, table)) = tables.find(|(_, table)| database.has_rows(table)) {
+        if let Some((_, table)) = tables.find(|(_, table)| self.has_installed_rows(table)) {
             self.refuse(name, condition, &format!("the table {table}"), plan);
             return Ok(());
         }

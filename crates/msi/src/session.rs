@@ -234,6 +234,17 @@ impl<'a> Session<'a> {
         self.database.rows(table).filter(is_installed).collect()
     }
 
+    /// True if a table has rows of an installed component, which their file may name.
+    pub(crate) fn has_installed_rows(&self, table: &str) -> bool {
+        self.database.rows(table).any(|row| {
+            let component = row.optional("Component_").or_else(|| {
+                let file = self.database.find("File", "File", row.text("File_"))?;
+                file.optional("Component_")
+            });
+            component.is_none_or(|component| self.installed(component).is_some())
+        })
+    }
+
     /// True if a text is in a column of a row whose component is installed.
     pub(crate) fn is_installed(&self, table: &str, column: &str, text: &str) -> bool {
         let mut rows = self.database.rows(table);

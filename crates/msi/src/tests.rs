@@ -334,3 +334,38 @@ fn limits_of_a_file_search_are_unknown() {
     assert_eq!(unknown("99.0.0.0|"), [question]);
     assert_eq!(unknown("|5"), [question]);
 }
+
+#[test]
+fn tables_for_windows_count_only_for_installed_components() {
+    for (action, table) in [
+        ("SelfRegModules", "SelfReg|File_|#Cost\nf|"),
+        (
+            "MsiPublishAssemblies",
+            "MsiAssembly|Component_|Feature_\nOther|Rare",
+        ),
+        (
+            "MsiConfigureServices",
+            "MsiServiceConfig|Id|Component_\nc|Other",
+        ),
+    ] {
+        for (level, is_refused) in [(1, true), (100, false)] {
+            let features = format!("Feature|Feature|#Level\nAll|1\nRare|{level}");
+            let sequence =
+                format!("InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\n{action}|2");
+            let tables = [
+                features.as_str(),
+                "Component|Component|Directory_\nMain|TARGETDIR\nOther|TARGETDIR",
+                "FeatureComponents|Feature_|Component_\nAll|Main\nRare|Other",
+                "File|File|Component_|FileName\nf|Other|a.dll",
+                table,
+                sequence.as_str(),
+            ];
+            let plan = plan("x64", &tables, TestSystem::default()).unwrap();
+            assert_eq!(
+                plan.refused.len(),
+                usize::from(is_refused),
+                "{table} {level}"
+            );
+        }
+    }
+}
