@@ -171,6 +171,13 @@ fn check_image(linted: &LintFile<'_>, stage: &Stage<'_>, image: &str) -> Option<
     if lines.any(|line| is_argument_comment(line) || is_template(line)) {
         return None;
     }
+    if let Some(declared) = arguments.spelling(name).filter(|_| !stage.is_linux()) {
+        // A daemon on Windows ignores the case.
+        let message = format!(
+            "${name} is empty with BuildKit on Linux, where the case of names counts: write ${declared}"
+        );
+        return Some(Finding::new(line, message).of("unset-variable").warning());
+    }
     let is_in_stage = |it: &&Instruction| {
         it.keyword == "ARG" && it.text().split(['=', ' ']).next() == Some(name.as_str())
     };

@@ -51,6 +51,13 @@ impl BuildArguments {
         self.global.contains_key(name)
     }
 
+    /// Own spelling of an argument before the first stage, by its name in any case.
+    pub(crate) fn spelling(&self, name: &str) -> Option<&str> {
+        let mut names = self.global.keys();
+        let found = names.find(|known| known.eq_ignore_ascii_case(name));
+        found.map(String::as_str)
+    }
+
     /// Value of the request.
     pub(crate) fn argument(&self, name: &str) -> Option<String> {
         let mut given = self.given.iter().rev();

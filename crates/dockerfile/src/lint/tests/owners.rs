@@ -5,8 +5,8 @@ use super::*;
 
 const SHELL: &str = "SHELL [\"powershell\", \"-Command\", \"$ErrorActionPreference = 'Stop';\"]\n";
 
-/// Messages of a rule about instructions below a base, or a file.
-fn messages(rule: &str, text: &str) -> Vec<String> {
+/// Findings of a rule about instructions below a base, or a file.
+fn findings(rule: &str, text: &str) -> Vec<LintFinding> {
     let source = if text.contains("FROM ") {
         text.to_owned()
     } else {
@@ -14,7 +14,21 @@ fn messages(rule: &str, text: &str) -> Vec<String> {
     };
     let findings = lint(&source, &LintOptions::default());
     let of_rule = findings.into_iter().filter(|it| it.rule.name == rule);
-    of_rule.map(|it| it.message).collect()
+    of_rule.collect()
+}
+
+/// Their messages.
+fn messages(rule: &str, text: &str) -> Vec<String> {
+    let found = findings(rule, text).into_iter();
+    found.map(|it| it.message).collect()
+}
+
+/// The text has one finding of the rule, with a severity and a part.
+fn judge(severity: Severity, rule: &str, text: &str, part: &str) {
+    say(rule, &[(text, part)]);
+    let found = findings(rule, text);
+    let found: Vec<Severity> = found.iter().map(|it| it.severity).collect();
+    assert_eq!(found, [severity], "{rule}: {text}");
 }
 
 /// Each text has one finding of the rule, with this part.
@@ -357,4 +371,15 @@ fn a_finding_says_what_happens() {
             ("FROM team/base\nSHELL [\"cmd\", \"/C\"]", "pushed last"),
         ],
     );
+}
+
+#[test]
+fn a_variable_of_from_in_another_case_is_empty_only_on_linux() {
+    let rule = "unset-variable";
+    let from = |name: &str| {
+        format!("ARG TAG=10.0.17763.973\nFROM mcr.microsoft.com/windows/servercore:${name}")
+    };
+    judge(Severity::Warning, rule, &from("tag"), "write $TAG");
+    judge(Severity::Error, rule, &from("TGA"), "no ARG above");
+    silent(rule, &[&from("TAG")]);
 }
