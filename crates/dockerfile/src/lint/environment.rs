@@ -4,7 +4,7 @@ use super::correction::Correction;
 use super::evaluation::EvaluatedStep;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage};
-use super::{ContainsAny, Finding};
+use super::{ContainsAny, Finding, Severity};
 use crate::source::Instruction;
 
 pub(super) fn check(it: &EvaluatedStep<'_>) -> Vec<Finding> {
@@ -18,13 +18,17 @@ pub(super) fn check(it: &EvaluatedStep<'_>) -> Vec<Finding> {
         it.step.finding(message).of("path-separator")
     });
     let hidden = hidden_path(it, value).map(|problem| {
-        let message = format!(
-            "{problem} hides the one in the registry; set it with RUN setx /M PATH, or list the \
-             folders; a recipe's `path` adds to it"
-        );
+        let is_enough = buildkits_is_enough(it, value);
+        let advice = if is_enough {
+            "list C:\\Windows\\System32 and C:\\Windows, as Docker's own builder puts in nothing"
+        } else {
+            "set it with RUN setx /M PATH, or list the folders; a recipe's `path` adds to it"
+        };
+        let message = format!("{problem} hides the one in the registry; {advice}");
         let text = correction(it.stage, it.step, value).filter(|_| is_only);
         let correction = text.map(|text| Correction::new(it.step.instruction.lines(), text));
-        it.step.finding(message).corrected(correction)
+        let found = it.step.finding(message).corrected(correction);
+        found.severity(Severity::error_if(!is_enough))
     });
     joined.into_iter().chain(hidden).collect()
 }
@@ -51,12 +55,24 @@ pub(super) fn hidden_path(it: &EvaluatedStep<'_>, value: &str) -> Option<String>
     if is_list && !has_windows && is_first() {
         return Some("this PATH lacks Windows' folders, and".to_owned());
     }
-    let is_own = lower.contains_any(&["$path", "${path}"]);
-    (is_own && !lists_system(&lower) && is_first()).then(|| {
+    (has_own(&lower) && !lists_system(&lower) && is_first()).then(|| {
         not_expanded(
             "$PATH to Windows' own (BuildKit puts in only System32, Windows and PowerShell)",
         )
     })
+}
+
+/// Returns true for a PATH, in lower case, with Docker's variable for the PATH so far.
+fn has_own(path: &str) -> bool {
+    path.contains_any(&["$path", "${path}"])
+}
+
+/// True for `$PATH` where nothing runs in the build: what `BuildKit` puts in is enough to start what
+/// was copied.
+fn buildkits_is_enough(it: &EvaluatedStep<'_>, value: &str) -> bool {
+    has_own(&value.to_ascii_lowercase())
+        && variable(value).is_none()
+        && !it.linted.chain(it.stage).any(|stage| stage.has("RUN"))
 }
 
 /// Returns true for a PATH, in lower case, with the folder of Windows' programs.

@@ -383,3 +383,15 @@ fn a_variable_of_from_in_another_case_is_empty_only_on_linux() {
     judge(Severity::Error, rule, &from("TGA"), "no ARG above");
     silent(rule, &[&from("TAG")]);
 }
+
+#[test]
+fn the_path_of_buildkit_is_enough_where_nothing_runs() {
+    let rule = "path-not-expanded";
+    let nano = "FROM mcr.microsoft.com/windows/nanoserver:10.0.17763.973\n";
+    let copied = format!("{nano}COPY a C:/cni/\nENV PATH=$PATH;C:/cni");
+    let listed = r"list C:\Windows\System32 and C:\Windows";
+    judge(Severity::Warning, rule, &copied, listed);
+    let own = "setx /M PATH";
+    judge(Severity::Error, rule, &format!("{copied}\nRUN dir"), own);
+    judge(Severity::Error, rule, "ENV PATH=%PATH%;$PATH;C:/cni", own);
+}
