@@ -20,11 +20,9 @@ pub(super) fn check_prompt(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Fin
         let command = started.as_ref().unwrap_or(command);
         // PowerShell's arguments are in a list.
         let is_list = started.is_some() && command.grammar.is_powershell();
-        if let Some(message) = installer_window(step, command) {
-            return Some(step.finding_at(command.start(), message));
-        }
-        if is_list {
-            return None;
+        let window = installer_window(step, command);
+        if window.is_some() || is_list {
+            return window;
         }
         prompt(step, command).or_else(|| xcopy_question(stage, step, command))
     })
@@ -52,9 +50,10 @@ fn prompt(step: &LintStep<'_>, command: &LintCommand) -> Option<Finding> {
                 let option = it.trim_start_matches(['/', '-']);
                 option.starts_with('q') || option == "passive" || it.starts_with(['$', '%'])
             });
-            let message = "msiexec without /qn opens a window and waits for it: add /qn";
+            let message = "msiexec without /qn opens a window and waits for it if the package has \
+                dialogs: add /qn";
             let installs = command.has(&["/i", "-i", "/x", "/package", "/a"]);
-            (installs && !is_answered).then(|| ask(message))
+            (installs && !is_answered).then(|| ask(message).warning())
         }
         "choco" | "cinst" | "chocolatey" => {
             let installs =
@@ -208,7 +207,7 @@ const WITHOUT_WINDOW: [&str; 12] = [
 ];
 
 /// A known installer without the option that keeps it from opening a window.
-fn installer_window(step: &LintStep<'_>, command: &LintCommand) -> Option<String> {
+fn installer_window(step: &LintStep<'_>, command: &LintCommand) -> Option<Finding> {
     let program = command.word(0).to_ascii_lowercase();
     let file = program.rsplit(['\\', '/']).next().unwrap_or_default();
     // The arguments of a method are not a program.
@@ -236,22 +235,24 @@ fn installer_window(step: &LintStep<'_>, command: &LintCommand) -> Option<String
     // A variable or a file may have its options.
     let is_open = command.any(|it| it.contains(['%', '$', '@', '!']));
     let message = format!("{file} opens a window and waits for it: add {options}");
-    (!is_quiet && !is_open).then_some(message)
+    (!is_quiet && !is_open).then(|| step.finding_at(command.start(), message))
 }
 
 /// A package that is started by its name, without the option that keeps it from opening a window.
-fn package_window(step: &LintStep<'_>, command: &LintCommand, file: &str) -> Option<String> {
+fn package_window(step: &LintStep<'_>, command: &LintCommand, file: &str) -> Option<Finding> {
     let text = step.lower_text();
     let is_quiet = text.contains_any(&["quiet", "passive", "/q", "-q"]);
     let is_open = command.any(|it| it.contains(['%', '$', '@', '!']));
-    let message = format!("{file} opens a window and waits for it: write msiexec /i {file} /qn");
+    let message = format!(
+        "{file} opens a window and waits for it if it has dialogs: write msiexec /i {file} /qn"
+    );
     // PowerShell waits only if it is told to, and `${…}` before a name is a part of it.
     let is_awaited = !command.grammar.is_powershell() || text.contains("-wait");
     let before = &step.instruction.full_text()[..command.start()];
     let is_part = file.starts_with('-') || before.ends_with(['}', ')']);
     let is_run =
         command.grammar != Grammar::Exec && is_awaited && !is_part && !is_quiet && !is_open;
-    is_run.then_some(message)
+    is_run.then(|| step.finding_at(command.start(), message).warning())
 }
 
 /// `xcopy` with a destination that does not exist asks whether that is a file or a folder.

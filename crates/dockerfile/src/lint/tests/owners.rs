@@ -395,3 +395,22 @@ fn the_path_of_buildkit_is_enough_where_nothing_runs() {
     judge(Severity::Error, rule, &format!("{copied}\nRUN dir"), own);
     judge(Severity::Error, rule, "ENV PATH=%PATH%;$PATH;C:/cni", own);
 }
+
+#[test]
+fn a_package_opens_a_window_only_if_it_has_dialogs() {
+    let package = |line: &str, part: &str| judge(Severity::Warning, "prompt", line, part);
+    package(
+        "RUN msiexec /i C:\\a.msi",
+        "if the package has dialogs: add /qn",
+    );
+    package(
+        "RUN C:\\a.msi",
+        "if it has dialogs: write msiexec /i a.msi /qn",
+    );
+    judge(
+        Severity::Error,
+        "prompt",
+        "RUN C:\\vc_redist.x64.exe",
+        "add /install",
+    );
+}
