@@ -387,9 +387,12 @@ pub(super) fn check_alias(_: &Stage<'_>, step: &LintStep<'_>) -> Vec<Finding> {
         let Some((_, cmdlet, parameters)) = cmdlet else {
             continue;
         };
-        if is_download && let Some(output) = check_output(step, command) {
-            found.push(output);
-            break;
+        if name == "curl" && names_no_file(command) {
+            let message = format!(
+                "{name} is {cmdlet} in PowerShell, whose -O takes a file: write {name}.exe"
+            );
+            found.push(alias_finding(step, command, message, is_download));
+            continue;
         }
         let mut options = command.arguments().iter().map(|word| word.value.as_str());
         let is_foreign = |option: &&str| {
@@ -410,15 +413,10 @@ pub(super) fn check_alias(_: &Stage<'_>, step: &LintStep<'_>) -> Vec<Finding> {
     found
 }
 
-/// Reports `-O`, which is `-OutFile` only in Windows PowerShell 5.1.
-fn check_output(step: &LintStep<'_>, command: &LintCommand) -> Option<Finding> {
-    let is_output = |word: &&Word| word.eq_ignore_case("-o");
-    let has_others = command.any(|it| it.starts_with('-') && it != "-o");
-    let mut arguments = command.arguments().iter();
-    let word = arguments.find(is_output).filter(|_| !has_others)?;
-    let message = "-O is ambiguous for Invoke-WebRequest in other versions than Windows PowerShell \
-        5.1, and curl and wget are its aliases: write -OutFile, or curl.exe";
-    Some(step.finding_at(word.start(), message).warning())
+/// Returns true for `-O` before an address: of `Invoke-WebRequest` it is `-OutFile`.
+fn names_no_file(command: &LintCommand) -> bool {
+    let mut pairs = command.arguments().windows(2);
+    pairs.any(|pair| pair[0].eq_ignore_case("-o") && pair[1].value.contains("://"))
 }
 
 /// Returns true if a name is a parameter's or begins only one of them.

@@ -414,3 +414,20 @@ fn a_package_opens_a_window_only_if_it_has_dialogs() {
         "add /install",
     );
 }
+
+#[test]
+fn the_file_of_a_download_may_follow_the_short_parameter() {
+    let rule = "alias-parameter";
+    let line = |text: &str| format!("{SHELL}RUN {text}");
+    silent(
+        rule,
+        &[
+            &line("wget https://a.example/a.zip -O C:\\a.zip"),
+            &line("curl https://a.example/a.zip -O C:\\a.zip"),
+        ],
+    );
+    say(
+        rule,
+        &[(&line("curl -O https://a.example/a.zip"), "takes a file")],
+    );
+}
