@@ -151,6 +151,7 @@ fn in_powershell(step: &LintStep<'_>) -> Option<Finding> {
                 && is_work(&it.text)
                 && (is_unseen || is_apart(it, end, next >= plain))
                 && !is_started(it, next, &started)
+                && !is_read(it, end)
         };
         let mut is_in_loop = false;
         let mut candidates = before.iter().zip(1..).filter(|(it, _)| {
@@ -346,6 +347,45 @@ fn is_started(
             .unwrap_or_default()
     });
     packages.any(|package| started.get(&package).is_some_and(|last| *last >= next))
+}
+
+/// Cmdlets that fail without the file that they are given.
+const READERS: [&str; 6] = ["copy-item", "copy", "cp", "move-item", "move", "mv"];
+
+/// Returns true if the last statement requires the file, or one of the folder, that this one makes.
+fn is_read(maker: &PowerShellStatement, last: &PowerShellStatement) -> bool {
+    let is_reader = READERS.contains(&last.command().as_str());
+    let mut arguments = last.text.split_whitespace().skip(1);
+    let source = arguments.find(|word| !word.starts_with('-'));
+    let pair = made(maker).zip(source.map(plain_path));
+    let is_own = pair.is_some_and(|(made, source)| {
+        let below = source.strip_prefix(&made);
+        below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
+    });
+    is_reader && is_own && !last.contains_any(&["*", "?", "-ea ", "-erroraction"])
+}
+
+/// What `-o` names, or the folder of a clone.
+fn made(statement: &PowerShellStatement) -> Option<String> {
+    let is_clone = subcommand(&statement.text) == "clone";
+    let mut words = statement.text.split_whitespace();
+    words.find(|word| {
+        let is_option = matches!(*word, "-o" | "--output");
+        if is_clone {
+            word.contains("://")
+        } else {
+            is_option
+        }
+    })?;
+    words.next().map(plain_path)
+}
+
+fn plain_path(word: &str) -> String {
+    let path = word.to_ascii_lowercase().replace('\\', "/");
+    let path = path.trim_matches(['"', '\'']);
+    path.trim_start_matches("./")
+        .trim_end_matches('/')
+        .to_owned()
 }
 
 /// Returns true for a program that tests what others made.

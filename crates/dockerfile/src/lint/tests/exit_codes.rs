@@ -97,6 +97,36 @@ fn a_program_may_succeed_without_the_one_before() {
 }
 
 #[test]
+fn a_copy_fails_without_what_the_program_before_makes() {
+    let build = "RUN go build -o bin/w.exe ./cmd/w; Copy-Item";
+    let clone = "RUN git clone https://a.example/r.git C:\\r; Copy-Item";
+    for (wrong, right) in [
+        (
+            format!("{build} bin/w.txt C:/out"),
+            format!("{build} .\\bin\\w.exe C:/out"),
+        ),
+        (
+            format!("{clone} a.txt C:/r"),
+            format!("{clone} C:/r/a.txt C:/x"),
+        ),
+        (
+            format!("{clone} C:/r/* C:/x"),
+            format!("{clone} -Recurse 'C:/r' C:/x"),
+        ),
+        (
+            format!("{clone} C:/r/a C:/x -ErrorAction Ignore"),
+            format!("{clone} C:/r/a C:/x -Force"),
+        ),
+    ] {
+        check_twins(
+            &format!("{PINNED}{SHELL}"),
+            "lost-exit-code",
+            &[(&wrong, &right)],
+        );
+    }
+}
+
+#[test]
 fn cleaning_up_succeeds_without_the_program_before() {
     let rule = "lost-exit-code";
     check_twins(
