@@ -214,7 +214,8 @@ fn check_line(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
         let before = &commands[..commands.len() - count];
         // Only what follows a failure.
         let is_handler = before.last().is_some_and(|it| it.next == NextOperator::Or);
-        if is_handler || effect == LineEffect::Folder && goes_back(command, before) {
+        let is_back = || goes_back(command, before) || is_working_directory(stage, step, command);
+        if is_handler || effect == LineEffect::Folder && is_back() {
             return None;
         }
         let is_lost = is_whole || is_path_lost(stage, step, command);
@@ -232,6 +233,22 @@ fn goes_back(command: &LintCommand, before: &[&LintCommand]) -> bool {
     };
     let enters = |it: &&LintCommand| LineEffect::of(it) == Some(LineEffect::Folder) && !is_up(it);
     folder(command).as_deref() == Some("-") || is_up(command) && before.iter().any(enters)
+}
+
+/// Returns true for a change to the folder in which each line begins.
+fn is_working_directory(stage: &Stage<'_>, step: &LintStep<'_>, command: &LintCommand) -> bool {
+    let folder = |text: &str| {
+        let text = text.to_ascii_lowercase().replace('\\', "/");
+        let text = text.trim_matches([' ', '"', '\'']).replace("//", "/");
+        let below = text.strip_prefix("c:").unwrap_or(&text);
+        below.trim_end_matches('/').to_owned()
+    };
+    let mut before = stage.before(step).iter();
+    let own = before.rfind(|it| it.is("WORKDIR"));
+    let own = own.map(|it| folder(it.instruction.text()));
+    let target = command.words.last().map(|word| folder(&word.value));
+    // A relative one is below that folder.
+    target.is_some_and(|it| it.starts_with('/') && Some(it) == own)
 }
 
 /// Returns true for a `set PATH=…` of cmd that only this line could keep: it installs nothing that sets

@@ -431,3 +431,20 @@ fn the_file_of_a_download_may_follow_the_short_parameter() {
         &[(&line("curl -O https://a.example/a.zip"), "takes a file")],
     );
 }
+
+#[test]
+fn a_line_may_end_in_the_folder_in_which_it_began() {
+    let unpack = |folder: &str| {
+        format!("WORKDIR C:/App/\nRUN cd /install; Expand-Archive a.zip C:/x; cd {folder}")
+    };
+    for wrong in ["/other", "app"] {
+        check_twins(
+            &format!("{PINNED}{SHELL}"),
+            "lost-with-line",
+            &[
+                (&unpack(wrong), &unpack("/app")),
+                (&unpack(wrong), &unpack("C:\\app")),
+            ],
+        );
+    }
+}
