@@ -454,10 +454,15 @@ fn is_path_in_text(line: &SourceLine, part: QuotedSpan) -> bool {
             .unwrap_or(inside)
             .chars()
             .all(|c| c.is_alphanumeric() || "\\:._-".contains(c));
+    // `(Test-Path "C:\a")`, unlike `($a -eq "C:\a")`.
+    let is_argument = || {
+        let command = before.split_whitespace().next_back().unwrap_or_default();
+        after.starts_with(')') && script::is_cmdlet(command.trim_start_matches('('))
+    };
     is_path
         && before.matches('\'').count() % 2 == 1
         && before.ends_with(ends)
-        && after.starts_with(ends)
+        && (after.starts_with(ends) || is_argument())
 }
 
 /// Returns true for `'…?a=1"&"b=2'`: the quotes keep the operator from cmd, and are to be dropped.

@@ -59,6 +59,10 @@ fn quotes_that_powershell_needs_are_escaped() {
             r#"RUN Set-Content a.json '{\"a\": 1}'"#,
         ),
         (
+            r#"RUN ('if ($a -eq "C:\logs") { exit 0 }') >> C:\e.ps1"#,
+            r#"RUN ('if ($a -eq \"C:\logs\") { exit 0 }') >> C:\e.ps1"#,
+        ),
+        (
             r#"RUN Start-Process x -Wait -ArgumentList '/i "C:\a b.msi"'"#,
             r#"RUN Start-Process x -Wait -ArgumentList '/i \"C:\a b.msi\"'"#,
         ),
@@ -84,6 +88,7 @@ fn quotes_that_make_no_difference_to_powershell_are_left_alone() {
         r#"RUN Start-Process x -ArgumentList @('/S', '/COMPONENTS="lfs"') -Wait"#,
         r#"RUN Get-Item "$env:TEMP\x.zip", "$env:A-$env:B.zip""#,
         r#"RUN .\Install.ps1 -Skip "A", "B"; & "C:\x.ps1""#,
+        r#"RUN ('if (Test-Path "C:\logs\a.txt") { exit 0 }') >> C:\e.ps1"#,
         r#"RUN throw ('{0} must match "^\d+$"' -f $x)"#,
         r#"RUN & "C:\\'Program Files'\\x" /q"#,
         r#"RUN $x = """a b"""; $y = "\"c d\"""#,
