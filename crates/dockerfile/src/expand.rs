@@ -176,6 +176,7 @@ impl WordReader<'_> {
 
     fn double_quoted(&mut self, keeps_escapes: bool) -> Result<String, String> {
         let mut text = String::new();
+        let mut has_escaped_quote = false;
         let escape = self.lexer.escape.character();
         while let Some(c) = self.rest.next() {
             match c {
@@ -188,6 +189,7 @@ impl WordReader<'_> {
                     match self.rest.peek() {
                         None => {}
                         Some(next) if *next == '"' || *next == '$' || *next == escape => {
+                            has_escaped_quote |= *next == '"';
                             text.extend(self.rest.next());
                         }
                         Some(_) if keeps_escapes => {}
@@ -197,7 +199,12 @@ impl WordReader<'_> {
                 c => text.push(c),
             }
         }
-        Err(open("\""))
+        let problem = open("\"");
+        Err(if has_escaped_quote {
+            format!("{problem}, as {escape}\" is an escaped quote: drop the {escape}")
+        } else {
+            problem
+        })
     }
 
     /// Expands a variable after its `$`.
@@ -522,6 +529,10 @@ mod tests {
             assert!(expand(text).is_err(), "{text}");
         }
         assert_eq!(expand("${NONE:?set it}").unwrap_err(), "NONE: set it");
+        assert_eq!(
+            expand(r#""C:\app\""#).unwrap_err(),
+            r#"" is not closed, as \" is an escaped quote: drop the \"#
+        );
         assert!(expand("${EMPTY?}").is_ok() && expand("${EMPTY:?}").is_err());
     }
 

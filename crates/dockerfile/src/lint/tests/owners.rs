@@ -448,3 +448,16 @@ fn a_line_may_end_in_the_folder_in_which_it_began() {
         );
     }
 }
+
+#[test]
+fn a_folder_in_quotes_does_not_end_in_a_backslash() {
+    let escaped = r#"\" is an escaped quote: drop the \"#;
+    say(
+        "invalid-instruction",
+        &[
+            (r#"WORKDIR "C:\app\""#, escaped),
+            (r#"COPY a "C:\Temp\""#, escaped),
+            (r#"COPY a "C:\my files\""#, "at spaces also in quotes"),
+        ],
+    );
+}
