@@ -21,6 +21,7 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &[LintFinding]) -> Vec<Find
                 | "quotes-in-nested-shell"
                 | "backslash-quotes-under-cmd"
                 | "overridden-instruction"
+                | "unix-command"
         )
     });
     let misread: HashSet<usize> = misread.map(|finding| finding.line).collect();
@@ -74,7 +75,7 @@ fn check_step(
     }
     let message = "in shell form a shell starts the program, which then may not get the shutdown \
         event; start the program directly, in exec form";
-    // The program gets other arguments than intended; another finding corrects them.
+    // Another finding says that the program is not there, or gets other arguments than intended.
     let (first, last) = instruction.lines();
     let is_misread = (first..=last).any(|line| misread.contains(&(line + 1)));
     let argv = program(step).filter(|argv| !is_misread && !args_escaped::is_bare(stage, argv));
