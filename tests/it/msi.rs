@@ -128,6 +128,16 @@ async fn what_only_windows_can_install_is_named() {
             "does not wait",
         ),
         (
+            r#"RUN msiexec /i C:\a.msi /qn "DIR=C:\a b""#,
+            "dockerfile/fails",
+            r#"1639): write DIR="C:\a b""#,
+        ),
+        (
+            r#"RUN ["msiexec", "/i", "C:\\a.msi", "/qn", "DIR=C:\\a b"]"#,
+            "dockerfile/fails",
+            r#"1639): write DIR="C:\a b""#,
+        ),
+        (
             "USER ContainerUser\nRUN msiexec /i C:\\a.msi /qn",
             "dockerfile/fails",
             "ContainerUser",

@@ -58,6 +58,7 @@ fn packages_are_installed() {
     for (line, kind) in [
         ("msiexec /i a.msi", Refused),
         ("msiexec /i none.msi /qn", Fails),
+        (r#"msiexec /i a.msi /qn "X=C:\a b""#, Fails),
         ("msiexec /i a.msi /qn PATCH=b.msp", NeedsWindows),
         ("msiexec /p b.msp /qn", NeedsWindows),
         ("msiexec /update b.msp /qn", NeedsWindows),

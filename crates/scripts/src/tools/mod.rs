@@ -87,6 +87,16 @@ pub(super) fn command_line(machine: &mut Process<'_>, line: &TracedText) -> Resu
             powershell::run(machine, &rest.arguments(), shell == "pwsh")
         }
         _ if cmd::is_batch(&shell) => cmd::run_batch(machine, &name, rest.as_str()),
+        "msiexec"
+            if let Some(property) = msiexec::quoted_property(rest.as_str())
+                && !is_elsewhere(machine, &name, &shell) =>
+        {
+            let why = format!(
+                "Windows Installer refuses a quote before the name of a property (1639): write \
+                 {property}"
+            );
+            Ok(machine.fail(1639, why))
+        }
         _ => tool(machine, &name, &rest.words()),
     }
     .map_err(|error| error.in_command(&name, at))

@@ -101,6 +101,55 @@ fn patch() -> ScriptError {
     error.help("install the updated package")
 }
 
+/// The right spelling of a property with a space whose quotes are around the name, too.
+/// `msiexec` reads its command line itself, in which quotes are only around a value.
+pub(super) fn quoted_property(line: &str) -> Option<String> {
+    // What it makes of an escaped quote is not known.
+    if line.contains("\\\"") {
+        return None;
+    }
+    let mut is_value = false;
+    let mut rest = line.trim_start();
+    while !rest.is_empty() {
+        let mut quoted = false;
+        let end = rest.find(|c: char| {
+            quoted ^= c == '"';
+            c.is_whitespace() && !quoted
+        });
+        let (word, after) = rest.split_at(end.unwrap_or(rest.len()));
+        rest = after.trim_start();
+        let inside = word
+            .strip_prefix('"')
+            .and_then(|word| word.strip_suffix('"'));
+        if let Some((name, value)) = inside.and_then(|inside| inside.split_once('='))
+            && !is_value
+            && is_property(name)
+            && value.contains(' ')
+            && !value.contains('"')
+        {
+            return Some(format!("{name}=\"{value}\""));
+        }
+        let option = word.strip_prefix(['/', '-']);
+        is_value = option.is_some_and(|it| !is_flag(it));
+    }
+    None
+}
+
+fn is_property(name: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
+    !name.is_empty() && name.chars().all(is_part)
+}
+
+/// True for an option without a value.
+fn is_flag(option: &str) -> bool {
+    let option = option.to_ascii_lowercase();
+    option.starts_with('q')
+        || matches!(
+            option.as_str(),
+            "passive" | "norestart" | "promptrestart" | "forcerestart"
+        )
+}
+
 /// Reads `NAME=VALUE`; quotes around the value are not part of it.
 fn property(word: &str) -> Result<(String, String)> {
     let Some((name, value)) = word.split_once('=') else {
@@ -114,4 +163,33 @@ fn property(word: &str) -> Result<(String, String)> {
         .strip_prefix('"')
         .and_then(|value| value.strip_suffix('"'));
     Ok((name, quoted.unwrap_or(value).to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted_property;
+
+    #[test]
+    fn a_quote_before_the_name_of_a_property_is_found() {
+        for line in [
+            r#"/i C:\a.msi /qn "DIR=C:\a b""#,
+            r#"/i "C:\a b.msi" "DIR=C:\a b" /qn"#,
+            r#"-qn -i a.msi X=1 "DIR=C:\a b" Y="c d""#,
+        ] {
+            let found = quoted_property(line);
+            assert_eq!(found.as_deref(), Some(r#"DIR="C:\a b""#), "{line}");
+        }
+        for line in [
+            "",
+            r#"/i a.msi /qn DIR="C:\a b""#,
+            r#"/i a.msi /qn "DIR=C:\ab""#,
+            r#"/qn /i "A=b c.msi""#,
+            r#"/i a.msi /qn /l*v "A=b c.log""#,
+            r#"/i a.msi /qn "DIR=\"a b\"""#,
+            r#"/i a.msi /qn "DIR=""a b""""#,
+            r#"/i a.msi /qn "C:\a=b c""#,
+        ] {
+            assert_eq!(quoted_property(line), None, "{line}");
+        }
+    }
 }
