@@ -149,6 +149,42 @@ async fn what_only_windows_can_install_is_named() {
     }
 }
 
+#[test(multi_thread)]
+async fn a_log_exists_and_only_windows_writes_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let bench = Bench::new().await.indexed();
+    bench.write("a.msi", make(folder.path(), ""));
+    let install = r"COPY a.msi C:/
+RUN msiexec /i C:\a.msi /qn /l*v C:\i.log && type C:\i.log";
+    let more = r"RUN powershell Get-Content C:\i.log
+RUN del C:\i.log";
+    let layers = bench.layers(&format!("{install}\n{more}"));
+    let files = files_of(&layers[1]);
+    assert!(files.contains_key("Files/Program Files/Contoso/server.exe"));
+    assert!(!files.contains_key("Files/i.log"));
+    for (line, code, value) in [
+        (
+            r"type C:\i.log > C:\o.log",
+            "dockerfile/needs-windows",
+            r"log C:\i.log",
+        ),
+        (
+            r"copy C:\i.log C:\o.log",
+            "dockerfile/needs-windows",
+            r"log C:\i.log",
+        ),
+        (
+            r"del C:\i.log && type C:\i.log",
+            "dockerfile/fails",
+            "not found",
+        ),
+    ] {
+        bench
+            .refused(&format!("{install}\nRUN {line}"))
+            .is(code, &[value]);
+    }
+}
+
 #[test]
 fn lint_names_the_action_that_stops_a_build() {
     let folder = tempfile::tempdir().unwrap();

@@ -47,6 +47,12 @@ pub trait ImageState {
     /// Returns true if the user of the lines created the path and may change it.
     fn is_own(&self, path: &ImagePath) -> bool;
 
+    /// Returns true for a log that Windows writes and the image lacks: it exists, and its content is
+    /// unknown.
+    fn is_log(&self, _path: &ImagePath) -> bool {
+        false
+    }
+
     /// Recognises an installer among the programs of earlier lines.
     fn setup_program(&self, _path: &ImagePath) -> Lookup<InstallerProgram> {
         Lookup::Absent
@@ -182,6 +188,8 @@ pub enum ImageAction {
     Iis(IisCommand),
     /// Tells the author how an effect differs from that on Windows.
     Note(String),
+    /// Marks a log that Windows writes, which is left out.
+    Log(ImagePath),
     /// Skips a check without effect, such as a program that prints its version.
     Skip(String),
 }

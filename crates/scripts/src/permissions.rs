@@ -58,6 +58,7 @@ pub(super) fn check(machine: &Process<'_>, action: &ImageAction) -> Result<()> {
         | ImageAction::Verify { .. }
         | ImageAction::Unclear(_)
         | ImageAction::Note(_)
+        | ImageAction::Log(_)
         | ImageAction::Skip(_) => Ok(()),
     }
 }

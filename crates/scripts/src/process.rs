@@ -242,6 +242,15 @@ impl<'a> Process<'a> {
         }
     }
 
+    /// Error for a file whose content is unknown.
+    pub(super) fn unknown_content(&self, path: &ImagePath) -> ScriptError {
+        if self.image.is_log(path) {
+            let why = format!("only Windows writes the log {path}");
+            return ScriptError::windows(why);
+        }
+        ScriptError::unknown(format!("the content of {path} is unknown"))
+    }
+
     /// Returns true if a file exists now or after a download.
     pub(super) fn has_file(&self, path: &ImagePath) -> Result<bool> {
         Ok(matches!(

@@ -72,6 +72,8 @@ pub(super) struct Tree {
     deleted: BTreeSet<String>,
     /// Paths whose contents depend on downloads; the empty path means all.
     pub(super) later: BTreeSet<String>,
+    /// Files that only Windows writes: they exist, and have no entry.
+    pub(super) logs: BTreeSet<String>,
     base: Arc<dyn BaseContents>,
     is_plain_windows: bool,
     is_nano_server: bool,
@@ -89,6 +91,7 @@ impl Tree {
             implied: BTreeSet::new(),
             deleted: BTreeSet::new(),
             later: BTreeSet::new(),
+            logs: BTreeSet::new(),
             base,
         }
     }
@@ -157,10 +160,12 @@ impl Tree {
             if entry.content == PlannedContent::Deleted {
                 let below = format!("{key}\0");
                 self.made.retain(|known, _| !known.starts_with(&below));
+                self.logs.retain(|known| !known.starts_with(&below));
                 self.deleted.insert(key.clone());
                 made_above.clear();
             }
             self.implied.remove(&key);
+            self.logs.remove(&key);
             self.made.insert(key, entry.clone());
         }
     }

@@ -241,6 +241,7 @@ impl<'a> Evaluation<'a> {
         state.add_run(done.created_by, done.layer);
         state.tree.apply(done.seen.as_slice());
         state.tree.later = done.later;
+        state.tree.logs = done.logs;
         self.place(state, step, StepEngine::Direct, None);
         Ok(())
     }

@@ -57,6 +57,8 @@ pub(super) struct RunResult {
     pub(super) notes: Vec<String>,
     /// Paths whose contents depend on downloads.
     pub(super) later: BTreeSet<String>,
+    /// Logs that only Windows writes.
+    pub(super) logs: BTreeSet<String>,
 }
 
 /// Evaluates a line on a stage.
@@ -117,6 +119,7 @@ pub(super) fn execute(
         seen: running.server.seen,
         notes: changes.notes,
         later: running.tree.later,
+        logs: running.tree.logs,
     })
 }
 
@@ -342,6 +345,9 @@ impl ImageState for RunState<'_> {
         if self.tree.later.contains(&key(path)) && !path.components().is_empty() {
             return Lookup::Deferred(Deferred);
         }
+        if self.is_log(path) {
+            return Lookup::Present(EntryKind::File(()));
+        }
         match self.kind(path) {
             Ok(Presence::Absent | Presence::Unknown) if self.tree.is_later(path) => {
                 Lookup::Deferred(Deferred)
@@ -375,6 +381,9 @@ impl ImageState for RunState<'_> {
     }
 
     fn content(&self, file: &ImagePath) -> Lookup<Vec<u8>> {
+        if self.is_log(file) {
+            return Lookup::Unknown;
+        }
         if self.is_pending_download(file) || self.tree.is_later(file) {
             return Lookup::Deferred(Deferred);
         }
@@ -386,6 +395,10 @@ impl ImageState for RunState<'_> {
             PlannedContent::Deleted | PlannedContent::Folder => Lookup::Absent,
             PlannedContent::Link(_) => Lookup::Unknown,
         }
+    }
+
+    fn is_log(&self, path: &ImagePath) -> bool {
+        self.tree.logs.contains(&key(path))
     }
 
     fn setup_program(&self, path: &ImagePath) -> Lookup<InstallerProgram> {
@@ -457,6 +470,10 @@ impl ImageState for RunState<'_> {
             }
             ImageAction::Skip(command) => {
                 self.changes.notes.push(format!("{command} is skipped"));
+                Ok(())
+            }
+            ImageAction::Log(path) => {
+                self.tree.logs.insert(key(&path));
                 Ok(())
             }
             ImageAction::Note(note) => {

@@ -256,9 +256,7 @@ impl Cmd<'_, '_> {
                     Lookup::Present(content) if content.is_ascii() && !content.contains(&0x1a) => {
                         self.output.get_or_insert_default().extend(content);
                     }
-                    _ => {
-                        return error::unknown(format!("the content of {path} is unknown"));
-                    }
+                    _ => return Err(self.machine.unknown_content(&path)),
                 }
             }
         }

@@ -214,8 +214,7 @@ impl Shell<'_, '_> {
                 return Ok(PsValue::Opaque(error));
             }
             Lookup::Absent | Lookup::Unknown => {
-                let error = ScriptError::unknown(format!("the content of {path} is unknown"));
-                return Ok(PsValue::Opaque(error));
+                return Ok(PsValue::Opaque(self.machine.unknown_content(&path)));
             }
         };
         let text = String::from_utf8_lossy(&content);

@@ -41,6 +41,10 @@ fn packages_are_installed() {
         installs(r#"msiexec /i a.msi /qn /norestart InstallDir="C:\a b" X=1"#),
         r#"install C:\work\a.msi [("INSTALLDIR", "C:\\a b"), ("X", "1")]"#
     );
+    let logged = in_cmd(&format!(
+        "{get} && msiexec /i a.msi /qn /log i.log && type i.log && del i.log"
+    ));
+    assert_eq!(logged.last().unwrap(), r"delete C:\work\i.log");
     let in_shell = |line: &str| in_powershell(&format!("curl.exe -Lo a.msi https://x/a; {line}"));
     for line in [
         "Start-Process msiexec.exe -Wait -ArgumentList '/I a.msi /quiet'",

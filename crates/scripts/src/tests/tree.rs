@@ -300,7 +300,9 @@ impl ImageState for Tree {
                 whole.extend_from_slice(content);
                 self.put(path, Node::File(Some(whole)));
             }
-            ImageAction::Download { path, .. } => self.put(path, Node::File(None)),
+            ImageAction::Download { path, .. } | ImageAction::Log(path) => {
+                self.put(path, Node::File(None));
+            }
             ImageAction::CopyPackage { file, path } => {
                 self.put(path, Node::File(None));
                 self.archives

@@ -56,7 +56,7 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
         properties,
     }))?;
     if let Some(log) = log {
-        machine.apply(ImageAction::Skip(format!("the log {log} of msiexec")))?;
+        skip_log(machine, &log, "msiexec")?;
     }
     Ok(0)
 }
@@ -91,9 +91,18 @@ pub(super) fn bundle(
         properties: Vec::new(),
     }))?;
     if let Some(log) = log {
-        machine.apply(ImageAction::Skip(format!("the log {log} of the bundle")))?;
+        skip_log(machine, log, "the bundle")?;
     }
     Ok(0)
+}
+
+/// Leaves out a log, which later commands may find and delete.
+fn skip_log(machine: &mut Process<'_>, log: &str, of: &str) -> Result<()> {
+    machine.apply(ImageAction::Skip(format!("the log {log} of {of}")))?;
+    match machine.path(log) {
+        Ok(path) => machine.apply(ImageAction::Log(path)),
+        Err(_) => Ok(()),
+    }
 }
 
 fn patch() -> ScriptError {

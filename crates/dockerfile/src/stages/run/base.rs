@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use wincimg_inspect::ExtractedEntry;
 use wincimg_recipe::{CopiedEntry, FetchedFile, FileSource, PlannedContent, PlannedEntry};
 use wincimg_registry::Presence;
-use wincimg_scripts::{Deferred, Lookup, ScriptError};
+use wincimg_scripts::{Deferred, ImageState as _, Lookup, ScriptError, ScriptErrorKind};
 use wincimg_windows::base_contents::{FileDigest, FileKind};
 use wincimg_windows::path::ImagePath;
 
@@ -108,6 +108,10 @@ impl RunState<'_> {
         to: &ImagePath,
         is_moved: bool,
     ) -> Result<(), ScriptError> {
+        if self.is_log(from) {
+            let why = format!("only Windows writes the log {from}");
+            return Err(ScriptError::new(ScriptErrorKind::NeedsWindows, why));
+        }
         let mut pending = vec![(from.clone(), to.clone())];
         while let Some((from, to)) = pending.pop() {
             match self.kind(&from)? {
