@@ -844,6 +844,40 @@ fn a_small_package_cannot_make_long_texts_without_end() {
     Failure::of(&output).is("failed", &["16777216"]);
 }
 
+/// The notes of a plan.
+fn notes_of(folder: &Path) -> Vec<String> {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+    command.current_dir(folder);
+    let printed = succeed(command.args(["inspect", "a.msi", "--format", "json"])).unwrap();
+    let plan: Value = serde_json::from_str(&printed).unwrap();
+    let notes = plan["notes"].as_array().unwrap().iter();
+    notes.map(|it| it.as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_note_names_services_that_start_with_the_container() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = SOURCE.replace("ACTION", "");
+    let own = "<ServiceControl Id='own' Name='contososvc' Start='install'/></Component>";
+    let other = "<ServiceControl Id='other' Name='Spooler' Stop='both'/></Component>";
+    for (control, start, noted) in [
+        (own, "auto", true),
+        (own, "demand", false),
+        (other, "auto", false),
+    ] {
+        let source = source.replace("</Component>", control);
+        let source = source.replace("Start='auto'", &format!("Start='{start}'"));
+        make_of(folder.path(), &source);
+        let expected = "service ContosoSvc starts with the container, not now";
+        let expected = noted.then(|| expected.to_owned());
+        assert_eq!(
+            notes_of(folder.path()),
+            Vec::from_iter(expected),
+            "{control} {start}"
+        );
+    }
+}
+
 #[test]
 fn inspect_shows_what_a_package_would_install() {
     let folder = tempfile::tempdir().unwrap();

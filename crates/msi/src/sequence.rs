@@ -260,14 +260,8 @@ impl Session<'_> {
             "RemoveRegistryValues" => self.remove_registry(plan),
             "WriteEnvironmentStrings" => self.write_environment(plan),
             "InstallServices" => self.install_services(plan),
-            "DeleteServices" => self.control_services(plan),
-            "StartServices" => {
-                if self.database.has_rows("ServiceControl") {
-                    self.notes
-                        .push("services start with the container".to_owned());
-                }
-                Ok(())
-            }
+            "DeleteServices" => self.delete_services(plan),
+            "StartServices" => self.start_services(plan),
             "CreateShortcuts" => self.create_shortcuts(plan),
             "RegisterClassInfo" => self.register_classes(plan),
             "RegisterProgIdInfo" => self.register_prog_ids(plan),

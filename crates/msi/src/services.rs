@@ -16,6 +16,9 @@ const VITAL: u32 = 0x8000;
 const START: u32 = 1;
 const DELETE: u32 = 8;
 
+/// `Start` of a service that Windows starts by itself.
+const AUTOMATIC: u32 = 2;
+
 impl Session<'_> {
     /// `InstallServices`.
     pub(crate) fn install_services(&mut self, plan: &mut Builder) -> Result<(), MsiError> {
@@ -79,18 +82,34 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// `DeleteServices` and `StartServices`: nothing runs in an image.
-    pub(crate) fn control_services(&mut self, plan: &mut Builder) -> Result<(), MsiError> {
+    /// `StartServices`: nothing runs in an image, and a service of the package that is automatic
+    /// starts with the container.
+    pub(crate) fn start_services(&mut self, plan: &Builder) -> Result<(), MsiError> {
         for row in self.installed_rows("ServiceControl") {
-            let event = row.flags("Event");
-            let name = self.format(row.text("Name"))?;
-            if event & START != 0 {
-                self.notes
-                    .push(format!("service {name} starts with the container, not now"));
-            }
-            if event & DELETE == 0 {
+            if row.flags("Event") & START == 0 {
                 continue;
             }
+            let name = self.format(row.text("Name"))?;
+            let mut own = plan.rest.services.iter();
+            let Some(own) = own.find(|own| own.eq_ignore_ascii_case(&name)) else {
+                continue;
+            };
+            let start = self.present_value(&service_key(own)?, "Start", plan);
+            if start == Some(RegistryData::dword(AUTOMATIC)) {
+                self.notes
+                    .push(format!("service {own} starts with the container, not now"));
+            }
+        }
+        Ok(())
+    }
+
+    /// `DeleteServices`.
+    pub(crate) fn delete_services(&mut self, plan: &mut Builder) -> Result<(), MsiError> {
+        for row in self.installed_rows("ServiceControl") {
+            if row.flags("Event") & DELETE == 0 {
+                continue;
+            }
+            let name = self.format(row.text("Name"))?;
             let key = service_key(&name)?;
             if self.has_service(&key, &name) {
                 plan.edit(RegistryEdit::DeleteKey { key })?;
