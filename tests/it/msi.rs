@@ -879,6 +879,51 @@ fn a_note_names_services_that_start_with_the_container() {
 }
 
 #[test]
+fn a_note_says_that_attributes_are_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    make(folder.path(), "");
+    assert_eq!(notes_of(folder.path()), Vec::<String>::new());
+    let mut build = Command::new(component("msibuild"));
+    build.arg(folder.path().join("a.msi"));
+    let query = "UPDATE `File` SET `Attributes`=519 WHERE `File`='MainFile'";
+    succeed(build.args(["-q", query])).unwrap();
+    let left_out =
+        r"read-only, hidden and system are left out: C:\Program Files\Contoso\server.exe";
+    assert_eq!(notes_of(folder.path()), [left_out]);
+}
+
+#[test(multi_thread)]
+async fn a_moved_file_may_be_named_by_its_path() {
+    let folder = tempfile::tempdir().unwrap();
+    make(
+        folder.path(),
+        "<Property Id='OLD' Value='C:\\setup\\app.ini'/>",
+    );
+    let file = folder.path().join("a.msi");
+    for query in [
+        "CREATE TABLE `MoveFile` (`FileKey` CHAR(72) NOT NULL, `Component_` CHAR(72) NOT NULL, `SourceName` CHAR(255), `DestName` CHAR(255), `SourceFolder` CHAR(72), `DestFolder` CHAR(72) NOT NULL, `Options` SHORT NOT NULL PRIMARY KEY `FileKey`)",
+        "INSERT INTO `MoveFile` (`FileKey`,`Component_`,`SourceFolder`,`DestFolder`,`Options`) VALUES ('m','Main','OLD','INSTALLDIR',1)",
+        "INSERT INTO `InstallExecuteSequence` (`Action`,`Sequence`) VALUES ('MoveFiles',3800)",
+    ] {
+        let mut build = Command::new(component("msibuild"));
+        succeed(build.arg(&file).args(["-q", query])).unwrap();
+    }
+    let bench = Bench::new().await.indexed();
+    bench.write("a.msi", fs::read(&file).unwrap());
+    bench.write("app.ini", "a=1\n");
+    let install = r"RUN msiexec /i C:\a.msi /qn";
+    bench.layers(&format!("COPY a.msi C:/\n{install}"));
+    bench
+        .refused(&format!(
+            "COPY a.msi C:/\nCOPY app.ini C:/setup/\n{install}"
+        ))
+        .is(
+            "dockerfile/not-understood",
+            &[r"moving C:\setup\app.ini of"],
+        );
+}
+
+#[test]
 fn inspect_shows_what_a_package_would_install() {
     let folder = tempfile::tempdir().unwrap();
     make(folder.path(), ACTION);

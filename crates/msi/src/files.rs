@@ -16,6 +16,9 @@ use super::session::{Session, join, long_name};
 const UNCOMPRESSED: u32 = 0x2000;
 const COMPRESSED: u32 = 0x4000;
 
+/// Read-only, hidden and system.
+const MARKS: u32 = 0x1 | 0x2 | 0x4;
+
 /// `InstallMode` of rows that remove during an installation.
 const REMOVE_ON_INSTALL: u32 = 1;
 
@@ -26,6 +29,7 @@ impl Session<'_> {
         let media = self.database.rows("Media");
         let mut media: Vec<(i32, &str)> = media.map(|it| (last(&it), it.text("Cabinet"))).collect();
         media.sort_unstable();
+        let mut marked = Vec::new();
         for row in self.installed_rows("File") {
             let key = row.text("File");
             let Some(path) = self.file(key)? else {
@@ -50,6 +54,9 @@ impl Session<'_> {
             } else {
                 InstalledContent::Beside(self.source_path(&row)?)
             };
+            if attributes & MARKS != 0 {
+                marked.push(path.clone());
+            }
             let version = row.optional("Version").filter(|it| it.contains('.'));
             plan.file(InstalledFile {
                 path,
@@ -57,6 +64,14 @@ impl Session<'_> {
                 version: version.map(str::to_owned),
                 source,
             })?;
+        }
+        if let [first, rest @ ..] = marked.as_slice() {
+            let more = match rest.len() {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            let note = format!("read-only, hidden and system are left out: {first}{more}");
+            self.notes.push(note);
         }
         Ok(())
     }
@@ -185,8 +200,17 @@ impl Session<'_> {
                 continue;
             };
             let pattern = long_name(row.text("SourceName"));
-            if !self.matches(&folder, pattern).is_empty() {
-                let why = format!(r"moving {folder}\{pattern} of the image is not supported");
+            let (from, is_there) = if pattern.is_empty() {
+                // The folder is the path of a file.
+                let found = self.system.entry(&folder);
+                let found = self.known(found, || format!("whether {folder} exists"));
+                (folder.to_string(), found == Some(false))
+            } else {
+                let is_there = !self.matches(&folder, pattern).is_empty();
+                (format!(r"{folder}\{pattern}"), is_there)
+            };
+            if is_there {
+                let why = format!("moving {from} of the image is not supported");
                 return Err(MsiError::unsupported(why));
             }
         }
