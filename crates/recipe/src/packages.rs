@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
+use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -402,22 +403,12 @@ impl PlannedPackage {
         let mut sources = vec![self.file.clone()];
         sources.extend_from_slice(&self.transforms);
         if let FileSource::Disk(own) = &self.file {
-            let folder = own.path.parent().unwrap_or(&own.path);
-            let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-            let mut cabinets: Vec<_> = entries.map(|entry| entry.path()).collect();
-            cabinets.retain(|path| is_cabinet(path) && path.is_file());
-            cabinets.sort();
-            sources.extend(cabinets.into_iter().map(|path| {
-                FileSource::Disk(DiskSource {
-                    top: Arc::clone(&own.top),
-                    path: path.into(),
-                })
-            }));
+            sources.extend(cabinets_beside(own).into_iter().map(FileSource::Disk));
         }
         sources
     }
 
-    /// A cabinet beside the package. Only cabinets are inputs of the image.
+    /// A cabinet beside the package, in any case of its name. Only cabinets are inputs of the image.
     fn beside(&self, path: &str) -> Result<FileSource, String> {
         if !is_cabinet(Path::new(path)) {
             return Err(format!(
@@ -429,17 +420,41 @@ impl PlannedPackage {
                 "{path} is beside the package, which is downloaded alone"
             ));
         };
-        let folder = own.path.parent().unwrap_or(&own.path);
-        let found = DiskSource {
-            top: Arc::clone(&own.top),
-            path: folder.join(path).into(),
-        };
-        match found.escape() {
-            Ok(None) if found.path.is_file() => Ok(FileSource::Disk(found)),
-            Ok(Some(_)) => Err(format!("{path} leads out of the recipe's folder")),
+        let all = cabinets_beside(own);
+        let exact = all.iter().find(|it| name_of(it) == Some(path));
+        let found = exact.or_else(|| {
+            let mut all = all.iter();
+            all.find(|it| name_of(it).is_some_and(|name| eq_ignore_case(name, path)))
+        });
+        match found.map(|found| (found, found.escape())) {
+            Some((found, Ok(None))) => Ok(FileSource::Disk(found.clone())),
+            Some((_, Ok(Some(_)))) => Err(format!("{path} leads out of the recipe's folder")),
             _ => Err(format!("{path}, a file beside the package, not found")),
         }
     }
+}
+
+fn name_of(source: &DiskSource) -> Option<&str> {
+    source.path.file_name().and_then(OsStr::to_str)
+}
+
+/// The cabinets in the folder of a package, sorted.
+fn cabinets_beside(package: &DiskSource) -> Vec<DiskSource> {
+    let folder = package.path.parent().unwrap_or(&package.path);
+    // The working folder is an empty path.
+    let listed = match folder.as_os_str() {
+        empty if empty.is_empty() => Path::new("."),
+        _ => folder,
+    };
+    let entries = std::fs::read_dir(listed).into_iter().flatten().flatten();
+    let mut cabinets: Vec<_> = entries.map(|it| folder.join(it.file_name())).collect();
+    cabinets.retain(|path| is_cabinet(path) && path.is_file());
+    cabinets.sort();
+    let cabinets = cabinets.into_iter().map(|path| DiskSource {
+        top: Arc::clone(&package.top),
+        path: path.into(),
+    });
+    cabinets.collect()
 }
 
 fn is_cabinet(path: &Path) -> bool {
@@ -612,7 +627,10 @@ mod tests {
             .map(|source| source.to_string().rsplit('/').next().unwrap().to_owned())
             .collect();
         assert_eq!(names, ["a.msi", "a.cab", "b.CAB"]);
-        assert!(package.beside("a.cab").is_ok());
+        for (path, found) in [("a.cab", "a.cab"), ("A.cab", "a.cab"), ("B.cab", "b.CAB")] {
+            let source = package.beside(path).unwrap().to_string();
+            assert!(source.ends_with(found), "{path}: {source}");
+        }
         let problem = package.beside("readme.txt").unwrap_err();
         assert!(problem.contains("no cabinet"), "{problem}");
         assert!(package.beside("../a.cab").is_err());
