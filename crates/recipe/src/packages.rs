@@ -126,6 +126,17 @@ impl Recipe {
         spanned: &Spanned<PackageEntry>,
     ) -> Result<PlannedPackage, Problem> {
         let entry = spanned.get_ref();
+        for (key, texts, property) in [
+            ("features", &entry.features, "ADDLOCAL"),
+            ("transforms", &entry.transforms, "TRANSFORMS"),
+        ] {
+            let mut own = entry.properties.iter();
+            let given = own.find(|(name, _)| name.eq_ignore_ascii_case(property));
+            if let Some((_, text)) = given.filter(|_| !texts.is_empty()) {
+                let problem = format!("{key} sets the property {property}: leave out one of them");
+                return Err(self.error(text, problem));
+            }
+        }
         let (file, name) = match (&entry.file, &entry.url, &entry.sha256) {
             (Some(text), None, None) => self.on_disk(text, self.in_recipe_folder(text)?)?,
             (None, Some(text), sha256) => self.download(text, sha256.as_ref())?,
@@ -652,6 +663,14 @@ mod tests {
             (
                 "[[msi]]\nurl = \"http://x/a.msi\"\nsha256 = \"0\"\n",
                 "invalid SHA-256",
+            ),
+            (
+                "[[msi]]\nfile = \"a.msi\"\nfeatures = [\"A\"]\nproperties.addlocal = \"B\"\n",
+                "features sets the property ADDLOCAL",
+            ),
+            (
+                "[[msi]]\nfile = \"a.msi\"\ntransforms = [\":a\"]\nproperties.TRANSFORMS = \":b\"\n",
+                "transforms sets the property TRANSFORMS",
             ),
             ("[[msi]]\nfile = \"../a.msi\"\n", "leads out of its folder"),
         ] {
