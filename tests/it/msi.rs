@@ -353,6 +353,9 @@ async fn a_recipe_installs_a_package_like_a_dockerfile() {
                  [[files]]\nfrom = \"a.txt\"\nto = 'C:\\own\\a.txt'\n";
     bench.write("b.msi", &package);
     let documents = ["--sbom", "spdx", "--sbom", "cyclonedx"];
+    let misspelt = entry.replace("[\"Configure\"]", "[\"Configure\", \"Typo\"]");
+    let refused = bench.build_recipe(&format!("{HEAD}{misspelt}"), &["--format", "json"]);
+    Failure::of(refused.failure().get_output()).is("recipe/msi", &["\"Typo\", an action"]);
     let done = bench.build_recipe(&format!("{HEAD}{entry}"), &documents);
     let done = done.success();
     let printed = String::from_utf8_lossy(&done.get_output().stderr).into_owned();
@@ -807,9 +810,18 @@ async fn an_action_is_left_out_on_request() {
     bench.write("a.msi", make(folder.path(), ACTION));
     let text = "COPY a.msi C:/\nRUN msiexec /i C:\\a.msi /qn";
     bench.refused(text).is("dockerfile/needs-windows", &[]);
-    let done = bench.build_lines(text, &["--skip-custom-action", "Configure"]);
+    let options = ["Configure", "Typo"].map(|name| ["--skip-custom-action", name]);
+    let done = bench.build_lines(text, options.as_flattened());
     let printed = String::from_utf8_lossy(&done.success().get_output().stderr).into_owned();
-    assert_contains!(printed, "Configure is skipped as requested");
+    assert_contains!(
+        printed,
+        "Configure is skipped as requested",
+        "--skip-custom-action Typo: no package has this action"
+    );
+    assert!(
+        !printed.contains("--skip-custom-action Configure:"),
+        "{printed}"
+    );
     let files = files_of(&bench.built()[1]);
     assert_eq!(
         files["Files/Program Files/Contoso/server.exe"],

@@ -35,6 +35,9 @@ pub struct InstallPlan {
     pub access: Vec<AccessChange>,
     /// Actions that only Windows can run; the plan is incomplete without them.
     pub refused: Vec<RefusedAction>,
+    /// Actions to leave out that the package does not have.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing_actions: Vec<String>,
     /// Questions about the image whose answers are unknown; assumed absent.
     pub unknown: Vec<String>,
     /// Notes for the reader.

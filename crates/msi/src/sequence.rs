@@ -174,11 +174,13 @@ impl Session<'_> {
             }
         }
         self.set_permissions(&mut plan)?;
+        let missing_actions = self.missing_actions();
         let features = self.features.into_iter().filter(|(_, it)| *it);
         self.unknown.extend(self.unknown_values.into_inner());
         Ok(InstallPlan {
             product: self.product,
             features: features.map(|(name, _)| name).collect(),
+            missing_actions,
             unknown: self.unknown,
             notes: self.notes,
             ..plan.finish()?
@@ -205,6 +207,18 @@ impl Session<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The actions to leave out that neither a sequence nor a table has.
+    fn missing_actions(&self) -> Vec<String> {
+        let skipped = self.options.skipped_actions.iter();
+        let missing = skipped.filter(|name| {
+            let tables = ["CustomAction", "InstallExecuteSequence"];
+            let mut tables = tables.into_iter();
+            !tables.any(|table| self.database.find(table, "Action", name).is_some())
+                && !self.database.has_rows(name)
+        });
+        missing.cloned().collect()
     }
 
     fn refuse(&mut self, name: &str, condition: &str, runs: &str, plan: &mut Builder) {

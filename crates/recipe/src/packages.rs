@@ -349,6 +349,11 @@ impl PlannedPackage {
         if self.is_extracted {
             keep_files(&mut plan);
         }
+        if let Some(name) = plan.missing_actions.first() {
+            let why =
+                format!("skip_custom_actions names {name:?}, an action that it does not have");
+            return Err(refused(why));
+        }
         if let Some(action) = plan.refused.first() {
             let name = &action.name;
             let hint = format!(

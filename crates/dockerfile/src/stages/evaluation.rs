@@ -36,6 +36,8 @@ pub(super) struct Evaluation<'a> {
     pub(super) errors: Vec<StageError>,
     /// Names of the unknown results of segments.
     pub(super) pending: BTreeSet<String>,
+    /// Actions that packages have, and that are left out as requested.
+    pub(super) skipped: BTreeSet<String>,
     /// The result so far, without the state of the target stage.
     pub(super) result: EvaluationResult,
 }
@@ -56,6 +58,7 @@ impl<'a> Evaluation<'a> {
             done: HashMap::new(),
             errors: Vec::new(),
             pending: BTreeSet::new(),
+            skipped: BTreeSet::new(),
             result: EvaluationResult::default(),
         }
     }
@@ -238,6 +241,9 @@ impl<'a> Evaluation<'a> {
         self.result
             .notes
             .extend(notes.map(|note| format!("{place}: {note}")));
+        let packages = done.layer.packages.iter();
+        let skipped = packages.flat_map(|it| it.options.skipped_actions.iter().cloned());
+        self.skipped.extend(skipped);
         state.add_run(done.created_by, done.layer);
         state.tree.apply(done.seen.as_slice());
         state.tree.later = done.later;

@@ -479,7 +479,10 @@ impl Stages {
         let mut evaluation = Evaluation::new(self, inputs);
         let state = evaluation.evaluate_stage(self.target);
         let Evaluation {
-            errors, mut result, ..
+            errors,
+            mut result,
+            skipped,
+            ..
         } = evaluation;
         match StageError::all(errors) {
             // A missing file may be the cause.
@@ -492,6 +495,15 @@ impl Stages {
             }
             Some(error) => return Err(error),
             None => {}
+        }
+        let is_direct = |it: &StepPlacement| it.engine == StepEngine::Direct;
+        if result.unclear.is_empty() && result.placements.iter().all(is_direct) {
+            let named = self.request.skipped_actions.iter();
+            result.notes.extend(
+                named
+                    .filter(|name| !skipped.contains(*name))
+                    .map(|name| format!("--skip-custom-action {name}: no package has this action")),
+            );
         }
         result.notes.dedup();
         result.placements.sort_by_key(|step| step.line);

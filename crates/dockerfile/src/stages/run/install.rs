@@ -73,7 +73,7 @@ impl RunState<'_> {
             .to_string();
         let mut properties = bundled.map_or_else(Vec::new, |(_, own)| own.properties.clone());
         properties.extend(install.properties.iter().cloned());
-        let options = InstallOptions {
+        let mut options = InstallOptions {
             properties,
             file_name: file_name.to_owned(),
             source_folder: format!("{}\\", folder.trim_end_matches('\\')),
@@ -83,6 +83,8 @@ impl RunState<'_> {
         let plan = package.plan_installation(&options, &ImageSystem(self));
         let plan = plan.map_err(|error| refused(&error))?;
         check(&plan)?;
+        let is_missing = |name: &String| plan.missing_actions.contains(name);
+        options.skipped_actions.retain(|name| !is_missing(name));
         let installed = PlannedPackage {
             file: source,
             options,
