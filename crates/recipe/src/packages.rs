@@ -478,6 +478,26 @@ fn is_cabinet(path: &Path) -> bool {
     extension.is_some_and(|it| it.eq_ignore_ascii_case("cab"))
 }
 
+/// What a plan has besides files.
+fn left_out(plan: &InstallPlan) -> Vec<String> {
+    let counts = [
+        (plan.registry.len(), "registry changes"),
+        (plan.access.len(), "changes of rights"),
+    ];
+    let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+    let counts = counts.map(|(count, what)| format!("{count} {what}"));
+    let removed = plan.removed.iter();
+    let shortcuts = plan.shortcuts.iter();
+    let services = plan.services.iter();
+    let actions = plan.refused.iter();
+    counts
+        .chain(removed.map(|path| format!("the removal of {path}")))
+        .chain(shortcuts.map(|it| format!("the shortcut {}", it.path)))
+        .chain(services.map(|name| format!("the service {name}")))
+        .chain(actions.map(|action| format!("the action {}", action.name)))
+        .collect()
+}
+
 /// Reduces a plan to the files of the product.
 fn keep_files(plan: &mut InstallPlan) {
     let shortcuts: BTreeSet<String> = plan.shortcuts.iter().map(|it| key(&it.path)).collect();
@@ -488,15 +508,16 @@ fn keep_files(plan: &mut InstallPlan) {
     plan.files
         .retain(|file| is_own(&file.path) && !shortcuts.contains(&key(&file.path)));
     plan.folders.retain(is_own);
-    let mut left_out = vec![format!("{} registry changes", plan.registry.len())];
-    left_out.extend(
-        plan.services
-            .iter()
-            .map(|name| format!("the service {name}")),
-    );
-    let actions = plan.refused.iter();
-    left_out.extend(actions.map(|action| format!("the action {}", action.name)));
-    plan.notes = vec![format!("files only, without {}", left_out.join(", "))];
+    // A service that is left out does not start.
+    let starts = plan.services.iter().map(|it| format!("service {it} "));
+    let starts: Vec<String> = starts.collect();
+    let is_of_service = |note: &String| starts.iter().any(|it| note.starts_with(it.as_str()));
+    plan.notes.retain(|note| !is_of_service(note));
+    let left_out = left_out(plan);
+    if !left_out.is_empty() {
+        let note = format!("files only, without {}", left_out.join(", "));
+        plan.notes.insert(0, note);
+    }
     plan.removed.clear();
     plan.registry.clear();
     plan.services.clear();
@@ -615,6 +636,8 @@ pub(super) const HIVES: [Root; 2] = [Root::System, Root::Software];
 
 #[cfg(test)]
 mod tests {
+    use wincimg_msi::Shortcut;
+
     use super::super::tests::problem;
     use super::*;
 
@@ -651,6 +674,32 @@ mod tests {
         assert!(problem.contains("no cabinet"), "{problem}");
         assert!(package.beside("../a.cab").is_err());
         assert!(package.beside("z.cab").unwrap_err().contains("not found"));
+    }
+
+    #[test]
+    fn a_note_says_what_files_alone_lack() {
+        let path = |text: &str| text.parse::<ImagePath>().unwrap();
+        let advertised = "feature All is advertised, not installed";
+        let mut plan = InstallPlan {
+            removed: vec![path(r"C:\old.txt")],
+            services: vec!["Svc".to_owned()],
+            shortcuts: vec![Shortcut {
+                path: path(r"C:\App.lnk"),
+                target: r"C:\app.exe".to_owned(),
+                arguments: String::new(),
+            }],
+            notes: vec![
+                "service Svc starts with the container, not now".to_owned(),
+                advertised.to_owned(),
+            ],
+            ..InstallPlan::default()
+        };
+        keep_files(&mut plan);
+        let lacks = r"files only, without the removal of C:\old.txt, the shortcut C:\App.lnk, the service Svc";
+        assert_eq!(plan.notes, [lacks, advertised]);
+        plan.notes.clear();
+        keep_files(&mut plan);
+        assert!(plan.notes.is_empty());
     }
 
     #[test]
