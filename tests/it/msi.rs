@@ -150,6 +150,39 @@ async fn what_only_windows_can_install_is_named() {
 }
 
 #[test(multi_thread)]
+async fn a_product_is_installed_once() {
+    const CODE: &str = "30000000-0000-0000-0000-000000000001";
+    let folder = tempfile::tempdir().unwrap();
+    let bench = Bench::new().await.indexed();
+    bench.write("a.msi", make(folder.path(), ""));
+    let other = SOURCE.replace(CODE, "30000000-0000-0000-0000-000000000002");
+    let other = make_of(folder.path(), &other.replace("ACTION", ""));
+    bench.write("b.msi", other);
+    let install = r"COPY a.msi b.msi C:/
+RUN msiexec /i C:\a.msi /qn";
+    let again = format!(r"{install} && msiexec /i C:\a.msi /qn");
+    let done = bench.build_lines(&again, &[]).success();
+    let printed = String::from_utf8_lossy(&done.get_output().stderr).into_owned();
+    assert_contains!(printed, "Contoso Server is already installed: nothing");
+    assert!(files_of(&bench.built()[1]).contains_key("Files/Program Files/Contoso/server.exe"));
+    for (line, code, value) in [
+        (r"msiexec /i C:\b.msi /qn", "dockerfile/fails", "1638"),
+        (
+            r"msiexec /i C:\a.msi /qn REMOVE=Complete",
+            "dockerfile/not-understood",
+            "REMOVE changes",
+        ),
+    ] {
+        bench
+            .refused(&format!("{install}\nRUN {line}"))
+            .is(code, &[value]);
+    }
+    let entries = "[[msi]]\nfile = \"a.msi\"\n[[msi]]\nfile = \"b.msi\"\n";
+    let refused = bench.build_recipe(&format!("{HEAD}{entries}"), &["--format", "json"]);
+    Failure::of(refused.failure().get_output()).is("recipe/msi", &["1638"]);
+}
+
+#[test(multi_thread)]
 async fn a_log_exists_and_only_windows_writes_it() {
     let folder = tempfile::tempdir().unwrap();
     let bench = Bench::new().await.indexed();

@@ -10,7 +10,7 @@ use wincimg_windows::path::ImagePath;
 
 use super::builder::Builder;
 use super::error::MsiError;
-use super::plan::{InstalledContent, InstalledFile, NEW_INSTANCE, TransformPlace};
+use super::plan::{InstallPlan, InstalledContent, InstalledFile, NEW_INSTANCE, TransformPlace};
 use super::registry::{LOCAL_MACHINE, child, named_key, parse_key, software_key};
 use super::selection::Component;
 use super::session::{Session, image_path};
@@ -20,6 +20,9 @@ pub(crate) const USER_DATA: &str =
     r"HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion\Installer\UserData\S-1-5-18";
 pub(crate) const CLASSES: &str = r"HKLM\SOFTWARE\Classes\Installer";
 pub(crate) const INSTALLER: &str = r"HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion\Installer";
+
+/// Value of a product with the code of its package.
+const PACKAGE_CODE: &str = "PackageCode";
 
 /// Marks a feature that is known and not installed.
 const ABSENT: &str = "\u{6}";
@@ -162,6 +165,37 @@ impl Session<'_> {
         Ok(())
     }
 
+    /// The plan if the image has the product: nothing is to do, unless it is of another package.
+    pub(crate) fn plan_again(&mut self) -> Result<Option<InstallPlan>, MsiError> {
+        let Some(code) = packed(&self.product.code) else {
+            return Ok(None);
+        };
+        let key = parse_key(&format!(r"{CLASSES}\Products\{code}"))?;
+        let Some(installed) = self.value_in_image(&key, PACKAGE_CODE) else {
+            return Ok(None);
+        };
+        let name = &self.product.name;
+        let own = packed(&self.summary.package_code);
+        if own.is_none_or(|own| installed != RegistryData::sz(&own)) {
+            let why = format!("another version of {name} is already installed (1638)");
+            return Err(MsiError::Fails(why));
+        }
+        let changes = ["ADDLOCAL", "REMOVE", "ADDSOURCE", "ADDDEFAULT", "ADVERTISE"];
+        let mut changes = changes.into_iter();
+        if let Some(property) = changes.find(|it| !self.property(it).is_empty()) {
+            let why = format!("{property} changes {name}, which the image has: only Windows can");
+            return Err(MsiError::unsupported(why));
+        }
+        self.notes
+            .push(format!("{name} is already installed: nothing is to do"));
+        Ok(Some(InstallPlan {
+            product: self.product.clone(),
+            missing_actions: self.missing_actions(),
+            notes: std::mem::take(&mut self.notes),
+            ..InstallPlan::default()
+        }))
+    }
+
     /// `PublishProduct`.
     pub(crate) fn publish_product(&self, plan: &mut Builder) -> Result<(), MsiError> {
         let packed = self.packed_product()?;
@@ -169,7 +203,7 @@ impl Session<'_> {
         let package = packed_code(&self.summary.package_code, "package code")?;
         let clients = RegistryData::multi_sz(&[":"]).map_err(MsiError::unsupported)?;
         plan.text(&key, "ProductName", &self.product.name)?;
-        plan.text(&key, "PackageCode", &package)?;
+        plan.text(&key, PACKAGE_CODE, &package)?;
         let language = self.property("ProductLanguage").parse().unwrap_or_default();
         let is_instance = !self.property(NEW_INSTANCE).is_empty();
         for (value, number) in [

@@ -151,6 +151,11 @@ impl Session<'_> {
         self.product = self.read_product()?;
         self.check_platform()?;
         self.set("DATABASE", self.cached_package()?.to_string());
+        if self.property("REINSTALL").is_empty()
+            && let Some(plan) = self.plan_again()?
+        {
+            return Ok(plan);
+        }
         if !self.is_for_machine() {
             self.notes.push(
                 "the package is installed for one user, whose records an image does not have: add \
@@ -210,7 +215,7 @@ impl Session<'_> {
     }
 
     /// The actions to leave out that neither a sequence nor a table has.
-    fn missing_actions(&self) -> Vec<String> {
+    pub(crate) fn missing_actions(&self) -> Vec<String> {
         let skipped = self.options.skipped_actions.iter();
         let missing = skipped.filter(|name| {
             let tables = ["CustomAction", "InstallExecuteSequence"];

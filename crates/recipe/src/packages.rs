@@ -241,6 +241,7 @@ impl Plan {
                     transforms: &[],
                     variables: &self.base.container.env,
                     is_bare: self.base.os_version.is_none(),
+                    is_extracted: false,
                 };
                 let notes = Arc::make_mut(layer).install(&system)?;
                 self.notes.extend(notes);
@@ -344,7 +345,11 @@ impl PlannedPackage {
         if !self.is_extracted {
             system.check()?;
         }
-        let plan = opened.plan_installation(&self.options, system);
+        let system = BaseSystem {
+            is_extracted: self.is_extracted,
+            ..*system
+        };
+        let plan = opened.plan_installation(&self.options, &system);
         let mut plan = plan.map_err(|error| failed_by(&error))?;
         if self.is_extracted {
             keep_files(&mut plan);
@@ -560,6 +565,8 @@ struct BaseSystem<'a> {
     variables: &'a [String],
     /// True if there is no Windows below.
     is_bare: bool,
+    /// True for files alone, for which installed products do not matter.
+    is_extracted: bool,
 }
 
 impl BaseSystem<'_> {
@@ -575,11 +582,19 @@ impl BaseSystem<'_> {
     }
 
     fn base_key(&self, key: &KeyPath) -> Presence<BaseKey> {
-        if self.is_bare {
+        if self.is_bare || self.is_extracted && is_of_installer(key) {
             return Presence::Absent;
         }
         self.inside.key(key).unwrap_or(Presence::Unknown)
     }
+}
+
+/// True for the records of Windows Installer.
+fn is_of_installer(key: &KeyPath) -> bool {
+    key.components().windows(2).any(|pair| {
+        let mut above = ["Classes", "CurrentVersion"].iter();
+        eq_ignore_case(&pair[1], "Installer") && above.any(|it| eq_ignore_case(it, &pair[0]))
+    })
 }
 
 impl InstalledSystem for BaseSystem<'_> {

@@ -161,7 +161,11 @@ impl UnknownSystem {
 }
 
 impl InstalledSystem for UnknownSystem {
-    fn value(&self, _: &KeyPath, _: &str) -> Presence<RegistryData> {
+    fn value(&self, _: &KeyPath, name: &str) -> Presence<RegistryData> {
+        // Every package asks whether its product is installed: it hardly is.
+        if name == "PackageCode" {
+            return Presence::Absent;
+        }
         self.unknown()
     }
 
