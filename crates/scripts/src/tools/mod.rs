@@ -93,7 +93,7 @@ pub(super) fn command_line(machine: &mut Process<'_>, line: &TracedText) -> Resu
         {
             let why = format!(
                 "Windows Installer refuses a quote before the name of a property (1639): write \
-                 {property}"
+                 {property}, which PowerShell keeps in -ArgumentList of Start-Process"
             );
             Ok(machine.fail(1639, why))
         }
