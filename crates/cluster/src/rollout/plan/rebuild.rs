@@ -267,7 +267,7 @@ fn with_own_builds(mut builds: Vec<Build>, image: &Image, hosts: &[Node]) -> Vec
         .filter(|variant| can_build(variant))
         .filter_map(|variant| variant.version)
         .collect();
-    own.sort_by_key(|version| std::cmp::Reverse(*version));
+    own.sort_by_key(|version| Reverse(*version));
     for version in own {
         let known = || hosts.iter().filter_map(|host| Some(host.build?.version));
         let release = release::from_build(version.build);
