@@ -241,8 +241,13 @@ impl ArchiveWriter {
                 }
             }
             Document::Index(index) => {
-                let entries = index.manifests.iter();
-                for entry in entries.filter(|entry| entry.attested().is_none()) {
+                let entries = index.manifests.iter().filter(|entry| {
+                    let media_type = &entry.media_type;
+                    let is_document =
+                        media_type::is_manifest(media_type) || media_type::is_index(media_type);
+                    is_document && entry.attested().is_none()
+                });
+                for entry in entries {
                     let document = Document::of_entry(entry, self.held_bytes(&entry.digest)?)
                         .map_err(|source| self.unusable(entry.digest.as_ref(), source))?;
                     self.add_images(&document, found)?;
