@@ -11,7 +11,7 @@ use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
 use wincimg_testkit::mirror_fixture::{
     FOREIGN, MirrorFixture, NEW, OLD, client, foreign_base, mirror_to, whole,
 };
-use wincimg_testkit::proxy::{FaultProxy, ProxiedRequest, ProxyFault};
+use wincimg_testkit::proxy::{FaultProxy, ProxiedRequest, ProxyFault, first};
 use wincimg_testkit::serve::serve;
 use wincimg_testkit::windows_base::{StandIn, put_index};
 
@@ -96,6 +96,31 @@ async fn nothing_is_published_while_a_blob_is_missing_and_a_second_run_goes_on()
     let published: Vec<_> = manifests.iter().map(|passed| &passed.path).collect();
     assert_eq!(published.len(), 3, "{published:?}");
     assert!(published[2].ends_with("/manifests/1809"), "{published:?}");
+}
+
+/// As where another client that pushes the same blob has not finished.
+#[test]
+async fn a_blob_that_the_registry_loses_is_copied_again() {
+    for lost in [1, 100] {
+        let is_asked_for = |passed: &ProxiedRequest| {
+            passed.method == "HEAD" && passed.path.contains("/mcr/app/blobs/")
+        };
+        let there = ProxyFault::Answer(200, Vec::new(), String::new());
+        let world = MirrorFixture::with_rule(first(lost, is_asked_for, there)).await;
+        let image = StandIn::new(ManifestFormat::Oci, OLD, &[(5_000, 1), (5_000, 2)]);
+        image.put(&world.sink("app:1"), Some("1")).await;
+        let report = world.mirror(&[world.image("app:1")], &whole()).await;
+        let published = world.proxy.requests("PUT", "/manifests/1").len();
+        if lost == 1 {
+            assert_eq!(report.totals.failed_images, 0, "{report:?}");
+            assert_eq!(published, 2);
+        } else {
+            let json = serde_json::to_value(&report).unwrap();
+            let error = json["images"][0]["error"].as_str().unwrap();
+            assert_contains!(error, "MANIFEST_BLOB_UNKNOWN");
+            assert_eq!(published, 5, "{error}");
+        }
+    }
 }
 
 #[test]

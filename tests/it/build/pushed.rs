@@ -10,7 +10,7 @@ use predicates::str::contains;
 use serde_json::{Value, json};
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
 use wincimg_testkit::layout::config_in;
-use wincimg_testkit::proxy::{FaultProxy, ProxyFault};
+use wincimg_testkit::proxy::{FaultProxy, ProxiedRequest, ProxyFault, first};
 use wincimg_testkit::serve::serve;
 use wincimg_testkit::windows_base::put_nanoserver;
 
@@ -109,6 +109,27 @@ async fn a_push_to_distribution_is_thirteen_requests_and_three_again() {
     assert_eq!(cold.len(), 13, "{cold:#?}");
     let again = push();
     assert_eq!(again.len(), 3, "{again:#?}");
+}
+
+/// As where another build that pushes the same layer has not finished.
+#[test(multi_thread)]
+async fn a_layer_that_the_registry_loses_is_pushed_again() {
+    let docker = DockerRegistry::start(Setup::default());
+    put_nanoserver(&docker.host(), "10.0.17763.973").await;
+    let is_asked_for = |passed: &ProxiedRequest| {
+        passed.method == "HEAD" && passed.path.starts_with("/v2/pause/blobs/")
+    };
+    let there = ProxyFault::Answer(200, Vec::new(), String::new());
+    let proxy = FaultProxy::start(docker.host(), first(1, is_asked_for, there)).await;
+    let host = proxy.host();
+    let site = Site::new();
+    let mut command = site.command(&["build", "pause", "--host-build", "17763.973"]);
+    command.args(["--base-registry", &host, "--registry", &host, "--push"]);
+    command.args(["--insecure-registry", &host]);
+    let built = json_of(&mut command.into());
+    assert_eq!(built["images"][0]["pushed"], true);
+    let published = proxy.requests("PUT", "/v2/pause/manifests/10.0.17763.973");
+    assert_eq!(published.len(), 2, "{published:?}");
 }
 
 #[test]

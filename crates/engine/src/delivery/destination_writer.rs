@@ -12,9 +12,9 @@ use wincimg_common::progress::Progress;
 use wincimg_layer::BufferedBlob;
 use wincimg_oci::copy::{Copier, CopyOptions, CopyPlan, Foreign, PlannedBlob};
 use wincimg_oci::document::media_type::is_foreign;
-use wincimg_oci::document::{Digest, Document, DocumentError, Image, ManifestFormat};
+use wincimg_oci::document::{Descriptor, Digest, Document, DocumentError, Image, ManifestFormat};
 use wincimg_oci::remote::{RegistryClient, Repository};
-use wincimg_oci::store::{Location, Sink, Source};
+use wincimg_oci::store::{Location, Sink, Source, StoreError};
 
 use super::built_image::BuiltImage;
 use crate::direct::{AssembledImage, LayerBytes};
@@ -114,6 +114,30 @@ impl<'a> DestinationWriter<'a> {
             self.note_parts();
             return Ok(image);
         }
+        self.send_blobs(planned, assembled, &image).await?;
+        self.note_parts();
+        let root = Document::Manifest(Box::new(image.manifest().clone()));
+        let config = &image.manifest().config;
+        let parts: Vec<&Descriptor> = image.manifest().layers.iter().chain([config]).collect();
+        let mut attempts = 0;
+        while let Err(error) = self.sink.publish(&root, tag).await {
+            attempts += 1;
+            let retry = self.copier.forget_lost(error, attempts, &parts, self.sink);
+            retry.await?;
+            self.send_blobs(planned, assembled, &image).await?;
+        }
+        // The next build reads this configuration to find reusable layers.
+        self.registry.cache_document(config, image.config().bytes());
+        Ok(image)
+    }
+
+    /// Uploads the missing blobs of an image concurrently.
+    async fn send_blobs(
+        &self,
+        planned: &PlannedImage,
+        assembled: &AssembledImage,
+        image: &Image,
+    ) -> Result<(), StoreError> {
         let (copier, sink) = (&self.copier, self.sink);
         let added = async {
             // Two instructions may make the same layer.
@@ -165,14 +189,7 @@ impl<'a> DestinationWriter<'a> {
             });
             try_join_all(transfers).await.map(drop)
         };
-        tokio::try_join!(added, config, carried, base)?;
-        self.note_parts();
-        let root = Document::Manifest(Box::new(image.manifest().clone()));
-        sink.publish(&root, tag).await?;
-        // The next build reads this configuration to find reusable layers.
-        let config = &image.manifest().config;
-        self.registry.cache_document(config, image.config().bytes());
-        Ok(image)
+        tokio::try_join!(added, config, carried, base).map(drop)
     }
 
     /// The image in the destination's format. A built one is in OCI's by default, which has

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 use serde::Serialize;
@@ -22,6 +23,10 @@ use crate::stream::BlobHandle;
 const SENT_UNASKED: u64 = 96 * 1024;
 /// Existence checks in flight for one image.
 const QUESTIONS: usize = 16;
+/// Maximum number of attempts to publish an image if its registry loses blobs.
+const PUBLICATIONS: u32 = 5;
+/// Delay before blobs are checked again, multiplied by the attempts so far.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// An observer of copied blobs, so that they need not be downloaded again.
 pub trait Watcher: Send + Sync {
@@ -122,14 +127,8 @@ impl Copier {
         let blobs = if up_to_date {
             self.all_present(plan, sink).await
         } else {
-            self.ensure_blobs(plan, source, sink).await?
+            self.place(plan, source, sink, tag).await?
         };
-        if !up_to_date && !self.dry_run {
-            for child in &plan.children {
-                sink.put_document(child).await?;
-            }
-            sink.publish(&plan.root, tag).await?;
-        }
         Ok(CopyReport {
             source_digest: plan.source_digest.to_string(),
             digest: plan.root.digest().to_string(),
@@ -137,6 +136,49 @@ impl Copier {
             platforms: plan.platforms.iter().map(ToString::to_string).collect(),
             blobs,
         })
+    }
+
+    /// Copies the blobs, then publishes the documents.
+    async fn place(
+        &self,
+        plan: &CopyPlan,
+        source: &Source,
+        sink: &Sink,
+        tag: Option<&str>,
+    ) -> Result<Vec<BlobReport>, StoreError> {
+        let blobs = self.ensure_blobs(plan, source, sink).await?;
+        if self.dry_run {
+            return Ok(blobs);
+        }
+        let parts: Vec<&Descriptor> = plan.blobs.iter().map(|blob| &blob.descriptor).collect();
+        let mut attempts = 0;
+        while let Err(error) = publish(plan, sink, tag).await {
+            attempts += 1;
+            self.forget_lost(error, attempts, &parts, sink).await?;
+            self.ensure_blobs(plan, source, sink).await?;
+        }
+        Ok(blobs)
+    }
+
+    /// Forgets that the sink has an image's blobs, for another attempt to publish it, if the last
+    /// one failed because of a missing blob: a registry may lose one that another client pushes
+    /// too. Returns any other error, and that of the last attempt.
+    pub async fn forget_lost(
+        &self,
+        error: StoreError,
+        attempts: u32,
+        blobs: &[&Descriptor],
+        sink: &Sink,
+    ) -> Result<(), StoreError> {
+        if !error.is_part_missing() || attempts >= PUBLICATIONS {
+            return Err(error);
+        }
+        for blob in blobs {
+            let places = self.places(&blob.digest);
+            places.lock().await.retain(|place| place != sink);
+        }
+        tokio::time::sleep(PAUSE * attempts).await;
+        Ok(())
     }
 
     /// Records that the registry has all content of a published manifest; other images may mount
@@ -334,6 +376,14 @@ impl Copier {
         let mut placed = lock(&self.placed);
         placed.entry(digest.clone()).or_default().clone()
     }
+}
+
+/// Publishes the documents of a plan, children first.
+async fn publish(plan: &CopyPlan, sink: &Sink, tag: Option<&str>) -> Result<(), StoreError> {
+    for child in &plan.children {
+        sink.put_document(child).await?;
+    }
+    sink.publish(&plan.root, tag).await
 }
 
 /// Returns true if the sink has the blob; a positive answer is remembered.

@@ -323,6 +323,10 @@ fn http_hint(error: &HttpError) -> Option<String> {
             retry_after,
             ..
         } => return Some(rate_limit_hint(host, *retry_after)),
+        // Some registries add a code such as `DIGEST_INVALID`.
+        HttpError::Status { detail, .. } if detail.contains("MANIFEST_BLOB_UNKNOWN") => {
+            "the registry lost content of the image, as it may while other clients push the same: run the same command again"
+        }
         HttpError::Status { status, detail, .. } => match *status {
             StatusCode::NOT_FOUND => {
                 "check the name and the tag or digest; some registries also return this if access is denied"
@@ -480,5 +484,15 @@ mod tests {
             "{hint}"
         );
         assert_eq!(status(StatusCode::BAD_REQUEST, "").diagnosis().hint, None);
+    }
+
+    #[test]
+    fn a_blob_that_a_registry_lost_is_no_fault_of_the_source() {
+        let lost = ": invalid checksum digest format (DIGEST_INVALID); \
+                    blob unknown to registry (MANIFEST_BLOB_UNKNOWN)";
+        let error = status(StatusCode::BAD_REQUEST, lost);
+        assert!(error.is_blob_missing());
+        let hint = error.diagnosis().hint.unwrap();
+        assert!(hint.contains("run the same command again"), "{hint}");
     }
 }
