@@ -360,15 +360,19 @@ fn the_gitlab_build_pushes_and_writes_variables_for_later_jobs() {
     let defaults = job["variables"].as_object().unwrap().iter();
     let defaults = defaults.filter(|(name, _)| !set.contains(&name.as_str()));
     environment.extend(defaults.map(|(name, value)| (name.as_str(), value.as_str().unwrap())));
-    let (code, said) = with_wincimg(&script, site.folder.path(), &environment);
-    assert_eq!(code, 0, "{said}");
-    let digest = digest_of(&site, &name);
     let dotenv = job["artifacts"]["reports"]["dotenv"].as_str().unwrap();
     let repository = name.rsplit_once(':').unwrap().0;
-    assert_eq!(
-        site.text(dotenv),
-        format!("IMAGE_DIGEST={digest}\nIMAGE_REFERENCE={repository}@{digest}\n")
-    );
+    // The port is not a tag.
+    for name in [name.as_str(), repository] {
+        environment[1].1 = name;
+        let (code, said) = with_wincimg(&script, site.folder.path(), &environment);
+        assert_eq!(code, 0, "{said}");
+        let digest = digest_of(&site, name);
+        assert_eq!(
+            site.text(dotenv),
+            format!("IMAGE_DIGEST={digest}\nIMAGE_REFERENCE={repository}@{digest}\n")
+        );
+    }
     let cached = job["cache"]["paths"][0].as_str().unwrap();
     assert!(script.contains(&format!("--cache-dir {}", cached.trim_end_matches('/'))));
 }
@@ -399,11 +403,21 @@ fn the_azure_steps_build_and_set_variables() {
         }
     }
     let script = step["script"].as_str().unwrap();
-    let (code, said) = with_wincimg(script, site.folder.path(), &environment);
-    assert_eq!(code, 0, "{said}");
-    let digest = digest_of(&site, &name);
-    let set = format!("##vso[task.setvariable variable=wincimg.digest]{digest}");
-    assert_contains!(said, &set);
+    let repository = name.rsplit_once(':').unwrap().0;
+    // The port is not a tag.
+    for name in [name.as_str(), repository] {
+        environment[1].1 = name;
+        let (code, said) = with_wincimg(script, site.folder.path(), &environment);
+        assert_eq!(code, 0, "{said}");
+        let digest = digest_of(&site, name);
+        for (variable, value) in [
+            ("digest", &digest),
+            ("reference", &format!("{repository}@{digest}")),
+        ] {
+            let set = format!("##vso[task.setvariable variable=wincimg.{variable}]{value}\n");
+            assert_contains!(said, &set);
+        }
+    }
 }
 
 #[test]
