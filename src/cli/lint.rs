@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::{Args, ValueEnum};
 use wincimg_common::diagnose::closest_match;
+use wincimg_common::files::NotUtf8;
 use wincimg_dockerfile::has_from;
 use wincimg_dockerfile::lint::{
     BaseShell, FixSelection, LintFinding, LintOptions, RULES, RecipeAlternative, Rule, Severity,
@@ -395,8 +396,7 @@ fn read(path: &Path) -> Result<String, UnreadFile> {
         let bytes = error.as_bytes();
         let is_utf16 = matches!(bytes, [0xff, 0xfe, ..] | [0xfe, 0xff, ..]);
         UnreadFile {
-            failure: Failure::operation(problem)
-                .hint("save it as UTF-8; some Windows editors and PowerShell's > write UTF-16"),
+            failure: Failure::operation(problem).hint(NotUtf8::HINT),
             is_dockerfile: is_utf16 || has_from(&String::from_utf8_lossy(bytes)),
         }
     })?;

@@ -1,6 +1,7 @@
 //! Input files in the formats of common tools.
 
 use assert_cmd::Command;
+use predicates::prelude::*;
 use predicates::str::contains;
 
 use crate::failure::Failure;
@@ -58,6 +59,35 @@ fn a_list_of_nothing_is_distinguished_from_a_text_that_is_none() {
             .advises(&[hint]);
         let is_list = failure.hint.contains("current-context");
         assert_eq!(is_list, bytes.starts_with(b"{"), "{failure:#?}");
+    }
+}
+
+/// Files that people write, as `PowerShell`'s `>` writes them.
+#[test]
+fn a_file_in_utf16_is_named_with_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "name = \"web\"\nbase = \"nanoserver\"\n";
+    for name in ["recipe.toml", "Dockerfile", "fleet.toml", "defaults.toml"] {
+        let bytes = utf16(text, u16::to_le_bytes);
+        std::fs::write(folder.path().join(name), bytes).unwrap();
+    }
+    let host = ["--host-build", "17763.973"];
+    for words in [
+        &["build", "./recipe.toml"][..],
+        &["build", "./Dockerfile"],
+        &["convert", "Dockerfile"],
+        &["lint", "Dockerfile"],
+        &["fleet", "check", "fleet.toml"],
+        &["--config", "defaults.toml", "render", "pause"],
+    ] {
+        let has_host = words[0] != "convert" && words[0] != "lint";
+        Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
+            .current_dir(folder.path())
+            .args(words)
+            .args(host.iter().filter(|_| has_host))
+            .assert()
+            .code(3)
+            .stderr(contains("byte 0 is not UTF-8").and(contains("hint: save it as UTF-8; ")));
     }
 }
 

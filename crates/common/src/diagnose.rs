@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt;
 
 pub use crate::excerpt::Excerpt;
+use crate::files::NotUtf8;
 
 /// Implements [`Diagnose`] from attributes on the variants of an error. Attributes of the whole
 /// type apply to each variant that does not set its own.
@@ -218,8 +219,10 @@ pub enum Blame {
 /// Diagnosis of system errors.
 impl Diagnose for std::io::Error {
     fn diagnosis(&self) -> Diagnosis {
+        let is_not_utf8 = self.get_ref().is_some_and(|cause| cause.is::<NotUtf8>());
         Diagnosis {
             code: "file/io",
+            hint: is_not_utf8.then(|| NotUtf8::HINT.to_owned()),
             ..Diagnosis::default()
         }
     }

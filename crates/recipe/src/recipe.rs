@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize as _;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue, Deserializer};
-use wincimg_common::diagnose::{Blame, Excerpt, Problem, closest_match, line_and_column};
+use wincimg_common::diagnose::{
+    Blame, Diagnose as _, Excerpt, Problem, closest_match, line_and_column,
+};
 use wincimg_common::files::{LARGEST_TEXT, read_text, similar_path};
 use wincimg_images::recipes;
 use wincimg_layer::archive::Archives;
@@ -168,7 +170,7 @@ impl Recipe {
         let text = read_text(path, LARGEST_TEXT).map_err(|source| {
             let problem = format!("cannot read the recipe {}", path.display());
             Problem::new("recipe/unreadable", problem)
-                .hint(file_hint(path))
+                .hint(source.diagnosis().hint.unwrap_or_else(|| file_hint(path)))
                 .source(source)
         })?;
         Self::parse(RecipeOrigin {

@@ -22,7 +22,7 @@ pub use atomic_file::{
 };
 pub use buffered_blob::BufferedBlob;
 pub use file_cache::{CacheFileUse, FileCache};
-pub use open::{LimitedReader, open, open_stream, open_with_metadata, read, read_text};
+pub use open::{LimitedReader, NotUtf8, open, open_stream, open_with_metadata, read, read_text};
 pub use pieces::PieceReader;
 pub use replace::replace;
 pub use similar::similar_path;

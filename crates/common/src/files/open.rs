@@ -79,10 +79,24 @@ fn larger_than(limit: u64) -> io::Error {
     io::Error::new(io::ErrorKind::FileTooLarge, problem)
 }
 
+/// Text in another encoding, as the cause of an [`io::Error`].
+#[derive(Debug, thiserror::Error)]
+#[error("byte {at} is not UTF-8")]
+pub struct NotUtf8 {
+    at: usize,
+}
+
+impl NotUtf8 {
+    /// What to do about it.
+    pub const HINT: &str = "save it as UTF-8; some Windows editors and PowerShell's > write UTF-16";
+}
+
 /// Reads a file of at most `limit` bytes as text.
 pub fn read_text(path: &Path, limit: u64) -> io::Result<String> {
-    let text = String::from_utf8(read(path, limit)?);
-    text.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
+    String::from_utf8(read(path, limit)?).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        io::Error::new(io::ErrorKind::InvalidData, NotUtf8 { at })
+    })
 }
 
 /// Reads a file of at most `limit` bytes.
@@ -128,6 +142,7 @@ fn special(_kind: FileType) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::diagnose::Diagnose as _;
 
     #[test]
     fn a_file_is_read_up_to_its_limit() {
@@ -139,6 +154,18 @@ mod tests {
         assert_eq!(error.to_string(), "it is larger than 4 bytes");
         let error = open(folder.path()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::IsADirectory);
+    }
+
+    #[test]
+    fn text_in_another_encoding_is_named_with_what_to_do() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        fs::write(&path, b"a\xff\xfe").unwrap();
+        let error = read_text(&path, 5).unwrap_err();
+        assert_eq!(error.to_string(), "byte 1 is not UTF-8");
+        assert_eq!(error.diagnosis().hint.as_deref(), Some(NotUtf8::HINT));
+        let missing = read_text(&folder.path().join("none"), 5).unwrap_err();
+        assert_eq!(missing.diagnosis().hint, None);
     }
 
     #[cfg(target_os = "linux")]

@@ -14,7 +14,7 @@ use wincimg_scripts::ScriptErrorKind;
 pub enum StageError {
     /// The Dockerfile cannot be read.
     #[error("cannot read the Dockerfile {}", path.display())]
-    #[diagnose(code = "dockerfile/unreadable", blame = Circumstances, hint = Some(path_hint(path)))]
+    #[diagnose(code = "dockerfile/unreadable", blame = Circumstances, hint = source.diagnosis().hint.or_else(|| Some(path_hint(path))))]
     Unreadable {
         /// Path.
         path: PathBuf,

@@ -7,7 +7,7 @@ mod tags;
 use std::fmt;
 use std::path::Path;
 
-use wincimg_common::diagnose::{Blame, Excerpt, Problem, line_and_column};
+use wincimg_common::diagnose::{Blame, Diagnose as _, Excerpt, Problem, line_and_column};
 use wincimg_common::files::{LARGEST_TEXT, read_text, similar_path};
 use wincimg_recipe::explain_toml_error;
 
@@ -50,7 +50,7 @@ impl Fleet {
             let meant =
                 similar_path(path).map(|meant| format!("did you mean {}?", meant.display()));
             Problem::new("fleet/unreadable", problem)
-                .hint_if(meant)
+                .hint_if(meant.or_else(|| error.diagnosis().hint))
                 .source(error)
         })?;
         let folder = path.parent().unwrap_or(Path::new(""));
