@@ -47,11 +47,6 @@ impl CacheArgs {
         Some(folder.join(name))
     }
 
-    /// Returns true if the cache keeps an index of a base of this size.
-    pub(super) fn keeps_index(&self, size: u64) -> bool {
-        size <= self.cache_size && self.part("bases").is_some()
-    }
-
     /// The default folder, if it is left alone because other users can change what is in it.
     pub(super) fn ignored_folder(&self) -> Option<PathBuf> {
         let default = default_folder().filter(|folder| is_open_to_others(folder));
@@ -166,7 +161,6 @@ mod tests {
         };
         assert_eq!(of_size(1).part("bases").unwrap(), Path::new("c/bases"));
         assert_eq!(of_size(0).part("bases"), None);
-        assert!(of_size(9).keeps_index(9) && !of_size(9).keeps_index(10));
         // The tables of updates are not a cache.
         assert!(of_size(0).folder().is_some());
     }

@@ -441,6 +441,20 @@ pub(crate) async fn attach(reference: &str, base: &StandIn, facts: &[u8]) {
 }
 
 #[test(multi_thread)]
+async fn an_index_that_the_cache_cannot_keep_is_no_success() {
+    let server = FakeRegistry::start();
+    let reference = publish(&base(), &server.host()).await;
+    let machine = Machine::new();
+    fs::create_dir(machine.cache()).unwrap();
+    fs::write(machine.cache().join("bases"), "not a folder").unwrap();
+    let index = ["base", "index", &reference, "--format", "json", "--quiet"];
+    let done = machine.run(&index).code(3);
+    let answer: Value = serde_json::from_slice(&done.get_output().stdout).unwrap();
+    assert_eq!(answer["images"][0]["kept"], false);
+    machine.run(&[&index[..], &["--push"]].concat()).code(0);
+}
+
+#[test(multi_thread)]
 async fn facts_about_something_else_are_left_alone_with_a_word() {
     let server = FakeRegistry::start();
     let host = server.host();

@@ -222,6 +222,12 @@ impl BaseFactsProvider {
         Ok((facts, bytes))
     }
 
+    /// Returns true if the cache has the facts that were read from a base's layers.
+    pub fn is_cached(&self, base: &Digest) -> bool {
+        let cache = self.cache.as_ref();
+        cache.is_some_and(|cache| cache.find(base, CacheNamespace::Layers).is_some())
+    }
+
     /// The bytes of facts that were read from a base's layers on this machine.
     fn cached_layer_facts(&self, base: &Digest) -> Option<Bytes> {
         let cache = self.cache.as_ref()?;

@@ -13,6 +13,7 @@ use wincimg_oci::document::{Descriptor, Image};
 use wincimg_oci::store::{Location, Source};
 
 use super::base_args::{BaseArgs, BaseLookup, size_of};
+use crate::cli::error::COULD_NOT;
 use crate::cli::output::Rows;
 use crate::cli::{CommandOutcome, Failure, OutputFormat, Session, registry_args};
 
@@ -23,7 +24,8 @@ use crate::cli::{CommandOutcome, Failure, OutputFormat, Session, registry_args};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg image base index repo.mylan.k8s:9999/windows/servercore:ltsc2022 --push\n  \
-    wincimg image base index oci:./servercore")]
+    wincimg image base index oci:./servercore\n\n\
+    Exit code 3: an index is neither pushed nor kept in the cache.")]
 pub(super) struct Index {
     /// Attach the index to the image in its registry
     #[arg(long)]
@@ -65,26 +67,27 @@ impl Index {
             let found = self.base.find(session).await?;
             let mut indexed = Vec::new();
             for image in &found.images {
-                let one = self.index(&found, image, session).await;
+                let one = self.index(&found, image).await;
                 found.warn(session);
                 indexed.push(one?);
             }
             Ok(indexed)
         })?;
         let answer = || json!({ "images": indexed });
-        self.format.print(answer, |out| {
+        let printed = self.format.print(answer, |out| {
             indexed
                 .iter()
                 .try_for_each(|one| write_text(&self.base.image, one, out))
+        })?;
+        let is_of_use = indexed.iter().all(|one| one.pushed || one.kept);
+        Ok(if is_of_use {
+            printed
+        } else {
+            CommandOutcome::Code(COULD_NOT)
         })
     }
 
-    async fn index(
-        &self,
-        found: &BaseLookup,
-        image: &Image,
-        session: &Session,
-    ) -> Result<IndexedImage, Failure> {
+    async fn index(&self, found: &BaseLookup, image: &Image) -> Result<IndexedImage, Failure> {
         let everything = Extent::Everything;
         let read = found.library.read(&found.place, image, &everything).await;
         let (known, bytes) = read?;
@@ -102,7 +105,7 @@ impl Index {
             layers: size_of(image),
             size: bytes.len() as u64,
             pushed: self.push,
-            kept: session.cache.keeps_index(bytes.len() as u64),
+            kept: found.library.is_cached(image.digest()),
             problems: problems.map(ToString::to_string).collect(),
         })
     }
@@ -119,7 +122,7 @@ fn write_text(image: &Location, one: &IndexedImage, out: &mut dyn Write) -> io::
     let place = match (one.pushed, one.kept) {
         (true, _) => "pushed",
         (false, true) => "kept",
-        (false, false) => "not kept: the cache is disabled or too small",
+        (false, false) => "not kept: the cache is disabled, too small or not writable",
     };
     writeln!(rows.out, "  {place}")
 }
