@@ -10,6 +10,8 @@
 //! strict = true
 //! ```
 //!
+//! Paths are relative to the file's folder.
+//!
 //! Typed arguments take precedence: a default is dropped if its own flag is typed, or any flag that
 //! it would contradict or add to.
 //!
@@ -19,6 +21,7 @@
 
 mod apply;
 mod overrides;
+mod paths;
 mod trust;
 
 use std::ffi::OsString;

@@ -41,8 +41,14 @@ impl Folder {
     }
 
     fn run(&self, arguments: &[&str]) -> assert_cmd::assert::Assert {
+        self.run_in("", arguments)
+    }
+
+    /// Runs it in a folder below.
+    fn run_in(&self, below: &str, arguments: &[&str]) -> assert_cmd::assert::Assert {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
-        command.current_dir(self.folder.path()).args(arguments);
+        let folder = self.folder.path().join(below);
+        command.current_dir(folder).args(arguments);
         command
             .env("DOCKER_CONFIG", self.folder.path())
             .env("XDG_CONFIG_HOME", self.folder.path().join("settings"))
@@ -155,6 +161,29 @@ fn a_file_in_a_folder_above_counts_and_the_nearest_one_alone() {
         "[check-compat]\nhost-build = \"17763.1\"\n",
     );
     check().code(1).stdout(contains("17763.1"));
+}
+
+#[test]
+fn paths_are_relative_to_the_folder_of_the_file() {
+    let folder = Folder::new("[build]\nnodes = \"nodes.json\"\noutput = \"oci:out\"\n");
+    let made = folder.folder.path();
+    fs::create_dir(made.join("sub")).unwrap();
+    let host = folder.registry.host();
+    let build = ["build", "pause", "--base-registry", &host];
+    folder.run_in("sub", &build).code(0);
+    assert!(made.join("out/index.json").is_file());
+    assert!(!made.join("sub/out").exists());
+    // Typed paths are relative to the working directory.
+    let typed = [&build[..], &["--output", "oci:out"]].concat();
+    folder.run_in("sub", &typed).code(0);
+    assert!(made.join("sub/out/index.json").is_file());
+    folder.write(
+        "sub/named.toml",
+        "[build]\nnodes = \"../nodes.json\"\noutput = \"oci:named\"\n",
+    );
+    let named = [&build[..], &["--config", "sub/named.toml"]].concat();
+    folder.run(&named).code(0);
+    assert!(made.join("sub/named/index.json").is_file());
 }
 
 #[test]

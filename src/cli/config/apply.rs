@@ -10,6 +10,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use wincimg_common::diagnose::closest_match;
 
+use super::paths::resolved;
 use super::trust::is_refused;
 use super::{Defaults, File, FlagDefault, InvalidValue};
 use crate::cli::error::Failure;
@@ -217,12 +218,13 @@ impl<'a> Work<'a> {
             misfit: None,
         };
         let folder = self.file.path.parent().unwrap_or(Path::new(""));
-        if !self.file.is_named && is_refused(arg, &setting.values, folder) {
+        let values = setting.values.iter();
+        let values: Vec<String> = values.map(|value| resolved(arg, value, folder)).collect();
+        if !self.file.is_named && is_refused(arg, &values, folder) {
             self.defaults.left_out.push(default);
             return command;
         }
-        let refused = setting
-            .values
+        let refused = values
             .iter()
             .find_map(|value| Some((value, refusal(arg.get_value_parser(), value)?)));
         default.misfit = refused.map(|(value, why)| {
@@ -237,7 +239,7 @@ impl<'a> Work<'a> {
         command.mut_arg(id, |arg| {
             let arg = arg.required(false);
             if fits {
-                arg.default_values(setting.values.clone())
+                arg.default_values(values)
             } else {
                 arg
             }
