@@ -13,7 +13,7 @@
 //! Paths are relative to the file's folder.
 //!
 //! Typed arguments take precedence: a default is dropped if its own flag is typed, or any flag that
-//! it would contradict or add to.
+//! it would contradict or add to. Hosts and certificates that are trusted add to those of the file.
 //!
 //! A file in a folder may come from a checkout. Settings that lower security, and paths out of its
 //! folder, apply only from a file that the user names, and from the user's own file in the home
@@ -78,10 +78,11 @@ pub(super) fn arguments(
     let (matches, defaults) = parse(&files, &arguments, &[])?;
     let set: Vec<&FlagDefault> = defaults.iter().flat_map(|all| &all.set).collect();
     let overridden = overrides::overridden_defaults(&program_name::command(), &matches, &set);
-    let (matches, defaults) = if overridden.is_empty() {
+    let completed = overrides::with_trusted(&arguments, &matches, &set);
+    let (matches, defaults) = if overridden.is_empty() && completed == arguments {
         (matches, defaults)
     } else {
-        parse(&files, &arguments, &overridden)?
+        parse(&files, &completed, &overridden)?
     };
     let mut warning = None;
     for (file, defaults) in files.iter().zip(&defaults) {
@@ -158,6 +159,8 @@ struct FlagDefault {
     command: Vec<String>,
     /// The argument's id.
     id: String,
+    /// The values, as they are typed.
+    values: Vec<String>,
     /// Problem of the value and its position; it is not set then.
     misfit: Option<InvalidValue>,
 }
@@ -168,7 +171,11 @@ type InvalidValue = (Range<usize>, String);
 impl FlagDefault {
     /// Returns true if the default is for the typed command and its flag was not typed.
     fn counts(&self, typed: &ParsedCommand<'_>) -> bool {
-        typed.path.starts_with(&self.command) && !typed.has(&self.id)
+        self.is_for(typed) && !typed.has(&self.id)
+    }
+
+    fn is_for(&self, typed: &ParsedCommand<'_>) -> bool {
+        typed.path.starts_with(&self.command)
     }
 }
 

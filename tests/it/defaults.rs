@@ -237,6 +237,30 @@ fn what_lowers_security_counts_only_from_a_file_that_the_user_names() {
     }
 }
 
+#[test]
+fn what_is_typed_adds_to_what_the_file_trusts() {
+    let folder = Folder::new("");
+    // Another address of this machine than those that need no flag.
+    let host = folder.registry.host().replace("127.0.0.1", "0.0.0.0");
+    let defaults = format!(
+        "base-registry = {host:?}\ninsecure-registry = [{host:?}]\n\
+         [build]\nhost-build = \"17763.973\"\n"
+    );
+    folder.write("named.toml", &defaults);
+    let plan = ["build", "pause", "--dry-run", "--timeout", "20s"];
+    for other in [
+        &["--insecure-registry", "other.lan:8888"][..],
+        &["--insecure-registry=other.lan:8888"],
+    ] {
+        let typed = [&plan[..], &["--config", "named.toml"], other].concat();
+        folder.run(&typed).code(0).stderr("");
+        // Not to what the file may not set.
+        folder.write("wincimg.toml", &defaults);
+        let typed = [&plan[..], other].concat();
+        folder.run(&typed).code(3).stdout("");
+    }
+}
+
 /// The user's own file may hold what a file of a checkout may not, and comes before it.
 #[test]
 fn the_users_own_file_may_set_any_flag() {

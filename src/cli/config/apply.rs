@@ -211,15 +211,16 @@ impl<'a> Work<'a> {
         if self.without.contains(&id) {
             return command;
         }
+        let folder = self.file.path.parent().unwrap_or(Path::new(""));
+        let values = setting.values.iter();
+        let values: Vec<String> = values.map(|value| resolved(arg, value, folder)).collect();
         let mut default = FlagDefault {
             flag: setting.flag.clone(),
             command: path.to_vec(),
             id: id.clone(),
+            values: values.clone(),
             misfit: None,
         };
-        let folder = self.file.path.parent().unwrap_or(Path::new(""));
-        let values = setting.values.iter();
-        let values: Vec<String> = values.map(|value| resolved(arg, value, folder)).collect();
         if !self.file.is_named && is_refused(arg, &values, folder) {
             self.defaults.left_out.push(default);
             return command;

@@ -1,4 +1,6 @@
-//! Defaults that typed arguments override.
+//! Defaults that typed arguments override or add to.
+
+use std::ffi::OsString;
 
 use clap::{Arg, ArgMatches, Command};
 
@@ -14,6 +16,44 @@ const QUESTIONS: [&[&str]; 3] = [
     // Where do images go?
     &["push", "output"],
 ];
+
+/// Flags for what is trusted, whose typed values add to the defaults: who follows a hint to add one
+/// still needs the others.
+const TRUSTED: [&str; 3] = ["ca-file", "insecure-registry", "token-server"];
+
+/// The arguments, with the defaults of the typed flags of `TRUSTED`; those of later files count.
+pub(super) fn with_trusted(
+    arguments: &[OsString],
+    matches: &ArgMatches,
+    defaults: &[&FlagDefault],
+) -> Vec<OsString> {
+    let typed = ParsedCommand::new(matches);
+    let mut completed = arguments.to_vec();
+    for flag in TRUSTED {
+        let mut of_flag = defaults
+            .iter()
+            .rev()
+            .filter(|default| default.flag == flag && default.is_for(&typed));
+        let Some(default) = of_flag.next() else {
+            continue;
+        };
+        if default.misfit.is_some() || !typed.has(&default.id) {
+            continue;
+        }
+        let option = format!("--{flag}");
+        let is_option = |argument: &OsString| {
+            let text = argument.to_string_lossy();
+            text.split('=').next() == Some(option.as_str())
+        };
+        // Beside the typed one, where the command takes it.
+        if let Some(at) = completed.iter().position(is_option) {
+            let values = default.values.iter();
+            let values = values.map(|value| OsString::from(format!("{option}={value}")));
+            completed.splice(at..at, values);
+        }
+    }
+    completed
+}
 
 /// Ids of the arguments whose defaults a typed argument contradicts or adds to.
 pub(super) fn overridden_defaults(
