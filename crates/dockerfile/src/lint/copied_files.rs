@@ -1,5 +1,7 @@
 //! Files that COPY and ADD put elsewhere than the lines below expect them.
 
+use wincimg_windows::quoting::Escape;
+
 use super::entrypoint::has_extension;
 use super::evaluation::EvaluatedStep;
 use super::missing_folder::{fills_root, has_only_windows, may_make, names};
@@ -129,30 +131,44 @@ pub(super) fn check_stage_source(
     let mut paths = copy.sources.iter();
     let (path, folder) = paths.find_map(|path| Some((path, working_folder_of(source, path)?)))?;
     let message = format!(
-        "{path} is read from the root of the stage, not from its WORKDIR: write {folder}/{path}"
+        "{path} is read from the root of the stage, not from its WORKDIR: write {folder}/{}",
+        without_dot(path)
     );
     Some(it.step.finding(message).warning())
 }
 
+/// A path without the `./` that it begins with.
+fn without_dot(path: &str) -> &str {
+    let inside = path.strip_prefix("./").or_else(|| path.strip_prefix(".\\"));
+    inside.unwrap_or(path)
+}
+
 /// The only working folder of a stage, if a relative path can only be meant from there: nothing in the
 /// stage names the path's first folder at the root.
-fn working_folder_of<'a>(stage: &'a Stage<'_>, path: &str) -> Option<&'a str> {
-    let path = path.to_ascii_lowercase();
+fn working_folder_of(stage: &Stage<'_>, path: &str) -> Option<String> {
+    let path = without_dot(path).to_ascii_lowercase();
     let first = path.split(['/', '\\']).next().filter(|first| {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
-        !first.is_empty() && first.len() < path.len() && first.chars().all(is_plain)
+        !first.is_empty() && first.chars().all(is_plain)
     })?;
     let of_windows = ["windows", "users", "inetpub", "programdata", "temp"];
     if of_windows.contains(&first) {
+        return None;
+    }
+    // Without a slash, a project may put it anywhere, unless a command names it.
+    let is_folder = first.len() < path.len();
+    if !is_folder && !stage.all("RUN").any(|it| has_word(it.lower_text(), first)) {
         return None;
     }
     let mut folders = stage.all("WORKDIR");
     let (only, None) = (folders.next()?, folders.next()) else {
         return None;
     };
-    let folder = only.instruction.text();
+    let text = only.instruction.text();
+    let is_eaten = text.contains('\\') && only.file.escape == Escape::Backslash;
+    let folder = text.replace('\\', "/");
     let is_absolute = folder.starts_with('/') || folder.get(1..3) == Some(":/");
-    if !is_absolute || folder.contains(['$', '\\', '"', '%']) || folder.len() < 4 {
+    if is_eaten || !is_absolute || folder.contains(['$', '"', '%']) || folder.len() < 4 {
         return None;
     }
     let is_open = stage.steps.iter().any(|step| {
@@ -160,13 +176,20 @@ fn working_folder_of<'a>(stage: &'a Stage<'_>, path: &str) -> Option<&'a str> {
         let is_early = step.line() < only.line();
         match step.instruction.keyword.as_str() {
             "RUN" => {
-                is_early || text.contains("..") || may_run_script(text) || at_root(text, first)
+                let is_far = text.contains("..") || text.split(ENDS).any(is_root);
+                is_early || is_far || may_run_script(text) || at_root(text, first)
             }
             "COPY" | "ADD" => is_early || fills_other_root(text) || at_root(text, first),
             _ => names(text, first),
         }
     });
-    (!is_open).then(|| folder.trim_end_matches('/'))
+    (!is_open).then(|| folder.trim_end_matches('/').to_owned())
+}
+
+/// True if a command, in lower case, has a relative path as a word; it may have `./`.
+fn has_word(text: &str, path: &str) -> bool {
+    let mut words = text.split([' ', '\t', '=', '"', '\'']);
+    words.any(|word| without_dot(word).trim_end_matches(['/', '\\']) == path)
 }
 
 /// True for scripts and archives, whose folders are not in the file; the text is in lower case.
@@ -176,11 +199,19 @@ fn may_run_script(text: &str) -> bool {
     ])
 }
 
+/// Characters that end a path.
+const ENDS: [char; 7] = [' ', '\t', '"', '\'', ',', ';', ']'];
+
+/// True for the root by its name, in lower case.
+fn is_root(path: &str) -> bool {
+    matches!(path, "/" | "\\" | "c:/" | "c:\\" | "c:\\\\")
+}
+
 /// True for a copy to the root by its name.
 fn fills_other_root(text: &str) -> bool {
-    let mut words = text.split([' ', '\t', '"', ',', ']']);
+    let mut words = text.split(ENDS);
     let target = words.rfind(|word| !word.is_empty()).unwrap_or_default();
-    matches!(target, "/" | "\\" | "c:/" | "c:\\" | "c:\\\\") || target.contains("..")
+    is_root(target) || target.contains("..")
 }
 
 /// True if a text names a folder at the root; both are in lower case.

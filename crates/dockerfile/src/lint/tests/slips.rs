@@ -506,6 +506,41 @@ fn copies_from_a_stage_begin_at_its_root() {
 }
 
 #[test]
+fn a_name_without_a_slash_is_of_the_root_too() {
+    let source = |lines: &str, copy: &str| {
+        format!(
+            "# escape=`\nFROM mcr.microsoft.com/dotnet/sdk:8.0-windowsservercore-ltsc2022 AS build\n\
+             {lines}\nFROM mcr.microsoft.com/windows/servercore:10.0.20348.2402\nCOPY --from=build {copy}\n"
+        )
+    };
+    let rule = "copy-source";
+    let build = "WORKDIR C:\\src\nCOPY . .\nRUN dotnet publish -o out";
+    for wrong in [
+        source(build, "out C:\\app"),
+        source(build, "./out/ C:\\app"),
+        source(&build.replace("-o out", "-o .\\out\\"), ".\\out C:\\app"),
+        source(&build.replace("-o out", "--output=\"out\""), "out C:\\app"),
+    ] {
+        let found = messages(&wrong, "", rule);
+        let [(Severity::Warning, message)] = found.as_slice() else {
+            panic!("{wrong}: {found:?}");
+        };
+        assert!(message.contains("write C:/src/out"), "{message}");
+    }
+    for right in [
+        source(build, "/src/out C:\\app"),
+        // The project may name any folder.
+        source(&build.replace(" -o out", ""), "out C:\\app"),
+        source(&build.replace("-o out", "--out C:\\x"), "out C:\\app"),
+        source(&build.replace("-o out", "-o C:\\out"), "out C:\\app"),
+        source(&build.replace("C:\\src", "C:\\out"), "out C:\\app"),
+        source(&format!("{build} && move out C:\\"), "out C:\\app"),
+    ] {
+        assert!(messages(&right, "", rule).is_empty(), "{right}");
+    }
+}
+
+#[test]
 fn spaces_end_a_path_without_quotes() {
     check_twins(
         PINNED,
