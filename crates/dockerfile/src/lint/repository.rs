@@ -1,11 +1,14 @@
 //! Images and tags that do not exist, and those of another platform.
 
+use std::collections::BTreeMap;
+
 use wincimg_common::diagnose::closest_match;
+use wincimg_windows::compat::accepted_builds;
 use wincimg_windows::release;
 
 use super::reference::{Platform, Reference, SERVER_2022};
 use super::shell::BaseShell;
-use super::stage::{LintStep, Stage};
+use super::stage::{LintStep, Stage, StageBaseRef};
 use super::{ContainsAny, Edit, Finding, LintFile, Severity, stage_names};
 
 /// Repositories of Microsoft under `windows/`.
@@ -315,6 +318,55 @@ fn check_linux_stage(linted: &LintFile<'_>) -> Option<Finding> {
     Some(Finding::new(linux.from.lines().0, message).warning())
 }
 
+/// Reports stages of one build that run commands on releases of Windows that no host runs both.
+fn check_releases(linted: &LintFile<'_>) -> Option<Finding> {
+    // The releases that the build of each stage runs, with the line of a stage.
+    let mut known: Vec<BTreeMap<u32, usize>> = Vec::with_capacity(linted.stages.len());
+    for stage in &linted.stages {
+        let line = stage.from.lines().0;
+        let mut own = match stage.base {
+            StageBaseRef::Stage(base) => known[base].clone(),
+            _ => BTreeMap::new(),
+        };
+        let copies = stage.all("COPY");
+        let names = copies.filter_map(|step| step.instruction.flag("from"));
+        for source in names.filter_map(|name| linted.source(stage, name)) {
+            let at = source.from.lines().0;
+            let index = linted.stages.partition_point(|it| it.from.lines().0 < at);
+            own.extend(&known[index]);
+        }
+        if let Some(build) = run_build(linted, stage) {
+            own.insert(build, line);
+        }
+        if let (Some((oldest, first)), Some((newest, second))) =
+            (own.first_key_value(), own.last_key_value())
+            && !accepted_builds(*newest).contains(oldest)
+        {
+            let message = format!(
+                "the stages on lines {} and {} run commands on {} and {}, and without Hyper-V isolation \
+                 no host runs both: use one release",
+                first.min(second) + 1,
+                first.max(second) + 1,
+                release::name_of(*oldest),
+                release::name_of(*newest)
+            );
+            return Some(Finding::new(line, message).warning());
+        }
+        known.push(own);
+    }
+    None
+}
+
+/// The build of Windows that runs the commands of a stage, if its base certainly has no other.
+fn run_build(linted: &LintFile<'_>, stage: &Stage<'_>) -> Option<u32> {
+    let base = linted.chain(stage).last()?;
+    let reference = base.reference()?;
+    let is_certain = (reference.is_windows_base() || reference.names_windows())
+        && reference.digest.is_none()
+        && !base.from.text().contains('$');
+    reference.build().filter(|_| is_certain && stage.has("RUN"))
+}
+
 /// Reports an image that is only for Linux below a shell of Windows.
 fn check_sql_server(stage: &Stage<'_>) -> Option<Finding> {
     let is_of_windows = |step: &LintStep<'_>| {
@@ -334,7 +386,9 @@ fn check_sql_server(stage: &Stage<'_>) -> Option<Finding> {
 
 /// Reports a platform that the base is not for.
 pub(super) fn check_platform(linted: &LintFile<'_>) -> Vec<Finding> {
-    let of_builders = check_builders(linted).or_else(|| check_linux_stage(linted));
+    let of_builders = check_builders(linted)
+        .or_else(|| check_linux_stage(linted))
+        .or_else(|| check_releases(linted));
     let of_sql_server = linted.stages.iter().filter_map(check_sql_server);
     let of_flag = linted.stages.iter().filter_map(check_flag);
     let found = of_builders.into_iter().chain(of_sql_server);

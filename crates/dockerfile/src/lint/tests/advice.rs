@@ -262,6 +262,40 @@ fn stages_for_different_systems_have_no_builder() {
 }
 
 #[test]
+fn stages_for_releases_that_no_host_runs_both_have_no_builder() {
+    let base = "mcr.microsoft.com/windows/servercore";
+    let copy = "COPY --from=a C:/x C:/x";
+    let source = |first: &str, second: &str, last: &str| {
+        format!("FROM {base}:{first} AS a\nRUN ver\nFROM {base}:{second}\n{last}\n")
+    };
+    let both = format!("{copy}\nRUN ver");
+    let old = "10.0.17763.973";
+    let new = "10.0.20348.2402";
+    let part = "without Hyper-V isolation no host runs both";
+    let across = format!(
+        "FROM {base}:{old} AS a\nRUN ver\nFROM a AS b\nFROM {base}:{new} AS c\nRUN ver\n\
+         FROM mcr.microsoft.com/windows/nanoserver:{new}\nCOPY --from=b x C:/x/\nCOPY --from=c x C:/x/\n"
+    );
+    say(&[
+        (
+            &source(old, new, &both),
+            &["platform-mismatch", "lines 1 and 3", part],
+        ),
+        (&across, &["platform-mismatch", "lines 1 and 4", part]),
+    ]);
+    let argument = source("$TAG", new, &both);
+    silent(&[
+        &source(old, "10.0.17763.1039", &both),
+        // Server 2025 runs both.
+        &source(new, "10.0.26100.1742", &both),
+        &source(old, new, copy),
+        // Each has a build of its own.
+        &source(old, new, "RUN ver"),
+        &format!("ARG TAG={old}\n{argument}"),
+    ]);
+}
+
+#[test]
 fn windows_that_open_and_questions_are_named_with_their_answer() {
     say(&[
         (
