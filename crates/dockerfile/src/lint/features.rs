@@ -1,7 +1,8 @@
-//! Features of Windows under the names of the other tool, or without what they require.
+//! Features of Windows under the names of the other tool, or without what they require, and updates of
+//! Windows.
 
 use super::stage::{LintStep, Stage};
-use super::words::LintCommand;
+use super::words::{LintCommand, NextOperator};
 use super::{ContainsAny, Severity};
 
 /// Tool that enables features: Server Manager and DISM have names of their own.
@@ -21,12 +22,17 @@ impl FeatureTool {
     }
 }
 
-/// Severity and message about a command that does not enable its feature.
+/// Severity and message about a command that does not enable its feature or install its update.
 pub(super) fn problem(
     stage: &Stage<'_>,
     step: &LintStep<'_>,
     command: &LintCommand,
 ) -> Option<(Severity, String)> {
+    if installs_update(command) && !asks_windows_update(stage, step) {
+        let message = "a container has no servicing of Windows, so this installs nothing: its updates come \
+            with a newer base";
+        return Some((Severity::Warning, message.to_owned()));
+    }
     let tool = FeatureTool::of(command)?;
     let is_dism = command.program() == "dism";
     let has = |option: &str| command.any(|it| it.starts_with(option));
@@ -65,6 +71,18 @@ pub(super) fn problem(
             format!("IIS-ASPNET45 requires IIS-NetFxExtensibility45 and others: add {all}");
         (Severity::Error, message)
     })
+}
+
+/// Returns true for an update of Windows by Windows Update's own tools, which `dism` is not.
+fn installs_update(command: &LintCommand) -> bool {
+    let started = command.started();
+    let run = started.as_ref().unwrap_or(command);
+    let is_update = match run.program() {
+        "wusa" => run.any(|it| it.contains(".msu")) && !run.any(|it| it.contains("/extract")),
+        "install-windowsupdate" => true,
+        _ => false,
+    };
+    is_update && command.next != NextOperator::Or
 }
 
 /// Names of .NET Framework 3.5.

@@ -98,6 +98,30 @@ const UNDER_CMD: &[Pair<'_>] = &[
         "RUN netsh interface show interface",
     ),
     (
+        "failing-run",
+        Warning,
+        "RUN wusa C:\\kb.msu /quiet /norestart",
+        "RUN wusa C:\\kb.msu /extract:C:\\kb && dism /online /add-package /packagepath:C:\\kb\\kb.cab",
+    ),
+    (
+        "failing-run",
+        Warning,
+        "RUN start /wait wusa.exe C:\\kb.msu /quiet",
+        "RUN sc config wuauserv start= demand && start /wait wusa.exe C:\\kb.msu /quiet",
+    ),
+    (
+        "failing-run",
+        Warning,
+        "RUN powershell -Command \"Start-Process wusa -Wait -ArgumentList 'C:\\kb.msu /quiet'\"",
+        "RUN wusa C:\\kb.msu /quiet || ver",
+    ),
+    (
+        "failing-run",
+        Warning,
+        "RUN powershell -Command Install-WindowsUpdate -AcceptAll -AutoReboot",
+        "RUN powershell -Command Install-Module PSWindowsUpdate -Force",
+    ),
+    (
         "installer-wait",
         Warning,
         "RUN start C:\\in\\agent.exe /S",
