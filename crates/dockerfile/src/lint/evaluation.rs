@@ -403,7 +403,7 @@ fn check_run(
     }
     let shell = step.shell_words(current)?;
     if current.config.user.as_deref() == Some("ContainerUser") {
-        let of_rights = super::user::check_rights(step);
+        let of_rights = super::user::check_rights(stage, step);
         if of_rights.is_some() {
             return of_rights;
         }

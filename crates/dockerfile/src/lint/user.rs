@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use super::evaluation::EvaluatedStep;
-use super::stage::LintStep;
-use super::words::LintCommand;
+use super::reference::Reference;
+use super::stage::{LintStep, Stage};
+use super::words::{LintCommand, NextOperator, Word};
 use super::{ContainsAny, Finding, Severity};
 use crate::instruction::InstructionKind;
 use crate::stages::is_known_account;
@@ -77,21 +78,75 @@ pub(super) fn check(it: &EvaluatedStep<'_>) -> Option<Finding> {
 }
 
 /// Reports a command that only an administrator may run, in a line of `ContainerUser`.
-pub(super) fn check_rights(step: &LintStep<'_>) -> Option<Finding> {
-    let (command, severity) = step.commands().iter().find_map(of_administrator)?;
+pub(super) fn check_rights(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
+    let (command, severity, what) = step.commands().iter().find_map(|command| {
+        if let Some(severity) = of_administrator(command) {
+            return Some((command, severity, command.program().to_owned()));
+        }
+        let folder = made_folder(stage, step, command)?;
+        let what = format!("{} {}", command.program(), folder.value);
+        Some((command, Severity::Error, what))
+    })?;
     let message = format!(
-        "{} requires an administrator, and this runs as ContainerUser: put it above USER, or USER \
-         ContainerAdministrator above it",
-        command.program()
+        "{what} requires an administrator, and this runs as ContainerUser: put it above USER, or USER \
+         ContainerAdministrator above it"
     );
     let found = step.finding_at(command.start(), message).of("failing-run");
     let is_open = step.file.lower_text().contains("administrators");
     (!is_open).then(|| found.severity(severity))
 }
 
-/// The command, if only an administrator may run it; a package may be for a user.
-fn of_administrator(command: &LintCommand) -> Option<(&LintCommand, Severity)> {
-    let severity = match command.program() {
+/// Folders of Windows and its programs, in which only administrators make folders. Those below may have
+/// other rights.
+const OF_ADMINISTRATORS: [&str; 8] = [
+    r"c:\program files",
+    r"c:\program files (x86)",
+    r"c:\windows",
+    r"c:\windows\system32",
+    "%programfiles%",
+    "%programfiles(x86)%",
+    "%windir%",
+    "%systemroot%",
+];
+
+/// Parts of a file that may change the rights of a folder.
+const OF_RIGHTS: [&str; 4] = ["cacls", "set-acl", "setaccess", "takeown"];
+
+/// Parts of a line that may make no folder where there is one.
+const CONDITIONS: [&str; 6] = ["if ", "if(", "test-path", "try", "-force", "-erroraction"];
+
+/// A folder that a command makes where only administrators do, on an image of Microsoft.
+fn made_folder<'a>(
+    stage: &Stage<'_>,
+    step: &LintStep<'_>,
+    command: &'a LintCommand,
+) -> Option<&'a Word> {
+    // What follows may expect that it fails.
+    let ends_line = match command.next {
+        NextOperator::End | NextOperator::And => true,
+        NextOperator::Other => command.grammar.is_powershell(),
+        NextOperator::Or | NextOperator::Pipe => false,
+    };
+    let makes = ends_line && matches!(command.program(), "md" | "mkdir");
+    let is_of_microsoft = || stage.reference().is_some_and(Reference::is_of_microsoft);
+    let is_open = || {
+        step.lower_text().contains_any(&CONDITIONS)
+            || step.file.lower_text().contains_any(&OF_RIGHTS)
+    };
+    if !makes || !is_of_microsoft() || is_open() {
+        return None;
+    }
+    command.arguments().iter().find(|word| {
+        let path = word.value.replace('/', "\\").to_ascii_lowercase();
+        let path = path.trim_end_matches('\\');
+        let parent = path.rsplit_once('\\').map(|(parent, _)| parent);
+        parent.is_some_and(|parent| OF_ADMINISTRATORS.contains(&parent))
+    })
+}
+
+/// The severity of a command, if only an administrator may run it; a package may be for a user.
+fn of_administrator(command: &LintCommand) -> Option<Severity> {
+    Some(match command.program() {
         "install-windowsfeature"
         | "add-windowsfeature"
         | "enable-windowsoptionalfeature"
@@ -100,8 +155,7 @@ fn of_administrator(command: &LintCommand) -> Option<(&LintCommand, Severity)> {
         "net" if command.has(&["user", "localgroup"]) && command.has(&["/add"]) => Severity::Error,
         "msiexec" if command.has(&["/i", "/package"]) => Severity::Warning,
         _ => return None,
-    };
-    Some((command, severity))
+    })
 }
 
 /// Returns true if the base, or a line before this one, may create an account.

@@ -212,6 +212,48 @@ const UNDER_CMD: &[Pair<'_>] = &[
         "USER ContainerUser\nRUN dism /?",
     ),
     (
+        "failing-run",
+        Error,
+        "USER ContainerUser\nRUN mkdir \"C:\\Program Files\\App\"",
+        "RUN mkdir \"C:\\Program Files\\App\"\nUSER ContainerUser",
+    ),
+    (
+        "failing-run",
+        Error,
+        "USER ContainerUser\nRUN md %ProgramFiles%\\App\\ && dir",
+        "USER ContainerUser\nRUN md %ProgramFiles%\\App\\ || ver",
+    ),
+    (
+        "failing-run",
+        Error,
+        "USER ContainerUser\nRUN md C:\\App C:\\Windows\\App",
+        "USER ContainerUser\nRUN md C:\\App C:\\Windows\\Temp\\App",
+    ),
+    (
+        "failing-run",
+        Error,
+        "USER ContainerUser\nRUN md C:\\Windows\\App",
+        "USER ContainerUser\nRUN md C:\\Windows\\App & dir",
+    ),
+    (
+        "failing-run",
+        Error,
+        "USER ContainerUser\nRUN powershell -Command mkdir C:/Windows/App",
+        "USER ContainerUser\nRUN powershell -Command if (!(Test-Path C:/Windows/App)) { mkdir C:/Windows/App }",
+    ),
+    (
+        "failing-run",
+        Error,
+        "USER ContainerUser\nRUN md C:\\Windows\\App",
+        "RUN icacls C:\\Windows /grant Users:(OI)(CI)M\nUSER ContainerUser\nRUN md C:\\Windows\\App",
+    ),
+    (
+        "failing-run",
+        Error,
+        "USER ContainerUser\nRUN md C:\\Windows\\App",
+        "FROM example.com/core:ltsc2022\nUSER ContainerUser\nRUN md C:\\Windows\\App",
+    ),
+    (
         "requires-buildkit",
         Warning,
         "# syntax=docker/dockerfile:1\nFROM mcr.microsoft.com/windows/servercore:10.0.20348.2402\nRUN <<EOF\nmkdir C:\\a\nmkdir C:\\b\nEOF",
