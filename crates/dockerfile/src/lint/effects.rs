@@ -175,9 +175,61 @@ fn check_setx_user(stage: &Stage<'_>) -> impl Iterator<Item = Finding> {
     })
 }
 
+/// Reports what the last line above `USER` sets for the user of the build, who is not the container's.
+fn check_hive(stage: &Stage<'_>) -> Option<Finding> {
+    let last = stage.steps.iter().rposition(|step| step.is("USER"))?;
+    let (earlier, after) = (&stage.steps[..last], &stage.steps[last + 1..]);
+    let name = |step: &LintStep<'_>| step.instruction.text().trim_matches('"').to_owned();
+    let (own, builder) = match earlier.iter().rposition(|step| step.is("USER")) {
+        Some(place) => (&earlier[place + 1..], name(&earlier[place])),
+        None => (earlier, default_user(stage)?.to_owned()),
+    };
+    let user = name(&stage.steps[last]);
+    let is_open = |user: &str| user.contains(['$', '\\']);
+    // A stage on this one may go back to the user.
+    let is_repeated = after.iter().any(|step| sets_hive(step).is_some());
+    if stage.is_base || is_repeated || is_open(&user) || is_open(&builder) {
+        return None;
+    }
+    let step = own.iter().rfind(|step| step.is("RUN"))?;
+    let command = sets_hive(step)?;
+    let message = format!(
+        "this is set for {builder}, and containers run as {user}: put it below USER, or set it for the \
+         machine"
+    );
+    let found = step.finding_at(command.start(), message).warning();
+    (!user.eq_ignore_ascii_case(&builder)).then(|| found.of("lost-with-line"))
+}
+
+/// The user of Microsoft's images of Server Core.
+fn default_user(stage: &Stage<'_>) -> Option<&'static str> {
+    let reference = stage.reference()?;
+    let is_core = reference.is_plain() || reference.repository.contains("dotnet/framework/");
+    (is_core && reference.is_of_microsoft() && !reference.names_nano_server())
+        .then_some("ContainerAdministrator")
+}
+
+/// The last command of a line, if it changes the registry or the certificates of its user: a command
+/// behind it may use them.
+fn sets_hive<'a>(step: &'a LintStep<'_>) -> Option<&'a LintCommand> {
+    let command = step.commands().iter().rfind(|it| !is_shell(it))?;
+    let roots = ["hkcu\\", "hkcu:", "hkey_current_user\\"];
+    let is_own = |word: &str| roots.iter().any(|root| word.starts_with(root));
+    let sets = match command.program() {
+        "reg" => command.word(1).eq_ignore_ascii_case("add") && command.any(is_own),
+        "new-item" | "new-itemproperty" | "set-itemproperty" => command.any(is_own),
+        "certutil" => command.has(&["-user"]) && command.has(&["-addstore", "-importpfx"]),
+        "import-certificate" | "import-pfxcertificate" => {
+            command.any(|it| it.starts_with("cert:\\currentuser"))
+        }
+        _ => false,
+    };
+    sets.then_some(command)
+}
+
 /// Reports `setx PATH` with the whole PATH.
 pub(super) fn check_setx(stage: &Stage<'_>) -> Vec<Finding> {
-    let mut found: Vec<Finding> = check_setx_user(stage).collect();
+    let mut found: Vec<Finding> = check_setx_user(stage).chain(check_hive(stage)).collect();
     let mut count = 0;
     for step in stage.all("RUN") {
         // In cmd single quotes break the PATH, whoever's it is.
