@@ -2,14 +2,16 @@
 
 use super::correction::Correction;
 use super::evaluation::EvaluatedStep;
+use super::reference::Platform;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage};
+use super::words::Word;
 use super::{ContainsAny, Finding, Severity};
 use crate::source::Instruction;
 
 pub(super) fn check(it: &EvaluatedStep<'_>) -> Vec<Finding> {
     let Some((value, is_only)) = path(it.step.instruction) else {
-        return Vec::new();
+        return Vec::from_iter(check_registry(it));
     };
     let joined = joined_folders(value).map(|part| {
         let message = format!(
@@ -31,6 +33,79 @@ pub(super) fn check(it: &EvaluatedStep<'_>) -> Vec<Finding> {
         found.severity(Severity::error_if(!is_enough))
     });
     joined.into_iter().chain(hidden).collect()
+}
+
+/// Parts of a file that may use the PATH of the registry: services, and scripts that read it.
+const READERS: [&str; 11] = [
+    "service", "net start", "sc create", "schtasks", "scheduledtask", "iis", "refreshenv",
+    "update-sessionenv", "reg query", "env:path=", "env:path =",
+];
+
+/// Reports a folder that a line adds to the PATH of the registry, which that of an `ENV` hides.
+fn check_registry(it: &EvaluatedStep<'_>) -> Option<Finding> {
+    let (stage, step) = (it.stage, it.step);
+    let is_known = stage.platform == Platform::Windows && stage.knows_environment;
+    if !step.is("RUN") || !is_known {
+        return None;
+    }
+    let hiding = wincimg_recipe::variable(&it.state.config.env, "PATH")?;
+    let (at, added) = machine_path(step)?;
+    let listed: Vec<String> = hiding.split(';').map(folder_name).collect();
+    let mut folders = added.split([';', '\'', '"']).map(str::trim);
+    let folder = folders.find(|it| is_folder(it) && !listed.contains(&folder_name(it)))?;
+    // A PATH below may have the folder.
+    let below = it.linted.file.instructions.iter().rev();
+    let mut below = below.take_while(|other| other.lines().0 > step.line());
+    if below.any(|other| path(other).is_some()) || step.file.lower_text().contains_any(&READERS) {
+        return None;
+    }
+    let message = format!(
+        "the PATH of ENV hides the one in the registry, to which this adds {folder}: list it in ENV"
+    );
+    Some(step.finding_at(at, message).warning())
+}
+
+/// Position and value of a change to the machine's PATH.
+fn machine_path(step: &LintStep<'_>) -> Option<(usize, String)> {
+    let of_cmd = step.commands().iter().find_map(|command| {
+        let is_option = |word: &&Word| word.value.starts_with(['/', '-']);
+        let mut operands = command.arguments().iter().filter(|word| !is_option(word));
+        let is_path = operands.next()?.eq_ignore_case("path");
+        let value = operands.next()?.value.clone();
+        let is_setx = command.grammar.may_be_cmd() && command.program() == "setx";
+        (is_setx && is_path && command.has(&["/m", "-m"])).then(|| (command.start(), value))
+    });
+    let mut statements = step.statements();
+    of_cmd.or_else(|| statements.find_map(|it| Some((it.at, machine_value(&it.text)?.to_owned()))))
+}
+
+/// The value that a statement of PowerShell gives the machine's PATH.
+fn machine_value(statement: &str) -> Option<&str> {
+    let lower = statement.to_ascii_lowercase();
+    let value = if let Some((_, arguments)) = lower.split_once("]::setenvironmentvariable(") {
+        let (name, value) = arguments.split_once(',')?;
+        let (_, target) = value.strip_suffix(')')?.rsplit_once(',')?;
+        let target = target.trim().trim_matches(['\'', '"']);
+        let is_machine = target == "machine" || target.ends_with("]::machine");
+        let is_path = name.trim().trim_matches(['\'', '"']) == "path";
+        Some(value).filter(|_| is_path && is_machine)?
+    } else {
+        let rest = lower.strip_prefix("setx")?;
+        let rest = rest.strip_prefix(".exe").unwrap_or(rest).trim_start();
+        rest.strip_prefix("/m path ")?
+    };
+    statement.get(statement.len() - value.len()..)
+}
+
+/// Returns true for a folder with its drive, and without a variable.
+fn is_folder(text: &str) -> bool {
+    text.get(1..3).is_some_and(|it| matches!(it, ":\\" | ":/")) && !text.contains(['$', '%', '{'])
+}
+
+/// A folder as Windows compares it.
+fn folder_name(path: &str) -> String {
+    let path = path.trim().replace('/', "\\").replace("\\\\", "\\");
+    path.trim_end_matches('\\').to_ascii_lowercase()
 }
 
 /// Begin of a message about a PATH that was meant to have the PATH so far, and does not.
@@ -77,8 +152,7 @@ fn buildkits_is_enough(it: &EvaluatedStep<'_>, value: &str) -> bool {
 
 /// Returns true for a PATH, in lower case, with the folder of Windows' programs.
 fn lists_system(path: &str) -> bool {
-    let path = path.replace('/', "\\").replace("\\\\", "\\");
-    let mut folders = path.split(';').map(|folder| folder.trim_end_matches('\\'));
+    let mut folders = path.split(';').map(folder_name);
     folders.any(|folder| folder.ends_with(r"\windows\system32"))
 }
 

@@ -191,6 +191,63 @@ fn a_path_without_the_folders_of_windows_hides_the_one_in_the_registry() {
 }
 
 #[test]
+fn the_path_of_env_hides_what_a_line_adds_to_the_registry() {
+    let env = "ENV PATH=\"C:/Windows/System32;C:/Windows;C:/app (x86)\"";
+    let setx = "RUN setx /M PATH \"C:\\tool;%PATH%\"";
+    let set = |value: &str, target: &str| {
+        format!(
+            "{SHELL}{env}\nRUN [Environment]::SetEnvironmentVariable('Path', {value}, {target})"
+        )
+    };
+    let old = "[Environment]::GetEnvironmentVariable('Path', 'Machine')";
+    let target = "'Machine'";
+    check_twins(
+        PINNED,
+        "path-not-expanded",
+        &[
+            (&format!("{env}\n{setx}"), &format!("{setx}\n{env}")),
+            (
+                &format!("{env}\n{setx}"),
+                &format!("{env}\n{}", setx.replace("tool", "app (x86)\\")),
+            ),
+            (
+                &format!("{env}\n{setx}"),
+                &format!("{env}\n{}", setx.replace("PATH \"", "TOOLS \"")),
+            ),
+            (
+                &format!("{env}\n{setx}"),
+                &format!("{env}\n{setx}\nENV PATH=\"C:/tool;C:/Windows/System32;C:/Windows\""),
+            ),
+            (
+                &format!("{env}\n{setx}"),
+                &format!("{env}\n{setx}\nRUN sc create app binPath= C:\\app.exe"),
+            ),
+            (
+                &set(&format!("{old} + ';C:\\tool'"), target),
+                &set(&format!("{old} + ';C:\\app (x86)'"), target),
+            ),
+            (
+                &set(
+                    "'C:\\tool;' + $env:PATH",
+                    "[EnvironmentVariableTarget]::Machine",
+                ),
+                &set("'C:\\tool;' + $env:PATH", "'Process'"),
+            ),
+            (
+                &format!("{SHELL}{env}\nRUN setx /M PATH ($env:PATH + ';C:\\tool')"),
+                &format!("{SHELL}{env}\nRUN setx /M PATH $env:PATH"),
+            ),
+        ],
+    );
+    let below = format!(
+        "{}{env}\nFROM base\n{setx}\n",
+        PINNED.replace('\n', " AS base\n")
+    );
+    let severities = gaps::severities("", &below, "path-not-expanded");
+    assert_eq!(severities, [Severity::Warning]);
+}
+
+#[test]
 fn a_variable_that_is_set_below_its_use_or_in_another_stage_is_not_set() {
     check_twins(
         PINNED,
