@@ -219,7 +219,9 @@ pub enum Blame {
 /// Diagnosis of system errors.
 impl Diagnose for std::io::Error {
     fn diagnosis(&self) -> Diagnosis {
-        let is_not_utf8 = self.get_ref().is_some_and(|cause| cause.is::<NotUtf8>());
+        let is_not_utf8 = self
+            .get_ref()
+            .is_some_and(<dyn Error + Send + Sync>::is::<NotUtf8>);
         Diagnosis {
             code: "file/io",
             hint: is_not_utf8.then(|| NotUtf8::HINT.to_owned()),
