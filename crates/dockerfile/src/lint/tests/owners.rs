@@ -469,6 +469,6 @@ fn a_program_that_windows_lacks_is_not_put_in_exec_form() {
         found.map(|it| it.fix).collect()
     };
     assert_eq!(fixes("CMD tail -f /dev/null"), [None::<String>]);
-    let fixed = "CMD [\"C:/a.exe\", \"-f\"]".to_owned();
-    assert_eq!(fixes("CMD C:/a.exe -f"), [Some(fixed)]);
+    let exec_form = "CMD [\"C:/a.exe\", \"-f\"]".to_owned();
+    assert_eq!(fixes("CMD C:/a.exe -f"), [Some(exec_form)]);
 }
