@@ -443,7 +443,17 @@ fn without_number(starts: StartStatus, number: usize) -> String {
 
 /// `starts nowhere, on none of 4 nodes`.
 pub(super) fn outlook(prospect: &WorkloadOutcome<'_>) -> String {
-    NodeTally::of(prospect).describe(prospect.starts, 1)
+    let WorkloadOutcome {
+        starts,
+        nodes,
+        warned_on,
+        ..
+    } = *prospect;
+    if starts == StartStatus::Warned && warned_on < nodes {
+        let what = without_number(starts, 1);
+        return format!("{what} on {warned_on} of {}", count(nodes, "node"));
+    }
+    NodeTally::of(prospect).describe(starts, 1)
 }
 
 impl NodeTally {

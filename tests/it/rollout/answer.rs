@@ -141,6 +141,44 @@ fn what_surely_does_not_start_is_said_despite_what_is_unknown() {
 }
 
 #[test]
+fn a_warning_counts_the_nodes_that_it_is_about() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, document: &Value| {
+        fs::write(folder.path().join(name), document.to_string()).unwrap();
+    };
+    let pod = json!({
+        "kind": "Pod", "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"nodeSelector": {"kubernetes.io/os": "windows"},
+                 "containers": [{"name": "c", "image": "r.example/web:1"}]},
+    });
+    write("pod.json", &pod);
+    let images = json!([{"reference": "r.example/web:1", "os_version": "10.0.26100.3194"}]);
+    write("images.json", &images);
+    let text = |first: &str, format: &str| {
+        let nodes = [first, "26100.3194", "26100.3194"];
+        let nodes = ["a", "b", "c"]
+            .iter()
+            .zip(nodes)
+            .map(|(name, version)| what_if::node(name, version));
+        let nodes: Vec<Value> = nodes.collect();
+        write("nodes.json", &json!({"kind": "List", "items": nodes}));
+        let mut command = wincimg();
+        command
+            .current_dir(folder.path())
+            .args(["--offline", "--workloads", "pod.json", "--images"])
+            .args(["images.json", "--nodes", "nodes.json", "--format", format]);
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    };
+    for format in ["junit", "sarif", "html"] {
+        // The first node lacks the image's update.
+        let one = text("26100.2894", format);
+        assert_contains!(one, "starts with a warning on 1 of 3 nodes");
+        let none = text("26100.3194", format);
+        assert!(!none.contains("starts with a warning on"), "{none}");
+    }
+}
+
+#[test]
 fn the_manifest_to_edit_is_named_unless_a_cluster_printed_the_object() {
     let folder = tempfile::tempdir().unwrap();
     let pods: [(&str, &[&str], &str); 2] = [("one", &["gone"], ""), ("two", &["gone"], "")];

@@ -41,6 +41,8 @@ pub struct WorkloadOutcome<'a> {
     pub nodes: usize,
     /// Number of these on which it starts.
     pub starts_on: usize,
+    /// Number of these on which it has a warning.
+    pub warned_on: usize,
     /// Number of these on which it is unknown whether it starts.
     pub unknown_on: usize,
 }
@@ -118,10 +120,12 @@ impl Rollout {
         images: &[super::placement::PlacedImage],
         noticed: Option<VerdictOutcome>,
     ) -> WorkloadOutcome<'a> {
-        let (mut starts_on, mut breaks_on, mut has_warning) = (0, 0, noticed.is_some());
+        let (mut starts_on, mut breaks_on, mut warned_on) = (0, 0, 0);
         for (place, group) in placement.selection.groups.iter().enumerate() {
             let outcomes = || images.iter().map(|placed| placed.findings[place].outcome);
-            has_warning |= outcomes().any(|outcome| outcome == VerdictOutcome::Warning);
+            if noticed.is_some() || outcomes().any(|outcome| outcome == VerdictOutcome::Warning) {
+                warned_on += group.hosts.len();
+            }
             // All containers of a pod have to start.
             if outcomes().any(|outcome| outcome == VerdictOutcome::Incompatible) {
                 breaks_on += group.hosts.len();
@@ -149,7 +153,7 @@ impl Rollout {
             StartStatus::Somewhere
         } else if starts_on < nodes {
             StartStatus::Unknown
-        } else if has_warning {
+        } else if warned_on > 0 {
             StartStatus::Warned
         } else {
             StartStatus::Everywhere
@@ -160,6 +164,7 @@ impl Rollout {
             starts,
             nodes,
             starts_on,
+            warned_on,
             unknown_on: nodes - starts_on - breaks_on,
         }
     }
