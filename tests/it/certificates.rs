@@ -51,7 +51,9 @@ fn counts_for_itself_alone(registry: &DockerRegistry, other: &DockerRegistry) {
 fn a_ca_that_is_named_vouches_and_the_hint_names_the_flag_first() {
     let registry = DockerRegistry::start(TLS);
     let home = tempfile::tempdir().unwrap();
-    let printed = is_refused(ask(&registry, home.path(), &[])).hint;
+    let refused = is_refused(ask(&registry, home.path(), &[]));
+    assert_contains!(refused.stderr, "no trusted CA signed it");
+    let printed = refused.hint;
     let place = |flag: &str| {
         printed
             .find(flag)
@@ -80,7 +82,8 @@ fn a_self_signed_certificate_is_accepted_exactly_as_it_is() {
     let registry = DockerRegistry::start(setup);
     let other = DockerRegistry::start(setup);
     let home = tempfile::tempdir().unwrap();
-    is_refused(ask(&registry, home.path(), &[]));
+    let refused = is_refused(ask(&registry, home.path(), &[]));
+    assert_contains!(refused.stderr, "it is self-signed");
     counts_for_itself_alone(&registry, &other);
 }
 

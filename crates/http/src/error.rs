@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use reqwest::header::InvalidHeaderValue;
 use reqwest::{StatusCode, Url};
+use rustls::CertificateError;
 use wincimg_common::diagnose::{Diagnose, Problem};
 
 use super::addresses::RefusedAddress;
@@ -39,13 +40,13 @@ pub enum HttpError {
         host: String,
     },
     /// The certificate is not signed by a trusted CA, or is for another name.
-    #[error("cannot trust the certificate of {host}")]
+    #[error("cannot trust the certificate of {host}: {}", distrust(problem))]
     #[diagnose(code = "network/certificate", hint = self.insecure_hint())]
     Certificate {
         /// Host and port.
         host: String,
         /// Problem found by the verifier.
-        source: rustls::Error,
+        problem: CertificateError,
     },
     /// The connection failed or broke before the response.
     #[error("cannot reach {host} to {what}")]
@@ -193,9 +194,9 @@ impl HttpError {
         }
         match cause::<rustls::Error>(&source) {
             Some(rustls::Error::InvalidMessage(_)) => Self::PlainHttp { host },
-            Some(tls @ rustls::Error::InvalidCertificate(_)) => Self::Certificate {
+            Some(rustls::Error::InvalidCertificate(problem)) => Self::Certificate {
                 host,
-                source: tls.clone(),
+                problem: problem.clone(),
             },
             _ => Self::Unreachable {
                 host,
@@ -267,7 +268,7 @@ impl HttpError {
             Self::PlainHttp { host } | Self::InsecureUrl { host, .. } => Some(format!(
                 "if you trust {host} without TLS, add --insecure-registry {host}"
             )),
-            Self::Certificate { host, source } if is_of_another_name(source) => Some(format!(
+            Self::Certificate { host, problem } if is_of_another_name(problem) => Some(format!(
                 "use a certificate with the name of {host}; to trust this one for {host} alone, put it into DIR/{host}/server.crt and add --certs-dir DIR"
             )),
             Self::Certificate { host, .. } => Some(format!(
@@ -286,12 +287,23 @@ fn wait_hint(wait: Duration) -> String {
     }
 }
 
-fn is_of_another_name(error: &rustls::Error) -> bool {
-    use rustls::CertificateError::{NotValidForName, NotValidForNameContext};
-    let rustls::Error::InvalidCertificate(problem) = error else {
-        return false;
-    };
+fn is_of_another_name(problem: &CertificateError) -> bool {
+    use CertificateError::{NotValidForName, NotValidForNameContext};
     matches!(problem, NotValidForName | NotValidForNameContext { .. })
+}
+
+/// Reason not to trust a certificate: rustls prints some by the names of its types.
+fn distrust(problem: &CertificateError) -> String {
+    let text = match problem {
+        CertificateError::UnknownIssuer => return "no trusted CA signed it".to_owned(),
+        CertificateError::Other(other) => other.to_string(),
+        known => return known.to_string(),
+    };
+    match text.as_str() {
+        // `openssl req -x509` makes a CA's certificate.
+        "CaUsedAsEndEntity" => "it is self-signed, or a CA's own".to_owned(),
+        _ => text,
+    }
 }
 
 /// A file that cannot be read or written.
