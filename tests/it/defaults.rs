@@ -145,6 +145,30 @@ fn a_value_that_a_command_does_not_take_is_named_with_its_place_and_the_values_i
 }
 
 #[test]
+fn a_list_for_a_flag_that_is_not_repeatable_is_a_mistake() {
+    let folder = Folder::new("[build]\ntag = [\"1.4\", \"1.5\"]\n");
+    let host = ["--host-build", "17763.973", "--dry-run"];
+    folder.build(&host).code(2).stdout("").stderr(
+        contains("wincimg.toml:2:7: ")
+            .and(contains("`wincimg build --tag`"))
+            .and(contains("only one value")),
+    );
+    folder
+        .build(&[&host[..], &["--tag", "1.6"]].concat())
+        .code(0);
+    folder.write("wincimg.toml", "[build]\ntag = [\"1.4\"]\n");
+    folder.build(&host).code(0);
+    folder.write(
+        "wincimg.toml",
+        "[build]\nhost-build = [\"17763.973\", \"20348.2402\"]\n",
+    );
+    folder
+        .build(&["--dry-run"])
+        .code(0)
+        .stdout(contains("20348"));
+}
+
+#[test]
 fn a_file_in_a_folder_above_counts_and_the_nearest_one_alone() {
     let folder = Folder::new("[check-compat]\nhost-build = \"20348.1\"\n");
     let below = folder.folder.path().join("a/b");

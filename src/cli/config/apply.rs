@@ -225,13 +225,9 @@ impl<'a> Work<'a> {
             self.defaults.left_out.push(default);
             return command;
         }
-        let refused = values
-            .iter()
-            .find_map(|value| Some((value, refusal(arg.get_value_parser(), value)?)));
-        default.misfit = refused.map(|(value, why)| {
+        default.misfit = misfit(arg, &values).map(|why| {
             let command = path.join(" ");
-            let flag = &setting.flag;
-            let problem = format!("`wincimg {command} --{flag}` does not accept {value:?}: {why}");
+            let problem = format!("`wincimg {command} --{}` {why}", setting.flag);
             (setting.span.clone(), problem)
         });
         let fits = default.misfit.is_none();
@@ -267,6 +263,18 @@ fn flags(command: &Command) -> Vec<&str> {
     own.chain(below)
         .filter(|name| !NOT_IN_FILE.contains(name))
         .collect()
+}
+
+/// What is wrong with the values of a flag, if anything.
+fn misfit(arg: &Arg, values: &[String]) -> Option<String> {
+    // clap would take the first.
+    if values.len() > 1 && !matches!(arg.get_action(), ArgAction::Append) {
+        return Some("accepts only one value".to_owned());
+    }
+    let parser = arg.get_value_parser();
+    let mut refused = values.iter().map(|value| (value, refusal(parser, value)));
+    let (value, why) = refused.find_map(|(value, why)| Some((value, why?)))?;
+    Some(format!("does not accept {value:?}: {why}"))
 }
 
 /// Reason why a flag does not accept a value; none if it does.
