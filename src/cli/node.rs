@@ -9,12 +9,16 @@ use std::path::PathBuf;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::{Args, Subcommand};
+use futures_util::TryFutureExt as _;
 use futures_util::future::{try_join, try_join_all};
 use serde_json::json;
 use wincimg_cluster::node_script::{NodeImages, NodeRegistry, NodeRuntime, NodeScript};
+use wincimg_common::diagnose::BoxError;
 use wincimg_engine::bases::BaseSearch;
-use wincimg_engine::plans::PlannedBase;
+use wincimg_engine::error::search as search_error;
+use wincimg_engine::plans::{PlannedBase, TargetHost};
 use wincimg_http::read_certificates;
+use wincimg_inspect::bases::ResolveError;
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_windows::compat::HostBuild;
 
@@ -123,8 +127,7 @@ struct MakeScript {
 
 impl MakeScript {
     fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
-        let hosts = self.hosts.distinct_builds(session)?.all();
-        let hosts: Vec<HostBuild> = hosts.into_iter().collect();
+        let hosts = self.hosts.distinct_builds(session)?.targets();
         let registries = self.registries()?;
         let images = if self.undo {
             Vec::new()
@@ -152,7 +155,12 @@ impl MakeScript {
     }
 
     /// The images for each host: on the same bases as those of `wincimg build`.
-    fn images(&self, hosts: &[HostBuild], session: &Session) -> Result<Vec<NodeImages>, Failure> {
+    fn images(
+        &self,
+        targets: &[TargetHost],
+        session: &Session,
+    ) -> Result<Vec<NodeImages>, Failure> {
+        let hosts: Vec<HostBuild> = targets.iter().map(|target| target.build).collect();
         if let Some(HostBuild { version, .. }) =
             hosts.iter().find(|host| host.version.revision.is_none())
         {
@@ -161,7 +169,10 @@ impl MakeScript {
         }
         let registry = &self.connection.base_registry;
         let search = BaseSearch::new(&self.connection.registry.connect(session)?);
-        let find = |name| search.for_hosts(name, registry, hosts);
+        let find = |name| {
+            let found = search.for_hosts(name, registry, &hosts);
+            found.map_err(|error| with_nodes(error, targets))
+        };
         let of_pause = async {
             let is_asked = self.tag.is_none();
             Ok(if is_asked {
@@ -171,7 +182,7 @@ impl MakeScript {
             })
         };
         let bases = try_join_all(self.bases.iter().map(|name| find(name)));
-        let found = registry_args::run(async { Ok(try_join(of_pause, bases).await?) });
+        let found = registry_args::run(try_join(of_pause, bases));
         let (of_pause, bases) = match found {
             Err(failure) if failure.is_unreachable() => {
                 session.warn(format_args!(
@@ -180,7 +191,7 @@ impl MakeScript {
                      can be reached: {}",
                     failure.in_one_line()
                 ));
-                return self.images_by_version(hosts);
+                return self.images_by_version(&hosts);
             }
             found => found?,
         };
@@ -254,6 +265,23 @@ impl MakeScript {
         Ok(registries
             .filter(|registry| registry.is_insecure || registry.certificates.is_some())
             .collect())
+    }
+}
+
+/// Adds the nodes of a host without a base to its error.
+fn with_nodes(error: BoxError, targets: &[TargetHost]) -> Failure {
+    let without = match search_error(&error) {
+        Some(ResolveError::NothingFits(nothing)) => Some(nothing.host),
+        _ => None,
+    };
+    let failure = Failure::from(error);
+    let mut named = targets.iter().filter(|target| !target.nodes.is_empty());
+    match named.find(|target| Some(target.build) == without) {
+        Some(target) => failure.context(format!("no image for host {target}")).hint(
+            "leave the node out with --selector, or take the base from another registry with \
+                 --base-registry",
+        ),
+        None => failure,
     }
 }
 

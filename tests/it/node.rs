@@ -12,7 +12,7 @@ use wincimg_windows::compat::{HostBuild, Isolation, check};
 use wincimg_windows::update::Updates;
 use wincimg_windows::version::WindowsVersion;
 
-use crate::failure::line;
+use crate::failure::{Failure, line};
 use crate::site::{Site, json_of};
 
 const REGISTRY: &str = "repo.mylan.k8s:8888";
@@ -123,6 +123,27 @@ fn without_the_bases_a_script_names_images_of_the_hosts_versions() {
         script["images"][0]["pause"],
         "repo.mylan.k8s:8888/pause:10.0.17763.1000"
     );
+}
+
+#[test]
+fn a_node_without_a_base_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = |name: &str, version: &str| {
+        serde_json::json!({"kind": "Node", "metadata": {"name": name}, "status": {
+            "nodeInfo": {"operatingSystem": "windows", "kernelVersion": version}}})
+    };
+    let items = [
+        node("w16", "10.0.14393.3384"),
+        node("w19", "10.0.17763.973"),
+    ];
+    let list = serde_json::json!({"kind": "List", "items": items});
+    let file = folder.path().join("nodes.json");
+    fs::write(&file, list.to_string()).unwrap();
+    let nodes = ["--nodes", file.to_str().unwrap(), "--format", "json"];
+    let failure = Failure::of(&script(&nodes).0);
+    let failure = failure.is("base/nothing-fits", &["14393.3384 (w16)", "nanoserver"]);
+    assert_contains!(failure.hint, "--selector");
+    assert!(!failure.message.contains("w19"), "{failure:#?}");
 }
 
 /// A node that was updated since takes an image only if it starts there.
