@@ -58,8 +58,7 @@ fn read_whole(mut source: impl Read) -> io::Result<Vec<u8>> {
 /// Error for a file that cannot be read, with the nearest existing one.
 fn unreadable(path: &Path, error: io::Error) -> Failure {
     let is_missing = error.kind() == io::ErrorKind::NotFound;
-    let failure = Failure::operation(error);
-    let failure = failure.context(format!("cannot read {}", name(path)));
+    let failure = Failure::from(error).context(format!("cannot read {}", name(path)));
     if is_missing && path.is_symlink() {
         return failure.hint("it is a link to a missing file");
     }

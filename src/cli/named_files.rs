@@ -101,7 +101,7 @@ fn walk(
     let mut pending = vec![folder.to_owned()];
     while let Some(folder) = pending.pop() {
         let failed = |error: std::io::Error| {
-            Failure::operation(error).context(format!("cannot read {}", folder.display()))
+            Failure::from(error).context(format!("cannot read {}", folder.display()))
         };
         let entries = std::fs::read_dir(&folder).map_err(failed)?;
         let mut entries = entries.collect::<Result<Vec<_>, _>>().map_err(failed)?;

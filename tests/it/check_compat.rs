@@ -281,7 +281,7 @@ fn bad_input_is_reported_with_its_place_and_exit_code_2() {
     wincimg()
         .args(["--nodes", "/nowhere/nodes.json"])
         .args(image)
-        .fails(3, "failed", &["/nowhere/nodes.json"]);
+        .fails(3, "file/io", &["/nowhere/nodes.json"]);
 }
 
 #[test]

@@ -286,7 +286,7 @@ fn what_cannot_be_read_is_said_with_its_name() {
     command
         .current_dir(std::env::temp_dir())
         .args(["lint", "no/such/Dockerfile"])
-        .fails(3, "failed", &["no/such/Dockerfile"]);
+        .fails(3, "file/io", &["no/such/Dockerfile"]);
     let utf16: Vec<u8> = "\u{feff}FROM x\n"
         .encode_utf16()
         .flat_map(u16::to_le_bytes)

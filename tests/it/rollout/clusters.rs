@@ -106,7 +106,7 @@ fn workloads_that_cannot_be_read_are_said_with_their_place() {
         .names(&["Pod p", "spec.containers[0].image"]);
     wincimg()
         .args(["--nodes", &nodes, "--workloads", "/nowhere.yaml"])
-        .fails(3, "failed", &["/nowhere.yaml"]);
+        .fails(3, "file/io", &["/nowhere.yaml"]);
 }
 
 #[test]
