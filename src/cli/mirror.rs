@@ -352,10 +352,13 @@ impl MissingBase {
     }
 
     fn to_json(&self) -> Value {
+        let document = self.failure.document();
         json!({
             "image": self.name,
             "host_build": self.host.map(|host| host.to_string()),
             "problem": self.failure.in_one_line(),
+            "code": document["code"],
+            "hint": document["hint"],
         })
     }
 }

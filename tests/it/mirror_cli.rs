@@ -235,6 +235,7 @@ fn a_host_without_a_base_image_stops_no_other() {
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["images"].as_array().unwrap().len(), 1);
     assert_eq!(report["missing"][0]["host_build"], "20348.1");
+    assert_eq!(report["missing"][0]["code"], "base/nothing-fits");
     assert_eq!(report["totals"]["copied_blobs"], 3);
     // A repository that does not exist is no obstacle either.
     let good = [

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::routing::get;
+use wincimg_common::diagnose::Diagnose as _;
 use wincimg_oci::document::ManifestFormat;
 use wincimg_oci::reference::parse_reference;
 use wincimg_oci::store::Sink;
@@ -54,6 +55,10 @@ async fn one_image_that_fails_does_not_keep_the_others_out() {
     let text = json["images"][0]["error"].as_str().unwrap();
     let layer = bad.layers[0].0.digest.as_ref();
     assert_contains!(text, layer);
+    for (image, printed) in report.images.iter().zip(json["images"].as_array().unwrap()) {
+        let code = image.error.as_ref().map(|error| error.diagnosis().code);
+        assert_eq!(printed["code"].as_str(), code, "{printed}");
+    }
 }
 
 #[test]

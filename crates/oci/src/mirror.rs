@@ -15,7 +15,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use futures_util::{StreamExt, stream};
 use serde::{Serialize, Serializer};
-use wincimg_common::diagnose::{Blame, Problem, error_chain};
+use wincimg_common::diagnose::{Blame, Diagnose as _, Problem, error_chain};
 use wincimg_common::progress::Progress;
 
 use self::referrers::ReferrerCopier;
@@ -127,8 +127,9 @@ pub struct MirroredImage {
     /// Artifacts attached to the images, with their outcomes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<ReferrerReport>,
-    /// The error, of copying or of the copied image; serialised as text with its causes.
-    #[serde(serialize_with = "as_text", skip_serializing_if = "Option::is_none")]
+    /// The error, of copying or of the copied image; serialised as text with its causes, with its
+    /// code and its hint beside it.
+    #[serde(flatten, serialize_with = "described")]
     pub error: Option<StoreError>,
 }
 
@@ -354,9 +355,22 @@ fn published_name(target: &Reference, copied: Option<&CopyReport>) -> String {
 }
 
 #[expect(clippy::ref_option, reason = "serde passes the field like this")]
-fn as_text<S: Serializer>(error: &Option<StoreError>, serializer: S) -> Result<S::Ok, S::Error> {
-    let printed = error.as_ref().map(|error| error_chain(error));
-    serializer.serialize_str(&printed.unwrap_or_default())
+fn described<S: Serializer>(error: &Option<StoreError>, serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Described {
+        error: String,
+        code: &'static str,
+        hint: Option<String>,
+    }
+    let described = error.as_ref().map(|error| {
+        let diagnosis = error.diagnosis();
+        Described {
+            error: error_chain(error),
+            code: diagnosis.code,
+            hint: diagnosis.hint,
+        }
+    });
+    described.serialize(serializer)
 }
 
 fn totals(images: &[MirroredImage]) -> Totals {
