@@ -335,5 +335,17 @@ fn all_hosts_of_a_build_get_one_flavour() {
         &["10.0-nanoserver-ltsc2022"],
         "10.0.20348.5900",
     );
-    build("dotnet/aspnet:10.0").assert().code(1);
+    build("dotnet/aspnet:10.0").assert().code(1).stderr(
+        contains("/dotnet/aspnet:10.0 starts on host 17763.6000")
+            .and(contains("9.0, 8.0"))
+            .and(contains("/dotnet/aspnet:9.0")),
+    );
+    base(
+        &registry,
+        &[
+            "resolve", "dotnet/aspnet:10.0", "--host-build", "17763.6000",
+        ],
+    )
+    .fails(1, "base/nothing-fits", &["/dotnet/aspnet:10.0 "])
+    .advises(&["9.0, 8.0"]);
 }

@@ -178,6 +178,8 @@ async fn resolve_exact(
     }
     Err(ResolveError::NothingFits(Box::new(NoMatchingBase {
         repository: format!("{repository}:{which}"),
+        flavour: None,
+        other_flavours: Vec::new(),
         host,
         wanted,
         below: None,

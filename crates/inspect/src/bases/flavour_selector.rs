@@ -32,7 +32,8 @@ fn no_flavour(problem: String, hint: Option<String>) -> Problem {
         .hint_if(hint)
 }
 
-fn listed(known: &[String]) -> String {
+/// The first few flavours, and the number of the others.
+pub(super) fn listed(known: &[String]) -> String {
     const SHOWN: usize = 12;
     let shown = known[..known.len().min(SHOWN)].join(", ");
     match known.len().saturating_sub(SHOWN) {
@@ -59,6 +60,30 @@ impl FlavourSelector {
             return Self::Usual;
         }
         Self::Named(words)
+    }
+
+    /// The requested flavour, if any.
+    pub(super) fn requested(&self) -> Option<String> {
+        match self {
+            Self::Named(words) => Some(words.join("-")),
+            Self::Usual | Self::Only => None,
+        }
+    }
+
+    /// The other flavours with an image for a host, the newest first; none if any was acceptable.
+    pub(super) fn others_for(
+        &self,
+        tags: &[String],
+        host: HostBuild,
+        wanted: BaseMatch,
+    ) -> Vec<String> {
+        let Self::Named(words) = self else {
+            return Vec::new();
+        };
+        let offers: CandidateQueue<()> = CandidateQueue::new(tags, host, wanted);
+        let fitting = offers.flavours();
+        let others = fitting.iter().filter(|flavour| !flavour.begins_with(words));
+        names(&others.map(plain).collect())
     }
 
     /// The tags for Windows that start with the requested words; all tags if no words are requested.

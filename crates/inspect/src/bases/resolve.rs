@@ -15,7 +15,7 @@ use wincimg_windows::version::WindowsVersion;
 
 use super::best_fit::BaseMatch;
 use super::candidates::{CandidateQueue, NearestImage, VersionSource};
-use super::flavour_selector::FlavourSelector;
+use super::flavour_selector::{FlavourSelector, listed};
 use super::host_process::HOST_PROCESS;
 use super::list::BaseListing;
 use super::name::{BASE_NAMES, BaseName, NAMES};
@@ -186,6 +186,10 @@ fn short_name_like(repository: &Reference) -> Option<String> {
 pub struct NoMatchingBase {
     /// The repository.
     pub repository: String,
+    /// The requested flavour.
+    pub flavour: Option<String>,
+    /// Other flavours with an image for the host.
+    pub other_flavours: Vec<String>,
     /// The host.
     pub host: HostBuild,
     /// Criterion of the match.
@@ -205,6 +209,13 @@ impl NoMatchingBase {
                 "specify the host's revision too, as in {}.973: a node reports it in \
                  status.nodeInfo.kernelVersion",
                 self.host.version.build
+            );
+        }
+        if let [first, ..] = &self.other_flavours[..] {
+            return format!(
+                "use a flavour that has one: {}, as in {}:{first}",
+                listed(&self.other_flavours),
+                self.repository
             );
         }
         let hint = match self.wanted {
@@ -234,15 +245,14 @@ impl std::error::Error for NoMatchingBase {}
 
 impl fmt::Display for NoMatchingBase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            repository, host, ..
-        } = self;
+        write!(f, "no image of {}", self.repository)?;
+        if let Some(flavour) = &self.flavour {
+            write!(f, ":{flavour}")?;
+        }
+        let host = self.host;
         match self.wanted {
-            BaseMatch::Nearest => write!(f, "no image of {repository} starts on host {host}")?,
-            BaseMatch::Exact => write!(
-                f,
-                "no image of {repository} has the exact version of host {host}"
-            )?,
+            BaseMatch::Nearest => write!(f, " starts on host {host}")?,
+            BaseMatch::Exact => write!(f, " has the exact version of host {host}")?,
         }
         match (&self.below, &self.above) {
             (Some(below), Some(above)) => {
@@ -277,6 +287,8 @@ pub struct BaseRepository {
     repository: Repository,
     tags: Vec<String>,
     flavour: FlavourSelector,
+    /// The tags of the flavour for all hosts.
+    chosen: Option<Vec<String>>,
 }
 
 impl BaseRepository {
@@ -289,6 +301,7 @@ impl BaseRepository {
                 repository,
                 tags,
                 flavour: base.flavour.clone(),
+                chosen: None,
             }),
             Err(error) if error.is_not_found() => Err(ResolveError::NoRepository {
                 answer: Box::new(error),
@@ -340,7 +353,7 @@ impl BaseRepository {
         hosts: &[HostBuild],
         wanted: BaseMatch,
     ) -> Result<Self, ResolveError> {
-        self.tags = self.narrowed(hosts, wanted)?;
+        self.chosen = Some(self.narrowed(hosts, wanted)?);
         Ok(self)
     }
 
@@ -349,9 +362,10 @@ impl BaseRepository {
         hosts: &[HostBuild],
         wanted: BaseMatch,
     ) -> Result<Vec<String>, ResolveError> {
+        let tags = self.chosen.as_deref().unwrap_or(&self.tags);
         let tags = self
             .flavour
-            .narrow(&self.repository.to_string(), &self.tags, hosts, wanted)?;
+            .narrow(&self.repository.to_string(), tags, hosts, wanted)?;
         if tags.is_empty() {
             return Err(ResolveError::NoBaseTags {
                 repository: self.repository.to_string(),
@@ -384,6 +398,8 @@ impl BaseRepository {
         let (below, above) = offers.nearest_versions();
         Err(ResolveError::NothingFits(Box::new(NoMatchingBase {
             repository: self.to_string(),
+            flavour: self.flavour.requested(),
+            other_flavours: self.flavour.others_for(&self.tags, host, wanted),
             host,
             wanted,
             below,
