@@ -16,7 +16,7 @@ use wincimg_inspect::bases::{
 };
 use wincimg_windows::compat::HostBuild;
 
-use super::hosts::{HostName, host_name};
+use super::hosts::{HostName, host_name, with_revision};
 use super::output::or_dash;
 use super::registry_args::BaseRegistryArgs;
 use super::{CommandOutcome, Failure, OutputFormat, Session, complete, registry_args};
@@ -174,6 +174,7 @@ impl Resolve {
         let base = &self.common.connection.base_registry;
         let reference = base.repository(&self.name.name)?;
         let host = HostBuild::new(self.host_build.explained(session));
+        let host = with_revision(host, session);
         let wanted = self.matched.wanted;
         let outcome =
             registry_args::run(async { Ok(resolve(&registry, &reference, host, wanted).await) })?;

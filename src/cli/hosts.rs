@@ -273,7 +273,7 @@ pub(super) fn warn_of_silence(node: &str, session: &Session) {
 }
 
 /// A typed host, with the newest revision known if it has none.
-fn with_revision(host: HostBuild, session: &Session) -> HostBuild {
+pub(super) fn with_revision(host: HostBuild, session: &Session) -> HostBuild {
     let newest = newest_known(host.version.build);
     if host.version.revision.is_some() || newest.revision.is_none() {
         return host;

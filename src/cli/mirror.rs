@@ -152,7 +152,7 @@ impl Mirror {
             Arc::new(maker) as Arc<dyn MirrorHook>
         });
         let hosts: Vec<HostBuild> = if self.hosts.is_given() {
-            let builds = self.hosts.distinct_builds(session)?.all();
+            let builds = self.hosts.builds_of_images(session)?.all();
             builds.into_iter().collect()
         } else {
             Vec::new()

@@ -6,7 +6,7 @@ use predicates::str::contains;
 use serde_json::{Value, json};
 use wincimg_testkit::fake_registry::FakeRegistry;
 
-use crate::failure::{Fails, line, note};
+use crate::failure::{Fails, note};
 use crate::site::{answer_of, each};
 
 const NANO: &str = "windows/nanoserver";
@@ -135,15 +135,23 @@ fn nothing_that_fits_is_exit_1_with_what_is_nearest() {
     .stderr(contains("17763.973").and(contains("2020-02-11")));
 }
 
+/// As `wincimg build` does.
 #[test]
-fn a_host_without_a_revision_is_asked_for_it() {
-    base(
-        &microsofts(),
+fn a_build_without_a_revision_stands_for_its_newest_one() {
+    let registry = microsofts();
+    let mut resolve = base(
+        &registry,
         &["resolve", "nanoserver", "--host-build", "17763"],
-    )
-    .assert()
-    .code(1)
-    .stderr(line(&["hint: ", "17763.973"]));
+    );
+    resolve
+        .assert()
+        .code(1)
+        .stderr(note(&["17763", "the newest revision known"]));
+    registry.publish(NANO, &["10.0.17763.1158"], "10.0.17763.1158");
+    resolve
+        .assert()
+        .code(0)
+        .stdout(contains("10.0.17763.1158@"));
 }
 
 #[test]
