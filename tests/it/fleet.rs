@@ -211,6 +211,52 @@ fn what_is_missing_is_made_and_what_exists_is_not_touched() {
     site.with_no_bases(&check).assert().code(0);
 }
 
+#[test]
+fn the_entry_that_a_node_selects_is_checked_in_each_run() {
+    let site = Site::new();
+    let base = [WindowsVersion::new(26100, 2314)];
+    site.registry
+        .with(|stored| add_base_images(stored, "mcr/windows/nanoserver", &base))
+        .unwrap();
+    fleet(&site, "[[image]]\nbuild = \"pause\"\n");
+    let runtime = |version: &str| {
+        let nodes = [("win-a", "26100.2314"), ("win-b", "26200.7171")];
+        let nodes = nodes.map(|(name, build)| {
+            let mut node = windows_node(name, &format!("10.0.{build}"));
+            node["status"]["nodeInfo"]["containerRuntimeVersion"] =
+                json!(format!("containerd://{version}"));
+            node
+        });
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": nodes});
+        site.write("nodes.json", list.to_string());
+    };
+    // Of the second node, the first entry's image is reported to fail; it selects that one.
+    runtime("2.4.0");
+    let (code, report) = run(&site, "build");
+    assert_eq!(code, 0, "{report:#}");
+    assert_eq!(states(&report, 0), ["built", "built"]);
+    for what in ["check", "build"] {
+        let mut command = command(&site, what, &["--format", "json"]);
+        let output = command.output().unwrap();
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        assert_contains!(said, "0xc0370112");
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(states(&report, 0), ["current", "current"]);
+        let builds = &report["images"][0]["builds"];
+        assert_eq!(builds[0]["warnings"], Value::Null);
+        assert_contains!(builds[1]["warnings"][0], "0xc0370112");
+    }
+    // This one selects entries of its own build alone.
+    runtime("1.7.0");
+    let (code, report) = run(&site, "check");
+    assert_eq!(code, 1, "{report:#}");
+    assert_eq!(states(&report, 0), ["current", "failed"]);
+    let problem = &report["images"][0]["builds"][1]["problem"];
+    assert_eq!(problem["code"], "tag/unserved");
+    assert_contains!(problem["problem"], "win-b");
+}
+
 /// Nodes on both sides of the update that changed the interface, and one of another build.
 fn mixed(site: &Site, patched: usize) {
     let version = [WindowsVersion::new(17763, 1158)];

@@ -33,7 +33,7 @@ pub fn check_served(
 }
 
 /// Checks one tag and warns, each warning once.
-fn check_tag(
+pub(crate) fn check_tag(
     outlook: &PlannedTag<'_>,
     nodes: &[Node],
     today: Date,

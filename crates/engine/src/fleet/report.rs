@@ -81,6 +81,9 @@ pub struct BuildReport {
     pub os_version: Option<String>,
     /// Error of its build.
     pub problem: Option<ReportedError>,
+    /// Warnings about the image that its nodes select from the tag.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// State of an image.

@@ -20,13 +20,13 @@ use wincimg_inspect::bases::{BaseMatch, BaseRegistry, HOST_PROCESS};
 use wincimg_oci::reference::Reference;
 use wincimg_windows::compat::{Architecture, ContainerRuntime};
 
-use super::report::{FleetReport, ImageReport, ReportedError};
+use super::report::{FleetImageState, FleetReport, ImageReport, ReportedError};
 use super::tag_contents::{ImageInputs, TagContents};
 use super::update::EntryUpdate;
 use super::{EntrySource, Fleet, FleetEntry};
 use crate::bases::BaseSearch;
 use crate::build::{BuildContext, PlannedBuild};
-use crate::compat_check::check_served;
+use crate::compat_check::{check_served, check_tag};
 use crate::definition::{BuildDefinition, BuildInput};
 use crate::delivery::{AttachmentOptions, BuildPermit, DeliveryTarget, TagPolicy, TagValidator};
 use crate::engine_choice::{Engine, EngineReason};
@@ -288,6 +288,13 @@ impl SyncContext<'_> {
         let (engine, why) = planned.engine();
         keep_missing(entry, &mut planned, &target.naming, &standing, report)?;
         if self.mode == SyncMode::Check || planned.images.is_empty() {
+            let check = CurrentCheck {
+                standing: &standing,
+                tag: &entry.tag,
+                nodes,
+                today: self.run.today,
+            };
+            check.run(&planned.request.hosts, ctx.reporter, report);
             return Ok(());
         }
         if engine == Engine::Docker {
@@ -330,6 +337,44 @@ impl SyncContext<'_> {
             reported.source = request.design.source();
         }
         documents
+    }
+}
+
+/// Check of a tag as it is.
+pub(super) struct CurrentCheck<'a> {
+    pub(super) standing: &'a TagContents,
+    pub(super) tag: &'a str,
+    pub(super) nodes: &'a [Node],
+    pub(super) today: Date,
+}
+
+impl CurrentCheck<'_> {
+    /// Checks the hosts whose images are up to date: their runtimes may select other entries.
+    pub(super) fn run(
+        &self,
+        hosts: &[TargetHost],
+        reporter: &dyn Reporter,
+        report: &mut ImageReport,
+    ) {
+        for host in hosts {
+            let build = report.for_host(Some(host));
+            if build.state != FleetImageState::Current {
+                continue;
+            }
+            let tag = self.standing.tag_for(self.tag, host);
+            match check_tag(&tag, self.nodes, self.today) {
+                Ok(warnings) => {
+                    for warning in &warnings {
+                        reporter.warn(&format_args!("{}: {warning}", self.tag));
+                    }
+                    build.warnings = warnings;
+                }
+                Err(problem) => {
+                    build.state = FleetImageState::Failed;
+                    build.problem = Some(problem.into());
+                }
+            }
+        }
     }
 }
 

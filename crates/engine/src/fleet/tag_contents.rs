@@ -4,14 +4,15 @@
 use std::collections::BTreeMap;
 
 use wincimg_common::diagnose::{Blame, BoxError, Problem, error_chain};
-use wincimg_oci::document::{BASE_DIGEST, Descriptor, Digest, Document};
+use wincimg_oci::document::{BASE_DIGEST, Descriptor, Digest, Document, Index};
 use wincimg_oci::reference::Reference;
 use wincimg_oci::remote::RegistryClient;
 use wincimg_windows::version::WindowsVersion;
 
 use super::report::FleetImageState;
 use crate::inputs::INPUTS;
-use crate::publication::PlannedTagEntry;
+use crate::plans::TargetHost;
+use crate::publication::{PlannedTag, PlannedTagEntry};
 
 /// Inputs of an image, as annotated in an index.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,6 +85,35 @@ impl TagContents {
                 no_entries: None,
             },
         })
+    }
+
+    /// The content of an index.
+    pub(super) fn of_index(index: &Index) -> Self {
+        Self {
+            entries: index.manifests.clone(),
+            no_entries: None,
+        }
+    }
+
+    /// The tag as it is, for one of its hosts.
+    pub(super) fn tag_for<'a>(&self, tag: &str, host: &'a TargetHost) -> PlannedTag<'a> {
+        let platforms = self
+            .entries
+            .iter()
+            .filter_map(|entry| entry.platform.clone());
+        let lines = platforms.map(|platform| PlannedTagEntry {
+            version: platform
+                .os_version
+                .as_deref()
+                .and_then(|text| text.parse().ok()),
+            platform,
+        });
+        PlannedTag {
+            tag: tag.to_owned(),
+            is_index: true,
+            lines: lines.collect(),
+            hosts: vec![host],
+        }
     }
 
     /// Versions of Windows of its entries.
