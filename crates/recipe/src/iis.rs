@@ -108,6 +108,7 @@ pub(super) fn name_pool(plan: &mut Plan) {
 impl Recipe {
     pub(super) fn iis(&self, entry: IisEntry) -> Result<IisSettings, Problem> {
         let pool = entry.app_pool.unwrap_or_default();
+        self.check_site_names(&entry.sites)?;
         let sites = entry.sites.into_iter().map(|site| self.site(site));
         let sites: Vec<Site> = sites.collect::<Result<_, _>>()?;
         let name = self.or_default(entry.site, DEFAULT_SITE)?;

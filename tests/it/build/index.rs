@@ -343,14 +343,14 @@ fn tags_may_name_the_release_of_windows() {
 #[test]
 fn hosts_that_share_a_base_which_the_dockerfile_does_not_name_share_the_image() {
     let site = Site::new();
-    site.write("app/a.txt", "a");
+    site.write("web/a.txt", "a");
     site.write(
-        "app/Dockerfile",
+        "web/Dockerfile",
         "FROM mcr.microsoft.com/windows/nanoserver:ltsc2019\nCOPY a.txt C:/a.txt\n",
     );
     let hosts = ["--host-build", "20348.2500", "--host-build", "20348.2600"];
     let built = json_of(
-        site.build("app")
+        site.build("web")
             .args(hosts)
             .args(["--tag", "1", "--output", "oci:out"]),
     );

@@ -1,6 +1,6 @@
 //! The server configuration of IIS in a recipe.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 
 use schemars::JsonSchema;
@@ -223,6 +223,18 @@ impl HandlerEntry {
 }
 
 impl Recipe {
+    /// Checks that no two sites have a name that is the same to IIS.
+    pub(super) fn check_site_names(&self, sites: &[SiteEntry]) -> Result<(), Problem> {
+        let mut known = BTreeSet::new();
+        for SiteEntry { name, .. } in sites {
+            if !known.insert(name.value.to_string().to_lowercase()) {
+                let problem = format!("two sites have the name {}", name.value);
+                return Err(self.error(name, problem));
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn site(&self, entry: SiteEntry) -> Result<Site, Problem> {
         if entry.bindings.is_empty() {
             return Err(self.error(&entry.name, "a site without bindings cannot be reached"));

@@ -166,7 +166,7 @@ fn an_index_gets_one_revision_of_a_build() {
         panic!("{plan:?}");
     };
     let versions: Vec<String> = becomes.versions().map(|own| own.to_string()).collect();
-    assert_eq!(versions, ["17763.5696", "20348.2402"]);
+    assert_eq!(versions, ["20348.2402", "17763.5696"]);
 }
 
 #[test]

@@ -562,7 +562,6 @@ fn mistakes_in_other_words_are_found() {
             "nano-server-lacks",
         ),
         (nano, "RUN net user app /add", "nano-server-lacks"),
-        (PINNED, r"RUN start /w msiexec /i C:\git.msi", "prompt"),
         (
             PINNED,
             "RUN mkdir C:\\a \\\n    mkdir C:\\b",

@@ -326,8 +326,10 @@ proptest! {
             folders: [("/".parse().unwrap(), folder()), ("/f".parse().unwrap(), folder())].into(),
             settings: [("preloadEnabled".parse().unwrap(), "true".to_owned())].into(),
         };
+        let mut known = std::collections::BTreeSet::new();
         let sites_of: Vec<Site> = names
             .iter()
+            .filter(|name| known.insert(name.to_lowercase()))
             .enumerate()
             .map(|(at, name)| Site {
                 name: name.parse().unwrap(),
