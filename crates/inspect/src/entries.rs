@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use wincimg_layer::{LayerEntry, LayerReader, TarEntryKind, TarReadError, Whiteout};
 use wincimg_registry::security::{DescriptorLayout, SecurityDescriptor};
 use wincimg_windows::base_contents::FileDigest;
+use wincimg_windows::path::path_problem;
 
 /// Folder of the drive in a layer.
 pub(crate) const FILES: &str = "Files";
@@ -22,6 +23,8 @@ pub(crate) const FOLDER_ATTRIBUTES: u32 = 0x10;
 const NAME_MEMORY: usize = 1 << 30;
 /// Memory of an entry besides its name.
 const ENTRY_MEMORY: usize = 256;
+/// Number of times that a merge holds a name: as the layer's, as the image's and as a key.
+const NAME_COPIES: usize = 3;
 
 /// What a layer has at a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,6 +130,8 @@ pub(crate) struct LayerEntries<'a> {
     pub(crate) reader: LayerReader<'a>,
     layout: Layout,
     memory: usize,
+    /// Path of the entry before.
+    before: String,
 }
 
 /// An entry of a layer.
@@ -183,16 +188,13 @@ impl<'a> LayerEntries<'a> {
             reader,
             layout,
             memory: NAME_MEMORY,
+            before: String::new(),
         }
     }
 
     /// Moves to the next entry; `None` at the end.
     pub(crate) fn next_entry(&mut self) -> Result<Option<Entry>, TarReadError> {
         while let Some(raw) = self.reader.next_entry()? {
-            let left = self.memory.checked_sub(raw.path.len() + ENTRY_MEMORY);
-            self.memory = left.ok_or(TarReadError::Malformed(
-                "it has more names than any layer of Windows",
-            ))?;
             let (folder, name) = raw.path.rsplit_once('/').unwrap_or(("", &raw.path));
             let deleted = match Whiteout::from_name(name) {
                 None => None,
@@ -202,6 +204,7 @@ impl<'a> LayerEntries<'a> {
                 Some(Whiteout::Opaque | Whiteout::Other) => continue,
             };
             let target = raw.target.as_deref();
+            self.reserve(deleted.as_deref().unwrap_or(&raw.path), target)?;
             let change = match raw.kind {
                 _ if deleted.is_some() => Some(LayerChange::Deleted),
                 TarEntryKind::Directory => Some(LayerChange::Folder(())),
@@ -223,6 +226,22 @@ impl<'a> LayerEntries<'a> {
             }));
         }
         Ok(None)
+    }
+
+    /// Checks the length of an entry's path below its top folder, and counts its memory.
+    fn reserve(&mut self, path: &str, target: Option<&str>) -> Result<(), TarReadError> {
+        let inside = path.split_once('/').map_or(path, |(_, inside)| inside);
+        if let Some(problem) = path_problem(inside) {
+            return Err(TarReadError::Names(problem));
+        }
+        let left = self
+            .memory
+            .checked_sub(memory_of(path, target, &self.before));
+        self.memory = left.ok_or_else(|| {
+            TarReadError::Names("it has more names than any layer of Windows".to_owned())
+        })?;
+        path.clone_into(&mut self.before);
+        Ok(())
     }
 
     /// Records of the current entry.
@@ -247,9 +266,102 @@ impl<'a> LayerEntries<'a> {
     }
 }
 
+/// Memory of an entry, and of the folders above it that the entry before does not name: a merge
+/// adds those that no layer describes.
+fn memory_of(path: &str, target: Option<&str>, before: &str) -> usize {
+    let of_length = |length: usize| NAME_COPIES * length + ENTRY_MEMORY;
+    let before = before.bytes().chain([b'/']);
+    let both = path.bytes().zip(before);
+    let shared = both.take_while(|(own, other)| own == other).count();
+    let folders = path.match_indices('/').map(|(at, _)| at);
+    let new = folders.filter(|at| *at >= shared);
+    new.map(of_length).sum::<usize>() + of_length(path.len() + target.map_or(0, str::len))
+}
+
 #[cfg(test)]
 mod tests {
+    use wincimg_layer::Limits;
+
     use super::*;
+
+    /// Reads a layer with an empty file at each of these paths, and counts its entries.
+    fn read_layer(paths: impl IntoIterator<Item = String>) -> Result<usize, String> {
+        let mut tar = tar::Builder::new(Vec::new());
+        for path in paths {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(0);
+            tar.append_data(&mut header, path, &[][..]).unwrap();
+        }
+        let tar = tar.into_inner().unwrap();
+        let reader = LayerReader::new(tar.as_slice(), Limits::default()).unwrap();
+        let mut entries = LayerEntries::new(reader, Layout::Windows);
+        let mut count = 0;
+        loop {
+            match entries.next_entry() {
+                Ok(Some(_)) => count += 1,
+                Ok(None) => return Ok(count),
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+    }
+
+    #[test]
+    fn a_path_has_a_length_that_folders_can_have() {
+        let deep = |levels: usize| format!("Files/{}f", "a/".repeat(levels - 1));
+        let folder = vec!["x".repeat(255); 15].join("/");
+        let name = "y".repeat(255);
+        let longest = [
+            deep(128),
+            format!("Files/{folder}/{name}"),
+            format!("Files/{folder}/.wh.{name}"),
+        ];
+        assert_eq!(read_layer(longest), Ok(3));
+        for (path, why) in [
+            (deep(129), "it has more than 128 names"),
+            (deep(100_000), "it has more than 4096 bytes"),
+            (
+                format!("Files/{folder}/yy{name}"),
+                "it has more than 4096 bytes",
+            ),
+        ] {
+            let error = read_layer([path]).unwrap_err();
+            assert!(error.ends_with(why) && error.len() < 120, "{error}");
+        }
+    }
+
+    #[test]
+    fn folders_that_no_layer_describes_take_memory_too() {
+        let way = vec!["x".repeat(30); 126].join("/");
+        let path = |number: usize| format!("Files/{number}/{way}/f");
+        assert_eq!(read_layer((0..100).map(path)), Ok(100));
+        let error = read_layer((0..2_000).map(path)).unwrap_err();
+        assert!(error.contains("more names than any layer"), "{error}");
+    }
+
+    #[test]
+    fn what_the_entry_before_names_takes_no_memory_again() {
+        let after = |before: &str| memory_of("Files/a/b/c", None, before);
+        let least = after("Files/a/b");
+        for before in ["Files/a/b/c", "Files/a/b/x/y"] {
+            assert_eq!(after(before), least, "{before}");
+        }
+        for (before, folders) in [
+            ("Files/a", &["Files/a/b"][..]),
+            ("Files/a/bc", &["Files/a/b"][..]),
+            ("Files/ab", &["Files/a", "Files/a/b"][..]),
+            ("", &["Files", "Files/a", "Files/a/b"][..]),
+        ] {
+            let names: usize = folders.iter().map(|folder| folder.len()).sum();
+            let more = NAME_COPIES * names + ENTRY_MEMORY * folders.len();
+            assert_eq!(after(before), least + more, "{before}");
+        }
+    }
+
+    #[test]
+    fn targets_of_links_take_memory_too() {
+        let alone = memory_of("a", None, "");
+        assert_eq!(memory_of("a", Some("xyz"), ""), alone + 3 * NAME_COPIES);
+    }
 
     #[test]
     fn only_files_that_windows_does_not_read_lie_outside() {

@@ -32,9 +32,12 @@ const MAX_PATH: usize = 4096;
 /// Maximum number of names in a path.
 const MAX_NAMES: usize = 128;
 
-/// Returns why a path is too long, if it is.
+/// Returns that a path is too long, and why, if it is.
 pub fn path_problem(path: &str) -> Option<String> {
-    length_problem(path.len(), 1 + path.matches(['/', '\\']).count())
+    let problem = length_problem(path.len(), 1 + path.matches(['/', '\\']).count())?;
+    let start: String = path.chars().take(40).collect();
+    let start = start.escape_debug();
+    Some(format!("the path \"{start}…\" is too long: {problem}"))
 }
 
 fn length_problem(bytes: usize, names: usize) -> Option<String> {

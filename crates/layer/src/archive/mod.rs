@@ -291,11 +291,7 @@ impl<'a> NameSum<'a> {
         self.names += 1 + path.matches(['/', '\\']).count();
         self.text += path.len();
         let problem = if let Some(problem) = path_problem(path) {
-            let start: String = path.chars().take(40).collect();
-            format!(
-                "the path \"{}…\" is too long: {problem}",
-                start.escape_debug()
-            )
+            problem
         } else if self.count > MOST {
             format!("it has more than {MOST} files and folders")
         } else if self.names > MOST_NAMES || self.text > MOST_TEXT {

@@ -59,6 +59,9 @@ pub enum TarReadError {
         /// The limit.
         limit: u64,
     },
+    /// Names that no layer of Windows has.
+    #[error("{0}")]
+    Names(String),
     /// A stream above the limit.
     #[error("the tar stream is longer than {0} bytes when decompressed")]
     TooLong(u64),
