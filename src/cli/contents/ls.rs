@@ -71,6 +71,9 @@ pub(in crate::cli) struct Ls {
     connection: SourceArgs,
 }
 
+/// An entry with its level and the bytes of everything at it and below it.
+type ListedEntry<'t> = (usize, &'t FileEntry, u64);
+
 /// What is listed.
 #[derive(Debug, Clone)]
 enum ListedPath {
@@ -143,11 +146,11 @@ impl Ls {
         if path.contains('/') && !top.is_some_and(is_there) {
             return Err(no_file(&tree, path));
         }
-        let below = tree.below(path, self.depth());
-        let below = below.filter(|(_, entry)| is_there(entry));
+        let below = tree.below_with_sizes(path, self.depth()).into_iter();
+        let below = below.filter(|(_, entry, _)| is_there(entry));
         let own = top.filter(|entry| entry.kind != LayerChange::Folder(()));
-        let entries = own.map(|entry| (1, entry)).into_iter().chain(below);
-        let entries: Vec<(usize, &FileEntry)> = entries.collect();
+        let own = own.map(|entry| (1, entry, entry.size()));
+        let entries: Vec<ListedEntry<'_>> = own.into_iter().chain(below).collect();
         let is_folder = |entry: &&FileEntry| entry.kind == LayerChange::Folder(());
         let is_file =
             |entry: &&FileEntry| matches!(entry.kind, LayerChange::File(_)) && !entry.is_stream();
@@ -161,14 +164,14 @@ impl Ls {
             size: tree.size_of(path),
             entries: LazyList(|| {
                 let entries = entries.iter();
-                entries.map(move |(_, entry)| FileView::new(entry, with_security))
+                entries.map(move |(_, entry, _)| FileView::new(entry, with_security))
             }),
         };
         let answer = || &view;
         self.format.print(answer, |out| {
             let colours = Colours(colour_on(&io::stdout()));
             writeln!(out, "{}", colours.title(Untrusted(&view.path)))?;
-            self.write_entries(&entries, &tree, colours, out)?;
+            self.write_entries(&entries, colours, out)?;
             let (files, folders) = (count(view.files, "file"), count(view.folders, "folder"));
             writeln!(out, "{files}, {folders}, {}", BinaryBytes(view.size))
         })
@@ -176,16 +179,14 @@ impl Ls {
 
     fn write_entries(
         &self,
-        entries: &[(usize, &FileEntry)],
-        tree: &FileTree,
+        entries: &[ListedEntry<'_>],
         colours: Colours,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        for (level, entry) in entries {
+        for (level, entry, size) in entries {
             let size = match entry.kind {
-                LayerChange::Folder(()) => tree.size_of(&entry.path),
                 LayerChange::File(FileDigest { size, .. }) => size,
-                _ => 0,
+                _ => *size,
             };
             let size = BinaryBytes(size).to_string();
             let name = Untrusted(listed_name(entry)).to_string();

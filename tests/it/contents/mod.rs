@@ -416,6 +416,24 @@ fn ls_selects_levels_and_shows_layers_and_rights_on_request() {
 }
 
 #[test]
+fn a_layer_with_a_path_longer_than_any_of_windows_is_refused() {
+    let images = Images::new();
+    let mut deep = LayerTar::default();
+    deep.file(&format!("Files/{}f", "a/".repeat(4000)), b"", None);
+    images.put("deep", &image("17763.1040", vec![bottom(), deep.tar()]));
+    images.put("flat", &image("17763.1040", vec![bottom()]));
+    for words in [
+        &["ls", "oci:deep", "--recursive"][..],
+        &["diff", "oci:flat", "oci:deep"][..],
+    ] {
+        let output = images.command(words).output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{words:?}: {errors}");
+        assert_contains!(errors, "is too long: it has more than 4096 bytes");
+    }
+}
+
+#[test]
 fn ls_names_what_is_like_a_missing_path() {
     let images = versions();
     let output = images

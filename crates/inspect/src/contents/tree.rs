@@ -217,7 +217,11 @@ impl FileTree {
     }
 
     /// Everything below a path, down to a number of levels, with the level of each entry.
-    pub fn below(&self, path: &str, depth: usize) -> impl Iterator<Item = (usize, &FileEntry)> {
+    pub fn below(
+        &self,
+        path: &str,
+        depth: usize,
+    ) -> impl DoubleEndedIterator<Item = (usize, &FileEntry)> {
         let key = sort_key::for_layer_path(path);
         let above = sort_key::depth(&key);
         let range = sort_key::below(&key)..sort_key::behind(&key);
@@ -226,10 +230,75 @@ impl FileTree {
         entries.filter(move |(level, _)| *level <= depth)
     }
 
+    /// The same entries, each with the bytes of everything at it and below it.
+    pub fn below_with_sizes(&self, path: &str, depth: usize) -> Vec<(usize, &FileEntry, u64)> {
+        let mut found = Vec::new();
+        // Sums of the entries whose folder is still to come, by level.
+        let mut sums: Vec<u64> = Vec::new();
+        for (level, entry) in self.below(path, usize::MAX).rev() {
+            if sums.len() <= level {
+                sums.resize(level + 1, 0);
+            }
+            let below = sums.drain(level + 1..);
+            let size = below.fold(entry.size(), u64::saturating_add);
+            sums[level] = sums[level].saturating_add(size);
+            if level <= depth {
+                found.push((level, entry, size));
+            }
+        }
+        found.reverse();
+        found
+    }
+
     /// Bytes of everything at a path and below it.
     pub fn size_of(&self, path: &str) -> u64 {
         let own = self.get(path).map_or(0, FileEntry::size);
         let below = self.below(path, usize::MAX);
         below.fold(own, |sum, (_, entry)| sum.saturating_add(entry.size()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_pass_adds_up_the_sizes_of_all_folders() {
+        let mut tree = FileTree::default();
+        let folder = |path: &str, _: Option<&FileEntry>| FileEntry::folder(path, 1);
+        let files = [
+            "a/b/c/one", "a/b/two", "a/b.txt", "a/c/d/three", "a/d", "b/four", "five", "a/b/two:s",
+        ];
+        for (number, path) in files.into_iter().enumerate() {
+            let digest = FileDigest {
+                size: 1_u64 << number,
+                sha256: [0; 32],
+            };
+            let file = FileEntry {
+                kind: LayerChange::File(digest),
+                ..FileEntry::folder(path, 1)
+            };
+            merge::place(&mut tree.entries, path, file, folder);
+        }
+        for (path, depth, listed) in [
+            ("", 1, 3),
+            ("", usize::MAX, 14),
+            ("a", 2, 8),
+            ("a/d", 9, 0),
+            ("x", 9, 0),
+        ] {
+            let found = tree.below_with_sizes(path, depth);
+            assert_eq!(found.len(), listed, "{path} {depth}");
+            let plain: Vec<(usize, &FileEntry)> = tree.below(path, depth).collect();
+            assert!(
+                found
+                    .iter()
+                    .map(|(level, entry, _)| (*level, *entry))
+                    .eq(plain)
+            );
+            for (_, entry, size) in found {
+                assert_eq!(size, tree.size_of(&entry.path), "{}", entry.path);
+            }
+        }
     }
 }
