@@ -410,7 +410,11 @@ async fn in_thread<T: Send + 'static>(
         .map_err(FileError::io(action, path))
 }
 
+/// Opens or creates a file. A link in its place is replaced, not followed.
 fn open(path: &Path) -> io::Result<File> {
+    if path.is_symlink() {
+        fs::remove_file(path)?;
+    }
     File::options()
         .read(true)
         .write(true)
@@ -472,6 +476,20 @@ mod tests {
             .unwrap();
         part.start(Some(identity(10, Some("\"a\"")))).unwrap();
         write(&mut part, b"abc").await;
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn a_link_in_its_place_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("a.msu");
+        let other = folder.path().join("other");
+        fs::write(&other, "kept").unwrap();
+        let part = with_suffix(&target, ".part");
+        std::os::unix::fs::symlink(&other, &part).unwrap();
+        leave_one_behind(&target).await;
+        assert_eq!(fs::read_to_string(&other).unwrap(), "kept");
+        assert_eq!(fs::read_to_string(&part).unwrap(), "abc");
     }
 
     #[tokio::test]
