@@ -82,7 +82,9 @@ fn a_link_in_a_checkout_takes_no_output_out_of_its_folder() {
         let link = site.path(link);
         fs::create_dir_all(link.parent().unwrap()).unwrap();
         symlink(outside("empty"), &link).unwrap();
-        build(&[]).fails(2, "output/write", &["is a link"]);
+        for output in [&[][..], &["--output", "oci:./app-1"][..]] {
+            build(output).fails(2, "output/write", &["is a link"]);
+        }
         fs::remove_file(link).unwrap();
     }
     assert_eq!(fs::read_dir(outside("empty")).unwrap().count(), 0);

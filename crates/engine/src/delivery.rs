@@ -16,7 +16,7 @@ mod report;
 mod tests;
 
 use std::future::Future;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::try_join_all;
@@ -113,7 +113,7 @@ impl<'a> DeliveryTarget<'a> {
             Engine::Direct if self.destinations.is_empty() => {
                 let name = publication.name.replace('/', "-");
                 let folder = format!("./{name}-{}", publication.tag());
-                refuse_links(&folder)?;
+                refuse_link(&folder)?;
                 self.destinations = vec![Destination::Layout(folder.into())];
             }
             Engine::Direct => {}
@@ -206,22 +206,13 @@ pub(crate) fn prefetch_tags(
     }
 }
 
-/// Rejects a layout that the user did not name if a link leads out of it: whoever made the current
-/// folder's contents would decide where the image is written.
-fn refuse_links(layout: &str) -> Result<(), Problem> {
-    let folder = Path::new(layout);
-    let blobs = folder.join("blobs");
-    let algorithms = ["sha256", "sha512"].map(|name| blobs.join(name));
-    let mut written = [folder, &blobs]
-        .into_iter()
-        .chain(algorithms.iter().map(PathBuf::as_path));
-    let Some(link) = written.find(|path| path.is_symlink()) else {
+/// Rejects a layout that the user did not name if it is a link: whoever made the current folder's
+/// contents would decide where the image is written.
+fn refuse_link(layout: &str) -> Result<(), Problem> {
+    if !Path::new(layout).is_symlink() {
         return Ok(());
-    };
-    let problem = format!(
-        "did not write to {layout}, the default output: {} is a link",
-        link.display()
-    );
+    }
+    let problem = format!("did not write to the default output: {layout} is a link");
     Err(Problem::new("output/write", problem)
         .blame(Blame::Request)
         .hint(format!(

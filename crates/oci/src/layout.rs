@@ -10,6 +10,7 @@ use std::{fmt, fs, io};
 
 use bytes::Bytes;
 use serde_json::{Value, json};
+use wincimg_common::diagnose::{Blame, Problem};
 use wincimg_common::files;
 use wincimg_common::progress::{Progress, Silent, Task};
 
@@ -175,15 +176,27 @@ impl Layout {
         self.root.join("blobs").join(digest.algorithm())
     }
 
-    /// Returns the path of a blob and creates its directory; the caller writes the verified blob.
+    /// Returns the path of a blob and creates its directory. The user named the layout, but whoever
+    /// made a link in it would decide where the blob is written.
+    fn create_place(&self, digest: &Digest) -> Result<PathBuf, StoreError> {
+        let dir = self.blob_dir(digest);
+        if let Some(link) = dir.ancestors().take(2).find(|inside| inside.is_symlink()) {
+            let (root, link) = (self.root.display(), link.display());
+            let problem = format!("did not write to {root}: {link} is a link");
+            return Err(Problem::new("output/write", problem)
+                .blame(Blame::Request)
+                .hint("remove the link, or write to another folder")
+                .into());
+        }
+        files::create_folder(&dir).map_err(|error| StreamError::write(&dir, error))?;
+        Ok(self.blob_path(digest))
+    }
+
+    /// Same as `create_place`; the caller writes the verified blob.
     pub(super) async fn place_for(&self, blob: &Descriptor) -> Result<PathBuf, StoreError> {
-        let dir = self.blob_dir(&blob.digest);
-        self.blocking(move |_| {
-            files::create_folder(&dir).map_err(|error| StreamError::write(&dir, error))?;
-            Ok(())
-        })
-        .await?;
-        Ok(self.blob_path(&blob.digest))
+        let digest = blob.digest.clone();
+        self.blocking(move |layout| layout.create_place(&digest))
+            .await
     }
 
     /// Returns the bytes of a blob, not verified.
@@ -208,7 +221,7 @@ impl Layout {
         source: &dyn BlobSource,
         task: &dyn Task,
     ) -> Result<(), StoreError> {
-        let path = self.blob_path(&blob.digest);
+        let path = self.create_place(&blob.digest)?;
         let mut draft = stream::draft_in(&self.blob_dir(&blob.digest))?;
         stream::write_blob(source, blob, draft.file(), &path, task).await?;
         Ok(stream::persist(draft, &path)?)
@@ -223,6 +236,7 @@ impl Layout {
             if stream::contains_blob(&path, &descriptor)? {
                 return Ok(());
             }
+            let path = layout.create_place(&descriptor.digest)?;
             Ok(stream::write_atomically(&path, &bytes)?)
         })
         .await
@@ -267,9 +281,8 @@ impl Layout {
         let entry = artifact.entry();
         let is_empty = artifact.manifest().config.digest == empty;
         self.blocking(move |layout| {
-            let path = layout.blob_path(&empty);
-            if is_empty && !path.is_file() {
-                stream::write_atomically(&path, EMPTY)?;
+            if is_empty && !layout.blob_path(&empty).is_file() {
+                stream::write_atomically(&layout.create_place(&empty)?, EMPTY)?;
             }
             let _lock = layout.lock()?;
             layout.put(entry, None)
