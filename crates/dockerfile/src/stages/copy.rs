@@ -1,7 +1,7 @@
 //! `COPY` and `ADD`: mapping of sources to targets.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 
 use wincimg_common::diagnose::error_chain;
 use wincimg_layer::archive::{
@@ -10,7 +10,7 @@ use wincimg_layer::archive::{
 use wincimg_layer::dockerignore::IgnoreRules;
 use wincimg_recipe::{PlannedContent, PlannedEntry};
 use wincimg_registry::Presence;
-use wincimg_windows::path::ImagePath;
+use wincimg_windows::path::{ImagePath, fold};
 
 use super::drive::{PathKind, Tree, key, kind_of};
 use super::files::{Files, FoundFile};
@@ -40,6 +40,28 @@ pub(super) struct Draft<'a> {
     entries: BTreeMap<String, PlannedEntry>,
     /// Target of a file at which the base may have a folder, which then is the target.
     pub(super) unknown: Option<ImagePath>,
+}
+
+/// Paths of copied files by their keys.
+#[derive(Default)]
+struct SourcePaths(HashMap<String, String>);
+
+impl SourcePaths {
+    /// Refuses a file whose path is that of another file on Windows, as in an archive: only one of
+    /// them would be in the image.
+    fn add(&mut self, found: &FoundFile) -> Result<(), String> {
+        if found.is_folder() {
+            return Ok(());
+        }
+        let path = &found.path;
+        let known = self.0.entry(fold(path)).or_insert_with(|| path.clone());
+        if *known == *path {
+            return Ok(());
+        }
+        Err(format!(
+            "{known:?} and {path:?} are the same path on Windows"
+        ))
+    }
 }
 
 /// Kind of the entry at a path before the instruction.
@@ -152,13 +174,19 @@ impl<'a> Draft<'a> {
                 found.len()
             ));
         }
+        let mut sources = SourcePaths::default();
         for found in found {
-            self.copy_found(files, found)?;
+            self.copy_found(files, found, &mut sources)?;
         }
         Ok(())
     }
 
-    fn copy_found(&mut self, files: &dyn Files, found: FoundFile) -> Result<(), String> {
+    fn copy_found(
+        &mut self,
+        files: &dyn Files,
+        found: FoundFile,
+        sources: &mut SourcePaths,
+    ) -> Result<(), String> {
         if !found.is_folder() {
             if self.excluded.is_ignored(found.name()) {
                 return Err(format!(
@@ -166,6 +194,7 @@ impl<'a> Draft<'a> {
                     found.path
                 ));
             }
+            sources.add(&found)?;
             let path = self.file_target(found.name())?;
             return self.insert(path, found.content);
         }
@@ -188,6 +217,7 @@ impl<'a> Draft<'a> {
                     }
                     continue;
                 }
+                sources.add(&entry)?;
                 let path = self.target.path.join_all(inside.split('/'));
                 let path = path.map_err(|error| error.to_string())?;
                 // An excluded folder is created only for its included contents.
@@ -224,5 +254,61 @@ pub(super) fn unpacked(
             archive.unpack(&UnpackSelection::default()).map(Some)
         }
         _ => Ok(None),
+    }
+}
+
+// Other file systems cannot hold two such files.
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+    use std::sync::Arc;
+
+    use wincimg_registry::UnknownBase;
+
+    use super::super::files::Folder;
+    use super::*;
+
+    /// Copies the matches of a pattern in a folder with these files, and counts the files.
+    fn copied(files: &[&str], pattern: &str) -> Result<usize, String> {
+        let context = tempfile::tempdir().unwrap();
+        for file in files {
+            let path = context.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, file).unwrap();
+        }
+        let root = context.path().to_owned();
+        let folder = Folder::new(root, IgnoreRules::default(), PathBuf::new());
+        let tree = Tree::over(Arc::new(UnknownBase), "base");
+        let target = CopyTarget {
+            path: r"C:\x".parse().unwrap(),
+            is_folder: true,
+        };
+        let mut draft = Draft::new(&tree, target, IgnoreRules::default());
+        draft.copy(&folder, pattern, folder.matching(pattern)?)?;
+        let entries = draft.into_entries().into_iter();
+        Ok(entries
+            .filter(|entry| entry.content != PlannedContent::Folder)
+            .count())
+    }
+
+    #[test]
+    fn files_of_one_path_on_windows_are_refused_by_both_names() {
+        for (files, pattern) in [
+            (["d/A", "d/a"], "d"),
+            (["d/B/x", "d/b/X"], "d"),
+            (["A.txt", "a.txt"], "*.txt"),
+        ] {
+            let error = copied(&files, pattern).unwrap_err();
+            let [one, other] = files.map(|file| format!("{file:?}"));
+            assert!(error.contains(&one) && error.contains(&other), "{error}");
+        }
+    }
+
+    #[test]
+    fn folders_of_one_path_on_windows_are_merged_and_later_files_replace_earlier_ones() {
+        assert_eq!(copied(&["d/B/x", "d/b/y"], "d"), Ok(2));
+        assert_eq!(copied(&["d/A", "e/a"], "?/?"), Ok(1));
     }
 }
