@@ -1054,3 +1054,33 @@ fn many_instructions_take_time_in_proportion() {
         );
     }
 }
+
+#[test]
+fn a_long_row_of_stages_is_built() {
+    let site = site("", &["a.txt"]);
+    let copied = |from: usize| format!("COPY --from=s{from} /a.txt /a.txt\n");
+    let on_one_another = |number: usize| format!("FROM s{} AS s{number}\n", number - 1);
+    let copying = |number: usize| format!("FROM {BASE} AS s{number}\n{}", copied(number - 1));
+    let triggered = |number: usize| {
+        let trigger = copied(number - 1);
+        format!("FROM {BASE} AS t{number}\nONBUILD {trigger}FROM t{number} AS s{number}\n")
+    };
+    let shapes: [&dyn Fn(usize) -> String; 3] = [&on_one_another, &copying, &triggered];
+    for shape in shapes {
+        let stages: String = (1..2500).map(shape).collect();
+        let text = format!("FROM {BASE} AS s0\nCOPY a.txt /a.txt\n{stages}");
+        site.write("app/Dockerfile", text);
+        assert_eq!(files(&plan(&site, &[])), ["a.txt"]);
+    }
+}
+
+#[test]
+fn the_base_of_a_stage_that_only_a_trigger_copies_from_is_read() {
+    let site = site("", &["a.txt"]);
+    let text = format!(
+        "FROM mcr.microsoft.com/windows/nanoserver:ltsc2019 AS made\nCOPY a.txt /a.txt\nFROM {BASE} AS parent\n\
+         ONBUILD COPY --from=made /a.txt /b.txt\nFROM parent\n"
+    );
+    site.write("app/Dockerfile", text);
+    assert_eq!(files(&plan(&site, &[])), ["b.txt"]);
+}

@@ -63,11 +63,25 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// Evaluates a stage, once.
+    /// Evaluates a stage, once, after those that it requires: to evaluate each of a long row inside the
+    /// next one would overflow the stack.
     pub(super) fn evaluate_stage(&mut self, index: usize) -> Rc<StageState> {
         if let Some(done) = self.done.get(&index) {
             return Rc::clone(done);
         }
+        let stages = self.stages;
+        for (needed, stage) in stages.needed_for(index) {
+            let is_file_source = stage.folder.is_some() || stage.platform.is_some();
+            let is_evaluated = needed == index || !is_file_source;
+            if is_evaluated && !self.done.contains_key(&needed) {
+                let state = self.evaluate_one(needed);
+                self.done.insert(needed, Rc::new(state));
+            }
+        }
+        Rc::clone(&self.done[&index])
+    }
+
+    fn evaluate_one(&mut self, index: usize) -> StageState {
         let stages = self.stages;
         let begun = &stages.all[index];
         let mut state = match &begun.base {
@@ -81,8 +95,6 @@ impl<'a> Evaluation<'a> {
                     let mut state = StageState::unknown(name);
                     let error = stages.error(&begun.from, format!("unknown image {name:?}"));
                     self.record_error(&mut state, Err(error));
-                    let state = Rc::new(state);
-                    self.done.insert(index, Rc::clone(&state));
                     return state;
                 }
             },
@@ -100,8 +112,6 @@ impl<'a> Evaluation<'a> {
             self.record_error(&mut state, done);
         }
         self.close_segment(&mut state);
-        let state = Rc::new(state);
-        self.done.insert(index, Rc::clone(&state));
         state
     }
 

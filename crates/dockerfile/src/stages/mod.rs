@@ -55,7 +55,7 @@ use wincimg_windows::base_contents::{BaseContents, BaseRequirements};
 use wincimg_windows::path::ImagePath;
 use wincimg_windows::quoting::Escape;
 
-use super::instruction::{CopyInstruction, InstructionKind, ParsedInstruction};
+use super::instruction::{CopyInstruction, InstructionKind, ParsedInstruction, read_trigger};
 use super::lint::{JOINED, names_linux, names_windows};
 
 /// A parsed Dockerfile with its build options.
@@ -260,28 +260,42 @@ impl Stages {
 
     /// The stages that the target stage requires, with their positions.
     fn needed(&self) -> impl Iterator<Item = (usize, &Stage)> {
+        self.needed_for(self.target)
+    }
+
+    /// The stages that a stage requires, and itself, with their positions.
+    fn needed_for(&self, last: usize) -> impl Iterator<Item = (usize, &Stage)> {
         let mut needed = vec![false; self.all.len()];
-        needed[self.target] = true;
-        for index in (0..=self.target).rev() {
-            let stage = &self.all[index];
-            if !needed[index] || stage.folder.is_some() {
-                continue;
-            }
-            if let StageBaseImage::Stage(below) = stage.base {
-                needed[below] = true;
-            }
-            for step in &stage.steps {
-                if let InstructionKind::Copy(CopyInstruction {
-                    from: Some(from), ..
-                }) = &step.kind
-                    && let Some(other) = self.stage_before(index, from)
-                {
-                    needed[other] = true;
+        needed[last] = true;
+        for index in (0..=last).rev() {
+            if needed[index] && self.all[index].folder.is_none() {
+                for source in self.sources_of(index) {
+                    needed[source] = true;
                 }
             }
         }
         let stages = self.all.iter().enumerate();
         stages.filter(move |(index, _)| needed[*index])
+    }
+
+    /// The stages that a stage is based on or copies from, also in triggers of the stage below.
+    fn sources_of(&self, index: usize) -> Vec<usize> {
+        let copied = |kind: &InstructionKind| match kind {
+            InstructionKind::Copy(copy) => self.stage_before(index, copy.from.as_deref()?),
+            _ => None,
+        };
+        let stage = &self.all[index];
+        let own = stage.steps.iter().filter_map(|step| copied(&step.kind));
+        let mut sources: Vec<usize> = own.collect();
+        if let StageBaseImage::Stage(below) = stage.base {
+            let steps = self.all[below].steps.iter();
+            sources.extend(steps.filter_map(|step| match &step.kind {
+                InstructionKind::OnBuild(trigger) => copied(&read_trigger(trigger).ok()?),
+                _ => None,
+            }));
+            sources.push(below);
+        }
+        sources
     }
 
     /// Index of an earlier stage by name or number.
@@ -339,16 +353,19 @@ impl Stages {
     }
 
     /// Initial shell of a stage, if one of its base stages sets it.
-    fn shell_under(&self, index: usize) -> Option<&[String]> {
-        let StageBaseImage::Stage(below) = self.all[index].base else {
-            return None;
-        };
-        let steps = self.all[below].steps.iter().rev();
-        let own = steps.into_iter().find_map(|step| match &step.kind {
-            InstructionKind::Shell(words) => Some(words.as_slice()),
-            _ => None,
-        });
-        own.or_else(|| self.shell_under(below))
+    fn shell_under(&self, mut index: usize) -> Option<&[String]> {
+        while let StageBaseImage::Stage(below) = self.all[index].base {
+            let mut steps = self.all[below].steps.iter().rev();
+            let own = steps.find_map(|step| match &step.kind {
+                InstructionKind::Shell(words) => Some(words.as_slice()),
+                _ => None,
+            });
+            if own.is_some() {
+                return own;
+            }
+            index = below;
+        }
+        None
     }
 
     fn check_copy(&self, index: usize, copy: &CopyInstruction) -> Result<(), StepError> {
