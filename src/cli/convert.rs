@@ -65,8 +65,9 @@ impl Convert {
         }
         let arguments = build_arguments(&self.arguments);
         // The folder may have a recipe already.
-        let file = self.dockerfile.file.take();
-        self.dockerfile.file = file.or_else(|| self.recipe.dockerfile_in_folder());
+        if self.dockerfile.file.is_none() {
+            self.dockerfile.file = self.recipe.dockerfile_in_folder()?;
+        }
         let (request, hosts) = self.recipe.read(&self.dockerfile, &arguments, session)?;
         let Some(stages) = request.design.stages() else {
             let problem = "the input is already a recipe: expected a Dockerfile";

@@ -10,7 +10,9 @@ use wincimg_common::progress::Silent;
 use wincimg_dockerfile::DOCKERFILE;
 use wincimg_dockerfile::stages::StageReplacement;
 use wincimg_engine::build::BuildContext;
-use wincimg_engine::definition::{BuildDefinition, BuildInput, dockerfile_of};
+use wincimg_engine::definition::{
+    BuildDefinition, BuildInput, check_found_dockerfile, dockerfile_of,
+};
 use wincimg_engine::notice::UPDATE_LOCK;
 use wincimg_engine::plans::BuildRequest;
 use wincimg_inspect::bases::BaseMatch;
@@ -254,9 +256,13 @@ impl RecipeArgs {
     }
 
     /// The Dockerfile of the folder, which may have a recipe too.
-    pub(super) fn dockerfile_in_folder(&self) -> Option<PathBuf> {
+    pub(super) fn dockerfile_in_folder(&self) -> Result<Option<PathBuf>, Failure> {
         let file = Path::new(&self.image).join(DOCKERFILE);
-        file.is_file().then_some(file)
+        if !file.is_file() {
+            return Ok(None);
+        }
+        check_found_dockerfile(&file)?;
+        Ok(Some(file))
     }
 
     /// Flags that choose the same hosts.

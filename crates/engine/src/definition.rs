@@ -12,7 +12,7 @@ use wincimg_images::recipes;
 use wincimg_inspect::bases::{BaseRegistry, HostProcessBase};
 use wincimg_inspect::provenance::SourceFile;
 use wincimg_oci::document::sha256;
-use wincimg_recipe::{LOCK_FILE, Recipe, RecipeInputs};
+use wincimg_recipe::{LOCK_FILE, Recipe, RecipeInputs, check_found};
 use wincimg_windows::version::WindowsVersion;
 
 use super::downloads::LockFile;
@@ -71,6 +71,10 @@ impl BuildInput {
     /// Reads the recipe, or the Dockerfile with its build arguments.
     pub fn read(&self, reporter: &dyn Reporter) -> Result<BuildDefinition, BoxError> {
         if let Some((file, folder)) = dockerfile_of(&self.image, self.file.clone()) {
+            let is_named = self.file.is_some() || file == Path::new(&self.image);
+            if !is_named {
+                check_found_dockerfile(&file)?;
+            }
             return self.read_dockerfile(file, folder, reporter);
         }
         let recipe = Recipe::find(&self.image)?;
@@ -292,6 +296,12 @@ pub fn dockerfile_of(image: &str, file: Option<PathBuf>) -> Option<(PathBuf, Pat
     }
     let is_meant = is_dockerfile(place) || reads_like_a_dockerfile(place);
     is_meant.then(|| (place.to_owned(), folder_of(place).to_owned()))
+}
+
+/// Refuses a Dockerfile that is found in a folder if a link leads out of it.
+pub fn check_found_dockerfile(file: &Path) -> Result<(), Problem> {
+    let hint = format!("if that file is meant, name it: -f {}", file.display());
+    check_found(file, "dockerfile/unreadable", hint)
 }
 
 /// Returns true if a file is TOML with the name of an image.

@@ -8,6 +8,9 @@ pub const KEYWORDS: [&str; 18] = [
     "MAINTAINER", "ONBUILD", "RUN", "SHELL", "STOPSIGNAL", "USER", "VOLUME", "WORKDIR",
 ];
 
+/// Characters of an unknown keyword in a message.
+const LONGEST_QUOTE: usize = 24;
+
 /// Names of signals, without `SIG`.
 const SIGNALS: [&str; 31] = [
     "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2",
@@ -20,9 +23,14 @@ pub fn check_keyword(keyword: &str) -> Result<(), String> {
     if KEYWORDS.contains(&keyword) {
         return Ok(());
     }
-    let meant = closest_match(keyword, KEYWORDS.into_iter());
+    // The line may be of any file, such as a key.
+    let mut shown: String = keyword.chars().take(LONGEST_QUOTE).collect();
+    if shown.len() < keyword.len() {
+        shown.push('…');
+    }
+    let meant = closest_match(&shown, KEYWORDS.into_iter());
     let meant = meant.map_or_else(String::new, |meant| format!(": did you mean {meant}?"));
-    Err(format!("unknown instruction {keyword:?}{meant}"))
+    Err(format!("unknown instruction {shown:?}{meant}"))
 }
 
 /// Checks the keyword of an instruction that `ONBUILD` keeps, in upper case.
@@ -118,6 +126,17 @@ mod tests {
             let problem = problem(keys);
             assert!(problem.contains(expected), "{keys}: {problem}");
         }
+    }
+
+    #[test]
+    fn an_unknown_keyword_is_quoted_in_part_if_it_is_long() {
+        let error = check_keyword("DEPLOY_TOKEN=S3CRET-AND-MORE-OF-IT").unwrap_err();
+        assert_eq!(error, "unknown instruction \"DEPLOY_TOKEN=S3CRET-AND-…\"");
+        let error = check_keyword("HEALTHCHECKS").unwrap_err();
+        assert_eq!(
+            error,
+            "unknown instruction \"HEALTHCHECKS\": did you mean HEALTHCHECK?"
+        );
     }
 
     #[test]

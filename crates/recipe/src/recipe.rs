@@ -9,8 +9,9 @@ use toml::de::{DeString, DeTable, DeValue, Deserializer};
 use wincimg_common::diagnose::{
     Blame, Diagnose as _, Excerpt, Problem, closest_match, line_and_column,
 };
-use wincimg_common::files::{LARGEST_TEXT, read_text, similar_path};
+use wincimg_common::files::{LARGEST_TEXT, folder_of, read_text, similar_path};
 use wincimg_images::recipes;
+use wincimg_layer::DiskSource;
 use wincimg_layer::archive::Archives;
 use wincimg_oci::reference::is_repository;
 
@@ -107,6 +108,28 @@ fn variable_hint(variable: &str, known: &[&str]) -> String {
     }
 }
 
+/// Refuses a definition that is found in a folder if a link leads out of it: it may be any file of
+/// the user, and errors quote its lines.
+pub fn check_found(file: &Path, code: &'static str, hint: String) -> Result<(), Problem> {
+    let source = DiskSource {
+        top: folder_of(file).into(),
+        path: file.into(),
+    };
+    let outside = source.escape().map_err(|error| {
+        let problem = format!("cannot read {}", file.display());
+        Problem::new(code, problem).source(error)
+    })?;
+    let Some(outside) = outside else {
+        return Ok(());
+    };
+    let problem = format!(
+        "{} leads out of its folder, to {}",
+        file.display(),
+        outside.display()
+    );
+    Err(Problem::new(code, problem).blame(Blame::Request).hint(hint))
+}
+
 fn file_hint(path: &Path) -> String {
     match similar_path(path) {
         Some(meant) => format!("did you mean {}?", meant.display()),
@@ -134,6 +157,8 @@ impl Recipe {
                     .blame(Blame::Request)
                     .hint(file_hint(&file)));
             }
+            let hint = format!("if that file is meant, name the recipe: {}", file.display());
+            check_found(&file, "recipe/unreadable", hint)?;
             Self::load(&file)
         } else if path.extension().is_some() || image.contains(['/', '\\']) || path.is_file() {
             Self::load(path)

@@ -196,3 +196,56 @@ fn no_link_leads_out_of_the_folder_that_files_come_from() {
         .assert()
         .code(0);
 }
+
+#[cfg(unix)]
+#[test]
+fn a_definition_that_is_a_link_out_of_its_folder_is_read_only_if_it_is_named() {
+    use std::os::unix::fs::symlink;
+
+    let site = Site::new();
+    let outside = tempfile::tempdir().unwrap();
+    let out = outside.path().display().to_string();
+    for (file, code, text, way_out) in [
+        (
+            "Dockerfile",
+            "dockerfile/unreadable",
+            "FROM mcr.microsoft.com/windows/nanoserver:1809\n",
+            "-f d/Dockerfile",
+        ),
+        (
+            "recipe.toml",
+            "recipe/unreadable",
+            "name = \"web\"\nbase = \"nanoserver\"\n",
+            "d/recipe.toml",
+        ),
+    ] {
+        let target = outside.path().join(file);
+        site.write("d/real/x", text);
+        symlink(&target, site.path("d").join(file)).unwrap();
+        fs::write(&target, "S3CRET of the host\n").unwrap();
+        let mut build = site.build("d");
+        let refused = build.args(HOST).arg("--dry-run").fails(2, code, &[&out]);
+        refused.advises(&[way_out]).hides("S3CRET");
+        fs::write(&target, text).unwrap();
+        let named = match file {
+            "Dockerfile" => &["d", "-f", "d/Dockerfile"][..],
+            _ => &["d/recipe.toml"],
+        };
+        let mut build = site.build(named[0]);
+        let build = build.args(&named[1..]).args(HOST).arg("--dry-run");
+        build.assert().code(0);
+        // A link inside the folder may be found.
+        fs::remove_file(site.path("d").join(file)).unwrap();
+        symlink("real/x", site.path("d").join(file)).unwrap();
+        site.build("d").args(HOST).arg("--dry-run").assert().code(0);
+        fs::remove_file(site.path("d").join(file)).unwrap();
+    }
+    let target = outside.path().join("secret");
+    fs::write(&target, "S3CRET of the host\n").unwrap();
+    symlink(&target, site.path("d/Dockerfile")).unwrap();
+    let mut convert = site.with_bases(&["convert", "d"]);
+    convert
+        .args(HOST)
+        .fails(2, "dockerfile/unreadable", &[&out])
+        .hides("S3CRET");
+}
