@@ -144,6 +144,32 @@ fn the_kubeconfig_is_a_flag_too_and_one_that_cannot_be_read_is_named_once() {
     assert_eq!(printed.matches("/nowhere").count(), 1, "{printed}");
 }
 
+/// Changes the kubeconfig of a server.
+fn edit_kubeconfig(api: &Api, edit: impl FnOnce(&mut Value)) {
+    let text = std::fs::read(api.kubeconfig()).unwrap();
+    let mut config: Value = serde_json::from_slice(&text).unwrap();
+    edit(&mut config);
+    std::fs::write(api.kubeconfig(), config.to_string()).unwrap();
+}
+
+#[test]
+fn a_line_break_after_a_token_is_not_part_of_it() {
+    let api = one_node();
+    let set_user = |user: Value| {
+        edit_kubeconfig(&api, |config| config["users"][0]["user"] = user);
+        let mut command = wincimg(&api);
+        command.args(["--image-build", "17763.973"]);
+        command
+    };
+    let file = api.kubeconfig().with_file_name("token");
+    std::fs::write(&file, "secret\n").unwrap();
+    set_user(json!({"token": "secret\n"})).assert().code(0);
+    set_user(json!({"tokenFile": file})).assert().code(0);
+    set_user(json!({"token": "s3c\nr3t"}))
+        .fails(3, "cluster/config", &["token"])
+        .hides("r3t");
+}
+
 /// A node with a label of its pool.
 fn in_pool(name: &str, kernel: &str, pool: &str) -> Value {
     let mut node = windows_node(name, kernel);

@@ -22,6 +22,7 @@ use super::null_is_default;
 use super::workloads::WorkloadList;
 
 mod builder;
+mod credentials;
 mod error;
 mod events;
 mod exec;
@@ -164,6 +165,7 @@ impl Cluster {
             Err(error) if is_named => return Err(failed(config_problem(&error))),
             Err(error) => Config::incluster().map_err(|_| failed(config_problem(&error)))?,
         };
+        credentials::trim_tokens(&mut config.auth_info)?;
         if let (Ok(name), Ok(value)) = ("user-agent".parse(), user_agent.parse()) {
             config.headers.push((name, value));
         }
