@@ -59,6 +59,8 @@ struct ApiState {
     refused: HashMap<String, u16>,
     refused_watches: Option<u16>,
     pages_to_forget: usize,
+    /// Every page is followed by the first.
+    repeats: bool,
     requests: Vec<(String, String)>,
     /// `User-Agent` of the last request.
     agent: String,
@@ -133,6 +135,11 @@ impl Api {
     /// Makes the next `count` pages after the first return 410.
     pub fn forget_pages(&self, count: usize) {
         self.state.lock().unwrap().pages_to_forget = count;
+    }
+
+    /// Makes the first page follow every page.
+    pub fn repeat_pages(&self) {
+        self.state.lock().unwrap().repeats = true;
     }
 
     /// Changes a node, in the list and for every watch.
@@ -463,6 +470,9 @@ async fn answer(State(state): State<Shared>, request: Request<Body>) -> Response
     let mut metadata = json!({"resourceVersion": played.version().to_string()});
     if end < all.len() {
         metadata["continue"] = json!(end.to_string());
+    }
+    if played.repeats {
+        metadata["continue"] = json!("0");
     }
     let page =
         json!({"kind": "List", "apiVersion": "v1", "metadata": metadata, "items": all[start..end]});

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
+use std::time::Duration;
 
 use assert_cmd::Command;
 use predicates::prelude::*;
@@ -322,6 +323,25 @@ fn a_list_whose_pages_became_too_old_is_begun_again() {
     wincimg(&api)
         .args(["--image-build", "17763.973"])
         .fails(3, "cluster/answer", &["nodes"]);
+}
+
+#[test]
+fn a_list_that_does_not_end_is_an_error() {
+    let api = one_node();
+    let check = |api: &Api| {
+        wincimg(api)
+            .args(["--image-build", "17763.973"])
+            .timeout(Duration::from_secs(60))
+            .fails(3, "cluster/answer", &["list nodes", "does not end"]);
+    };
+    api.repeat_pages();
+    check(&api);
+    assert_eq!(api.requests_to("/api/v1/nodes").len(), 2);
+    let api = Api::start();
+    let mut node = windows_node("win-a", "10.0.17763.973");
+    node["metadata"]["annotations"] = json!({"large": "a".repeat(65 << 20)});
+    api.set("/api/v1/nodes", vec![node]);
+    check(&api);
 }
 
 #[test]

@@ -6,8 +6,10 @@
 
 use std::error::Error;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::time::Duration;
 
+use futures_util::AsyncReadExt as _;
 use futures_util::future::try_join_all;
 use kube::client::Client;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
@@ -39,6 +41,12 @@ pub use watch::{NodeChange, NodeSnapshot, NodeWatch};
 
 /// Objects per page, the default of kubectl.
 const PAGE: u32 = 500;
+
+/// Maximum size of a page, far above that of 500 usual objects, and of a list.
+const MAX_BYTES: (u64, u64) = (64 << 20, 1 << 30);
+
+/// Maximum number of pages of a list.
+const MAX_PAGES: usize = 2000;
 
 /// Timeout of one page.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -263,19 +271,45 @@ impl Cluster {
         let mut parameters = ListParams::default().limit(PAGE);
         parameters.label_selector = selector.map(str::to_owned);
         let what = format!("list {what}");
-        let mut items = Vec::new();
-        loop {
-            let request = Request::new(path)
-                .list(&parameters)
-                .map_err(|error| self.error(&what, kube::Error::BuildRequest(error)))?;
-            let answer = self.client.request::<Page<T>>(request);
-            let page = self.within(PATIENCE, &what, answer).await?;
+        let (mut items, mut size) = (Vec::new(), 0);
+        for _ in 0..MAX_PAGES {
+            let body = self.page(path, &parameters);
+            let body = self.within(PATIENCE, &what, body).await?;
+            size += body.len() as u64;
+            if body.len() as u64 > MAX_BYTES.0 || size > MAX_BYTES.1 {
+                break;
+            }
+            let page: Page<T> = serde_json::from_slice(&body)
+                .map_err(|error| self.error(&what, kube::Error::SerdeError(error)))?;
             items.extend(page.items);
-            if page.metadata.next.is_empty() {
+            let next = page.metadata.next;
+            if next.is_empty() {
                 return Ok((items, page.metadata.resource_version));
             }
-            parameters.continue_token = Some(page.metadata.next);
+            if parameters.continue_token.as_ref() == Some(&next) {
+                break;
+            }
+            parameters.continue_token = Some(next);
         }
+        let problem = format!(
+            "{} failed to {what}: the list is too large or does not end",
+            self.address
+        );
+        Err(Problem::new("cluster/answer", problem).into())
+    }
+
+    /// Reads a page, of which too large a one is cut after the first byte too many.
+    async fn page(&self, path: &str, parameters: &ListParams) -> Result<Vec<u8>, kube::Error> {
+        let request = Request::new(path)
+            .list(parameters)
+            .map_err(kube::Error::BuildRequest)?;
+        let body = pin!(self.client.request_stream(request).await?);
+        let mut bytes = Vec::new();
+        body.take(MAX_BYTES.0 + 1)
+            .read_to_end(&mut bytes)
+            .await
+            .map_err(|error| kube::Error::Service(error.into()))?;
+        Ok(bytes)
     }
 
     /// Applies the timeout to a request.
