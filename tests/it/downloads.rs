@@ -1,13 +1,20 @@
 //! Downloads of builds: pinned, cached, resumed, and refused if the digest is wrong.
 
+use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use axum::Router;
+use axum::body::{Body, Bytes};
+use futures_util::stream;
 use predicates::Predicate as _;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use wincimg_testkit::file_server::{FileServer, ResponseFault};
 use wincimg_testkit::layout::{blob_in, entries_in};
+use wincimg_testkit::serve::serve;
 
 use crate::failure::{Fails, line, note, warning};
 use crate::site::{Site, json_of, stderr};
@@ -191,6 +198,44 @@ fn a_size_that_no_file_has_is_refused_in_a_lock_file() {
     build(&site, &["--dry-run"])
         .fails(2, "download/lock", &["wincimg.lock"])
         .advises(&["--update-lock"]);
+}
+
+#[test]
+fn a_file_larger_than_its_lock_entry_is_not_downloaded_to_the_end() {
+    let (site, sent) = (Site::new(), Arc::new(AtomicUsize::new(0)));
+    let counted = sent.clone();
+    // Without a length.
+    let served = serve(Router::new().fallback(move || {
+        let counted = counted.clone();
+        async move {
+            Body::from_stream(stream::iter((0..64).map(move |_| {
+                counted.fetch_add(1, Ordering::Relaxed);
+                Ok::<_, Infallible>(Bytes::from(vec![0_u8; 1 << 20]))
+            })))
+        }
+    }));
+    let url = served.url("tool.exe");
+    site.write(
+        "app/recipe.toml",
+        format!(
+            "name = \"app\"\nbase = \"nanoserver\"\n[[files]]\nurl = \"{url}\"\nto = 'C:\\app\\'\n"
+        ),
+    );
+    site.write(
+        "app/wincimg.lock",
+        format!(
+            "version = 1\n[[download]]\nurl = \"{url}\"\nsha256 = \"{}\"\nsize = 22\n",
+            sha256(b"x")
+        ),
+    );
+    build(&site, &["--output", "oci:layout", "--cache-dir", "cache"])
+        .args(["--insecure-registry", &served.host()])
+        .fails(3, "download/changed", &[&url, "22"])
+        .advises(&["--update-lock"]);
+    let left = fs::read_dir(site.path("cache/downloads")).unwrap().count();
+    assert_eq!(left, 0);
+    let sent = sent.load(Ordering::Relaxed);
+    assert!(sent < 32, "{sent} MiB");
 }
 
 #[test]

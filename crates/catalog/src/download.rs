@@ -221,6 +221,7 @@ impl<'f> Job<'f> {
             url: &self.url,
             digest: self.digest,
             size: self.size,
+            limit: None,
             redirects: RedirectPolicy::SameOrigin,
             addresses: addresses(&self.url),
             takes_pages: false,
@@ -239,6 +240,10 @@ impl<'f> Job<'f> {
             TransferError::File(error) => return error.into(),
             TransferError::Size { found, expected } => changed(format!(
                 "{} has {name} with {found} bytes, the catalog lists {expected}",
+                host_of(&self.url)
+            )),
+            TransferError::TooLarge(limit) => changed(format!(
+                "{} has {name} with more than {limit} bytes",
                 host_of(&self.url)
             )),
             TransferError::Page(kind) => changed(format!(

@@ -204,10 +204,13 @@ impl DownloadSet {
         let Ok(parsed) = download_url(url) else {
             unreachable!("a wanted file has a valid URL");
         };
+        let locked = self
+            .locked(url)
+            .filter(|it| pin.as_ref() == Some(&it.digest));
         let remote = Remote {
             url: parsed,
+            limit: locked.map(|locked| locked.size),
             digest: pin,
-            size: None,
             follows: want.follows,
             name: want.name.clone(),
         };
@@ -231,6 +234,13 @@ impl DownloadSet {
                 found, expected, ..
             }) if want.digests.is_empty() => {
                 Err(self.changed_error(&redacted(&remote.url), &found, &expected))
+            }
+            Err(error @ DownloadError::TooLarge { .. })
+                if want.digests.is_empty() && remote.limit.is_some() =>
+            {
+                Err(Problem::from_diagnosed(error)
+                    .hint(format!("if the change is intended: {}", self.again))
+                    .into())
             }
             Err(error) => Err(error.into()),
         }

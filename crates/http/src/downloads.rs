@@ -33,8 +33,8 @@ pub struct Remote {
     pub url: Url,
     /// The expected digest; any content is accepted without one.
     pub digest: Option<Digest>,
-    /// Its size, if known.
-    pub size: Option<u64>,
+    /// Its maximum size, if known.
+    pub limit: Option<u64>,
     /// True to follow redirects.
     pub follows: bool,
     /// The name of the finished file.
@@ -65,6 +65,14 @@ pub enum DownloadError {
         found: Box<Digest>,
         /// The expected value.
         expected: Box<Digest>,
+    },
+    /// The file is larger than allowed.
+    #[error("{url} has more than {limit} bytes")]
+    TooLarge {
+        /// Its location.
+        url: String,
+        /// The maximum size.
+        limit: u64,
     },
     /// Other errors.
     #[error(transparent)]
@@ -112,6 +120,7 @@ impl Remote {
                 let problem = format!("{url} has {found} bytes on {host}: expected {expected}");
                 Problem::new("download/changed", problem)
             }
+            TransferError::TooLarge(limit) => return DownloadError::TooLarge { url, limit },
             TransferError::Page(kind) => {
                 let name = &self.name;
                 let problem =
@@ -212,7 +221,8 @@ impl Downloads {
             http,
             url: &remote.url,
             digest: remote.digest.as_ref(),
-            size: remote.size,
+            size: None,
+            limit: remote.limit,
             redirects: if remote.follows {
                 RedirectPolicy::Anywhere
             } else {
@@ -347,7 +357,7 @@ mod tests {
         Remote {
             url: url.parse().unwrap(),
             digest: None,
-            size: None,
+            limit: None,
             follows: true,
             name: name.to_owned(),
         }

@@ -34,6 +34,9 @@ pub enum TransferError {
         /// The expected value.
         expected: u64,
     },
+    /// The server's file is larger than this.
+    #[error("the file has more than {0} bytes")]
+    TooLarge(u64),
     /// The server sent a web page.
     #[error("the server sent a web page ({0})")]
     Page(String),
@@ -87,6 +90,8 @@ pub struct Transfer<'a> {
     pub digest: Option<&'a Digest>,
     /// The expected size, if known.
     pub size: Option<u64>,
+    /// The maximum size, if that is known of a file without an expected one.
+    pub limit: Option<u64>,
     /// Redirects that are followed.
     pub redirects: RedirectPolicy,
     /// Addresses that it may come from.
@@ -96,6 +101,10 @@ pub struct Transfer<'a> {
     /// Progress that counts its bytes.
     pub line: &'a ProgressLine<'a>,
 }
+
+/// Maximum size of a file of unknown size, far above those of installers: a server that sends bytes
+/// without end would fill the disk.
+const MAX_SIZE: u64 = 32 << 30;
 
 /// Purpose of the request, to follow "failed to".
 const WHAT: &str = "send the file";
@@ -217,11 +226,16 @@ impl Transfer<'_> {
             (Some(found), Some(expected)) if found != expected => {
                 Err(TransferError::Size { found, expected })
             }
+            (Some(found), _) if found > self.limit() => Err(TransferError::TooLarge(self.limit())),
             _ => Ok(()),
         }
     }
 
-    /// Writes a body, up to its end or a broken connection.
+    fn limit(&self) -> u64 {
+        self.size.or(self.limit).unwrap_or(MAX_SIZE)
+    }
+
+    /// Writes a body, up to its end, the maximum size or a broken connection.
     async fn receive(
         &self,
         part: &mut PartialFile,
@@ -232,14 +246,23 @@ impl Transfer<'_> {
         self.line.start_task(size.or(self.size), at);
         let chunks = stream::try_unfold((response, at), async |(mut response, at)| {
             let next = self.http.next_chunk(&mut response, WHAT, at, size).await?;
-            Ok::<_, HttpError>(next.map(|chunk| {
-                let length = chunk.len() as u64;
-                self.line.advance(length);
-                (chunk, (response, at + length))
-            }))
+            let Some(chunk) = next else {
+                return Ok(None);
+            };
+            let length = chunk.len() as u64;
+            if at + length > self.limit() {
+                return Err(TransferError::TooLarge(self.limit()));
+            }
+            self.line.advance(length);
+            Ok::<_, TransferError>(Some((chunk, (response, at + length))))
         });
-        part.write_stream(chunks).await??;
-        self.check_size(Some(part.written()))
+        let received = part.write_stream(chunks).await?;
+        let done = received.and_then(|()| self.check_size(Some(part.written())));
+        if let Err(TransferError::Size { .. } | TransferError::TooLarge(_)) = done {
+            // What is there never becomes the file.
+            part.restart()?;
+        }
+        done
     }
 }
 
