@@ -1,8 +1,10 @@
 //! `wincimg check-compat --kube` with a fake Kubernetes API.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Stdio;
+use std::sync::mpsc;
 use std::time::Duration;
 
 use assert_cmd::Command;
@@ -169,6 +171,78 @@ fn a_line_break_after_a_token_is_not_part_of_it() {
     set_user(json!({"token": "s3c\nr3t"}))
         .fails(3, "cluster/config", &["token"])
         .hides("r3t");
+}
+
+/// Tunnels one connection, and returns the proxy's address and the request for the tunnel.
+fn tunnel_once() -> (SocketAddr, mpsc::Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (heads, received) = mpsc::channel();
+    std::thread::spawn(move || {
+        let (mut client, _) = listener.accept().unwrap();
+        let mut reader = BufReader::new(client.try_clone().unwrap());
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            assert!(reader.read_line(&mut head).unwrap() > 0, "{head}");
+        }
+        let mut server = TcpStream::connect(head.split(' ').nth(1).unwrap()).unwrap();
+        heads.send(head).unwrap();
+        client.write_all(b"HTTP/1.1 200 OK\r\n\r\n").unwrap();
+        let mut answers = server.try_clone().unwrap();
+        std::thread::spawn(move || std::io::copy(&mut answers, &mut client));
+        std::io::copy(&mut reader, &mut server)
+    });
+    (address, received)
+}
+
+#[test]
+fn a_cluster_behind_a_proxy_is_reached_through_it() {
+    let api = one_node();
+    let check = |url: Option<&str>| {
+        edit_kubeconfig(&api, |config| {
+            config["clusters"][0]["cluster"]["proxy-url"] = json!(url);
+        });
+        let mut command = wincimg(&api);
+        command
+            .args(["--image-build", "17763.973"])
+            .timeout(Duration::from_secs(60))
+            // Nothing listens there.
+            .env("HTTPS_PROXY", "http://bob:s3cr3t@127.0.0.1:9")
+            .env("HTTP_PROXY", "http://bob:s3cr3t@127.0.0.1:9");
+        command
+    };
+    // Not to this machine.
+    check(None).assert().code(0);
+    let (proxy, asked) = tunnel_once();
+    check(Some(&format!("http://bob:s3cr3t@{proxy}")))
+        .assert()
+        .code(0);
+    let asked = asked.recv_timeout(Duration::from_secs(10)).unwrap();
+    assert!(asked.starts_with("CONNECT 127.0.0.1:"), "{asked}");
+    assert!(asked.contains("Basic Ym9iOnMzY3IzdA=="), "{asked}");
+    check(Some("http://bob:s3cr3t@127.0.0.1:9"))
+        .fails(3, "cluster/unreachable", &["the proxy 127.0.0.1:9 of"])
+        .hides("s3cr3t");
+    check(Some("ftp://bob:s3cr3t@127.0.0.1:9"))
+        .fails(2, "usage/proxy", &["the kubeconfig"])
+        .advises(&["--proxy-url"])
+        .hides("s3cr3t");
+}
+
+#[test]
+fn a_proxy_that_kube_does_not_know_is_named_with_the_way_around_it() {
+    let api = one_node();
+    edit_kubeconfig(&api, |config| {
+        config["clusters"][0]["cluster"]["server"] = json!("https://192.0.2.1:6443");
+    });
+    wincimg(&api)
+        .args(["--image-build", "17763.973"])
+        .env("HTTPS_PROXY", "socks4://bob:s3cr3t@127.0.0.1:9")
+        .env_remove("NO_PROXY")
+        .env_remove("no_proxy")
+        .fails(2, "usage/proxy", &["HTTPS_PROXY"])
+        .advises(&["unset HTTPS_PROXY", "192.0.2.1", "NO_PROXY"])
+        .hides("s3cr3t");
 }
 
 /// A node with a label of its pool.

@@ -12,28 +12,30 @@ use std::time::Duration;
 use futures_util::AsyncReadExt as _;
 use futures_util::future::try_join_all;
 use kube::client::Client;
-use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::Kubeconfig;
 use kube::core::params::ListParams;
 use kube::core::request::Request;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use wincimg_common::diagnose::{Problem, closest_match};
+use wincimg_common::diagnose::Problem;
 
 use super::null_is_default;
 use super::workloads::WorkloadList;
 
 mod builder;
+mod config;
 mod credentials;
 mod error;
 mod events;
 mod exec;
 mod lease;
+mod proxy;
 mod watch;
 
 pub use builder::{BuilderConnection, PodChange};
 pub use error::LiveError;
-use error::{no_context, no_namespace, unreachable};
+use error::{no_namespace, unreachable};
 pub use events::{EventRecorder, NodeEvent, NodeReference};
 pub use exec::{PodStream, ProgramError};
 pub use lease::{LeaderElector, Leadership, LeaseName};
@@ -78,6 +80,8 @@ pub struct Cluster {
     client: Client,
     /// URL of the API server.
     pub address: String,
+    /// The proxy to it, to follow the URL.
+    proxy: String,
     /// The namespace of the context; inside a pod the pod's own.
     pub namespace: String,
     /// Template that grants the permissions, for hints.
@@ -112,21 +116,6 @@ pub fn contexts() -> Vec<String> {
         .collect()
 }
 
-/// What is wrong with a kubeconfig, in one line.
-fn config_problem(error: &KubeconfigError) -> String {
-    match error {
-        KubeconfigError::ReadConfig(error, path) => {
-            format!("cannot read {}: {error}", path.display())
-        }
-        other => other
-            .to_string()
-            .lines()
-            .next()
-            .unwrap_or_default()
-            .to_owned(),
-    }
-}
-
 /// Selection of a cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClusterContext {
@@ -142,47 +131,19 @@ impl Cluster {
     /// Connects to the cluster of a kubeconfig's context: by default the current context or, inside
     /// a pod, the pod's own cluster.
     pub async fn connect(context: &ClusterContext) -> Result<Self, LiveError> {
-        let ClusterContext {
-            kubeconfig,
-            name,
-            user_agent,
-        } = context;
-        let read = match kubeconfig {
-            Some(file) => Kubeconfig::read_from(file),
-            None => Kubeconfig::read(),
-        };
-        if let (Ok(read), Some(name)) = (&read, name) {
-            let names = || read.contexts.iter().map(|known| known.name.as_str());
-            if !names().any(|known| known == name) {
-                return Err(no_context(name, closest_match(name, names())));
-            }
-        }
-        let options = KubeConfigOptions {
-            context: name.clone(),
-            ..KubeConfigOptions::default()
-        };
-        let config = match read {
-            Ok(read) => Config::from_custom_kubeconfig(read, &options).await,
-            Err(error) => Err(error),
-        };
-        let is_named = kubeconfig.is_some() || name.is_some();
-        // The text of these errors contains their causes.
-        let failed = |error: String| LiveError::Config(error.into());
-        let mut config = match config {
-            Ok(config) => config,
-            Err(error) if is_named => return Err(failed(config_problem(&error))),
-            Err(error) => Config::incluster().map_err(|_| failed(config_problem(&error)))?,
-        };
+        let (mut config, proxy) = config::read(context).await?;
         credentials::trim_tokens(&mut config.auth_info)?;
-        if let (Ok(name), Ok(value)) = ("user-agent".parse(), user_agent.parse()) {
+        if let (Ok(name), Ok(value)) = ("user-agent".parse(), context.user_agent.parse()) {
             config.headers.push((name, value));
         }
         let address = config.cluster_url.to_string();
         let namespace = config.default_namespace.clone();
-        let client = Client::try_from(config).map_err(|error| failed(error.to_string()))?;
+        let client = Client::try_from(config)
+            .map_err(|error| LiveError::Config(error.to_string().into()))?;
         Ok(Self {
             client,
             address: address.trim_end_matches('/').to_owned(),
+            proxy,
             namespace,
             rbac_template: ROLE,
         })
@@ -326,13 +287,16 @@ impl Cluster {
     }
 
     fn timeout_error(&self, wait_limit: Duration, what: &str) -> LiveError {
-        let (address, seconds) = (&self.address, wait_limit.as_secs());
-        unreachable(format!("{address} failed to {what} within {seconds} s")).into()
+        let (address, proxy, seconds) = (&self.address, &self.proxy, wait_limit.as_secs());
+        unreachable(format!(
+            "{address}{proxy} failed to {what} within {seconds} s"
+        ))
+        .into()
     }
 
     /// Error for a connection that failed, or an invalid response.
     fn broken(&self, what: &str, cause: impl Into<Box<dyn Error + Send + Sync>>) -> LiveError {
-        let problem = format!("failed to {what} at {}", self.address);
+        let problem = format!("failed to {what} at {}{}", self.address, self.proxy);
         unreachable(problem).source(cause).into()
     }
 
