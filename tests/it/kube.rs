@@ -173,6 +173,21 @@ fn a_line_break_after_a_token_is_not_part_of_it() {
         .hides("r3t");
 }
 
+#[test]
+fn a_password_in_the_url_of_a_cluster_is_not_printed() {
+    let api = one_node();
+    api.refuse("/api/v1/nodes", 403);
+    edit_kubeconfig(&api, |config| {
+        let server = &mut config["clusters"][0]["cluster"]["server"];
+        let url = server.as_str().unwrap();
+        *server = json!(url.replacen("://", "://bob:s3cr3t@", 1));
+    });
+    wincimg(&api)
+        .args(["--image-build", "17763.973", "-vv"])
+        .fails(3, "cluster/denied", &["http://127.0.0.1:"])
+        .hides("s3cr3t");
+}
+
 /// Tunnels one connection, and returns the proxy's address and the request for the tunnel.
 fn tunnel_once() -> (SocketAddr, mpsc::Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,5 +1,7 @@
 //! The configuration of a connection, from a kubeconfig or a pod.
 
+use http::Uri;
+use http::uri::Authority;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use wincimg_common::diagnose::{Blame, Problem, closest_match};
 
@@ -33,6 +35,7 @@ pub(super) async fn read(context: &ClusterContext) -> Result<(Config, String), L
     let is_named = kubeconfig.is_some() || name.is_some();
     match config {
         Ok(mut config) => {
+            config.cluster_url = without_user(config.cluster_url);
             let proxy = proxy::select(&mut config, own)?;
             Ok((config, proxy))
         }
@@ -42,6 +45,20 @@ pub(super) async fn read(context: &ClusterContext) -> Result<(Config, String), L
             Ok((config, String::new()))
         }
     }
+}
+
+/// Removes user and password from a URL: kube does not send them, but they would be printed.
+fn without_user(url: Uri) -> Uri {
+    let mut parts = url.clone().into_parts();
+    let authority = parts.authority.take();
+    let host = authority
+        .as_ref()
+        .and_then(|it| it.as_str().rsplit_once('@'));
+    let Some(host) = host.and_then(|(_, host)| host.parse::<Authority>().ok()) else {
+        return url;
+    };
+    parts.authority = Some(host);
+    Uri::from_parts(parts).unwrap_or(url)
 }
 
 /// Error for a kubeconfig, in one line, because the text of these errors contains their causes.
@@ -65,6 +82,26 @@ fn problem(error: &KubeconfigError) -> LiveError {
         other => {
             let text = other.to_string();
             LiveError::Config(text.lines().next().unwrap_or_default().into())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_kept_without_its_user() {
+        for (url, kept) in [
+            (
+                "https://bob:s3cr3t@api.lan:6443/k8s/@x",
+                "https://api.lan:6443/k8s/@x",
+            ),
+            ("https://token@[::1]:6443", "https://[::1]:6443/"),
+            ("https://api.lan/k8s/@x", "https://api.lan/k8s/@x"),
+        ] {
+            let url: Uri = url.parse().unwrap();
+            assert_eq!(without_user(url).to_string(), kept);
         }
     }
 }
