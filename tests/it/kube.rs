@@ -188,6 +188,30 @@ fn a_password_in_the_url_of_a_cluster_is_not_printed() {
         .hides("s3cr3t");
 }
 
+#[test]
+fn the_output_of_a_credential_plugin_is_not_printed() {
+    let api = one_node();
+    let fails = |script: &str, values: &[&str]| {
+        edit_kubeconfig(&api, |config| {
+            config["users"][0]["user"] = json!({"exec": {
+                "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never",
+                "command": "sh", "args": ["-c", script],
+                "env": [{"name": "SECRET", "value": "s3cr3t"}],
+            }});
+        });
+        wincimg(&api)
+            .args(["--image-build", "17763.973"])
+            .fails(3, "cluster/config", values)
+            .advises(&["kubectl get nodes"])
+            .hides("s3cr3t");
+    };
+    fails(
+        "echo $SECRET; echo login expired >&2; exit 7",
+        &["credential plugin", "7", "login expired"],
+    );
+    fails("echo \"token: [$SECRET\"", &["ExecCredential"]);
+}
+
 /// Tunnels one connection, and returns the proxy's address and the request for the tunnel.
 fn tunnel_once() -> (SocketAddr, mpsc::Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use futures_util::AsyncReadExt as _;
 use futures_util::future::try_join_all;
-use kube::client::Client;
+use kube::client::{AuthError, Client};
 use kube::config::Kubeconfig;
 use kube::core::params::ListParams;
 use kube::core::request::Request;
@@ -138,8 +138,16 @@ impl Cluster {
         }
         let address = config.cluster_url.to_string();
         let namespace = config.default_namespace.clone();
-        let client = Client::try_from(config)
-            .map_err(|error| LiveError::Config(error.to_string().into()))?;
+        let client = Client::try_from(config).map_err(|error| {
+            let plugin = match &error {
+                kube::Error::Auth(cause) => credentials::plugin_error(cause),
+                _ => None,
+            };
+            plugin.map_or_else(
+                || LiveError::Config(error.to_string().into()),
+                LiveError::from,
+            )
+        })?;
         Ok(Self {
             client,
             address: address.trim_end_matches('/').to_owned(),
@@ -304,7 +312,12 @@ impl Cluster {
         let status = match error {
             kube::Error::Api(status) => status,
             // The outer error only repeats its cause.
-            kube::Error::Service(cause) => return self.broken(what, cause),
+            kube::Error::Service(cause) => {
+                let plugin = cause
+                    .downcast_ref::<AuthError>()
+                    .and_then(credentials::plugin_error);
+                return plugin.map_or_else(|| self.broken(what, cause), LiveError::from);
+            }
             other => return self.broken(what, other),
         };
         let message = match status.message.as_str() {
