@@ -1,7 +1,26 @@
 # Completion of wincimg for Bash; in ~/.bashrc: source <(wincimg completions bash)
+_wincimg_quote() {
+    local rest=$1
+    [[ -n $quote ]] || { printf -v value %q "$rest"; return; }
+    # A name is written as it must be within the open quote, which it cannot end.
+    value=
+    for ((i = 0; i < ${#rest}; i++)); do
+        case $quote${rest:i:1} in
+            \'\') value+="'\\''" ;;
+            # No backslash hides ! from the history within quotes.
+            \"!) value+='"\!"' ;;
+            \"[\"\\\$\`]) value+="\\${rest:i:1}" ;;
+            *) value+=${rest:i:1} ;;
+        esac
+    done
+    # Readline closes no quote behind another one.
+    [[ $value == *"$quote" ]] && value+=$quote
+    return 0
+}
 _wincimg() {
-    local piece=$2 word=${COMP_WORDS[COMP_CWORD]} rest=$COMP_LINE last=-1 i value
+    local piece=$2 word=${COMP_WORDS[COMP_CWORD]} rest=$COMP_LINE last=-1 i value quote=
     local words=()
+    COMPREPLY=()
     # The cursor behind a : or = is behind a word of its own for Bash.
     [[ -z $piece && $word == [:=]* ]] && piece=$word
     # Bash ends words at : and = too; what has no space between is one.
@@ -16,10 +35,18 @@ _wincimg() {
     done
     # Bash has what stands before already.
     local before=${words[last]%"$2"}
-    COMPREPLY=()
+    # In $'...', a candidate could end the quote.
+    [[ $COMP_LINE == *\$\'* ]] && return 0
+    # The quote that is open at the cursor.
+    for ((i = 0; i < COMP_POINT; i++)); do
+        case $quote${COMP_LINE:i:1} in
+            \\ | \"\\) i=$((i + 1)) ;;
+            \" | \') quote=${COMP_LINE:i:1} ;;
+            \"\" | \'\') quote= ;;
+        esac
+    done
     while IFS=$'\t' read -r value _; do
-        value=${value#"$before"}
-        [[ $word == [\"\']* ]] || printf -v value %q "$value"
+        _wincimg_quote "${value#"$before"}"
         COMPREPLY+=("$value")
     done < <(WINCIMG_COMPLETE=$last command wincimg -- "${words[@]}" 2>/dev/null)
     [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *[:=/] ]] && compopt -o nospace 2>/dev/null

@@ -397,15 +397,24 @@ fn zsh_completes() {
 /// A folder of a stranger may be named like commands.
 #[test]
 fn names_like_commands_are_completed_as_words() {
-    const NAME: &str = "ev $(touch owned)`touch owned`;touch owned&(touch owned)'\"${HOME}!!*";
-    for shell in ["bash", "zsh", "fish"] {
+    const NAME: &str =
+        "ev $(touch owned)`touch owned`;touch owned&(touch owned)'\"${HOME}!!*\\';touch owned;'";
+    for (shell, typed) in [
+        ("bash", "oci:ev"),
+        ("bash", "'oci:ev"),
+        ("bash", "\"oci:ev"),
+        ("bash", "oci:'ev"),
+        ("zsh", "oci:ev"),
+        ("fish", "oci:ev"),
+    ] {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join(NAME)).unwrap();
         fs::write(folder.path().join(NAME).join("oci-layout"), "{}").unwrap();
         let mut terminal = Terminal::start(shell, folder.path());
-        let arguments = terminal.arguments("wincimg inspect oci:ev\tx");
-        assert_eq!(arguments, format!("<inspect><oci:{NAME}><x>"), "{shell}");
-        assert!(!folder.path().join("owned").exists(), "{shell}");
+        let arguments = terminal.arguments(&format!("wincimg inspect {typed}\tx"));
+        let expected = format!("<inspect><oci:{NAME}><x>");
+        assert_eq!(arguments, expected, "{shell}: {typed}");
+        assert!(!folder.path().join("owned").exists(), "{shell}: {typed}");
     }
 }
 
