@@ -10,6 +10,7 @@ use wincimg_cluster::rollout::{
     Finding, Image, OutdatedImage, Placement, Rollout, WorkloadOutcome,
 };
 use wincimg_cluster::workloads::WorkloadId;
+use wincimg_common::json::EscapingWriter;
 use wincimg_windows::version::WindowsVersion;
 
 use super::plan::as_json;
@@ -21,8 +22,9 @@ pub(crate) fn write_json(
     rollout: &Rollout,
     strict: bool,
     each_node: bool,
-    mut out: impl Write,
+    out: impl Write,
 ) -> io::Result<()> {
+    let mut out = EscapingWriter(out);
     let compatible = rollout.is_compatible(strict);
     let summary = serde_json::to_string(&rollout.summary)?;
     write!(

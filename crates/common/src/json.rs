@@ -23,10 +23,14 @@ impl<F: Fn() -> I, I: Iterator<Item: Serialize>> Serialize for LazyList<F> {
 }
 
 /// Escapes characters of a document, which only its strings have.
-struct EscapingWriter<W>(W);
+pub struct EscapingWriter<W>(pub W);
 
 impl<W: Write> Write for EscapingWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if bytes.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\n')) {
+            self.0.write_all(bytes)?;
+            return Ok(bytes.len());
+        }
         // Whole characters are written at once.
         let mut rest = str::from_utf8(bytes).map_err(io::Error::other)?;
         let is_escaped = |(_, c): &(usize, char)| is_harmful(*c) && *c != '\n';

@@ -1,5 +1,6 @@
 //! `wincimg image export`: writes the files of an image as one tar.
 
+use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 
 use clap::Args;
@@ -46,8 +47,14 @@ pub(in crate::cli) struct Export {
 impl Export {
     pub(in crate::cli) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         let is_json = self.format == OutputFormat::Json;
-        if is_json && self.output.is_none() {
-            let problem = "--format json requires --output: stdout is the tar";
+        let problem = if is_json {
+            Some("--format json requires --output: stdout is the tar")
+        } else if io::stdout().is_terminal() {
+            Some("the tar is not written to a terminal")
+        } else {
+            None
+        };
+        if let (Some(problem), None) = (problem, &self.output) {
             return Err(Failure::usage(problem).hint("add --output FILE"));
         }
         let reader = self.connection.connect(session)?;

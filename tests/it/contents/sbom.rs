@@ -5,6 +5,7 @@ use std::io::{Cursor, Write};
 use wincimg_testkit::sbom_readers::{problems, python_with_readers};
 
 use super::*;
+use crate::terminal::on_terminal;
 
 /// A zip of stored members.
 fn zip(members: &[(&str, &[u8])]) -> Vec<u8> {
@@ -153,4 +154,13 @@ fn export_writes_what_tarfile_merges() {
     let output = run(&mut images.command(&["export", "oci:one", "--path", r"C:\app"]));
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_contains!(errors, r"such as C:\app\out");
+}
+
+#[test]
+fn a_tar_is_not_written_to_a_terminal() {
+    let images = versions();
+    let line = "wincimg image export oci:one";
+    let (shown, is_success) = on_terminal(images.folder.path(), 200, line);
+    assert!(!is_success, "{shown}");
+    assert_contains!(shown, "the tar is not written to a terminal");
 }

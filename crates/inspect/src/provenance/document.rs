@@ -7,6 +7,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;
 use sha1::{Digest as _, Sha1};
+use wincimg_common::json::EscapingWriter;
 use wincimg_oci::document::{Artifact, Descriptor, Digest, DocumentError, sha256};
 
 use super::inventory::Inventory;
@@ -129,6 +130,7 @@ pub fn write_sbom(
     tool: Tool,
     out: &mut dyn Write,
 ) -> Result<(), serde_json::Error> {
+    let out = EscapingWriter(out);
     match form {
         SbomFormat::Spdx => spdx::write(inventory, tool, out),
         SbomFormat::CycloneDx => cyclonedx::write(inventory, tool, out),

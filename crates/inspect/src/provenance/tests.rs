@@ -127,6 +127,20 @@ fn the_same_package_in_two_folders_is_one_with_two_places() {
 }
 
 #[test]
+fn a_name_of_a_file_that_moves_a_terminal_is_escaped_in_both_formats() {
+    let mut tar = LayerTar::default();
+    tar.file("Files/a\u{202e}b\u{9b}.txt", b"abc", None);
+    let layer = scan_layer(tar.tar().as_slice(), &AtomicBool::new(false)).unwrap();
+    let found = inventory(vec![Arc::new(layer)]);
+    for form in [SbomFormat::Spdx, SbomFormat::CycloneDx] {
+        let mut bytes = Vec::new();
+        write_sbom(form, &found, Tool::default(), &mut bytes).unwrap();
+        let text = String::from_utf8(bytes).unwrap();
+        assert!(text.contains(r"a\u202eb\u009b.txt"), "{text}");
+    }
+}
+
+#[test]
 fn a_layer_that_is_cut_off_is_an_error_and_work_can_be_given_up() {
     let mut blob = Vec::new();
     let whole = layer(&[("a.txt", &"abc".repeat(5000))]);
