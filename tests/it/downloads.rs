@@ -580,6 +580,29 @@ fn what_depends_on_a_download_is_done_once_it_is_here() {
 }
 
 #[test]
+fn a_query_is_not_printed_and_a_lock_file_with_one_is_warned_about() {
+    let server = FileServer::with("/a.bin", "content");
+    let site = site_with_servercore();
+    let url = server.url("/a.bin");
+    dockerfile(&site, &format!("ADD {url}?sig=SECRET /x/"));
+    build(&site, &[])
+        .fails(2, "download/not-pinned", &[&url])
+        .hides("SECRET");
+    let warned = printed(&mut build(&site, &["--dry-run"]), 0);
+    assert!(warning(&[&url, "--update-lock"]).eval(&warned), "{warned}");
+    assert!(!warned.contains("SECRET"), "{warned}");
+    let noting = ["--update-lock", "--insecure-registry", &server.host()];
+    let noted = printed(build(&site, &noting).args(["--output", "oci:first"]), 0);
+    assert!(
+        warning(&["wincimg.lock", "the query of", &url]).eval(&noted),
+        "{noted}"
+    );
+    assert!(!noted.contains("SECRET"), "{noted}");
+    let again = printed(build(&site, &noting).args(["--output", "oci:second"]), 0);
+    assert!(!again.contains("the query of"), "{again}");
+}
+
+#[test]
 fn curl_follows_redirects_with_location() {
     let (site, server) = (site_with_servercore(), FileServer::with("/new", tool()));
     server.redirect("/old", "/new");

@@ -73,6 +73,12 @@ pub fn without_password(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// A URL without the parts that may be secret: user, query and fragment.
+pub fn public_url(url: &str) -> String {
+    let url = without_password(url);
+    url.split(['?', '#']).next().unwrap_or_default().to_owned()
+}
+
 /// Returns the text before and after the secret: the password in `USER:PASSWORD@HOST`, and
 /// everything between scheme and host in `SCHEME://USER[:PASSWORD]@HOST`.
 pub fn password(text: &str) -> Option<(&str, &str)> {
@@ -158,6 +164,12 @@ mod tests {
             without_password(&format!("https://TOKEN@repo.lan/app@{digest}")),
             format!("https://***@repo.lan/app@{digest}")
         );
+    }
+
+    #[test]
+    fn a_url_is_shown_without_its_secrets() {
+        let url = "https://me:secret@files.lan/tool.zip?sig=abc#x";
+        assert_eq!(public_url(url), "https://***@files.lan/tool.zip");
     }
 
     proptest! {

@@ -208,6 +208,12 @@ impl BuildRequest {
                     "{lock}: {} new, {} changed, {} unchanged",
                     written.new, written.changed, written.same
                 ));
+                for url in &written.with_query {
+                    ctx.reporter.warn(&format_args!(
+                        "{lock} contains the query of {url}, which may be secret: a digest next \
+                         to the URL keeps it out"
+                    ));
+                }
             }
             if !images.iter().any(|image| image.stages.requires_contents) {
                 return Ok(());

@@ -12,6 +12,7 @@ pub use lock_file::{LockChanges, LockFile, LockedDownload};
 use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_common::digest::Digest;
 use wincimg_common::progress::Progress;
+use wincimg_common::untrusted::public_url;
 use wincimg_http::{
     DownloadError, DownloadedFile, Downloads, HttpClient, Remote, download_url, redacted,
 };
@@ -141,11 +142,12 @@ impl DownloadSet {
             return Ok(());
         };
         let place = &wants[*first].place;
-        let nor: String = match others {
+        let others: Vec<String> = others.iter().map(|url| public_url(url)).collect();
+        let nor = match others.as_slice() {
             [] => String::new(),
             others => format!(" or {}", others.join(", ")),
         };
-        let names = format!("{first}{nor}");
+        let names = format!("{}{nor}", public_url(first));
         Err(self.not_pinned_error(place, &names, "add its sha256 next to its url"))
     }
 

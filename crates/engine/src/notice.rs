@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use wincimg_common::progress::Reporter;
+use wincimg_common::untrusted::public_url;
 use wincimg_inspect::bases::{ResolveError, warning};
 use wincimg_layer::dockerignore::FILE_NAME;
 use wincimg_recipe::Plan;
@@ -101,11 +102,11 @@ pub(crate) fn report_missing(
         ));
     };
     for (url, want) in &lacking.files {
-        let place = &want.place;
+        let (place, shown) = (&want.place, public_url(url));
         if not_pinned.contains(&url.as_str()) {
-            warn(place, url);
+            warn(place, &shown);
         } else {
-            reporter.note(&format_args!("{place}: a build downloads {url}"));
+            reporter.note(&format_args!("{place}: a build downloads {shown}"));
         }
     }
     for (place, image) in &lacking.images_not_pinned {

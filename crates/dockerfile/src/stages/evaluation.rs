@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use wincimg_common::diagnose::error_chain;
-use wincimg_common::untrusted::without_password;
+use wincimg_common::untrusted::public_url;
 use wincimg_layer::dockerignore::IgnoreRules;
 use wincimg_recipe::{CommandForm, DownloadRequests, FileSource, PlannedContent, PlannedLayer};
 use wincimg_registry::Presence;
@@ -307,7 +307,7 @@ impl<'a> Evaluation<'a> {
             .keys()
             .filter(|url| !self.result.wants.contains_key(*url));
         let url = new.find(|url| windows.not_pinned.contains(*url))?;
-        Some(format!("no digest pins {}", without_password(url)))
+        Some(format!("no digest pins {}", public_url(url)))
     }
 
     /// Postpones an instruction that depends on a download; what follows is uncertain until then.

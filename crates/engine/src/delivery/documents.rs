@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_common::lock;
 use wincimg_common::progress::Progress;
-use wincimg_common::untrusted::without_password;
+use wincimg_common::untrusted::public_url;
 use wincimg_inspect::LayerProblem;
 use wincimg_inspect::provenance::{
     AttachmentReport, BuildProvenance, ImageDocument, Inventory, InventoryBase, LayerContents,
@@ -296,7 +296,7 @@ fn dependencies(planned: &PlannedImage) -> Vec<ResolvedDependency> {
     let mut plan = planned.plan.clone();
     all.extend(plan.downloads_mut().map(|file| ResolvedDependency {
         name: "download".to_owned(),
-        uri: shown(&file.url),
+        uri: public_url(&file.url),
         digest: file.digest.clone(),
     }));
     all.extend(plan.image_files_mut().map(|(_, files)| ResolvedDependency {
@@ -313,12 +313,6 @@ fn dependencies(planned: &PlannedImage) -> Vec<ResolvedDependency> {
         is_new
     });
     all
-}
-
-/// A URL without the parts that may be secret: user and query.
-fn shown(url: &str) -> String {
-    let url = without_password(url);
-    url.split(['?', '#']).next().unwrap_or_default().to_owned()
 }
 
 /// Digest of a plan, independent of the folder of its files and of the mirror of its base.
@@ -383,16 +377,5 @@ mod tests {
         let mut other = plan_in("/home/a");
         other.env.insert("KEY".to_owned(), "value".to_owned());
         assert_ne!(digest, digest_of(&other));
-    }
-
-    #[test]
-    fn a_url_is_reported_without_its_secrets() {
-        let url = "https://me:secret@files.lan/tool.zip?sig=abc#x";
-        let reported = shown(url);
-        assert!(
-            !reported.contains("secret") && !reported.contains("sig"),
-            "{reported}"
-        );
-        assert!(reported.ends_with("files.lan/tool.zip"), "{reported}");
     }
 }

@@ -14,6 +14,7 @@ use wincimg_common::digest::Digest;
 use wincimg_common::files;
 use wincimg_common::files::LARGEST_TEXT;
 use wincimg_common::progress::Progress;
+use wincimg_common::untrusted::public_url;
 use wincimg_http::FileError;
 use wincimg_recipe::LOCK_FILE;
 
@@ -52,7 +53,7 @@ pub struct LockedDownload {
 }
 
 /// Changes made by writing the file.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LockChanges {
     /// Entries that are new.
     pub new: usize,
@@ -60,6 +61,8 @@ pub struct LockChanges {
     pub changed: usize,
     /// Entries that were checked and are unchanged.
     pub same: usize,
+    /// New URLs with a query, shown without it: it may be secret.
+    pub with_query: Vec<String>,
 }
 
 /// Schema of the file.
@@ -129,6 +132,9 @@ impl LockFile {
         let _held = files::lock_folder(folder, progress);
         let mut entries = read(&self.path)?;
         let mut written = LockChanges::default();
+        let urls = self.noted.downloads.keys();
+        let new = urls.filter(|url| url.contains('?') && !entries.downloads.contains_key(*url));
+        written.with_query = new.map(|url| public_url(url)).collect();
         written.merge(&self.noted.downloads, &mut entries.downloads);
         written.merge(&self.noted.images, &mut entries.images);
         if written.new + written.changed > 0 {
@@ -231,7 +237,8 @@ fn parse(text: &str) -> Result<Entries, (usize, String)> {
         if let Some(known) = entries.downloads.insert(url.clone(), locked.clone())
             && known != locked
         {
-            return Err((line(&sha256), format!("duplicate entry for {url}")));
+            let problem = format!("duplicate entry for {}", public_url(&url));
+            return Err((line(&sha256), problem));
         }
     }
     for ImageEntry {
