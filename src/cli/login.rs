@@ -7,7 +7,7 @@ use std::sync::Arc;
 use clap::Args;
 use serde_json::json;
 use wincimg_common::progress::Silent;
-use wincimg_common::untrusted::Untrusted;
+use wincimg_common::untrusted::{HIDDEN, Untrusted};
 use wincimg_oci::prefix::{PrefixError, RegistryPrefix};
 use wincimg_oci::remote::{AuthScheme as HowTo, RegistryError, Secret, erase, store};
 
@@ -120,8 +120,11 @@ impl Login {
                 .check_terminal()
                 .and_then(|()| prompt::line("User: "))?,
         };
-        if user.is_empty() || user.contains(':') {
-            let problem = format!("invalid user {user:?}: expected a name without a colon");
+        // The password may follow a colon.
+        let before = user.split_once(':').map(|(name, _)| name);
+        if user.is_empty() || before.is_some() {
+            let shown = before.map_or_else(String::new, |name| format!("{name}:{HIDDEN}"));
+            let problem = format!("invalid user {shown:?}: expected a name without a colon");
             return Err(Failure::usage(problem).hint("name it with --username NAME"));
         }
         let password = if self.password_stdin {

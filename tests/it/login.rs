@@ -110,6 +110,15 @@ fn a_login_is_tried_and_kept_for_its_owner_alone() {
 }
 
 #[test]
+fn a_password_behind_the_user_is_not_repeated() {
+    let home = tempfile::tempdir().unwrap();
+    let arguments = ["login", "repo.lan", "-u", "bob:SECRET", "--password-stdin"];
+    wincimg(home.path(), &arguments)
+        .fails(2, "usage", &["bob:***"])
+        .hides("SECRET");
+}
+
+#[test]
 fn a_logout_says_that_it_waits_for_another_process() {
     let home = tempfile::tempdir().unwrap();
     let folder = home.path().join(".docker");
