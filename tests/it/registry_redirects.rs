@@ -88,6 +88,19 @@ async fn a_redirect_to_a_host_without_tls_that_is_not_listed_is_not_followed() {
 }
 
 #[test]
+async fn a_redirect_to_a_file_is_called_that() {
+    let server = redirecting("file:///etc/passwd".to_owned());
+    let folder = tempfile::tempdir().unwrap();
+    let options = with_password(folder.path(), &server.host());
+    let repository = repository(options, &format!("{}/a", server.host()));
+    let error = repository.get_blob(&describe(b"x"), 100).await.unwrap_err();
+    assert!(
+        matches!(error, RegistryError::Http(HttpError::Protocol { .. })),
+        "{error:?}"
+    );
+}
+
+#[test]
 async fn redirects_without_end_are_an_error() {
     let server = redirecting("/v2/a/again".to_owned());
     let folder = tempfile::tempdir().unwrap();

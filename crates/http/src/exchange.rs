@@ -182,7 +182,7 @@ impl Exchange<'_> {
     }
 }
 
-/// Returns the `Location` of a response, which may be relative.
+/// Returns the `Location` of a response, which may be relative, but not of another scheme.
 pub fn location(what: &str, response: &Response) -> Result<Url, HttpError> {
     let invalid = |reason: &str| HttpError::Protocol {
         host: host_of(response.url()),
@@ -196,7 +196,8 @@ pub fn location(what: &str, response: &Response) -> Result<Url, HttpError> {
         .to_str()
         .ok()
         .and_then(|text| response.url().join(text).ok())
-        .ok_or_else(|| invalid("its Location header has an invalid URL"))
+        .filter(|url| ["http", "https"].contains(&url.scheme()))
+        .ok_or_else(|| invalid("its Location header is not an HTTP or HTTPS URL"))
 }
 
 #[cfg(test)]
