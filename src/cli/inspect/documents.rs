@@ -77,12 +77,12 @@ impl Inspect {
                     Untrusted(&more.media_type)
                 ));
             }
-            if first.is_enveloped {
+            let read = first.read(&place).await?;
+            let read = read.ok_or_else(|| nothing(kind, &location.to_string(), &image, &found))?;
+            if read.is_signed {
                 session.note("the document is signed; verify its signature with cosign");
             }
-            let bytes = first.read(&place).await?;
-            let bytes =
-                bytes.ok_or_else(|| nothing(kind, &location.to_string(), &image, &found))?;
+            let bytes = read.bytes;
             if is_about_another(&bytes, &[&image, named.digest()]) {
                 session.warn(format_args!(
                     "the document states that it is about another image than {image}"

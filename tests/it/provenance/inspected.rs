@@ -172,6 +172,26 @@ async fn what_cosign_and_others_attached_is_taken_out_of_its_envelope() {
 }
 
 #[test(multi_thread)]
+async fn an_envelope_without_signatures_is_not_called_signed() {
+    for (signatures, is_signed) in [(json!([]), false), (json!([{"sig": "AAAA"}]), true)] {
+        let site = Site::new();
+        let (theirs, image) = plain_image(&site).await;
+        let provenance = statement("https://slsa.dev/provenance/v1", &json!({}));
+        let mut envelope: Value = serde_json::from_str(&enveloped(&provenance)).unwrap();
+        envelope["signatures"] = signatures;
+        let kind = "application/vnd.dsse.envelope.v1+json";
+        let content = stored(&theirs, kind, &envelope.to_string()).await;
+        let artifact = Artifact::new(kind, &image, vec![content], BTreeMap::new()).unwrap();
+        theirs.attach(&artifact).await.unwrap();
+        let image = format!("{}/theirs:1", site.host());
+        let output = inspect(&site, &[&image, "--provenance"]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        let noted = stderr(&output).contains("is signed");
+        assert_eq!(noted, is_signed, "{}", stderr(&output));
+    }
+}
+
+#[test(multi_thread)]
 async fn a_statement_about_another_image_is_printed_with_a_warning() {
     for (digest, is_other) in [("0".repeat(64), true), (String::new(), false)] {
         let site = Site::new();

@@ -15,7 +15,7 @@ use super::slsa::PREDICATE;
 
 /// Limit on the size of a document.
 const LARGEST: u64 = 512 << 20;
-/// Media type of a signed envelope with a statement.
+/// Media type of an envelope with a statement and signatures.
 const ENVELOPE: &str = "application/vnd.dsse.envelope.v1+json";
 /// Media type of an envelope with the material for its verification.
 const BUNDLE: &str = "application/vnd.dev.sigstore.bundle";
@@ -43,9 +43,18 @@ pub struct AttachedDocument {
     /// Its content.
     #[serde(skip)]
     content: Option<Descriptor>,
-    /// True if it is in a signed envelope. Its contents are read, but the signature is not verified.
+    /// True if it is in an envelope.
     #[serde(skip)]
-    pub is_enveloped: bool,
+    is_enveloped: bool,
+}
+
+/// The content of an attached document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttachedContent {
+    /// Its bytes.
+    pub bytes: Bytes,
+    /// True if its envelope has a signature, which is not verified.
+    pub is_signed: bool,
 }
 
 /// Kind of an attached document.
@@ -180,24 +189,28 @@ impl AttachedDocument {
 
     /// Reads the document and checks its digest; unwraps its envelope and, for a bill of materials
     /// in a statement, the statement.
-    pub async fn read(&self, place: &Source) -> Result<Option<Bytes>, StoreError> {
+    pub async fn read(&self, place: &Source) -> Result<Option<AttachedContent>, StoreError> {
         let Some(content) = &self.content else {
             return Ok(None);
         };
         let bytes = place.bytes(content, LARGEST).await?;
-        let bytes = if self.is_enveloped {
-            match unwrap_envelope(&bytes) {
-                Some(inside) => inside,
-                None => return Ok(Some(bytes)),
-            }
+        let inside = if self.is_enveloped {
+            unwrap_envelope(&bytes)
         } else {
-            bytes
+            None
         };
-        let is_statement = self.is_enveloped || content.media_type == IN_TOTO;
-        if is_statement && self.what.is_sbom(None) {
-            return Ok(Some(predicate_of(&bytes).unwrap_or(bytes)));
+        let is_statement = inside.is_some() || content.media_type == IN_TOTO;
+        let mut found = inside.unwrap_or(AttachedContent {
+            bytes,
+            is_signed: false,
+        });
+        if is_statement
+            && self.what.is_sbom(None)
+            && let Some(bill) = predicate_of(&found.bytes)
+        {
+            found.bytes = bill;
         }
-        Ok(Some(bytes))
+        Ok(Some(found))
     }
 
     /// Adds the predicate type of a statement without an annotation for it.
@@ -205,7 +218,7 @@ impl AttachedDocument {
         let is_statement = self.is_enveloped || self.media_type == IN_TOTO;
         if is_statement && self.predicate_type.is_none() && self.what == DocumentKind::Other {
             let printed = self.read(place).await?;
-            let printed = printed.and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
+            let printed = printed.and_then(|it| serde_json::from_slice::<Value>(&it.bytes).ok());
             let printed =
                 printed.and_then(|it| Some(it.get("predicateType")?.as_str()?.to_owned()));
             self.what = DocumentKind::from_media_type(&self.media_type, printed.as_deref());
@@ -221,11 +234,15 @@ impl AttachedDocument {
 }
 
 /// Payload of an envelope, or of one in a bundle.
-fn unwrap_envelope(bytes: &[u8]) -> Option<Bytes> {
+fn unwrap_envelope(bytes: &[u8]) -> Option<AttachedContent> {
     let envelope: Value = serde_json::from_slice(bytes).ok()?;
     let envelope = envelope.get("dsseEnvelope").unwrap_or(&envelope);
     let payload = envelope.get("payload")?.as_str()?;
-    Some(STANDARD.decode(payload).ok()?.into())
+    let signatures = envelope.get("signatures").and_then(Value::as_array);
+    Some(AttachedContent {
+        bytes: STANDARD.decode(payload).ok()?.into(),
+        is_signed: signatures.is_some_and(|all| !all.is_empty()),
+    })
 }
 
 /// Bill of materials in a statement.

@@ -23,7 +23,7 @@ mod system;
 mod tests;
 
 pub use attach::{AttachmentReport, attach, read_inventory, scan_blob};
-pub use attached::{AttachedDocument, DocumentKind, list_attached};
+pub use attached::{AttachedContent, AttachedDocument, DocumentKind, list_attached};
 pub use document::{ImageDocument, SbomFormat, Tool, write_sbom};
 pub use inventory::{FileId, Inventory, InventoryBase, InventoryLayer, InventoryPackage};
 pub use layer::{FileDigests, LayerContents, LayerFileEntry, scan_layer};
