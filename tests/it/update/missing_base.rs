@@ -7,7 +7,7 @@ use wincimg_testkit::fake_registry::FakeRegistry;
 
 use super::*;
 
-use crate::failure::Fails;
+use crate::failure::{Fails, note};
 
 const OCI: &str = "application/vnd.oci.image.manifest.v1+json";
 
@@ -208,6 +208,19 @@ fn what_it_says_of_its_base_counts_only_where_its_layers_begin_with_it() {
         .unwrap();
     put(&site, "app", "1.4", image);
     let report = json_of(&mut update(&site, &[]));
+    assert_eq!(report["updates"][0]["on"]["found_by"], "layers");
+}
+
+#[test]
+fn a_label_that_is_not_a_reference_is_named_and_left_out() {
+    let site = site();
+    put_with_base(&site, "app", "built by hand");
+    let output = update(&site, &["--format", "json"]).output().unwrap();
+    let noted = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{noted}");
+    let values = ["org.opencontainers.image.base.name", "built by hand"];
+    assert!(note(&values).eval(&noted), "{noted}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["updates"][0]["on"]["found_by"], "layers");
 }
 

@@ -82,9 +82,9 @@ impl Planner<'_> {
             let found = self.find_at(&named, &exactly, image, version, by).await?;
             return Ok(found.ok_or_else(|| self.other_base_error(asked, version))?);
         }
-        let recorded = image.recorded(BASE_NAME);
-        if let Some(base) = recorded {
-            let reference = self.allowed(base)?;
+        let recorded = self.recorded_base(image);
+        if let Some((base, reference)) = &recorded {
+            let reference = self.allowed(base, reference)?;
             let named = self.named(&reference, version)?;
             let digest = image.recorded(BASE_DIGEST);
             let digest: Option<Digest> = digest.and_then(|digest| digest.parse().ok());
@@ -99,7 +99,7 @@ impl Planner<'_> {
         let asked = self.usual(version)?;
         match (self.by_layers(image, version, &asked).await?, recorded) {
             (Some(found), _) => Ok(found),
-            (None, Some(base)) => Err(self.deleted_base_error(base, version).into()),
+            (None, Some((base, _))) => Err(self.deleted_base_error(base, version).into()),
             (None, None) => {
                 let tried: Vec<_> = asked.iter().map(|(base, _)| repository_of(base)).collect();
                 let problem = format!(
@@ -117,6 +117,21 @@ impl Planner<'_> {
                     .blame(Blame::Answer)
                     .hint(hint)
                     .into())
+            }
+        }
+    }
+
+    /// The base that an image names, if it is a name at all.
+    fn recorded_base<'i>(&self, image: &'i Image) -> Option<(&'i str, Reference)> {
+        let base = image.recorded(BASE_NAME)?;
+        match parse_reference(base) {
+            Ok(reference) => Some((base, reference)),
+            Err(error) => {
+                self.ctx.reporter.note(&format_args!(
+                    "{BASE_NAME} of {} is not used: {error}",
+                    self.request.image
+                ));
+                None
             }
         }
     }
@@ -172,17 +187,16 @@ impl Planner<'_> {
     /// The base that an image names, where newer ones may be taken from: Microsoft's repository,
     /// which stands for the registry of bases, one of that registry, or one in the namespace of the
     /// image. In others of a shared registry, a stranger could publish the next base.
-    fn allowed(&self, base: &str) -> Result<Reference, BoxError> {
+    fn allowed(&self, base: &str, reference: &Reference) -> Result<Reference, BoxError> {
         let UpdateRequest {
             image,
             base_registry,
             ..
         } = *self.request;
-        let reference = parse_reference(base).map_err(BaseNameError::Repository)?;
         let is_own =
-            reference.registry() == image.registry() && namespace(&reference) == namespace(image);
-        if is_own || reference.registry() == MICROSOFT || base_registry.0.contains(&reference) {
-            return Ok(reference);
+            reference.registry() == image.registry() && namespace(reference) == namespace(image);
+        if is_own || reference.registry() == MICROSOFT || base_registry.0.contains(reference) {
+            return Ok(reference.clone());
         }
         let problem = format!(
             "{image} names the base {base}: a repository that only an image names is not used"
