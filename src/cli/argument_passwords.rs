@@ -50,7 +50,7 @@ fn find(last: &str, argument: &str) -> Option<ArgumentPassword> {
     })
 }
 
-/// Returns true if a command has this flag for a file or a URL; registries are named by their hosts.
+/// Returns true if a command has this flag for a file or a URL: registries are named by hosts.
 fn takes_file_or_url(command: &Command, flag: &str) -> bool {
     let is_named = |name: &str| {
         ["FILE", "URL", "ADDRESS"]
