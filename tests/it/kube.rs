@@ -244,7 +244,7 @@ fn a_cluster_behind_a_proxy_is_reached_through_it() {
         let mut command = wincimg(&api);
         command
             .args(["--image-build", "17763.973"])
-            .timeout(Duration::from_secs(60))
+            .timeout(Duration::from_mins(1))
             // Nothing listens there.
             .env("HTTPS_PROXY", "http://bob:s3cr3t@127.0.0.1:9")
             .env("HTTP_PROXY", "http://bob:s3cr3t@127.0.0.1:9");
@@ -444,7 +444,7 @@ fn a_list_that_does_not_end_is_an_error() {
     let check = |api: &Api| {
         wincimg(api)
             .args(["--image-build", "17763.973"])
-            .timeout(Duration::from_secs(60))
+            .timeout(Duration::from_mins(1))
             .fails(3, "cluster/answer", &["list nodes", "does not end"]);
     };
     api.repeat_pages();
@@ -680,7 +680,7 @@ fn a_denied_watch_is_reported() {
         api.refuse_watches(code);
         wincimg(&api)
             .args(["--image-build", "17763.973", "--watch"])
-            .timeout(std::time::Duration::from_secs(20))
+            .timeout(Duration::from_secs(20))
             .assert()
             .code(3)
             .stdout(contains("build-match"))

@@ -18,7 +18,7 @@ use wincimg_windows::shutdown::DEFAULT_SECONDS;
 use super::Rollout;
 use super::fetch::{PARALLEL, of_image, unread};
 use super::image::{EntryContent, Image, ImageContent, TOO_SMALL, Variant};
-use super::verdict::taken;
+use super::verdict::fetched;
 
 /// Images whose layers are read at once; they may be large.
 const PARALLEL_LAYERS: usize = 4;
@@ -40,7 +40,7 @@ impl Details {
                 let image = &rollout.images[placed.image];
                 let groups = placement.selection.groups.iter().zip(&placed.findings);
                 for (group, finding) in groups {
-                    for place in taken(&rollout.kinds[group.kind], image) {
+                    for place in fetched(&rollout.kinds[group.kind], image) {
                         let variant = &image.variants()[place];
                         let stop = is_patient
                             && variant.stop_seconds.is_none()

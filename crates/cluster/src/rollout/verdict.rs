@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 
 use wincimg_windows::compat::{
-    CompatRule, Concern, ContainerRuntime, HostBuild, Isolation, RuntimeChoice, VerdictOutcome,
-    check as judge_versions, choose,
+    self, CompatRule, Concern, ContainerRuntime, HostBuild, Isolation, RuntimeChoice,
+    VerdictOutcome, check as judge_versions, choose,
 };
 use wincimg_windows::version::WindowsVersion;
 
@@ -175,6 +175,18 @@ pub(super) fn taken(host: &HostKind, image: &Image) -> Vec<usize> {
         (_, None) => (0..variants.len())
             .filter(|place| variants[*place].os == "windows")
             .collect(),
+    }
+}
+
+/// Variants that versions of a host's runtime fetch.
+pub(super) fn fetched(host: &HostKind, image: &Image) -> Vec<usize> {
+    match (&image.content, host.build) {
+        (ImageContent::Index(variants), Some(build)) => {
+            let entries: Vec<_> = variants.iter().map(Variant::entry).collect();
+            let fetched = compat::fetched(&entries, build, &host.architecture, host.runtime);
+            fetched.into_iter().collect()
+        }
+        _ => taken(host, image),
     }
 }
 

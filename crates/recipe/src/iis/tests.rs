@@ -3,7 +3,7 @@ use super::super::tests::{plan, problem};
 #[test]
 fn two_sites_do_not_have_the_same_name() {
     let site = |name: &str| {
-        format!("[[iis.sites]]\nname = '{name}'\npath = 'C:\a'\nbindings = ['http/*:80:']\n")
+        format!("[[iis.sites]]\nname = '{name}'\npath = 'C:\\a'\nbindings = ['http/*:80:']\n")
     };
     let problem = problem(&(site("Api") + &site("api")));
     assert!(problem.contains("two sites have the name api"), "{problem}");

@@ -3,6 +3,8 @@
 //! is accepted by all: what it unpacks, containerd compares by the system alone, unless its setting
 //! `check_platform_supported` is on.
 
+use std::collections::BTreeSet;
+
 use super::{HostBuild, accepted_builds};
 use crate::release;
 use crate::version::WindowsVersion;
@@ -109,6 +111,13 @@ impl Containerd {
             Self::V2_3_5 | Self::Unknown => return accepted_builds(host).contains(&image),
         };
         (oldest.map_or(host, |release| release.build)..=host).contains(&image)
+    }
+
+    /// Those of some entries that match a host.
+    fn matching(self, entries: &[IndexEntry<'_>], of_host: &[usize], host: u32) -> Vec<usize> {
+        let matching = of_host.iter().copied();
+        let matching = matching.filter(|&index| self.takes(&entries[index], host));
+        matching.collect()
     }
 
     fn takes(self, entry: &IndexEntry<'_>, host: u32) -> bool {
@@ -263,24 +272,46 @@ pub fn choose(
     runtime: ContainerRuntime,
 ) -> Vec<RuntimeChoice> {
     let build = host.version.build;
-    let of_host = (0..entries.len()).filter(|&index| {
-        entries[index].os == "windows" && entries[index].architecture == architecture
-    });
-    let of_host: Vec<usize> = of_host.collect();
+    let of_host = of_host(entries, architecture);
     match runtime {
         ContainerRuntime::Docker => vec![RuntimeChoice {
             entry: choose_as_docker(entries, &of_host, build),
             by: runtime.name().to_owned(),
         }],
         ContainerRuntime::Containerd(version) => choices(version, |alike| {
-            let matching = of_host.iter().copied();
-            let matching = matching.filter(|&index| alike.takes(&entries[index], build));
-            let matching: Vec<usize> = matching.collect();
+            let matching = alike.matching(entries, &of_host, build);
             let missing = matching.iter().find(|index| entries[**index].is_missing);
             let failing = missing.filter(|_| alike.fetches_all()).copied();
             failing.or_else(|| alike.choose(entries, &matching))
         }),
     }
+}
+
+/// The entries that a host's runtime, or some of its possible versions, fetches.
+pub fn fetched(
+    entries: &[IndexEntry<'_>],
+    host: HostBuild,
+    architecture: &str,
+    runtime: ContainerRuntime,
+) -> BTreeSet<usize> {
+    let chosen = choose(entries, host, architecture, runtime).into_iter();
+    let mut fetched: BTreeSet<usize> = chosen.filter_map(|choice| choice.entry).collect();
+    if let ContainerRuntime::Containerd(version) = runtime {
+        let of_host = of_host(entries, architecture);
+        let all = version.possible().filter(|(_, alike)| alike.fetches_all());
+        fetched.extend(
+            all.flat_map(|(_, alike)| alike.matching(entries, &of_host, host.version.build)),
+        );
+    }
+    fetched
+}
+
+/// The entries for Windows on an architecture.
+fn of_host(entries: &[IndexEntry<'_>], architecture: &str) -> Vec<usize> {
+    let of_host = (0..entries.len()).filter(|&index| {
+        entries[index].os == "windows" && entries[index].architecture == architecture
+    });
+    of_host.collect()
 }
 
 /// The choices of all possible versions, without duplicates.
