@@ -441,20 +441,12 @@ fn a_list_whose_pages_became_too_old_is_begun_again() {
 #[test]
 fn a_list_that_does_not_end_is_an_error() {
     let api = one_node();
-    let check = |api: &Api| {
-        wincimg(api)
-            .args(["--image-build", "17763.973"])
-            .timeout(Duration::from_mins(1))
-            .fails(3, "cluster/answer", &["list nodes", "does not end"]);
-    };
     api.repeat_pages();
-    check(&api);
+    wincimg(&api)
+        .args(["--image-build", "17763.973"])
+        .timeout(Duration::from_mins(1))
+        .fails(3, "cluster/answer", &["list nodes", "does not end"]);
     assert_eq!(api.requests_to("/api/v1/nodes").len(), 2);
-    let api = Api::start();
-    let mut node = windows_node("win-a", "10.0.17763.973");
-    node["metadata"]["annotations"] = json!({"large": "a".repeat(65 << 20)});
-    api.set("/api/v1/nodes", vec![node]);
-    check(&api);
 }
 
 #[test]

@@ -279,7 +279,7 @@ fn arguments_that_cannot_be_meant_are_refused() {
         (&["login", "repo.lan", "-u", "bob"], &password),
         (
             &["login", "repo.lan", "-u", "a:b", "--password-stdin"],
-            &["\"a:b\"", "--username NAME"],
+            &["\"a:***\"", "--username NAME"],
         ),
         (&["login", "repo.lan", "-u", "bob", "--password-stdin"], &[]),
     ] {

@@ -12,6 +12,8 @@ use wincimg_testkit::{
     DOCKER_MANIFEST, chain, component, describe, noise, options, push_image, put, repository,
 };
 
+use crate::registry_faults::SmallDisk;
+
 fn plain() -> DockerRegistry {
     DockerRegistry::start(Setup::default())
 }
@@ -229,15 +231,15 @@ async fn a_full_disk_is_a_clear_error_and_leaves_no_file() {
     let repository = repository(options(&docker.host()), &format!("{}/a", docker.host()));
     let blob = put(&repository, &Bytes::from(noise(1_000_000, 8))).await;
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("layer");
-    std::os::unix::fs::symlink("/dev/full", folder.path().join("layer.part")).unwrap();
+    let disk = SmallDisk::mount(folder.path().join("disk"), 500_000);
+    let file = folder.path().join("disk/layer");
     let error = repository
         .blob(&blob)
         .download(&file, &Silent)
         .await
         .unwrap_err();
-    let printed = chain(&error);
-    assert_contains!(printed, "layer.part", "No space left");
+    drop(disk);
+    assert_contains!(chain(&error), "layer.part", "No space left");
     assert!(!file.exists());
 }
 

@@ -225,10 +225,10 @@ fn a_push_through_faults_ends_with_the_image_or_a_clear_error() {
 }
 
 /// A file system of some bytes, which is unmounted on drop.
-struct SmallDisk(PathBuf);
+pub(crate) struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    fn mount(folder: PathBuf, size: usize) -> Self {
+    pub(crate) fn mount(folder: PathBuf, size: usize) -> Self {
         fs::create_dir_all(&folder).unwrap();
         let mut mount = Command::new(component("mount"));
         mount

@@ -142,8 +142,9 @@ fn an_entry_that_is_gone_fails_the_pull_of_a_containerd_that_fetches_all_entries
     let entries = ["10.0.26100.2314", "10.0.20348.2402"];
     let images = entries.map(|version| registry.image("windows", version));
     let index = [0, 1].map(|place| (images[place].as_str(), Some(entries[place])));
-    registry.tag("shop/web", "1.0", &registry.index(&index));
+    let index = registry.index(&index);
     registry.lose(&images[1]);
+    registry.tag("shop/web", "1.0", &index);
     let nodes = ["1.7.22", "2.2.0"].map(|version| {
         let mut node = windows_node(version, entries[0]);
         let runtime = format!("containerd://{version}");

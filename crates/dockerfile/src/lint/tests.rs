@@ -15,6 +15,8 @@ mod rules;
 mod slips;
 mod twins;
 
+use std::time::Duration;
+
 use super::*;
 
 /// Findings of a file, with severities that the documentation of their rules has.
@@ -205,9 +207,8 @@ fn many_stages_take_no_longer_than_few() {
         assert_eq!(lint(&source, &LintOptions::default()), []);
         start.elapsed()
     };
-    let (few, many) = (time(2_000), time(20_000));
     // Ten times as long for ten times as many; a quadratic reader takes a hundred times.
-    assert!(many < few * 40, "{few:?}, {many:?}");
+    is_linear(|| (time(2_000), time(20_000)));
 }
 
 #[test]
@@ -234,9 +235,8 @@ fn what_stages_take_over_from_each_other_takes_no_longer_in_a_long_row() {
             assert_eq!(lint(&source, &LintOptions::default()), []);
             start.elapsed()
         };
-        let (few, many) = (time(400), time(4_000));
         // Copies for each stage would take a hundred times as long for ten times as many.
-        assert!(many < few * 40, "{few:?}, {many:?}");
+        is_linear(|| (time(400), time(4_000)));
     }
 }
 
@@ -251,8 +251,20 @@ fn takes_linear_time(few: usize, source: impl Fn(usize) -> String) {
     };
     // The first run reads the tables.
     time(1);
-    let (few, many) = (time(few), time(10 * few));
-    assert!(many < few * 40, "{few:?}, {many:?}");
+    is_linear(|| (time(few), time(10 * few)));
+}
+
+/// Checks the times of one and ten times as much: on a busy machine one of several measures holds.
+fn is_linear(measure: impl Fn() -> (Duration, Duration)) {
+    let mut measures = Vec::new();
+    for _ in 0..5 {
+        let (few, many) = measure();
+        if many < few * 40 {
+            return;
+        }
+        measures.push((few, many));
+    }
+    panic!("{measures:?}");
 }
 
 #[test]
