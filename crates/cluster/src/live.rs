@@ -44,9 +44,10 @@ pub use watch::{NodeChange, NodeSnapshot, NodeWatch};
 /// Objects per page, the default of kubectl.
 const PAGE: u32 = 500;
 
-/// Maximum size of a page, far above that of 500 usual objects, and of a list.
-const MAX_BYTES: (u64, u64) = (64 << 20, 1 << 30);
-
+/// Maximum size of a page, far above that of 500 usual objects.
+const MAX_PAGE_BYTES: u64 = 64 << 20;
+/// Maximum size of a list.
+const MAX_LIST_BYTES: u64 = 1 << 30;
 /// Maximum number of pages of a list.
 const MAX_PAGES: usize = 2000;
 
@@ -244,8 +245,9 @@ impl Cluster {
         for _ in 0..MAX_PAGES {
             let body = self.page(path, &parameters);
             let body = self.within(PATIENCE, &what, body).await?;
-            size += body.len() as u64;
-            if body.len() as u64 > MAX_BYTES.0 || size > MAX_BYTES.1 {
+            let page_size = body.len() as u64;
+            size += page_size;
+            if page_size > MAX_PAGE_BYTES || size > MAX_LIST_BYTES {
                 break;
             }
             let page: Page<T> = serde_json::from_slice(&body)
@@ -274,7 +276,7 @@ impl Cluster {
             .map_err(kube::Error::BuildRequest)?;
         let body = pin!(self.client.request_stream(request).await?);
         let mut bytes = Vec::new();
-        body.take(MAX_BYTES.0 + 1)
+        body.take(MAX_PAGE_BYTES + 1)
             .read_to_end(&mut bytes)
             .await
             .map_err(|error| kube::Error::Service(error.into()))?;
