@@ -15,6 +15,7 @@ mod similar;
 mod spool;
 mod spool_part;
 mod window;
+mod within;
 
 pub use atomic_file::{
     AtomicFile, FolderLock, create_folder, find_again, is_at, is_draft, lock_file, lock_folder,
@@ -22,13 +23,16 @@ pub use atomic_file::{
 };
 pub use buffered_blob::BufferedBlob;
 pub use file_cache::{CacheFileUse, FileCache};
-pub use open::{LimitedReader, NotUtf8, open, open_stream, open_with_metadata, read, read_text};
+pub use open::{
+    LimitedReader, NotUtf8, open, open_stream, open_with_metadata, read, read_opened, read_text,
+};
 pub use pieces::PieceReader;
 pub use replace::replace;
 pub use similar::similar_path;
 pub use spool::Spool;
 pub use spool_part::{SpoolPart, SpoolWriter};
 pub use window::{FileWindow, Window};
+pub use within::{escape, open_within};
 
 /// A folder as the system takes it: the empty path is the working folder.
 pub fn or_here(folder: &Path) -> &Path {

@@ -14,8 +14,15 @@ pub fn open(path: &Path) -> io::Result<File> {
 
 /// Like [`open`], and returns the file's metadata.
 pub fn open_with_metadata(path: &Path) -> io::Result<(File, Metadata)> {
+    open_regular(path, || open_at_once(path))
+}
+
+pub(super) fn open_regular(
+    path: &Path,
+    open: impl FnOnce() -> io::Result<File>,
+) -> io::Result<(File, Metadata)> {
     regular(fs::metadata(path)?.file_type())?;
-    let file = open_at_once(path)?;
+    let file = open()?;
     let metadata = file.metadata()?;
     regular(metadata.file_type())?;
     Ok((file, metadata))
@@ -101,7 +108,11 @@ pub fn read_text(path: &Path, limit: u64) -> io::Result<String> {
 
 /// Reads a file of at most `limit` bytes.
 pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    let (file, metadata) = open_with_metadata(path)?;
+    read_opened(open_with_metadata(path)?, limit)
+}
+
+/// Reads an opened file of at most `limit` bytes.
+pub fn read_opened((file, metadata): (File, Metadata), limit: u64) -> io::Result<Vec<u8>> {
     if metadata.len() > limit {
         return Err(larger_than(limit));
     }
