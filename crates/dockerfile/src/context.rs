@@ -36,7 +36,7 @@ impl ContextEntry {
     pub fn summary(&self) -> Value {
         let (kind, source) = match &self.content {
             ContextContent::Folder => ("folder", None),
-            ContextContent::File(ContentSource::Path(path)) => ("file", Some(&**path)),
+            ContextContent::File(ContentSource::Path(source)) => ("file", Some(&*source.path)),
             ContextContent::File(_) => ("file", None),
             ContextContent::Link(_) => ("link", None),
         };

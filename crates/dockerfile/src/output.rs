@@ -5,7 +5,7 @@ use std::{fs, io};
 
 use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_layer::archive::ArchiveError;
-use wincimg_layer::{ContentSource, Symlink, archive};
+use wincimg_layer::{ContentSource, DiskSource, Symlink, archive};
 
 use super::RenderedDockerfile;
 use super::context::{ContextContent, DRIVE};
@@ -76,8 +76,8 @@ impl RenderedDockerfile {
                     return Err(unwritable(&path)(error).into());
                 }
                 ContextContent::File(ContentSource::Path(source)) => {
-                    fs::copy(source, &path).map_err(|error| {
-                        let problem = format!("cannot copy {}", source.display());
+                    copy(source, &path).map_err(|error| {
+                        let problem = format!("cannot copy {}", source.path.display());
                         Problem::new("output/write", problem).source(error)
                     })?;
                 }
@@ -97,6 +97,14 @@ impl RenderedDockerfile {
             })
         })
     }
+}
+
+/// Copies a file with its permissions, as [`fs::copy`] does.
+fn copy(source: &DiskSource, path: &Path) -> io::Result<()> {
+    let (mut source, metadata) = source.open()?;
+    let mut file = fs::File::create_new(path)?;
+    io::copy(&mut source, &mut file)?;
+    file.set_permissions(metadata.permissions())
 }
 
 /// A temporary folder next to the final one, to be renamed to it.

@@ -9,7 +9,9 @@ use serde::Serialize;
 use wincimg_common::digest::{Digest, Hasher, sha256};
 use wincimg_common::files;
 use wincimg_layer::archive::{ArchiveError, Member};
-use wincimg_layer::{ContentSource, EntryContent, Layer, LayerError, Symlink, Whiteout, archive};
+use wincimg_layer::{
+    ContentSource, DiskSource, EntryContent, Layer, LayerError, Symlink, Whiteout, archive,
+};
 use wincimg_recipe::{FileSource, Plan, add_entries};
 
 /// Number of bytes of a file to search for a private key.
@@ -64,7 +66,7 @@ pub fn listing(plan: &Plan) -> Result<ImageListing, LayerError> {
     for (path, content) in all.values() {
         let size = match content {
             EntryContent::File(ContentSource::NotDownloaded { size, .. }) => *size,
-            EntryContent::File(ContentSource::Path(file)) => {
+            EntryContent::File(ContentSource::Path(DiskSource { path: file, .. })) => {
                 let found = fs::metadata(file);
                 let found = found.map_err(|error| LayerError::unreadable(file, error))?;
                 if !found.is_file() {
@@ -154,8 +156,8 @@ pub(crate) fn source_digests<'a>(
                 ("file", digest.map_or_else(String::new, |it| it.to_string()))
             }
             EntryContent::File(ContentSource::Path(file)) => {
-                let failed = |source| LayerError::unreadable(file, source);
-                let mut opened = files::open(file).map_err(failed)?;
+                let failed = |source| LayerError::unreadable(&file.path, source);
+                let (mut opened, _) = file.open().map_err(failed)?;
                 ("file", digest_of(&mut opened).map_err(failed)?.to_string())
             }
         };
@@ -195,7 +197,9 @@ pub fn secrets(plan: &Plan) -> Result<BTreeSet<String>, LayerError> {
 
 fn secrets_of(layer: &Layer) -> impl Iterator<Item = String> {
     layer.entries().filter_map(|(path, content)| match content {
-        EntryContent::File(ContentSource::Path(file)) => secret(path.as_str().split('/'), file),
+        EntryContent::File(ContentSource::Path(file)) => {
+            secret(path.as_str().split('/'), &file.path)
+        }
         _ => None,
     })
 }

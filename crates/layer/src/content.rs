@@ -2,18 +2,17 @@
 
 use std::collections::HashMap;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 
 use bytes::Bytes;
 use serde::{Serialize, Serializer};
-use wincimg_common::files;
 use wincimg_common::files::SpoolPart;
 use wincimg_registry::security::Sid;
 
 use super::descriptor::Security;
 use super::error::LayerError;
 use super::path::{LayerPath, PathError, WHITEOUT_PREFIX, check_target, fold};
+use crate::DiskSource;
 use crate::archive::Member;
 
 /// The content of a layer. The order of additions does not matter: the written layer has its own,
@@ -35,7 +34,7 @@ pub struct Layer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ContentSource {
     /// A file on disk, opened when it is written.
-    Path(Arc<Path>),
+    Path(DiskSource),
     /// Bytes in memory.
     Bytes(Bytes),
     /// A part of an unnamed temporary file.
@@ -273,7 +272,7 @@ impl ContentSource {
     pub fn read(&self, most: u64) -> io::Result<Vec<u8>> {
         match self {
             Self::Bytes(bytes) => return Ok(bytes.to_vec()),
-            Self::Path(path) => return files::read(path, most),
+            Self::Path(source) => return source.read(most),
             Self::Part(_) | Self::Member(_) | Self::NotDownloaded { .. } => {}
         }
         let mut bytes = Vec::new();
@@ -287,7 +286,7 @@ impl ContentSource {
     /// Opens a reader of the bytes. A file in an archive is unpacked into memory, up to a maximum.
     pub fn open(&self, most: u64) -> io::Result<Box<dyn Read + '_>> {
         Ok(match self {
-            Self::Path(path) => Box::new(files::open(path)?),
+            Self::Path(source) => Box::new(source.open()?.0),
             Self::Bytes(bytes) => Box::new(bytes.as_ref()),
             Self::Part(part) => Box::new(part.open()?),
             Self::Member(member) => {
@@ -307,9 +306,9 @@ impl From<PathBuf> for ContentSource {
     }
 }
 
-impl From<Arc<Path>> for ContentSource {
-    fn from(path: Arc<Path>) -> Self {
-        Self::Path(path)
+impl From<DiskSource> for ContentSource {
+    fn from(source: DiskSource) -> Self {
+        Self::Path(source)
     }
 }
 

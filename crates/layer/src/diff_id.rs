@@ -72,7 +72,7 @@ impl ContentSource {
     /// Length in bytes; 0 if it is missing.
     pub fn length(&self) -> u64 {
         match self {
-            Self::Path(path) => fs::metadata(path).map_or(0, |data| data.len()),
+            Self::Path(source) => fs::metadata(&source.path).map_or(0, |data| data.len()),
             Self::Bytes(bytes) => bytes.len() as u64,
             Self::Part(part) => part.length(),
             Self::Member(member) => member.size(),

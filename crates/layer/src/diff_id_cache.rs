@@ -130,8 +130,8 @@ fn stamp_items(items: &[TarItem], latest: SystemTime) -> Option<(Digest, Vec<u64
             EntryContent::File(ContentSource::Bytes(bytes)) => {
                 add(sha256(bytes).as_ref().as_bytes());
             }
-            EntryContent::File(ContentSource::Path(path)) => {
-                let (identity, size) = identity(path, latest)?;
+            EntryContent::File(ContentSource::Path(source)) => {
+                let (identity, size) = identity(&source.path, latest)?;
                 add(&identity);
                 length = Some(size);
             }

@@ -1,11 +1,13 @@
 //! Files and folders that are copied into an image: their source folder and ignore rules.
 
+use std::fs::{File, Metadata};
+use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
-use std::{fs, io};
 
 use serde::{Serialize, Serializer};
 use wincimg_common::diagnose::Problem;
+use wincimg_common::files;
 
 use super::dockerignore::IgnoreRules;
 
@@ -66,12 +68,26 @@ impl DiskSource {
 
     /// Real path, if that is outside its source folder.
     pub fn escape(&self) -> io::Result<Option<PathBuf>> {
-        let top = match self.top.as_os_str() {
-            empty if empty.is_empty() => Path::new("."),
-            _ => &self.top,
-        };
-        let (top, path) = (fs::canonicalize(top)?, fs::canonicalize(&self.path)?);
-        Ok((!path.starts_with(top)).then_some(path))
+        files::escape(&self.top, &self.path)
+    }
+
+    /// Opens the file, unless a link leads out of its source folder by now.
+    pub fn open(&self) -> io::Result<(File, Metadata)> {
+        files::open_within(&self.top, &self.path)
+    }
+
+    /// Reads the file, up to a maximum, unless a link leads out of its source folder by now.
+    pub fn read(&self, most: u64) -> io::Result<Vec<u8>> {
+        files::read_opened(self.open()?, most)
+    }
+}
+
+/// A file by itself: its folder is its source folder.
+impl From<PathBuf> for DiskSource {
+    fn from(path: PathBuf) -> Self {
+        let top = path.parent().unwrap_or(Path::new("")).into();
+        let path = path.into();
+        Self { top, path }
     }
 }
 
@@ -108,6 +124,8 @@ impl Rules {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn site(rules: &str, own: &str) -> tempfile::TempDir {
@@ -174,5 +192,9 @@ mod tests {
         assert_eq!(escape("."), None);
         let passwd = fs::canonicalize(outside.path().join("passwd")).unwrap();
         assert_eq!(escape("out/passwd"), Some(passwd));
+        let read = |inside: &str| on_disk(&folder, inside).read(5);
+        assert_eq!(read("in/.env").unwrap(), b"KEY=1");
+        let refused = read("out/passwd").unwrap_err().to_string();
+        assert!(refused.contains("leads out of"), "{refused}");
     }
 }

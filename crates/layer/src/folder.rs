@@ -30,7 +30,7 @@ impl Layer {
             self.directory(under.clone());
         }
         let mut walk = Walk {
-            root: &folder.path,
+            folder,
             under,
             left_out: folder.ignore_filter()?,
             layer: self,
@@ -44,7 +44,7 @@ impl Layer {
 }
 
 struct Walk<'a> {
-    root: &'a Path,
+    folder: &'a DiskSource,
     under: Option<&'a LayerPath>,
     left_out: IgnoreFilter,
     layer: &'a mut Layer,
@@ -75,9 +75,10 @@ impl Walk<'_> {
                 self.layer.directory(in_layer);
                 pending.push(name);
             } else if kind.is_file() {
-                self.layer.file(in_layer, path);
+                let (top, path) = (Arc::clone(&self.folder.top), path.into());
+                self.layer.file(in_layer, DiskSource { top, path });
             } else if kind.is_symlink() {
-                let Symlink { target, to } = link(self.root, &path, inside)?;
+                let Symlink { target, to } = link(&self.folder.path, &path, inside)?;
                 self.layer.symlink(in_layer, target, to)?;
             } else {
                 return Err(LayerError::not_a_file(&path));
@@ -88,9 +89,9 @@ impl Walk<'_> {
 
     fn on_disk(&self, inside: &str) -> PathBuf {
         if inside.is_empty() {
-            return self.root.to_owned();
+            return self.folder.path.to_path_buf();
         }
-        self.root.join(inside)
+        self.folder.path.join(inside)
     }
 
     fn in_layer(&self, inside: &str) -> Result<LayerPath, LayerError> {
@@ -164,9 +165,13 @@ fn resolve(folder: &str, target: &[&str]) -> Option<String> {
 #[cfg(test)]
 #[cfg(unix)]
 mod tests {
+    use std::io;
     use std::os::unix::fs::symlink;
 
+    use wincimg_common::diagnose::error_chain;
+
     use super::*;
+    use crate::WriteOptions;
 
     fn folder(files: &[&str]) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
@@ -264,6 +269,37 @@ mod tests {
                 "{error}"
             );
         }
+    }
+
+    #[test]
+    fn what_becomes_a_link_out_of_the_folder_after_the_walk_is_not_read() {
+        let outside = folder(&["a/b"]);
+        for replaced in ["a/b", "a"] {
+            let folder = folder(&["a/b"]);
+            let mut layer = Layer::new(0);
+            layer.folder(folder.path(), None).unwrap();
+            let path = folder.path().join(replaced);
+            fs::rename(&path, folder.path().join("own")).unwrap();
+            symlink(outside.path().join(replaced), path).unwrap();
+            let written = layer.write(io::sink(), &WriteOptions::default());
+            let error = error_chain(&written.unwrap_err());
+            assert!(
+                error.contains("a/b") && error.contains("leads out of"),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_folder_behind_a_link_in_its_source_folder_is_read() {
+        let folder = folder(&["site/a/b"]);
+        symlink("site", folder.path().join("link")).unwrap();
+        let (top, path) = (folder.path().into(), folder.path().join("link").into());
+        let mut layer = Layer::new(0);
+        let added = layer.folder_of(&DiskSource { top, path }, None);
+        added.unwrap();
+        assert_eq!(layer.items().unwrap()[3].name, "Files/a/b");
+        layer.write(io::sink(), &WriteOptions::default()).unwrap();
     }
 
     #[test]

@@ -5,17 +5,16 @@ use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::ops::Range;
-use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::Scope;
 use std::{mem, vec};
 
-use wincimg_common::files;
 use wincimg_common::lock;
 
 use super::error::LayerError;
 use super::pipeline::{Stream, thread_panicked};
+use crate::DiskSource;
 
 /// Number of reading threads.
 pub(super) const READERS: usize = 4;
@@ -32,7 +31,7 @@ const SMALL: usize = 64 << 10;
 /// Files in order.
 pub(super) struct ReadAhead<'scope, 'env, 'a, P> {
     scope: &'scope Scope<'scope, 'env>,
-    paths: P,
+    sources: P,
     /// Channel to the readers, if there is more than one batch.
     readers: Option<SyncSender<ReadJob<'a>>>,
     /// Pending batches.
@@ -65,21 +64,21 @@ enum BatchFile<'a> {
 }
 
 struct ReadJob<'a> {
-    paths: Vec<&'a Path>,
+    sources: Vec<&'a DiskSource>,
     room: Vec<u8>,
     result: SyncSender<Batch<'a>>,
 }
 
 impl<'scope, 'env, 'a, P> ReadAhead<'scope, 'env, 'a, P>
 where
-    P: Iterator<Item = &'a Path>,
+    P: Iterator<Item = &'a DiskSource>,
     'a: 'scope,
 {
     /// Creates a read-ahead with threads in a scope, which end with it.
-    pub(super) fn new(scope: &'scope Scope<'scope, 'env>, paths: P) -> Self {
+    pub(super) fn new(scope: &'scope Scope<'scope, 'env>, sources: P) -> Self {
         Self {
             scope,
-            paths,
+            sources,
             readers: None,
             awaited: VecDeque::new(),
             current: Batch::default(),
@@ -103,19 +102,19 @@ where
 
     fn batch(&mut self) -> Result<Batch<'a>, LayerError> {
         while self.awaited.len() < AHEAD {
-            let paths: Vec<&Path> = self.paths.by_ref().take(BATCH).collect();
-            if paths.is_empty() {
+            let sources: Vec<&DiskSource> = self.sources.by_ref().take(BATCH).collect();
+            if sources.is_empty() {
                 break;
             }
             let room = self.spare.pop().unwrap_or_default();
-            if self.readers.is_none() && paths.len() < BATCH {
-                return Ok(Batch::read_batch(&paths, room));
+            if self.readers.is_none() && sources.len() < BATCH {
+                return Ok(Batch::read_batch(&sources, room));
             }
             let scope = self.scope;
             let readers = self.readers.get_or_insert_with(|| start_readers(scope));
             let (result, awaited) = sync_channel(1);
             let job = ReadJob {
-                paths,
+                sources,
                 room,
                 result,
             };
@@ -142,16 +141,16 @@ fn read_files(jobs: &Mutex<Receiver<ReadJob>>) {
         let next = lock(jobs).recv();
         let Ok(job) = next else { return };
         // The receiver is gone once a file cannot be read.
-        let _ = job.result.send(Batch::read_batch(&job.paths, job.room));
+        let _ = job.result.send(Batch::read_batch(&job.sources, job.room));
     }
 }
 
 impl<'a> Batch<'a> {
-    fn read_batch(paths: &[&'a Path], mut room: Vec<u8>) -> Self {
+    fn read_batch(sources: &[&'a DiskSource], mut room: Vec<u8>) -> Self {
         room.clear();
-        let files: Vec<_> = paths
+        let files: Vec<_> = sources
             .iter()
-            .map(|path| BatchFile::at(path, &mut room))
+            .map(|source| BatchFile::at(source, &mut room))
             .collect();
         Self {
             files: files.into_iter(),
@@ -162,8 +161,8 @@ impl<'a> Batch<'a> {
 
 impl<'a> BatchFile<'a> {
     /// Opens a file, and appends its bytes if it is small.
-    fn at(path: &'a Path, bytes: &mut Vec<u8>) -> Result<Self, LayerError> {
-        let mut file = OpenFile::at(path)?;
+    fn at(source: &'a DiskSource, bytes: &mut Vec<u8>) -> Result<Self, LayerError> {
+        let mut file = OpenFile::at(source)?;
         let size = match usize::try_from(file.size()) {
             Ok(size) if size <= SMALL => size,
             _ => return Ok(Self::Large(file)),
@@ -181,20 +180,20 @@ impl<'a> BatchFile<'a> {
 
 /// A file on disk whose size is in the stream's header already.
 pub(super) struct OpenFile<'a> {
-    path: &'a Path,
+    source: &'a DiskSource,
     file: File,
     metadata: fs::Metadata,
 }
 
 impl<'a> OpenFile<'a> {
-    fn at(path: &'a Path) -> Result<Self, LayerError> {
-        let (file, metadata) =
-            files::open_with_metadata(path).map_err(|source| match fs::metadata(path) {
-                Ok(found) if !found.is_file() => LayerError::not_a_file(path),
-                _ => LayerError::unreadable(path, source),
-            })?;
+    fn at(source: &'a DiskSource) -> Result<Self, LayerError> {
+        let path = &source.path;
+        let (file, metadata) = source.open().map_err(|error| match fs::metadata(path) {
+            Ok(found) if !found.is_file() => LayerError::not_a_file(path),
+            _ => LayerError::unreadable(path, error),
+        })?;
         Ok(Self {
-            path,
+            source,
             file,
             metadata,
         })
@@ -218,14 +217,14 @@ impl<'a> OpenFile<'a> {
                 Ok(0) => return Err(self.changed()),
                 Ok(read) => return Ok(read),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(LayerError::unreadable(self.path, error)),
+                Err(error) => return Err(LayerError::unreadable(&self.source.path, error)),
             }
         }
     }
 
     fn check_unchanged(&self) -> Result<(), LayerError> {
         let after = self.file.metadata();
-        let after = after.map_err(|source| LayerError::unreadable(self.path, source))?;
+        let after = after.map_err(|error| LayerError::unreadable(&self.source.path, error))?;
         let is_same =
             after.len() == self.size() && after.modified().ok() == self.metadata.modified().ok();
         if is_same { Ok(()) } else { Err(self.changed()) }
@@ -233,14 +232,14 @@ impl<'a> OpenFile<'a> {
 
     fn changed(&self) -> LayerError {
         LayerError::Changed {
-            path: self.path.to_owned(),
+            path: self.source.path.to_path_buf(),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
+    use std::path::{Path, PathBuf};
 
     use super::super::{Layer, WriteOptions, WrittenLayer};
     use super::*;

@@ -3,7 +3,6 @@
 //! Files in archives come last: each archive is read in its own order.
 
 use std::io::{self, Read};
-use std::path::Path;
 use std::thread;
 
 use super::content::{ContentSource, EntryContent, TarItem};
@@ -12,6 +11,7 @@ use super::header::{self, BLOCK};
 use super::pipeline::Stream;
 use super::read_ahead::{PreparedFile, ReadAhead};
 use super::sorted::SortedLayer;
+use crate::DiskSource;
 use crate::archive;
 use crate::archive::{ArchiveError, Member};
 
@@ -22,7 +22,7 @@ impl SortedLayer<'_> {
     pub(super) fn stream_to<S: Stream>(&self, blocks: &mut S) -> Result<(), LayerError> {
         thread::scope(|scope| {
             let files = self.in_stream().filter_map(|item| match item.content {
-                EntryContent::File(ContentSource::Path(path)) => Some(&**path),
+                EntryContent::File(ContentSource::Path(source)) => Some(source),
                 _ => None,
             });
             self.stream_with(&mut ReadAhead::new(scope, files), blocks)
@@ -31,7 +31,7 @@ impl SortedLayer<'_> {
 
     fn stream_with<'scope, 'a: 'scope, S: Stream>(
         &'a self,
-        files: &mut ReadAhead<'scope, '_, 'a, impl Iterator<Item = &'a Path>>,
+        files: &mut ReadAhead<'scope, '_, 'a, impl Iterator<Item = &'a DiskSource>>,
         blocks: &mut S,
     ) -> Result<(), LayerError> {
         let timestamp = self.layer.timestamp;

@@ -9,7 +9,6 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
 use wincimg_common::diagnose::{Blame, Diagnose as _, Problem};
-use wincimg_common::files;
 use wincimg_common::x509::Certificate;
 use wincimg_http::certificates_in;
 use wincimg_windows::certificate::{CertificateStore, TrustedCertificate};
@@ -83,10 +82,9 @@ impl Recipe {
     }
 
     fn certificates_of(&self, text: &Text) -> Result<Vec<Certificate>, Problem> {
-        let file = self.in_recipe_folder(text)?.path;
-        let bytes = files::read(&file, LARGEST_FILE).map_err(|error| {
-            self.error(text, format!("cannot read {}: {error}", file.display()))
-        })?;
+        let file = self.in_recipe_folder(text)?;
+        let bytes = file.read(LARGEST_FILE);
+        let bytes = bytes.map_err(|error| self.unreadable(text, &file.path, &error))?;
         certificates_in_file(bytes, &text.value).map_err(|error| {
             self.error(text, error.to_string())
                 .hint_if(error.diagnosis().hint)

@@ -229,7 +229,7 @@ impl Recipe {
         }
     }
 
-    fn unreadable(&self, text: &Text, path: &Path, error: &io::Error) -> Problem {
+    pub(super) fn unreadable(&self, text: &Text, path: &Path, error: &io::Error) -> Problem {
         self.error(text, format!("cannot read {}: {error}", path.display()))
     }
 

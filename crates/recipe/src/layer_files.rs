@@ -1,7 +1,5 @@
 //! The entries of a plan as part of a layer.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use wincimg_images::shim;
 use wincimg_layer::{ContentSource, Layer, LayerError, LayerPath};
@@ -119,7 +117,7 @@ fn add_unpacked(layer: &mut Layer, archive: &PlannedArchive) -> Result<(), Layer
 impl From<&FileSource> for ContentSource {
     fn from(source: &FileSource) -> Self {
         match source {
-            FileSource::Disk(file) | FileSource::Folder(file) => Arc::clone(&file.path).into(),
+            FileSource::Disk(file) | FileSource::Folder(file) => file.clone().into(),
             FileSource::Download(file) => (&**file).into(),
             FileSource::Member(member) => member.clone().into(),
             FileSource::Brought(file) => file.part.clone().into(),

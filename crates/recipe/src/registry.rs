@@ -10,7 +10,6 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{self, Deserializer};
 use toml::Spanned;
 use wincimg_common::diagnose::Problem;
-use wincimg_common::files;
 use wincimg_registry::regfile::RegFile;
 use wincimg_registry::{DataType, KeyMode, KeyPath, RegistryData, RegistryEdit, regfile};
 
@@ -204,12 +203,11 @@ impl Recipe {
                 "import cannot be combined with mode, values, delete_values or delete",
             ));
         }
-        let path = self.in_recipe_folder(import)?.path;
-        let bytes = files::read(&path, LARGEST_IMPORT).map_err(|error| {
-            self.error(import, format!("cannot read {}: {error}", path.display()))
-        })?;
+        let file = self.in_recipe_folder(import)?;
+        let bytes = file.read(LARGEST_IMPORT);
+        let bytes = bytes.map_err(|error| self.unreadable(import, &file.path, &error))?;
         regfile::import(&bytes)
-            .map_err(|error| self.error(import, format!("{}: {error}", path.display())))
+            .map_err(|error| self.error(import, format!("{}: {error}", file.path.display())))
     }
 
     fn mode_of(&self, entry: &RegistryEntry) -> Result<KeyMode, Problem> {

@@ -1,12 +1,11 @@
 //! Runtimes by name: files that a recipe has beside it, pinned by the checksums of a table.
 
-use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 use serde::Deserialize;
 use wincimg_common::diagnose::{Blame, Diagnose as _, Problem, error_chain};
 use wincimg_common::digest::Hasher;
-use wincimg_common::files;
+use wincimg_layer::DiskSource;
 use wincimg_layer::archive::{UnpackSelection, UnpackedContent};
 use wincimg_registry::{KeyPath, RegistryData, RegistryEdit};
 use wincimg_windows::path::ImagePath;
@@ -80,7 +79,7 @@ impl Recipe {
         };
         let source = self.in_recipe_folder(&file);
         let checked = source.and_then(|source| {
-            let checked = runtime.check(&source.path);
+            let checked = runtime.check(&source);
             checked.map_err(|problem| self.error(name, problem))?;
             Ok(source)
         });
@@ -147,9 +146,11 @@ impl Recipe {
 
 impl Runtime {
     /// Compares the digest of the archive.
-    fn check(&self, path: &Path) -> Result<(), String> {
+    fn check(&self, source: &DiskSource) -> Result<(), String> {
         let mut hasher = Hasher::default();
-        let read = files::open(path).and_then(|mut file| hasher.read_all(&mut file));
+        let read = source
+            .open()
+            .and_then(|(mut file, _)| hasher.read_all(&mut file));
         read.map_err(|error| format!("cannot read {}: {error}", self.file))?;
         let (found, expected) = (
             hasher.finish().to_string(),

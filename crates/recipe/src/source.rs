@@ -196,7 +196,7 @@ impl FileSource {
         archives: &Archives,
     ) -> Result<Option<(ArchiveLocation, String)>, ArchiveError> {
         let place = match self {
-            Self::Disk(file) | Self::Folder(file) => ArchiveLocation::Path(file.path.to_path_buf()),
+            Self::Disk(file) | Self::Folder(file) => ArchiveLocation::Path(file.clone()),
             Self::Brought(file) => ArchiveLocation::Part(file.part.clone()),
             Self::Download(file) => match &file.content {
                 Some(part) => ArchiveLocation::Part(part.clone()),

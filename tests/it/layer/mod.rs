@@ -14,8 +14,8 @@ use std::sync::OnceLock;
 use flate2::read::GzDecoder;
 use proptest::prelude::*;
 use wincimg_layer::{
-    BlobBuffer, BufferedBlob, Compression, Layer, LayerError, LayerPath, LayerReader, Limits,
-    LinkTo, WriteOptions, WrittenLayer,
+    BlobBuffer, BufferedBlob, Compression, DiskSource, Layer, LayerError, LayerPath, LayerReader,
+    Limits, LinkTo, WriteOptions, WrittenLayer,
 };
 use wincimg_testkit::{child_argument, component, folder_for_holes, in_child};
 
@@ -381,6 +381,7 @@ fn report(written: &WrittenLayer) {
 fn fifty_thousand_small_files_take_little_memory() {
     if let Some(file) = child_argument().map(PathBuf::from) {
         let mut layer = Layer::new(TIMESTAMP);
+        let file = DiskSource::from(file);
         for at in 0..50_000 {
             let name = format!("node_modules/package-{}/lib/file-{at}.js", at / 100);
             layer.file(path(&name), file.clone());

@@ -10,7 +10,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use wincimg_http::DownloadedFile;
 use wincimg_layer::archive::{Archive, ArchiveLocation};
-use wincimg_layer::{DiskSource, EntryContent, Layer, Symlink};
+use wincimg_layer::{ContentSource, DiskSource, EntryContent, Layer, Symlink};
 use wincimg_msi::TransformPlace;
 use wincimg_oci::store::LOCAL_SCHEMES;
 use wincimg_recipe::{
@@ -85,13 +85,7 @@ impl<'a> RecipeFolder<'a> {
     /// The keys of an archive; none if its origin has no name in a recipe.
     fn archive_keys(&mut self, archive: &Archive) -> Result<Option<String>, Reason> {
         match archive.location() {
-            ArchiveLocation::Path(path) => {
-                let file = DiskSource {
-                    top: path.parent().unwrap_or(Path::new("")).into(),
-                    path: path.as_path().into(),
-                };
-                self.file_key("from", &file).map(Some)
-            }
+            ArchiveLocation::Path(file) => self.file_key("from", file).map(Some),
             ArchiveLocation::Part(part) => {
                 let known = self.downloads.get(archive.name());
                 let known = known.filter(|known| known.content == *part);
@@ -510,13 +504,12 @@ fn is_alike(
 ) -> bool {
     match (content, own) {
         (EntryContent::Directory, PlannedContent::Folder) => true,
-        (EntryContent::File(wincimg_layer::ContentSource::Path(path)), PlannedContent::File(_)) => {
-            names.is_some_and(|names| {
+        (EntryContent::File(ContentSource::Path(source)), PlannedContent::File(_)) => names
+            .is_some_and(|names| {
                 let mut there = folder.to_owned();
                 there.extend(names);
-                there == **path
-            })
-        }
+                there == *source.path
+            }),
         (EntryContent::Symlink(link), PlannedContent::Link(own)) => link == own,
         _ => false,
     }

@@ -22,7 +22,7 @@ use wincimg_common::untrusted::without_password;
 use wincimg_http::DownloadedFile;
 use wincimg_inspect::bases::{BaseRegistry, FlavourSelector, NAMES, NamedBase};
 use wincimg_layer::archive::ArchiveLocation;
-use wincimg_layer::{ContentSource, EntryContent, Layer};
+use wincimg_layer::{ContentSource, DiskSource, EntryContent, Layer};
 use wincimg_oci::document::ContainerConfig;
 use wincimg_oci::reference::{Reference, repository_of};
 use wincimg_recipe::{
@@ -482,9 +482,9 @@ fn take_extracted(made: &mut Plan, instructions: &Instructions) {
 
 /// Files on disk are equal if they are one file, and members of one archive.
 fn is_same_content(one: &EntryContent, other: &EntryContent) -> bool {
-    let is_same_file = |one: &Path, other: &Path| {
-        let real = |path: &Path| std::fs::canonicalize(path).ok();
-        one == other || real(one).is_some_and(|one| Some(one) == real(other))
+    let is_same_file = |one: &DiskSource, other: &DiskSource| {
+        let real = |source: &DiskSource| std::fs::canonicalize(&source.path).ok();
+        one.path == other.path || real(one).is_some_and(|one| Some(one) == real(other))
     };
     match (one, other) {
         (

@@ -134,9 +134,7 @@ fn folder_entries(top: &Folder) -> Result<Vec<ContextEntry>, StageError> {
                     pending.push(found.path.clone());
                     ContextContent::Folder
                 }
-                PlannedContent::File(FileSource::Disk(file)) => {
-                    ContextContent::File(file.path.into())
-                }
+                PlannedContent::File(FileSource::Disk(file)) => ContextContent::File(file.into()),
                 PlannedContent::Link(link) => ContextContent::Link(link),
                 PlannedContent::File(_) | PlannedContent::Deleted => continue,
             };

@@ -216,7 +216,7 @@ fn site_config(
 /// Content of a file of the layer, and a name for it.
 fn content(source: &ContentSource, path: &LayerPath) -> Result<(Vec<u8>, String), DirectError> {
     let name = match source {
-        ContentSource::Path(file) => file.display().to_string(),
+        ContentSource::Path(file) => file.path.display().to_string(),
         ContentSource::Member(member) => member.to_string(),
         ContentSource::Bytes(_) | ContentSource::Part(_) | ContentSource::NotDownloaded { .. } => {
             path.to_string()

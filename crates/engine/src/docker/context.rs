@@ -45,7 +45,7 @@ impl ContextListing {
         let mut bytes = 0;
         for entry in &entries {
             bytes += match &entry.content {
-                ContextContent::File(ContentSource::Path(path)) => size(path)?,
+                ContextContent::File(ContentSource::Path(source)) => size(&source.path)?,
                 ContextContent::File(ContentSource::Bytes(bytes)) => bytes.len() as u64,
                 ContextContent::File(ContentSource::Part(part)) => part.length(),
                 ContextContent::File(ContentSource::NotDownloaded { url, .. }) => {

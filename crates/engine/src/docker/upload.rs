@@ -2,7 +2,6 @@
 //! memory.
 
 use std::io::{self, BufWriter, Read, Write};
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -10,12 +9,11 @@ use futures_util::{Stream, stream};
 use tar::{Builder, EntryType, Header};
 use tokio::sync::mpsc;
 use wincimg_common::diagnose::Problem;
-use wincimg_common::files;
 use wincimg_common::lock;
 use wincimg_common::progress::Task;
 use wincimg_dockerfile::{ContextContent, ContextEntry};
 use wincimg_layer::archive::{ArchiveError, Member};
-use wincimg_layer::{ContentSource, Symlink, archive};
+use wincimg_layer::{ContentSource, DiskSource, Symlink, archive};
 
 use super::context::{ContextListing, is_executable, lacking, unreadable};
 
@@ -150,8 +148,8 @@ fn append(
         }
         // Members are appended together.
         ContextContent::File(ContentSource::Member(_)) => return Ok(()),
-        ContextContent::File(ContentSource::Path(path)) => {
-            return append_file(tar, &mut header, &entry.path, path);
+        ContextContent::File(ContentSource::Path(source)) => {
+            return append_file(tar, &mut header, &entry.path, source);
         }
     };
     sent.map_err(|_| Failure::Unheard)
@@ -161,11 +159,11 @@ fn append_file(
     tar: &mut Builder<BufWriter<PieceSender>>,
     header: &mut Header,
     name: &str,
-    path: &Path,
+    source: &DiskSource,
 ) -> Result<(), Failure> {
+    let path = &source.path;
     let unreadable = |error| Failure::Context(unreadable(path, error));
-    let file = files::open(path).map_err(unreadable)?;
-    let metadata = file.metadata().map_err(unreadable)?;
+    let (file, metadata) = source.open().map_err(unreadable)?;
     let size = metadata.len();
     header.set_size(size);
     header.set_mode(if is_executable(&metadata) {
@@ -244,7 +242,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.tar");
         std::fs::write(&path, made.into_inner().unwrap()).unwrap();
-        let archive = Archives::default().open(ArchiveLocation::Path(path), "t.tar", None);
+        let archive = Archives::default().open(ArchiveLocation::Path(path.into()), "t.tar", None);
         let unpacked = archive
             .unwrap()
             .unwrap()

@@ -20,7 +20,6 @@ mod zip;
 
 use std::collections::BTreeSet;
 use std::io::{Read, Seek, SeekFrom};
-use std::path::PathBuf;
 use std::time::SystemTime;
 use std::{fmt, fs};
 
@@ -29,9 +28,10 @@ pub use error::ArchiveError;
 pub use format::{ArchiveFormat, StreamCompression};
 pub use member::{Member, MemberReader, read};
 pub use unpack::{UnpackSelection, UnpackedContent, UnpackedEntry, Unpacker};
-use wincimg_common::files;
 use wincimg_common::files::{FileWindow, SpoolPart};
 use wincimg_windows::path::path_problem;
+
+use crate::DiskSource;
 
 /// Maximum total size of an archive's members.
 const LARGEST: u64 = 64 << 30;
@@ -55,7 +55,7 @@ const MOST_TIMES: u64 = 200;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ArchiveLocation {
     /// A file on disk.
-    Path(PathBuf),
+    Path(DiskSource),
     /// A part of an unnamed temporary file.
     Part(SpoolPart),
 }
@@ -209,9 +209,9 @@ impl fmt::Debug for Archive {
 impl ArchiveLocation {
     fn open(&self) -> std::io::Result<(FileWindow, Stamp)> {
         match self {
-            Self::Path(path) => {
-                let file = files::open(path)?;
-                let stamp = stamp(&file.metadata()?);
+            Self::Path(source) => {
+                let (file, metadata) = source.open()?;
+                let stamp = stamp(&metadata);
                 Ok((FileWindow::new(file, 0, stamp.0)?, stamp))
             }
             Self::Part(part) => Ok((part.window()?, (part.length(), None))),

@@ -289,7 +289,7 @@ fn an_archive_that_changes_after_it_was_listed_is_not_believed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.zip");
     fs::write(&path, zip(&["one"])).unwrap();
-    let place = ArchiveLocation::Path(path.clone());
+    let place = ArchiveLocation::Path(path.clone().into());
     let archive = Archive::open(place, "a.zip".to_owned(), None).unwrap();
     let all = Arc::new(archive.unwrap()).unpack(&UnpackSelection::default());
     fs::write(&path, zip(&["another", "one"])).unwrap();
@@ -298,6 +298,20 @@ fn an_archive_that_changes_after_it_was_listed_is_not_believed() {
     };
     let error = member.bytes(99).unwrap_err().to_string();
     assert_eq!(error, "a.zip changed while it was read");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_archive_that_becomes_a_link_out_of_its_folder_is_not_opened() {
+    let (folder, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let path = folder.path().join("a.zip");
+    let target = outside.path().join("a.zip");
+    fs::write(&target, zip(&["one"])).unwrap();
+    std::os::unix::fs::symlink(target, &path).unwrap();
+    let place = ArchiveLocation::Path(path.into());
+    let error = Archive::open(place, "a.zip".to_owned(), None).unwrap_err();
+    let error = wincimg_common::diagnose::error_chain(&error);
+    assert!(error.contains("leads out of"), "{error}");
 }
 
 #[test]
