@@ -33,6 +33,7 @@ use clap::parser::ValueSource;
 use wincimg_common::diagnose::{Excerpt, line_and_column};
 use wincimg_common::files;
 use wincimg_common::files::LARGEST_TEXT;
+use wincimg_layer::check_found;
 
 use super::cache_args::folder_in;
 use super::{Failure, program_name};
@@ -211,6 +212,13 @@ impl File {
         let Some(path) = named.or_else(trust::nearest_file) else {
             return Ok(None);
         };
+        if !is_named {
+            let hint = format!(
+                "if that file is meant, name it: --config {}",
+                path.display()
+            );
+            check_found(&path, "usage", hint)?;
+        }
         Self::read(path, is_named).map(Some)
     }
 

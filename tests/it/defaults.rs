@@ -431,3 +431,34 @@ fn the_file_of_another_user_in_a_parent_folder_is_not_read() {
     }
     images().code(0).stderr("");
 }
+
+#[cfg(unix)]
+#[test]
+fn a_file_that_is_a_link_out_of_its_folder_is_read_only_if_it_is_named() {
+    use std::os::unix::fs::symlink;
+
+    let folder = Folder::new("");
+    let outside = tempfile::tempdir().unwrap();
+    let target = outside.path().join("secret");
+    fs::write(&target, "S3CRET of the host").unwrap();
+    fs::create_dir(folder.folder.path().join("below")).unwrap();
+    let path = folder.folder.path().join("wincimg.toml");
+    fs::remove_file(&path).unwrap();
+    symlink(&target, &path).unwrap();
+    for below in ["", "below"] {
+        folder.run_in(below, &["images"]).code(2).stderr(
+            contains("wincimg.toml leads out of its folder, to ")
+                .and(contains("name it: --config "))
+                .and(contains("S3CRET").not()),
+        );
+    }
+    fs::write(&target, "unheard-of = 7").unwrap();
+    let named = folder.run(&["images", "--config", "wincimg.toml"]);
+    named.code(2).stderr(contains("unheard-of"));
+    // A link inside the folder may be found.
+    fs::remove_file(&path).unwrap();
+    symlink("below/own.toml", &path).unwrap();
+    folder.write("below/own.toml", "unheard-of = 7");
+    let found = folder.run(&["images"]);
+    found.code(2).stderr(contains("unheard-of"));
+}

@@ -11,8 +11,9 @@ use wincimg_dockerfile::{DockerfileNames, has_from};
 use wincimg_images::recipes;
 use wincimg_inspect::bases::{BaseRegistry, HostProcessBase};
 use wincimg_inspect::provenance::SourceFile;
+use wincimg_layer::check_found;
 use wincimg_oci::document::sha256;
-use wincimg_recipe::{LOCK_FILE, Recipe, RecipeInputs, check_found};
+use wincimg_recipe::{LOCK_FILE, Recipe, RecipeInputs};
 use wincimg_windows::version::WindowsVersion;
 
 use super::downloads::LockFile;

@@ -6,8 +6,8 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
-use wincimg_common::diagnose::Problem;
-use wincimg_common::files;
+use wincimg_common::diagnose::{Blame, Problem};
+use wincimg_common::files::{self, folder_of};
 
 use super::dockerignore::IgnoreRules;
 
@@ -89,6 +89,37 @@ impl From<PathBuf> for DiskSource {
         let path = path.into();
         Self { top, path }
     }
+}
+
+/// Refuses a file that is found in a folder, not named, if it is a link out of that folder: it may be
+/// any file of the user, and errors quote its lines. A missing file is accepted.
+pub fn check_found(
+    file: &Path,
+    code: &'static str,
+    hint: impl Into<String>,
+) -> Result<(), Problem> {
+    if !file.is_symlink() {
+        return Ok(());
+    }
+    let source = DiskSource {
+        top: folder_of(file).into(),
+        path: file.into(),
+    };
+    let outside = match source.escape() {
+        Ok(Some(outside)) => outside,
+        Ok(None) => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => {
+            let problem = format!("cannot read {}", file.display());
+            return Err(Problem::new(code, problem).source(error));
+        }
+    };
+    let problem = format!(
+        "{} leads out of its folder, to {}",
+        file.display(),
+        outside.display()
+    );
+    Err(Problem::new(code, problem).blame(Blame::Request).hint(hint))
 }
 
 /// Serialized as its path.
@@ -196,5 +227,28 @@ mod tests {
         assert_eq!(read("in/.env").unwrap(), b"KEY=1");
         let refused = read("out/passwd").unwrap_err().to_string();
         assert!(refused.contains("leads out of"), "{refused}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn rules_behind_a_link_are_read_only_inside_its_folder() {
+        use std::os::unix::fs::symlink;
+
+        let folder = site("", "");
+        let outside = tempfile::tempdir().unwrap();
+        let rules = folder.path().join(".dockerignore");
+        let link = |target: &Path| {
+            fs::remove_file(&rules).unwrap();
+            symlink(target, &rules).unwrap();
+            on_disk(&folder, "site/.env").is_ignored_path()
+        };
+        fs::write(folder.path().join("rules"), "**/.env").unwrap();
+        assert!(link(Path::new("rules")).unwrap());
+        assert!(!link(Path::new("missing")).unwrap());
+        let target = outside.path().join("rules");
+        fs::write(&target, "[S3CRET").unwrap();
+        let error = link(&target).unwrap_err().to_string();
+        assert!(error.contains("leads out of its folder"), "{error}");
+        assert!(!error.contains("S3CRET"), "{error}");
     }
 }

@@ -12,6 +12,8 @@ use wincimg_common::diagnose::Problem;
 use wincimg_common::files;
 use wincimg_common::files::LARGEST_TEXT;
 
+use super::disk_source::check_found;
+
 /// The name of the file.
 pub const FILE_NAME: &str = ".dockerignore";
 
@@ -74,8 +76,9 @@ impl IgnoreRules {
         Ok(Self::read_file(&folder.join(FILE_NAME))?.unwrap_or_default())
     }
 
-    /// Reads the rules of a file, if it exists.
+    /// Reads the rules of a file, if it exists; it must not be a link out of its folder.
     pub fn read_file(path: &Path) -> Result<Option<Self>, Problem> {
+        check_found(path, CODE, "copy the link's target into the folder")?;
         match files::read(path, LARGEST_TEXT) {
             Ok(bytes) => Self::read(&String::from_utf8_lossy(&bytes), path).map(Some),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

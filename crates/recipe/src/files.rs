@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use wincimg_common::diagnose::{Blame, Excerpt, Problem, error_chain};
+use wincimg_common::diagnose::{Blame, Diagnose as _, Excerpt, Problem, error_chain};
 use wincimg_common::untrusted::without_password;
 use wincimg_http::{download_url, name_in};
 use wincimg_layer::{DiskSource, dockerignore};
@@ -205,9 +205,10 @@ impl Recipe {
         let path = &source.path;
         let metadata =
             std::fs::metadata(path).map_err(|error| self.unreadable(text, path, &error))?;
-        let is_left_out = source
-            .is_ignored_path()
-            .map_err(|error| self.error(text, error_chain(&error)))?;
+        let is_left_out = source.is_ignored_path().map_err(|error| {
+            let hint = error.diagnosis().hint;
+            self.error(text, error_chain(&error)).hint_if(hint)
+        })?;
         if is_left_out {
             let rules = source.top.join(dockerignore::FILE_NAME);
             let problem = format!("{} is excluded by {}", path.display(), rules.display());

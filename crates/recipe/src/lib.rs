@@ -67,7 +67,7 @@ pub use layer_files::{add_entries, copy_metadata};
 pub use packages::{LARGEST_TRANSFORM, PlannedPackage, content_of};
 pub use path::{path_blame, path_hint};
 pub use plan::{CommandForm, Plan, PlanBase, PlannedCommand};
-pub use recipe::{Recipe, RecipeInputs, VariableInfo, check_found};
+pub use recipe::{Recipe, RecipeInputs, VariableInfo};
 pub use source::{DownloadRequest, DownloadRequests, FetchedFile, FileSource, ImageFiles};
 pub use text::Field;
 pub use toml_error::{TomlError, explain_toml_error};

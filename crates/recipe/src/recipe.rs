@@ -9,10 +9,10 @@ use toml::de::{DeString, DeTable, DeValue, Deserializer};
 use wincimg_common::diagnose::{
     Blame, Diagnose as _, Excerpt, Problem, closest_match, line_and_column,
 };
-use wincimg_common::files::{LARGEST_TEXT, folder_of, read_text, similar_path};
+use wincimg_common::files::{LARGEST_TEXT, read_text, similar_path};
 use wincimg_images::recipes;
-use wincimg_layer::DiskSource;
 use wincimg_layer::archive::Archives;
+use wincimg_layer::check_found;
 use wincimg_oci::reference::is_repository;
 
 use super::file::{Head, RecipeFile, VariableType};
@@ -106,28 +106,6 @@ fn variable_hint(variable: &str, known: &[&str]) -> String {
         None if known.is_empty() => "it has no variables: remove --set".to_owned(),
         None => format!("its variables are: {}", known.join(", ")),
     }
-}
-
-/// Refuses a definition that is found in a folder if a link leads out of it: it may be any file of
-/// the user, and errors quote its lines.
-pub fn check_found(file: &Path, code: &'static str, hint: String) -> Result<(), Problem> {
-    let source = DiskSource {
-        top: folder_of(file).into(),
-        path: file.into(),
-    };
-    let outside = source.escape().map_err(|error| {
-        let problem = format!("cannot read {}", file.display());
-        Problem::new(code, problem).source(error)
-    })?;
-    let Some(outside) = outside else {
-        return Ok(());
-    };
-    let problem = format!(
-        "{} leads out of its folder, to {}",
-        file.display(),
-        outside.display()
-    );
-    Err(Problem::new(code, problem).blame(Blame::Request).hint(hint))
 }
 
 fn file_hint(path: &Path) -> String {

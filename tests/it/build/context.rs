@@ -249,3 +249,45 @@ fn a_definition_that_is_a_link_out_of_its_folder_is_read_only_if_it_is_named() {
         .fails(2, "dockerfile/unreadable", &[&out])
         .hides("S3CRET");
 }
+
+#[cfg(unix)]
+#[test]
+fn rules_and_locks_that_are_links_out_of_their_folder_are_refused() {
+    use std::os::unix::fs::symlink;
+
+    let site = Site::new();
+    let outside = tempfile::tempdir().unwrap();
+    let target = outside.path().join("secret");
+    fs::write(&target, "[S3CRET of the host\n").unwrap();
+    let out = target.display().to_string();
+    site.write(
+        "d/Dockerfile",
+        "FROM mcr.microsoft.com/windows/nanoserver:1809\n",
+    );
+    site.write("r/site/index.html", "");
+    site.write(
+        "r/recipe.toml",
+        "name = \"web\"\nbase = \"nanoserver\"\n[[files]]\nfrom = \"site\"\nto = 'C:\\site'\n",
+    );
+    for (folder, file, code) in [
+        ("d", ".dockerignore", "dockerfile/request"),
+        ("d", "Dockerfile.dockerignore", "dockerfile/request"),
+        ("r", ".dockerignore", "recipe/invalid"),
+        ("r", "site/.dockerignore", "recipe/invalid"),
+        ("d", "wincimg.lock", "download/lock"),
+        ("r", "wincimg.lock", "download/lock"),
+    ] {
+        let link = site.path(folder).join(file);
+        symlink(&target, &link).unwrap();
+        let mut build = site.build(folder);
+        let build = build.args(HOST).args(["--dry-run"]);
+        let refused = build.fails(2, code, &[file, "leads out of its folder", &out]);
+        refused.advises(&["copy the link's target"]).hides("S3CRET");
+        fs::remove_file(&link).unwrap();
+        site.build(folder)
+            .args(HOST)
+            .arg("--dry-run")
+            .assert()
+            .code(0);
+    }
+}

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use wincimg_common::diagnose::{closest_match, error_chain};
+use wincimg_common::diagnose::{Diagnose as _, Problem, closest_match, error_chain};
 use wincimg_common::files::{LARGEST_TEXT, or_here, read_text};
 use wincimg_layer::dockerignore::{FILE_NAME, IgnoreRules};
 use wincimg_oci::store::LOCAL_SCHEMES;
@@ -427,7 +427,10 @@ pub(crate) fn context_file(
 /// The context, without files excluded by `NAME.dockerignore` or `.dockerignore`, and without the
 /// lock file unless the Dockerfile names it: it says what the first build found.
 fn context(file: &Path, text: &str, folder: &Path) -> Result<Folder, StageError> {
-    let failed = |error| StageError::Request(error_chain(&error), None);
+    let failed = |error: Problem| {
+        let hint = error.diagnosis().hint;
+        StageError::Request(error_chain(&error), hint)
+    };
     if !folder.is_dir() {
         let problem = format!("the context {} is not a folder", folder.display());
         return Err(StageError::Request(problem, None));

@@ -16,11 +16,14 @@ use wincimg_common::files::LARGEST_TEXT;
 use wincimg_common::progress::Progress;
 use wincimg_common::untrusted::public_url;
 use wincimg_http::FileError;
+use wincimg_layer::check_found;
 use wincimg_recipe::LOCK_FILE;
 
 const VERSION: u32 = 1;
 /// Far more than any file of an image has. A plan adds sizes up.
 const LARGEST: u64 = 1 << 40;
+/// Code of errors of the file.
+const CODE: &str = "download/lock";
 const HEAD: &str = "\
 # Downloads and images of the Dockerfiles and recipes in this folder. Keep this file with them;
 # `wincimg build IMAGE --update-lock` writes it.
@@ -186,6 +189,8 @@ fn text(entries: &Entries) -> String {
 }
 
 fn read(path: &Path) -> Result<Entries, BoxError> {
+    let hint = "copy the link's target into the folder, or delete the link and add --update-lock";
+    check_found(path, CODE, hint)?;
     let text = match files::read_text(path, LARGEST_TEXT) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Entries::default()),
@@ -193,7 +198,7 @@ fn read(path: &Path) -> Result<Entries, BoxError> {
     };
     parse(&text).map_err(|(line, problem)| {
         let problem = format!("{}:{line}: {problem}", path.display());
-        Problem::new("download/lock", problem)
+        Problem::new(CODE, problem)
             .blame(Blame::Request)
             .hint(
                 "restore the file from version control, or delete it and write it again with \
@@ -294,6 +299,34 @@ mod tests {
         assert_eq!(last.get("https://b.lan/x"), Some(&locked(b"new")));
         assert_eq!(last.get("https://c.lan/x"), Some(&locked(b"c")));
         assert_eq!(last.get("https://d.lan/x"), None);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn no_link_leads_out_of_the_folder() {
+        use std::os::unix::fs::symlink;
+
+        let folder = tempfile::tempdir().unwrap();
+        let outside = tempfile::tempdir().unwrap();
+        let (path, target) = (folder.path().join(LOCK_FILE), outside.path().join("file"));
+        symlink(&target, &path).unwrap();
+        let mut lock = LockFile::in_folder(folder.path()).unwrap();
+        lock.insert("https://a.lan/x", locked(b"a"));
+        std::fs::write(&target, "S3CRET").unwrap();
+        for result in [
+            LockFile::in_folder(folder.path()).map(drop),
+            lock.write(&Silent).map(drop),
+        ] {
+            let error = result.unwrap_err();
+            assert_eq!(error.diagnosis().code, "download/lock");
+            let problem = error.to_string();
+            assert!(problem.contains("leads out of its folder"), "{problem}");
+        }
+        assert_eq!(std::fs::read_to_string(&target).unwrap(), "S3CRET");
+        // What it led to is gone: the link is replaced.
+        std::fs::remove_file(&target).unwrap();
+        lock.write(&Silent).unwrap();
+        assert!(!path.is_symlink() && !target.exists());
     }
 
     #[cfg(unix)]
