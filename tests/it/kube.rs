@@ -284,6 +284,34 @@ fn a_proxy_that_kube_does_not_know_is_named_with_the_way_around_it() {
         .hides("s3cr3t");
 }
 
+#[test]
+fn the_cluster_of_a_pod_is_reached_through_the_proxy_of_the_environment() {
+    let bwrap = component("bwrap");
+    let site = Site::new();
+    let account = site.write("account/token", "secret");
+    site.write("account/namespace", "shop");
+    site.write("account/ca.crt", "");
+    let mut command = Command::new(bwrap);
+    command
+        .args(["--dev-bind", "/", "/", "--tmpfs", "/run", "--ro-bind"])
+        .arg(account.parent().unwrap())
+        .arg("/run/secrets/kubernetes.io/serviceaccount")
+        .arg(assert_cmd::cargo::cargo_bin!("wincimg"))
+        .args(["check-compat", "--kube", "--image-build", "17763.973"])
+        .current_dir(site.path(""))
+        .env("HOME", site.path(""))
+        .env("KUBERNETES_SERVICE_HOST", "192.0.2.1")
+        .env("KUBERNETES_SERVICE_PORT", "6443")
+        .env("HTTPS_PROXY", "socks4://bob:s3cr3t@127.0.0.1:9")
+        .env_remove("KUBECONFIG")
+        .env_remove("NO_PROXY")
+        .env_remove("no_proxy");
+    command
+        .fails(2, "usage/proxy", &["HTTPS_PROXY"])
+        .advises(&["unset HTTPS_PROXY", "192.0.2.1", "NO_PROXY"])
+        .hides("s3cr3t");
+}
+
 /// A node with a label of its pool.
 fn in_pool(name: &str, kernel: &str, pool: &str) -> Value {
     let mut node = windows_node(name, kernel);

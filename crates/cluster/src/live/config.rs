@@ -33,18 +33,14 @@ pub(super) async fn read(context: &ClusterContext) -> Result<(Config, String), L
         Err(error) => Err(error),
     };
     let is_named = kubeconfig.is_some() || name.is_some();
-    match config {
-        Ok(mut config) => {
-            config.cluster_url = without_user(config.cluster_url);
-            let proxy = proxy::select(&mut config, own)?;
-            Ok((config, proxy))
-        }
-        Err(error) if is_named => Err(problem(&error)),
-        Err(error) => {
-            let config = Config::incluster().map_err(|_| problem(&error))?;
-            Ok((config, String::new()))
-        }
-    }
+    let (mut config, own) = match config {
+        Ok(config) => (config, own),
+        Err(error) if is_named => return Err(problem(&error)),
+        Err(error) => (Config::incluster().map_err(|_| problem(&error))?, None),
+    };
+    config.cluster_url = without_user(config.cluster_url);
+    let proxy = proxy::select(&mut config, own)?;
+    Ok((config, proxy))
 }
 
 /// Removes user and password from a URL: kube does not send them, but they would be printed.

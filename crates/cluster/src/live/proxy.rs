@@ -24,7 +24,7 @@ pub(super) fn of_kubeconfig(read: &Kubeconfig, context: Option<&str>) -> Option<
     (!url.is_empty()).then_some(url)
 }
 
-/// Sets the proxy to a kubeconfig's server, and returns its name, to follow that of the server.
+/// Sets the proxy to a server, and returns its name, to follow that of the server.
 pub(super) fn select(config: &mut Config, own: Option<String>) -> Result<String, LiveError> {
     config.proxy_url = None;
     let server = &config.cluster_url;
