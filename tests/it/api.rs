@@ -11,6 +11,7 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{Request, Response};
+use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use wincimg_testkit::serve::{TestServer, serve};
@@ -61,6 +62,8 @@ struct ApiState {
     pages_to_forget: usize,
     /// Every page is followed by the first.
     repeats: bool,
+    /// Part of the targets whose responses do not end.
+    endless: Option<String>,
     requests: Vec<(String, String)>,
     /// `User-Agent` of the last request.
     agent: String,
@@ -140,6 +143,11 @@ impl Api {
     /// Makes the first page follow every page.
     pub fn repeat_pages(&self) {
         self.state.lock().unwrap().repeats = true;
+    }
+
+    /// Makes the responses to targets with this part not end.
+    pub fn answer_endlessly(&self, part: &str) {
+        self.state.lock().unwrap().endless = Some(part.to_owned());
     }
 
     /// Changes a node, in the list and for every watch.
@@ -407,6 +415,10 @@ async fn answer(State(state): State<Shared>, request: Request<Body>) -> Response
     if let Some(code) = played.fault {
         return status(code, "the server is unwell");
     }
+    let part = played.endless.as_deref();
+    if part.is_some_and(|part| request.uri().to_string().contains(part)) {
+        return endless();
+    }
     let watches = parameter("watch").is_some();
     let refused = played.refused.get(&path).copied();
     match refused.or(played.refused_watches.filter(|_| watches)) {
@@ -521,6 +533,13 @@ fn watch(state: Shared, path: String, from: u64) -> Response<Body> {
         .header("content-type", "application/json")
         .body(body)
         .unwrap()
+}
+
+/// A response without an end or a line break.
+fn endless() -> Response<Body> {
+    let piece = Bytes::from(vec![b' '; 1 << 20]);
+    let pieces = futures_util::stream::repeat(piece).map(Ok::<_, std::io::Error>);
+    Response::new(Body::from_stream(pieces))
 }
 
 fn status(code: u16, message: &str) -> Response<Body> {

@@ -692,3 +692,17 @@ fn events_that_are_rejected_stop_no_work() {
     );
     assert!(replica.leads());
 }
+
+#[test]
+fn answers_without_end_are_reported() {
+    let scene = FollowSetup::new(1);
+    for (part, what) in [
+        ("watch=true", "watch nodes"),
+        ("/leases", "read the lease wincimg/wincimg-fleet"),
+    ] {
+        scene.api.answer_endlessly(part);
+        let replica = scene.start(&["--lease-duration", "1m"]);
+        let expected = format!("failed to {what}: the answer is too large or does not end");
+        replica.until("the warning", || replica.errors().contains(&expected));
+    }
+}

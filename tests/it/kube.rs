@@ -191,7 +191,7 @@ fn a_password_in_the_url_of_a_cluster_is_not_printed() {
 #[test]
 fn the_output_of_a_credential_plugin_is_not_printed() {
     let api = one_node();
-    let fails = |script: &str, values: &[&str]| {
+    let check = |script: &str| {
         edit_kubeconfig(&api, |config| {
             config["users"][0]["user"] = json!({"exec": {
                 "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never",
@@ -199,8 +199,12 @@ fn the_output_of_a_credential_plugin_is_not_printed() {
                 "env": [{"name": "SECRET", "value": "s3cr3t"}],
             }});
         });
-        wincimg(&api)
-            .args(["--image-build", "17763.973"])
+        let mut command = wincimg(&api);
+        command.args(["--image-build", "17763.973"]);
+        command
+    };
+    let fails = |script: &str, values: &[&str]| {
+        check(script)
             .fails(3, "cluster/config", values)
             .advises(&["kubectl get nodes"])
             .hides("s3cr3t");
@@ -210,6 +214,10 @@ fn the_output_of_a_credential_plugin_is_not_printed() {
         &["credential plugin", "7", "login expired"],
     );
     fails("echo \"token: [$SECRET\"", &["ExecCredential"]);
+    let prints = |token: &str| format!(r#"printf '%s' '{{"status":{{"token":"{token}"}}}}'"#);
+    fails(&prints(r"s3cr3t\nand"), &["line break"]);
+    fails(&prints(""), &["token"]);
+    check(&prints(r"secret\n")).assert().code(0);
 }
 
 /// Tunnels one connection, and returns the proxy's address and the request for the tunnel.
@@ -475,6 +483,11 @@ fn a_list_that_does_not_end_is_an_error() {
         .timeout(Duration::from_mins(1))
         .fails(3, "cluster/answer", &["list nodes", "does not end"]);
     assert_eq!(api.requests_to("/api/v1/nodes").len(), 2);
+    api.answer_endlessly("/api/v1/nodes");
+    wincimg(&api)
+        .args(["--image-build", "17763.973"])
+        .timeout(Duration::from_mins(1))
+        .fails(3, "cluster/answer", &["list nodes", "does not end"]);
 }
 
 #[test]

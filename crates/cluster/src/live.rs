@@ -24,12 +24,14 @@ use super::null_is_default;
 use super::workloads::WorkloadList;
 
 mod builder;
+mod client;
 mod config;
 mod credentials;
 mod error;
 mod events;
 mod exec;
 mod lease;
+mod plugin;
 mod proxy;
 mod watch;
 
@@ -39,15 +41,14 @@ use error::{no_namespace, unreachable};
 pub use events::{EventRecorder, NodeEvent, NodeReference};
 pub use exec::{PodStream, ProgramError};
 pub use lease::{LeaderElector, Leadership, LeaseName};
+use plugin::Plugin;
 pub use watch::{NodeChange, NodeSnapshot, NodeWatch};
 
 /// Objects per page, the default of kubectl.
 const PAGE: u32 = 500;
 
-/// Maximum size of a page, far above that of 500 usual objects.
-const MAX_PAGE_BYTES: u64 = 64 << 20;
 /// Maximum size of a list.
-const MAX_LIST_BYTES: u64 = 1 << 30;
+const MAX_LIST_BYTES: usize = 1 << 30;
 /// Maximum number of pages of a list.
 const MAX_PAGES: usize = 2000;
 
@@ -134,17 +135,18 @@ impl Cluster {
     pub async fn connect(context: &ClusterContext) -> Result<Self, LiveError> {
         let (mut config, proxy) = config::read(context).await?;
         credentials::trim_tokens(&mut config.auth_info)?;
+        let plugin = Plugin::start(&mut config.auth_info).await?;
         if let (Ok(name), Ok(value)) = ("user-agent".parse(), context.user_agent.parse()) {
             config.headers.push((name, value));
         }
         let address = config.cluster_url.to_string();
         let namespace = config.default_namespace.clone();
-        let client = Client::try_from(config).map_err(|error| {
-            let plugin = match &error {
-                kube::Error::Auth(cause) => credentials::plugin_error(cause),
+        let client = client::client(config, plugin).map_err(|error| {
+            let provider = match &error {
+                kube::Error::Auth(cause) => plugin::provider_error(cause),
                 _ => None,
             };
-            plugin.map_or_else(
+            provider.map_or_else(
                 || LiveError::Config(error.to_string().into()),
                 LiveError::from,
             )
@@ -245,9 +247,8 @@ impl Cluster {
         for _ in 0..MAX_PAGES {
             let body = self.page(path, &parameters);
             let body = self.within(PATIENCE, &what, body).await?;
-            let page_size = body.len() as u64;
-            size += page_size;
-            if page_size > MAX_PAGE_BYTES || size > MAX_LIST_BYTES {
+            size += body.len();
+            if size > MAX_LIST_BYTES {
                 break;
             }
             let page: Page<T> = serde_json::from_slice(&body)
@@ -262,22 +263,17 @@ impl Cluster {
             }
             parameters.continue_token = Some(next);
         }
-        let problem = format!(
-            "{} failed to {what}: the list is too large or does not end",
-            self.address
-        );
-        Err(Problem::new("cluster/answer", problem).into())
+        Err(self.too_large(&what))
     }
 
-    /// Reads a page, of which too large a one is cut after the first byte too many.
+    /// Reads a page.
     async fn page(&self, path: &str, parameters: &ListParams) -> Result<Vec<u8>, kube::Error> {
         let request = Request::new(path)
             .list(parameters)
             .map_err(kube::Error::BuildRequest)?;
-        let body = pin!(self.client.request_stream(request).await?);
+        let mut body = pin!(self.client.request_stream(request).await?);
         let mut bytes = Vec::new();
-        body.take(MAX_PAGE_BYTES + 1)
-            .read_to_end(&mut bytes)
+        body.read_to_end(&mut bytes)
             .await
             .map_err(|error| kube::Error::Service(error.into()))?;
         Ok(bytes)
@@ -296,6 +292,14 @@ impl Cluster {
         }
     }
 
+    /// Error for a response or a list above its limits.
+    fn too_large(&self, what: &str) -> LiveError {
+        let address = &self.address;
+        let problem =
+            format!("{address} failed to {what}: the answer is too large or does not end");
+        Problem::new("cluster/answer", problem).into()
+    }
+
     fn timeout_error(&self, wait_limit: Duration, what: &str) -> LiveError {
         let (address, proxy, seconds) = (&self.address, &self.proxy, wait_limit.as_secs());
         unreachable(format!(
@@ -311,14 +315,21 @@ impl Cluster {
     }
 
     fn error(&self, what: &str, error: kube::Error) -> LiveError {
+        if client::is_too_large(&error) {
+            return self.too_large(what);
+        }
         let status = match error {
             kube::Error::Api(status) => status,
             // The outer error only repeats its cause.
             kube::Error::Service(cause) => {
-                let plugin = cause
+                let cause = match cause.downcast::<Problem>() {
+                    Ok(plugin) => return LiveError::Other(*plugin),
+                    Err(cause) => cause,
+                };
+                let provider = cause
                     .downcast_ref::<AuthError>()
-                    .and_then(credentials::plugin_error);
-                return plugin.map_or_else(|| self.broken(what, cause), LiveError::from);
+                    .and_then(plugin::provider_error);
+                return provider.map_or_else(|| self.broken(what, cause), LiveError::from);
             }
             other => return self.broken(what, other),
         };

@@ -2,7 +2,6 @@
 
 use std::fs;
 
-use kube::client::AuthError;
 use kube::config::AuthInfo;
 use secrecy::ExposeSecret;
 use wincimg_common::diagnose::Problem;
@@ -36,26 +35,6 @@ fn trimmed(token: &str) -> Result<&str, LiveError> {
         return Err(Problem::new("cluster/config", problem).hint(hint).into());
     }
     Ok(token)
-}
-
-/// Error of a credential plugin, without its standard output, which may contain a token. Its command
-/// line is left out too: with it kube prints the variables that the kubeconfig sets.
-pub(super) fn plugin_error(error: &AuthError) -> Option<Problem> {
-    let problem = match error {
-        AuthError::AuthExecRun { out, .. } => {
-            let said = String::from_utf8_lossy(&out.stderr);
-            let said: Vec<&str> = said.split_whitespace().take(100).collect();
-            let (status, said) = (out.status, said.join(" "));
-            let problem = format!("the kubeconfig's credential plugin failed: {status} {said}");
-            problem.trim_end().to_owned()
-        }
-        AuthError::AuthExecParse(_) => {
-            "the output of the kubeconfig's credential plugin is not an ExecCredential".to_owned()
-        }
-        _ => return None,
-    };
-    let hint = "check with `kubectl get nodes` in the same context";
-    Some(Problem::new("cluster/config", problem).hint(hint))
 }
 
 #[cfg(test)]

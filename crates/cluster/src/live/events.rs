@@ -14,7 +14,7 @@ use serde_json::json;
 use wincimg_common::digest::sha256;
 use wincimg_common::untrusted::Untrusted;
 
-use super::{Cluster, LiveError, PATIENCE};
+use super::{Cluster, LiveError, MAX_PAGES, PATIENCE};
 
 /// Namespace of events about objects without a namespace.
 const NAMESPACE: &str = "default";
@@ -83,7 +83,7 @@ impl EventRecorder {
         let mut page = ListParams::default()
             .fields("regarding.kind=Node")
             .limit(PAGE);
-        loop {
+        for _ in 0..MAX_PAGES {
             let listing = self.events.list_metadata(&page);
             let listed = self
                 .cluster
