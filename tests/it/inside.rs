@@ -572,6 +572,34 @@ async fn a_registry_that_does_not_answer_holds_up_no_build_that_needs_no_answer(
     );
 }
 
+#[test(multi_thread)]
+async fn an_index_that_arrives_slowly_holds_up_no_build_that_does_not_need_it() {
+    let server = FakeRegistry::start();
+    let reference = publish(&base(), &server.host()).await;
+    let here = Machine::new();
+    here.run(&["base", "index", &reference, "--push"]).success();
+    let [index] = here.kept().try_into().unwrap();
+    let digest = sha256(&fs::read(index).unwrap()).to_string();
+    let proxy = FaultProxy::start(server.host(), move |passed| {
+        if reads_blob(passed) && passed.path.ends_with(&digest) {
+            return ProxyFault::Drip(1, Duration::from_secs(1));
+        }
+        ProxyFault::Pass
+    })
+    .await;
+    let machine = Machine::new();
+    let started = Instant::now();
+    let expected = warning(&["cannot read facts about the base", "15 seconds", "blob"]);
+    machine
+        .plans(&proxy.host())
+        .stderr(is_unknown().and(expected));
+    assert!(
+        started.elapsed() < Duration::from_secs(30),
+        "{:?}",
+        started.elapsed()
+    );
+}
+
 /// The part of IIS's configuration for an application pool.
 const SERVER_CONFIG: &[u8] = br#"<configuration>
   <configSections>

@@ -23,9 +23,9 @@ pub use mirror::MirrorFactsCollector;
 use wincimg_common::diagnose::{BoxError, Diagnose, error_chain};
 use wincimg_common::lock;
 use wincimg_common::progress::Progress;
-use wincimg_http::FileError;
+use wincimg_http::{FileError, HttpError};
 use wincimg_oci::document::{Digest, Image};
-use wincimg_oci::remote::RegistryClient;
+use wincimg_oci::remote::{RegistryClient, RegistryError};
 use wincimg_oci::store::Source;
 use wincimg_registry::Presence as Answer;
 use wincimg_windows::base_contents::{BaseContents, BaseRequirements};
@@ -37,6 +37,8 @@ use super::base::{
 
 /// Limit on the time that a registry may take to answer about optional facts.
 const OPTIONAL_FACTS_TIMEOUT: Duration = Duration::from_secs(3);
+/// Limit on the time for the download of optional facts, which are a few megabytes.
+const OPTIONAL_DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Provider of facts about bases.
 #[derive(Clone)]
@@ -153,7 +155,9 @@ impl BaseFactsProvider {
                 if needs.is_empty() {
                     // The next build does not wait for it again.
                     self.update_cache(|cache| cache.store_absence(base, &name));
-                } else {
+                }
+                let is_slow = matches!(error, RegistryError::Http(HttpError::TimeLimit { .. }));
+                if is_slow || !needs.is_empty() {
                     self.warn(format!(
                         "cannot read facts about the base from {name}: {problem}"
                     ));

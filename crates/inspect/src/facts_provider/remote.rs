@@ -1,6 +1,7 @@
 //! Facts attached to a base in its registry: finding, checking and pushing them.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use bytes::Bytes;
 use wincimg_common::diagnose::{BoxError, Problem};
@@ -8,7 +9,7 @@ use wincimg_http::HttpError;
 use wincimg_oci::document::{Artifact, Descriptor, Digest, sha256};
 use wincimg_oci::remote::{RegistryError, Repository};
 
-use super::{BaseFactsProvider, OPTIONAL_FACTS_TIMEOUT};
+use super::{BaseFactsProvider, OPTIONAL_DOWNLOAD_TIMEOUT, OPTIONAL_FACTS_TIMEOUT};
 use crate::base::{BaseFacts, FORMAT};
 
 /// Artifact type of facts about a base.
@@ -20,6 +21,20 @@ const FORMAT_NOTE: &str = "vnd.wincimg.base.format";
 const LARGEST: u64 = 512 << 20;
 /// Limit on the artifacts that are read.
 const MAX_LOOKS: usize = 4;
+
+/// Waits for a response, at most for this time if there is a limit.
+async fn in_time<T>(
+    limit: Option<Duration>,
+    what: String,
+    response: impl Future<Output = Result<T, RegistryError>>,
+) -> Result<T, RegistryError> {
+    let Some(limit) = limit else {
+        return response.await;
+    };
+    tokio::time::timeout(limit, response)
+        .await
+        .map_err(|_| HttpError::TimeLimit { what, limit })?
+}
 
 impl BaseFactsProvider {
     /// Queries registries for facts as soon as a base is resolved, for callers that [look
@@ -41,17 +56,9 @@ impl BaseFactsProvider {
         base: &Digest,
         briefly: bool,
     ) -> Result<Option<(BaseFacts, Bytes)>, RegistryError> {
-        let listing = self.list(repository, base);
-        let listed = if briefly {
-            let what = format!("list referrers of {base} in {repository}");
-            let in_time = tokio::time::timeout(OPTIONAL_FACTS_TIMEOUT, listing).await;
-            in_time.map_err(|_| HttpError::TimeLimit {
-                what,
-                limit: OPTIONAL_FACTS_TIMEOUT,
-            })??
-        } else {
-            listing.await?
-        };
+        let what = format!("list referrers of {base} in {repository}");
+        let limit = briefly.then_some(OPTIONAL_FACTS_TIMEOUT);
+        let listed = in_time(limit, what, self.list(repository, base)).await?;
         for content in listed {
             if content.size > LARGEST {
                 self.warn(format!(
@@ -60,7 +67,9 @@ impl BaseFactsProvider {
                 ));
                 continue;
             }
-            let bytes = repository.get_blob(&content, LARGEST).await?;
+            let what = format!("read blob {} of {repository}", content.digest);
+            let limit = briefly.then_some(OPTIONAL_DOWNLOAD_TIMEOUT);
+            let bytes = in_time(limit, what, repository.get_blob(&content, LARGEST)).await?;
             match BaseFacts::read(bytes.clone()) {
                 Ok(facts) if facts.base_digest() == base => return Ok(Some((facts, bytes))),
                 Ok(facts) => self.warn(format!(
