@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 
 use http::Request;
 use http::header::AUTHORIZATION;
-use hyper::body::{Body as _, Bytes, Frame};
+use hyper::body::{Bytes, Frame};
 use kube::client::{Body, Client};
 use kube::config::Config;
 use tower::{BoxError, service_fn};

@@ -161,7 +161,8 @@ pub(super) fn provider_error(error: &AuthError) -> Option<Problem> {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
 

@@ -23,17 +23,21 @@ const LARGEST: u64 = 512 << 20;
 const MAX_LOOKS: usize = 4;
 
 /// Waits for a response, at most for this time if there is a limit.
-async fn in_time<T>(
+fn in_time<T>(
     limit: Option<Duration>,
     what: String,
     response: impl Future<Output = Result<T, RegistryError>>,
-) -> Result<T, RegistryError> {
-    let Some(limit) = limit else {
-        return response.await;
-    };
-    tokio::time::timeout(limit, response)
-        .await
-        .map_err(|_| HttpError::TimeLimit { what, limit })?
+) -> impl Future<Output = Result<T, RegistryError>> {
+    // Boxed, for the futures that wait for this one would be large.
+    let response = Box::pin(response);
+    async move {
+        let Some(limit) = limit else {
+            return response.await;
+        };
+        tokio::time::timeout(limit, response)
+            .await
+            .map_err(|_| HttpError::TimeLimit { what, limit })?
+    }
 }
 
 impl BaseFactsProvider {
