@@ -95,6 +95,16 @@ impl Problem {
         }
     }
 
+    /// An invalid request ([`Blame::Request`]).
+    pub fn request(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(code, message).blame(Blame::Request)
+    }
+
+    /// A negative answer to a valid request ([`Blame::Answer`]).
+    pub fn answer(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(code, message).blame(Blame::Answer)
+    }
+
     /// Wraps an error that has no diagnosis.
     pub fn from_error(code: &'static str, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self {

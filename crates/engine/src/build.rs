@@ -10,7 +10,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use wincimg_cluster::builder::SCHEME;
 use wincimg_cluster::live::ClusterContext;
-use wincimg_common::diagnose::{Blame, BoxError, Problem};
+use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_common::progress::{Progress, Reporter};
 use wincimg_http::Downloads;
 use wincimg_inspect::facts_provider::BaseFactsProvider;
@@ -305,9 +305,7 @@ impl EngineOptions {
             }
             _ => format!("remove {flag}, or add --engine docker"),
         };
-        Err(Problem::new("usage", problem)
-            .blame(Blame::Request)
-            .hint(hint))
+        Err(Problem::request("usage", problem).hint(hint))
     }
 
     /// Rejects what an engine cannot do.
@@ -329,8 +327,6 @@ impl EngineOptions {
             ),
             _ => return Ok(()),
         };
-        Err(Problem::new("usage", problem)
-            .blame(Blame::Request)
-            .hint(hint))
+        Err(Problem::request("usage", problem).hint(hint))
     }
 }

@@ -6,7 +6,7 @@ use wincimg_cluster::nodes::{Node, NodeList};
 use wincimg_cluster::rollout::{
     Image, ImageContent, Rollout, RolloutCheck, RolloutRequest, Variant,
 };
-use wincimg_common::diagnose::{Blame, Problem};
+use wincimg_common::diagnose::Problem;
 use wincimg_common::progress::Reporter;
 use wincimg_windows::compat::{
     CompatRule, ContainerRuntime, HostBuild, Isolation, VerdictOutcome, check as judge,
@@ -108,9 +108,7 @@ fn unserved(outlook: &PlannedTag<'_>, host: &str, reason: &str) -> Problem {
     let tag = &outlook.tag;
     let problem = format!("the {what} {tag} would not start on {host}: {reason}");
     let hint = outlook.is_index.then_some(VERSION_TAGS);
-    Problem::new("tag/unserved", problem)
-        .blame(Blame::Answer)
-        .hint_if(hint)
+    Problem::answer("tag/unserved", problem).hint_if(hint)
 }
 
 /// Returns true if an image of a tag has no Windows inside.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use wincimg_common::diagnose::{Blame, BoxError, Problem, closest_match};
+use wincimg_common::diagnose::{BoxError, Problem, closest_match};
 use wincimg_common::files::{LARGEST_TEXT, folder_of, or_here, read_text, similar_path};
 use wincimg_common::progress::Reporter;
 use wincimg_dockerfile::stages::{DockerfileRequest, StageReplacement, Stages};
@@ -62,8 +62,7 @@ pub(super) enum DefinitionKind {
 
 /// Error for an option that does not apply to the definition.
 fn misplaced_option(problem: String, hint: impl Into<String>) -> BoxError {
-    Problem::new("usage/arguments", problem)
-        .blame(Blame::Request)
+    Problem::request("usage/arguments", problem)
         .hint(hint)
         .into()
 }

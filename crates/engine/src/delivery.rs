@@ -23,7 +23,7 @@ use futures_util::future::try_join_all;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use serde_json::{Map, Value};
 use tokio::sync::OwnedSemaphorePermit;
-use wincimg_common::diagnose::{Blame, BoxError, Problem};
+use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_common::lock;
 use wincimg_common::progress::Progress;
 use wincimg_oci::document::{Digest, ManifestFormat};
@@ -213,11 +213,9 @@ fn refuse_link(layout: &str) -> Result<(), Problem> {
         return Ok(());
     }
     let problem = format!("did not write to the default output: {layout} is a link");
-    Err(Problem::new("output/write", problem)
-        .blame(Blame::Request)
-        .hint(format!(
-            "to write where it leads, add --output oci:{layout}"
-        )))
+    Err(Problem::request("output/write", problem).hint(format!(
+        "to write where it leads, add --output oci:{layout}"
+    )))
 }
 
 /// Error for an image that could not be delivered.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 pub use lock_file::{LockChanges, LockFile, LockedDownload};
-use wincimg_common::diagnose::{Blame, BoxError, Problem};
+use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_common::digest::Digest;
 use wincimg_common::progress::Progress;
 use wincimg_common::untrusted::public_url;
@@ -117,8 +117,7 @@ impl DownloadSet {
             None => without_lock,
         };
         let problem = format!("{place}: no digest pins {names}");
-        Problem::new("download/not-pinned", problem)
-            .blame(Blame::Request)
+        Problem::request("download/not-pinned", problem)
             .hint(hint)
             .into()
     }

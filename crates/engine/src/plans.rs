@@ -21,7 +21,7 @@ pub(crate) use host::{common, leader};
 use image_files::ImageExtractor;
 use stages::EvaluationPass;
 pub use stages::StageBases;
-use wincimg_common::diagnose::{Blame, BoxError, Problem};
+use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_dockerfile::stages::{Stages, WindowsInputs};
 use wincimg_inspect::bases::{
     BaseMatch, BaseRegistry, HostProcessBase, LocalBase, NamedBase, RejectedTag, ResolveError,
@@ -404,8 +404,7 @@ impl BuildRequest {
                     let problem = format!(
                         "FROM --platform=windows/{named} is for another architecture than the host {host}"
                     );
-                    return Err(Problem::new("dockerfile/request", problem)
-                        .blame(Blame::Request)
+                    return Err(Problem::request("dockerfile/request", problem)
                         .hint("build it with `wincimg build`, for hosts of that architecture")
                         .into());
                 }
@@ -484,8 +483,7 @@ fn check_architecture(plan: &Plan, base: &PlannedBase) -> Result<(), Problem> {
     }
     let problem =
         format!("the embedded shim is a program for amd64: the image is for {architecture}");
-    Err(Problem::new("recipe/architecture", problem)
-        .blame(Blame::Request)
+    Err(Problem::request("recipe/architecture", problem)
         .hint("remove `embedded` from the recipe, or build with --platform windows/amd64"))
 }
 

@@ -6,7 +6,7 @@ mod planned_tag;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use planned_tag::{PlannedTag, PlannedTagEntry, sort_entries};
-use wincimg_common::diagnose::{Blame, Problem};
+use wincimg_common::diagnose::Problem;
 use wincimg_inspect::bases::HOST_PROCESS;
 use wincimg_windows::compat::{Architecture, generation};
 use wincimg_windows::release;
@@ -233,8 +233,7 @@ fn check_same(
         plan.base.name,
         naming.tag_of(planned, true)
     );
-    Err(Problem::new("tag/same", problem)
-        .blame(Blame::Request)
+    Err(Problem::request("tag/same", problem)
         .hint("build for one of the two hosts, or add --match exact --no-index"))
 }
 
@@ -245,8 +244,7 @@ fn check_tags(images: &[TaggedImage<'_>]) -> Result<(), Problem> {
         return Ok(());
     };
     let problem = format!("several images have the tag {}", image.tag);
-    Err(Problem::new("tag/same", problem)
-        .blame(Blame::Request)
+    Err(Problem::request("tag/same", problem)
         .hint("distinguish them by their versions: --tag-style version"))
 }
 
@@ -291,10 +289,8 @@ fn check_builds(images: &[TaggedImage<'_>]) -> Result<(), Problem> {
     } else {
         ""
     };
-    Err(Problem::new("tag/several", problem)
-        .blame(Blame::Answer)
-        .hint(format!(
-            "a runtime gives every host of a build the same entry: publish only these tags with \
+    Err(Problem::answer("tag/several", problem).hint(format!(
+        "a runtime gives every host of a build the same entry: publish only these tags with \
              --no-index{share}"
-        )))
+    )))
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use wincimg_common::diagnose::{Blame, BoxError, Problem};
+use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_inspect::bases::ResolveError;
 use wincimg_windows::compat::generation;
 use wincimg_windows::version::WindowsVersion;
@@ -152,9 +152,7 @@ impl TargetIndex<'_> {
         } else {
             publish
         };
-        Problem::new("tag/several", problem)
-            .blame(Blame::Answer)
-            .hint(hint)
+        Problem::answer("tag/several", problem).hint(hint)
     }
 }
 

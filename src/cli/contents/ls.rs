@@ -6,7 +6,7 @@ use std::slice;
 use clap::Args;
 use indicatif::BinaryBytes;
 use serde::Serialize;
-use wincimg_common::diagnose::{Blame, Problem, closest_match};
+use wincimg_common::diagnose::{Problem, closest_match};
 use wincimg_common::json::LazyList;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_inspect::LayerChange;
@@ -272,8 +272,7 @@ fn no_file(tree: &FileTree, path: &str) -> Failure {
         let meant = display_path(&format!("{above}/{name}"));
         format!("did you mean {meant}?")
     });
-    Problem::new("image/no-file", problem)
-        .blame(Blame::Answer)
+    Problem::answer("image/no-file", problem)
         .hint_if(like)
         .into()
 }

@@ -416,7 +416,8 @@ fn the_page_of_errors_has_every_code() {
                     .filter(|line| !line.trim_start().starts_with("//"));
                 let text: String = lines.map(str::trim_start).collect();
                 let starts = [
-                    "code = \"", "code: \"", "Problem::new(\"", "Problem::from_error(\"",
+                    "code = \"", "code: \"", "Problem::new(\"", "Problem::request(\"",
+                    "Problem::answer(\"", "Problem::from_error(\"",
                 ];
                 for start in starts {
                     let codes_here = text.split(start).skip(1);

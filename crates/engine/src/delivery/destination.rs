@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use wincimg_common::diagnose::{Blame, Problem};
+use wincimg_common::diagnose::Problem;
 use wincimg_oci::document::ManifestFormat;
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::ReferenceError;
@@ -62,12 +62,10 @@ impl Destination {
                 let (output, folder) = (output.display(), folder.display());
                 let problem =
                     format!("the output {output} is inside {folder}, which goes into the image");
-                Err(Problem::new("output/inside", problem)
-                    .blame(Blame::Request)
-                    .hint(
-                        "write it elsewhere, for example --output oci:../image, or list it in \
+                Err(Problem::request("output/inside", problem).hint(
+                    "write it elsewhere, for example --output oci:../image, or list it in \
                          .dockerignore",
-                    ))
+                ))
             }
             None => Ok(()),
         }

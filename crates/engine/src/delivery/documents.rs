@@ -76,8 +76,7 @@ impl AttachmentOptions {
             "a docker-archive file"
         };
         let problem = format!("{place} cannot hold documents attached to an image");
-        Err(Problem::new("usage/documents", problem)
-            .blame(Blame::Request)
+        Err(Problem::request("usage/documents", problem)
             .hint("push to a registry with --registry … --push, or write --output oci:DIR"))
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
-use wincimg_common::diagnose::{Blame, BoxError, Problem};
+use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_oci::document::{
     Descriptor, Digest, Document, ENTRIES_AT_ONCE, Index, Manifest, Platform, Verbatim,
 };
@@ -117,9 +117,7 @@ impl ExistingTag {
                 ),
                 (false, _) => format!("choose another --tag, or add --replace to remove {it}"),
             };
-            Problem::new("tag/taken", problem)
-                .blame(Blame::Answer)
-                .hint(way_out)
+            Problem::answer("tag/taken", problem).hint(way_out)
         };
         match existing {
             TagPolicy::Replace => Ok(Vec::new()),
@@ -238,8 +236,7 @@ pub async fn check_overwrite(
         "{target} has {}, which this copy would remove",
         list(removed.iter())
     );
-    Err(Problem::new("tag/taken", problem)
-        .blame(Blame::Answer)
+    Err(Problem::answer("tag/taken", problem)
         .hint(format!(
             "choose another tag, or add --replace to remove {}",
             them(removed.len())

@@ -86,8 +86,7 @@ pub(super) fn needs_windows(problem: String) -> Problem {
 pub(super) fn refused(edit: &str, error: EditError) -> Problem {
     let problem = format!("the configuration of IIS does not accept {edit}");
     let hint = meant(&error);
-    Problem::new("recipe/iis", problem)
-        .blame(Blame::Request)
+    Problem::request("recipe/iis", problem)
         .hint_if(hint)
         .source(error)
 }

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use wincimg_common::diagnose::{Blame, Problem};
+use wincimg_common::diagnose::Problem;
 use wincimg_iis::config::{ConfigEdit, ConfigLocation, Schema, Server};
 use wincimg_iis::web_config::merge;
 use wincimg_iis::{IisSettings, schema_files, server_config};
@@ -47,11 +47,10 @@ pub(super) fn check_base(plan: &Plan, inside: &dyn BaseContents) -> Result<(), D
                 format!("cannot configure the IIS of the base {base}: its contents are not known");
             Problem::new("base/unseen", problem).hint(ON_WINDOWS)
         }
-        Presence::Unknown | Presence::Absent => Problem::new(
+        Presence::Unknown | Presence::Absent => Problem::request(
             "base/no-iis",
             format!("the base {base} has no IIS: {file} not found"),
         )
-        .blame(Blame::Request)
         .hint(r#"build on a base with IIS: base = "aspnet" or base = "iis""#),
     };
     Err(problem.into())
@@ -203,9 +202,7 @@ fn site_config(
     };
     let merged = merge(bytes.as_deref(), edits).map_err(|error| {
         let problem = format!("the settings of IIS cannot be merged into {name}");
-        Problem::new("recipe/iis", problem)
-            .blame(Blame::Request)
-            .source(error)
+        Problem::request("recipe/iis", problem).source(error)
     })?;
     if let Some(changed) = merged {
         replace_file(layer, path, changed);

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::{fmt, io};
 
 use wincimg_cluster::live::ProgramError;
-use wincimg_common::diagnose::{Blame, Diagnose, Diagnosis, Problem};
+use wincimg_common::diagnose::{Diagnose, Diagnosis, Problem};
 
 use super::failures::advice;
 use crate::buildkit::BuildkitAddress;
@@ -68,9 +68,7 @@ pub(super) fn unexpected(what: &str, problem: &dyn fmt::Display) -> Problem {
 /// Error for an invalid address.
 pub(super) fn invalid_address(text: &str, problem: &str) -> Problem {
     let problem = format!("invalid Docker address {text:?}: {problem}");
-    Problem::new("daemon/address", problem)
-        .blame(Blame::Request)
-        .hint(address_hint(text))
+    Problem::request("daemon/address", problem).hint(address_hint(text))
 }
 
 /// Error for an unknown context, with the nearest name.
@@ -82,9 +80,7 @@ pub(super) fn no_context(name: &str, folder: &Path, nearest: Option<&str>) -> Pr
         Some(near) => format!("did you mean {near:?}? {list}"),
         None => list.to_owned(),
     };
-    Problem::new("daemon/context", problem)
-        .blame(Blame::Request)
-        .hint(hint)
+    Problem::request("daemon/context", problem).hint(hint)
 }
 
 fn address_hint(text: &str) -> String {

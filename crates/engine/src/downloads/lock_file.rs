@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use wincimg_common::diagnose::{Blame, BoxError, Problem, line_and_column};
+use wincimg_common::diagnose::{BoxError, Problem, line_and_column};
 use wincimg_common::digest::Digest;
 use wincimg_common::files;
 use wincimg_common::files::LARGEST_TEXT;
@@ -198,8 +198,7 @@ fn read(path: &Path) -> Result<Entries, BoxError> {
     };
     parse(&text).map_err(|(line, problem)| {
         let problem = format!("{}:{line}: {problem}", path.display());
-        Problem::new(CODE, problem)
-            .blame(Blame::Request)
+        Problem::request(CODE, problem)
             .hint(
                 "restore the file from version control, or delete it and write it again with \
                  --update-lock",

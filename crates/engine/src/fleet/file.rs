@@ -7,7 +7,7 @@ mod tags;
 use std::fmt;
 use std::path::Path;
 
-use wincimg_common::diagnose::{Blame, Diagnose as _, Excerpt, Problem, line_and_column};
+use wincimg_common::diagnose::{Diagnose as _, Excerpt, Problem, line_and_column};
 use wincimg_common::files::{LARGEST_TEXT, read_text, similar_path};
 use wincimg_recipe::explain_toml_error;
 
@@ -32,8 +32,7 @@ impl FleetSource<'_> {
     fn error(&self, offset: usize, problem: impl fmt::Display) -> Problem {
         let (line, column) = line_and_column(self.text, offset);
         let problem = format!("{}:{line}:{column}: {problem}", self.name);
-        Problem::new("fleet/invalid", problem)
-            .blame(Blame::Request)
+        Problem::request("fleet/invalid", problem)
             .excerpt(Some(Excerpt::at(self.text, offset).in_file(&self.name)))
     }
 
@@ -70,8 +69,7 @@ impl Fleet {
         })?;
         if file.image.is_empty() {
             let problem = format!("{} lists no images", origin.name);
-            return Err(Problem::new("fleet/invalid", problem)
-                .blame(Blame::Request)
+            return Err(Problem::request("fleet/invalid", problem)
                 .hint("add one: [[image]], and below it build = \"pause\""));
         }
         let mut entries = Vec::with_capacity(file.image.len());

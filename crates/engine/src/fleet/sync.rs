@@ -13,7 +13,7 @@ use jiff::civil::Date;
 use tokio::sync::{OnceCell, Semaphore, SemaphorePermit};
 use wincimg_cluster::nodes::Node;
 use wincimg_cluster::rollout::command_line;
-use wincimg_common::diagnose::{Blame, Problem};
+use wincimg_common::diagnose::Problem;
 use wincimg_common::lock;
 use wincimg_common::progress::Reporter;
 use wincimg_inspect::bases::{BaseMatch, BaseRegistry, HOST_PROCESS};
@@ -559,8 +559,7 @@ impl SyncContext<'_> {
         words.extend(["--join", "--push"].map(str::to_owned));
         let problem = format!("a Docker daemon on Windows is required: {why}");
         let command = join_command(&words);
-        let error = Problem::new("windows/needed", problem)
-            .blame(Blame::Answer)
+        let error = Problem::answer("windows/needed", problem)
             .hint(format!("{command} --docker-host tcp://HOST:2376"));
         ReportedError::from(error)
     }
@@ -581,8 +580,6 @@ fn nameless(entry: &FleetEntry) -> ReportedError {
         "the image in line {} has no name to push to {}",
         entry.line, entry.registry
     );
-    let error = Problem::new("fleet/invalid", problem)
-        .blame(Blame::Request)
-        .hint("set one: name = \"…\"");
+    let error = Problem::request("fleet/invalid", problem).hint("set one: name = \"…\"");
     ReportedError::from(error)
 }

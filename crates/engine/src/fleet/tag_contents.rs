@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use wincimg_common::diagnose::{Blame, BoxError, Problem, error_chain};
+use wincimg_common::diagnose::{BoxError, Problem, error_chain};
 use wincimg_oci::document::{BASE_DIGEST, Descriptor, Digest, Document, Index};
 use wincimg_oci::reference::Reference;
 use wincimg_oci::remote::RegistryClient;
@@ -72,9 +72,7 @@ impl TagContents {
         let document = Document::verify(&raw.media_type, raw.bytes, &raw.digest);
         let document = document.map_err(|error| {
             let problem = format!("{reference} is neither an image nor an index");
-            Problem::new("image/document", problem)
-                .blame(Blame::Answer)
-                .source(error)
+            Problem::answer("image/document", problem).source(error)
         })?;
         Ok(match document {
             Document::Manifest(_) => {

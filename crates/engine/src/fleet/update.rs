@@ -1,7 +1,7 @@
 //! Images of a fleet without sources: rebased on the base that matches.
 
 use wincimg_cluster::nodes::Node;
-use wincimg_common::diagnose::{Blame, Problem};
+use wincimg_common::diagnose::Problem;
 use wincimg_oci::reference::{Reference, repository_of};
 
 use super::FleetEntry;
@@ -193,10 +193,8 @@ fn refused(image: &Reference, obstacles: &[UpdateConflict]) -> ReportedError {
         String::new()
     };
     let problem = format!("{}{more}", first.unwrap_or_default());
-    let error = Problem::new("update/conflict", problem)
-        .blame(Blame::Answer)
-        .hint(format!(
-            "build it from its sources: build = \"FOLDER\" in place of update = \"{image}\""
-        ));
+    let error = Problem::answer("update/conflict", problem).hint(format!(
+        "build it from its sources: build = \"FOLDER\" in place of update = \"{image}\""
+    ));
     ReportedError::from(error)
 }

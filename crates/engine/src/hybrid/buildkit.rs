@@ -1,6 +1,6 @@
 //! `BuildKit` as a worker.
 
-use wincimg_common::diagnose::{Blame, BoxError, Problem};
+use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_common::untrusted::password;
 use wincimg_oci::reference::{Reference, repository_of};
 use wincimg_oci::remote::DaemonCredential;
@@ -83,8 +83,7 @@ impl BuildkitWorker {
                 let problem = format!(
                     "the proxy {name} has a password, which buildctl would show in the process list"
                 );
-                Err(Problem::new("usage", problem)
-                    .blame(Blame::Request)
+                Err(Problem::request("usage", problem)
                     .hint("configure the proxy of the daemon's machine, or remove the password"))
             }
         });
@@ -129,11 +128,9 @@ impl BuildkitWorker {
         let dockerfile = segment.dockerfile_with_values(&base.label());
         let dockerfile = dockerfile.map_err(|name| {
             let problem = format!("the build argument {name} has several lines");
-            Problem::new("dockerfile/request", problem)
-                .blame(Blame::Request)
-                .hint(
-                    "BuildKit takes arguments of one line: name a Docker daemon with --docker-host",
-                )
+            Problem::request("dockerfile/request", problem).hint(
+                "BuildKit takes arguments of one line: name a Docker daemon with --docker-host",
+            )
         })?;
         let layers = segment.layer_numbers();
         let repository = build.repository.ok_or_else(|| no_place(NOT_KEPT))?;

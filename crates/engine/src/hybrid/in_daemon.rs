@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use wincimg_common::diagnose::{Blame, BoxError, Problem};
+use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_oci::document::Image;
 
 use super::worker::DockerWorker;
@@ -45,10 +45,7 @@ pub(super) const NOT_KEPT: &str =
 
 /// Error for images below and above steps that can be kept nowhere.
 pub(super) fn no_place(problem: &str) -> BoxError {
-    Problem::new("usage/cache", problem)
-        .blame(Blame::Request)
-        .hint(PLACES)
-        .into()
+    Problem::request("usage/cache", problem).hint(PLACES).into()
 }
 
 /// Error for an image below steps that the daemon did not load.

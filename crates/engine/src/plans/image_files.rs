@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
-use wincimg_common::diagnose::{Blame, BoxError, Problem};
+use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_dockerfile::stages::{ImageCopy, local_image};
 use wincimg_inspect::bases::{LocalBase, NamedBase};
 use wincimg_inspect::{ExtractedEntry, extract};
@@ -84,8 +84,7 @@ impl<'a> ImageExtractor<'a> {
             }
             let Some(host) = host else {
                 let problem = format!("{}: {files} requires a host", recipe.origin());
-                return Err(Problem::new("recipe/image", problem)
-                    .blame(Blame::Request)
+                return Err(Problem::request("recipe/image", problem)
                     .hint("name one: --host-build B.R")
                     .into());
             };
@@ -175,7 +174,7 @@ impl<'a> ImageExtractor<'a> {
     ) -> Result<(), BoxError> {
         let failed = |problem: String| {
             let problem = format!("{}: {problem}", recipe.origin());
-            Problem::new("recipe/image", problem).blame(Blame::Request)
+            Problem::request("recipe/image", problem)
         };
         let copy = ImageCopy::new(files, target).map_err(failed)?;
         let paths = BTreeSet::from([copy.required_path().to_owned()]);

@@ -6,7 +6,7 @@
 //! of layers decides.
 
 use futures_util::future::join_all;
-use wincimg_common::diagnose::{Blame, BoxError, Problem};
+use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_inspect::bases::{
     BASE_NAMES, BaseMatch, BaseNameError, NAMES, NamedBase, ResolveError,
 };
@@ -113,10 +113,7 @@ impl Planner<'_> {
                      sets their registry",
                     self.request.base_setting.name()
                 );
-                Err(Problem::new("base/unknown", problem)
-                    .blame(Blame::Answer)
-                    .hint(hint)
-                    .into())
+                Err(Problem::answer("base/unknown", problem).hint(hint).into())
             }
         }
     }
@@ -204,10 +201,7 @@ impl Planner<'_> {
         let add = self.request.base_setting.with(base);
         let Some(path) = microsofts_path(reference.repository()) else {
             let hint = format!("to use that base, add {add}");
-            return Err(Problem::new("base/elsewhere", problem)
-                .blame(Blame::Answer)
-                .hint(hint)
-                .into());
+            return Err(Problem::answer("base/elsewhere", problem).hint(hint).into());
         };
         self.ctx.reporter.note(&format_args!(
             "{problem}, so it is looked for in {base_registry}; to use that base, add {add}"
@@ -330,10 +324,7 @@ impl Planner<'_> {
             } = self.request;
             let problem = format!("the lowest layers of {image} are those of {both}");
             let hint = format!("choose one, for example {}", base_setting.with(&bases[0]));
-            return Err(Problem::new("base/ambiguous", problem)
-                .blame(Blame::Answer)
-                .hint(hint)
-                .into());
+            return Err(Problem::answer("base/ambiguous", problem).hint(hint).into());
         }
         Ok(best.pop())
     }
@@ -349,9 +340,7 @@ impl Planner<'_> {
             "name the repository of its base with {0}, or omit {0} if the image names its base itself",
             self.request.base_setting.name()
         );
-        Problem::new("base/gone", problem)
-            .blame(Blame::Answer)
-            .hint(hint)
+        Problem::answer("base/gone", problem).hint(hint)
     }
 
     /// Error for a base that no longer exists.
@@ -366,9 +355,7 @@ impl Planner<'_> {
              again: `wincimg build`",
             self.request.base_setting.name()
         );
-        Problem::new("base/gone", problem)
-            .blame(Blame::Answer)
-            .hint(hint)
+        Problem::answer("base/gone", problem).hint(hint)
     }
 }
 

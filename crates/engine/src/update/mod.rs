@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures_util::future::try_join_all;
 use serde::Serialize;
 use wincimg_common::Named;
-use wincimg_common::diagnose::{Blame, BoxError, Problem};
+use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_inspect::bases::{BaseMatch, BaseRegistry};
 use wincimg_inspect::{InspectError, windows_images_in};
 use wincimg_layer::HiveFolder;
@@ -297,7 +297,7 @@ fn versions(name: &Reference, images: Vec<Image>) -> Result<Vec<(WindowsVersion,
                 let problem = format!(
                     "{name} has {version:?} as its os.version: expected 10.0.BUILD.REVISION"
                 );
-                return Err(Problem::new("image/version", problem).blame(Blame::Answer));
+                return Err(Problem::answer("image/version", problem));
             }
             None => runs_anywhere = true,
         }
@@ -308,7 +308,7 @@ fn versions(name: &Reference, images: Vec<Image>) -> Result<Vec<(WindowsVersion,
         }
         let others = others.join(", ");
         let problem = format!("{name} has no image for Windows: it has {others}");
-        return Err(Problem::new("image/not-windows", problem).blame(Blame::Answer));
+        return Err(Problem::answer("image/not-windows", problem));
     }
     Ok(versions)
 }
