@@ -12,6 +12,7 @@ use wincimg_common::untrusted::Untrusted;
 use wincimg_dockerfile::convert::{Conversion, ConversionError, obstacles};
 use wincimg_dockerfile::lint::Severity;
 use wincimg_engine::base_contents::Purpose;
+use wincimg_engine::origin::remote_url;
 use wincimg_engine::plans::PlannedImage;
 
 use super::build::image_name;
@@ -195,12 +196,7 @@ impl Convert {
 fn repository_name(dockerfile: &Path) -> Option<String> {
     let folder = folder_of(dockerfile);
     let config = read_text(&folder.join(".git").join("config"), LARGEST_TEXT).ok()?;
-    let origin = config.split("[remote \"origin\"]").nth(1)?;
-    let mut lines = origin.lines().take_while(|line| !line.starts_with('['));
-    let url = lines.find_map(|line| {
-        let (key, value) = line.split_once('=')?;
-        (key.trim() == "url").then(|| value.trim())
-    })?;
+    let url = remote_url(&config)?;
     let last = url.trim_end_matches('/').rsplit(['/', ':', '\\']).next()?;
     let name = last.strip_suffix(".git").unwrap_or(last).to_lowercase();
     image_name(&name).ok()

@@ -2,7 +2,6 @@
 
 mod base;
 mod explain;
-mod files;
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Write};
@@ -17,20 +16,27 @@ use wincimg_dockerfile::lint::{
     BaseShell, FixSelection, LintFinding, LintOptions, RULES, RecipeAlternative, Rule, Severity,
     base_images, fixed, lint,
 };
+use wincimg_engine::definition::is_dockerfile;
 use wincimg_inspect::bases::parse_location;
 use wincimg_oci::store::Location;
 use wincimg_windows::compat::HostBuild;
 
-use self::files::DOCKERFILES;
 use super::command_context::colour_on;
 use super::hosts::{HostName, host_name};
-use super::named_files::{self, FilePath};
+use super::named_files::{self, FileKind, FilePath};
 use super::{
     CommandOutcome, Failure, RegistryArgs, Session, complete, input, registry_args, write_result,
 };
 use crate::report::{
     LintedFile, annotations_of, count, write_github, write_gitlab, write_lint_json,
     write_lint_sarif, write_lint_text,
+};
+
+/// The files that are looked for in folders.
+const DOCKERFILES: FileKind = FileKind {
+    name: "Dockerfile",
+    hint: "a folder is searched for Dockerfile, Dockerfile.* and *.Dockerfile",
+    matches: is_dockerfile,
 };
 
 /// Find mistakes in Dockerfiles for Windows, with fixes

@@ -321,10 +321,15 @@ fn reads_like_a_dockerfile(file: &Path) -> bool {
 pub fn is_dockerfile(file: &Path) -> bool {
     let name = file.file_name().unwrap_or_default();
     let name = name.to_string_lossy().to_lowercase();
-    name == "dockerfile"
-        || name.starts_with("dockerfile.")
-        || name.ends_with(".dockerfile")
-        || name.starts_with("dockerfile-")
+    let is_other = [".dockerignore", ".md"]
+        .iter()
+        .any(|end| name.ends_with(end));
+    let is_named = |own: &&str| {
+        let rest = name.strip_prefix(own);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '-', '_']))
+            || name.ends_with(&format!(".{own}"))
+    };
+    !is_other && ["dockerfile", "containerfile"].iter().any(is_named)
 }
 
 /// Build arguments that no `ARG` declares, with the nearest known name.
@@ -353,4 +358,27 @@ fn unused_arguments(request: &DockerfileRequest) -> Vec<String> {
             )
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_dockerfiles_are_known() {
+        for name in [
+            "Dockerfile", "Dockerfile.windows", "app.Dockerfile", "Containerfile",
+            "dockerfile-nano",
+        ] {
+            assert!(is_dockerfile(Path::new(name)), "{name}");
+        }
+        for name in [
+            "Dockerfile.dockerignore",
+            "Dockerfiles",
+            "README.md",
+            "Dockerfile.md",
+        ] {
+            assert!(!is_dockerfile(Path::new(name)), "{name}");
+        }
+    }
 }

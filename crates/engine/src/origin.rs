@@ -139,8 +139,8 @@ fn commit_of(git: &Path, common: &Path, name: &str) -> Option<String> {
     Some(commit.to_owned())
 }
 
-/// URL of the remote `origin`, or of the first remote.
-fn remote_url(config: &str) -> Option<String> {
+/// The URL of the remote `origin` in a configuration of git, or of the first remote.
+pub fn remote_url(config: &str) -> Option<String> {
     let mut remote = None;
     let mut urls: Vec<(&str, &str)> = Vec::new();
     for line in config.lines().map(str::trim) {

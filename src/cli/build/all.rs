@@ -123,9 +123,8 @@ fn find_below(folder: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
 }
 
 fn is_definition(file: &Path) -> bool {
-    let is_rules = file.extension().is_some_and(|end| end == "dockerignore");
     let is_hidden = file.ends_with(DOCKERFILE) && file.with_file_name(RECIPE).is_file();
-    file.ends_with(RECIPE) || is_dockerfile(file) && !is_rules && !is_hidden
+    file.ends_with(RECIPE) || is_dockerfile(file) && !is_hidden
 }
 
 #[cfg(test)]
