@@ -26,7 +26,7 @@ use super::delivery::{DeliveryReport, DeliveryTarget, prefetch_tags};
 use super::direct::deliver_directly;
 use super::docker::{DockerBuildOptions, deliver_by_docker};
 use super::downloads::DownloadSet;
-use super::engine_choice::{Engine, EngineReason};
+use super::engine_choice::Engine;
 use super::error::search;
 use super::hybrid::run_windows_steps;
 use super::notice::{notes, report_missing, report_planned, report_searched_tags};
@@ -223,8 +223,8 @@ impl BuildRequest {
 }
 
 impl PlannedBuild<'_> {
-    /// The engine that can build all of the images, and the reason for it.
-    pub(crate) fn engine(&self) -> (Engine, EngineReason) {
+    /// The engine that can build all of the images, and what requires Windows, if that decides.
+    pub(crate) fn engine(&self) -> (Engine, Option<Problem>) {
         let plans = self.images.iter().map(|image| &image.plan);
         Engine::choose(self.request.engine, plans)
     }
@@ -253,7 +253,7 @@ impl PlannedBuild<'_> {
             });
         }
         let request = self.request;
-        let (engine, reason) = self.engine();
+        let (engine, obstacle) = self.engine();
         // The daemon of steps on Windows uses them, if there are such steps.
         if request.windows.is_none() {
             request.options.check_flags(engine)?;
@@ -265,7 +265,7 @@ impl PlannedBuild<'_> {
         if target.is_not_pushed() {
             ctx.reporter.note(&"nothing is pushed without --push");
         }
-        tracing::info!("engine {}: {reason}", engine.name());
+        tracing::info!("engine {}", engine.name());
         // What will be published, before anything is built. Missing images can join later.
         let naming = target.naming.joinable(!self.unserved.is_empty());
         let publication = Publication::new(&self.images, &naming)?;
@@ -277,7 +277,8 @@ impl PlannedBuild<'_> {
                 Box::pin(delivering).await?
             }
             Engine::Docker => {
-                let delivering = deliver_by_docker(request, &publication, reason, &target, ctx);
+                let delivering =
+                    deliver_by_docker(request, &publication, obstacle.as_ref(), &target, ctx);
                 Box::pin(delivering).await?
             }
         };

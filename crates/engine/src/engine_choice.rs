@@ -1,9 +1,7 @@
 //! Selection of the engine.
 
-use std::fmt;
-
 use wincimg_common::Named;
-use wincimg_common::diagnose::BoxError;
+use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_recipe::Plan;
 
 use super::base_contents::Purpose;
@@ -20,18 +18,18 @@ pub enum Engine {
 }
 
 impl Engine {
-    /// The engine for all of the images, and the reason: the requested one, else one that can build
-    /// them.
+    /// The engine for all of the images: the requested one, else one that can build them; and what
+    /// of them requires Windows, if that decides.
     pub(super) fn choose<'a>(
         asked_for: Option<Self>,
         mut plans: impl Iterator<Item = &'a Plan>,
-    ) -> (Self, EngineReason) {
-        match asked_for {
-            Some(engine) => (engine, EngineReason::AskedFor),
-            None => match plans.find_map(|plan| check(plan).err()) {
-                None => (Self::Direct, EngineReason::NothingNeedsWindows),
-                Some(obstacle) => (Self::Docker, EngineReason::NeedsWindows(obstacle.into())),
-            },
+    ) -> (Self, Option<Problem>) {
+        if let Some(engine) = asked_for {
+            return (engine, None);
+        }
+        match plans.find_map(|plan| check(plan).err()) {
+            None => (Self::Direct, None),
+            obstacle => (Self::Docker, obstacle),
         }
     }
 
@@ -49,27 +47,6 @@ impl Engine {
         match self {
             Self::Docker => Purpose::Dockerfile,
             Self::Direct => Purpose::Layers,
-        }
-    }
-}
-
-/// Reason for the selection of an engine.
-#[derive(Debug)]
-pub enum EngineReason {
-    /// The user requested it.
-    AskedFor,
-    /// No part of the plan requires another.
-    NothingNeedsWindows,
-    /// This requires Windows.
-    NeedsWindows(BoxError),
-}
-
-impl fmt::Display for EngineReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::AskedFor => f.write_str("requested"),
-            Self::NothingNeedsWindows => f.write_str("nothing in the plan requires Windows"),
-            Self::NeedsWindows(obstacle) => obstacle.fmt(f),
         }
     }
 }

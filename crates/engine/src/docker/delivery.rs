@@ -8,7 +8,6 @@ use super::endpoint::{Endpoint, Environment};
 use super::{DockerEngine, Info, Preflight};
 use crate::build::{BuildContext, EngineOptions};
 use crate::delivery::{BuiltImage, Delivery, DeliveryReport, DeliveryTarget};
-use crate::engine_choice::EngineReason;
 use crate::plans::{BuildRequest, PlannedImage};
 use crate::publication::Publication;
 
@@ -17,7 +16,7 @@ use crate::publication::Publication;
 pub(crate) async fn deliver_by_docker(
     request: &BuildRequest,
     publication: &Publication<'_>,
-    reason: EngineReason,
+    obstacle: Option<&Problem>,
     target: &DeliveryTarget<'_>,
     ctx: &BuildContext<'_>,
 ) -> Result<DeliveryReport, BoxError> {
@@ -26,9 +25,9 @@ pub(crate) async fn deliver_by_docker(
     let dockerfiles: Vec<RenderedDockerfile> = dockerfiles.collect::<Result<_, _>>()?;
     let options = &request.options;
     let reached = connect_windows(options, &only_build(publication)).await;
-    let (daemon, info) = reached.map_err(|error| match reason {
-        EngineReason::AskedFor => error,
-        reason => Problem::context(format!("a Docker daemon is required: {reason}"), error).into(),
+    let (daemon, info) = reached.map_err(|error| match obstacle {
+        None => error,
+        Some(why) => Problem::context(format!("a Docker daemon is required: {why}"), error).into(),
     })?;
     let mut docker = options.docker.clone();
     let settings = &daemon.endpoint().settings;

@@ -29,7 +29,7 @@ use crate::build::{BuildContext, PlannedBuild};
 use crate::compat_check::{check_served, check_tag};
 use crate::definition::{BuildDefinition, BuildInput};
 use crate::delivery::{AttachmentOptions, BuildPermit, DeliveryTarget, TagPolicy, TagValidator};
-use crate::engine_choice::{Engine, EngineReason};
+use crate::engine_choice::Engine;
 use crate::notice::UPDATE_LOCK;
 use crate::plans::{BuildRequest, TargetHost};
 use crate::publication::{IndexMode, NamingOptions, PlannedTag, PlannedTagEntry, Publication};
@@ -285,7 +285,7 @@ impl SyncContext<'_> {
             check_served(outlooks, nodes, self.run.today, ctx.reporter)
         };
         let mut target = entry.target(name, documents, &review);
-        let (engine, why) = planned.engine();
+        let (_, obstacle) = planned.engine();
         keep_missing(entry, &mut planned, &target.naming, &standing, report)?;
         if self.mode == SyncMode::Check || planned.images.is_empty() {
             let check = CurrentCheck {
@@ -297,7 +297,7 @@ impl SyncContext<'_> {
             check.run(&planned.request.hosts, ctx.reporter, report);
             return Ok(());
         }
-        if engine == Engine::Docker {
+        if let Some(why) = obstacle {
             return Err(self.needs_daemon(entry, named, &request, &why));
         }
         target.permit = check.into_build().await;
@@ -552,7 +552,7 @@ impl SyncContext<'_> {
         entry: &FleetEntry,
         named: &BuildInput,
         request: &BuildRequest,
-        why: &EngineReason,
+        why: &Problem,
     ) -> ReportedError {
         let mut words = build_command(named, &request.hosts);
         words.extend(self.target_flags(entry));
