@@ -20,7 +20,7 @@ use wincimg_engine::build::BuildContext;
 use wincimg_engine::delivery::AttachmentOptions;
 use wincimg_engine::fleet::follow::{
     ControllerConfig, ControllerEvent, EntryOutcome, EntryResult, EventHandler as TellHappening,
-    NodeState, RetryDelays, follow, listen,
+    NodeState, follow, listen,
 };
 use wincimg_engine::fleet::{DedupReporter, Fleet, FleetReport, SyncOptions};
 use wincimg_windows::missing_fixes::{ImageFixes, MissingFixes};
@@ -188,10 +188,7 @@ impl FollowArgs {
             identity: identity(),
             lease_duration: self.lease_duration,
             resync: self.resync,
-            wait_limit: RetryDelays {
-                first: self.retry,
-                longest: self.resync.max(self.retry),
-            },
+            retry: self.retry,
             settle: SETTLE,
             version: env!("WINCIMG_VERSION"),
             next_command: command_line(&["wincimg", "fleet", "check", &file, "--kube"]),

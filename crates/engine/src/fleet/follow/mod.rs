@@ -14,11 +14,12 @@ use std::future::Future;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use backon::ExponentialBuilder;
 use election::{LeaderDeadline, elect, wait_for_leadership, wait_for_loss};
 use jiff::Zoned;
 use metrics::Metrics;
 pub use server::listen;
-pub use state::{EntryOutcome, EntryResult, NodeState, RetryDelays};
+pub use state::{EntryOutcome, EntryResult, NodeState};
 use state::{FleetState, RequiredBuilds};
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
@@ -57,8 +58,8 @@ pub struct ControllerConfig {
     pub lease_duration: Duration,
     /// Interval between checks of everything.
     pub resync: Duration,
-    /// Delays after failures.
-    pub wait_limit: RetryDelays,
+    /// Delay after the first failure of an image; it doubles up to `resync`.
+    pub retry: Duration,
     /// Wait for further changes after a change, as nodes come in groups.
     pub settle: Duration,
     /// Version of the program, for its metrics.
@@ -232,9 +233,14 @@ impl Reconciler<'_> {
     /// Does the work until it is dropped. Earlier state is outdated: another replica may have
     /// worked since.
     async fn lead(&mut self, mut nodes: Nodes) {
-        let mut known = FleetState::new(self.settings.wait_limit);
+        let ControllerConfig { retry, resync, .. } = self.settings;
+        let delays = ExponentialBuilder::new()
+            .with_min_delay(retry)
+            .with_max_delay(resync.max(retry))
+            .without_max_times();
+        let mut known = FleetState::new(delays);
         let mut printed = BTreeMap::new();
-        let mut resync = Instant::now() + self.settings.resync;
+        let mut next_resync = Instant::now() + resync;
         self.recorder.read_existing().await;
         loop {
             let Ok(snapshot) = nodes.wait_for(Option::is_some).await.map(|it| it.clone()) else {
@@ -245,13 +251,15 @@ impl Reconciler<'_> {
             let list = snapshot.list();
             let now = Instant::now();
             known.set_demand(demand(&self.fleet, &list), now);
-            if resync <= now {
+            if next_resync <= now {
                 known.resync(now);
-                resync = now + self.settings.resync;
+                next_resync = now + resync;
             }
             self.round(&mut known, &list).await;
             lock(&self.metrics).images = Some(known.count());
-            let mut wake = known.next_due().map_or(resync, |due| due.min(resync));
+            let mut wake = known
+                .next_due()
+                .map_or(next_resync, |due| due.min(next_resync));
             if self
                 .emit_event(&known, &snapshot, &mut printed)
                 .await

@@ -2,7 +2,6 @@
 //! retries. Pure: the time is passed in.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use tokio::time::Instant;
@@ -52,19 +51,11 @@ pub struct NodeState {
     pub of: usize,
 }
 
-/// Delays after failures: the first one, and the maximum.
-#[derive(Debug, Clone, Copy)]
-pub struct RetryDelays {
-    /// After the first failure.
-    pub first: Duration,
-    /// After many.
-    pub longest: Duration,
-}
-
 /// State of the fleet.
 #[derive(Debug)]
 pub(super) struct FleetState {
-    wait_limit: RetryDelays,
+    /// Delays after failures.
+    delays: ExponentialBuilder,
     entries: BTreeMap<String, EntryState>,
 }
 
@@ -79,9 +70,9 @@ struct EntryState {
 
 impl FleetState {
     /// A state without results.
-    pub(super) fn new(wait_limit: RetryDelays) -> Self {
+    pub(super) fn new(delays: ExponentialBuilder) -> Self {
         Self {
-            wait_limit,
+            delays,
             entries: BTreeMap::new(),
         }
     }
@@ -91,12 +82,12 @@ impl FleetState {
     pub(super) fn set_demand(&mut self, demand: RequiredBuilds, now: Instant) {
         self.entries.retain(|name, _| demand.contains_key(name));
         for (name, builds) in demand {
-            let waits = waits(self.wait_limit);
+            let delays = self.delays;
             let entry = self.entries.entry(name).or_insert_with(|| EntryState {
                 asked_for: BTreeSet::new(),
                 outcomes: BTreeMap::new(),
                 due: None,
-                waits,
+                waits: delays.build(),
             });
             if !builds.is_subset(&entry.asked_for) {
                 entry.due = Some(now);
@@ -161,10 +152,9 @@ impl FleetState {
             };
             if entry.asked_for.iter().all(is_there) {
                 entry.due = None;
-                entry.waits = waits(self.wait_limit);
+                entry.waits = self.delays.build();
             } else {
-                let wait = entry.waits.next().unwrap_or(self.wait_limit.longest);
-                entry.due = Some(now + wait);
+                entry.due = entry.waits.next().map(|wait| now + wait);
             }
         }
         news
@@ -214,24 +204,18 @@ pub(super) struct Count {
     pub unknown: usize,
 }
 
-fn waits(wait_limit: RetryDelays) -> ExponentialBackoff {
-    ExponentialBuilder::default()
-        .with_min_delay(wait_limit.first)
-        .with_max_delay(wait_limit.longest)
-        .without_max_times()
-        .build()
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     const OLD: &str = "17763.973";
     const NEW: &str = "17763.1158";
-    const DELAYS: RetryDelays = RetryDelays {
-        first: Duration::from_secs(10),
-        longest: Duration::from_secs(30),
-    };
+    const DELAYS: ExponentialBuilder = ExponentialBuilder::new()
+        .with_min_delay(Duration::from_secs(10))
+        .with_max_delay(Duration::from_secs(30))
+        .without_max_times();
 
     fn demand(entries: &[(&str, &[&str])]) -> RequiredBuilds {
         let entries = entries.iter();
