@@ -1,4 +1,4 @@
-//! Progress of one task as text: a line that fits the terminal, or a sentence for a log.
+//! Progress of one task as text: its name, and sentences for a log.
 
 use std::time::Duration;
 
@@ -6,12 +6,6 @@ use indicatif::{BinaryBytes, HumanDuration};
 
 use crate::report::shorten;
 
-/// Minimum width for a bar.
-const MEDIUM: usize = 80;
-/// Minimum width for all figures.
-const WIDE: usize = 100;
-/// Minimum width of a name, however narrow the terminal is.
-const SHORTEST_NAME: usize = 12;
 /// Minimum length of a name's beginning that is kept before its last part.
 const SHORTEST_START: usize = 4;
 
@@ -27,65 +21,10 @@ pub(super) struct ProgressFigures {
 
 impl ProgressFigures {
     /// Remaining time at this rate.
-    pub(super) fn left(&self) -> Option<Duration> {
+    fn left(&self) -> Option<Duration> {
         let rest = self.of?.saturating_sub(self.at);
         Some(Duration::from_secs(rest.checked_div(self.rate)?))
     }
-}
-
-/// The line of a running task.
-pub(super) fn running(label: &str, figures: &ProgressFigures, width: usize) -> String {
-    let rate = format!("{}/s", BinaryBytes(figures.rate));
-    let at = BinaryBytes(figures.at).to_string();
-    let text = match figures.of {
-        None if width < MEDIUM => format!("{at:>11} {:>4}", short(figures.spent)),
-        None => format!("{at:>11} {rate:>13} {:>4}", short(figures.spent)),
-        Some(of) => {
-            let left = figures.left().map(short).unwrap_or_default();
-            let percent = figures.at.saturating_mul(100).checked_div(of);
-            let percent = format!("{:>3}%", percent.unwrap_or(100).min(100));
-            let of_text = BinaryBytes(of).to_string();
-            if width >= WIDE {
-                let bar = bar(figures.at, of, 20);
-                format!("{bar} {at:>11}/{of_text:<11} {rate:>13} {left:>4}")
-            } else if width >= MEDIUM {
-                let bar = bar(figures.at, of, 10);
-                format!("{bar} {percent} {of_text:>11} {rate:>13} {left:>4}")
-            } else {
-                format!("{percent} {rate:>13} {left:>4}")
-            }
-        }
-    };
-    beside(label, &text, width)
-}
-
-/// The line of a finished task.
-pub(super) fn ended(label: &str, outcome: &str, width: usize) -> String {
-    let room = name_room(outcome, width);
-    // Outcomes are aligned in a column if the names leave room.
-    let column = room.min(width * 3 / 5).max(SHORTEST_NAME);
-    let name = name(label, column);
-    format!("{name:<column$} {outcome}")
-}
-
-fn beside(label: &str, text: &str, width: usize) -> String {
-    let room = name_room(text, width);
-    let name = name(label, room);
-    format!("{name:<room$} {text}")
-}
-
-/// Width for the name: terminals wrap in their last column.
-fn name_room(text: &str, width: usize) -> usize {
-    width
-        .saturating_sub(text.chars().count() + 2)
-        .max(SHORTEST_NAME)
-}
-
-fn bar(at: u64, of: u64, width: u64) -> String {
-    let done = at.min(of).saturating_mul(width).checked_div(of);
-    let done = usize::try_from(done.unwrap_or(width)).unwrap_or_default();
-    let rest = usize::try_from(width).unwrap_or_default() - done;
-    format!("{}{}", "=".repeat(done), "-".repeat(rest))
 }
 
 /// The sentence about a running task, for a log; `quiet_for` is the time without progress.
@@ -151,8 +90,6 @@ fn short(time: Duration) -> String {
 mod tests {
     use super::*;
 
-    const LABEL: &str = "repo.mylan.k8s:9999/mcr.microsoft.com/windows/nanoserver 1a2b3c4d5e6f";
-
     fn figures(at: u64, of: Option<u64>) -> ProgressFigures {
         ProgressFigures {
             at,
@@ -160,47 +97,6 @@ mod tests {
             rate: 89_128_960,
             spent: Duration::from_secs(51),
         }
-    }
-
-    #[test]
-    fn lines_fit_the_terminal_and_keep_what_tells_layers_apart() {
-        let most = 1023 * 1024 * 1024;
-        for width in [60, 79, 80, 99, 100, 120, 200] {
-            for figures in [
-                figures(1 << 30, Some(4 << 30)),
-                figures(most, Some(most * 900)),
-                figures(0, Some(0)),
-                figures(most, None),
-                ProgressFigures::default(),
-            ] {
-                let line = running(LABEL, &figures, width);
-                assert!(line.chars().count() < width, "{width}: {line:?}");
-                assert!(
-                    line.contains("/nanoserver 1a2b3c4d5e6f "),
-                    "{width}: {line:?}"
-                );
-            }
-            let line = ended(LABEL, "layer already exists", width);
-            assert!(line.chars().count() < width, "{width}: {line:?}");
-            assert!(line.contains("/nanoserver 1a2b3c4d5e6f "), "{line:?}");
-        }
-    }
-
-    #[test]
-    fn each_width_shows_what_it_has_room_for() {
-        let line = |width| running(LABEL, &figures(1 << 30, Some(4 << 30)), width);
-        assert_eq!(
-            line(60),
-            "repo.mylan…/nanoserver 1a2b3c4d5e6f  25%   85.00 MiB/s  36s"
-        );
-        assert_eq!(
-            line(80),
-            "repo.my…/nanoserver 1a2b3c4d5e6f ==--------  25%    4.00 GiB   85.00 MiB/s  36s"
-        );
-        assert_eq!(
-            line(120),
-            "repo.mylan.k8s:9999/mcr.micros…/nanoserver 1a2b3c4d5e6f =====---------------    1.00 GiB/4.00 GiB      85.00 MiB/s  36s"
-        );
     }
 
     #[test]

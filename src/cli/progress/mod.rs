@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
-use line::ProgressFigures;
 use log::Log;
 use wincimg_common::lock;
 use wincimg_common::progress::{Progress, Silent, Task};
@@ -20,6 +19,15 @@ use super::command_context::Session;
 const DRAWS_PER_SECOND: u8 = 8;
 /// Width of a terminal that does not report it.
 const USUAL_WIDTH: usize = 80;
+/// Minimum width of a name, however narrow the terminal is.
+const SHORTEST_NAME: usize = 12;
+/// A running task with a size.
+const SIZED: &str =
+    "{name} {bar:10} {percent:>3}% {binary_total_bytes:>11} {binary_bytes_per_sec:>13} {eta:>4}";
+/// A running task without one.
+const UNSIZED: &str = "{name} {binary_bytes:>27} {binary_bytes_per_sec:>13} {elapsed:>4}";
+/// Width of what follows the name in both.
+const FIGURES: usize = 46;
 
 /// The progress display of this run: bars on a terminal, otherwise lines for a log; nothing with
 /// `-q`.
@@ -33,7 +41,7 @@ pub(super) fn display(session: &Session) -> Arc<dyn Progress> {
     let target = ProgressDrawTarget::stderr_with_hz(DRAWS_PER_SECOND);
     let bars = MultiProgress::with_draw_target(target);
     shown().push(bars.clone());
-    Arc::new(Bars { bars, width })
+    Arc::new(Bars(bars))
 }
 
 /// Removes all bars from the terminal.
@@ -58,68 +66,48 @@ fn width() -> usize {
     width.filter(|width| *width > 0).unwrap_or(USUAL_WIDTH)
 }
 
-struct Bars {
-    bars: MultiProgress,
-    width: fn() -> usize,
-}
+struct Bars(MultiProgress);
 
 struct Bar {
     drawn: ProgressBar,
     label: Arc<str>,
-    width: fn() -> usize,
 }
 
 impl Progress for Bars {
     fn task(&self, label: &str, total: Option<u64>) -> Arc<dyn Task> {
-        let bar = match total {
-            Some(total) => ProgressBar::new(total),
-            None => ProgressBar::no_length(),
+        let (bar, template) = match total {
+            Some(total) => (ProgressBar::new(total), SIZED),
+            None => (ProgressBar::no_length(), UNSIZED),
         };
         let bar = Bar {
-            drawn: self.bars.add(bar),
+            drawn: self.0.add(bar),
             label: Untrusted(label).to_string().into(),
-            width: self.width,
         };
-        bar.draw_as(line::running);
+        bar.draw_as(template);
         bar.drawn.enable_steady_tick(Duration::from_millis(250));
         Arc::new(bar)
     }
 
     fn note(&self, message: &str) {
         // Nothing can be printed if stderr is closed.
-        let _ = self.bars.println(format!("note: {}", Untrusted(message)));
+        let _ = self.0.println(format!("note: {}", Untrusted(message)));
     }
 }
 
 impl Bar {
-    /// Draws the line from now on, in the current width of the terminal.
-    fn draw_as<F>(&self, line: F)
-    where
-        F: Fn(&str, &ProgressFigures, usize) -> String + Clone + Send + Sync + 'static,
-    {
-        let (label, width) = (Arc::clone(&self.label), self.width);
-        let write = move |state: &ProgressState, out: &mut dyn fmt::Write| {
+    /// Draws the line from now on, with a name that fits the current width of the terminal.
+    fn draw_as(&self, template: &str) {
+        let label = Arc::clone(&self.label);
+        let write = move |_: &ProgressState, out: &mut dyn fmt::Write| {
+            // Terminals wrap in their last column.
+            let room = width().saturating_sub(FIGURES + 2).max(SHORTEST_NAME);
             // The writer is a buffer, which cannot fail.
-            let _ = out.write_str(&line(&label, &figures(state), width()));
+            let _ = write!(out, "{:<room$}", line::name(&label, room));
         };
-        let style = ProgressStyle::with_template("{line}");
+        let style = ProgressStyle::with_template(template);
         let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
-        self.drawn.set_style(style.with_key("line", write));
-    }
-}
-
-fn figures(state: &ProgressState) -> ProgressFigures {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "bytes a second are positive, and a part of one is not shown"
-    )]
-    let rate = state.per_sec() as u64;
-    ProgressFigures {
-        at: state.pos(),
-        of: state.len(),
-        rate,
-        spent: state.elapsed(),
+        let style = style.progress_chars("=-").with_key("name", write);
+        self.drawn.set_style(style);
     }
 }
 
@@ -133,8 +121,8 @@ impl Task for Bar {
     }
 
     fn done(&self, outcome: &str) {
-        let outcome = Untrusted(outcome).to_string();
-        self.draw_as(move |label, _, width| line::ended(label, &outcome, width));
+        self.drawn.set_message(Untrusted(outcome).to_string());
+        self.draw_as("{name} {msg}");
         self.drawn.finish();
     }
 }
@@ -156,23 +144,24 @@ mod tests {
     fn bars() -> (InMemoryTerm, Bars) {
         let terminal = InMemoryTerm::new(12, 120);
         let target = ProgressDrawTarget::term_like(Box::new(terminal.clone()));
-        let bars = MultiProgress::with_draw_target(target);
-        let width = || 120;
-        (terminal, Bars { bars, width })
+        (terminal, Bars(MultiProgress::with_draw_target(target)))
     }
 
     #[test]
     fn several_pieces_of_work_are_shown_at_once_with_their_bytes() {
         let (terminal, bars) = bars();
-        let first = bars.task("layer 1", Some(2048));
+        let name = "repo.mylan.k8s:9999/mcr.microsoft.com/windows/nanoserver 1a2b3c4d5e6f";
+        let first = bars.task(name, Some(2048));
         let second = bars.task("layer 2", Some(1024));
         first.advance(1024);
         second.set_position(512);
         std::thread::sleep(Duration::from_millis(600));
         let shown = terminal.contents();
-        assert!(shown.contains("layer 1"), "{shown}");
-        assert!(shown.contains("1.00 KiB/2.00 KiB"), "{shown}");
-        assert!(shown.contains("512 B/1.00 KiB"), "{shown}");
+        // What tells layers apart is kept.
+        assert!(shown.contains("/nanoserver 1a2b3c4d5e6f "), "{shown}");
+        for figures in ["=====-----  50%    2.00 KiB ", " 50%    1.00 KiB "] {
+            assert!(shown.contains(figures), "{shown}");
+        }
     }
 
     #[test]
