@@ -56,20 +56,17 @@ pub(super) struct ConfigFile {
     proxies: Option<BTreeMap<String, Option<Proxies>>>,
 }
 
-#[derive(Clone, Default, Deserialize)]
-#[serde(default)]
-struct Proxies {
-    #[serde(rename = "httpProxy")]
-    http: Option<String>,
-    #[serde(rename = "httpsProxy")]
-    https: Option<String>,
-    #[serde(rename = "noProxy")]
-    none: Option<String>,
-    #[serde(rename = "ftpProxy")]
-    ftp: Option<String>,
-    #[serde(rename = "allProxy")]
-    all: Option<String>,
-}
+/// Proxies by their keys in the file.
+type Proxies = BTreeMap<String, Option<String>>;
+
+/// The keys, and the variables that programs read.
+const PROXIES: [(&str, &str); 5] = [
+    ("httpProxy", "HTTP_PROXY"),
+    ("httpsProxy", "HTTPS_PROXY"),
+    ("noProxy", "NO_PROXY"),
+    ("ftpProxy", "FTP_PROXY"),
+    ("allProxy", "ALL_PROXY"),
+];
 
 impl ConfigFile {
     /// Reads the file in Docker's folder, which may be absent.
@@ -100,7 +97,7 @@ impl DockerConfig {
         let proxies = all.remove(address).or_else(|| all.remove(DEFAULT));
         Ok(Self {
             headers,
-            proxies: variables(proxies.flatten().unwrap_or_default()),
+            proxies: variables(&proxies.flatten().unwrap_or_default()),
         })
     }
 
@@ -113,17 +110,10 @@ impl DockerConfig {
 }
 
 /// Programs read them in upper or lower case.
-fn variables(proxies: Proxies) -> BTreeMap<String, String> {
-    let named = [
-        ("HTTP_PROXY", proxies.http),
-        ("HTTPS_PROXY", proxies.https),
-        ("NO_PROXY", proxies.none),
-        ("FTP_PROXY", proxies.ftp),
-        ("ALL_PROXY", proxies.all),
-    ];
-    let set = named.into_iter().filter_map(|(name, value)| {
-        let value = value.filter(|value| !value.is_empty())?;
-        Some((name, value))
+fn variables(proxies: &Proxies) -> BTreeMap<String, String> {
+    let set = PROXIES.iter().filter_map(|(key, name)| {
+        let value = proxies.get(*key)?.clone();
+        Some((*name, value.filter(|value| !value.is_empty())?))
     });
     set.flat_map(|(name, value)| {
         [
