@@ -30,8 +30,7 @@ pub(super) fn entry(
     folder: &Path,
     origin: &FleetSource<'_>,
 ) -> Result<FleetEntry, Problem> {
-    let flavour = image.manifest_format.or(file.manifest_format);
-    let made = match (&image.build, &image.update) {
+    let (work, registry, name, tag) = match (&image.build, &image.update) {
         (Some(build), None) => built(file, image, build, folder, origin)?,
         (None, Some(update)) => updated(image, update, origin)?,
         (Some(_), Some(update)) => {
@@ -46,39 +45,37 @@ pub(super) fn entry(
             return Err(error.hint(hint.to_owned()));
         }
     };
-    if let (Compression::Zstd, Some(ManifestFormat::Docker)) = (made.compression, flavour) {
+    let is_built = image.build.is_some();
+    let compression = image.compression.or(file.compression);
+    let compression = compression.filter(|_| is_built).unwrap_or_default();
+    let flavour = image.manifest_format.or(file.manifest_format);
+    if let (Compression::Zstd, Some(ManifestFormat::Docker)) = (compression, flavour) {
         let problem = "Docker manifests have no media type for zstd layers";
         let hint = "write compression = \"gzip\", or manifest-format = \"oci\"".to_owned();
         return Err(origin.error(image.start(), problem).hint(hint));
     }
+    let labels = pairs(&file.label).into_iter().chain(pairs(&image.label));
+    let source = image.build.as_ref().or(image.update.as_ref());
     let selector = image.selector.as_ref().or(file.selector.as_ref());
     let base_registry = image.base_registry.as_ref().or(file.base_registry.as_ref());
     Ok(FleetEntry {
         line: origin.line(image.start()),
-        from: made.from,
-        work: made.work,
-        registry: made.registry,
-        name: made.name,
-        tag: made.tag,
+        from: source.map_or_else(String::new, |source| source.value.clone()),
+        work,
+        registry,
+        name,
+        tag,
         selector: selector.map(|field| field.value.clone()),
         base_registry: base_registry.map(|field| field.value.clone()),
         matched: image.matched.or(file.matched).unwrap_or_default(),
-        labels: made.labels,
-        compression: made.compression,
+        labels: labels.filter(|_| is_built).collect(),
+        compression,
         flavour,
     })
 }
 
-/// Source and destination of an image.
-struct EntryParts {
-    from: String,
-    work: EntrySource,
-    registry: RegistryPrefix,
-    name: Option<String>,
-    tag: String,
-    labels: Vec<(String, String)>,
-    compression: Compression,
-}
+/// Source of an image, and its registry, name and tag.
+type EntryParts = (EntrySource, RegistryPrefix, Option<String>, String);
 
 /// An image with `build`.
 fn built(
@@ -121,17 +118,7 @@ fn built(
         Some(tag) => expand_tag(tag, name.as_deref(), &named, origin)?,
         None => "latest".to_owned(),
     };
-    let mut labels = pairs(&file.label);
-    labels.extend(pairs(&image.label));
-    Ok(EntryParts {
-        from: build.value.clone(),
-        work: EntrySource::Build(named),
-        registry: prefix,
-        name,
-        tag,
-        labels,
-        compression: image.compression.or(file.compression).unwrap_or_default(),
-    })
+    Ok((EntrySource::Build(named), prefix, name, tag))
 }
 
 /// An image with `update`: rebased under its own name.
@@ -151,24 +138,21 @@ fn updated(
         let problem = "an image to update requires a tag: a digest always means the same image";
         return Err(origin.error(start, problem));
     };
-    let registry = reference.registry().parse();
+    let registry = reference.registry().parse::<RegistryPrefix>();
+    let registry = registry.map_err(|error| origin.error(start, error))?;
     let name = reference.repository().to_owned();
     let tag = match &image.tag {
         Some(tag) => expand_tag(tag, Some(&name), &BuildInput::default(), origin)?,
         None => own_tag.to_owned(),
     };
-    Ok(EntryParts {
-        from: update.value.clone(),
-        registry: registry.map_err(|error| origin.error(start, error))?,
-        name: Some(name),
+    let base = image.base.clone();
+    let image = reference.clone();
+    Ok((
+        EntrySource::Update { image, base },
+        registry,
+        Some(name),
         tag,
-        work: EntrySource::Update {
-            image: reference.clone(),
-            base: image.base.clone(),
-        },
-        labels: Vec::new(),
-        compression: Compression::Gzip,
-    })
+    ))
 }
 
 /// The build input, with paths from the file's folder.
