@@ -3,12 +3,12 @@
 
 mod planned_tag;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 pub use planned_tag::{PlannedTag, PlannedTagEntry, sort_entries};
 use wincimg_common::diagnose::Problem;
 use wincimg_inspect::bases::HOST_PROCESS;
-use wincimg_windows::compat::{Architecture, generation};
+use wincimg_windows::compat::Architecture;
 use wincimg_windows::release;
 use wincimg_windows::version::WindowsVersion;
 
@@ -107,9 +107,6 @@ impl<'a> Publication<'a> {
         };
         for image in &mut images {
             image.tag = naming.tag_of(image.planned, has_index);
-        }
-        if has_index {
-            check_builds(&images)?;
         }
         check_tags(&images)?;
         Ok(Self {
@@ -246,51 +243,4 @@ fn check_tags(images: &[TaggedImage<'_>]) -> Result<(), Problem> {
     let problem = format!("several images have the tag {}", image.tag);
     Err(Problem::request("tag/same", problem)
         .hint("distinguish them by their versions: --tag-style version"))
-}
-
-/// Rejects two images of one build: a runtime gives every host of a build the same entry of an
-/// index, so the second would reach hosts that it is not for.
-fn check_builds(images: &[TaggedImage<'_>]) -> Result<(), Problem> {
-    // By the hosts' builds: several of them may use images of one older build.
-    let mut needs: BTreeMap<u32, Vec<(String, Vec<TargetHost>)>> = BTreeMap::new();
-    for image in images {
-        let mut of_image: BTreeMap<u32, Vec<TargetHost>> = BTreeMap::new();
-        for host in image.hosts() {
-            let of_build = of_image.entry(host.build.version.build).or_default();
-            of_build.push(host.clone());
-        }
-        for (build, hosts) in of_image {
-            let of_build = needs.entry(build).or_default();
-            of_build.push((image.tag.clone(), hosts));
-        }
-    }
-    needs.retain(|_, images| images.len() > 1);
-    if needs.is_empty() {
-        return Ok(());
-    }
-    let could_share = needs.values().all(|images| {
-        let hosts = images.iter().flat_map(|(_, hosts)| hosts);
-        let mut kinds = hosts.map(|host| generation(host.build.version));
-        let first = kinds.next().flatten();
-        first.is_some() && kinds.all(|kind| kind == first)
-    });
-    let builds: Vec<String> = needs.keys().map(ToString::to_string).collect();
-    let needs = needs.into_values().flatten().map(|(tag, hosts)| {
-        let hosts: Vec<String> = hosts.iter().map(ToString::to_string).collect();
-        format!("{tag} is for {}", hosts.join(", "))
-    });
-    let problem = format!(
-        "one index cannot serve all hosts of build {}: {}",
-        builds.join(" and "),
-        needs.collect::<Vec<_>>().join("; ")
-    );
-    let share = if could_share {
-        ", or let one image serve them with --match nearest"
-    } else {
-        ""
-    };
-    Err(Problem::answer("tag/several", problem).hint(format!(
-        "a runtime gives every host of a build the same entry: publish only these tags with \
-             --no-index{share}"
-    )))
 }

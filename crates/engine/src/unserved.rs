@@ -69,7 +69,7 @@ impl PlannedBuild<'_> {
         target: &DeliveryTarget<'_>,
         ctx: &BuildContext<'_>,
     ) -> Result<(), BoxError> {
-        if target.naming.index == IndexMode::Never || self.request.all_or_nothing {
+        if target.naming.index == IndexMode::Never {
             return Ok(());
         }
         let planned = self
@@ -83,7 +83,7 @@ impl PlannedBuild<'_> {
             tag: target.naming.index_tag(),
             existing: &target.existing_versions(&ctx.registry).await?,
             command: &repeated_without_index,
-            all_or_nothing: false,
+            all_or_nothing: self.request.all_or_nothing,
         };
         index.set_aside_conflicts(&mut self.images, |image| image, &mut self.unserved)?;
         Ok(())
