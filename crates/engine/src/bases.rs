@@ -8,9 +8,10 @@ use tokio::sync::OnceCell;
 use wincimg_common::diagnose::BoxError;
 use wincimg_common::lock;
 use wincimg_inspect::bases::{
-    BaseMatch, BaseRegistry, BaseRepository, HostProcessBase, NamedBase, RejectedTag, Resolution,
+    BaseMatch, BaseRegistry, BaseRepository, NamedBase, RejectedTag, Resolution, find_host_process,
 };
 use wincimg_oci::remote::RegistryClient;
+use wincimg_oci::store::Location;
 use wincimg_windows::compat::HostBuild;
 
 use super::error::SharedError;
@@ -72,10 +73,10 @@ impl BaseSearch {
         matched: BaseMatch,
     ) -> Result<Vec<FoundBase>, BoxError> {
         let search = async {
-            let found = HostProcessBase::find(name, registry, &self.registry).await?;
-            if let Some(found) = found {
+            let found = find_host_process(name, registry, &self.registry).await?;
+            if let Some((reference, image)) = found {
                 let found = FoundBase {
-                    base: found.into(),
+                    base: PlannedBase::new(reference.map(Location::Registry), image),
                     set_aside: Vec::new(),
                 };
                 return Ok(vec![found; hosts.len().max(1)]);

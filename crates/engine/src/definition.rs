@@ -9,7 +9,7 @@ use wincimg_common::progress::Reporter;
 use wincimg_dockerfile::stages::{DockerfileRequest, StageReplacement, Stages};
 use wincimg_dockerfile::{DockerfileNames, has_from};
 use wincimg_images::recipes;
-use wincimg_inspect::bases::{BaseRegistry, HostProcessBase};
+use wincimg_inspect::bases::{BaseRegistry, is_host_process};
 use wincimg_inspect::provenance::SourceFile;
 use wincimg_layer::check_found;
 use wincimg_oci::document::sha256;
@@ -227,7 +227,7 @@ impl BuildDefinition {
             return Ok(false);
         };
         let base = recipe.base(&self.settings())?;
-        Ok(!recipe.has_base_image() && HostProcessBase::is_named(&base))
+        Ok(!recipe.has_base_image() && is_host_process(&base))
     }
 
     /// The Windows that the base's tag names, with a revision if the tag has one.

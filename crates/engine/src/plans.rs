@@ -24,7 +24,7 @@ pub use stages::StageBases;
 use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_dockerfile::stages::{Stages, WindowsInputs};
 use wincimg_inspect::bases::{
-    BaseMatch, BaseRegistry, HostProcessBase, LocalBase, NamedBase, RejectedTag, ResolveError,
+    BaseMatch, BaseRegistry, NamedBase, RejectedTag, ResolveError, is_host_process,
 };
 use wincimg_oci::store::Location;
 use wincimg_recipe::{DownloadRequests, FileSource, Plan, PlanBase, Recipe};
@@ -231,10 +231,9 @@ impl BuildRequest {
         let finding = names.iter().map(async |name| {
             if stages.is_local(name) {
                 let place: Location = name.parse()?;
-                let reading = hosts.iter().map(async |host| {
-                    let base = LocalBase::read(&place, &search.registry, host.build, self.matched);
-                    Ok::<_, BoxError>(PlannedBase::from(base.await?))
-                });
+                let builds = hosts.iter().map(|host| host.build);
+                let reading = builds
+                    .map(|build| PlannedBase::local(&place, &search.registry, build, self.matched));
                 return Ok(StageBaseFound::Local(try_join_all(reading).await?));
             }
             let base = self.base_registry.parse_dockerfile_name(name)?;
@@ -419,7 +418,7 @@ impl BuildRequest {
             }
         };
         let name = recipe.base(settings)?;
-        let brings_windows = recipe.has_base_image() || !HostProcessBase::is_named(&name);
+        let brings_windows = recipe.has_base_image() || !is_host_process(&name);
         if recipe.has_base_image() {
             self.base_registry.parse_dockerfile_name(&name)?;
         } else if brings_windows {

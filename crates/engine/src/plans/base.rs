@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use wincimg_inspect::bases::{BaseImage, BaseMatch, HOST_PROCESS, HostProcessBase, LocalBase};
+use wincimg_common::diagnose::BoxError;
+use wincimg_inspect::bases::{BaseImage, BaseMatch, HOST_PROCESS, read_local_base};
 use wincimg_oci::document::{Digest, Image};
 use wincimg_oci::reference::{Reference, tagged_name};
 use wincimg_oci::remote::BlobSource;
@@ -12,6 +13,7 @@ use wincimg_oci::store::{Location, LooseLayers, Source, StoreError};
 use wincimg_recipe::{Plan, PlanBase};
 use wincimg_registry::UnknownBase;
 use wincimg_windows::base_contents::BaseContents;
+use wincimg_windows::compat::HostBuild;
 use wincimg_windows::version::WindowsVersion;
 
 use super::TargetHost;
@@ -56,6 +58,21 @@ impl PlannedBase {
             image,
             inside: Arc::new(UnknownBase),
         }
+    }
+
+    /// The image of a layout or archive for a host.
+    pub(super) async fn local(
+        place: &Location,
+        registry: &RegistryClient,
+        host: HostBuild,
+        matched: BaseMatch,
+    ) -> Result<Self, BoxError> {
+        let (os_version, image) = read_local_base(place, registry, host, matched).await?;
+        Ok(Self {
+            os_version: Some(os_version),
+            matched: Some(BaseMatch::compare(os_version, host)),
+            ..Self::new(Some(place.clone()), image)
+        })
     }
 
     /// Another image, for the same hosts.
@@ -174,21 +191,5 @@ impl From<BaseImage> for PlannedBase {
             matched: Some(base.matched),
             ..Self::new(Some(Location::Registry(base.reference)), base.image)
         }
-    }
-}
-
-impl From<LocalBase> for PlannedBase {
-    fn from(base: LocalBase) -> Self {
-        Self {
-            os_version: Some(base.os_version),
-            matched: Some(base.matched),
-            ..Self::new(Some(base.location), base.image)
-        }
-    }
-}
-
-impl From<HostProcessBase> for PlannedBase {
-    fn from(base: HostProcessBase) -> Self {
-        Self::new(base.reference.map(Location::Registry), base.image)
     }
 }

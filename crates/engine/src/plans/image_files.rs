@@ -5,7 +5,7 @@ use std::path::Path;
 
 use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_dockerfile::stages::{ImageCopy, local_image};
-use wincimg_inspect::bases::{LocalBase, NamedBase};
+use wincimg_inspect::bases::NamedBase;
 use wincimg_inspect::{ExtractedEntry, extract};
 use wincimg_oci::document::Digest;
 use wincimg_oci::reference::with_digest;
@@ -121,8 +121,7 @@ impl<'a> ImageExtractor<'a> {
             Some(place) => {
                 let place = place.parse()?;
                 let matched = self.request.matched;
-                let read = LocalBase::read(&place, &self.ctx.registry, host, matched);
-                PlannedBase::from(read.await?)
+                PlannedBase::local(&place, &self.ctx.registry, host, matched).await?
             }
             None => self.of_registry(name, pin.as_ref(), host).await?,
         };

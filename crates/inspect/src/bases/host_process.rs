@@ -19,15 +19,6 @@ const TAG: &str = "v1.0.0";
 /// Creation time of the generated base. Both tar and Windows can represent it.
 const CREATED: &str = "2000-01-01T00:00:00Z";
 
-/// A base for `HostProcess` containers.
-#[derive(Debug, Clone, PartialEq)]
-pub struct HostProcessBase {
-    /// Reference by tag and digest; none if wincimg creates the base.
-    pub reference: Option<Reference>,
-    /// Manifest and configuration.
-    pub image: Image,
-}
-
 /// The path and the tag of Microsoft's base, if the name refers to it.
 fn published(name: &str) -> Option<(&str, &str)> {
     let (path, tag) = match name.rsplit_once(':') {
@@ -38,83 +29,75 @@ fn published(name: &str) -> Option<(&str, &str)> {
     is_published.then_some((path, tag))
 }
 
-impl HostProcessBase {
-    /// Returns true if the name refers to such a base.
-    pub fn is_named(name: &str) -> bool {
-        name == HOST_PROCESS || published(name).is_some()
-    }
+/// Returns true if the name refers to a base for `HostProcess` containers.
+pub fn is_host_process(name: &str) -> bool {
+    name == HOST_PROCESS || published(name).is_some()
+}
 
-    /// The base of that name; none if the name refers to another base.
-    pub async fn find(
-        name: &str,
-        bases: &BaseRegistry,
-        registry: &RegistryClient,
-    ) -> Result<Option<Self>, BoxError> {
-        if name == HOST_PROCESS {
-            let own = Self::without_layers();
-            return Ok(Some(
-                own.map_err(|error| Problem::from_error("base/document", error))?,
-            ));
-        }
-        let Some((path, tag)) = published(name) else {
-            return Ok(None);
-        };
-        let repository = bases.repository(path)?.repository;
-        let source = Source::Registry(registry.repository(&repository));
-        let other = |problem: &str| {
-            let problem = format!("{name} cannot be the base of HostProcess containers: {problem}");
-            Problem::new("base/no-host-process", problem)
-                .blame(Blame::Answer)
-                .hint(format!("base = {HOST_PROCESS:?} requires no other image"))
-        };
-        let image = match source.resolve(Some(tag)).await? {
-            Document::Manifest(manifest) => {
-                if !source.is_image(&manifest).await? {
-                    return Err(other("it is not an image").into());
-                }
-                source.image(*manifest).await?
+/// The base of that name, and its reference by tag and digest unless wincimg creates it; none if it
+/// is another base.
+pub async fn find_host_process(
+    name: &str,
+    bases: &BaseRegistry,
+    registry: &RegistryClient,
+) -> Result<Option<(Option<Reference>, Image)>, BoxError> {
+    if name == HOST_PROCESS {
+        let own = without_layers();
+        let own = own.map_err(|error| Problem::from_error("base/document", error))?;
+        return Ok(Some((None, own)));
+    }
+    let Some((path, tag)) = published(name) else {
+        return Ok(None);
+    };
+    let repository = bases.repository(path)?.repository;
+    let source = Source::Registry(registry.repository(&repository));
+    let other = |problem: &str| {
+        let problem = format!("{name} cannot be the base of HostProcess containers: {problem}");
+        Problem::new("base/no-host-process", problem)
+            .blame(Blame::Answer)
+            .hint(format!("base = {HOST_PROCESS:?} requires no other image"))
+    };
+    let image = match source.resolve(Some(tag)).await? {
+        Document::Manifest(manifest) => {
+            if !source.is_image(&manifest).await? {
+                return Err(other("it is not an image").into());
             }
-            Document::Index(index) => {
-                let mut entries = index.manifests.iter();
-                let windows = entries.find(|entry| entry.is_for_windows());
-                let entry = windows.ok_or_else(|| other("it has no image for Windows"))?;
-                match source.document(entry).await? {
-                    Document::Manifest(manifest) => source.image(*manifest).await?,
-                    Document::Index(_) => {
-                        return Err(other("its index contains another index").into());
-                    }
+            source.image(*manifest).await?
+        }
+        Document::Index(index) => {
+            let mut entries = index.manifests.iter();
+            let windows = entries.find(|entry| entry.is_for_windows());
+            let entry = windows.ok_or_else(|| other("it has no image for Windows"))?;
+            match source.document(entry).await? {
+                Document::Manifest(manifest) => source.image(*manifest).await?,
+                Document::Index(_) => {
+                    return Err(other("its index contains another index").into());
                 }
             }
-        };
-        if image.config().os != "windows" {
-            return Err(other("it is not for Windows").into());
         }
-        if image
-            .config()
-            .os_version
-            .as_deref()
-            .is_some_and(|it| !it.is_empty())
-        {
-            return Err(other("it names a version of Windows").into());
-        }
-        let (host, name) = (repository.registry(), repository.repository());
-        let reference = with_digest(host, name, tag, image.digest());
-        Ok(Some(Self {
-            reference: Some(reference),
-            image,
-        }))
+    };
+    if image.config().os != "windows" {
+        return Err(other("it is not for Windows").into());
     }
+    if image
+        .config()
+        .os_version
+        .as_deref()
+        .is_some_and(|it| !it.is_empty())
+    {
+        return Err(other("it names a version of Windows").into());
+    }
+    let (host, name) = (repository.registry(), repository.repository());
+    let reference = with_digest(host, name, tag, image.digest());
+    Ok(Some((Some(reference), image)))
+}
 
-    /// An image without layers: its files are all that a `HostProcess` container requires.
-    fn without_layers() -> Result<Self, DocumentError> {
-        let platform = Platform {
-            os_version: None,
-            ..Platform::windows("")
-        };
-        let image = Image::empty(ManifestFormat::Oci, platform)?;
-        Ok(Self {
-            reference: None,
-            image: image.edit_config(|config| config.created = Some(CREATED.to_owned()))?,
-        })
-    }
+/// An image without layers: its files are all that a `HostProcess` container requires.
+fn without_layers() -> Result<Image, DocumentError> {
+    let platform = Platform {
+        os_version: None,
+        ..Platform::windows("")
+    };
+    let image = Image::empty(ManifestFormat::Oci, platform)?;
+    image.edit_config(|config| config.created = Some(CREATED.to_owned()))
 }

@@ -10,78 +10,58 @@ use wincimg_windows::version::WindowsVersion;
 use super::best_fit::{BaseMatch, Fit};
 use super::tag_target::{is_for_nodes, windows_version};
 
-/// A base in a file or folder.
-#[derive(Debug, Clone)]
-pub struct LocalBase {
-    /// Its place.
-    pub location: Location,
-    /// Version in its configuration.
-    pub os_version: WindowsVersion,
-    /// Exact if it has the host's own revision.
-    pub matched: BaseMatch,
-    /// Manifest and configuration.
-    pub image: Image,
-}
-
-impl LocalBase {
-    /// Reads the image of a place, or the best one of its index for a host.
-    pub async fn read(
-        location: &Location,
-        registry: &RegistryClient,
-        host: HostBuild,
-        wanted: BaseMatch,
-    ) -> Result<Self, BoxError> {
-        let source = Source::open(location, registry).await?;
-        let manifests = match source.resolve(location.tag_or_digest()).await? {
-            Document::Manifest(manifest) => vec![*manifest],
-            Document::Index(index) => {
-                let mut manifests = Vec::new();
-                for entry in &index.manifests {
-                    if !is_for_nodes(entry, host.architecture) {
-                        continue;
-                    }
-                    if let Document::Manifest(manifest) = source.document(entry).await? {
-                        manifests.push(*manifest);
-                    }
-                }
-                manifests
-            }
-        };
-        let mut reasons = Vec::new();
-        let mut best: Option<(Fit, Self)> = None;
-        for manifest in manifests {
-            let image = source.image(manifest).await?;
-            let os_version = match windows_version(&image, host.architecture) {
-                Ok(version) => version,
-                Err(reason) => {
-                    reasons.push(reason);
+/// Reads the image of a place, or the best one of its index for a host, and its version.
+pub async fn read_local_base(
+    location: &Location,
+    registry: &RegistryClient,
+    host: HostBuild,
+    wanted: BaseMatch,
+) -> Result<(WindowsVersion, Image), BoxError> {
+    let source = Source::open(location, registry).await?;
+    let manifests = match source.resolve(location.tag_or_digest()).await? {
+        Document::Manifest(manifest) => vec![*manifest],
+        Document::Index(index) => {
+            let mut manifests = Vec::new();
+            for entry in &index.manifests {
+                if !is_for_nodes(entry, host.architecture) {
                     continue;
                 }
-            };
-            let Some(fit) = Fit::of(os_version, host, wanted) else {
-                reasons.push(format!("its image is {}", os_version.os_version()));
-                continue;
-            };
-            if best.as_ref().is_none_or(|(known, _)| *known < fit) {
-                let found = Self {
-                    location: location.clone(),
-                    os_version,
-                    matched: BaseMatch::compare(os_version, host),
-                    image,
-                };
-                best = Some((fit, found));
+                if let Document::Manifest(manifest) = source.document(entry).await? {
+                    manifests.push(*manifest);
+                }
             }
+            manifests
         }
-        best.map(|(_, found)| found).ok_or_else(|| {
-            let reasons = if reasons.is_empty() {
-                format!("it has no image for windows/{}", host.architecture.name())
-            } else {
-                reasons.join("; ")
-            };
-            let problem = format!("{location} has no image for the host {host}: {reasons}");
-            Problem::new("base/nothing-fits", problem)
-                .blame(Blame::Answer)
-                .into()
-        })
+    };
+    let mut reasons = Vec::new();
+    let mut best: Option<(Fit, WindowsVersion, Image)> = None;
+    for manifest in manifests {
+        let image = source.image(manifest).await?;
+        let os_version = match windows_version(&image, host.architecture) {
+            Ok(version) => version,
+            Err(reason) => {
+                reasons.push(reason);
+                continue;
+            }
+        };
+        let Some(fit) = Fit::of(os_version, host, wanted) else {
+            reasons.push(format!("its image is {}", os_version.os_version()));
+            continue;
+        };
+        if best.as_ref().is_none_or(|(known, ..)| *known < fit) {
+            best = Some((fit, os_version, image));
+        }
     }
+    let found = best.map(|(_, os_version, image)| (os_version, image));
+    found.ok_or_else(|| {
+        let reasons = if reasons.is_empty() {
+            format!("it has no image for windows/{}", host.architecture.name())
+        } else {
+            reasons.join("; ")
+        };
+        let problem = format!("{location} has no image for the host {host}: {reasons}");
+        Problem::new("base/nothing-fits", problem)
+            .blame(Blame::Answer)
+            .into()
+    })
 }

@@ -20,9 +20,9 @@ pub use candidates::NearestImage;
 pub use dockerfile_name::NamedBase;
 pub use flavour::BaseFlavour;
 pub use flavour_selector::FlavourSelector;
-pub use host_process::{HOST_PROCESS, HostProcessBase};
+pub use host_process::{HOST_PROCESS, find_host_process, is_host_process};
 pub use list::{BaseListing, BaseListingEntry};
-pub use local::LocalBase;
+pub use local::read_local_base;
 pub use name::{BASE_NAMES, BaseName, BaseNameError, BaseRegistry, NAMES, parse_location};
 pub use resolve::{
     BaseImage, BaseRepository, NoMatchingBase, RejectedTag, Resolution, ResolveError, resolve,
