@@ -38,8 +38,8 @@ pub(crate) struct ExistingTag {
 /// An image that a tag leads to.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TagEntry {
-    pub(super) descriptor: Descriptor,
-    pub(super) line: PlannedTagEntry,
+    pub(crate) descriptor: Descriptor,
+    pub(crate) line: PlannedTagEntry,
 }
 
 impl ExistingTag {
@@ -245,6 +245,15 @@ pub async fn check_overwrite(
 }
 
 impl TagEntry {
+    pub(crate) fn new(descriptor: Descriptor) -> Self {
+        let platform = descriptor.platform.clone().unwrap_or_default();
+        let version = version_of(&platform);
+        Self {
+            line: PlannedTagEntry { platform, version },
+            descriptor,
+        }
+    }
+
     /// Returns true if a new image replaces this one: same system and build and, with `same_hosts`,
     /// the same hosts.
     fn is_replaced_by(&self, new: &PlannedTagEntry, same_hosts: bool) -> bool {
@@ -291,14 +300,7 @@ async fn single(source: &Source, manifest: Verbatim<Manifest>) -> Result<TagEntr
     } else {
         Document::Manifest(Box::new(manifest)).descriptor()
     };
-    let platform = descriptor.platform.clone().unwrap_or_default();
-    Ok(TagEntry {
-        line: PlannedTagEntry {
-            version: version_of(&platform),
-            platform,
-        },
-        descriptor,
-    })
+    Ok(TagEntry::new(descriptor))
 }
 
 /// The entries of an index.
@@ -315,19 +317,15 @@ async fn read_entries(source: &Source, index: &Index) -> Result<Vec<TagEntry>, S
 
 /// An entry of an index. If it has no version of Windows, its configuration has.
 async fn entry(source: &Source, descriptor: &Descriptor) -> Result<TagEntry, StoreError> {
-    let platform = descriptor.platform.clone().unwrap_or_default();
-    let mut version = version_of(&platform);
-    if platform.os == "windows"
-        && version.is_none()
+    let mut entry = TagEntry::new(descriptor.clone());
+    if entry.line.platform.os == "windows"
+        && entry.line.version.is_none()
         && let Document::Manifest(manifest) = source.document(descriptor).await?
         && source.is_image(&manifest).await?
     {
-        version = version_of(&source.image(*manifest).await?.config().platform());
+        entry.line.version = version_of(&source.image(*manifest).await?.config().platform());
     }
-    Ok(TagEntry {
-        descriptor: descriptor.clone(),
-        line: PlannedTagEntry { platform, version },
-    })
+    Ok(entry)
 }
 
 fn version_of(platform: &Platform) -> Option<WindowsVersion> {

@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 
 use wincimg_common::diagnose::{BoxError, Problem, error_chain};
-use wincimg_oci::document::{BASE_DIGEST, Descriptor, Digest, Document, Index};
+use wincimg_oci::document::{BASE_DIGEST, Digest, Document, Index};
 use wincimg_oci::reference::Reference;
 use wincimg_oci::remote::RegistryClient;
 use wincimg_windows::version::WindowsVersion;
 
 use super::report::FleetImageState;
+use crate::delivery::TagEntry;
 use crate::inputs::INPUTS;
 use crate::plans::TargetHost;
 use crate::publication::{PlannedTag, PlannedTagEntry};
@@ -32,7 +33,7 @@ impl ImageInputs {
 
 /// Content of an index's tag.
 pub(super) struct TagContents {
-    entries: Vec<Descriptor>,
+    entries: Vec<TagEntry>,
     /// The reason why a tag that may exist has no entries.
     no_entries: Option<String>,
 }
@@ -78,34 +79,22 @@ impl TagContents {
             Document::Manifest(_) => {
                 nothing(Some("the tag is a single image, not an index".to_owned()))
             }
-            Document::Index(index) => Self {
-                entries: index.into_value().manifests,
-                no_entries: None,
-            },
+            Document::Index(index) => Self::of_index(&index),
         })
     }
 
     /// The content of an index.
     pub(super) fn of_index(index: &Index) -> Self {
+        let entries = index.manifests.iter().cloned();
         Self {
-            entries: index.manifests.clone(),
+            entries: entries.map(TagEntry::new).collect(),
             no_entries: None,
         }
     }
 
     /// The tag as it is, for one of its hosts.
     pub(super) fn tag_for<'a>(&self, tag: &str, host: &'a TargetHost) -> PlannedTag<'a> {
-        let platforms = self
-            .entries
-            .iter()
-            .filter_map(|entry| entry.platform.clone());
-        let lines = platforms.map(|platform| PlannedTagEntry {
-            version: platform
-                .os_version
-                .as_deref()
-                .and_then(|text| text.parse().ok()),
-            platform,
-        });
+        let lines = self.entries.iter().map(|entry| entry.line.clone());
         PlannedTag {
             tag: tag.to_owned(),
             is_index: true,
@@ -117,9 +106,7 @@ impl TagContents {
     /// Versions of Windows of its entries.
     pub(super) fn versions(&self) -> Vec<WindowsVersion> {
         let entries = self.entries.iter();
-        let platforms = entries.filter_map(|entry| entry.platform.as_ref());
-        let versions = platforms.filter_map(|platform| platform.os_version.as_ref());
-        versions.filter_map(|text| text.parse().ok()).collect()
+        entries.filter_map(|entry| entry.line.version).collect()
     }
 
     /// State of an image. Images built by a daemon have no comparable inputs: only their version is
@@ -130,30 +117,30 @@ impl TagContents {
         made_of: &ImageInputs,
         is_daemons: bool,
     ) -> Verdict {
-        let platform = &line.platform;
-        let mut alike = self.entries.iter().filter_map(|entry| {
-            let own = entry.platform.as_ref()?;
-            let is_system = own.os == platform.os && own.architecture == platform.architecture;
-            let version: Option<WindowsVersion> = match &own.os_version {
-                Some(text) => Some(text.parse().ok()?),
-                None => None,
-            };
-            let build = |version: Option<WindowsVersion>| version.map(|version| version.build);
-            (is_system && build(version) == build(line.version)).then_some((entry, version))
+        let build = |line: &PlannedTagEntry| line.version.map(|version| version.build);
+        let mut entries = self.entries.iter();
+        let alike = entries.find(|TagEntry { line: own, .. }| {
+            own.platform.os == line.platform.os
+                && own.platform.architecture == line.platform.architecture
+                && build(own) == build(line)
         });
-        let Some((entry, version)) = alike.next() else {
+        let Some(TagEntry {
+            descriptor,
+            line: own,
+        }) = alike
+        else {
             return Verdict {
                 reason: self.no_entries.clone(),
                 ..Verdict::default()
             };
         };
-        let note = |name: &str| entry.annotations.get(name).map(String::as_str);
+        let note = |name: &str| descriptor.annotations.get(name).map(String::as_str);
         let inputs = note(INPUTS);
-        let reason = if version != line.version {
+        let reason = if own.version != line.version {
             let text = |version: Option<WindowsVersion>| {
                 version.map_or_else(String::new, |version| version.os_version())
             };
-            let (new, old) = (text(line.version), text(version));
+            let (new, old) = (text(line.version), text(own.version));
             Some(format!("base {new} fits, and replaces {old}"))
         } else if inputs == Some(made_of.inputs.as_ref()) || (is_daemons && inputs.is_none()) {
             None
@@ -171,7 +158,7 @@ impl TagContents {
                 Some(_) => FleetImageState::Outdated,
             },
             reason,
-            digest: Some(entry.digest.clone()),
+            digest: Some(descriptor.digest.clone()),
         }
     }
 }
