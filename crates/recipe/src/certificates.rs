@@ -8,7 +8,7 @@ use jiff::tz::Offset;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
-use wincimg_common::diagnose::{Blame, Diagnose as _, Problem};
+use wincimg_common::diagnose::{Diagnose as _, Problem};
 use wincimg_common::x509::Certificate;
 use wincimg_http::certificates_in;
 use wincimg_windows::certificate::{CertificateStore, TrustedCertificate};
@@ -94,7 +94,7 @@ impl Recipe {
 
 /// Reads the certificates of a file of this name: PEM, bare base64, DER, or PKCS #7 in either.
 pub fn certificates_in_file(bytes: Vec<u8>, name: &str) -> Result<Vec<Certificate>, Problem> {
-    let refused = |problem: String| Problem::new("recipe/invalid", problem).blame(Blame::Request);
+    let refused = |problem: String| Problem::request("recipe/invalid", problem);
     let bytes = match bytes.strip_prefix(b"\xEF\xBB\xBF") {
         Some(rest) => rest.to_vec(),
         None => bytes,

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use wincimg_common::diagnose::{Blame, Diagnose as _, Excerpt, Problem, error_chain};
+use wincimg_common::diagnose::{Diagnose as _, Excerpt, Problem, error_chain};
 use wincimg_common::untrusted::without_password;
 use wincimg_http::{download_url, name_in};
 use wincimg_layer::{DiskSource, dockerignore};
@@ -243,8 +243,7 @@ impl Recipe {
                 context.display()
             );
             let problem = self.error(text, format!("cannot read {}", path.display()));
-            return Err(Problem::new("recipe/context", problem.to_string())
-                .blame(Blame::Request)
+            return Err(Problem::request("recipe/context", problem.to_string())
                 .hint(hint)
                 .source(error));
         }

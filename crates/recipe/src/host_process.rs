@@ -1,6 +1,6 @@
 //! Features that an image without Windows cannot have.
 
-use wincimg_common::diagnose::{Blame, Problem};
+use wincimg_common::diagnose::Problem;
 use wincimg_images::shim;
 
 use super::Plan;
@@ -11,8 +11,7 @@ impl Plan {
         let refused = |what: &str, reason: &str| {
             let problem =
                 format!("{what} cannot be in an image for HostProcess containers: {reason}");
-            Err(Problem::new("base/no-windows", problem)
-                .blame(Blame::Request)
+            Err(Problem::request("base/no-windows", problem)
                 .hint("remove it, or build on a base with Windows, such as nanoserver"))
         };
         if self.base.os_version.is_some() {

@@ -331,7 +331,7 @@ fn failed_by(error: &dyn Error) -> Problem {
 }
 
 fn refused(why: impl Into<String>) -> Problem {
-    Problem::new("recipe/msi", why).blame(Blame::Request)
+    Problem::request("recipe/msi", why)
 }
 
 impl PlannedPackage {

@@ -131,9 +131,7 @@ impl Recipe {
             let file = path.join("recipe.toml");
             if !file.exists() {
                 let problem = format!("{image} has neither a recipe.toml nor a Dockerfile");
-                return Err(Problem::new("recipe/not-found", problem)
-                    .blame(Blame::Request)
-                    .hint(file_hint(&file)));
+                return Err(Problem::request("recipe/not-found", problem).hint(file_hint(&file)));
             }
             let hint = format!("if that file is meant, name the recipe: {}", file.display());
             check_found(&file, "recipe/unreadable", hint)?;
@@ -144,9 +142,7 @@ impl Recipe {
             let nearest = closest_match(image, recipes().iter().map(|recipe| recipe.name))
                 .or_else(|| folder_like(image));
             let problem = format!("unknown recipe {image:?}");
-            Err(Problem::new("recipe/not-found", problem)
-                .blame(Blame::Request)
-                .hint(known_hint(nearest.as_deref())))
+            Err(Problem::request("recipe/not-found", problem).hint(known_hint(nearest.as_deref())))
         }
     }
 
@@ -401,8 +397,7 @@ impl Recipe {
             if !self.head.variables.contains_key(variable) {
                 let known: Vec<&str> = self.head.variables.keys().map(String::as_str).collect();
                 let problem = format!("the recipe {:?} has no variable {variable:?}", self.name());
-                return Err(Problem::new("recipe/unknown-variable", problem)
-                    .blame(Blame::Request)
+                return Err(Problem::request("recipe/unknown-variable", problem)
                     .hint(variable_hint(variable, &known))
                     .excerpt(Some(typed(variable, "…", false))));
             }
@@ -422,8 +417,7 @@ impl Recipe {
                     self.name(),
                     description.unwrap_or_default()
                 );
-                return Err(Problem::new("recipe/missing-value", problem)
-                    .blame(Blame::Request)
+                return Err(Problem::request("recipe/missing-value", problem)
                     .hint(format!("add --set {name}=VALUE")));
             };
             if !variable.kind.accepts(&value) {
@@ -431,8 +425,7 @@ impl Recipe {
                 let problem = format!(
                     "invalid value {value:?} for the variable {name:?}: expected {expected}"
                 );
-                return Err(Problem::new("recipe/wrong-value", problem)
-                    .blame(Blame::Request)
+                return Err(Problem::request("recipe/wrong-value", problem)
                     .excerpt(Some(typed(name, &value, true))));
             }
             values.insert(name, value);

@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use serde::Deserialize;
-use wincimg_common::diagnose::{Blame, Diagnose as _, Problem, error_chain};
+use wincimg_common::diagnose::{Diagnose as _, Problem, error_chain};
 use wincimg_common::digest::Hasher;
 use wincimg_layer::DiskSource;
 use wincimg_layer::archive::{UnpackSelection, UnpackedContent};
@@ -84,11 +84,10 @@ impl Recipe {
             Ok(source)
         });
         let source = checked.map_err(|error| {
-            Problem::new(
+            Problem::request(
                 "recipe/invalid",
                 format!("{error}; fetch it with `{}`", runtime.get),
             )
-            .blame(Blame::Request)
             .hint(format!("put {} into the recipe's folder", runtime.file))
             .excerpt(error.diagnosis().excerpt)
         })?;

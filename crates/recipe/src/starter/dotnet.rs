@@ -4,7 +4,7 @@ use std::path::Path;
 
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
-use wincimg_common::diagnose::{Blame, Problem};
+use wincimg_common::diagnose::Problem;
 use wincimg_windows::release::{self, Release, ReleaseKind};
 
 /// Longest property value that is read.
@@ -51,9 +51,7 @@ pub enum ProjectKind {
 
 /// Error for a project that has no recipe.
 fn refused(problem: String, hint: &str) -> Problem {
-    Problem::new("project/invalid", problem)
-        .blame(Blame::Request)
-        .hint(hint)
+    Problem::request("project/invalid", problem).hint(hint)
 }
 
 /// Hint for a file that is not a project.
