@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::{fs, io};
 
-use wincimg_common::diagnose::{Blame, BoxError, Problem};
+use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_layer::archive::ArchiveError;
 use wincimg_layer::{ContentSource, DiskSource, Symlink, archive};
 
@@ -17,9 +17,7 @@ pub const DOCKERFILE: &str = "Dockerfile";
 pub fn foreign_file(folder: &Path, name: &str) -> Problem {
     let folder = folder.display();
     let problem = format!("the folder {folder} contains {name:?}, which wincimg did not write");
-    Problem::new("output/not-empty", problem)
-        .blame(Blame::Request)
-        .hint("choose another folder")
+    Problem::request("output/not-empty", problem).hint("choose another folder")
 }
 
 /// Error of writing a folder or a file in it.
@@ -125,8 +123,7 @@ fn check(folder: &Path, replace: bool) -> Result<(), Problem> {
     for entry in entries.flatten() {
         if !replace {
             let problem = format!("the folder {} is not empty", folder.display());
-            return Err(Problem::new("output/not-empty", problem)
-                .blame(Blame::Request)
+            return Err(Problem::request("output/not-empty", problem)
                 .hint("choose another folder, or replace it with --force"));
         }
         let name = entry.file_name().to_string_lossy().into_owned();

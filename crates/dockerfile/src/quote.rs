@@ -4,7 +4,7 @@
 //! which quotes group and `$NAME` is expanded. Inside double quotes only the quote, the dollar sign
 //! and the escape character are special, and the escape character escapes them.
 
-use wincimg_common::diagnose::{Blame, Problem};
+use wincimg_common::diagnose::Problem;
 use wincimg_windows::quoting::{Escape, exec_command, exec_form};
 
 /// Escape character of rendered Dockerfiles.
@@ -12,7 +12,7 @@ pub(super) const ESCAPE: Escape = Escape::Backtick;
 
 /// Error for a text that a Dockerfile cannot contain.
 pub(super) fn unwritable(problem: String) -> Problem {
-    Problem::new("recipe/unwritable", problem).blame(Blame::Request)
+    Problem::request("recipe/unwritable", problem)
 }
 
 pub(super) fn word(text: impl AsRef<str>) -> Result<String, Problem> {

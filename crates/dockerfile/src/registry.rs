@@ -2,7 +2,7 @@
 //!
 //! Every call adds a layer and starts a container in the build, so many changes go into one file.
 
-use wincimg_common::diagnose::{Blame, Problem};
+use wincimg_common::diagnose::Problem;
 use wincimg_registry::hive::exists;
 use wincimg_registry::regfile::{from_edits, to_utf16};
 use wincimg_registry::{
@@ -51,7 +51,7 @@ pub(super) fn steps(
                 let problem = format!(
                     "neither reg nor a .reg file can make the change to the registry: {edit}"
                 );
-                return Err(Problem::new("recipe/registry", problem).blame(Blame::Request));
+                return Err(Problem::request("recipe/registry", problem));
             }
         }
     }

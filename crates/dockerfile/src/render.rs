@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use wincimg_common::diagnose::{Blame, Problem};
+use wincimg_common::diagnose::Problem;
 use wincimg_recipe::Plan;
 use wincimg_registry::UnknownBase;
 use wincimg_windows::base_contents::BaseContents;
@@ -34,7 +34,7 @@ pub fn render(plan: &Plan, inside: &dyn BaseContents) -> Result<RenderedDockerfi
         let problem = format!(
             "a Docker daemon cannot build on {base}: the image contains no Windows to make the layers with"
         );
-        return Err(Problem::new("base/no-windows", problem).blame(Blame::Request));
+        return Err(Problem::request("base/no-windows", problem));
     }
     if let Some(instructions) = &plan.instructions {
         let what = if instructions.steps.is_empty() {
@@ -43,8 +43,7 @@ pub fn render(plan: &Plan, inside: &dyn BaseContents) -> Result<RenderedDockerfi
             "layers of its own ([[layers]], [[msi]], runtimes or layer)"
         };
         let problem = format!("only the direct engine builds a recipe with {what}");
-        return Err(Problem::new("recipe/layers", problem)
-            .blame(Blame::Request)
+        return Err(Problem::request("recipe/layers", problem)
             .hint("build it with `wincimg build --engine direct`, or remove these keys"));
     }
     let mut context = context::files(plan).map_err(Problem::from_diagnosed)?;
