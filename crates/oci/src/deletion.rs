@@ -110,7 +110,7 @@ impl Deletion {
         let problem = format!("{} does not delete a single tag", self.place);
         let problem = match error.status().map(|status| status.as_u16()) {
             // It deletes no tags, rather than nothing at this time or for this user.
-            Some(400 | 404 | 405 | 501) => Problem::new("no", problem).blame(Blame::Answer),
+            Some(400 | 404 | 405 | 501) => Problem::answer("no", problem),
             _ => Problem::new("registry/answer", problem),
         };
         let hint = format!(

@@ -10,7 +10,7 @@ use std::{fmt, fs, io};
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use wincimg_common::diagnose::{Blame, Problem};
+use wincimg_common::diagnose::Problem;
 use wincimg_common::files;
 use wincimg_common::progress::{Progress, Silent, Task};
 
@@ -183,8 +183,7 @@ impl Layout {
         if let Some(link) = dir.ancestors().take(2).find(|inside| inside.is_symlink()) {
             let (root, link) = (self.root.display(), link.display());
             let problem = format!("did not write to {root}: {link} is a link");
-            return Err(Problem::new("output/write", problem)
-                .blame(Blame::Request)
+            return Err(Problem::request("output/write", problem)
                 .hint("remove the link, or write to another folder")
                 .into());
         }

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io;
 use std::path::Path;
 
-use wincimg_common::diagnose::{Blame, Problem};
+use wincimg_common::diagnose::Problem;
 
 use super::document::DocumentError;
 use super::stream::StreamError;
@@ -56,8 +56,7 @@ impl LocalImages {
     pub(super) fn several_images(&self, path: &Path, known: &str) -> Problem {
         let path = path.display();
         let problem = format!("{path} contains several images: select one of {known}");
-        Problem::new(self.several_code, problem)
-            .blame(Blame::Request)
+        Problem::request(self.several_code, problem)
             .hint(format!("select an image: {}:{path}:NAME", self.scheme))
     }
 

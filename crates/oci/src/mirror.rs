@@ -34,7 +34,7 @@ const IMAGES: usize = 4;
 
 /// Images that cannot be mirrored as asked.
 fn invalid_names(problem: String) -> Problem {
-    Problem::new("mirror/names", problem).blame(Blame::Request)
+    Problem::request("mirror/names", problem)
 }
 
 /// Returns an image's name in the mirror at `target`.

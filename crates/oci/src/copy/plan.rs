@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use futures_util::future::BoxFuture;
 use futures_util::{StreamExt, TryStreamExt, stream};
-use wincimg_common::diagnose::{Blame, Problem};
+use wincimg_common::diagnose::Problem;
 
 use super::platform::PlatformFilter;
 use crate::document::{
@@ -171,9 +171,7 @@ impl Planner<'_> {
         let wanted = wanted.collect::<Vec<_>>().join(", ");
         let problem =
             format!("{source} ({document}) has no image for {wanted}: it has {available}");
-        Problem::new("image/no-platform", problem)
-            .blame(Blame::Answer)
-            .into()
+        Problem::answer("image/no-platform", problem).into()
     }
 
     async fn visit(&self, document: Document, depth: usize) -> Result<PlanNode, StoreError> {
