@@ -66,7 +66,7 @@ impl ExtractedFiles {
         let entries = extract_from(source, image, &layers, &wanted, progress).await?;
         if entries.is_empty() {
             let problem = format!("the image has no {path}");
-            return Err(Problem::new("image/no-file", problem).blame(Blame::Answer));
+            return Err(Problem::answer("image/no-file", problem));
         }
         Ok(Self {
             path: path.clone(),

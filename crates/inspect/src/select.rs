@@ -5,7 +5,7 @@ use std::error::Error;
 use futures_util::future::BoxFuture;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use serde::{Serialize, Serializer};
-use wincimg_common::diagnose::{Blame, Problem, error_chain};
+use wincimg_common::diagnose::{Problem, error_chain};
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::{
     Descriptor, Digest, Document, EntryCount, Image, Index, Manifest, Platform, Verbatim,
@@ -248,7 +248,7 @@ impl Choice<'_> {
             wanted.join(", "),
             available.join(", ")
         );
-        Problem::new("image/no-platform", problem).blame(Blame::Answer)
+        Problem::answer("image/no-platform", problem)
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use wincimg_common::diagnose::{Blame, Problem, closest_match};
+use wincimg_common::diagnose::{Problem, closest_match};
 use wincimg_windows::compat::{Architecture, HostBuild};
 
 use super::best_fit::BaseMatch;
@@ -27,9 +27,7 @@ pub enum FlavourSelector {
 
 /// Error for an ambiguous or missing flavour.
 fn no_flavour(problem: String, hint: Option<String>) -> Problem {
-    Problem::new("base/flavour", problem)
-        .blame(Blame::Answer)
-        .hint_if(hint)
+    Problem::answer("base/flavour", problem).hint_if(hint)
 }
 
 /// The first few flavours, and the number of the others.

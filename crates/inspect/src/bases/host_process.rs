@@ -1,7 +1,7 @@
 //! Bases for Kubernetes' `HostProcess` containers: programs on the host, whose images contain no
 //! Windows, so they have no version and run on any host.
 
-use wincimg_common::diagnose::{Blame, BoxError, Problem};
+use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_oci::document::{Document, DocumentError, Image, ManifestFormat, Platform};
 use wincimg_oci::reference::{Reference, with_digest};
 use wincimg_oci::remote::RegistryClient;
@@ -53,8 +53,7 @@ pub async fn find_host_process(
     let source = Source::Registry(registry.repository(&repository));
     let other = |problem: &str| {
         let problem = format!("{name} cannot be the base of HostProcess containers: {problem}");
-        Problem::new("base/no-host-process", problem)
-            .blame(Blame::Answer)
+        Problem::answer("base/no-host-process", problem)
             .hint(format!("base = {HOST_PROCESS:?} requires no other image"))
     };
     let image = match source.resolve(Some(tag)).await? {

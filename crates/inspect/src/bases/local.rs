@@ -1,6 +1,6 @@
 //! Bases in OCI layouts and docker-archives.
 
-use wincimg_common::diagnose::{Blame, BoxError, Problem};
+use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_oci::document::{Document, Image};
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::{Location, Source};
@@ -60,8 +60,6 @@ pub async fn read_local_base(
             reasons.join("; ")
         };
         let problem = format!("{location} has no image for the host {host}: {reasons}");
-        Problem::new("base/nothing-fits", problem)
-            .blame(Blame::Answer)
-            .into()
+        Problem::answer("base/nothing-fits", problem).into()
     })
 }

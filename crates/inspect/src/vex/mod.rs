@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 pub use subject::VexSubject;
-use wincimg_common::diagnose::{Blame, Problem};
+use wincimg_common::diagnose::Problem;
 
 /// Status of a vulnerability in a product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -157,7 +157,7 @@ fn time(text: Option<&str>) -> Option<Timestamp> {
 }
 
 fn refused(problem: &str) -> Problem {
-    Problem::new("scan/vex", problem).blame(Blame::Request)
+    Problem::request("scan/vex", problem)
 }
 
 #[cfg(test)]
