@@ -5,7 +5,7 @@ use std::path::Path;
 use std::{fs, io};
 
 use reqwest::Url;
-use wincimg_common::diagnose::{Blame, BoxError, Problem};
+use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_common::files;
 use wincimg_common::files::LARGEST_TEXT;
 use wincimg_http::{AddressPolicy, Exchange, FileError, HttpClient, HttpError};
@@ -80,9 +80,7 @@ pub async fn refresh_updates(
         }
         Ok(_) if page.contains("://") => {
             let problem = format!("invalid page {page:?}: expected https://… or a file");
-            return Err(Problem::new("usage/address", problem)
-                .blame(Blame::Request)
-                .into());
+            return Err(Problem::request("usage/address", problem).into());
         }
         _ => {
             let path = Path::new(page);

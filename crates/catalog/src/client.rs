@@ -2,7 +2,7 @@
 
 use reqwest::Url;
 use serde_json::json;
-use wincimg_common::diagnose::{Blame, Problem};
+use wincimg_common::diagnose::Problem;
 use wincimg_common::untrusted::without_password;
 use wincimg_http::{AddressPolicy, Exchange, HttpClient, HttpError, host_of};
 
@@ -35,7 +35,7 @@ fn unusable(problem: String) -> Problem {
 fn invalid_address(address: &str) -> Problem {
     let problem =
         format!("invalid address of a catalog {address:?}: expected https://HOST[:PORT][/PATH]");
-    Problem::new("usage/address", problem).blame(Blame::Request)
+    Problem::request("usage/address", problem)
 }
 
 /// The Microsoft Update Catalog, or a copy of it.

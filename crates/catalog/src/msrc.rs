@@ -19,7 +19,7 @@ use reqwest::Url;
 use reqwest::header::{ACCEPT, HeaderValue};
 use serde::Serialize;
 use wincimg_common::Named;
-use wincimg_common::diagnose::{Blame, BoxError, Problem};
+use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_common::files;
 use wincimg_http::{AddressPolicy, Exchange, FileError, HttpClient};
 use wincimg_windows::missing_fixes::TableAge;
@@ -264,7 +264,7 @@ impl fmt::Display for SecurityUpdates {
 }
 
 fn invalid(problem: &str) -> Problem {
-    Problem::new("updates/table", problem).blame(Blame::Request)
+    Problem::request("updates/table", problem)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! updates for setup media, deltas. Installing a wrong one has no effect or the wrong one, so
 //! unless exactly one matches, the selection fails.
 
-use wincimg_common::diagnose::{Blame, Problem};
+use wincimg_common::diagnose::Problem;
 use wincimg_windows::update::Kb;
 
 use super::page::{SearchResult, is_guid};
@@ -62,16 +62,13 @@ pub fn select<'h>(
             let others = describe_candidates(&seen);
             let problem = format!("the catalog has no {}{others}", in_words(wanted));
             let list = "list the available updates with: wincimg node hotfix search";
-            Err(Problem::new("updates/not-found", problem)
-                .blame(Blame::Answer)
+            Err(Problem::answer("updates/not-found", problem)
                 .hint_if((!seen.is_empty()).then(|| format!("{list} {}", wanted.kb))))
         }
         several => {
             let (count, wanted) = (several.len(), in_words(wanted));
             let problem = format!("the catalog has {count} updates that are {wanted}");
-            Err(Problem::new("updates/ambiguous", problem)
-                .blame(Blame::Answer)
-                .hint(flags(several)))
+            Err(Problem::answer("updates/ambiguous", problem).hint(flags(several)))
         }
     }
 }
