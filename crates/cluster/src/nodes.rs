@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer};
 use serde_path_to_error::Segment;
-use wincimg_common::diagnose::{Blame, Excerpt, Problem};
+use wincimg_common::diagnose::{Excerpt, Problem};
 use wincimg_windows::compat::{ContainerRuntime, HostBuild, WindowsEdition};
 use wincimg_windows::version::WindowsVersion;
 
@@ -119,8 +119,7 @@ pub struct NodeList {
 
 /// Error for input other than a list of nodes.
 fn no_list(problem: impl Into<String>) -> Problem {
-    Problem::new("cluster/nodes", problem)
-        .blame(Blame::Request)
+    Problem::request("cluster/nodes", problem)
         .hint("--nodes takes the output of: kubectl get nodes -o json (or -o yaml)")
 }
 

@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use wincimg_common::diagnose::{Blame, Diagnose, Excerpt, Problem};
+use wincimg_common::diagnose::{Diagnose, Excerpt, Problem};
 
 use super::controller::Controller;
 use super::pod::{PodObject, PodTemplate, RuntimeClass};
@@ -170,12 +170,10 @@ pub enum WorkloadsError {
 }
 
 fn unreadable(problem: String) -> Problem {
-    Problem::new("cluster/workloads", problem)
-        .blame(Blame::Request)
-        .hint(
-            "--workloads takes Kubernetes YAML or JSON, such as the output of helm template or \
+    Problem::request("cluster/workloads", problem).hint(
+        "--workloads takes Kubernetes YAML or JSON, such as the output of helm template or \
              kubectl get -o yaml",
-        )
+    )
 }
 
 /// Maximum depth of nested lists.

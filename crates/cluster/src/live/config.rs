@@ -3,7 +3,7 @@
 use http::Uri;
 use http::uri::Authority;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
-use wincimg_common::diagnose::{Blame, Problem, closest_match};
+use wincimg_common::diagnose::{Problem, closest_match};
 
 use super::error::no_context;
 use super::{ClusterContext, LiveError, proxy};
@@ -60,7 +60,7 @@ fn without_user(url: Uri) -> Uri {
 /// Error for a kubeconfig, in one line, because the text of these errors contains their causes.
 fn problem(error: &KubeconfigError) -> LiveError {
     let usage = |problem: String, hint: &str| {
-        let problem = Problem::new("usage/proxy", problem).blame(Blame::Request);
+        let problem = Problem::request("usage/proxy", problem);
         LiveError::from(problem.hint(hint))
     };
     match error {

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use http::Uri;
 use hyper_util::client::proxy::matcher::Matcher;
 use kube::config::{Config, Kubeconfig};
-use wincimg_common::diagnose::{Blame, Problem};
+use wincimg_common::diagnose::Problem;
 
 use super::LiveError;
 
@@ -52,10 +52,7 @@ pub(super) fn select(config: &mut Config, own: Option<String>) -> Result<String,
     let Some(authority) = parsed.as_ref().and_then(Uri::authority) else {
         // Its value may contain a password.
         let problem = format!("the proxy of {source} is not an http, https or socks5 URL");
-        return Err(Problem::new("usage/proxy", problem)
-            .blame(Blame::Request)
-            .hint(hint)
-            .into());
+        return Err(Problem::request("usage/proxy", problem).hint(hint).into());
     };
     let host = authority.as_str();
     let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
