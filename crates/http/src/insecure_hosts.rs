@@ -1,7 +1,7 @@
 //! Hosts that may be reached without TLS, or with an unverified certificate.
 
 use reqwest::Url;
-use wincimg_common::diagnose::{Blame, Problem};
+use wincimg_common::diagnose::Problem;
 use wincimg_common::untrusted::without_password;
 
 /// The hosts listed by the user as insecure; all others require HTTPS with a trusted certificate.
@@ -19,7 +19,7 @@ impl InsecureHosts {
                     let problem = format!(
                         "invalid host {entry:?}: expected HOST or HOST:PORT, without a scheme"
                     );
-                    Problem::new("usage/host", problem).blame(Blame::Request)
+                    Problem::request("usage/host", problem)
                 })
             })
             .collect::<Result<_, _>>()

@@ -8,7 +8,7 @@ use std::env;
 
 use http::Uri;
 use reqwest::Url;
-use wincimg_common::diagnose::{Blame, Problem};
+use wincimg_common::diagnose::Problem;
 
 use super::error::HttpError;
 use super::urls::is_loopback;
@@ -48,8 +48,7 @@ pub(super) fn check(url: &Url) -> Result<(), HttpError> {
     match variable_for(url.scheme()) {
         Some((variable, value)) if host(&value).is_none() => {
             let problem = format!("{variable} is not the URL of a proxy");
-            Err(Problem::new("usage/proxy", problem)
-                .blame(Blame::Request)
+            Err(Problem::request("usage/proxy", problem)
                 .hint("expected http://[USER:PASSWORD@]HOST:PORT, with special characters of the password as %XX")
                 .into())
         }
