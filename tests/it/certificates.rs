@@ -30,7 +30,7 @@ fn ask(registry: &DockerRegistry, home: &Path, flags: &[&str]) -> Failure {
 
 #[track_caller]
 fn is_trusted(asked: Failure) {
-    let failure = asked.is("network/answer", &["404"]);
+    let failure = asked.is("registry/not-found", &["404"]);
     assert!(!failure.stderr.contains("certificate"), "{failure:#?}");
 }
 

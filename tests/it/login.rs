@@ -92,7 +92,7 @@ fn a_login_is_tried_and_kept_for_its_owner_alone() {
     let kept: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
     assert_eq!(kept["detachKeys"], "ctrl-e,e");
     assert_eq!(kept["auths"]["other.lan"], json!({"auth": "eDp5"}));
-    ask(&registry, home.path()).is("network/answer", &["404"]);
+    ask(&registry, home.path()).is("registry/not-found", &["404"]);
 
     let logout = ["logout", &registry.host()];
     wincimg(home.path(), &logout)

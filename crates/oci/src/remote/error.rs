@@ -42,14 +42,16 @@ pub enum RegistryError {
         /// True if the credential was sent, and is valid but insufficient.
         known: bool,
     },
-    /// Not found, with a suggestion.
+    /// 404 of a repository, or of something in it.
     #[error("{answer}")]
-    #[diagnose(code = "registry/not-found", blame = answer.diagnosis().blame, hint = Some(hint.clone()))]
-    NotThere {
+    #[diagnose(code = "registry/not-found", hint = hint.clone())]
+    NotFound {
         /// The registry's response.
-        answer: Box<RegistryError>,
-        /// The suggestion.
-        hint: String,
+        answer: Box<HttpError>,
+        /// True if the registry states that the repository does not exist.
+        is_repository_missing: bool,
+        /// A suggestion, or what to check.
+        hint: Option<String>,
     },
     /// A credential exists but would be sent unencrypted.
     #[error("{host} uses plain HTTP, and {credential} would be sent unencrypted")]
@@ -172,7 +174,7 @@ impl RegistryError {
             Self::Http(error) => error.status(),
             Self::Denied { status, .. } => Some(*status),
             Self::GaveUp { source, .. } | Self::Manifest { source, .. } => source.status(),
-            Self::NotThere { answer, .. } => answer.status(),
+            Self::NotFound { answer, .. } => answer.status(),
             _ => None,
         }
     }
@@ -185,8 +187,10 @@ impl RegistryError {
     /// Returns true if the registry states that the repository does not exist.
     pub fn is_repository_missing(&self) -> bool {
         match self {
-            Self::Http(HttpError::Status { detail, .. }) => detail.contains("NAME_UNKNOWN"),
-            Self::NotThere { answer, .. } => answer.is_repository_missing(),
+            Self::NotFound {
+                is_repository_missing,
+                ..
+            } => *is_repository_missing,
             _ => false,
         }
     }
@@ -201,8 +205,8 @@ impl RegistryError {
 
     /// Returns true if a manifest may have been rejected because of its format.
     pub(super) fn is_format_rejected(&self) -> bool {
-        match self {
-            Self::Http(HttpError::Status { status, detail, .. }) => {
+        match self.answer() {
+            Some(HttpError::Status { status, detail, .. }) => {
                 *status == StatusCode::UNSUPPORTED_MEDIA_TYPE
                     || status.is_client_error() && detail.contains("MANIFEST_INVALID")
             }
@@ -213,9 +217,11 @@ impl RegistryError {
     /// Returns true if a manifest was rejected because of a missing blob.
     pub(crate) fn is_blob_missing(&self) -> bool {
         match self {
-            Self::Http(HttpError::Status { detail, .. }) => detail.contains("BLOB_UNKNOWN"),
             Self::Manifest { source, .. } => source.is_blob_missing(),
-            _ => false,
+            other => match other.answer() {
+                Some(HttpError::Status { detail, .. }) => detail.contains("BLOB_UNKNOWN"),
+                _ => false,
+            },
         }
     }
 
@@ -230,6 +236,34 @@ impl RegistryError {
         match self {
             Self::Token { source, .. } | Self::GaveUp { source, .. } => source.response_status(),
             other => other.status(),
+        }
+    }
+
+    /// The error as that of a request in a repository: a 404 is then about what was requested, and
+    /// not about the registry.
+    pub(super) fn in_repository(self) -> Self {
+        let is_repository_missing = match &self {
+            Self::Http(HttpError::Status { detail, .. }) => detail.contains("NAME_UNKNOWN"),
+            _ => false,
+        };
+        match self {
+            Self::Http(answer) if answer.status() == Some(StatusCode::NOT_FOUND) => {
+                Self::NotFound {
+                    is_repository_missing,
+                    hint: http_hint(&answer),
+                    answer: Box::new(answer),
+                }
+            }
+            other => other,
+        }
+    }
+
+    /// The response or the transport's error.
+    fn answer(&self) -> Option<&HttpError> {
+        match self {
+            Self::Http(answer) => Some(answer),
+            Self::NotFound { answer, .. } => Some(answer),
+            _ => None,
         }
     }
 
@@ -433,6 +467,29 @@ mod tests {
             detail: detail.to_owned(),
             retry_after: None,
         })
+    }
+
+    #[test]
+    fn a_404_of_a_repository_is_told_as_such_whatever_the_registry_says() {
+        for detail in ["", ": gone (MANIFEST_UNKNOWN)", ": gone (NAME_UNKNOWN)"] {
+            let error = status(StatusCode::NOT_FOUND, detail).in_repository();
+            let diagnosis = error.diagnosis();
+            assert_eq!(diagnosis.code, "registry/not-found");
+            assert!(diagnosis.hint.is_some(), "{detail}");
+            assert!(error.is_not_found(), "{detail}");
+            assert_eq!(
+                error.is_repository_missing(),
+                detail.contains("NAME_UNKNOWN")
+            );
+            assert_eq!(
+                error.to_string(),
+                format!("cdn.lan failed to do it: 404 Not Found{detail}")
+            );
+        }
+        let other = status(StatusCode::BAD_GATEWAY, "").in_repository();
+        assert_eq!(other.diagnosis().code, "network/answer");
+        let lost = status(StatusCode::NOT_FOUND, ": lost (BLOB_UNKNOWN)").in_repository();
+        assert!(lost.is_blob_missing());
     }
 
     #[test]

@@ -69,9 +69,18 @@ impl Inner {
         Ok((headers, url, body))
     }
 
-    /// A single attempt. Answers a challenge, replaces a rejected token once, and repeats a request
-    /// with the credential if the content may be hidden from anonymous clients.
+    /// A single attempt.
     pub(super) async fn once(&self, request: &Request<'_>) -> Result<Response, RegistryError> {
+        let answer = self.authorized(request).await;
+        answer.map_err(|error| match request.repository {
+            "" => error,
+            _ => error.in_repository(),
+        })
+    }
+
+    /// Answers a challenge, replaces a rejected token once, and repeats a request with the
+    /// credential if the content may be hidden from anonymous clients.
+    async fn authorized(&self, request: &Request<'_>) -> Result<Response, RegistryError> {
         let (host, repository) = (request.host, request.repository);
         let mut first = Box::pin(self.first_answer(request)).await;
         let base = host.base(&self.http).await?;

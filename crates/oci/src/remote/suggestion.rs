@@ -38,9 +38,9 @@ struct Catalog {
 }
 
 impl Repository {
-    /// Adds a suggestion to a not-found error. If the registry then states that the repository does
-    /// not exist, that is the error: most say so only of its tags.
-    pub async fn with_suggestion(&self, error: RegistryError, which: &str) -> RegistryError {
+    /// Adds a suggestion to a not-found error, and whether the repository does not exist, which most
+    /// registries say only of its tags.
+    pub async fn with_suggestion(&self, mut error: RegistryError, which: &str) -> RegistryError {
         let guesses = &self.inner().guesses;
         if !error.is_not_found()
             || which.parse::<Digest>().is_ok()
@@ -48,23 +48,27 @@ impl Repository {
         {
             return error;
         }
-        let (answer, hint) = match self.some_tags().await {
-            Ok(tags) => (error, like_tag(self, which, &tags)),
+        let (is_missing, suggestion) = match self.some_tags().await {
+            Ok(tags) => (false, like_tag(self, which, &tags)),
             Err(Some(refusal)) if refusal.is_not_found() => {
                 let meant = self.similar_repository().await;
-                let hint = meant.map(|meant| format!("did you mean {meant}?"));
-                let is_missing = refusal.is_repository_missing();
-                (if is_missing { refusal } else { error }, hint)
+                let suggestion = meant.map(|meant| format!("did you mean {meant}?"));
+                (refusal.is_repository_missing(), suggestion)
             }
-            Err(_) => (error, None),
+            Err(_) => (false, None),
         };
-        match hint {
-            Some(hint) => RegistryError::NotThere {
-                answer: Box::new(answer),
-                hint,
-            },
-            None => answer,
+        if let RegistryError::NotFound {
+            is_repository_missing,
+            hint,
+            ..
+        } = &mut error
+        {
+            *is_repository_missing |= is_missing;
+            if suggestion.is_some() {
+                *hint = suggestion;
+            }
         }
+        error
     }
 
     /// Returns the repository of this host with the most similar name.
