@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use clap::{Arg, Command, CommandFactory as _};
 use wincimg_common::untrusted::{HIDDEN, password};
 
-use super::{Cli, login};
+use super::{Cli, login, typed_arguments};
 
 /// A password in an argument, or the whole user of a URL, which may be a token.
 struct ArgumentPassword {
@@ -20,10 +20,8 @@ struct ArgumentPassword {
 fn typed() -> &'static [ArgumentPassword] {
     static TYPED: OnceLock<Vec<ArgumentPassword>> = OnceLock::new();
     TYPED.get_or_init(|| {
-        let arguments = std::env::args_os().skip(1);
-        let arguments = arguments.map(|argument| argument.to_string_lossy().into_owned());
         let mut last = String::new();
-        let found = arguments.filter_map(|argument| {
+        let found = typed_arguments().filter_map(|argument| {
             let found = find(&last, &argument);
             last = argument;
             found

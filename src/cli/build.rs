@@ -47,7 +47,10 @@ use super::cluster_args::CLUSTER_SOURCE;
 use super::document_args::DocumentArgs;
 use super::output::{ReviewFormat, write_annotations};
 use super::recipe_args::{DockerfileArgs, RecipeArgs, key_and_value};
-use super::{CommandOutcome, Failure, Session, complete, registry_args, write_json, write_result};
+use super::{
+    CommandOutcome, Failure, Session, complete, registry_args, typed_arguments, write_json,
+    write_result,
+};
 use crate::report::extended;
 
 /// Build images from a recipe or a Dockerfile for each host
@@ -420,8 +423,7 @@ pub(super) fn report_failed(failed: &[UnservedHost], session: &Session) -> Comma
 
 /// Returns true if the flag is in this run's arguments, and not only in a file of defaults.
 fn is_typed(flag: &str) -> bool {
-    std::env::args_os().any(|argument| {
-        let argument = argument.to_string_lossy();
+    typed_arguments().any(|argument| {
         let rest = argument.strip_prefix(flag);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
     })

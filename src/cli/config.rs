@@ -28,15 +28,16 @@ use std::ffi::OsString;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use clap::ArgMatches;
+use clap::error::ErrorKind;
 use clap::parser::ValueSource;
+use clap::{ArgMatches, Command};
 use wincimg_common::diagnose::{Excerpt, line_and_column};
 use wincimg_common::files;
 use wincimg_common::files::LARGEST_TEXT;
 use wincimg_layer::check_found;
 
 use super::cache_args::folder_in;
-use super::{Failure, program_name};
+use super::{Failure, innermost, program_name, wants_format};
 
 const FILE_NAME: &str = "wincimg.toml";
 /// The user's own file, below the folder for settings.
@@ -49,7 +50,11 @@ pub(super) enum ArgumentsError {
     /// The file of defaults is invalid.
     File(Failure),
     /// The arguments are invalid, or ask for help alone.
-    Arguments(clap::Error),
+    Arguments {
+        error: clap::Error,
+        /// True if the command's output is JSON by default.
+        is_json: bool,
+    },
 }
 
 impl From<Failure> for ArgumentsError {
@@ -60,7 +65,10 @@ impl From<Failure> for ArgumentsError {
 
 impl From<clap::Error> for ArgumentsError {
     fn from(error: clap::Error) -> Self {
-        Self::Arguments(error)
+        Self::Arguments {
+            error,
+            is_json: false,
+        }
     }
 }
 
@@ -70,20 +78,54 @@ pub(super) fn arguments(
     arguments: impl IntoIterator<Item = OsString>,
 ) -> Result<(ArgMatches, Option<String>), ArgumentsError> {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let plain = program_name::command().try_get_matches_from(&arguments);
+    if is_about_program(&plain) {
+        return Ok((plain?, None));
+    }
     let mut files: Vec<File> = File::find_own()?.into_iter().collect();
     if let Some(file) = File::find(&arguments)?
         && files.iter().all(|own| own.path != file.path)
     {
         files.push(file);
     }
-    let (matches, defaults) = parse(&files, &arguments, &[])?;
+    if files.is_empty() {
+        return Ok((plain?, None));
+    }
+    with_defaults(&files, &arguments).map_err(|error| match error {
+        ArgumentsError::Arguments { error, .. } => ArgumentsError::Arguments {
+            error,
+            is_json: is_json_by_default(&files, &arguments),
+        },
+        file @ ArgumentsError::File(_) => file,
+    })
+}
+
+/// Returns true for help, the version and completion scripts, which are the same with any file.
+fn is_about_program(parsed: &Result<ArgMatches, clap::Error>) -> bool {
+    match parsed {
+        Ok(matches) => matches.subcommand_name() == Some("completions"),
+        Err(error) => matches!(
+            error.kind(),
+            ErrorKind::DisplayHelp
+                | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+                | ErrorKind::DisplayVersion
+        ),
+    }
+}
+
+/// The arguments with the files' defaults that they do not override, and a warning.
+fn with_defaults(
+    files: &[File],
+    arguments: &[OsString],
+) -> Result<(ArgMatches, Option<String>), ArgumentsError> {
+    let (matches, defaults) = parse(files, arguments, &[])?;
     let set: Vec<&FlagDefault> = defaults.iter().flat_map(|all| &all.set).collect();
     let overridden = overrides::overridden_defaults(&program_name::command(), &matches, &set);
-    let completed = overrides::with_trusted(&arguments, &matches, &set);
+    let completed = overrides::with_trusted(arguments, &matches, &set);
     let (matches, defaults) = if overridden.is_empty() && completed == arguments {
         (matches, defaults)
     } else {
-        parse(&files, &completed, &overridden)?
+        parse(files, &completed, &overridden)?
     };
     let mut warning = None;
     for (file, defaults) in files.iter().zip(&defaults) {
@@ -100,6 +142,21 @@ fn parse(
     arguments: &[OsString],
     without: &[String],
 ) -> Result<(ArgMatches, Vec<Defaults>), ArgumentsError> {
+    let (command, defaults) = applied(files, without)?;
+    Ok((command.try_get_matches_from(arguments)?, defaults))
+}
+
+/// Returns true if the files set JSON for the command that invalid arguments name.
+fn is_json_by_default(files: &[File], arguments: &[OsString]) -> bool {
+    let Ok((command, _)) = applied(files, &[]) else {
+        return false;
+    };
+    let read = command.ignore_errors(true).try_get_matches_from(arguments);
+    read.is_ok_and(|matches| wants_format(innermost(&matches), "json"))
+}
+
+/// The command line with the files' defaults, and these.
+fn applied(files: &[File], without: &[String]) -> Result<(Command, Vec<Defaults>), Failure> {
     let mut command = program_name::command();
     let mut defaults = Vec::with_capacity(files.len());
     for file in files {
@@ -107,7 +164,7 @@ fn parse(
         command = applied;
         defaults.push(of_file);
     }
-    Ok((command.try_get_matches_from(arguments)?, defaults))
+    Ok((command, defaults))
 }
 
 /// Path of the user's own file.

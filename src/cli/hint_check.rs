@@ -4,7 +4,7 @@
 use clap::error::ErrorKind;
 use clap::{Command, CommandFactory as _};
 
-use super::Cli;
+use super::{Cli, typed_arguments};
 
 /// Programs whose flags are their own.
 const OTHER_PROGRAMS: [&str; 10] = [
@@ -13,7 +13,7 @@ const OTHER_PROGRAMS: [&str; 10] = [
 
 /// Panics if a hint names a command or a flag that does not exist where it is printed.
 pub(super) fn check(hint: &str) {
-    let running: Vec<String> = std::env::args().skip(1).collect();
+    let running: Vec<String> = typed_arguments().collect();
     let program = Cli::command();
     let (running, is_command) = innermost(&program, &running);
     let has = |flag: &str| !is_command || has_flag(running, flag) || has_flag(&program, flag);

@@ -220,26 +220,27 @@ pub fn main() -> ExitCode {
     let (matches, warning) = match config::arguments(std::env::args_os()) {
         Ok(arguments) => arguments,
         Err(ArgumentsError::File(failure)) => {
-            if types_json(std::env::args()) {
+            if typed_format(typed_arguments()).is_some_and(|format| format == "json") {
                 failure.print_json();
             }
             return failure.report(colour);
         }
-        Err(ArgumentsError::Arguments(error)) => {
-            return print_refusal(&error);
+        Err(ArgumentsError::Arguments { error, is_json }) => {
+            return print_refusal(&error, is_json);
         }
     };
+    let command = innermost(&matches);
+    let is_json = wants_format(command, "json");
     let cli = match Cli::from_arg_matches(&matches) {
         Ok(cli) => cli,
-        Err(error) => return print_refusal(&error),
+        Err(error) => return print_refusal(&error, is_json),
     };
     let session = Session::new(cli.global.quiet, cli.global.verbose, cli.global.cache);
     if let Some(warning) = warning {
         session.warn(warning);
     }
-    let command = innermost(&matches);
     let limit = command.try_get_one("timeout").ok().flatten().copied();
-    let ended = shutdown::watch(limit).and_then(|()| cli.command.run(&session));
+    let ended = shutdown::watch(limit, is_json).and_then(|()| cli.command.run(&session));
     wincimg_common::process_group::end_all();
     if let Some(reason) = shutdown::reason() {
         shutdown::end(reason);
@@ -247,8 +248,8 @@ pub fn main() -> ExitCode {
     match ended {
         Ok(outcome) => ExitCode::from(outcome.code()),
         Err(failure) => {
-            if !output::has_begun() {
-                if wants_format(command, "json") {
+            if output::take() {
+                if is_json {
                     failure.print_json();
                 }
                 for (name, format) in [
@@ -271,20 +272,27 @@ fn wants_format(command: &ArgMatches, wanted: &str) -> bool {
     format.is_some_and(|mut values| values.any(|value| value == wanted))
 }
 
-/// Returns true if the typed arguments, which may be invalid, ask for JSON.
-fn types_json(arguments: impl Iterator<Item = String>) -> bool {
-    let mut arguments = arguments.skip(1).take_while(|argument| argument != "--");
+/// The typed arguments as text, with replacements for what is not UTF-8.
+fn typed_arguments() -> impl Iterator<Item = String> {
+    let arguments = std::env::args_os().skip(1);
+    arguments.map(|argument| argument.to_string_lossy().into_owned())
+}
+
+/// The value of `--format` in the typed arguments, which may be invalid.
+fn typed_format(arguments: impl Iterator<Item = String>) -> Option<String> {
+    let mut arguments = arguments.take_while(|argument| argument != "--");
     while let Some(argument) = arguments.next() {
-        let value = match argument.strip_prefix("--format") {
-            Some("") => arguments.next(),
-            Some(rest) => rest.strip_prefix('=').map(str::to_owned),
-            None => None,
+        let Some(rest) = argument.strip_prefix("--format") else {
+            continue;
         };
-        if value.as_deref() == Some("json") {
-            return true;
+        if rest.is_empty() {
+            return arguments.next();
+        }
+        if let Some(value) = rest.strip_prefix('=') {
+            return Some(value.to_owned());
         }
     }
-    false
+    None
 }
 
 /// An error in the arguments: its message in one line, without usage; and its tip.
@@ -307,12 +315,14 @@ fn innermost(mut matches: &ArgMatches) -> &ArgMatches {
     matches
 }
 
-/// Prints the error in the arguments, or the requested help, and returns the exit code.
-fn print_refusal(error: &clap::Error) -> ExitCode {
+/// Prints the error in the arguments, or the requested help, and returns the exit code. `is_json` is
+/// the default of the format.
+fn print_refusal(error: &clap::Error, is_json: bool) -> ExitCode {
     use std::io::Write as _;
 
     let text = error.to_string();
-    if error.exit_code() != 0 && types_json(std::env::args()) {
+    let is_json = typed_format(typed_arguments()).map_or(is_json, |format| format == "json");
+    if error.exit_code() != 0 && is_json {
         invalid_arguments(&text).print_json();
     }
     let hidden = argument_passwords::redact(&text);
@@ -365,15 +375,15 @@ mod tests {
 
     #[test]
     fn the_format_is_found_in_invalid_arguments() {
-        let asks = |line: &str| types_json(line.split(' ').map(str::to_owned));
-        assert!(asks("wincimg build --nope --format json"));
-        assert!(asks("wincimg build --format=json"));
-        for line in [
-            "wincimg build --format text json",
-            "wincimg build json --format",
-            "wincimg lint -- --format json",
+        for (line, expected) in [
+            ("build --nope --format json", Some("json")),
+            ("build --format=json", Some("json")),
+            ("build --format text json", Some("text")),
+            ("build json --format", None),
+            ("lint -- --format json", None),
         ] {
-            assert!(!asks(line), "{line}");
+            let found = typed_format(line.split(' ').map(str::to_owned));
+            assert_eq!(found.as_deref(), expected, "{line}");
         }
     }
 

@@ -182,9 +182,9 @@ pub(super) fn stdout() -> io::Stdout {
     io::stdout()
 }
 
-/// Returns true if stdout has a result or part of one.
-pub(super) fn has_begun() -> bool {
-    BEGUN.load(Ordering::Relaxed)
+/// Takes stdout for an error; false if it has a result, part of one, or another error.
+pub(super) fn take() -> bool {
+    !BEGUN.swap(true, Ordering::Relaxed)
 }
 
 static BEGUN: AtomicBool = AtomicBool::new(false);

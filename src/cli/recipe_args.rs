@@ -23,7 +23,7 @@ use super::base::MatchArgs;
 use super::hosts::Builds;
 use super::online_context::online;
 use super::registry_args::BaseRegistryArgs;
-use super::{Failure, HostArgs, Session, complete};
+use super::{Failure, HostArgs, Session, complete, typed_arguments};
 
 /// The image definition and the hosts. Its `--context` is a folder.
 #[derive(Debug, Args)]
@@ -313,8 +313,7 @@ impl DockerfileArgs {
 /// The command of this run with the flag that locks its downloads.
 fn noting() -> String {
     let mut words = vec!["wincimg".to_owned()];
-    let arguments = std::env::args_os().skip(1);
-    words.extend(arguments.map(|word| word.to_string_lossy().into_owned()));
+    words.extend(typed_arguments());
     words.push(UPDATE_LOCK.to_owned());
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     command_line(&words)

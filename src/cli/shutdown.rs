@@ -13,7 +13,7 @@ use wincimg_common::lock;
 
 use super::error::COULD_NOT;
 use super::prompt::show_typing;
-use super::{Failure, command_context, progress};
+use super::{Failure, command_context, output, progress};
 
 /// Reason for a command's early end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,8 +40,13 @@ static LAST_WORD: Mutex<()> = Mutex::new(());
 /// True if the running command normally ends by a signal.
 static QUIETLY: AtomicBool = AtomicBool::new(false);
 
-/// From now on, signals and the time limit end the process.
-pub(super) fn watch(limit: Option<Duration>) -> Result<(), Failure> {
+/// True if the reason is also printed as JSON.
+static AS_JSON: AtomicBool = AtomicBool::new(false);
+
+/// From now on, signals and the time limit end the process; the reason is also printed as JSON if
+/// the result would be.
+pub(super) fn watch(limit: Option<Duration>, is_json: bool) -> Result<(), Failure> {
+    AS_JSON.store(is_json, Ordering::Relaxed);
     #[cfg(unix)]
     survive_size_limit();
     let spawned = watch_signals().and_then(|()| {
@@ -212,7 +217,11 @@ pub(super) fn end(reason: Reason) -> ! {
     progress::clear();
     show_typing();
     if !QUIETLY.load(Ordering::Relaxed) {
-        let _ = failure(reason).report(command_context::colour_on_stderr());
+        let failure = failure(reason);
+        if AS_JSON.load(Ordering::Relaxed) && output::take() {
+            failure.print_json();
+        }
+        let _ = failure.report(command_context::colour_on_stderr());
     }
     let Reason::Signal(signal) = reason else {
         std::process::exit(COULD_NOT.into());

@@ -145,6 +145,45 @@ fn a_value_that_a_command_does_not_take_is_named_with_its_place_and_the_values_i
 }
 
 #[test]
+fn help_version_and_completions_need_no_file() {
+    let folder = Folder::new("x = \n");
+    for arguments in [
+        &["--version"][..],
+        &["--help"],
+        &["help", "build"],
+        &["lint", "-h"],
+        &["completions", "bash"],
+        &["--config", "missing.toml", "--version"],
+    ] {
+        folder.run(arguments).code(0).stderr("");
+    }
+    folder
+        .run(&["recipe", "list"])
+        .code(2)
+        .stderr(contains("wincimg.toml:1:"));
+}
+
+#[test]
+fn arguments_are_refused_in_the_format_of_the_file() {
+    let folder = Folder::new("format = \"json\"\n");
+    for arguments in [
+        &["lint", "--shel", "cmd"][..],
+        &["build"],
+        &["build", "pause", "--host-build", "never"],
+        &["image", "digest", "a.lan/b:1", "c"],
+    ] {
+        let refused = folder.run(arguments).code(2);
+        let answer: serde_json::Value =
+            serde_json::from_slice(&refused.get_output().stdout).unwrap();
+        assert_eq!(answer["error"]["code"], "usage", "{arguments:?}");
+    }
+    let typed = ["lint", "--shel", "cmd", "--format", "text"];
+    folder.run(&typed).code(2).stdout("");
+    folder.write("wincimg.toml", "[build]\nformat = \"json\"\n");
+    folder.run(&["lint", "--shel", "cmd"]).code(2).stdout("");
+}
+
+#[test]
 fn a_list_for_a_flag_that_is_not_repeatable_is_a_mistake() {
     let folder = Folder::new("[build]\ntag = [\"1.4\", \"1.5\"]\n");
     let host = ["--host-build", "17763.973", "--dry-run"];

@@ -1,8 +1,12 @@
 //! Messages for a wrong file or name: the line with its word marked, and the hint.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use assert_cmd::Command;
+
+use crate::failure::Fails;
 
 /// The output of a refused command.
 fn printed(folder: &Path, arguments: &[&str]) -> String {
@@ -73,6 +77,23 @@ fn an_error_in_a_file_shows_the_line_with_its_word_marked() {
         let printed = printed(folder.path(), arguments);
         assert!(printed.contains(shown), "{arguments:?}: {printed}");
         assert!(!printed.contains('\x1b'), "{printed}");
+    }
+}
+
+#[test]
+fn an_argument_that_is_not_utf8_is_refused_like_any_other() {
+    let folder = tempfile::tempdir().unwrap();
+    for (words, exit, code) in [
+        (&["build"][..], 2, "usage"),
+        (&["check-compat"], 2, "usage"),
+        (&["image", "inspect"], 2, "usage"),
+        (&["recipe", "list", "--config"], 3, "file/io"),
+    ] {
+        Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
+            .current_dir(folder.path())
+            .args(words)
+            .arg(OsStr::from_bytes(b"Docker\xff"))
+            .fails(exit, code, &[]);
     }
 }
 

@@ -201,6 +201,16 @@ fn a_helper_that_hangs_is_ended_by_a_signal() {
     terminate(child);
     assert!(ends(|| helped.is_running()));
 
+    fs::remove_file(helped.pid_file()).unwrap();
+    let mut command = helped.command(&["--format", "json"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let stdout = child.stdout.take().unwrap();
+    until_started(&helped.pid_file());
+    terminate(child);
+    let answer: serde_json::Value = serde_json::from_reader(stdout).unwrap();
+    assert_eq!(answer["error"]["message"], "interrupted");
+
     // One that is to keep a password.
     fs::remove_file(helped.pid_file()).unwrap();
     let host = helped.registry.host();
