@@ -45,7 +45,7 @@ use self::tags::TagArgs;
 use self::text::{write_content, write_paths, write_references, write_text};
 use super::cluster_args::CLUSTER_SOURCE;
 use super::document_args::DocumentArgs;
-use super::output::{ReviewFormat, write_annotations};
+use super::output::{ReviewFormat, check_file, write_annotations};
 use super::recipe_args::{DockerfileArgs, RecipeArgs, key_and_value};
 use super::{
     CommandOutcome, Failure, Session, complete, registry_args, typed_arguments, write_json,
@@ -250,9 +250,8 @@ impl Build {
                 return Ok((report_failed(failed, session), printed));
             }
             let delivered = build(&request, target, &ctx).await?;
-            self.write_files(&delivered)?;
-            let printed = self.print(&delivered, &hosts.left_out, session)?;
-            Ok((report_failed(&delivered.failed, session), printed))
+            let printed = self.finish(&delivered, &hosts.left_out, session);
+            Ok((report_failed(&delivered.failed, session), printed?))
         })
     }
 
@@ -314,6 +313,9 @@ impl Build {
         {
             return Err(Failure::usage(error).hint("name the user: --registry docker.io/USER"));
         }
+        for file in self.metadata_file.iter().chain(&self.iidfile) {
+            check_file(file)?;
+        }
         check_output(self.output.as_ref(), "--registry … --push")
     }
 
@@ -373,6 +375,22 @@ impl Build {
     fn daemon_flags(&self, design: &BuildDefinition) -> Vec<&'static str> {
         let flags = self.daemon.flags(design.recipe().is_some());
         flags.filter(|flag| is_typed(flag)).collect()
+    }
+
+    /// Writes the files about the delivered images and prints the images, also if a file fails: they
+    /// are published by now. In JSON, returns the result instead.
+    fn finish(
+        &self,
+        delivered: &DeliveryReport,
+        left_out: &[String],
+        session: &Session,
+    ) -> Result<Option<Value>, Failure> {
+        let written = self.write_files(delivered);
+        let printed = self.print(delivered, left_out, session)?;
+        if let (Err(_), Some(document)) = (&written, &printed) {
+            write_result(None, |out| write_json(document, out))?;
+        }
+        written.map(|()| printed)
     }
 
     fn write_files(&self, delivered: &DeliveryReport) -> Result<(), Failure> {

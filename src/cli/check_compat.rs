@@ -31,7 +31,7 @@ use wincimg_windows::version::WindowsVersion;
 
 use super::build::source_date_epoch;
 use super::input::is_stdin;
-use super::output::{FILE_WIDTH, terminal_width};
+use super::output::{FILE_WIDTH, check_file, terminal_width};
 use super::{
     CommandOutcome, Failure, HostArgs, RegistryArgs, Session, command_context, complete,
     registry_args, security, updates, write_result,
@@ -144,17 +144,25 @@ impl ReportArgs {
         self.format.or_else(named).unwrap_or(ReportFormat::Text)
     }
 
-    /// Writes the report to each named file, and to stdout.
+    /// Rejects files that cannot be written.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        let more = self.reports.iter().map(|(_, file)| file);
+        more.chain(&self.output)
+            .try_for_each(|file| check_file(file))
+    }
+
+    /// Writes the report to each named file, and to stdout, also after one fails.
     pub(super) fn write(
         &self,
         write: impl Fn(ReportFormat, Option<&Path>, &mut dyn Write) -> io::Result<()>,
     ) -> Result<(), Failure> {
         let more = self.reports.iter();
         let more = more.map(|(format, file)| (*format, Some(file.as_path())));
+        let mut written = Ok(());
         for (format, file) in more.chain([(self.format(), self.output.as_deref())]) {
-            write_result(file, |out| write(format, file, out))?;
+            written = written.and(write_result(file, |out| write(format, file, out)));
         }
-        Ok(())
+        written
     }
 }
 
@@ -268,6 +276,7 @@ impl CheckCompat {
                 Failure::from(error).hint_if((!is_said).then_some(hint))
             })?;
         }
+        self.report.check()?;
         self.warn_of_unknown_builds(session);
         if self.names_images() && self.kube.chooses_workloads() {
             session.warn(

@@ -146,6 +146,7 @@ impl CommonArgs {
         documents: &DocumentArgs,
         session: &Session,
     ) -> Result<CommandOutcome, Failure> {
+        self.report.check()?;
         let shard = self.shard()?;
         let mut fleet = Fleet::read(&self.file)?;
         fleet.for_each_dockerfile(|input| self.installers.apply_to(input));

@@ -138,14 +138,8 @@ pub(super) fn write_result(
     file: Option<&Path>,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), Failure> {
-    // A stdout that is a file belongs to the shell, and other programs may write to it too. `-` is
-    // stdout here, as it is stdin for inputs.
-    let is_stdout = |path: &Path| ["/dev/stdout", "-"].map(Path::new).contains(&path);
-    let file = file.filter(|path| !is_stdout(path));
-    match file {
-        Some(path) => {
-            write_file(path, write).with_context(|| format!("cannot write {}", path.display()))?;
-        }
+    match file.filter(|path| !is_stdout(path)) {
+        Some(path) => write_file(path, write).map_err(|error| unwritable(path, error))?,
         None => {
             let mut out = BufWriter::with_capacity(1 << 16, stdout().lock());
             match write(&mut out).and_then(|()| out.flush()) {
@@ -155,6 +149,28 @@ pub(super) fn write_result(
         }
     }
     Ok(())
+}
+
+/// Rejects a file that [`write_result`] could not write, before the work that makes the result.
+pub(super) fn check_file(path: &Path) -> Result<(), Failure> {
+    if is_stdout(path) {
+        return Ok(());
+    }
+    let checked = check_folder(path).and_then(|()| files::check_replace(path));
+    checked.map_err(|error| unwritable(path, error))
+}
+
+/// A stdout that is a file belongs to the shell, and other programs may write to it too. `-` is
+/// stdout here, as it is stdin for inputs.
+fn is_stdout(path: &Path) -> bool {
+    ["/dev/stdout", "-"].map(Path::new).contains(&path)
+}
+
+fn unwritable(path: &Path, error: io::Error) -> Failure {
+    let is_missing = error.kind() == io::ErrorKind::NotFound;
+    let hint = is_missing.then_some("create the folder, or name another file");
+    let failure = Failure::from(error).context(format!("cannot write {}", path.display()));
+    failure.hint_if(hint)
 }
 
 /// Writes a foreign document: every byte, but escaped on a terminal.
@@ -189,12 +205,18 @@ pub(super) fn take() -> bool {
 
 static BEGUN: AtomicBool = AtomicBool::new(false);
 
-fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+/// Names a missing folder, and not a temporary file in it.
+fn check_folder(path: &Path) -> io::Result<()> {
     let folder = files::folder_of(path);
-    if !folder.is_dir() {
-        let problem = format!("no such folder: {}", folder.display());
-        return Err(io::Error::new(io::ErrorKind::NotFound, problem));
+    if folder.is_dir() {
+        return Ok(());
     }
+    let problem = format!("no such folder: {}", folder.display());
+    Err(io::Error::new(io::ErrorKind::NotFound, problem))
+}
+
+fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    check_folder(path)?;
     files::replace(path, |file| {
         let mut out = BufWriter::with_capacity(1 << 16, file);
         write(&mut out)?;

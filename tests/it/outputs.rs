@@ -96,6 +96,55 @@ fn a_link_in_a_checkout_takes_no_output_out_of_its_folder() {
 }
 
 #[test]
+fn a_file_that_cannot_be_written_is_told_before_anything_is_pushed() {
+    let site = Site::new();
+    let host = ["--host-build", "17763.973"];
+    site.write(
+        "fleet.toml",
+        format!(
+            "registry = \"{}/fleet\"\n[[image]]\nbuild = \"pause\"\n",
+            site.host()
+        ),
+    );
+    let from = site.requests();
+    for (flag, value) in [
+        ("--metadata-file", "no/meta.json"),
+        ("--iidfile", "no/iid"),
+        ("--metadata-file", "."),
+    ] {
+        let mut command = site.push("pause");
+        command.args(host).args([flag, value]);
+        command.fails(3, "file/io", &[value]);
+    }
+    let mut command = site.with_bases(&["fleet", "build", "fleet.toml"]);
+    command.args(host).args(["--report", "junit:no/x"]);
+    command
+        .fails(3, "file/io", &["no such folder: no"])
+        .advises(&["create the folder"]);
+    assert_eq!(site.requests_since(from), Vec::<String>::new());
+}
+
+#[test]
+fn what_was_pushed_is_printed_though_a_file_fails() {
+    let site = Site::new();
+    symlink("/dev/full", site.path("full")).unwrap();
+    let push = |more: &[&str]| {
+        let mut command = site.push("pause");
+        command.args(["--host-build", "17763.973", "--metadata-file", "full"]);
+        let output = command.args(more).output().unwrap();
+        assert_eq!(output.status.code(), Some(3));
+        assert_contains!(
+            String::from_utf8(output.stderr).unwrap(),
+            "cannot write full"
+        );
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert_contains!(push(&["--quiet"]), "@sha256:");
+    let answer: serde_json::Value = serde_json::from_str(&push(&["--format", "json"])).unwrap();
+    assert!(answer["images"][0]["digest"].is_string(), "{answer:#}");
+}
+
+#[test]
 fn what_cannot_be_printed_is_no_success() {
     for arguments in [&["--help"][..], &["--version"], &["build", "-h"]] {
         let full = fs::OpenOptions::new()

@@ -27,7 +27,7 @@ pub use open::{
     LimitedReader, NotUtf8, open, open_stream, open_with_metadata, read, read_opened, read_text,
 };
 pub use pieces::PieceReader;
-pub use replace::replace;
+pub use replace::{check_replace, replace};
 pub use similar::similar_path;
 pub use spool::Spool;
 pub use spool_part::{SpoolPart, SpoolWriter};

@@ -13,21 +13,38 @@ const MOST_LINKS: usize = 40;
 /// replaces. A symbolic link stays, and its target is written. Devices and pipes, such as
 /// `/dev/null`, are written directly: renaming a file would replace them.
 pub fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
-    let (path, replaced) = match fs::metadata(path) {
-        Ok(found) if !found.is_file() => {
-            return write(&mut OpenOptions::new().write(true).open(path)?);
+    match draft(path)? {
+        Some((mut draft, path)) => {
+            write(draft.file())?;
+            draft.persist_durable(&path)
         }
+        None => write(&mut OpenOptions::new().write(true).open(path)?),
+    }
+}
+
+/// Returns the error with which [`replace`] would begin, for work that it would waste.
+pub fn check_replace(path: &Path) -> io::Result<()> {
+    match draft(path)? {
+        // Opening a pipe would wait for its reader.
+        None if path.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        _ => Ok(()),
+    }
+}
+
+/// The file to write and the path to give to it; none for a path that is not of a file.
+fn draft(path: &Path) -> io::Result<Option<(AtomicFile, PathBuf)>> {
+    let (path, replaced) = match fs::metadata(path) {
+        Ok(found) if !found.is_file() => return Ok(None),
         Ok(found) => (path.canonicalize()?, Some(found)),
         Err(_) => (target(path)?, None),
     };
-    let mut draft = AtomicFile::in_folder(path.parent().unwrap_or(Path::new("")))
+    let draft = AtomicFile::in_folder(path.parent().unwrap_or(Path::new("")))
         // Without the name of the temporary file.
         .map_err(|error| io::Error::from(error.kind()))?;
     if let Some(replaced) = replaced {
         draft.set_permissions_of(&replaced)?;
     }
-    write(draft.file())?;
-    draft.persist_durable(&path)
+    Ok(Some((draft, path)))
 }
 
 /// The path that a chain of links ends at, which does not exist.
@@ -61,6 +78,20 @@ mod tests {
         assert!(outcome.is_err());
         assert_eq!(fs::read(&path).unwrap(), b"before");
         assert_eq!(folder.path().read_dir().unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_check_finds_what_cannot_be_written_and_writes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("result");
+        check_replace(&path).unwrap();
+        assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+        fs::write(&path, "before").unwrap();
+        check_replace(&path).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"before");
+        for wrong in [folder.path(), &folder.path().join("no/result")] {
+            assert!(check_replace(wrong).is_err(), "{}", wrong.display());
+        }
     }
 
     #[cfg(unix)]
