@@ -57,13 +57,8 @@ fn read_whole(mut source: impl Read) -> io::Result<Vec<u8>> {
 
 /// Error for a file that cannot be read, with the nearest existing one.
 fn unreadable(path: &Path, error: io::Error) -> Failure {
-    let is_missing = error.kind() == io::ErrorKind::NotFound;
     let failure = Failure::from(error).context(format!("cannot read {}", name(path)));
-    if is_missing && path.is_symlink() {
-        return failure.hint("it is a link to a missing file");
-    }
-    let meant = files::similar_path(path).filter(|_| !is_stdin(path));
-    failure.hint_if(meant.map(|meant| format!("did you mean {}?", meant.display())))
+    failure.hint_if(files::missing_path_hint(path).filter(|_| !is_stdin(path)))
 }
 
 fn source(path: &Path, limit: u64) -> io::Result<LimitedReader<Box<dyn Read>>> {

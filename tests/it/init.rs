@@ -49,6 +49,19 @@ fn a_recipe_to_start_from_builds_as_it_is() {
 }
 
 #[test]
+fn a_hint_about_a_missing_dockerfile_has_no_flag_of_another_command() {
+    let site = Site::new();
+    site.write("Dockerfile", "FROM nanoserver:1809\n");
+    for missing in ["missing", "Dockerfle"] {
+        let refused = site
+            .with_no_bases(&["init", "own", "--from", missing])
+            .fails(3, "dockerfile/unreadable", &[missing]);
+        assert!(!refused.hint.is_empty(), "{refused:#?}");
+        assert!(!refused.hint.contains("-f"), "{refused:#?}");
+    }
+}
+
+#[test]
 fn a_project_gets_a_recipe_that_says_what_to_publish() {
     let site = Site::new();
     site.write("src/Shop/Shop.Web.csproj", WEB);

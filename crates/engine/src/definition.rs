@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use wincimg_common::diagnose::{BoxError, Problem, closest_match};
-use wincimg_common::files::{LARGEST_TEXT, folder_of, or_here, read_text, similar_path};
+use wincimg_common::files::{LARGEST_TEXT, folder_of, missing_path_hint, or_here, read_text};
 use wincimg_common::progress::Reporter;
 use wincimg_dockerfile::stages::{DockerfileRequest, StageReplacement, Stages};
 use wincimg_dockerfile::{DockerfileNames, has_from};
@@ -107,12 +107,10 @@ impl BuildInput {
     /// Error for a Dockerfile that does not exist, with the one that was meant.
     fn not_found(&self, file: &Path) -> BoxError {
         let in_folder = Some(Path::new(&self.image).join(file)).filter(|path| path.is_file());
-        let hint = match in_folder.or_else(|| similar_path(file)) {
-            Some(meant) => format!("did you mean -f {}?", meant.display()),
-            None => {
-                "-f takes the path of a Dockerfile; IMAGE is the folder with its files".to_owned()
-            }
-        };
+        let hint = in_folder
+            .map(|meant| format!("did you mean {}?", meant.display()))
+            .or_else(|| missing_path_hint(file))
+            .unwrap_or_else(|| "its path is relative to the working directory".to_owned());
         let problem = format!("Dockerfile {} not found", file.display());
         Problem::new("dockerfile/unreadable", problem)
             .hint(hint)
@@ -300,7 +298,7 @@ pub fn dockerfile_of(image: &str, file: Option<PathBuf>) -> Option<(PathBuf, Pat
 
 /// Refuses a Dockerfile that is found in a folder if a link leads out of it.
 pub fn check_found_dockerfile(file: &Path) -> Result<(), Problem> {
-    let hint = format!("if that file is meant, name it: -f {}", file.display());
+    let hint = format!("if that file is meant, name it: {}", file.display());
     check_found(file, "dockerfile/unreadable", hint)
 }
 

@@ -9,7 +9,7 @@ use toml::de::{DeString, DeTable, DeValue, Deserializer};
 use wincimg_common::diagnose::{
     Blame, Diagnose as _, Excerpt, Problem, closest_match, line_and_column,
 };
-use wincimg_common::files::{LARGEST_TEXT, read_text, similar_path};
+use wincimg_common::files::{LARGEST_TEXT, missing_path_hint, read_text, similar_path};
 use wincimg_images::recipes;
 use wincimg_layer::archive::Archives;
 use wincimg_layer::check_found;
@@ -109,11 +109,10 @@ fn variable_hint(variable: &str, known: &[&str]) -> String {
 }
 
 fn file_hint(path: &Path) -> String {
-    match similar_path(path) {
-        Some(meant) => format!("did you mean {}?", meant.display()),
-        None => "IMAGE is a recipe file, a Dockerfile or a folder with one; `wincimg recipe init` writes a recipe to start from"
-            .to_owned(),
-    }
+    missing_path_hint(path).unwrap_or_else(|| {
+        "IMAGE is a recipe file, a Dockerfile or a folder with one; `wincimg recipe init` writes a recipe to start from"
+            .to_owned()
+    })
 }
 
 impl Recipe {

@@ -265,8 +265,11 @@ fn a_mistake_is_answered_with_a_right_example() {
             &["build", ".", "-f", "recipe.toml"][..],
             "wincimg build recipe.toml",
         ),
-        (&["build", ".", "-f", "Onw.Dockerfile"], "-f Own.Dockerfile"),
-        (&["build", "app", "-f", "Own"], "-f app/Own"),
+        (
+            &["build", ".", "-f", "Onw.Dockerfile"],
+            "mean Own.Dockerfile?",
+        ),
+        (&["build", "app", "-f", "Own"], "mean app/Own?"),
         (&["inspect", "recipe.toml"], "wincimg build recipe.toml"),
         (&["inspect", "pause"], "wincimg build pause"),
     ] {

@@ -28,7 +28,7 @@ pub use open::{
 };
 pub use pieces::PieceReader;
 pub use replace::{check_replace, replace};
-pub use similar::similar_path;
+pub use similar::{missing_path_hint, similar_path};
 pub use spool::Spool;
 pub use spool_part::{SpoolPart, SpoolWriter};
 pub use window::{FileWindow, Window};

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use wincimg_common::diagnose::{Blame, Diagnose, Excerpt};
-use wincimg_common::files::similar_path;
+use wincimg_common::files::missing_path_hint;
 use wincimg_common::untrusted::without_password;
 use wincimg_scripts::ScriptErrorKind;
 
@@ -265,8 +265,5 @@ pub(super) fn without_passwords(text: &str) -> String {
 }
 
 fn path_hint(path: &Path) -> String {
-    match similar_path(path) {
-        Some(meant) => format!("did you mean {}?", meant.display()),
-        None => "specify it with -f FILE; IMAGE is the folder with its files".to_owned(),
-    }
+    missing_path_hint(path).unwrap_or_else(|| "name a Dockerfile, or its folder".to_owned())
 }

@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::Path;
 
 use wincimg_common::diagnose::{Diagnose as _, Excerpt, Problem, line_and_column};
-use wincimg_common::files::{LARGEST_TEXT, read_text, similar_path};
+use wincimg_common::files::{LARGEST_TEXT, missing_path_hint, read_text};
 use wincimg_recipe::explain_toml_error;
 
 use self::entry::entry;
@@ -46,10 +46,8 @@ impl Fleet {
     pub fn read(path: &Path) -> Result<Self, Problem> {
         let text = read_text(path, LARGEST_TEXT).map_err(|error| {
             let problem = format!("cannot read the fleet {}", path.display());
-            let meant =
-                similar_path(path).map(|meant| format!("did you mean {}?", meant.display()));
             Problem::new("fleet/unreadable", problem)
-                .hint_if(meant.or_else(|| error.diagnosis().hint))
+                .hint_if(missing_path_hint(path).or_else(|| error.diagnosis().hint))
                 .source(error)
         })?;
         let folder = path.parent().unwrap_or(Path::new(""));
