@@ -167,6 +167,11 @@ fn applied(files: &[File], without: &[String]) -> Result<(Command, Vec<Defaults>
     Ok((command, defaults))
 }
 
+/// Returns true if some command has a flag of this name.
+pub(super) fn is_flag(name: &str) -> bool {
+    apply::has_flag(&program_name::command(), name)
+}
+
 /// Path of the user's own file.
 fn own_file() -> Option<PathBuf> {
     let settings = folder_in("XDG_CONFIG_HOME")

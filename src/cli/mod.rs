@@ -58,6 +58,7 @@ mod updates;
 
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches, Parser, Subcommand};
 use command_context::Session;
 use config::ArgumentsError;
@@ -226,14 +227,14 @@ pub fn main() -> ExitCode {
             return failure.report(colour);
         }
         Err(ArgumentsError::Arguments { error, is_json }) => {
-            return print_refusal(&error, is_json);
+            return print_refusal(error, is_json);
         }
     };
     let command = innermost(&matches);
     let is_json = wants_format(command, "json");
     let cli = match Cli::from_arg_matches(&matches) {
         Ok(cli) => cli,
-        Err(error) => return print_refusal(&error, is_json),
+        Err(error) => return print_refusal(error, is_json),
     };
     let session = Session::new(cli.global.quiet, cli.global.verbose, cli.global.cache);
     if let Some(warning) = warning {
@@ -315,11 +316,24 @@ fn innermost(mut matches: &ArgMatches) -> &ArgMatches {
     matches
 }
 
+/// Removes the tip to a similar flag if the typed one is that of another command, and so no slip.
+fn remove_wrong_tip(error: &mut clap::Error) {
+    let is_of_another = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(typed)) => config::is_flag(typed.trim_start_matches('-')),
+        _ => false,
+    };
+    // The usage has the similar flag, too.
+    if is_of_another && error.remove(ContextKind::SuggestedArg).is_some() {
+        error.remove(ContextKind::Usage);
+    }
+}
+
 /// Prints the error in the arguments, or the requested help, and returns the exit code. `is_json` is
 /// the default of the format.
-fn print_refusal(error: &clap::Error, is_json: bool) -> ExitCode {
+fn print_refusal(mut error: clap::Error, is_json: bool) -> ExitCode {
     use std::io::Write as _;
 
+    remove_wrong_tip(&mut error);
     let text = error.to_string();
     let is_json = typed_format(typed_arguments()).map_or(is_json, |format| format == "json");
     if error.exit_code() != 0 && is_json {

@@ -313,6 +313,11 @@ fn a_list_is_of_the_flavour_that_was_named() {
     );
     assert_eq!(tags("dotnet/aspnet").len(), 4);
     list("dotnet/aspnet:8.1").fails(1, "base/flavour", &["\"8.1\"", "9.0, 8.0"]);
+    let version = "10.0.17763.973";
+    registry.publish("windows/own", &[version], version);
+    list("windows/own:9")
+        .fails(1, "base/flavour", &["\"9\"", "it has none"])
+        .advises(&["/windows/own"]);
 }
 
 #[test]

@@ -53,6 +53,12 @@ fn the_demonstration_exists_for_programs_too() {
     );
     assert_eq!(steps[4]["result"]["compatible"], true);
     assert_eq!(steps[5]["result"]["compatible"], false);
+    let checks = steps[5]["result"]["checks"].as_array().unwrap();
+    let mut advised = checks
+        .iter()
+        .filter_map(|check| check["commands"][0].as_str());
+    // Not under the tag of one version.
+    assert_contains!(advised.next().unwrap(), " --name pause --push ");
 }
 
 #[test]

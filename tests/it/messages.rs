@@ -212,6 +212,22 @@ fn every_name_that_was_mistyped_is_guessed() {
 }
 
 #[test]
+fn a_flag_of_another_command_is_not_taken_for_a_slip() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = printed(
+        folder.path(),
+        &["check-compat", "--base-registry", "repo.lan"],
+    );
+    assert_contains!(refused, "unexpected argument '--base-registry'");
+    assert!(!refused.contains("--insecure-registry"), "{refused}");
+    let slip = printed(
+        folder.path(),
+        &["check-compat", "--insecure-registri", "repo.lan"],
+    );
+    assert_contains!(slip, "'--insecure-registry'");
+}
+
+#[test]
 fn a_proxy_that_cannot_be_used_is_an_error_and_no_direct_connection() {
     let inspect = |proxy: &str| {
         let output = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))

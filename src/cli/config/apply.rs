@@ -252,7 +252,8 @@ fn argument<'a>(command: &'a Command, flag: &str) -> Option<&'a Arg> {
     })
 }
 
-fn has_flag(command: &Command, name: &str) -> bool {
+/// Returns true if a command or one of its subcommands has a flag of this name.
+pub(super) fn has_flag(command: &Command, name: &str) -> bool {
     argument(command, name).is_some() || command.get_subcommands().any(|sub| has_flag(sub, name))
 }
 

@@ -8,6 +8,7 @@ use wincimg_windows::version::WindowsVersion;
 use super::finding::Finding;
 use super::image::Image;
 use super::plan::ActionStep;
+use super::tags::index_tag;
 use crate::controller::UpdateHold;
 use crate::nodes::Node;
 use crate::pod::PullPolicy;
@@ -259,12 +260,14 @@ pub(super) fn cordon_command<'a>(
 }
 
 /// The command that builds an image for hosts of these versions; `others` is the flag for the
-/// existing entries of a tag that is reused.
+/// existing entries of a tag that is reused. An image that nothing uses does not keep the tag of one
+/// version.
 pub(super) fn rebuild_command(
     image: &Image,
     hosts: &[WindowsVersion],
     others: Option<&str>,
     new_tag: Option<&str>,
+    is_used: bool,
     flags: &CommandFlags,
 ) -> String {
     let mut words = vec!["wincimg".to_owned(), "build".to_owned(), RECIPE.to_owned()];
@@ -280,11 +283,19 @@ pub(super) fn rebuild_command(
             };
             flag("registry", prefix);
             flag("name", name.to_owned());
-            // An image named by its digest leaves the tag to the reader, and is in no one's way.
-            let tag = new_tag.or(reference.tag());
-            flag("tag", tag.unwrap_or(TAG).to_owned());
+            let own = reference.tag();
+            let kept = own.filter(|own| is_used || index_tag(own) == Some(*own));
+            match new_tag.or(kept).or(own.and_then(index_tag)) {
+                Some(tag) => flag("tag", tag.to_owned()),
+                // An image named by its digest leaves the tag to the reader.
+                None if own.is_none() => flag("tag", TAG.to_owned()),
+                // By default each image gets its version, and the index `latest`.
+                None => {}
+            }
             words.push("--push".to_owned());
-            words.extend(others.filter(|_| tag.is_some()).map(str::to_owned));
+            // Another tag is in no one's way.
+            let is_known = new_tag.or(kept).is_some();
+            words.extend(others.filter(|_| is_known).map(str::to_owned));
             words.extend(flags.registry.iter().cloned());
         }
         Some(Location::Layout { dir, tag }) => {

@@ -149,6 +149,15 @@ pub(super) fn with_tag(reference: &Reference, tag: &str) -> String {
     format!("{}/{}:{tag}", reference.registry(), reference.repository())
 }
 
+/// The tag without the Windows version by which a build names the image of one host: `1.4` of
+/// `1.4-10.0.17763.973`, and none of `10.0.17763.973`.
+pub(super) fn index_tag(tag: &str) -> Option<&str> {
+    let (before, last) = tag.rsplit_once('-').unwrap_or(("", tag));
+    let is_version = last.starts_with("10.0.") && last.parse::<WindowsVersion>().is_ok();
+    let tag = if is_version { before } else { tag };
+    (!tag.is_empty()).then_some(tag)
+}
+
 /// A tag with a suffix; a long one is cut, so that the result is a valid tag.
 pub(super) fn with_suffix(tag: Option<&str>, suffix: &str) -> String {
     const MOST: usize = 128;

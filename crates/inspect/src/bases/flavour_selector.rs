@@ -30,9 +30,12 @@ fn no_flavour(problem: String, hint: Option<String>) -> Problem {
     Problem::answer("base/flavour", problem).hint_if(hint)
 }
 
-/// The first few flavours, and the number of the others.
+/// The first few flavours, and the number of the others; "none" without any.
 pub(super) fn listed(known: &[String]) -> String {
     const SHOWN: usize = 12;
+    if known.is_empty() {
+        return "none".to_owned();
+    }
     let shown = known[..known.len().min(SHOWN)].join(", ");
     match known.len().saturating_sub(SHOWN) {
         0 => shown,
@@ -113,8 +116,12 @@ impl FlavourSelector {
                 listed(&known)
             );
             let meant = closest_match(&named, known.iter().map(String::as_str));
-            let meant = meant.map(|meant| format!("did you mean {repository}:{meant}?"));
-            return Err(no_flavour(problem, meant));
+            let hint = match meant {
+                Some(meant) => Some(format!("did you mean {repository}:{meant}?")),
+                None if known.is_empty() => Some(format!("name the base alone: {repository}")),
+                None => None,
+            };
+            return Err(no_flavour(problem, hint));
         }
         Ok(named)
     }

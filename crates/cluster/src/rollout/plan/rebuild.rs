@@ -19,7 +19,7 @@ use crate::rollout::commands::{
     CommandFlags, adopt_steps, rebuild_command, tag_command, update_steps,
 };
 use crate::rollout::image::{Image, ImageContent, Variant};
-use crate::rollout::tags::{TagsByRepository, with_suffix, with_tag};
+use crate::rollout::tags::{TagsByRepository, index_tag, with_suffix, with_tag};
 use crate::rollout::{Placement, Rollout, RolloutRequest};
 use crate::workloads::Workload;
 
@@ -61,7 +61,8 @@ pub(super) fn rebuilds(
         let others = others.filter(|flag| tag.is_none() || *flag == "--join");
         let copy = tag.zip(others);
         let copy = copy.and_then(|(tag, _)| tag_command(image, tag, &after.flags));
-        let build = rebuild_command(image, &host_builds, others, tag, &after.flags);
+        let is_used = !workloads.is_empty();
+        let build = rebuild_command(image, &host_builds, others, tag, is_used, &after.flags);
         let commands = copy.into_iter().chain([build]).map(ActionStep::Command);
         workloads.retain(|(own, _)| !running::waits_for_patch(graph.rollout, *own, patched));
         let steps = commands.chain(users.adopt(to.as_deref(), &workloads));
@@ -219,7 +220,8 @@ fn new_tag(
     let day = today?.strftime("%Y%m%d").to_string();
     let again = (2_u32..).map(|number| format!("{day}-{number}"));
     let suffixes = [day.clone()].into_iter().chain(again);
-    let mut tags = suffixes.map(|suffix| with_suffix(reference.tag(), &suffix));
+    let own = reference.tag().and_then(index_tag);
+    let mut tags = suffixes.map(|suffix| with_suffix(own, &suffix));
     tags.find(|tag| !existing.contains(tag) && !given.contains(&with_tag(&reference, tag)))
 }
 

@@ -84,6 +84,23 @@ fn commands_are_ready_to_type() {
 }
 
 #[test]
+fn several_hosts_do_not_get_an_index_under_the_tag_of_one_version() {
+    for (tag, flags) in [
+        ("10.0.17763.973", ""),
+        ("1.4-10.0.17763.973", "--tag 1.4 "),
+        ("1.4-beta", "--tag 1.4-beta "),
+    ] {
+        let mut request = request(&["17763.973", "20348.1"], &["17763.973"]);
+        request.images[0].reference = Some(format!("repo.example/web:{tag}"));
+        let build = format!(
+            "wincimg build RECIPE --host-build 17763.973 --host-build 20348.1 --registry \
+             repo.example --name web {flags}--push"
+        );
+        assert_eq!(plan(&request).actions[0].commands(), [build], "{tag}");
+    }
+}
+
+#[test]
 fn an_image_named_by_its_digest_gets_a_tag_that_the_reader_chooses() {
     let mut request = request(&["17763.1158"], &["17763.973"]);
     let digest = "0".repeat(64);
