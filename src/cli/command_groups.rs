@@ -37,7 +37,7 @@ impl Recipe {
             RecipeCommand::Show(command) => return command.run(),
             RecipeCommand::Convert(command) => Command::Convert(command),
             RecipeCommand::Render(command) => Command::Render(*command),
-            RecipeCommand::Schema(images::Schema {}) => return images::print_schema(),
+            RecipeCommand::Schema(command) => return command.run(),
         };
         command.run(session)
     }

@@ -20,8 +20,8 @@ use super::online_context::online;
 use super::recipe_args::InstallerArgs;
 use super::registry_args::BaseRegistryArgs;
 use super::{
-    CommandOutcome, Failure, HostArgs, Session, complete, registry_args, security, write_json,
-    write_result,
+    CommandOutcome, Failure, HostArgs, OutputFormat, Session, complete, registry_args, security,
+    write_json,
 };
 use crate::report::write_fleet;
 
@@ -94,7 +94,11 @@ struct CheckArgs {
 /// Print the JSON schema of fleet files, for editors
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  wincimg fleet schema > fleet.schema.json")]
-struct SchemaArgs {}
+struct SchemaArgs {
+    /// Output format; the schema is JSON in both
+    #[arg(long, value_enum, default_value = "text")]
+    format: OutputFormat,
+}
 
 #[derive(Debug, Args)]
 struct CommonArgs {
@@ -130,9 +134,8 @@ impl FleetArgs {
             }
             FleetCommand::Follow(command) => command.run(session),
             FleetCommand::Prepull(command) => command.run(session),
-            FleetCommand::Schema(SchemaArgs {}) => {
-                write_result(None, |out| write_json(&schema(), out))?;
-                Ok(CommandOutcome::Yes)
+            FleetCommand::Schema(SchemaArgs { format }) => {
+                format.print(schema, |out| write_json(&schema(), out))
             }
         }
     }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use wincimg_images::recipes;
 use wincimg_recipe::{Recipe, schema};
 
-use super::{CommandOutcome, Failure, OutputFormat, complete, write_json, write_result};
+use super::{CommandOutcome, Failure, OutputFormat, complete, write_json};
 
 /// List the built-in recipes and their variables
 #[derive(Debug, Args)]
@@ -36,7 +36,11 @@ pub(super) struct Show {
 /// Print the JSON schema of recipe files, for editors
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  wincimg recipe schema > recipe.schema.json")]
-pub(super) struct Schema {}
+pub(super) struct Schema {
+    /// Output format; the schema is JSON in both
+    #[arg(long, value_enum, default_value = "text")]
+    format: OutputFormat,
+}
 
 impl Show {
     pub(super) fn run(self) -> Result<CommandOutcome, Failure> {
@@ -47,10 +51,10 @@ impl Show {
     }
 }
 
-/// Prints the JSON schema of recipe files.
-pub(super) fn print_schema() -> Result<CommandOutcome, Failure> {
-    write_result(None, |out| write_json(&schema(), out))?;
-    Ok(CommandOutcome::Yes)
+impl Schema {
+    pub(super) fn run(self) -> Result<CommandOutcome, Failure> {
+        self.format.print(schema, |out| write_json(&schema(), out))
+    }
 }
 
 impl Images {

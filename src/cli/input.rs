@@ -18,11 +18,8 @@ const CHUNK: usize = 64 * 1024;
 
 /// Reads a file or stdin as text without a byte order mark, whatever its encoding.
 pub(super) fn read_text(path: &Path) -> Result<String, Failure> {
-    decode(read(path, LARGEST_LIST)?).map_err(|error| {
-        let is_utf16 = error.is::<TruncatedUtf16>();
-        Failure::usage(error.context(format!("cannot read {}", name(path))))
-            .hint_if(is_utf16.then_some("write it again, or save it as UTF-8"))
-    })
+    let text = decode(read(path, LARGEST_LIST)?);
+    text.map_err(|failure| failure.context(format!("cannot read {}", name(path))))
 }
 
 /// Reads all bytes unchanged.
@@ -85,15 +82,17 @@ pub(super) fn is_stdin(path: &Path) -> bool {
 }
 
 /// Text as UTF-8; `PowerShell`'s `>` writes UTF-16 with a mark.
-fn decode(mut bytes: Vec<u8>) -> anyhow::Result<String> {
+fn decode(mut bytes: Vec<u8>) -> Result<String, Failure> {
+    let truncated =
+        |error: TruncatedUtf16| Failure::usage(error).hint("write it again, or save it as UTF-8");
     Ok(match &bytes[..] {
-        [0xFF, 0xFE, text @ ..] => from_utf16(text, u16::from_le_bytes)?,
-        [0xFE, 0xFF, text @ ..] => from_utf16(text, u16::from_be_bytes)?,
+        [0xFF, 0xFE, text @ ..] => from_utf16(text, u16::from_le_bytes).map_err(truncated)?,
+        [0xFE, 0xFF, text @ ..] => from_utf16(text, u16::from_be_bytes).map_err(truncated)?,
         [0xEF, 0xBB, 0xBF, ..] => {
             bytes.drain(..3);
-            String::from_utf8(bytes)?
+            files::text_of(bytes)?
         }
-        _ => String::from_utf8(bytes)?,
+        _ => files::text_of(bytes)?,
     })
 }
 

@@ -401,6 +401,24 @@ mod tests {
         }
     }
 
+    fn without_format(command: &clap::Command, found: &mut Vec<String>) {
+        let mut arguments = command.get_arguments();
+        let has_format = arguments.any(|argument| argument.get_long() == Some("format"));
+        if !command.has_subcommands() && !has_format {
+            found.push(command.get_name().to_owned());
+        }
+        for inner in command.get_subcommands() {
+            without_format(inner, found);
+        }
+    }
+
+    #[test]
+    fn every_command_takes_a_format() {
+        let mut found = Vec::new();
+        without_format(&Cli::command(), &mut found);
+        assert_eq!(found, Vec::<String>::new());
+    }
+
     #[test]
     fn every_commands_help_has_an_example() {
         let mut found = Vec::new();

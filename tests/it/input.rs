@@ -4,7 +4,7 @@ use assert_cmd::Command;
 use predicates::prelude::*;
 use predicates::str::contains;
 
-use crate::failure::Failure;
+use crate::failure::{Fails, Failure};
 
 const NODES: &str = r#"{"kind": "List", "items": [{"kind": "Node", "metadata": {"name": "knoten-ä"},
     "status": {"nodeInfo": {"operatingSystem": "windows", "kernelVersion": "10.0.17763.973"}}}]}"#;
@@ -88,6 +88,24 @@ fn a_file_in_utf16_is_named_with_what_to_do() {
             .assert()
             .code(3)
             .stderr(contains("byte 0 is not UTF-8").and(contains("hint: save it as UTF-8; ")));
+    }
+}
+
+#[test]
+fn a_binary_file_is_refused_as_by_other_commands() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("list"), b"\x7fELF\xff").unwrap();
+    for words in [
+        ["--host-build", "17763.973", "-f"],
+        ["--image-build", "17763.973", "--nodes"],
+    ] {
+        Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
+            .current_dir(folder.path())
+            .arg("check-compat")
+            .args(words)
+            .arg("list")
+            .fails(3, "file/io", &["cannot read list", "byte 4 is not UTF-8"])
+            .advises(&["save it as UTF-8"]);
     }
 }
 

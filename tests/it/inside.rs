@@ -252,6 +252,18 @@ async fn a_foreign_layer_is_looked_through_on_its_way_or_where_it_is() {
 }
 
 #[test(multi_thread)]
+async fn a_key_and_a_file_that_a_base_lacks_have_one_code() {
+    let server = FakeRegistry::start();
+    let reference = publish(&base(), &server.host()).await;
+    let machine = Machine::new();
+    for (flag, missing) in [("--registry", r"HKLM\SYSTEM\Nope"), ("--path", r"C:\Nope")] {
+        let show = ["base", "show", &reference, flag, missing];
+        let refused = machine.run(&[&show[..], &["--format", "json"]].concat());
+        Failure::of(refused.code(1).get_output()).is("image/no-file", &[missing]);
+    }
+}
+
+#[test(multi_thread)]
 async fn layers_that_the_mirror_has_already_are_read_back_once() {
     let (source, target) = (FakeRegistry::start(), FakeRegistry::start());
     let base = base();

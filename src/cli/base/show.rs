@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use clap::Args;
 use serde::Serialize;
 use serde_json::{Value, json};
-use wincimg_common::diagnose::closest_match;
+use wincimg_common::diagnose::{Blame, Problem, closest_match};
 use wincimg_common::untrusted::Untrusted;
 use wincimg_inspect::base::{BaseFacts, BaseHive, BaseKeyPath, BaseProblem};
 use wincimg_inspect::contents::sddl;
@@ -279,12 +279,16 @@ fn no_key(facts: &BaseFacts, path: &BaseKeyPath) -> anyhow::Result<Failure> {
     let names = subkeys.iter().filter_map(|key| key.path.components.last());
     let like = closest_match(&missing, names.map(String::as_str));
     let like = like.map(|name| format!(r"; did you mean {above}\{name}?"));
-    Ok(
-        Failure::no(format!("the base has no key {path}")).hint(format!(
-            "{above} exists, but has no {missing}{}",
-            like.unwrap_or_default()
-        )),
-    )
+    let like = like.unwrap_or_default();
+    Ok(not_there(
+        format!("the base has no key {path}"),
+        format!("{above} exists, but has no {missing}{like}"),
+    ))
+}
+
+fn not_there(problem: String, hint: String) -> Failure {
+    let problem = Problem::new("image/no-file", problem).blame(Blame::Answer);
+    problem.hint(hint).into()
 }
 
 /// Error for a file that does not exist, with the nearest one that does.
@@ -307,8 +311,10 @@ fn no_file(facts: &BaseFacts, path: &ImagePath) -> anyhow::Result<Failure> {
         Some(name) => format!("; did you mean {}?", above.join(&name)?),
         None => String::new(),
     };
-    Ok(Failure::no(format!("the base has no {path}"))
-        .hint(format!("{above} exists, but has no {missing}{like}")))
+    Ok(not_there(
+        format!("the base has no {path}"),
+        format!("{above} exists, but has no {missing}{like}"),
+    ))
 }
 
 /// The number of keys of each hive; none if it cannot be read.

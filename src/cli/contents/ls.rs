@@ -210,7 +210,9 @@ impl Ls {
         path: &BaseKeyPath,
     ) -> Result<CommandOutcome, Failure> {
         let Some(keys) = list_keys(contents, path, self.depth())? else {
-            return Err(Failure::no(format!("the image has no key {path}")));
+            let problem = format!("the image has no key {path}");
+            let problem = Problem::new("image/no-file", problem).blame(Blame::Answer);
+            return Err(problem.into());
         };
         let with_security = self.contents.acl;
         let view = KeysView {

@@ -30,7 +30,7 @@ use wincimg_testkit::test_bases::{
 };
 use wincimg_testkit::windows_base::{StandIn, put_index};
 
-use crate::failure::note;
+use crate::failure::{Fails, note};
 
 const VENDOR: &str = r"HKLM\SOFTWARE\Vendor";
 const FOREIGN: &str = "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip";
@@ -443,11 +443,10 @@ fn ls_names_what_is_like_a_missing_path() {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{errors}");
     assert_contains!(errors, r"did you mean C:\app\A.TXT?");
-    let output = images
-        .command(&["ls", "oci:one", r"HKLM\SOFTWARE\No"])
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(1));
+    let missing = r"HKLM\SOFTWARE\No";
+    images
+        .command(&["ls", "oci:one", missing])
+        .fails(1, "image/no-file", &[missing]);
 }
 
 /// Each key with its path and the names of its values, by regipy.

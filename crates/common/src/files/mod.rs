@@ -25,6 +25,7 @@ pub use buffered_blob::BufferedBlob;
 pub use file_cache::{CacheFileUse, FileCache};
 pub use open::{
     LimitedReader, NotUtf8, open, open_stream, open_with_metadata, read, read_opened, read_text,
+    text_of,
 };
 pub use pieces::PieceReader;
 pub use replace::{check_replace, replace};

@@ -100,7 +100,12 @@ impl NotUtf8 {
 
 /// Reads a file of at most `limit` bytes as text.
 pub fn read_text(path: &Path, limit: u64) -> io::Result<String> {
-    String::from_utf8(read(path, limit)?).map_err(|error| {
+    text_of(read(path, limit)?)
+}
+
+/// The bytes of a file as text.
+pub fn text_of(bytes: Vec<u8>) -> io::Result<String> {
+    String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         io::Error::new(io::ErrorKind::InvalidData, NotUtf8 { at })
     })
