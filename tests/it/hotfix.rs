@@ -3,6 +3,7 @@
 use std::fs;
 
 use predicates::Predicate as _;
+use regex::Regex;
 use serde_json::Value;
 use wincimg_testkit::powershell::syntax_errors;
 use wincimg_windows::update::Updates;
@@ -373,6 +374,25 @@ fn a_script_for_a_folder_says_what_is_missing() {
     assert_contains!(script, "Folder   = 'C:\\hotfix\\KB4549949'");
 }
 
+/// A node does not get at a share with the credentials of the session.
+#[test]
+fn files_on_a_share_are_copied_to_each_node() {
+    let (setup, _) = CatalogSetup::with_april_2020();
+    setup.fetch().assert_code(0);
+    let copied = |folder: &str| {
+        let arguments = [
+            "script", "17763.1158", "--files", "out", "--from-dir", folder,
+        ];
+        let script = setup.run(&arguments).assert_code(0).stdout;
+        let (_, named) = script.split_once("Folder   = '").unwrap();
+        let (_, condition) = script.split_once("$hotfix.Folder -match '").unwrap();
+        let pattern = Regex::new(condition.split('\'').next().unwrap()).unwrap();
+        pattern.is_match(named)
+    };
+    assert!(copied(r"\\share\hotfix"));
+    assert!(!copied(r"C:\hotfix"));
+}
+
 #[test]
 fn scripts_are_powershell_by_its_grammar() {
     let (setup, _) = CatalogSetup::with_april_2020();
@@ -414,6 +434,9 @@ fn the_script_changes_nothing_before_its_files_are_verified() {
         assert!(function.contains("$PSCmdlet.ShouldProcess("), "{changing}");
     }
     assert!(!script.contains("[Console]::Error"));
+    let (_, undo) = script.split_once("function Undo-Hotfix {").unwrap();
+    let (detail, _) = undo.split_once("Get-WindowsPackage").unwrap();
+    assert_contains!(detail, "-lt $hotfix.Revision", "is not installed");
 }
 
 #[test]

@@ -189,7 +189,8 @@ function Test-Hotfix {
 # Servicing stacks and superseded updates cannot be removed.
 function Undo-Hotfix {
     $present = Assert-Build
-    $detail = 'Windows cannot remove this update'
+    $isOlder = ($null -ne $hotfix.Revision) -and ($present.Revision -lt $hotfix.Revision)
+    $detail = if ($isOlder) { "$($hotfix.Article) is not installed" } else { 'Windows cannot remove this update' }
     if ($null -ne $hotfix.Revision) {
         $pattern = "^Package_for_(RollupFix|$($hotfix.Article))~.*~~$($hotfix.Build)\.$($hotfix.Revision)\."
         $package = @(Get-WindowsPackage -Online | Where-Object { $_.PackageName -match $pattern })
@@ -214,7 +215,8 @@ function Invoke-OnNodes([scriptblock]$Script, [hashtable]$Parameters) {
         $session = $null
         try {
             $session = New-PSSession -ComputerName $node
-            if ($hotfix.Beside -and -not ($Verify -or $Undo)) {
+            # A node has no credentials for another host, such as that of a share.
+            if (($hotfix.Beside -or ($hotfix.Folder -match '^[\\/]{2}')) -and -not ($Verify -or $Undo)) {
                 $there = Invoke-Command -Session $session -ScriptBlock {
                     $folder = Join-Path $env:ProgramFiles 'wincimg'
                     New-Item -ItemType Directory -Path $folder -Force | Out-Null
@@ -271,6 +273,8 @@ if ([Environment]::Is64BitOperatingSystem -and -not [Environment]::Is64BitProces
             $again += "$value"
         }
     }
+    # Where errors are redirected, each line on stderr is an error record.
+    $ErrorActionPreference = 'Continue'
     & (Join-Path $env:SystemRoot 'sysnative\WindowsPowerShell\v1.0\powershell.exe') @again
     exit $LASTEXITCODE
 }

@@ -21,6 +21,19 @@ function Get-PresentVersion {
     [pscustomobject]@{ Build = [int]$nt.CurrentBuildNumber; Revision = [int]$nt.UBR }
 }
 
+# Runs a program and returns its output. Only its exit code tells a failure: in a remote session, and where
+# errors are redirected, each line on stderr is an error record, at the first of which 'Stop' ends a script.
+function Invoke-Native([string]$Program, [string[]]$Arguments) {
+    $ErrorActionPreference = 'Continue'
+    $problems = New-Object System.Collections.ArrayList
+    $lines = @(& $Program @Arguments 2>&1 | ForEach-Object {
+        if ($_ -is [System.Management.Automation.ErrorRecord]) { [void]$problems.Add($_.Exception.Message) } else { "$_" }
+    })
+    if ($LASTEXITCODE -eq 0) { return $lines }
+    if ($problems.Count -eq 0) { $problems = $lines }
+    throw "$(Split-Path -Leaf $Program) ended with ${LASTEXITCODE}: $(($problems | Select-Object -Last 3) -join ' ')"
+}
+
 # Only administrators can write there. The file has the setting from before automatic updates were turned off.
 $own = Join-Path $env:ProgramFiles 'wincimg'
 $settings = Join-Path $own 'automatic-updates.txt'
@@ -42,8 +55,7 @@ function Set-AutomaticUpdate([int]$Option) {
     $runs = (Get-Service -Name wuauserv).Status -eq 'Running'
     if ($runs) { Stop-Service -Name wuauserv -Force }
     try {
-        & cscript.exe //nologo $tool /AU $Option | Out-Null
-        if ($LASTEXITCODE -ne 0) { throw "scregedit.wsf /AU $Option ended with $LASTEXITCODE" }
+        Invoke-Native 'cscript.exe' @('//nologo', $tool, '/AU', $Option) | Out-Null
     } finally {
         if ($runs) { Start-Service -Name wuauserv }
     }
