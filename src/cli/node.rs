@@ -13,6 +13,7 @@ use futures_util::TryFutureExt as _;
 use futures_util::future::{try_join, try_join_all};
 use serde_json::json;
 use wincimg_cluster::node_script::{NodeImages, NodeRegistry, NodeRuntime, NodeScript};
+use wincimg_cluster::nodes;
 use wincimg_common::diagnose::BoxError;
 use wincimg_engine::bases::BaseSearch;
 use wincimg_engine::error::search as search_error;
@@ -26,7 +27,7 @@ use self::builder::MakeBuilder;
 use super::hotfix::Hotfix;
 use super::registry_args::{BaseRegistryArgs, read_time};
 use super::{CommandOutcome, Failure, HostArgs, OutputFormat, Session, complete, registry_args};
-use crate::report::extended;
+use crate::report::{count, extended};
 
 /// Configure and update nodes, and build on them
 #[derive(Debug, Args)]
@@ -88,8 +89,8 @@ struct MakeScript {
     #[command(flatten)]
     hosts: HostArgs,
     /// Registry of the pause image
-    #[arg(long, value_name = "HOST[/PREFIX]")]
-    registry: RegistryPrefix,
+    #[arg(long, value_name = "HOST[/PREFIX]", required_unless_present = "undo")]
+    registry: Option<RegistryPrefix>,
     /// Name of the pause image in the registry
     #[arg(long, value_name = "NAME", default_value = "pause")]
     pause: String,
@@ -127,12 +128,17 @@ struct MakeScript {
 
 impl MakeScript {
     fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
-        let hosts = self.hosts.distinct_builds(session)?.targets();
-        let registries = self.registries()?;
-        let images = if self.undo {
-            Vec::new()
-        } else {
-            self.images(&hosts, session)?
+        let (registries, images) = match &self.registry {
+            Some(registry) if !self.undo => {
+                let builds = self.hosts.distinct_builds(session)?;
+                warn_of_cri_dockerd(&builds.nodes, session);
+                let registries = self.registries(registry)?;
+                (
+                    registries,
+                    self.images(registry, &builds.targets(), session)?,
+                )
+            }
+            _ => (Vec::new(), Vec::new()),
         };
         let script = NodeScript {
             runtime: self.runtime,
@@ -157,6 +163,7 @@ impl MakeScript {
     /// The images for each host: on the same bases as those of `wincimg build`.
     fn images(
         &self,
+        registry: &RegistryPrefix,
         targets: &[TargetHost],
         session: &Session,
     ) -> Result<Vec<NodeImages>, Failure> {
@@ -167,10 +174,10 @@ impl MakeScript {
             let problem = format!("{version} has no revision: the tags of its images are unknown");
             return Err(Failure::usage(problem).hint("add the revision, as in 17763.973"));
         }
-        let registry = &self.connection.base_registry;
+        let base_registry = &self.connection.base_registry;
         let search = BaseSearch::new(&self.connection.registry.connect(session)?);
         let find = |name| {
-            let found = search.for_hosts(name, registry, &hosts);
+            let found = search.for_hosts(name, base_registry, &hosts);
             found.map_err(|error| with_nodes(error, targets))
         };
         let of_pause = async {
@@ -191,14 +198,14 @@ impl MakeScript {
                      can be reached: {}",
                     failure.in_one_line()
                 ));
-                return self.images_by_version(&hosts);
+                return self.images_by_version(registry, &hosts);
             }
             found => found?,
         };
         let images = hosts.iter().enumerate().map(|(place, host)| {
             let own = of_pause.get(place).and_then(PlannedBase::version_text);
             let bases = bases.iter().map(|found| found[place].display_name());
-            self.images_of(*host, own, bases.collect())
+            self.images_of(registry, *host, own, bases.collect())
         });
         images.collect()
     }
@@ -206,12 +213,13 @@ impl MakeScript {
     /// The images for a host; `tag` is that of the pause image, unless one is given.
     fn images_of(
         &self,
+        registry: &RegistryPrefix,
         host: HostBuild,
         tag: Option<String>,
         bases: Vec<String>,
     ) -> Result<NodeImages, Failure> {
         let tag = self.tag.clone().or(tag).unwrap_or_default();
-        let pause = self.registry.join(&format!("{}:{tag}", self.pause))?;
+        let pause = registry.join(&format!("{}:{tag}", self.pause))?;
         Ok(NodeImages {
             version: host.version,
             pause: pause.to_string(),
@@ -220,7 +228,11 @@ impl MakeScript {
     }
 
     /// The images for each host if the bases cannot be listed: of its own version.
-    fn images_by_version(&self, hosts: &[HostBuild]) -> Result<Vec<NodeImages>, Failure> {
+    fn images_by_version(
+        &self,
+        registry: &RegistryPrefix,
+        hosts: &[HostBuild],
+    ) -> Result<Vec<NodeImages>, Failure> {
         let images = hosts.iter().map(|host| {
             let version = host.version.os_version();
             let bases = self.bases.iter().map(|name| {
@@ -229,13 +241,13 @@ impl MakeScript {
                 Ok(format!("{registry}/{path}:{version}"))
             });
             let bases = bases.collect::<Result<_, Failure>>()?;
-            self.images_of(*host, Some(version), bases)
+            self.images_of(registry, *host, Some(version), bases)
         });
         images.collect()
     }
 
     /// The registries that a node must be configured for.
-    fn registries(&self) -> Result<Vec<NodeRegistry>, Failure> {
+    fn registries(&self, registry: &RegistryPrefix) -> Result<Vec<NodeRegistry>, Failure> {
         let mut pem = String::new();
         for file in &self.connection.registry.certificates.files()?.files {
             let certificates = read_certificates(file)
@@ -245,7 +257,7 @@ impl MakeScript {
             }
         }
         let certificates = (!pem.is_empty()).then_some(pem);
-        let named = [self.registry.host(), self.connection.base_registry.0.host()];
+        let named = [registry.host(), self.connection.base_registry.0.host()];
         let insecure = &self.connection.registry.insecure;
         let mut hosts: BTreeSet<&str> = insecure.iter().map(String::as_str).collect();
         // Every node trusts the certificate of Microsoft's registry.
@@ -265,6 +277,22 @@ impl MakeScript {
         Ok(registries
             .filter(|registry| registry.is_insecure || registry.certificates.is_some())
             .collect())
+    }
+}
+
+/// Warns of nodes whose pause image the script does not set.
+fn warn_of_cri_dockerd(nodes: &[nodes::Node], session: &Session) {
+    let with = nodes.iter().filter(|node| node.has_cri_dockerd());
+    let names: Vec<&str> = with.filter_map(|node| node.name.as_deref()).collect();
+    if let [first, others @ ..] = &names[..] {
+        let others = match others.len() {
+            0 => String::new(),
+            more => format!(" and {}", count(more, "other node")),
+        };
+        session.warn(format_args!(
+            "cri-dockerd on {first}{others} is not configured: start it with the flags that the \
+             script prints"
+        ));
     }
 }
 

@@ -6,13 +6,14 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use predicates::Predicate as _;
+use regex::Regex;
 use serde_json::Value;
 use wincimg_testkit::powershell::syntax_errors;
 use wincimg_windows::compat::{HostBuild, Isolation, check};
 use wincimg_windows::update::Updates;
 use wincimg_windows::version::WindowsVersion;
 
-use crate::failure::{Failure, line};
+use crate::failure::{Failure, line, warning};
 use crate::site::{Site, json_of};
 
 const REGISTRY: &str = "repo.mylan.k8s:8888";
@@ -45,6 +46,28 @@ fn refusal(more: &[&str]) -> String {
 fn settings(script: &str) -> &str {
     let (_, rest) = script.split_once("$node = @{\n").unwrap();
     rest.split_once("\n}\n").unwrap().0
+}
+
+/// A function of a script; the name ends with the parenthesis of its parameters, if any.
+fn function<'s>(script: &'s str, name: &str) -> &'s str {
+    let (_, rest) = script.split_once(&format!("\nfunction {name}")).unwrap();
+    rest.split_once("\n}\n").unwrap().0
+}
+
+/// Asserts that a text has these words, in this order.
+#[track_caller]
+fn assert_in_order(text: &str, words: &[&str]) {
+    let mut rest = text;
+    for word in words {
+        let Some((_, after)) = rest.split_once(word) else {
+            panic!("no {word:?} in {rest}");
+        };
+        rest = after;
+    }
+}
+
+fn any_script() -> String {
+    text(&["--host-build", "17763.973"])
 }
 
 /// A CA created by openssl, in a temporary folder.
@@ -125,22 +148,28 @@ fn without_the_bases_a_script_names_images_of_the_hosts_versions() {
     );
 }
 
-#[test]
-fn a_node_without_a_base_is_named() {
+/// The output for nodes with these names, Windows versions, runtimes and kubelets.
+fn script_for_nodes(nodes: &[[&str; 4]]) -> Output {
     let folder = tempfile::tempdir().unwrap();
-    let node = |name: &str, version: &str| {
+    let nodes = nodes.iter().map(|[name, version, runtime, kubelet]| {
         serde_json::json!({"kind": "Node", "metadata": {"name": name}, "status": {
-            "nodeInfo": {"operatingSystem": "windows", "kernelVersion": version}}})
-    };
-    let items = [
-        node("w16", "10.0.14393.3384"),
-        node("w19", "10.0.17763.973"),
-    ];
-    let list = serde_json::json!({"kind": "List", "items": items});
+            "nodeInfo": {"operatingSystem": "windows", "kernelVersion": version,
+                "containerRuntimeVersion": runtime, "kubeletVersion": kubelet}}})
+    });
+    let nodes: Vec<Value> = nodes.collect();
+    let list = serde_json::json!({"kind": "List", "items": nodes});
     let file = folder.path().join("nodes.json");
     fs::write(&file, list.to_string()).unwrap();
-    let nodes = ["--nodes", file.to_str().unwrap(), "--format", "json"];
-    let failure = Failure::of(&script(&nodes).0);
+    script(&["--nodes", file.to_str().unwrap(), "--format", "json"]).0
+}
+
+#[test]
+fn a_node_without_a_base_is_named() {
+    let nodes = [
+        ["w16", "10.0.14393.3384", "", ""],
+        ["w19", "10.0.17763.973", "", ""],
+    ];
+    let failure = Failure::of(&script_for_nodes(&nodes));
     let failure = failure.is("base/nothing-fits", &["14393.3384 (w16)", "nanoserver"]);
     assert_contains!(failure.hint, "--selector");
     assert!(!failure.message.contains("w19"), "{failure:#?}");
@@ -175,11 +204,7 @@ fn the_nodes_of_an_image_are_those_on_which_check_compat_calls_it_startable() {
             assert_eq!(is_taken, verdict.is_startable(), "{row} {host}");
         }
     }
-    let (_, body) = text.split_once("function Get-NodeImage {").unwrap();
-    let (body, _) = body.split_once("\n}\n").unwrap();
-    for part in ["$_.First", "$_.Last"] {
-        assert_contains!(body, part);
-    }
+    assert_contains!(function(&text, "Get-NodeImage"), "$_.First", "$_.Last");
 }
 
 #[test]
@@ -213,6 +238,160 @@ fn scripts_are_powershell_by_its_grammar() {
         assert_eq!(syntax_errors(&text), [""; 0]);
         assert_ne!(syntax_errors(&(text + "\nif (")), [""; 0]);
     }
+}
+
+/// In a remote session, a program's warning on stderr would end the script.
+#[test]
+fn programs_run_in_one_function_and_fail_by_their_exit_code_alone() {
+    let text = any_script();
+    let native = function(&text, "Invoke-Native(");
+    assert_in_order(
+        native,
+        &[
+            "$ErrorActionPreference = 'Continue'",
+            "& $Program @Arguments 2>&1",
+            "$LASTEXITCODE -eq 0",
+            "throw ",
+        ],
+    );
+    let others = text.replace(native, "");
+    for line in others.lines() {
+        let is_call = line.contains("& ") && !line.contains("& $Check ");
+        assert!(!is_call && !line.contains("$LASTEXITCODE"), "{line}");
+    }
+}
+
+#[test]
+fn flags_of_dockershim_are_for_kubelets_that_have_it() {
+    let text = any_script();
+    let first_flag = "Set-KubeletFlag 'pod-infra-container-image'";
+    let steps = [
+        "Get-KubeletVersion", "$null -eq $kubelet", "-ge [version]'1.24'", "cri-dockerd", "return",
+        first_flag,
+    ];
+    assert_in_order(function(&text, "Set-Docker("), &steps);
+    let nodes = [
+        ["w1", "10.0.17763.973", "docker://24.0.7", "v1.29.0"],
+        ["w2", "10.0.17763.973", "docker://20.10.9", "v1.23.17"],
+        ["w3", "10.0.17763.973", "containerd://1.7.22", "v1.29.0"],
+    ];
+    let output = script_for_nodes(&nodes);
+    let printed = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{printed}");
+    let is_told = warning(&["cri-dockerd", "w1 "]).eval(&printed);
+    assert!(is_told && !printed.contains("other node"), "{printed}");
+    let output = script_for_nodes(&nodes[1..]);
+    let printed = String::from_utf8(output.stderr).unwrap();
+    assert!(!printed.contains("cri-dockerd"), "{printed}");
+}
+
+#[test]
+fn containerd_reads_a_draft_and_gets_its_old_settings_back_if_it_does_not_start() {
+    let text = any_script();
+    let steps = [
+        "WriteAllText($draft", "& $Check $draft", "Save-Original", "Move-Item",
+    ];
+    assert_in_order(function(&text, "Set-File("), &steps);
+    let steps = [
+        "ReadAllBytes($config)",
+        "@(Get-Index)",
+        "@(Get-Dependent",
+        "Set-File $config",
+        "'--config', $draft, 'config', 'dump'",
+        "\n    try {\n",
+        "Restart-Runtime",
+        "Assert-Containerd",
+        "\n    } catch {\n",
+        "WriteAllBytes($config, $before)",
+        "Set-Index $rows",
+        "Restart-Runtime 'containerd' $dependents",
+        "throw ",
+    ];
+    assert_in_order(function(&text, "Save-Containerd("), &steps);
+}
+
+/// containerd takes credentials beside its config_path.
+#[test]
+fn only_settings_that_containerd_refuses_end_the_script() {
+    let text = any_script();
+    let code = function(&text, "Get-RegistryFolder(");
+    assert_in_order(code, &["$node.Registries.Count -eq 0", "return", "throw "]);
+    let line = code.lines().find(|line| line.contains("$old = ")).unwrap();
+    let refused = Regex::new(&format!("^{}", line.rsplit('\'').nth(1).unwrap())).unwrap();
+    for (table, is_refused) in [
+        ("mirrors.\"docker.io\"", true),
+        ("configs.\"repo:8888\".tls", true),
+        ("configs.\"repo:8888\".auth", false),
+        ("configs.\"repo:8888\"", false),
+        ("mirrors", false),
+    ] {
+        assert_eq!(refused.is_match(table), is_refused, "{table}");
+    }
+}
+
+#[test]
+fn the_hosts_file_of_another_program_is_kept() {
+    let text = any_script();
+    let code = function(&text, "Test-HostsFile(");
+    let trusts = code.lines().filter_map(|line| {
+        let (_, pattern) = line.split_once("$trust = '")?;
+        Regex::new(&pattern.strip_suffix('\'')?.replace("''", "'")).ok()
+    });
+    let trusts: Vec<Regex> = trusts.collect();
+    let [insecure, certificates] = &trusts[..] else {
+        panic!("{code}");
+    };
+    for (hosts, without_tls, with_ca) in [
+        ("server = \"http://repo:8888\"", true, false),
+        (
+            "[host.\"http://repo:8888\"]\n  capabilities = [\"pull\"]",
+            true,
+            false,
+        ),
+        (
+            "[host.\"https://repo:8888\"]\n  skip_verify = true",
+            true,
+            true,
+        ),
+        (
+            "[host.'https://repo:8888']\n  ca = 'C:/ca.crt'",
+            false,
+            true,
+        ),
+        (
+            "server = \"https://repo:8888\"\n  # skip_verify = true",
+            false,
+            false,
+        ),
+    ] {
+        assert_eq!(insecure.is_match(hosts), without_tls, "{hosts}");
+        assert_eq!(certificates.is_match(hosts), with_ca, "{hosts}");
+    }
+    assert_in_order(code, &["Get-WrittenRow", "throw \"$path "]);
+    let set = function(&text, "Set-Containerd(");
+    assert_in_order(set, &["Test-HostsFile", "Set-File", "Invoke-Pull"]);
+}
+
+#[test]
+fn an_undo_needs_neither_hosts_nor_a_registry() {
+    let site = Site::new();
+    let undo = ["node", "script", "--undo"];
+    let output = site.with_no_bases(&undo).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_contains!(settings(&text), "Undo        = $true");
+    // The services restart whose files were restored, whatever these are called.
+    let restore = function(&text, "Restore-Node");
+    assert_in_order(
+        restore,
+        &[
+            "$restored -contains (Get-ConfigPath $name)",
+            "Restart-Runtime",
+        ],
+    );
+    let output = site.with_no_bases(&undo[..2]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert_contains!(String::from_utf8_lossy(&output.stderr), "--registry");
 }
 
 #[test]

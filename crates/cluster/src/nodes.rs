@@ -355,6 +355,12 @@ fn minor_version(kubelet: &str) -> Option<u32> {
 }
 
 impl Node {
+    /// Returns true if its Docker is behind cri-dockerd: Kubernetes 1.24 removed dockershim, and its
+    /// flags from the kubelet.
+    pub fn has_cri_dockerd(&self) -> bool {
+        self.runtime == ContainerRuntime::Docker && self.kubelet.is_some_and(|minor| minor >= 24)
+    }
+
     /// Returns whether it runs host process containers, if known: Kubernetes 1.22 runs them with a
     /// feature gate. A node of unknown version counts as a current one.
     pub fn runs_host_process(&self) -> Option<bool> {
@@ -483,6 +489,25 @@ mod tests {
             );
             let list = read(&node).unwrap();
             assert_eq!(list.windows[0].runs_host_process(), runs, "{node}");
+        }
+    }
+
+    #[test]
+    fn docker_is_behind_cri_dockerd_since_kubernetes_1_24() {
+        for (kubelet, runtime, expected) in [
+            ("v1.24.0", "docker://20.10.9", true),
+            ("v1.29.0", "docker://24.0.7", true),
+            ("v1.23.17", "docker://20.10.9", false),
+            ("", "docker://20.10.9", false),
+            ("v1.29.0", "containerd://1.7.22", false),
+        ] {
+            let node = format!(
+                r#"{{"kind":"Node","metadata":{{"name":"w1"}},"status":{{"nodeInfo":{{
+                  "operatingSystem":"windows","kubeletVersion":"{kubelet}",
+                  "containerRuntimeVersion":"{runtime}"}}}}}}"#
+            );
+            let list = read(&node).unwrap();
+            assert_eq!(list.windows[0].has_cri_dockerd(), expected, "{node}");
         }
     }
 

@@ -48,17 +48,22 @@ function Set-Index([object[]]$Rows) {
     }
 }
 
+# The row of a file that this script wrote and that no other program changed since.
+function Get-WrittenRow([object[]]$Rows, [string]$Path) {
+    if (-not (Test-Path -LiteralPath $Path)) { return $null }
+    $Rows | Where-Object { ($_.Path -eq $Path) -and ($_.Written -eq (Get-Digest $Path)) } | Select-Object -First 1
+}
+
 # Backs up a file before the first change. A later change by another program is backed up instead.
 function Save-Original([string]$Path, [string]$Written) {
     $rows = @(Get-Index)
-    $row = $rows | Where-Object { $_.Path -eq $Path } | Select-Object -First 1
-    $isThere = Test-Path -LiteralPath $Path
-    if (($null -ne $row) -and $isThere -and ((Get-Digest $Path) -eq $row.Written)) {
+    $row = Get-WrittenRow $rows $Path
+    if ($null -ne $row) {
         $row.Written = $Written
     } else {
         New-Item -ItemType Directory -Path $copies -Force | Out-Null
         $copy = ''
-        if ($isThere) {
+        if (Test-Path -LiteralPath $Path) {
             $copy = Join-Path $copies "$([guid]::NewGuid())-$(Split-Path -Leaf $Path)"
             Copy-Item -LiteralPath $Path -Destination $copy
         }
@@ -68,13 +73,16 @@ function Save-Original([string]$Path, [string]$Written) {
     Set-Index $rows
 }
 
-# Writes a file unless it has that text already; returns true if it did.
-function Set-File([string]$Path, [string]$Text) {
+# Writes a file unless it has that text already, and after a check of its draft; returns true if it did.
+function Set-File([string]$Path, [string]$Text, [scriptblock]$Check) {
     if ((Test-Path -LiteralPath $Path) -and ([IO.File]::ReadAllText($Path) -ceq $Text)) { return $false }
     if (-not $PSCmdlet.ShouldProcess($Path, 'write')) { return $false }
     New-Item -ItemType Directory -Path (Split-Path -Parent $Path) -Force | Out-Null
     $draft = "$Path.wincimg"
     [IO.File]::WriteAllText($draft, $Text, $utf8)
+    if ($null -ne $Check) {
+        try { & $Check $draft | Out-Null } catch { Remove-Item -LiteralPath $draft; throw }
+    }
     Save-Original $Path (Get-Digest $draft)
     Move-Item -LiteralPath $draft -Destination $Path -Force
     Add-Change "wrote $Path"
@@ -98,16 +106,19 @@ function Restore-File([pscustomobject]$Row) {
     $true
 }
 
-# Restarts a service and its dependents; stopped ones stay stopped.
-function Restart-Runtime([string]$Name) {
+# The running services that depend on one: its restart stops them.
+function Get-Dependent([string]$Name) {
+    Get-Service -Name $Name -DependentServices | Where-Object { $_.Status -eq 'Running' } | ForEach-Object { $_.Name }
+}
+
+function Restart-Runtime([string]$Name, [string[]]$Dependents = @(Get-Dependent $Name)) {
     if (-not $PSCmdlet.ShouldProcess($Name, 'restart')) { return }
-    $dependents = @(Get-Service -Name $Name -DependentServices | Where-Object { $_.Status -eq 'Running' })
     Restart-Service -Name $Name -Force
-    foreach ($service in $dependents) { Start-Service -Name $service.Name }
+    foreach ($service in $Dependents) { Start-Service -Name $service }
     Add-Change "restarted $Name"
 }
 
-# The program of a service, and one of its options.
+# The program of a service, one of its options, and the path of its configuration.
 function Get-ServiceProgram([string]$Name) {
     $line = (Get-CimInstance -ClassName Win32_Service -Filter "Name='$Name'").PathName
     if ($line -match '^\s*"([^"]+)"') { return $Matches[1] }
@@ -122,6 +133,15 @@ function Get-ServiceOption([string]$Name, [string]$Pattern) {
         return $Matches[2]
     }
     $null
+}
+
+function Get-ConfigPath([string]$Name) {
+    $option, $default = switch ($Name) {
+        'containerd' { '--config|-c', (Join-Path $env:ProgramFiles 'containerd\config.toml') }
+        'docker' { '--config-file', (Join-Path $env:ProgramData 'docker\config\daemon.json') }
+    }
+    $config = Get-ServiceOption $Name $option
+    if ($config) { $config } else { $default }
 }
 
 function Get-Runtime {
@@ -201,9 +221,7 @@ function Get-HostsFile([hashtable]$Registry, [string]$Folder) {
 }
 
 function Get-Containerd {
-    $program = Get-ServiceProgram 'containerd'
-    $config = Get-ServiceOption 'containerd' '--config|-c'
-    if (-not $config) { $config = Join-Path $env:ProgramFiles 'containerd\config.toml' }
+    $config = Get-ConfigPath 'containerd'
     $text = ''
     if (Test-Path -LiteralPath $config) { $text = [IO.File]::ReadAllText($config) }
     if (-not $text.Trim()) { $text = "version = 2`r`n" }
@@ -215,53 +233,113 @@ function Get-Containerd {
     }
     if ($version -eq 1) { throw "$config has version 1 of containerd's configuration: migrate it to version 2 with `"containerd config migrate`" first" }
     $images = if ($version -ge 3) { 'plugins."io.containerd.cri.v1.images"' } else { 'plugins."io.containerd.grpc.v1.cri"' }
+    # The service's own program can be a wrapper.
+    $folder = Split-Path -Parent (Get-ServiceProgram 'containerd')
     @{
-        Control = Join-Path (Split-Path -Parent $program) 'ctr.exe'
+        Program = Join-Path $folder 'containerd.exe'
+        Control = Join-Path $folder 'ctr.exe'
         Config  = $config
         Lines   = $lines
         Break   = if ($text.Contains("`r`n")) { "`r`n" } else { "`n" }
         Images  = $images
+        Folders = Get-TomlText $lines "$images.registry" 'config_path'
         Pinned  = if ($version -ge 3) { @("$images.pinned_images", 'sandbox') } else { @($images, 'sandbox_image') }
     }
 }
 
-# Folders where containerd looks for registries: the configured one, else ours.
+# Folder where containerd looks for registries: the configured one, else ours if a registry needs it.
 function Get-RegistryFolder([hashtable]$Containerd) {
-    $named = Get-TomlText $Containerd.Lines "$($Containerd.Images).registry" 'config_path'
-    if ($named) { return ($named -split ';')[0] }
+    if ($Containerd.Folders) { return ($Containerd.Folders -split ';')[0] }
+    if ($node.Registries.Count -eq 0) { return '' }
+    $old = '^' + [regex]::Escape("$($Containerd.Images).registry.") + '(mirrors\..+|configs\..+\.tls)$'
     foreach ($line in $Containerd.Lines) {
         $name = Get-TableName $line
-        if ($name -and $name.StartsWith("$($Containerd.Images).registry.") -and ($name -match '\.registry\.(mirrors|configs)\."')) {
+        if ($name -match $old) {
             throw "$($Containerd.Config) has [$name], which containerd does not accept together with config_path: move it to a hosts.toml first"
         }
     }
     Join-Path $env:ProgramData 'containerd\certs.d'
 }
 
-function Invoke-Pull([string]$Image, [string[]]$Command) {
-    if (-not $PSCmdlet.ShouldProcess($Image, 'pull')) { return }
-    Write-Step "pulling $Image"
-    $arguments = @($Command | Select-Object -Skip 1) + $Image
-    & $Command[0] @arguments | Out-Null
-    if ($LASTEXITCODE -ne 0) { throw "this node cannot pull ${Image}: its pause image is unchanged" }
+# True if the hosts.toml of a registry must be written. That of another program is kept, with its credentials,
+# mirrors and options; if it does not trust the registry, the node is left unchanged.
+function Test-HostsFile([hashtable]$Registry, [string]$Folder) {
+    $path = Join-Path $Folder "$($Registry.Containerd)\hosts.toml"
+    if (-not (Test-Path -LiteralPath $path) -or (Get-WrittenRow @(Get-Index) $path)) { return $true }
+    if ($Registry.Insecure) {
+        $trust = '(?m)^\s*(skip_verify\s*=\s*true|(server\s*=|\[\s*host\s*\.)\s*["'']http:)'
+        $more = "[host.`"http://$($Registry.Host)`"] with capabilities = [`"pull`", `"resolve`"]"
+    } else {
+        $trust = '(?m)^\s*(ca\s*=|skip_verify\s*=\s*true)'
+        $more = "[host.`"https://$($Registry.Host)`"] with ca = 'FILE', the file of its certificates"
+    }
+    if ([IO.File]::ReadAllText($path) -match $trust) { return $false }
+    throw "$path was not written by this script and does not trust $($Registry.Host): add $more, then run this again"
 }
 
-function Test-Containerd([hashtable]$Containerd) {
+function Invoke-Pull([string]$Image, [string]$Program, [string[]]$Arguments) {
+    if (-not $PSCmdlet.ShouldProcess($Image, 'pull')) { return }
+    Write-Step "pulling $Image"
+    try {
+        Invoke-Native $Program ($Arguments + $Image) | Out-Null
+    } catch {
+        throw "this node cannot pull ${Image}, so its pause image is unchanged: $($_.Exception.Message)"
+    }
+}
+
+# Waits until containerd answers, and fails if its plugin cri does not load.
+function Assert-Containerd([hashtable]$Containerd) {
+    $cri = @()
+    $problem = 'it has no plugin cri'
     foreach ($attempt in 1..30) {
-        $plugins = @(& $Containerd.Control plugins ls)
-        $cri = @($plugins | Where-Object { $_ -match '\bcri\b' })
-        if (($LASTEXITCODE -eq 0) -and ($cri.Count -gt 0)) {
-            return @($cri | Where-Object { $_ -match '\berror\b' }).Count -eq 0
+        try {
+            $plugins = @(Invoke-Native $Containerd.Control @('--connect-timeout', '2s', 'plugins', 'ls'))
+            $cri = @($plugins | Where-Object { $_ -match '\bcri\b' })
+        } catch {
+            $problem = $_.Exception.Message
         }
+        if ($cri.Count -gt 0) { break }
         Start-Sleep -Seconds 1
     }
-    $false
+    if ($cri.Count -eq 0) { throw $problem }
+    $failed = @($cri | Where-Object { $_ -match '\berror\b' })
+    if ($failed.Count -gt 0) { throw "a plugin does not load: $($failed[0])" }
+}
+
+# Writes containerd's configuration and restarts it, and undoes that if it does not start.
+function Save-Containerd([hashtable]$Containerd, [string[]]$Lines) {
+    $config = $Containerd.Config
+    $before = $null
+    if (Test-Path -LiteralPath $config) { $before = [IO.File]::ReadAllBytes($config) }
+    $rows = @(Get-Index)
+    $dependents = @(Get-Dependent 'containerd')
+    $isWritten = Set-File $config ($Lines -join $Containerd.Break) {
+        param($draft)
+        try {
+            Invoke-Native $Containerd.Program @('--config', $draft, 'config', 'dump')
+        } catch {
+            throw "$config is unchanged, because containerd could not read it with the new settings: write its keys below [table] headers, then run this again: $($_.Exception.Message)"
+        }
+    }
+    if (-not $isWritten) { return }
+    try {
+        Restart-Runtime 'containerd' $dependents
+        Assert-Containerd $Containerd
+    } catch {
+        $problem = $_.Exception.Message
+        if ($null -eq $before) { Remove-Item -LiteralPath $config } else { [IO.File]::WriteAllBytes($config, $before) }
+        Set-Index $rows
+        Add-Change "restored $config"
+        Restart-Runtime 'containerd' $dependents
+        throw "containerd does not start with its new settings, so $config is restored: $problem"
+    }
 }
 
 function Set-Containerd([hashtable]$Image) {
     $containerd = Get-Containerd
     $folder = Get-RegistryFolder $containerd
-    foreach ($registry in $node.Registries) {
+    $registries = @($node.Registries | Where-Object { Test-HostsFile $_ $folder })
+    foreach ($registry in $registries) {
         # Folder name of containerd on Windows, without a colon.
         $place = Join-Path $folder $registry.Containerd
         if ($registry.Certificates) { [void](Set-File (Join-Path $place 'ca.crt') $registry.Certificates) }
@@ -269,22 +347,17 @@ function Set-Containerd([hashtable]$Image) {
     }
     # A pause image that cannot be pulled would prevent every pod from starting.
     if (-not $SkipPull) {
-        $pull = @($containerd.Control, '--namespace', 'k8s.io', 'images', 'pull', '--hosts-dir', $folder)
-        foreach ($name in $Image.Pull) { Invoke-Pull $name $pull }
+        $pull = @('--namespace', 'k8s.io', 'images', 'pull')
+        if ($folder) { $pull += '--hosts-dir', $folder }
+        foreach ($name in $Image.Pull) { Invoke-Pull $name $containerd.Control $pull }
     }
-    $lines = $containerd.Lines
     $table, $key = $containerd.Pinned
-    $lines = Set-TomlText $lines $table $key $Image.Pause
+    $lines = Set-TomlText $containerd.Lines $table $key $Image.Pause
     $lines = Set-TomlText $lines $containerd.Images 'image_pull_progress_timeout' $node.Deadline
-    $lines = Set-TomlText $lines "$($containerd.Images).registry" 'config_path' $folder
-    if (-not (Set-File $containerd.Config ($lines -join $containerd.Break))) { return }
-    Restart-Runtime 'containerd'
-    if (-not (Test-Containerd $containerd)) {
-        $row = Get-Index | Where-Object { $_.Path -eq $containerd.Config } | Select-Object -First 1
-        [void](Restore-File $row)
-        Restart-Runtime 'containerd'
-        throw "containerd does not start with its new configuration: $($containerd.Config) is restored"
+    if ($folder -and -not $containerd.Folders) {
+        $lines = Set-TomlText $lines "$($containerd.Images).registry" 'config_path' $folder
     }
+    Save-Containerd $containerd $lines
 }
 
 function Get-Property([object]$Object, [string]$Name) {
@@ -303,6 +376,18 @@ function Get-DaemonSettings([string]$Path) {
     if ($more.Count -eq 0) { return $null }
     $daemon | Add-Member -MemberType NoteProperty -Name 'insecure-registries' -Value @($known + $more) -Force
     (ConvertTo-Json -InputObject $daemon -Depth 32) + "`r`n"
+}
+
+# Version of this node's kubelet, if it is found: its service can be a wrapper.
+function Get-KubeletVersion {
+    $programs = @(Join-Path $env:SystemDrive 'k\kubelet.exe')
+    if (Get-Service -Name kubelet -ErrorAction SilentlyContinue) { $programs = @(Get-ServiceProgram 'kubelet') + $programs }
+    foreach ($program in $programs) {
+        if (($program -notmatch 'kubelet\.exe$') -or -not (Test-Path -LiteralPath $program)) { continue }
+        $version = @(Invoke-Native $program @('--version')) -join ' '
+        if ($version -match 'v(\d+\.\d+)\.') { return [version]$Matches[1] }
+    }
+    $null
 }
 
 # Flags of dockershim's kubelet, in the files of common set-up guides.
@@ -332,8 +417,7 @@ function Set-KubeletFlag([string]$Name, [string]$Value) {
 }
 
 function Set-Docker([hashtable]$Image) {
-    $config = Get-ServiceOption 'docker' '--config-file'
-    if (-not $config) { $config = Join-Path $env:ProgramData 'docker\config\daemon.json' }
+    $config = Get-ConfigPath 'docker'
     foreach ($registry in $node.Registries) {
         if (-not $registry.Certificates) { continue }
         $folder = Join-Path $env:ProgramData "docker\certs.d\$($registry.Docker)"
@@ -344,7 +428,13 @@ function Set-Docker([hashtable]$Image) {
     if (-not $SkipPull) {
         $client = Join-Path (Split-Path -Parent (Get-ServiceProgram 'docker')) 'docker.exe'
         if (-not (Test-Path -LiteralPath $client)) { $client = 'docker.exe' }
-        foreach ($name in $Image.Pull) { Invoke-Pull $name @($client, 'pull') }
+        foreach ($name in $Image.Pull) { Invoke-Pull $name $client @('pull') }
+    }
+    $kubelet = Get-KubeletVersion
+    if (($null -eq $kubelet) -or ($kubelet -ge [version]'1.24')) {
+        # Without dockershim, kubelet does not start with these flags, or does not use them.
+        Write-Warning "start cri-dockerd, or a kubelet before 1.24, with --pod-infra-container-image=$($Image.Pause) --image-pull-progress-deadline=$($node.Deadline)"
+        return
     }
     $pause = Set-KubeletFlag 'pod-infra-container-image' $Image.Pause
     $deadline = Set-KubeletFlag 'image-pull-progress-deadline' $node.Deadline
@@ -375,9 +465,11 @@ function Restore-Node {
         }
         Set-Index $left
     }
-    $files = @($rows | Where-Object { $left -notcontains $_ } | ForEach-Object { Split-Path -Leaf $_.Path })
-    if ($files -contains 'config.toml') { Restart-Runtime 'containerd' }
-    if ($files -contains 'daemon.json') { Restart-Runtime 'docker' }
+    $restored = @($rows | Where-Object { $left -notcontains $_ } | ForEach-Object { $_.Path })
+    foreach ($name in @('containerd', 'docker' | Where-Object { Get-Service -Name $_ -ErrorAction SilentlyContinue })) {
+        if ($restored -contains (Get-ConfigPath $name)) { Restart-Runtime $name }
+    }
+    $files = @($restored | ForEach-Object { Split-Path -Leaf $_ })
     if (($files -contains 'kubeadm-flags.env') -or ($files -contains 'StartKubelet.ps1')) { Restart-Runtime 'kubelet' }
     if ($PSCmdlet.ShouldProcess($env:COMPUTERNAME, 'restore automatic updates')) { Add-Change (Restore-AutomaticUpdate) }
     Get-Outcome 'undone' ($changes -join '; ')
@@ -393,8 +485,10 @@ try {
     if ($Undo -or $node.Undo) { Restore-Node } else { Set-Node }
 } catch {
     $code = 1
-    Get-Outcome 'failed' $_.Exception.Message
-    Write-Error -Message $_.Exception.Message -ErrorAction Continue
+    $detail = $_.Exception.Message
+    if ($changes.Count -gt 0) { $detail = "$detail; done before: $($changes -join '; ')" }
+    Get-Outcome 'failed' $detail
+    Write-Error -Message $detail -ErrorAction Continue
 }
 # An exit code would end a remote session without its result.
 if (-not $isRemote) { exit $code }

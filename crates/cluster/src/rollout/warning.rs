@@ -510,7 +510,7 @@ fn pull_deadline(
                 format!("{nodes} nodes")
             }
         ),
-        "start the kubelet on these nodes with --image-pull-progress-deadline=30m",
+        "start the kubelet, or cri-dockerd, on these nodes with --image-pull-progress-deadline=30m",
     ))
 }
 
