@@ -5,9 +5,11 @@ use std::sync::{Arc, Mutex};
 use axum::Router;
 use axum::routing::get;
 use wincimg_common::diagnose::Diagnose as _;
+use wincimg_common::progress::Silent;
+use wincimg_oci::copy::{Copier, CopyOptions, CopyPlan};
 use wincimg_oci::document::ManifestFormat;
 use wincimg_oci::reference::parse_reference;
-use wincimg_oci::store::Sink;
+use wincimg_oci::store::{Sink, Source};
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
 use wincimg_testkit::mirror_fixture::{
     FOREIGN, MirrorFixture, NEW, OLD, client, foreign_base, mirror_to, whole,
@@ -126,6 +128,33 @@ async fn a_blob_that_the_registry_loses_is_copied_again() {
             assert_eq!(published, 5, "{error}");
         }
     }
+}
+
+/// As Docker's registry, unless its configuration allows the URLs.
+#[test]
+async fn a_registry_that_refuses_foreign_layers_is_asked_once() {
+    let rule = |passed: &ProxiedRequest| {
+        if passed.method == "PUT" && passed.path.contains("/manifests/") {
+            let body = r#"{"errors":[{"code":"MANIFEST_BLOB_UNKNOWN","message":"blob unknown"}]}"#;
+            ProxyFault::Answer(400, Vec::new(), body.to_owned())
+        } else {
+            ProxyFault::Pass
+        }
+    };
+    let world = MirrorFixture::with_rule(rule).await;
+    let (base, _served) = foreign_base(OLD, 1);
+    let name = "windows/servercore:1809";
+    world.publish(name, &base).await;
+    let source = Source::Registry(world.registry.repository(&world.image(name)));
+    let plan = CopyPlan::new(&source, Some("1809"), &CopyOptions::default());
+    let plan = plan.await.unwrap();
+    let target = parse_reference(&format!("{}/{name}", world.proxy.host())).unwrap();
+    let target = Sink::Registry(world.registry.repository(&target));
+    let copier = Copier::new(world.registry.clone(), Arc::new(Silent), 2);
+    let copied = copier.copy(&plan, &source, &target, Some("1809")).await;
+    let diagnosis = copied.unwrap_err().diagnosis();
+    assert_contains!(diagnosis.hint.unwrap(), "wincimg image mirror");
+    assert_eq!(world.proxy.requests("PUT", "/manifests/").len(), 1);
 }
 
 #[test]

@@ -39,6 +39,14 @@ pub enum StoreError {
     #[error(transparent)]
     #[diagnose(forward)]
     Registry(#[from] RegistryError),
+    /// A registry rejected an image with foreign layers, because of their URLs or a missing blob.
+    #[error(transparent)]
+    #[diagnose(
+        forward,
+        hint = "the registry may refuse the URLs of the image's foreign layers: copy it from its \
+                registry with `wincimg image mirror IMAGE --to HOST`, which stores them"
+    )]
+    ForeignLayers(RegistryError),
     /// A layout does not have the requested tag or digest.
     #[error(transparent)]
     #[diagnose(forward)]
