@@ -234,13 +234,9 @@ impl CheckCompat {
             let newest = Updates::global().newest(version.build);
             newest.is_some_and(|newest| version < newest.version())
         };
-        if rollout
-            .images
-            .iter()
-            .flat_map(Image::versions)
-            .any(is_outdated)
-        {
-            updates::warn_if_stale(session, request.today);
+        let mut versions = rollout.images.iter().flat_map(Image::versions);
+        if let Some(version) = versions.find(|version| is_outdated(*version)) {
+            updates::warn_if_stale(version.build, session, request.today);
         }
         if let Some((_, nodes)) = snapshot.filter(|_| self.kube.watch) {
             watch::follow(&self.hosts, nodes, &request, self.report.format())?;

@@ -33,14 +33,14 @@ enum HotfixCommand {
 
 impl Hotfix {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
-        let (is_newest, outcome) = match self.command {
-            HotfixCommand::Resolve(command) => (command.what.is_newest(), command.run(session)),
-            HotfixCommand::Search(command) => (false, command.run(session)),
-            HotfixCommand::Fetch(command) => (command.what.is_newest(), command.run(session)),
-            HotfixCommand::Script(command) => (command.what.is_newest(), command.run(session)),
+        let (latest, outcome) = match self.command {
+            HotfixCommand::Resolve(command) => (command.what.latest(), command.run(session)),
+            HotfixCommand::Search(command) => (None, command.run(session)),
+            HotfixCommand::Fetch(command) => (command.what.latest(), command.run(session)),
+            HotfixCommand::Script(command) => (command.what.latest(), command.run(session)),
         };
-        if is_newest && outcome.is_ok() {
-            updates::warn_if_stale(session, None);
+        if let Some(latest) = latest.filter(|_| outcome.is_ok()) {
+            updates::warn_if_stale(latest, session, None);
         }
         outcome
     }

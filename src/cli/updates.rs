@@ -2,6 +2,7 @@
 //!
 //! It is selected once, before its first use, so that all parts of a run use the same table.
 
+use std::fmt::Display;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -57,14 +58,14 @@ impl RefreshArgs {
     }
 }
 
-/// Warns if the table lacks updates that must have been published. Call this after the result:
-/// failures have better hints.
-pub(super) fn warn_if_stale(session: &Session, today: Option<Date>) {
+/// Warns if the table lacks updates of a build that must have been published. Call this after the
+/// result: failures have better hints.
+pub(super) fn warn_if_stale(build: impl Display, session: &Session, today: Option<Date>) {
     let today = today.unwrap_or_else(|| Zoned::now().date());
     if let Some(newest) = Updates::global().stale_since(today) {
         session.warn(format_args!(
             "KB numbers are known up to {newest}; to read newer ones: wincimg node hotfix resolve \
-             --latest 17763 --refresh"
+             --latest {build} --refresh"
         ));
     }
 }

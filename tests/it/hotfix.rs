@@ -218,20 +218,22 @@ fn every_command_works_with_the_refreshed_table() {
 #[test]
 fn a_table_without_the_last_months_is_reported() {
     let setup = CatalogSetup::new();
-    let checked = |day: &str| {
+    let checked = |build: &str, day: &str| {
         let output = setup
             .program()
-            .args(["check-compat", "--host-build", "17763.973"])
-            .args(["--image-build", "17763.973", "--on", day])
+            .args(["check-compat", "--host-build", build])
+            .args(["--image-build", build, "--on", day])
             .output()
             .unwrap();
         String::from_utf8(output.stderr).unwrap()
     };
-    assert_eq!(checked("2026-10-01"), "");
-    let words = checked("2027-01-01");
-    let refresh = "wincimg node hotfix resolve --latest 17763 --refresh";
-    let is_told = warning(&["2026-09-14", refresh]).eval(&words);
-    assert!(is_told, "{words}");
+    assert_eq!(checked("17763.973", "2026-10-01"), "");
+    for (build, latest) in [("17763.973", "17763"), ("26100.1742", "26100")] {
+        let words = checked(build, "2027-01-01");
+        let refresh = format!("wincimg node hotfix resolve --latest {latest} --refresh");
+        let is_told = warning(&["2026-09-14", &refresh]).eval(&words);
+        assert!(is_told, "{words}");
+    }
 }
 
 #[test]

@@ -75,9 +75,9 @@ pub(super) fn warn_of_known_issue(kb: Kb, session: &Session) {
 }
 
 impl UpdateSelectorArgs {
-    /// Returns true if the newest update is selected.
-    pub(super) fn is_newest(&self) -> bool {
-        self.latest.is_some()
+    /// The build whose newest update is selected.
+    pub(super) fn latest(&self) -> Option<HostName> {
+        self.latest.clone()
     }
 
     /// Returns true if a build is selected, not an article, which may serve several builds.

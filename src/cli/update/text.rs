@@ -127,8 +127,8 @@ pub(super) fn write_hint(updates: &UpdatePlan, out: &mut dyn Write) -> io::Resul
     if let Some(unknown) = updates.planned.iter().find(|it| is_unknown(it)) {
         writeln!(
             out,
-            "  --check reads no bases: index them once with wincimg image base index {} {}, or run \
-             the update without --check",
+            "  --check reads no bases: index them once with `wincimg image base index {}` and \
+             `wincimg image base index {}`, or run the update without --check",
             Untrusted(unknown.on.name()),
             Untrusted(unknown.planned.base.display_name())
         )?;
