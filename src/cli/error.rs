@@ -110,6 +110,11 @@ impl Failure {
         self.diagnosis.code == "network/unreachable"
     }
 
+    /// Returns true if the time limit expired.
+    pub(super) fn is_time_limit(&self) -> bool {
+        self.diagnosis.code == "network/time-limit"
+    }
+
     /// Returns true if only a machine with Windows can carry out the command.
     pub(super) fn needs_windows(&self) -> bool {
         self.diagnosis.blame == Blame::Windows

@@ -298,7 +298,8 @@ impl Mirror {
     }
 
     /// Rejects an image that would remove entries of its tag in the mirror, as another `--platform`
-    /// does. Other problems are those of mirroring it.
+    /// does. A mirror that cannot be reached is an error here, because past the time limit the source
+    /// would be blamed. Other problems are those of mirroring the image.
     async fn check_tag(
         &self,
         registry: &RegistryClient,
@@ -310,8 +311,12 @@ impl Mirror {
         let Some(tag) = target.tag() else {
             return Ok(());
         };
-        if !matches!(repository.head_manifest(tag).await, Ok(Some(_))) {
-            return Ok(());
+        match repository.head_manifest(tag).await.map_err(Failure::from) {
+            Ok(Some(_)) => {}
+            Err(failure) if failure.is_unreachable() || failure.is_time_limit() => {
+                return Err(failure);
+            }
+            Ok(None) | Err(_) => return Ok(()),
         }
         let source = Source::Registry(registry.repository(image));
         let options = CopyOptions {

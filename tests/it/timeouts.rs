@@ -374,6 +374,21 @@ fn a_server_that_says_nothing_is_left_at_the_time_limit() {
     }
 }
 
+/// The source, which is read after the mirror, would be past the limit, too.
+#[test]
+fn a_mirror_that_says_nothing_is_named_and_not_the_source() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let host = silent.local_addr().unwrap().to_string();
+    let site = Site::new();
+    let image = format!("{}/mcr/windows/nanoserver:10.0.17763.973", site.host());
+    let words = ["image", "mirror", &image, "--to", &host, "--timeout", "2s"];
+    let failure = site
+        .command(&words)
+        .args(["--insecure-registry", &host])
+        .fails(3, "network/time-limit", &[&host]);
+    assert!(!failure.message.contains(&site.host()), "{failure:#?}");
+}
+
 #[test]
 fn a_limit_on_threads_is_an_error_at_once() {
     // Limits do not apply to root, and this limit is on all threads of a user.
