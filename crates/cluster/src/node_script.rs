@@ -35,7 +35,7 @@ pub struct NodeScript<'a> {
 pub enum NodeRuntime {
     /// containerd.
     Containerd,
-    /// Docker, behind Kubernetes' dockershim.
+    /// Docker, behind dockershim or cri-dockerd.
     Docker,
 }
 
