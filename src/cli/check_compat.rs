@@ -228,7 +228,8 @@ impl CheckCompat {
         });
         rollout.missing_fixes = security::missing_fixes(versions, rollout.today, session, session);
         self.report_skipped(&rollout, session);
-        self.write(&rollout, snapshot.as_ref().map(|(name, _)| name.as_str()))?;
+        let cluster = snapshot.as_ref().map(|(name, _)| name.as_str());
+        self.write(&rollout, cluster, session)?;
         // Whether an image has the latest update depends on the table.
         let is_outdated = |version: WindowsVersion| {
             let newest = Updates::global().newest(version.build);
@@ -432,7 +433,12 @@ impl CheckCompat {
         }
     }
 
-    fn write(&self, rollout: &Rollout, cluster: Option<&str>) -> Result<(), Failure> {
+    fn write(
+        &self,
+        rollout: &Rollout,
+        cluster: Option<&str>,
+        session: &Session,
+    ) -> Result<(), Failure> {
         let origin = ReportOrigin {
             time: source_date_epoch()?.unwrap_or_else(Timestamp::now),
             nodes: cluster
@@ -447,9 +453,28 @@ impl CheckCompat {
             ReportFormat::Json => write_json(rollout, self.strict, self.each_node, out),
             ReportFormat::Markdown => write_markdown(rollout, out),
             ReportFormat::Junit => write_junit(rollout, self.strict, out),
-            ReportFormat::Sarif => write_sarif(rollout, self.strict, out),
+            ReportFormat::Sarif => self.write_sarif(rollout, session, out),
             ReportFormat::Html => write_html(rollout, &origin, out),
         })
+    }
+
+    /// Writes SARIF; warns of results that it cannot have.
+    fn write_sarif(
+        &self,
+        rollout: &Rollout,
+        session: &Session,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let nodes = self.hosts.nodes_file();
+        let nodes = nodes.filter(|_| !self.hosts.read_stdin());
+        let left_out = write_sarif(rollout, self.strict, nodes.as_deref(), out)?;
+        if left_out > 0 {
+            session.warn(format_args!(
+                "SARIF lacks {}: it requires files; add --nodes FILE or --workloads FILE",
+                count(left_out, "result")
+            ));
+        }
+        Ok(())
     }
 }
 

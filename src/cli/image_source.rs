@@ -79,6 +79,15 @@ impl ImageSource {
         self.stored()?.tag_or_digest()
     }
 
+    /// Its file or, in a registry or a daemon, its repository, as in reports of other scanners.
+    pub(super) fn path(&self) -> String {
+        match &self.location {
+            Location::Registry(reference) => reference.repository().to_owned(),
+            Location::Layout { dir, .. } => dir.join("index.json").display().to_string(),
+            Location::Archive { file, .. } => file.display().to_string(),
+        }
+    }
+
     /// Name of the image in documents: its repository, or that of its file.
     pub(super) fn document_name(&self) -> String {
         match &self.location {

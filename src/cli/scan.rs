@@ -129,6 +129,9 @@ pub(crate) struct ScanReport {
 #[derive(Debug, Serialize)]
 pub(crate) struct ScannedImage {
     pub(crate) reference: String,
+    /// Path of the image in reports about files.
+    #[serde(skip)]
+    pub(crate) path: String,
     digest: Digest,
     platform: String,
     pub(crate) version: Option<WindowsVersion>,
@@ -329,6 +332,7 @@ impl Scan {
         }
         ScannedImage {
             reference: location.to_string(),
+            path: location.path(),
             digest: image.digest().clone(),
             platform: config.platform().to_string(),
             version,

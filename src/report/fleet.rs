@@ -256,7 +256,7 @@ fn write_sarif(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
         ),
     ];
     let rules = rules.map(|(state, summary)| (state.name(), summary.to_owned()));
-    sarif::write("wincimg fleet", &rules, results, out)
+    sarif::write("wincimg fleet", &rules, results, out).map(drop)
 }
 
 /// Style of the page; only content with its digest is applied.

@@ -1,9 +1,13 @@
 //! The report as JUnit XML: a test case for each workload, and for each directly named image on
-//! each host.
+//! each host. CI systems follow a case over time by its name, which therefore has no version, number
+//! or date: these are in its message.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use wincimg_cluster::rollout::{Finding, Placement, Rollout, WorkloadOutcome, host_label};
+use wincimg_cluster::rollout::{
+    Finding, Image, Placement, Rollout, WorkloadOutcome, host_name, severity,
+};
 use wincimg_windows::compat::VerdictOutcome as Verdict;
 use wincimg_windows::missing_fixes::MissingFixes;
 
@@ -11,7 +15,10 @@ use super::matrix::HOSTS_BY_NAME;
 use super::names::escape_untrusted;
 use super::suites::{Failure, Outcome, TestCase, TestSuite, write_suites};
 use super::summary::{Cause, causes, fixes, outlook};
-use super::{NO_TEMPLATE, behind_in_words, image_in_words, in_words, what_if, workload_outcomes};
+use super::{
+    NO_TEMPLATE, behind_in_words, findings, hosts_in_words, image_in_words, what_if,
+    workload_outcomes,
+};
 
 /// Grouping of the cases.
 const CLASS: Option<&str> = Some("wincimg.check-compat");
@@ -32,38 +39,54 @@ pub(crate) fn write_junit(rollout: &Rollout, strict: bool, mut out: impl Write) 
     }
     suites.push(suite("images", notices(rollout, strict)));
     let skipped = rollout.skipped.iter().map(|skipped| TestCase {
-        name: escape_untrusted(skipped),
+        name: escape_untrusted(&skipped.id),
         failure: Some(Failure {
             outcome: Outcome::Skipped,
             message: NO_TEMPLATE.to_owned(),
             rule: None,
-            description: None,
+            description: Some(format!("in: {}", escape_untrusted(&skipped.origin))),
         }),
         ..TestCase::default()
     });
     suites.push(suite("skipped", skipped));
-    let behind = rollout.outdated_images();
     // They do not fail: nothing is broken yet.
-    let behind = behind
-        .iter()
-        .map(|it| remark(&behind_in_words(rollout, it)));
-    suites.push(suite("updates", behind));
+    let behind = rollout.outdated_images();
+    let behind = behind.iter().map(|it| {
+        let image = image_name(&rollout.images[it.image]);
+        (image, behind_in_words(rollout, it))
+    });
+    suites.push(suite("updates", remarks("behind", behind)));
     let missing = rollout.missing_fixes.iter().flat_map(MissingFixes::lacking);
-    let missing = missing.map(|image| remark(&image_in_words(image)));
-    suites.push(suite("security", missing));
+    let missing = missing.map(|image| {
+        let name = image.reference.clone();
+        let name = name.unwrap_or_else(|| image.build.to_string());
+        (name, image_in_words(image))
+    });
+    suites.push(suite("security", remarks("missing-fixes", missing)));
     suites.retain(|suite| !suite.cases.is_empty());
     write_suites(&name, &suites, &mut out)
 }
 
-/// A case that only says something.
-fn remark(words: &str) -> TestCase {
-    let words = escape_untrusted(words);
-    TestCase {
-        name: words.clone(),
+/// Name of an image; of one that is given by its version alone, that.
+fn image_name(image: &Image) -> String {
+    image.reference.clone().unwrap_or_else(|| image.label())
+}
+
+/// A passed case for each image, with what a rule says of its versions.
+fn remarks(
+    rule: &str,
+    images: impl Iterator<Item = (String, String)>,
+) -> impl Iterator<Item = TestCase> {
+    let mut words: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (image, said) in images {
+        words.entry(image).or_default().push(escape_untrusted(said));
+    }
+    words.into_iter().map(move |(image, said)| TestCase {
+        name: format!("{}: {rule}", escape_untrusted(image)),
         class: CLASS,
         failure: None,
-        output: Some(words),
-    }
+        output: Some(said.join("\n")),
+    })
 }
 
 fn suite(name: impl Into<String>, cases: impl Iterator<Item = TestCase>) -> TestSuite {
@@ -73,36 +96,54 @@ fn suite(name: impl Into<String>, cases: impl Iterator<Item = TestCase>) -> Test
     }
 }
 
-/// Directly named images, on each host.
+/// Directly named images, on each host, or on all of many.
 fn host_suites(rollout: &Rollout, placement: &Placement, strict: bool) -> Vec<TestSuite> {
-    let places = places(rollout, placement).into_iter();
-    let suites = places.map(|(group, hosts)| {
+    let name_of = |image: usize| escape_untrusted(image_name(&rollout.images[image]));
+    if rollout.hosts.len() > HOSTS_BY_NAME {
         let cases = placement.images.iter().map(|placed| {
-            let image = escape_untrusted(rollout.images[placed.image].label());
-            let name = format!("{image} starts on {hosts}");
-            case(name, &placed.findings[group], strict)
+            let name = format!("{} starts", name_of(placed.image));
+            case_on_all(name, rollout, placement, placed.image, strict)
         });
-        suite(hosts.clone(), cases)
+        return vec![suite("nodes", cases)];
+    }
+    let hosts = placement.selection.hosts.iter();
+    let suites = hosts.map(|&(host, group)| {
+        let host = escape_untrusted(host_name(&rollout.hosts[host as usize]));
+        let cases = placement.images.iter().map(|placed| {
+            let name = format!("{} starts on {host}", name_of(placed.image));
+            case(name, &placed.findings[group as usize], strict)
+        });
+        suite(host.clone(), cases)
     });
     suites.collect()
 }
 
-/// Hosts of a placement: each one by name, or many by kind. Each has the number of its group and
-/// its label.
-fn places(rollout: &Rollout, placement: &Placement) -> Vec<(usize, String)> {
-    let label = |host: u32| escape_untrusted(host_label(&rollout.hosts[host as usize]));
-    let selection = &placement.selection;
-    if rollout.hosts.len() <= HOSTS_BY_NAME {
-        return selection
-            .hosts
-            .iter()
-            .map(|&(host, group)| (group as usize, label(host)))
-            .collect();
-    }
-    let groups = selection.groups.iter().enumerate();
-    groups
-        .map(|(index, group)| (index, in_words(group.hosts.iter().map(|&host| label(host)))))
-        .collect()
+/// Case of an image on all hosts: the worst finding, and what is said on each kind of host.
+fn case_on_all(
+    name: String,
+    rollout: &Rollout,
+    placement: &Placement,
+    image: usize,
+    strict: bool,
+) -> TestCase {
+    let findings = findings(placement).filter(|(own, ..)| *own == image);
+    let findings = findings.filter(|(.., finding)| finding.outcome != Verdict::Compatible);
+    let findings: Vec<_> = findings.map(|(_, hosts, it)| (hosts, it)).collect();
+    let worst = findings.iter().max_by_key(|(_, it)| severity(it.outcome));
+    let Some((_, worst)) = worst else {
+        return TestCase {
+            name,
+            class: CLASS,
+            ..TestCase::default()
+        };
+    };
+    let lines = findings.iter().map(|(hosts, finding)| {
+        let hosts: Vec<usize> = hosts.iter().map(|&host| host as usize).collect();
+        let hosts = escape_untrusted(hosts_in_words(rollout, &hosts));
+        format!("{hosts}: {}", explained(finding))
+    });
+    let lines = lines.collect::<Vec<_>>().join("\n");
+    told(name, worst, lines, strict)
 }
 
 /// Case of one workload: passed, or the findings of each image and kind of host.
@@ -156,12 +197,9 @@ fn notices(rollout: &Rollout, strict: bool) -> impl Iterator<Item = TestCase> {
     let notices = notices.filter(|notice| notice.workload.is_none());
     notices.map(move |notice| {
         let finding = &notice.finding;
-        let name = match notice.image {
-            Some(image) => format!(
-                "{}: {}",
-                escape_untrusted(rollout.images[image].label()),
-                finding.rule
-            ),
+        let image = notice.image.map(|image| &rollout.images[image]);
+        let name = match image {
+            Some(image) => format!("{}: {}", escape_untrusted(image_name(image)), finding.rule),
             None => finding.rule.to_owned(),
         };
         case(name, finding, strict)
@@ -169,18 +207,23 @@ fn notices(rollout: &Rollout, strict: bool) -> impl Iterator<Item = TestCase> {
 }
 
 fn case(name: String, finding: &Finding, strict: bool) -> TestCase {
-    let failure = failed(finding.outcome, strict).map(|outcome| Failure {
-        outcome,
-        message: escape_untrusted(&finding.reason),
-        rule: Some(finding.rule),
-        description: Some(explained(finding)),
-    });
-    let is_told = finding.outcome == Verdict::Warning && !strict;
+    told(name, finding, explained(finding), strict)
+}
+
+/// Case with the outcome of a finding and these details.
+fn told(name: String, finding: &Finding, details: String, strict: bool) -> TestCase {
+    let outcome = failed(finding.outcome, strict);
+    let is_told = finding.outcome == Verdict::Warning && outcome.is_none();
     TestCase {
         name,
         class: CLASS,
-        failure,
-        output: is_told.then(|| explained(finding)),
+        output: is_told.then(|| details.clone()),
+        failure: outcome.map(|outcome| Failure {
+            outcome,
+            message: escape_untrusted(&finding.reason),
+            rule: Some(finding.rule),
+            description: Some(details),
+        }),
     }
 }
 

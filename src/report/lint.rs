@@ -106,7 +106,7 @@ pub(crate) fn write_lint_sarif(files: &[LintedFile], out: &mut dyn Write) -> io:
     let results = files
         .iter()
         .flat_map(|linted| linted.findings.iter().map(|it| result(&linted.file, it)));
-    sarif::write("wincimg lint", &rules, results, out)
+    sarif::write("wincimg lint", &rules, results, out).map(drop)
 }
 
 /// The findings at their lines.

@@ -1,12 +1,12 @@
 //! SARIF 2.1.0: code hosts show results next to the lines that they are about.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Write};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
-use wincimg_cluster::rollout::{Finding, Rollout, WorkloadOutcome};
-use wincimg_cluster::workloads::{SourceLocation, Workload};
+use wincimg_cluster::rollout::{Finding, Rollout, WorkloadOutcome, in_one_line};
+use wincimg_cluster::workloads::SourceLocation;
 use wincimg_common::json::write_pretty;
 use wincimg_windows::compat::VerdictOutcome;
 use wincimg_windows::missing_fixes::MissingFixes;
@@ -16,6 +16,7 @@ use super::summary::{causes, fixes, outlook};
 use super::{NO_TEMPLATE, behind_in_words, image_in_words, workload_outcomes};
 
 /// Lines of a file, counted from 1.
+#[derive(Clone)]
 pub(super) struct SarifRegion {
     pub(super) file: String,
     pub(super) first_line: usize,
@@ -28,6 +29,7 @@ pub(super) struct Result {
     pub(super) rule: &'static str,
     pub(super) level: &'static str,
     pub(super) message: String,
+    /// A result without one is left out: for a single such result, code hosts refuse all.
     pub(super) place: Option<SarifRegion>,
     /// Subject of the result, if it is not a file.
     pub(super) subject: Option<String>,
@@ -39,17 +41,21 @@ pub(super) struct Result {
     pub(super) suppression: Option<String>,
 }
 
-/// Writes one run of a command; the rules that results refer to have an id and a summary.
+/// Writes one run of a command; the rules that results refer to have an id and a summary. Returns
+/// the number of results that are left out.
 pub(super) fn write(
     command: &str,
     rules: &[(&str, String)],
     results: impl IntoIterator<Item = Result>,
     out: impl Write,
-) -> io::Result<()> {
-    let results: Vec<Value> = results
+) -> io::Result<usize> {
+    let results: Vec<Option<Value>> = results
         .into_iter()
         .map(|result| result.into_value(rules))
         .collect();
+    let all = results.len();
+    let results: Vec<Value> = results.into_iter().flatten().collect();
+    let left_out = all - results.len();
     let rules: Vec<Value> = rules
         .iter()
         .map(|(id, summary)| json!({"id": id, "shortDescription": {"text": summary}}))
@@ -68,30 +74,29 @@ pub(super) fn write(
             "results": results,
         }],
     });
-    write_pretty(out, &log)
+    write_pretty(out, &log)?;
+    Ok(left_out)
 }
 
 impl Result {
-    fn into_value(self, rules: &[(&str, String)]) -> Value {
+    fn into_value(self, rules: &[(&str, String)]) -> Option<Value> {
+        let place = self.place?;
         let rule = rules.iter().position(|(id, _)| *id == self.rule);
         let mut location = json!({});
         if let Some(subject) = &self.subject {
             location["logicalLocations"] =
                 json!([{"fullyQualifiedName": subject, "kind": "resource"}]);
         }
-        if let Some(place) = &self.place {
-            location["physicalLocation"] = json!({
-                "artifactLocation": {"uri": as_uri(&place.file)},
-                "region": {"startLine": place.first_line, "endLine": place.last_line},
-            });
-        }
-        let has_location = self.place.is_some() || self.subject.is_some();
+        location["physicalLocation"] = json!({
+            "artifactLocation": {"uri": as_uri(&place.file)},
+            "region": {"startLine": place.first_line, "endLine": place.last_line},
+        });
         let mut value = json!({
             "ruleId": self.rule,
             "ruleIndex": rule,
             "level": self.level,
             "message": {"text": self.message},
-            "locations": if has_location { vec![location] } else { Vec::new() },
+            "locations": [location],
         });
         if let Some(fingerprint) = self.fingerprint {
             value["partialFingerprints"] = json!({"wincimg/v1": fingerprint});
@@ -99,7 +104,7 @@ impl Result {
         if let Some(reason) = self.suppression {
             value["suppressions"] = json!([{"kind": "external", "justification": reason}]);
         }
-        if let (Some((first_line, fix)), Some(place)) = (self.fix, &self.place) {
+        if let Some((first_line, fix)) = self.fix {
             // A region without columns includes its lines, except for the end of the last.
             value["fixes"] = json!([{
                 "description": {"text": rule.map(|rule| &rules[rule].1)},
@@ -112,58 +117,76 @@ impl Result {
                 }],
             }]);
         }
-        value
+        Some(value)
+    }
+}
+
+/// The lines that results are about.
+struct Places<'r> {
+    /// Of each image, the first workload that runs it.
+    of_images: HashMap<&'r str, &'r SourceLocation>,
+    /// For results about no line of a file: the first line of one that was read.
+    other: Option<SarifRegion>,
+}
+
+impl<'r> Places<'r> {
+    fn new(rollout: &'r Rollout, nodes_file: Option<&'r str>) -> Self {
+        let mut of_images = HashMap::new();
+        for workload in &rollout.workloads {
+            let Some(origin) = &workload.origin else {
+                continue;
+            };
+            for container in &workload.template.containers {
+                of_images.entry(container.image.as_str()).or_insert(origin);
+            }
+        }
+        let workloads = rollout.workloads.iter();
+        let workloads = workloads.filter_map(|workload| workload.origin.as_ref());
+        let skipped = rollout.skipped.iter().map(|skipped| &skipped.origin);
+        let mut manifests = workloads.chain(skipped);
+        let manifest = manifests.next().map(|origin| origin.file.as_str());
+        let other = nodes_file.or(manifest).map(|file| SarifRegion {
+            file: file.to_owned(),
+            first_line: 1,
+            last_line: 1,
+        });
+        Self { of_images, other }
+    }
+
+    fn of_manifest(&self, origin: Option<&SourceLocation>) -> Option<SarifRegion> {
+        origin.map(place_of).or_else(|| self.other.clone())
+    }
+
+    fn of_image(&self, reference: Option<&str>) -> Option<SarifRegion> {
+        let known = reference.and_then(|reference| self.of_images.get(reference));
+        self.of_manifest(known.copied())
     }
 }
 
 /// Writes the report: a result for each workload that requires attention, at its line, and one for
-/// each problem of images without a workload; under `strict` a warning is an error.
-pub(crate) fn write_sarif(rollout: &Rollout, strict: bool, out: impl Write) -> io::Result<()> {
-    let workloads = workload_outcomes(rollout)
-        .filter_map(|(workload, prospect)| of_workload(rollout, &prospect, workload, strict));
+/// each problem of images without a workload; under `strict` a warning is an error. Returns the
+/// number of results that are left out, because no file was read.
+pub(crate) fn write_sarif(
+    rollout: &Rollout,
+    strict: bool,
+    nodes_file: Option<&str>,
+    out: impl Write,
+) -> io::Result<usize> {
+    let places = Places::new(rollout, nodes_file);
+    let workloads = workload_outcomes(rollout).filter_map(|(workload, prospect)| {
+        let result = of_workload(rollout, &prospect, workload, strict)?;
+        let origin = rollout.workloads[workload].origin.as_ref();
+        Some(Result {
+            place: places.of_manifest(origin),
+            ..result
+        })
+    });
     let problems = problems(rollout);
     let images = problems
         .iter()
         .filter(|problem| problem.workloads.is_empty())
-        .flat_map(|problem| of_problem(rollout, problem, strict));
-    let skipped = rollout.skipped.iter().map(|skipped| Result {
-        rule: "skipped",
-        level: "note",
-        message: format!("{}: {NO_TEMPLATE}", skipped.id),
-        place: Some(place_of(&skipped.origin)),
-        subject: Some(skipped.id.to_string()),
-        fingerprint: Some(format!("skipped|{}", skipped.id)),
-        ..Result::default()
-    });
-    let behind = rollout.outdated_images();
-    let behind = behind.iter().map(|behind| {
-        let image = rollout.images[behind.image].label();
-        Result {
-            rule: "behind",
-            level: "note",
-            message: behind_in_words(rollout, behind),
-            fingerprint: Some(format!("behind|{image}|{}", behind.version)),
-            subject: Some(image),
-            ..Result::default()
-        }
-    });
-    let missing = rollout.missing_fixes.iter().flat_map(MissingFixes::lacking);
-    let missing = missing.map(|image| Result {
-        rule: "missing-fixes",
-        level: "note",
-        message: image_in_words(image),
-        fingerprint: image
-            .reference
-            .as_ref()
-            .map(|it| format!("missing-fixes|{it}|{}", image.build)),
-        subject: image.reference.clone(),
-        ..Result::default()
-    });
-    let results = workloads
-        .chain(images)
-        .chain(skipped)
-        .chain(behind)
-        .chain(missing);
+        .flat_map(|problem| of_problem(rollout, &places, problem, strict));
+    let results = workloads.chain(images).chain(notes(rollout, &places));
     let results: Vec<Result> = results.collect();
     let ids: BTreeSet<&'static str> = results.iter().map(|result| result.rule).collect();
     let summary = |id: &str| match id {
@@ -176,7 +199,52 @@ pub(crate) fn write_sarif(rollout: &Rollout, strict: bool, out: impl Write) -> i
     write("wincimg check-compat", &rules, results, out)
 }
 
-/// Result for a workload: its worst cause, with every pair of image and nodes that has it.
+/// Results that change no exit code: skipped objects, and images without the latest updates.
+fn notes(rollout: &Rollout, places: &Places<'_>) -> Vec<Result> {
+    let note = |rule, message, place, fingerprint| Result {
+        rule,
+        level: "note",
+        message,
+        place,
+        fingerprint,
+        ..Result::default()
+    };
+    let skipped = rollout.skipped.iter().map(|skipped| {
+        let message = format!("{}: {NO_TEMPLATE}", skipped.id);
+        let place = Some(place_of(&skipped.origin));
+        let fingerprint = Some(format!("skipped|{}", skipped.id));
+        Result {
+            subject: Some(skipped.id.to_string()),
+            ..note("skipped", message, place, fingerprint)
+        }
+    });
+    let behind = rollout.outdated_images();
+    let behind = behind.iter().map(|behind| {
+        let image = &rollout.images[behind.image];
+        let label = image.label();
+        let place = places.of_image(image.reference.as_deref());
+        let fingerprint = Some(format!("behind|{label}|{}", behind.version));
+        let message = behind_in_words(rollout, behind);
+        Result {
+            subject: Some(label),
+            ..note("behind", message, place, fingerprint)
+        }
+    });
+    let missing = rollout.missing_fixes.iter().flat_map(MissingFixes::lacking);
+    let missing = missing.map(|image| {
+        let reference = image.reference.as_deref();
+        let place = places.of_image(reference);
+        let fingerprint = reference.map(|it| format!("missing-fixes|{it}|{}", image.build));
+        Result {
+            subject: image.reference.clone(),
+            ..note("missing-fixes", image_in_words(image), place, fingerprint)
+        }
+    });
+    skipped.chain(behind).chain(missing).collect()
+}
+
+/// Result for a workload, without its place: its worst cause, with every pair of image and nodes
+/// that has it.
 fn of_workload(
     rollout: &Rollout,
     prospect: &WorkloadOutcome<'_>,
@@ -185,21 +253,17 @@ fn of_workload(
 ) -> Option<Result> {
     let causes = causes(rollout, prospect, workload);
     let worst = causes.first()?.finding;
-    let Workload { id, origin, .. } = &rollout.workloads[workload];
+    let id = &rollout.workloads[workload].id;
     let outlook = outlook(prospect);
     let mut sentences = vec![format!("{id} {outlook}")];
     sentences.extend(causes.iter().map(|cause| cause.describe(rollout)));
     for (fix, commands) in fixes(&causes) {
-        sentences.push(match commands.first() {
-            Some(command) => format!("{fix}; type: {command}"),
-            None => fix.to_owned(),
-        });
+        sentences.push(in_one_line(fix, &commands));
     }
     Some(Result {
         rule: worst.rule,
         level: level_of(worst, strict),
         message: sentences.join(". "),
-        place: origin.as_ref().map(place_of),
         fingerprint: Some(format!("{}|{id}", worst.rule)),
         subject: Some(id.to_string()),
         ..Result::default()
@@ -207,16 +271,29 @@ fn of_workload(
 }
 
 /// A problem of an image without a workload.
-fn of_problem(rollout: &Rollout, problem: &ReportProblem<'_>, strict: bool) -> Vec<Result> {
+fn of_problem(
+    rollout: &Rollout,
+    places: &Places<'_>,
+    problem: &ReportProblem<'_>,
+    strict: bool,
+) -> Vec<Result> {
     if problem.images.is_empty() {
-        return vec![of_image(&problem.subject(), problem, strict)];
+        return vec![Result {
+            place: places.other.clone(),
+            ..of_image(&problem.subject(), problem, strict)
+        }];
     }
-    let images = problem.images.iter();
-    images
-        .map(|&image| of_image(&rollout.images[image].label(), problem, strict))
-        .collect()
+    let images = problem.images.iter().map(|&image| {
+        let image = &rollout.images[image];
+        Result {
+            place: places.of_image(image.reference.as_deref()),
+            ..of_image(&image.label(), problem, strict)
+        }
+    });
+    images.collect()
 }
 
+/// Result for an image or what stands for it, without its place.
 fn of_image(image: &str, problem: &ReportProblem<'_>, strict: bool) -> Result {
     let finding = problem.finding;
     let mut message = image.to_owned();
@@ -232,6 +309,7 @@ fn of_image(image: &str, problem: &ReportProblem<'_>, strict: bool) -> Result {
         level: level_of(finding, strict),
         message,
         fingerprint: Some(format!("{}||{image}", finding.rule)),
+        subject: Some(image.to_owned()),
         ..Result::default()
     }
 }

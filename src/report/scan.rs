@@ -26,7 +26,7 @@ pub(crate) fn write_scan_sarif(report: &ScanReport, out: &mut dyn Write) -> io::
         )
     });
     let results = report.images.iter().flat_map(results);
-    sarif::write("wincimg image scan", &rules, results, out)
+    sarif::write("wincimg image scan", &rules, results, out).map(drop)
 }
 
 /// The missing fixes of an image; ignored ones are suppressed.
@@ -52,6 +52,11 @@ fn results(image: &ScannedImage) -> impl Iterator<Item = sarif::Result> {
                 "{}: {}{exploited}; fixed in {}{kb}",
                 fix.cve, fix.title, fix.fixed_in
             ),
+            place: Some(sarif::SarifRegion {
+                file: image.path.clone(),
+                first_line: 1,
+                last_line: 1,
+            }),
             subject: Some(image.reference.clone()),
             fingerprint: Some(format!("scan|{}|{}", image.reference, fix.cve)),
             suppression,

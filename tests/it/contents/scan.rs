@@ -408,12 +408,15 @@ fn a_document_may_be_xml() {
 #[test]
 fn check_compat_counts_what_images_lack_if_the_table_is_there() {
     let images = scanned();
+    let node = json!({"kind": "Node", "metadata": {"name": "n"}, "status": {"nodeInfo":
+        {"operatingSystem": "windows", "kernelVersion": "10.0.17763.5820"}}});
+    fs::write(images.path("nodes.json"), node.to_string()).unwrap();
     let check = |format: &str| {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
         command
             .current_dir(images.folder.path())
             .args([
-                "check-compat", "oci:web", "oci:new", "--host-build", "17763.5820",
+                "check-compat", "oci:web", "oci:new", "--nodes", "nodes.json",
             ])
             .args(["--format", format, "--cache-dir", "cache"]);
         String::from_utf8(command.output().unwrap().stdout).unwrap()
@@ -543,6 +546,11 @@ fn sarif_has_a_result_for_each_vulnerability() {
         ("moderate-update", "warning"),
     ];
     assert_eq!(rows, expected);
+    for result in results {
+        let place = &result["locations"][0]["physicalLocation"];
+        let file = place["artifactLocation"]["uri"].as_str().unwrap();
+        assert!(images.path(file).is_file(), "{result}");
+    }
     let message = results[0]["message"]["text"].as_str().unwrap();
     assert!(
         message.contains("CVE-2024-0003") && message.contains("which is exploited"),

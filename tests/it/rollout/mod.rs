@@ -2,6 +2,7 @@
 
 mod answer;
 mod clusters;
+mod followed;
 mod images;
 mod plan_commands;
 mod warnings;

@@ -109,13 +109,20 @@ impl Finding {
         }
     }
 
-    /// The fix with its first command, in one line.
+    /// The fix with its commands, in one line.
     pub fn advice(&self) -> Option<String> {
-        let fix = self.fix.as_ref()?;
-        Some(match self.commands.first() {
-            Some(command) => format!("{fix}; type: {command}"),
-            None => fix.clone(),
-        })
+        Some(in_one_line(self.fix.as_ref()?, &self.commands))
+    }
+}
+
+/// A fix with its commands: `FIX; type: COMMAND; then: COMMAND`. Between commands there may be steps
+/// by hand, which the fix names.
+pub fn in_one_line(fix: &str, commands: &[impl AsRef<str>]) -> String {
+    let commands: Vec<&str> = commands.iter().map(AsRef::as_ref).collect();
+    if commands.is_empty() {
+        fix.to_owned()
+    } else {
+        format!("{fix}; type: {}", commands.join("; then: "))
     }
 }
 
@@ -294,5 +301,19 @@ pub(super) fn concern(
     Finding {
         fix: Some(fix.into()),
         ..Finding::new(rule, reason.into(), isolation)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_every_command_of_a_fix() {
+        let mut finding = concern(Concern::NoImage, "reason", "fix it", Isolation::Process);
+        assert_eq!(finding.advice().unwrap(), "fix it");
+        finding.commands = vec!["a | b".to_owned(), "c".to_owned(), "d".to_owned()];
+        let expected = "fix it; type: a | b; then: c; then: d";
+        assert_eq!(finding.advice().unwrap(), expected);
     }
 }
