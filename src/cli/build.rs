@@ -64,13 +64,17 @@ use crate::report::extended;
     mut_args(for_short_help),
     group = ArgGroup::new(CLUSTER_SOURCE).multiple(true),
     after_help = "Examples:\n  \
-    wincimg build pause --host-build 17763.973 --registry repo.mylan.k8s:8888 --push\n  \
-    wincimg build ./web --nodes nodes.json --registry repo.mylan.k8s:8888/apps --tag 1.4 --push\n  \
-    wincimg build . --host-build ltsc2022 -t repo.mylan.k8s:8888/apps/web:1.4 --push\n  \
-    wincimg build pause --host-build 17763.973 --output oci:./pause\n  \
-    wincimg build . --host-build 17763.973 --stage build=./out --build-arg VERSION=1.4\n  \
-    wincimg build ./legacy --host-build 17763.973 --docker-host tcp://build01:2376 \\\n      \
+    wincimg build pause --host-build 17763.973 \\\n      \
     --registry repo.mylan.k8s:8888 --push\n  \
+    wincimg build ./web --nodes nodes.json \\\n      \
+    --registry repo.mylan.k8s:8888/apps --tag 1.4 --push\n  \
+    wincimg build . --host-build ltsc2022 \\\n      \
+    -t repo.mylan.k8s:8888/apps/web:1.4 --push\n  \
+    wincimg build pause --host-build 17763.973 --output oci:./pause\n  \
+    wincimg build . --host-build 17763.973 \\\n      \
+    --stage build=./out --build-arg VERSION=1.4\n  \
+    wincimg build ./legacy --host-build 17763.973 \\\n      \
+    --docker-host tcp://build01:2376 --registry repo.mylan.k8s:8888 --push\n  \
     wincimg build ./legacy --kube --builder kube://wincimg-builder/builder \\\n      \
     --registry repo.mylan.k8s:8888 --push\n\n\
     Without --push and --output the image goes to oci:./NAME-TAG, or stays in the Docker daemon.\n\

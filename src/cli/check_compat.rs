@@ -45,10 +45,13 @@ use crate::report::{
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg check-compat --kube\n  \
-    wincimg check-compat --kube --context production --plan --report html:report.html\n  \
+    wincimg check-compat --kube --context production --plan \\\n      \
+    --report html:report.html\n  \
     wincimg check-compat --kube --selector pool=web repo.mylan.k8s:8888/app:1.4\n  \
-    wincimg check-compat --nodes nodes.json --workloads deploy.yaml --simulate-hotfix KB4549949\n  \
-    kubectl get nodes -o json | wincimg check-compat --nodes - repo.mylan.k8s:8888/app:1.4\n  \
+    wincimg check-compat --nodes nodes.json --workloads deploy.yaml \\\n      \
+    --simulate-hotfix KB4549949\n  \
+    kubectl get nodes -o json |\n      \
+    wincimg check-compat --nodes - repo.mylan.k8s:8888/app:1.4\n  \
     wincimg check-compat --host-build 17763.973 --image-build 17763.1158\n\n\
     Exit code 0: everything that lands on a node starts. 1: something does not start, or that is unknown.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]

@@ -12,9 +12,10 @@ use super::{CommandOutcome, Failure, OutputFormat};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     echo 'source <(wincimg completions bash)' >> ~/.bashrc\n  \
-    echo 'source <(wincimg completions zsh)' >> ~/.zshrc\n  \
+    echo 'autoload -Uz compinit; compinit; source <(wincimg completions zsh)' \\\n      \
+    >> ~/.zshrc\n  \
     wincimg completions fish > ~/.config/fish/completions/wincimg.fish\n  \
-    echo 'wincimg completions powershell | Out-String | Invoke-Expression' >> $PROFILE")]
+    echo 'wincimg completions powershell | Out-String | iex' >> $PROFILE")]
 pub(super) struct Completions {
     /// Shell
     #[arg(value_name = "SHELL", value_enum)]

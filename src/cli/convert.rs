@@ -29,8 +29,10 @@ use crate::report::{Annotation, count};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg recipe convert Dockerfile --host-build 17763.973\n  \
-    wincimg recipe convert ./app --host-build 17763.973 --output ./app/recipe.toml\n  \
-    wincimg recipe convert ./app --host-build 17763.973 --stage build=./app/out --build-arg VERSION=1.4\n\n\
+    wincimg recipe convert ./app --host-build 17763.973 \\\n      \
+    --output ./app/recipe.toml\n  \
+    wincimg recipe convert ./app --host-build 17763.973 \\\n      \
+    --stage build=./app/out --build-arg VERSION=1.4\n\n\
     Exit code 0: the recipe is written. 1: some lines cannot be converted; each is listed.\n\
     4: all of those run on Windows.")]
 pub(super) struct Convert {

@@ -35,7 +35,8 @@ use super::{CommandOutcome, Failure, OutputFormat, Session, registry_args, updat
 #[command(after_help = "Examples:\n  \
     wincimg doctor --registry repo.mylan.k8s:8888\n  \
     wincimg doctor --registry repo.mylan.k8s:8888/apps/trial --push\n  \
-    wincimg doctor --docker-host tcp://build01:2376 --registry repo.mylan.k8s:8888\n  \
+    wincimg doctor --docker-host tcp://build01:2376 \\\n      \
+    --registry repo.mylan.k8s:8888\n  \
     wincimg doctor --base-registry repo.mylan.k8s:9999/mcr.microsoft.com \\\n      \
     --insecure-registry repo.mylan.k8s:9999\n\n\
     Exit code 0: no problem found. 1: at least one problem; each has a fix.")]

@@ -17,7 +17,8 @@ use super::{CommandOutcome, Failure, Session, updates};
 #[command(after_help = "Examples:\n  \
     wincimg node hotfix resolve 17763.1158\n  \
     wincimg node hotfix fetch 17763.1158 --output ./hotfix\n  \
-    wincimg node hotfix script 17763.1158 --files ./hotfix --output ./hotfix/KB4549949.ps1")]
+    wincimg node hotfix script 17763.1158 --files ./hotfix \\\n      \
+    --output ./hotfix/KB4549949.ps1")]
 pub(super) struct Hotfix {
     #[command(subcommand)]
     command: HotfixCommand,

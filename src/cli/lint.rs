@@ -43,7 +43,8 @@ const DOCKERFILES: FileKind = FileKind {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg lint Dockerfile\n  \
-    wincimg lint Dockerfile --shell powershell --host-build 17763.973 --format sarif\n  \
+    wincimg lint Dockerfile --shell powershell --host-build 17763.973 \\\n      \
+    --format sarif\n  \
     wincimg lint Dockerfile --base repo.mylan.k8s:8888/team/base:1.4\n  \
     wincimg lint Dockerfile --resolve\n  \
     wincimg lint . --fix --ignore floating-base\n  \

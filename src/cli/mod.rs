@@ -24,6 +24,8 @@ mod document_args;
 mod error;
 mod fleet;
 mod groups;
+#[cfg(test)]
+mod help_examples;
 #[cfg(debug_assertions)]
 mod hint_check;
 mod hosts;

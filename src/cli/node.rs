@@ -34,7 +34,8 @@ use crate::report::{count, extended};
 #[command(after_help = "Examples:\n  \
     wincimg node script --kube --registry repo.mylan.k8s:8888 --output node.ps1\n  \
     wincimg node hotfix script 17763.1158 --output KB4549949.ps1\n  \
-    wincimg node builder --kube --image repo.mylan.k8s:8888/node-builder:1 | kubectl apply -f -")]
+    wincimg node builder --kube --image repo.mylan.k8s:8888/node-builder:1 |\n      \
+    kubectl apply -f -")]
 pub(super) struct Node {
     #[command(subcommand)]
     command: NodeCommand,
@@ -77,10 +78,12 @@ const PAUSE_BASE: &str = "nanoserver";
     )),
     after_help = "Examples:\n  \
     wincimg node script --kube --registry repo.mylan.k8s:8888 --output node.ps1\n  \
-    wincimg node script --host-build 17763.973 --registry repo.mylan.k8s:8888 --output node.ps1\n  \
+    wincimg node script --host-build 17763.973 \\\n      \
+    --registry repo.mylan.k8s:8888 --output node.ps1\n  \
     wincimg node script --nodes nodes.json --registry repo.mylan.k8s:8888 \\\n      \
     --insecure-registry repo.mylan.k8s:8888 --hold-updates --output node.ps1\n  \
-    wincimg node script --host-build 17763.973 --registry repo.mylan.k8s:8888 --dry-run\n\n\
+    wincimg node script --host-build 17763.973 \\\n      \
+    --registry repo.mylan.k8s:8888 --dry-run\n\n\
     Run it on the node as an administrator: .\\node.ps1. Add -WhatIf for a dry run, -Undo to \
     revert it, -SkipPull to change only settings. On several nodes: \
     Invoke-Command -ComputerName N1,N2 -FilePath node.ps1."

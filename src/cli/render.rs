@@ -24,7 +24,8 @@ use super::{CommandOutcome, Failure, OutputFormat, Session, registry_args};
     )),
     after_help = "Examples:\n  \
     wincimg recipe render pause --host-build 17763.973\n  \
-    wincimg recipe render iis --host-build 17763.973 --set folder=site --output ./build\n  \
+    wincimg recipe render iis --host-build 17763.973 \\\n      \
+    --set folder=site --output ./build\n  \
     docker build ./build\n\n\
     Without --output the Dockerfile goes to stdout. With several hosts, DIR gets a folder for each."
 )]

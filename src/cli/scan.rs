@@ -46,9 +46,11 @@ const LARGEST_VEX: u64 = 64 << 20;
 /// documents into a table that later runs use offline; its age is always shown.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    wincimg image scan repo.mylan.k8s:8888/web:1.4 --msrc https://api.msrc.microsoft.com/cvrf/v3.0/cvrf/2026-Sep\n  \
+    wincimg image scan repo.mylan.k8s:8888/web:1.4 \\\n      \
+    --msrc https://api.msrc.microsoft.com/cvrf/v3.0/cvrf/2026-Sep\n  \
     wincimg image scan oci:./web-1.4 --fail-on critical --ignore CVE-2026-1234\n  \
-    wincimg image scan oci:./web-1.4 --vex web.vex.json --format sarif -o web.sarif\n\n\
+    wincimg image scan oci:./web-1.4 --vex web.vex.json \\\n      \
+    --format sarif -o web.sarif\n\n\
     Packages of languages are not compared: hand the SBOM of `wincimg image sbom` to grype or trivy.\n\n\
     Exit code 1: a vulnerability reaches --fail-on, or with it an image cannot be judged.")]
 pub(super) struct Scan {

@@ -33,7 +33,7 @@ use crate::report::extended;
     wincimg image try oci:./web-1.4\n  \
     wincimg image try oci:./web-1.4 --alive-after 10s\n  \
     wincimg image try repo.mylan.k8s:8888/tool:2 -- --version\n  \
-    wincimg image try oci:./web-1.4 --entrypoint cmd -- /c dir C:\\app\n  \
+    wincimg image try oci:./web-1.4 --entrypoint cmd -- /c dir 'C:\\app'\n  \
     wincimg image try oci:./web-1.4 --dry-run --format json\n\n\
     bubblewrap isolates the program: it sees /usr, wine and its prefix, writes to its prefix, and has\n\
     no network without --network, no other processes, and at most 4 GiB of memory for each of its own.\n\

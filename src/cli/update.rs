@@ -42,8 +42,10 @@ use crate::report::extended;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg image update repo.mylan.k8s:8888/app:1.4 --nodes nodes.json --push\n  \
-    wincimg image update repo.mylan.k8s:8888/app:1.4 --host-build 17763.1158 --tag 1.4-may --push\n  \
-    wincimg image update repo.mylan.k8s:8888/app:1.4 --nodes nodes.json --push --sbom=spdx\n  \
+    wincimg image update repo.mylan.k8s:8888/app:1.4 --host-build 17763.1158 \\\n      \
+    --tag 1.4-may --push\n  \
+    wincimg image update repo.mylan.k8s:8888/app:1.4 --nodes nodes.json \\\n      \
+    --push --sbom=spdx\n  \
     wincimg image update repo.mylan.k8s:8888/app:1.4 --nodes nodes.json --check\n\n\
     Without --push and --output, prints what would be pushed.")]
 pub(super) struct Update {

@@ -486,9 +486,11 @@ fn every_command_that_a_hint_names_can_run() {
     assert!(run >= 8, "{run}");
 }
 
-/// The commands of an example in a help text.
+/// The commands of the examples in a help text.
 fn examples(help: &str) -> Vec<String> {
-    help.lines()
+    let joined = help.replace("\\\n", "");
+    joined
+        .lines()
         .filter_map(|line| line.strip_prefix("  wincimg "))
         .map(str::to_owned)
         .collect()

@@ -23,7 +23,8 @@ use crate::cli::{CommandOutcome, Failure, OutputFormat, Session, registry_args};
 /// is attached to the image in its registry, for all builds. `wincimg image mirror` does this by default.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    wincimg image base index repo.mylan.k8s:9999/windows/servercore:ltsc2022 --push\n  \
+    wincimg image base index \\\n      \
+    repo.mylan.k8s:9999/windows/servercore:ltsc2022 --push\n  \
     wincimg image base index oci:./servercore\n\n\
     Exit code 3: an index is neither pushed nor kept in the cache.")]
 pub(super) struct Index {

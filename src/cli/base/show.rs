@@ -34,7 +34,7 @@ const ENVIRONMENT: &str = r"HKLM\SYSTEM\ControlSet001\Control\Session Manager\En
 #[command(after_help = "Examples:\n  \
     wincimg image base show repo.mylan.k8s:9999/windows/servercore:ltsc2022\n  \
     wincimg image base show mcr.microsoft.com/windows/nanoserver:ltsc2022 \\\n      \
-    --registry 'HKLM\\SYSTEM\\CurrentControlSet\\Control\\Session Manager\\Environment'\n  \
+    --registry 'HKLM\\SYSTEM\\CurrentControlSet\\Control\\Session Manager'\n  \
     wincimg image base show oci:./iis --path 'C:\\inetpub'\n\n\
     Exit code 1: the image does not have that key, file or folder; the nearest one is named.")]
 pub(super) struct Show {

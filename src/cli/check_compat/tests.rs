@@ -106,24 +106,3 @@ fn every_command_that_is_advised_is_one_of_this_program() {
     let expected = ["build RECIPE", "image inspect", "node hotfix"];
     assert!(kinds.iter().eq(&expected), "{kinds:?}");
 }
-
-#[test]
-fn the_examples_of_the_help_are_command_lines() {
-    use clap::CommandFactory as _;
-
-    let command = Cli::command();
-    let check_compat = command.find_subcommand("check-compat").unwrap();
-    let help = check_compat.get_after_help().unwrap().to_string();
-    let examples: Vec<&str> = help
-        .lines()
-        .filter_map(|line| {
-            line.rsplit_once("wincimg check-compat ")
-                .map(|(_, rest)| rest)
-        })
-        .collect();
-    assert!(examples.len() >= 5, "{help}");
-    for example in examples {
-        let line = format!("wincimg check-compat {example}");
-        Cli::try_parse_from(words(&line)).unwrap_or_else(|error| panic!("{line}: {error}"));
-    }
-}

@@ -24,8 +24,8 @@ use crate::report::{count, extended};
 /// nothing is written outside DIR. Links are neither copied nor followed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    wincimg image cp repo.mylan.k8s:8888/web:1.4:C:\\inetpub\\wwwroot ./site\n  \
-    wincimg image cp oci:./web-1.4:C:\\app\\web.config .")]
+    wincimg image cp 'repo.mylan.k8s:8888/web:1.4:C:\\inetpub\\wwwroot' ./site\n  \
+    wincimg image cp 'oci:./web-1.4:C:\\app\\web.config' .")]
 pub(in crate::cli) struct Cp {
     /// Image and path: HOST/NAME:TAG:C:\app, oci:DIR:C:\app, docker-archive:FILE:C:\app or
     /// docker-daemon:NAME:TAG:C:\app

@@ -36,7 +36,8 @@ use crate::cli::{
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg image diff repo.mylan.k8s:8888/web:1.3 repo.mylan.k8s:8888/web:1.4\n  \
-    wincimg image diff repo.mylan.k8s:8888/web:1.4 oci:./web-1.5 --skip-windows --layers\n  \
+    wincimg image diff repo.mylan.k8s:8888/web:1.4 oci:./web-1.5 \\\n      \
+    --skip-windows --layers\n  \
     wincimg image diff oci:./a oci:./b --exit-code --format json\n\n\
     With --skip-windows, or if layers of Windows are foreign and not stored with an image, only the\n\
     layers above Windows are compared.")]

@@ -23,7 +23,7 @@ use crate::report::extended;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg image export oci:./web-1.4 -o web.tar\n  \
-    wincimg image export repo.mylan.k8s:8888/web:1.4 --path C:\\inetpub | tar -t")]
+    wincimg image export oci:./web-1.4 --path 'C:\\inetpub' | tar -t")]
 pub(in crate::cli) struct Export {
     /// Image: a reference, oci:DIR[:TAG], docker-archive:FILE[:NAME] or docker-daemon:NAME
     #[arg(value_name = "IMAGE", value_parser = parse_source, add = complete::images())]

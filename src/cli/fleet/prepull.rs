@@ -39,7 +39,8 @@ use crate::cli::{
 #[command(after_help = "Examples:\n  \
     wincimg fleet prepull fleet.toml --kube | kubectl apply -f -\n  \
     wincimg fleet prepull fleet.toml --nodes nodes.json --kustomize prepull\n  \
-    wincimg fleet prepull fleet.toml --kube --max-unavailable 1 --output prepull.yaml\n  \
+    wincimg fleet prepull fleet.toml --kube --max-unavailable 1 \\\n      \
+    --output prepull.yaml\n  \
     wincimg fleet prepull fleet.toml --kube --remove\n\n\
     Exit code 0: every image exists. 1: an image is left out: it is missing or does not start. 3: no\n\
     registry responded.")]

@@ -24,9 +24,12 @@ use crate::cli::{CommandOutcome, Failure, OutputFormat, Session, registry_args};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg node hotfix script 17763.1158 --output install.ps1\n  \
-    wincimg node hotfix script 17763.1158 --files ./hotfix --output ./hotfix/KB4549949.ps1\n  \
-    wincimg node hotfix script 17763.1158 --files ./hotfix --from-dir '\\\\share\\hotfix'\n  \
-    wincimg node hotfix script 17763.1158 --from-url http://mirror.lan/hotfix --restart\n\n\
+    wincimg node hotfix script 17763.1158 --files ./hotfix \\\n      \
+    --output ./hotfix/KB4549949.ps1\n  \
+    wincimg node hotfix script 17763.1158 --files ./hotfix \\\n      \
+    --from-dir '\\\\share\\hotfix'\n  \
+    wincimg node hotfix script 17763.1158 \\\n      \
+    --from-url http://mirror.lan/hotfix --restart\n\n\
     With --files alone, nodes require the script with the folder KB4549949 next to it. The script \
     takes -Verify (after the restart), -Undo, -WhatIf, -KeepAutomaticUpdates, -Folder DIR and \
     -ComputerName N1,N2, and exits with 0 (done), 3010 (done, restart required) or 1 (failed).\n\

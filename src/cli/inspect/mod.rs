@@ -32,10 +32,11 @@ use super::{
 #[command(after_help = "Examples:\n  \
     wincimg image inspect repo.mylan.k8s:8888/pause:10.0.17763.973\n  \
     wincimg image inspect oci:./pause --registry\n  \
-    wincimg image inspect repo.mylan.k8s:8888/pause --platform windows/amd64:17763 --format reg > pause.reg\n  \
+    wincimg image inspect repo.mylan.k8s:8888/pause \\\n      \
+    --platform windows/amd64:17763 --format reg > pause.reg\n  \
     wincimg image inspect repo.mylan.k8s:8888/web:1.4 --sbom=cyclonedx > web.json\n  \
     wincimg image inspect oci:./web --max-waste 5%\n  \
-    wincimg image inspect setup.msi INSTALLDIR=C:\\app\n\n\
+    wincimg image inspect setup.msi 'INSTALLDIR=C:\\app'\n\n\
     Shutdown times and registry changes are read from the layers. The bottom layer is Windows itself\n\
     and only read for --merged. Layers above it of up to 64 MiB are read completely, which verifies\n\
     their digests; of larger ones only the first 4 MiB, where wincimg writes hives. Skipped layers\n\

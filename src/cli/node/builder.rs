@@ -21,12 +21,14 @@ use crate::cli::{CommandOutcome, Failure, HostArgs, OutputFormat, Session};
 /// that node. The image is the recipe `node-builder`, with Docker's static build for Windows.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    wincimg build node-builder --set url=https://files.lan/docker.zip --set sha256=DIGEST \\\n      \
-    --registry repo.mylan.k8s:8888 --tag 1 --push\n  \
-    wincimg node builder --kube --image repo.mylan.k8s:8888/node-builder:1 | kubectl apply -f -\n  \
+    wincimg build node-builder --set url=https://files.lan/docker.zip \\\n      \
+    --set sha256=DIGEST --registry repo.mylan.k8s:8888 --tag 1 --push\n  \
+    wincimg node builder --kube --image repo.mylan.k8s:8888/node-builder:1 |\n      \
+    kubectl apply -f -\n  \
     wincimg node builder --host-build ltsc2019 --host-build ltsc2022 \\\n      \
     --image repo.mylan.k8s:8888/node-builder:1 --output builder.yaml\n  \
-    wincimg build . --builder kube://wincimg-builder/builder --registry repo.mylan.k8s:8888 --push\n  \
+    wincimg build . --builder kube://wincimg-builder/builder \\\n      \
+    --registry repo.mylan.k8s:8888 --push\n  \
     wincimg node builder --kube --remove")]
 pub(super) struct MakeBuilder {
     #[command(flatten)]
