@@ -35,7 +35,7 @@ use crate::report::{
 /// The files that are looked for in folders.
 const DOCKERFILES: FileKind = FileKind {
     name: "Dockerfile",
-    hint: "a folder is searched for Dockerfile, Dockerfile.* and *.Dockerfile",
+    hint: "a folder is searched for Dockerfile, Containerfile, Dockerfile.* and *.Dockerfile",
     matches: is_dockerfile,
 };
 
@@ -50,7 +50,8 @@ const DOCKERFILES: FileKind = FileKind {
     wincimg lint . --fix --ignore floating-base\n  \
     wincimg lint --explain eaten-backslash\n\n\
     A comment \"# wincimg: ignore=RULE reason\" above an instruction, or at the top, ignores a rule.\n\n\
-    Exit code 0: no errors. 1: at least one error; warnings do not count. 3: a Dockerfile cannot be read.")]
+    Exit code 0: no errors. 1: at least one error; warnings do not count. 3: a Dockerfile cannot be read, or \
+    there is none.")]
 pub(super) struct Lint {
     /// Dockerfiles, folders with Dockerfiles, and patterns with * and ?; - reads stdin
     #[arg(value_name = "DOCKERFILE", required_unless_present = "explain", add = complete::dockerfiles())]
@@ -292,6 +293,9 @@ fn read_all(
         let named = std::mem::take(&mut unread.named);
         if let Some(last) = Failure::report_all_but_last(named, session.colour) {
             return Err(last);
+        }
+        if unread.in_folders == 0 {
+            return Err(Failure::operation("no Dockerfile to check").hint(DOCKERFILES.hint));
         }
     }
     Ok((texts, unread))

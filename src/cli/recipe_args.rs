@@ -7,11 +7,10 @@ use clap::{Args, ValueHint};
 use wincimg_cluster::live::ClusterContext;
 use wincimg_cluster::rollout::command_line;
 use wincimg_common::progress::Silent;
-use wincimg_dockerfile::DOCKERFILE;
 use wincimg_dockerfile::stages::StageReplacement;
 use wincimg_engine::build::BuildContext;
 use wincimg_engine::definition::{
-    BuildDefinition, BuildInput, check_found_dockerfile, dockerfile_of,
+    BuildDefinition, BuildInput, check_found_dockerfile, dockerfile_in, dockerfile_of,
 };
 use wincimg_engine::notice::UPDATE_LOCK;
 use wincimg_engine::plans::BuildRequest;
@@ -257,10 +256,9 @@ impl RecipeArgs {
 
     /// The Dockerfile of the folder, which may have a recipe too.
     pub(super) fn dockerfile_in_folder(&self) -> Result<Option<PathBuf>, Failure> {
-        let file = Path::new(&self.image).join(DOCKERFILE);
-        if !file.is_file() {
+        let Some(file) = dockerfile_in(Path::new(&self.image)) else {
             return Ok(None);
-        }
+        };
         check_found_dockerfile(&file)?;
         Ok(Some(file))
     }

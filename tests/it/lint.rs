@@ -488,6 +488,19 @@ fn a_dockerfile_that_cannot_be_read_is_no_success() {
 }
 
 #[test]
+fn a_folder_of_which_every_file_is_skipped_is_no_success() {
+    let folder = folder(&[("Dockerfile.txt", ""), ("web/Containerfile", "a note\n")]);
+    for place in [".", "*/Containerfile"] {
+        let output = lint_in(folder.path(), &[place, "--format", "json"]);
+        assert_eq!(output.status.code(), Some(3), "{output:?}");
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(report["error"]["message"], "no Dockerfile to check");
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(warning(&["Containerfile", "no FROM"]).eval(&told), "{told}");
+    }
+}
+
+#[test]
 fn a_named_file_that_is_no_dockerfile_does_not_end_the_check_of_others() {
     let wrong = format!("{BASE}RUN cd C:/a\n");
     let template = "{{ template \"base\" . }}\nRUN dir\n";

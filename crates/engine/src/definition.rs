@@ -19,6 +19,9 @@ use wincimg_windows::version::WindowsVersion;
 use super::downloads::LockFile;
 use super::origin::Origin;
 
+/// Names of the Dockerfile of a folder, the first of which counts.
+pub const DOCKERFILES: [&str; 2] = ["Dockerfile", "Containerfile"];
+
 /// Definition of an image, as the user gives it.
 #[derive(Debug, Clone, Default)]
 pub struct BuildInput {
@@ -288,12 +291,18 @@ pub fn dockerfile_of(image: &str, file: Option<PathBuf>) -> Option<(PathBuf, Pat
         return None;
     }
     if place.is_dir() {
-        let file = place.join("Dockerfile");
-        let is_meant = file.is_file() && !place.join("recipe.toml").is_file();
-        return is_meant.then(|| (file, place.to_owned()));
+        let has_recipe = place.join("recipe.toml").is_file();
+        let file = dockerfile_in(place).filter(|_| !has_recipe);
+        return file.map(|file| (file, place.to_owned()));
     }
     let is_meant = is_dockerfile(place) || reads_like_a_dockerfile(place);
     is_meant.then(|| (place.to_owned(), folder_of(place).to_owned()))
+}
+
+/// The Dockerfile of a folder.
+pub fn dockerfile_in(folder: &Path) -> Option<PathBuf> {
+    let mut files = DOCKERFILES.iter().map(|name| folder.join(name));
+    files.find(|file| file.is_file())
 }
 
 /// Refuses a Dockerfile that is found in a folder if a link leads out of it.
@@ -315,7 +324,7 @@ fn reads_like_a_dockerfile(file: &Path) -> bool {
     !is_recipe && file.is_file() && read_text(file, LARGEST_TEXT).is_ok_and(|text| has_from(&text))
 }
 
-/// Returns true if a file is a Dockerfile by its name.
+/// Returns true if a file is a Dockerfile by its name, as Docker's tools and podman use them.
 pub fn is_dockerfile(file: &Path) -> bool {
     let name = file.file_name().unwrap_or_default();
     let name = name.to_string_lossy().to_lowercase();
@@ -366,7 +375,7 @@ mod tests {
     fn names_of_dockerfiles_are_known() {
         for name in [
             "Dockerfile", "Dockerfile.windows", "app.Dockerfile", "Containerfile",
-            "dockerfile-nano",
+            "dockerfile-nano", "web.containerfile",
         ] {
             assert!(is_dockerfile(Path::new(name)), "{name}");
         }
@@ -378,5 +387,20 @@ mod tests {
         ] {
             assert!(!is_dockerfile(Path::new(name)), "{name}");
         }
+    }
+
+    #[test]
+    fn a_folder_has_a_recipe_a_dockerfile_or_a_containerfile() {
+        let folder = tempfile::tempdir().unwrap();
+        let image = folder.path().to_str().unwrap();
+        let found = || dockerfile_of(image, None).map(|(file, _)| file);
+        assert_eq!(found(), None);
+        for name in ["Containerfile", "Dockerfile"] {
+            let file = folder.path().join(name);
+            std::fs::write(&file, "").unwrap();
+            assert_eq!(found(), Some(file));
+        }
+        std::fs::write(folder.path().join("recipe.toml"), "").unwrap();
+        assert_eq!(found(), None);
     }
 }

@@ -6,8 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use wincimg_dockerfile::DOCKERFILE;
-use wincimg_engine::definition::is_dockerfile;
+use wincimg_engine::definition::{DOCKERFILES, is_dockerfile};
 
 use super::image_name::ImageName;
 use super::{Build, ReviewFormat};
@@ -123,7 +122,8 @@ fn find_below(folder: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
 }
 
 fn is_definition(file: &Path) -> bool {
-    let is_hidden = file.ends_with(DOCKERFILE) && file.with_file_name(RECIPE).is_file();
+    let is_of_folder = DOCKERFILES.iter().any(|name| file.ends_with(name));
+    let is_hidden = is_of_folder && file.with_file_name(RECIPE).is_file();
     file.ends_with(RECIPE) || is_dockerfile(file) && !is_hidden
 }
 

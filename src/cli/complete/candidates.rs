@@ -9,7 +9,7 @@ use clap_complete::engine::{
 };
 use wincimg_cluster::live;
 use wincimg_dockerfile::DockerfileNames;
-use wincimg_engine::definition::{dockerfile_of, is_dockerfile};
+use wincimg_engine::definition::{dockerfile_in, dockerfile_of, is_dockerfile};
 use wincimg_images::recipes as shipped;
 use wincimg_inspect::bases::NAMES;
 use wincimg_oci::layout::Layout;
@@ -58,9 +58,9 @@ pub(in crate::cli) fn images_to_build() -> ArgValueCompleter {
     completer(|typed| {
         let mut found = recipe_names();
         let is_meant = |path: &Path| {
-            let has = |name| path.join(name).is_file();
             let is_recipe = path.extension().is_some_and(|end| end == "toml");
-            is_dockerfile(path) || is_recipe || has("recipe.toml") || has("Dockerfile")
+            let has_recipe = path.join("recipe.toml").is_file();
+            is_dockerfile(path) || is_recipe || has_recipe || dockerfile_in(path).is_some()
         };
         found.extend(paths("", typed, &PathCompleter::any().filter(is_meant)));
         found
