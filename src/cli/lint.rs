@@ -80,9 +80,9 @@ pub(super) struct Lint {
     /// Write all fixes, also those that change what the image is
     #[arg(long)]
     unsafe_fixes: bool,
-    /// Print the documentation of a rule
-    #[arg(long, value_name = "RULE", value_parser = parse_rule, conflicts_with = "dockerfiles")]
-    explain: Option<&'static Rule>,
+    /// Print the documentation of a rule, or the list of rules: all
+    #[arg(long, value_name = "RULE", value_parser = parse_explained, conflicts_with = "dockerfiles")]
+    explain: Option<ExplainedRules>,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: LintFormat,
@@ -108,14 +108,24 @@ fn parse_rule(name: &str) -> Result<&'static Rule, String> {
     let meant = closest_match(name, RULES.iter().map(|rule| rule.name));
     Err(match meant {
         Some(meant) => format!("unknown rule: did you mean {meant}?"),
-        None => "unknown rule".to_owned(),
+        None => "unknown rule: `wincimg lint --explain all` lists the rules".to_owned(),
     })
+}
+
+/// The rules to explain: one, or all.
+type ExplainedRules = &'static [Rule];
+
+fn parse_explained(name: &str) -> Result<ExplainedRules, String> {
+    match name {
+        "all" => Ok(&RULES[..]),
+        name => parse_rule(name).map(std::slice::from_ref),
+    }
 }
 
 impl Lint {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
-        if let Some(rule) = self.explain {
-            write_result(None, |out| explain::write(rule, out))?;
+        if let Some(rules) = self.explain {
+            write_result(None, |out| explain::write(rules, out))?;
             return Ok(CommandOutcome::Yes);
         }
         let paths = named_files::find(&self.dockerfiles, &DOCKERFILES)?;

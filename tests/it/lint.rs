@@ -4,6 +4,7 @@ use assert_cmd::Command;
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::{Value, json};
+use wincimg_dockerfile::lint::RULES;
 use wincimg_testkit::fake_registry::FakeRegistry;
 
 use crate::failure::{Fails, Failure, note, warning};
@@ -447,6 +448,18 @@ fn rules_are_selected_ignored_and_explained() {
         "{page}"
     );
     assert_contains!(page, "WORKDIR C:/app/bin");
+    let unknown = lint_in(folder.path(), &["--explain", "nope"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert_contains!(
+        String::from_utf8(unknown.stderr).unwrap(),
+        "lint --explain all"
+    );
+    let list = lint_in(folder.path(), &["--explain", "all"]);
+    let list = String::from_utf8(list.stdout).unwrap();
+    let names = list
+        .lines()
+        .map(|line| line.split_whitespace().next().unwrap());
+    assert!(names.eq(RULES.iter().map(|rule| rule.name)), "{list}");
 }
 
 #[test]

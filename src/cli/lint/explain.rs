@@ -1,4 +1,4 @@
-//! The documentation of a rule, from the page of rules.
+//! The documentation of a rule, from the page of rules, or the list of rules.
 
 use std::io::{self, Write};
 
@@ -6,7 +6,12 @@ use wincimg_dockerfile::lint::{Fix, Rule};
 
 const PAGE: &str = include_str!("../../../docs/rules.md");
 
-pub(super) fn write(rule: &Rule, out: &mut dyn Write) -> io::Result<()> {
+/// Writes the documentation of one rule; of several, their summaries.
+pub(super) fn write(rules: &[Rule], out: &mut dyn Write) -> io::Result<()> {
+    let [rule] = rules else {
+        let mut rules = rules.iter();
+        return rules.try_for_each(|it| writeln!(out, "{:<26}  {}", it.name, it.summary));
+    };
     let fix = match rule.fix {
         Fix::None => "no fix",
         Fix::Safe => "--fix",

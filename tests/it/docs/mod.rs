@@ -10,6 +10,7 @@ mod forms;
 mod page;
 mod patch_tuesday;
 mod renovate;
+mod rules;
 mod stage;
 mod tutorial;
 
@@ -19,11 +20,8 @@ use std::path::Path;
 use std::process::Command;
 
 use page::{Block, Page};
-use serde_json::Value;
 use stage::Stage;
 use wincimg_windows::compat::{CompatRule, Concern};
-
-use crate::site::each;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -314,80 +312,6 @@ fn the_defaults_that_the_guide_shows_are_taken() {
     let misspelt = shown.unwrap().replace("strict", "strickt");
     stage.write("wincimg.toml", &misspelt);
     check().code(2);
-}
-
-#[test]
-fn the_page_of_rules_has_every_rule_of_lint_with_an_example() {
-    let stage = Stage::new();
-    // Not a package that can be installed.
-    stage.write("setup.msi", "");
-    let page = Page::named("docs/rules.md");
-    let mut shown = BTreeSet::new();
-    let mut files = Vec::new();
-    for section in page.text.split("\n### ").skip(1) {
-        let Some(name) = section
-            .strip_prefix('`')
-            .and_then(|rest| rest.split('`').next())
-        else {
-            continue;
-        };
-        let section = Page {
-            path: page.path.clone(),
-            text: section.to_owned(),
-        };
-        let blocks = section.blocks();
-        let examples: Vec<&String> = blocks
-            .iter()
-            .filter_map(|block| match block {
-                Block::Other { language, text } if language == "diff" => Some(text),
-                _ => None,
-            })
-            .collect();
-        let [example] = examples[..] else {
-            panic!("{name}: one example, as a diff from wrong to right");
-        };
-        for (side, other) in [("wrong", '+'), ("right", '-')] {
-            let lines = example.lines().filter(|line| !line.starts_with(other));
-            let text = lines.map(|line| &line[1..]).collect::<Vec<_>>().join("\n");
-            let base = "FROM mcr.microsoft.com/windows/servercore:10.0.17763.973\n";
-            let base = if text.contains("FROM ") { "" } else { base };
-            let file = format!("{name}.{side}");
-            stage.write(&file, &format!("{base}{text}\n"));
-            files.push(file);
-        }
-        shown.insert(name.to_owned());
-    }
-    let output = assert_cmd::Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
-        .current_dir(stage.folder.path())
-        .arg("lint")
-        .args(&files)
-        .args(["--host-build", "17763.973", "--format", "sarif"])
-        .output()
-        .unwrap();
-    let sarif: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let run = &sarif["runs"][0];
-    let known = each(&run["tool"]["driver"]["rules"], "id");
-    let known: BTreeSet<String> = known
-        .into_iter()
-        .map(|id| id.as_str().unwrap().to_owned())
-        .collect();
-    assert_eq!(shown, known);
-    let results = run["results"].as_array().unwrap().iter();
-    let found: BTreeSet<(&str, &str)> = results
-        .map(|result| {
-            let place = &result["locations"][0]["physicalLocation"]["artifactLocation"];
-            let (file, rule) = (&place["uri"], &result["ruleId"]);
-            (file.as_str().unwrap(), rule.as_str().unwrap())
-        })
-        .collect();
-    for name in &shown {
-        for (side, expected) in [("wrong", true), ("right", false)] {
-            let file = format!("{name}.{side}");
-            let is_found = found.contains(&(file.as_str(), name.as_str()));
-            let text = fs::read_to_string(stage.path(&file)).unwrap();
-            assert_eq!(is_found, expected, "{file}: {text}");
-        }
-    }
 }
 
 #[test]
