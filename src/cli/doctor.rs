@@ -315,7 +315,7 @@ fn is_about_credentials(error: &RegistryError) -> bool {
         | RegistryError::PlainCredentials { .. }
         | RegistryError::TokenServer { .. }
         | RegistryError::Credential { .. } => true,
-        RegistryError::GaveUp { source, .. } => is_about_credentials(source),
+        RegistryError::GaveUp { last, .. } => is_about_credentials(last),
         _ => false,
     }
 }

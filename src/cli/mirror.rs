@@ -581,7 +581,7 @@ mod tests {
         let gone = || RegistryError::DigestAlgorithm("md5:0".to_owned());
         let gave_up = RegistryError::GaveUp {
             attempts: 3,
-            source: Box::new(gone()),
+            last: Box::new(gone()),
         };
         assert!(may_pass(&gave_up.into()));
         assert!(!may_pass(&gone().into()));

@@ -24,7 +24,7 @@ use super::{
 
 /// List the packages of any Windows image, or write its SBOM
 ///
-/// Finds packages of npm, `NuGet`, Go, Python and Java, .NET assemblies, programs by their version
+/// Finds packages of npm, NuGet, Go, Python and Java, .NET assemblies, programs by their version
 /// resource, and programs that installers registered. Reads the layers above Windows itself, whose
 /// version and last update are in the result.
 #[derive(Debug, Args)]
@@ -57,7 +57,7 @@ enum SbomOutput {
     Json,
     /// SPDX 2.3
     Spdx,
-    /// `CycloneDX` 1.6
+    /// CycloneDX 1.6
     #[value(name = "cyclonedx")]
     CycloneDx,
 }

@@ -202,7 +202,7 @@ pub(super) fn failure(reason: Reason) -> Failure {
             .hint("run the same command again: finished work is not repeated"),
         Reason::TimeLimit(limit) => {
             let limit = limit.as_secs_f32();
-            Failure::operation(format!("reached the time limit of {limit} seconds"))
+            Failure::operation(format!("reached the time limit of {limit} s"))
                 .hint("raise the limit with --timeout")
         }
     }

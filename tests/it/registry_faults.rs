@@ -123,7 +123,7 @@ fn cells() -> Vec<(&'static str, Rule, Expected)> {
         (
             "each connection cut after a quarter of the layer",
             every(sends_much, ProxyFault::CutRequest(LAYER / 4)),
-            Expected::Error(&["gave up"], 3),
+            Expected::Error(&["attempts"], 3),
         ),
         (
             "the answer to the layer lost",

@@ -115,7 +115,7 @@ pub enum HttpError {
         source: Option<reqwest::Error>,
     },
     /// The idle timeout expired.
-    #[error("received nothing from {host} for {} seconds while trying to {what}", after.as_secs_f32())]
+    #[error("received nothing from {host} for {} s while trying to {what}", after.as_secs_f32())]
     #[diagnose(code = "network/interrupted")]
     Stalled {
         /// Host and port.
@@ -126,7 +126,7 @@ pub enum HttpError {
         after: Duration,
     },
     /// The time limit expired.
-    #[error("reached the time limit of {} seconds while trying to {what}", limit.as_secs_f32())]
+    #[error("reached the time limit of {} s while trying to {what}", limit.as_secs_f32())]
     #[diagnose(code = "network/time-limit", hint = "raise the limit with --timeout")]
     TimeLimit {
         /// The operation that failed.

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use clap::Args;
+use indicatif::BinaryBytes;
 use serde::Serialize;
 use serde_json::{Value, json};
 use wincimg_common::diagnose::{Blame, Problem, closest_match};
@@ -361,9 +362,9 @@ impl FileCount {
 
     fn describe(&self) -> String {
         format!(
-            "{} with {} bytes, {}, {}",
+            "{} with {}, {}, {}",
             count(self.files, "file"),
-            self.bytes,
+            BinaryBytes(self.bytes),
             count(self.folders, "folder"),
             count(self.links, "link"),
         )

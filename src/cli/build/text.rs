@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
+use indicatif::BinaryBytes;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_engine::delivery::{DeliveredCopy, DeliveredImage, DeliveryReport};
 use wincimg_engine::listing::ListedImageFile;
@@ -68,11 +69,11 @@ pub(super) fn write_content(content: &[ListedImageFile], out: &mut dyn Write) ->
     let files = count(content.len(), "file");
     let open = content.iter().any(|file| file.size.is_none());
     let at_least = if open { "at least " } else { "" };
-    writeln!(out, "content     {files}, {at_least}{total} bytes")?;
-    let width = total.to_string().len();
+    let total = BinaryBytes(total);
+    writeln!(out, "content     {files}, {at_least}{total}")?;
     for ListedImageFile { path, size } in content {
-        let size = size.map_or_else(|| "?".to_owned(), |size| size.to_string());
-        writeln!(out, "            {size:>width$}  {}", Untrusted(path))?;
+        let size = size.map_or_else(|| "?".to_owned(), |size| BinaryBytes(size).to_string());
+        writeln!(out, "            {size:>11}  {}", Untrusted(path))?;
     }
     Ok(())
 }
@@ -121,7 +122,7 @@ fn write_image(hosts: &[DeliveredImage], kept: &str, out: &mut dyn Write) -> io:
     // Layers in a daemon have no size.
     let sizes: Option<Vec<u64>> = own.iter().map(|layer| layer.size).collect();
     let bytes = sizes.map_or_else(String::new, |sizes| {
-        format!(" ({} bytes)", sizes.iter().sum::<u64>())
+        format!(" ({})", BinaryBytes(sizes.iter().sum()))
     });
     let (of_base, number) = (image.layers.len() - own.len(), own.len());
     let is_update = image.engine == "update";
@@ -151,7 +152,8 @@ fn write_documents(documents: &[AttachmentReport], out: &mut dyn Write) -> io::R
             size,
             ..
         } = document;
-        writeln!(out, "  {was:<8} {document} ({size} bytes) {digest}")?;
+        let size = BinaryBytes(*size);
+        writeln!(out, "  {was:<8} {document} ({size}) {digest}")?;
     }
     Ok(())
 }

@@ -24,14 +24,14 @@ use crate::cli::{
 
 /// Print manifests of pods that pull a fleet's images to the nodes
 ///
-/// A `DaemonSet` per Windows build, and per selector of the fleet, pulls the images that a rollout is
+/// A DaemonSet per Windows build, and per selector of the fleet, pulls the images that a rollout is
 /// about to need, by digest. Each is the image of an init container, so they are pulled one after
 /// the other, and those that share a base follow each other; then a pause container keeps the pod,
 /// and the kubelet keeps the images.
 ///
-/// An image with Windows runs its own `cmd.exe /c exit 0`, as `ContainerUser`: where it does not
+/// An image with Windows runs its own `cmd.exe /c exit 0`, as ContainerUser: where it does not
 /// start on a node of a build, it is left out for that build. An image without
-/// Windows (of `base = "hostprocess"`) has no program to run: it is pulled by a `HostProcess` pod,
+/// Windows (of `base = "hostprocess"`) has no program to run: it is pulled by a HostProcess pod,
 /// which runs the host's cmd.exe as LOCAL SERVICE. Only then the namespace admits privileged pods.
 ///
 /// A later image is pulled once the manifests are printed and applied again.

@@ -73,9 +73,9 @@ fn a_dry_run_lists_what_goes_in_with_its_size() {
         .assert()
         .code(0)
         .stdout(
-            contains("content     7 files, 84 bytes\n")
-                .and(contains("            12  C:\\assets\\.env\n"))
-                .and(contains("            12  C:\\site\\deep\\server.key\n")),
+            contains("content     7 files, 84 B\n")
+                .and(contains(" 12 B  C:\\assets\\.env\n"))
+                .and(contains(" 12 B  C:\\site\\deep\\server.key\n")),
         );
 }
 

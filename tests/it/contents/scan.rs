@@ -330,6 +330,18 @@ fn what_vex_settles_is_ignored_and_said_with_its_reason() {
 }
 
 #[test]
+fn an_empty_document_is_named_as_such() {
+    let images = scanned();
+    fs::write(images.path("empty.json"), "\n").unwrap();
+    for flag in ["--msrc", "--vex"] {
+        let output = images.scan(&["oci:web", flag, "empty.json"]);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+        assert_contains!(errors, "it is empty", &format!("hint: {flag} takes "));
+    }
+}
+
+#[test]
 fn vex_that_names_the_digest_of_an_index_counts_for_its_tag() {
     let images = scanned();
     let entries = [image("17763.5576", vec![bottom()])];

@@ -94,13 +94,15 @@ impl CvrfDocument {
     /// Reads a document in JSON or XML.
     pub(super) fn read(bytes: &[u8]) -> Result<Self, Problem> {
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-        let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
-        if first == Some(&b'<') {
-            xml::read(bytes)
-                .map_err(|error| invalid("it is not a CVRF document in XML").source(error))
-        } else {
-            serde_json::from_slice(bytes)
-                .map_err(|error| invalid("it is not a CVRF document in JSON").source(error))
+        let refused = |problem: &str| {
+            invalid(problem).hint("--msrc takes CVRF documents of Microsoft in JSON or XML")
+        };
+        match bytes.trim_ascii_start().first() {
+            None => Err(refused("it is empty")),
+            Some(b'<') => xml::read(bytes)
+                .map_err(|error| refused("it is not a CVRF document in XML").source(error)),
+            Some(_) => serde_json::from_slice(bytes)
+                .map_err(|error| refused("it is not a CVRF document in JSON").source(error)),
         }
     }
 

@@ -81,6 +81,9 @@ impl VexDocument {
     /// Reads a document.
     pub fn read(bytes: &[u8]) -> Result<Self, Problem> {
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+        if bytes.trim_ascii().is_empty() {
+            return Err(refused("it is empty"));
+        }
         let invalid = |error: serde_json::Error| refused("it is invalid").source(error);
         let document: Value = serde_json::from_slice(bytes).map_err(invalid)?;
         let statements = if openvex::is_document(&document) {
@@ -157,7 +160,7 @@ fn time(text: Option<&str>) -> Option<Timestamp> {
 }
 
 fn refused(problem: &str) -> Problem {
-    Problem::request("scan/vex", problem)
+    Problem::request("scan/vex", problem).hint("--vex takes OpenVEX and CSAF documents in JSON")
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use reqwest::{Response, StatusCode};
-use wincimg_common::diagnose::{Diagnose, Excerpt};
+use wincimg_common::diagnose::{Diagnose, Excerpt, error_chain};
 use wincimg_http::{FileError, HttpClient, HttpError, Transient, is_metadata, retry_after};
 
 use super::error_message::error_message;
@@ -127,14 +127,14 @@ pub enum RegistryError {
         /// The registry's response.
         source: Box<RegistryError>,
     },
-    /// Several attempts failed; the cause is the last one.
-    #[error("gave up after {attempts} attempts")]
-    #[diagnose(forward, blame = Circumstances)]
+    /// Several attempts failed.
+    #[error("{}, after {attempts} attempts", error_chain(last))]
+    #[diagnose(forward = last, blame = Circumstances)]
     GaveUp {
         /// Number of attempts.
         attempts: usize,
         /// The last failure.
-        source: Box<RegistryError>,
+        last: Box<RegistryError>,
     },
     /// The content does not match its digest.
     #[error("{what} is damaged: expected digest {expected}, got {actual}")]
@@ -173,7 +173,7 @@ impl RegistryError {
         match self {
             Self::Http(error) => error.status(),
             Self::Denied { status, .. } => Some(*status),
-            Self::GaveUp { source, .. } | Self::Manifest { source, .. } => source.status(),
+            Self::GaveUp { last: source, .. } | Self::Manifest { source, .. } => source.status(),
             Self::NotFound { answer, .. } => answer.status(),
             _ => None,
         }
@@ -234,7 +234,9 @@ impl RegistryError {
     /// The status of any response, including the token server's.
     pub(super) fn response_status(&self) -> Option<StatusCode> {
         match self {
-            Self::Token { source, .. } | Self::GaveUp { source, .. } => source.response_status(),
+            Self::Token { source, .. } | Self::GaveUp { last: source, .. } => {
+                source.response_status()
+            }
             other => other.status(),
         }
     }
@@ -323,7 +325,7 @@ impl Transient for RegistryError {
     fn after(self, attempts: usize) -> Self {
         Self::GaveUp {
             attempts,
-            source: Box::new(self),
+            last: Box::new(self),
         }
     }
 }
