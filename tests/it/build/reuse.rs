@@ -250,6 +250,29 @@ fn a_layout_gives_its_layers_and_an_archive_gets_them() {
 }
 
 #[test]
+fn a_file_to_reuse_layers_from_that_does_not_exist_is_named_once() {
+    let small = Site::new();
+    let recipe = "name = \"app\"\nbase = \"nanoserver\"\n\
+        [[files]]\ncontent = \"x\"\nto = 'C:\\x.txt'\n";
+    small.write("recipe.toml", recipe);
+    for site in [small, site()] {
+        let output = site
+            .build(".")
+            .args(["--host-build", "17763.973", "--output", "oci:out"])
+            .args(["--cache-from", "oci:nope"])
+            .args(["--cache-from", "docker-archive:nope.tar"])
+            .output()
+            .unwrap();
+        let printed = stderr(&output);
+        assert!(output.status.success(), "{printed}");
+        for place in ["oci:nope", "docker-archive:nope.tar"] {
+            let note = format!("no layers reused from {place}: image not found");
+            assert_eq!(printed.matches(&note).count(), 1, "{printed}");
+        }
+    }
+}
+
+#[test]
 fn documents_are_the_same_for_a_layer_that_was_not_written() {
     let site = site();
     site.write(

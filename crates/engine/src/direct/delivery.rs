@@ -102,7 +102,7 @@ fn held(
         progress: Arc::clone(&ctx.progress),
     };
     Ok(LayerReuse {
-        asked: Some(Arc::new(asked)),
+        asked: Some(Arc::new(asked.report_missing())),
         remembered: ctx.remembered.clone(),
         ..LayerReuse::default()
     })

@@ -155,7 +155,27 @@ fn wait_for<T: Send + 'static>(
     receiver.blocking_recv().ok()
 }
 
+/// Returns false for a layout or an archive that does not exist.
+fn may_exist(place: &Location) -> bool {
+    match place {
+        Location::Registry(_) => true,
+        Location::Layout { dir: path, .. } | Location::Archive { file: path, .. } => path.exists(),
+    }
+}
+
 impl ReuseSources {
+    /// Leaves out named files that do not exist, and reports them: without a large layer, nothing is
+    /// queried.
+    pub(super) fn report_missing(mut self) -> Self {
+        let named = std::mem::take(&mut self.named);
+        let (named, missing): (Vec<_>, Vec<_>) = named.into_iter().partition(may_exist);
+        for place in &missing {
+            self.skip_source(place, &"image not found");
+        }
+        self.named = named;
+        self
+    }
+
     /// All layers with a note.
     async fn find_layers(&self) -> Vec<ReusableLayer> {
         let tags = self.tags.iter().map(|place| (place, true));
