@@ -211,8 +211,7 @@ impl Ls {
     ) -> Result<CommandOutcome, Failure> {
         let Some(keys) = list_keys(contents, path, self.depth())? else {
             let problem = format!("the image has no key {path}");
-            let problem = Problem::new("image/no-file", problem).blame(Blame::Answer);
-            return Err(problem.into());
+            return Err(Problem::answer("image/no-file", problem).into());
         };
         let with_security = self.contents.acl;
         let view = KeysView {
