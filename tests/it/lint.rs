@@ -241,7 +241,7 @@ fn sarif_names_rules_places_and_replacements() {
     assert_eq!(log["version"], "2.1.0");
     let run = &log["runs"][0];
     let rules = run["tool"]["driver"]["rules"].as_array().unwrap();
-    assert_eq!(rules.len(), wincimg_dockerfile::lint::RULES.len());
+    assert_eq!(rules.len(), RULES.len());
     let result = &run["results"][1];
     assert_eq!(result["ruleId"], "trailing-backslash");
     let index = usize::try_from(result["ruleIndex"].as_u64().unwrap()).unwrap();

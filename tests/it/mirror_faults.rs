@@ -145,15 +145,16 @@ async fn a_registry_that_refuses_foreign_layers_is_asked_once() {
     let (base, _served) = foreign_base(OLD, 1);
     let name = "windows/servercore:1809";
     world.publish(name, &base).await;
-    let source = Source::Registry(world.registry.repository(&world.image(name)));
+    let image = world.image(name);
+    let source = Source::Registry(world.registry.repository(&image));
     let plan = CopyPlan::new(&source, Some("1809"), &CopyOptions::default());
     let plan = plan.await.unwrap();
     let target = parse_reference(&format!("{}/{name}", world.proxy.host())).unwrap();
     let target = Sink::Registry(world.registry.repository(&target));
     let copier = Copier::new(world.registry.clone(), Arc::new(Silent), 2);
-    let copied = copier.copy(&plan, &source, &target, Some("1809")).await;
-    let diagnosis = copied.unwrap_err().diagnosis();
-    assert_contains!(diagnosis.hint.unwrap(), "wincimg image mirror");
+    let result = copier.copy(&plan, &source, &target, Some("1809")).await;
+    let error = result.unwrap_err();
+    assert_contains!(error.diagnosis().hint.unwrap(), "wincimg image mirror");
     assert_eq!(world.proxy.requests("PUT", "/manifests/").len(), 1);
 }
 

@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
-use wincimg_common::diagnose::{Blame, Problem};
+use wincimg_common::diagnose::Problem;
 use wincimg_common::files::{self, folder_of};
 
 use super::dockerignore::IgnoreRules;
@@ -119,7 +119,7 @@ pub fn check_found(
         file.display(),
         outside.display()
     );
-    Err(Problem::new(code, problem).blame(Blame::Request).hint(hint))
+    Err(Problem::request(code, problem).hint(hint))
 }
 
 /// Serialized as its path.

@@ -6,7 +6,7 @@ use clap::Args;
 use indicatif::BinaryBytes;
 use serde::Serialize;
 use serde_json::{Value, json};
-use wincimg_common::diagnose::{Blame, Problem, closest_match};
+use wincimg_common::diagnose::{Problem, closest_match};
 use wincimg_common::untrusted::Untrusted;
 use wincimg_inspect::base::{BaseFacts, BaseHive, BaseKeyPath, BaseProblem};
 use wincimg_inspect::contents::sddl;
@@ -288,8 +288,7 @@ fn no_key(facts: &BaseFacts, path: &BaseKeyPath) -> anyhow::Result<Failure> {
 }
 
 fn not_there(problem: String, hint: String) -> Failure {
-    let problem = Problem::new("image/no-file", problem).blame(Blame::Answer);
-    problem.hint(hint).into()
+    Problem::answer("image/no-file", problem).hint(hint).into()
 }
 
 /// Error for a file that does not exist, with the nearest one that does.
