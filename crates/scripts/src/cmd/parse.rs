@@ -97,6 +97,10 @@ pub(super) fn parse(line: &TracedText) -> Result<CmdNode> {
         at: 0,
         depth: 0,
     };
+    parser.skip(|c| is_delimiter(c) || c == '\r');
+    if parser.peek().is_none() {
+        return Ok(CmdNode::Nothing);
+    }
     let node = parser.sequence(false)?;
     match parser.peek() {
         None => Ok(node),
@@ -106,10 +110,10 @@ pub(super) fn parse(line: &TracedText) -> Result<CmdNode> {
 
 /// Returns the only node, or a node of several.
 fn one_or(mut nodes: Vec<CmdNode>, several: fn(Vec<CmdNode>) -> CmdNode) -> CmdNode {
-    if nodes.len() == 1 {
-        nodes.remove(0)
-    } else {
-        several(nodes)
+    match nodes.len() {
+        0 => CmdNode::Nothing,
+        1 => nodes.remove(0),
+        _ => several(nodes),
     }
 }
 
@@ -155,25 +159,42 @@ impl Parser {
         }
     }
 
-    /// Parses commands separated by `&` or line ends, the operators of lowest precedence.
-    fn sequence(&mut self, in_block: bool) -> Result<CmdNode> {
+    /// Parses the lines of a block.
+    fn lines(&mut self) -> Result<CmdNode> {
         let mut nodes = Vec::new();
         loop {
-            self.skip(|c| is_delimiter(c) || c == '\r' || (in_block && c == '\n'));
-            if self.peek().is_none() || (in_block && self.peek() == Some(')')) {
+            self.skip(|c| is_delimiter(c) || matches!(c, '\r' | '\n'));
+            if matches!(self.peek(), None | Some(')')) {
+                break;
+            }
+            nodes.push(self.sequence(true)?);
+            if self.peek() != Some('\n') {
+                break;
+            }
+        }
+        Ok(one_or(nodes, CmdNode::Sequence))
+    }
+
+    /// Parses commands of one line separated by `&`, the operator of lowest precedence.
+    fn sequence(&mut self, in_block: bool) -> Result<CmdNode> {
+        let mut nodes = vec![self.or(in_block)?];
+        while self.peek() == Some('&') {
+            self.at += 1;
+            self.skip(|c| is_delimiter(c) || c == '\r');
+            // A line may end in an operator.
+            if self.is_line_end(in_block) {
                 break;
             }
             nodes.push(self.or(in_block)?);
-            match (self.peek(), self.ahead(1)) {
-                (Some('&'), next) if next != Some('&') => self.at += 1,
-                (Some('\n'), _) if in_block => self.at += 1,
-                _ => break,
-            }
-        }
-        if nodes.is_empty() {
-            return Ok(CmdNode::Nothing);
         }
         Ok(one_or(nodes, CmdNode::Sequence))
+    }
+
+    fn is_line_end(&self, in_block: bool) -> bool {
+        match self.peek() {
+            None | Some('\n') => true,
+            Some(c) => in_block && c == ')',
+        }
     }
 
     fn or(&mut self, in_block: bool) -> Result<CmdNode> {
@@ -214,18 +235,21 @@ impl Parser {
     }
 
     fn command_of(&mut self, in_block: bool) -> Result<CmdNode> {
-        self.skip(|c| is_delimiter(c) || c == '@');
+        self.skip(|c| is_delimiter(c) || matches!(c, '@' | '\r'));
+        if self.is_line_end(in_block) {
+            return Err(self.error("missing command"));
+        }
         match self.peek() {
             Some('(') => {
                 self.at += 1;
-                let inside = self.sequence(true)?;
+                let inside = self.lines()?;
                 if self.peek() != Some(')') {
                     return Err(self.error("unclosed ("));
                 }
                 self.at += 1;
                 self.block_end(inside)
             }
-            Some('&' | '|') | None => Err(self.error("missing command")),
+            Some('&' | '|') => Err(self.error("missing command")),
             _ => match self.keyword().as_str() {
                 "if" => self.condition(in_block),
                 "for" => self.for_loop(in_block),
@@ -317,34 +341,19 @@ impl Parser {
             }
         }
         let test = self.test()?;
+        // The rest of the line is the command, also after a block.
+        let then = Box::new(self.sequence(in_block)?);
         self.skip(is_delimiter);
-        let has_brackets = self.peek() == Some('(');
-        // Without parentheses, the rest of the line is the command.
-        let then = if has_brackets {
-            self.command(in_block)?
+        let otherwise = if self.eat_keyword("else") {
+            Some(Box::new(self.sequence(in_block)?))
         } else {
-            self.sequence(in_block)?
+            None
         };
-        if then == CmdNode::Nothing {
-            return Err(self.error("if without a command"));
-        }
-        let mut otherwise = None;
-        if has_brackets {
-            self.skip(is_delimiter);
-            if self.eat_keyword("else") {
-                let is_one = self.peek() == Some('(') || self.keyword() == "if";
-                otherwise = Some(Box::new(if is_one {
-                    self.command(in_block)?
-                } else {
-                    self.sequence(in_block)?
-                }));
-            }
-        }
         Ok(CmdNode::If {
             not,
             ignore_case,
             test,
-            then: Box::new(then),
+            then,
             otherwise,
         })
     }
@@ -420,16 +429,12 @@ impl Parser {
         if !self.eat_keyword("do") {
             return Err(self.error("for without do is not supported"));
         }
-        let body = if self.peek() == Some('(') {
-            self.command(in_block)?
-        } else {
-            self.sequence(in_block)?
-        };
+        let body = Box::new(self.sequence(in_block)?);
         Ok(CmdNode::For(ForLoop {
             kind,
             variable,
             items,
-            body: Box::new(body),
+            body,
             at,
         }))
     }

@@ -100,6 +100,45 @@ fn conditions_ask_the_image() {
 }
 
 #[test]
+fn the_rest_of_the_line_belongs_to_if_else_and_for_also_after_a_block() {
+    // From Wine's tests of cmd, whose expectations come from Windows.
+    for (line, expected) in [
+        ("if 1==0 (md 1) & md 2", ""),
+        ("if 1==0 (md 1) && md 2", ""),
+        ("if 1==0 (md 1) || md 2", ""),
+        ("if 1==1 (md 1) & md 2", "12"),
+        ("if 1==1 (md 1) else md 2& md 3", "1"),
+        ("if 1==1 (md 1) else (md 2) & md 3", "1"),
+        ("if 1==0 (md 1) else (md 2) & md 3", "23"),
+        ("if 1==0 (md 1) else (md 2) && md 3", "23"),
+        ("if 1==0 md 1&(md 2) else md 3", "3"),
+        ("if 1==1 md 1&(md 2) else md 3", "12"),
+        ("if 1==1 if 2==0 (md 1) else (md 2) else md 3", "2"),
+        ("if 1==0 if 2==2 (md 1) else (md 2) else md 3", "3"),
+        ("md 1& if 1==0 (md 2) & md 3", "1"),
+        ("(if 1==0 (md 1)) & md 2", "2"),
+        ("for %i in (1 3) do (md %i) & md %i2", "1 12 3 32"),
+        ("if 1==1 for %i in (1) do (md %i) else md 2", "1"),
+        ("md 1&", "1"),
+        ("(md 1& ) & md 2", "12"),
+    ] {
+        let names: Vec<String> = if expected.contains(' ') {
+            expected.split(' ').map(str::to_owned).collect()
+        } else {
+            expected.chars().map(String::from).collect()
+        };
+        let made: Vec<String> = in_cmd(line)
+            .iter()
+            .map(|action| action.replace(r"folder C:\work\", ""))
+            .collect();
+        assert_eq!(made, names, "{line}");
+    }
+    for line in ["if 1==1", "if 1==1 (md 1) else", "for %i in (1) do"] {
+        assert_eq!(refused(&CMD, line).0, NotUnderstood, "{line}");
+    }
+}
+
+#[test]
 fn loops_go_over_their_words() {
     assert_eq!(
         in_cmd(r"for %i in (a,b c) do @mkdir C:\%i"),

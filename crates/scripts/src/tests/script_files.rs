@@ -383,6 +383,23 @@ fn a_batch_file_is_read_however_it_is_run() {
 }
 
 #[test]
+fn an_if_in_a_block_ends_with_its_line() {
+    let batch = (
+        r"C:\b.bat",
+        "if exist C:\\work (\r\n  if exist C:\\none mkdir C:\\no\r\n\r\n  \
+         for %%i in (a) do (mkdir C:\\%%i) & mkdir C:\\b\r\n  \
+         if exist C:\\none (\r\n    mkdir C:\\no\r\n  ) else (\r\n    mkdir C:\\c\r\n  )\r\n  \
+         mkdir C:\\d\r\n)\r\n",
+    );
+    assert_eq!(
+        actions(&CMD, with(&[batch]), r"C:\b.bat"),
+        [
+            r"folder C:\a", r"folder C:\b", r"folder C:\c", r"folder C:\d"
+        ]
+    );
+}
+
+#[test]
 fn variables_and_exit_codes_of_a_batch_file_are_those_of_cmd() {
     let sets = (r"C:\set.bat", "set A=C:\\made\r\nmkdir %A%%NONE%\r\n");
     let keeps = (r"C:\keep.bat", "setlocal\r\nset A=C:\\other\r\n");
