@@ -45,7 +45,7 @@ pub enum InstructionKind {
     /// `ONBUILD` with its trigger.
     OnBuild(String),
     /// `RUN`.
-    Run(CommandForm),
+    Run(RunInstruction),
     /// `SHELL`.
     Shell(Vec<String>),
     /// `STOPSIGNAL`.
@@ -88,6 +88,15 @@ pub struct CopyInstruction {
     pub checksum: Option<String>,
     /// Value of `--unpack`.
     pub unpack: Option<bool>,
+}
+
+/// Arguments of `RUN`.
+#[derive(Debug, Clone)]
+pub struct RunInstruction {
+    /// Command.
+    pub program: CommandForm,
+    /// Name of the first flag; all of them are for `BuildKit`.
+    pub flag: Option<String>,
 }
 
 /// Health check; times are in nanoseconds.
@@ -152,7 +161,11 @@ impl ParsedInstruction {
 
     /// Line number, from 1, and text of the line with a byte of the arguments.
     pub(crate) fn line_at(&self, at: usize) -> (usize, String) {
-        let InstructionKind::Run(CommandForm::Shell(text)) = &self.kind else {
+        let InstructionKind::Run(RunInstruction {
+            program: CommandForm::Shell(text),
+            ..
+        }) = &self.kind
+        else {
             return (self.line, self.text.clone());
         };
         let index = self.lines.partition_point(|(start, _)| *start <= at);
@@ -221,7 +234,10 @@ impl InstructionKind {
             "HEALTHCHECK" => Self::Health(health(instruction, &flags)?),
             "LABEL" => Self::Label(pairs(keyword, text, escape)?),
             "MAINTAINER" => Self::Maintainer(text.to_owned()),
-            "RUN" => Self::Run(run(instruction)?),
+            "RUN" => Self::Run(RunInstruction {
+                program: run(instruction)?,
+                flag: flags.0.first().map(|(name, _)| (*name).to_owned()),
+            }),
             "SHELL" => match array(instruction)? {
                 Some(words) if !words.is_empty() => Self::Shell(words),
                 _ => {
@@ -623,7 +639,10 @@ mod tests {
         ));
         assert!(matches!(
             kind("RUN [\"a\"]"),
-            Ok(InstructionKind::Run(CommandForm::Exec(_)))
+            Ok(InstructionKind::Run(RunInstruction {
+                program: CommandForm::Exec(_),
+                flag: None,
+            }))
         ));
     }
 

@@ -316,8 +316,8 @@ fn apply(
                 copy_target(current, &copy)?;
             }
         }
-        InstructionKind::Run(program) => {
-            let found = check_run(stage, step, (&*current, &mut place.made), program);
+        InstructionKind::Run(run) => {
+            let found = check_run(stage, step, (&*current, &mut place.made), &run.program);
             return Ok(found);
         }
         kind => {

@@ -28,9 +28,8 @@ const CMDLETS: [&str; 14] = [
 
 fn words<'a>(it: &'a EvaluatedStep<'_>) -> Option<&'a [String]> {
     let form = match it.kind {
-        InstructionKind::Run(form)
-        | InstructionKind::Cmd(form)
-        | InstructionKind::Entrypoint(form) => form,
+        InstructionKind::Run(run) => &run.program,
+        InstructionKind::Cmd(form) | InstructionKind::Entrypoint(form) => form,
         InstructionKind::Health(health) => health.test.as_ref()?,
         _ => return None,
     };

@@ -9,16 +9,17 @@ use wincimg_layer::dockerignore::FILE_NAME;
 use wincimg_recipe::{FileSource, PlannedContent};
 
 use super::files::{Files, Folder};
-use super::{StageBaseImage, StageError, Stages};
+use super::{StageBaseImage, StageError, Stages, run};
 use crate::instruction::{FromInstruction, InstructionKind};
+use crate::lint::names_linux;
 use crate::source::Dockerfile;
 use crate::{ContextContent, ContextEntry, RenderedDockerfile};
 
 impl Stages {
-    /// Refuses options that a daemon does not support.
+    /// Refuses options and flags that a daemon does not support.
     pub fn check_for_daemon(&self) -> Result<(), StageError> {
         let Some(stage) = self.all.iter().find(|stage| stage.is_replaced) else {
-            return Ok(());
+            return self.check_flags();
         };
         let problem = format!(
             "a Docker daemon builds the stage {:?} itself: nothing can replace it",
@@ -26,6 +27,23 @@ impl Stages {
         );
         let hint = "omit --stage or --engine docker".to_owned();
         Err(StageError::Request(problem, Some(hint)))
+    }
+
+    /// Refuses flags of `RUN`. A stage for Linux has another error, once its base is known.
+    fn check_flags(&self) -> Result<(), StageError> {
+        let stages = self.needed();
+        let stages = stages.filter(|(index, _)| !names_linux(self.base_of(*index)));
+        let errors = stages.flat_map(|(index, stage)| {
+            let steps = stage.steps.iter();
+            steps.filter_map(move |step| match &step.kind {
+                InstructionKind::Run(line) => {
+                    let failure = run::check_flags(line).err()?;
+                    Some(self.error(step, self.run_error(index, &failure)))
+                }
+                _ => None,
+            })
+        });
+        StageError::all(errors.collect()).map_or(Ok(()), Err)
     }
 
     /// Dockerfile and context for a daemon, with bases replaced by images.

@@ -163,7 +163,8 @@ impl<'a> Evaluation<'a> {
         step: &ParsedInstruction,
         lexer: Lexer,
     ) -> Result<(), StepError> {
-        let arguments = &self.stages.arguments;
+        let stages = self.stages;
+        let arguments = &stages.arguments;
         let mut unset = Vec::new();
         match &step.kind {
             InstructionKind::Copy(copy) => {
@@ -183,7 +184,10 @@ impl<'a> Evaluation<'a> {
                 }
                 Ok(())
             }
-            InstructionKind::Run(program) => self.run(state, step, program),
+            InstructionKind::Run(line) => {
+                run::check_flags(line).map_err(|error| stages.run_error(state.index, &error))?;
+                self.run(state, step, &line.program)
+            }
             kind => {
                 if let InstructionKind::User(text) = kind {
                     let user = state.expand(lexer, text, &arguments.given)?;

@@ -55,7 +55,9 @@ use wincimg_windows::base_contents::{BaseContents, BaseRequirements};
 use wincimg_windows::path::ImagePath;
 use wincimg_windows::quoting::Escape;
 
-use super::instruction::{CopyInstruction, InstructionKind, ParsedInstruction, read_trigger};
+use super::instruction::{
+    CopyInstruction, InstructionKind, ParsedInstruction, RunInstruction, read_trigger,
+};
 use super::lint::{JOINED, names_linux, names_windows};
 
 /// A parsed Dockerfile with its build options.
@@ -317,8 +319,8 @@ impl Stages {
             for step in &stage.steps {
                 match &step.kind {
                     InstructionKind::Shell(words) => shell = Some(words),
-                    InstructionKind::Run(program) => {
-                        let failure = run::needs_system(program, shell, self.feed.as_ref());
+                    InstructionKind::Run(line) => {
+                        let failure = self.needs_system(index, line, shell);
                         failures.extend(failure.map(|failure| (index, step, failure)));
                     }
                     InstructionKind::Copy(copy) => {
@@ -350,6 +352,23 @@ impl Stages {
         errors.sort_by_key(|(line, _)| *line);
         let errors = errors.into_iter().map(|(_, error)| error);
         StageError::all(errors.collect()).map_or(Ok(()), Err)
+    }
+
+    /// Error for a line that requires Windows or Linux on any base.
+    fn needs_system(
+        &self,
+        index: usize,
+        line: &RunInstruction,
+        shell: Option<&[String]>,
+    ) -> Option<ScriptError> {
+        let failure = run::needs_system(&line.program, shell, self.feed.as_ref());
+        let is_of_linux = failure
+            .as_ref()
+            .is_some_and(|it| it.kind == ScriptErrorKind::NeedsLinux);
+        if is_of_linux || names_linux(self.base_of(index)) {
+            return failure;
+        }
+        run::check_flags(line).err().or(failure)
     }
 
     /// Initial shell of a stage, if one of its base stages sets it.

@@ -29,7 +29,8 @@ use wincimg_recipe::{
 use wincimg_registry::{BaseReadError, KeyPath, Presence, RegistryData};
 use wincimg_scripts::{
     Deferred, EntryKind, ImageAction, ImageState, InstallerProgram, LinkAction, Lookup,
-    PackageFeed, RunCommand, RunEnvironment, ScriptError, is_administrator, run_line,
+    PackageFeed, RunCommand, RunEnvironment, ScriptError, ScriptErrorKind, is_administrator,
+    run_line,
 };
 use wincimg_windows::access::{AccessAccount, AccountError};
 use wincimg_windows::path::ImagePath;
@@ -44,7 +45,7 @@ use super::choco_feed::ChocoFeed;
 use super::drive::{PathKind, Tree, key};
 use super::state::StageState;
 use super::{Evaluation, Stages};
-use crate::instruction::ParsedInstruction;
+use crate::instruction::{ParsedInstruction, RunInstruction};
 
 /// Maximum size of a file that a line may read.
 const LONGEST: u64 = 1 << 20;
@@ -59,6 +60,18 @@ pub(super) struct RunResult {
     pub(super) later: BTreeSet<String>,
     /// Logs that only Windows writes.
     pub(super) logs: BTreeSet<String>,
+}
+
+/// Refuses the flags of `RUN`: a line without what they mount has another result, and the `/build`
+/// API of a daemon takes none.
+pub(super) fn check_flags(run: &RunInstruction) -> Result<(), ScriptError> {
+    let Some(flag) = &run.flag else { return Ok(()) };
+    let why = format!("only BuildKit supports --{flag}");
+    let error = ScriptError {
+        at: 0,
+        ..ScriptError::new(ScriptErrorKind::NeedsWindows, why)
+    };
+    Err(error.help("omit the flag (COPY what it mounts), or build with BuildKit on Windows"))
 }
 
 /// Evaluates a line on a stage.

@@ -407,6 +407,7 @@ mod tests {
     use std::fs;
 
     use proptest::prelude::*;
+    use wincimg_common::diagnose::{Blame, Diagnose as _};
     use wincimg_oci::document::ContainerConfig;
 
     use super::super::{
@@ -613,6 +614,36 @@ mod tests {
             error.failed_lines().next().unwrap().code,
             "dockerfile/fails"
         );
+    }
+
+    #[test]
+    fn lines_with_a_flag_of_buildkit_are_neither_evaluated_nor_sent_to_a_daemon() {
+        let text = format!(
+            "FROM {BASE}\nRUN --mount=type=secret,id=t,env=T if defined T (echo y>C:\\y.txt) else (echo n>C:\\n.txt)\n\
+             RUN two.exe\nRUN --mount=type=bind,source=a.txt,target=C:/t \\\n  C:\\t\\setup.exe\n"
+        );
+        let stages = read(&text, &[]);
+        let without_windows = stages.check(false).unwrap_err();
+        stages.check(true).unwrap();
+        let evaluated = stages.evaluate(&inputs(&stages)).unwrap_err();
+        let sent = stages.check_for_daemon().unwrap_err();
+        for (error, expected) in [
+            (without_windows, &[2, 3, 4][..]),
+            (evaluated, &[2, 4]),
+            (sent, &[2, 4]),
+        ] {
+            let lines: Vec<_> = error.failed_lines().collect();
+            let found: Vec<usize> = lines.iter().map(|it| it.line).collect();
+            assert_eq!(found, expected);
+            assert!(lines.iter().all(|it| it.code == "dockerfile/needs-windows"));
+            let message = "RUN requires Windows: only BuildKit supports --mount";
+            assert_eq!(lines[0].message, message);
+            assert_eq!(error.diagnosis().blame, Blame::Windows);
+        }
+        let text = "FROM alpine:3\nRUN --mount=type=cache,target=/root make\n";
+        let error = read(text, &[]).check(false).unwrap_err();
+        let codes: Vec<_> = error.failed_lines().map(|it| it.code).collect();
+        assert_eq!(codes, ["dockerfile/needs-linux"]);
     }
 
     #[test]
