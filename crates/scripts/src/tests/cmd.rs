@@ -239,6 +239,32 @@ fn xcopy_leaves_out_empty_folders_only_where_there_are_none() {
 }
 
 #[test]
+fn xcopy_asks_before_it_overwrites_a_file() {
+    let start = r"mkdir C:\s\in C:\d\in&& echo a>C:\s\in\f.txt&& echo b>C:\s\g.txt&& ";
+    for (there, line, asks) in [
+        (r"C:\d\in\f.txt", r"xcopy C:\s C:\d /e /i", true),
+        (r"C:\d\in\F.TXT", r"xcopy C:\s\* C:\d /s", true),
+        (r"C:\d\in\f.txt", r"xcopy C:\s C:\d", false),
+        (r"C:\d\g.txt", r"xcopy C:\s C:\d", true),
+        (r"C:\d\g.txt", r"xcopy C:\s\*.txt C:\d", true),
+        (r"C:\d\g.txt", r"xcopy C:\s\g.txt C:\d\", true),
+        (r"C:\d\h.txt", r"xcopy C:\s\g.txt C:\d\", false),
+        (r"C:\d\in\h.txt", r"xcopy C:\s C:\d /e", false),
+    ] {
+        let start = format!("{start}echo c>{there}&& ");
+        in_cmd(&format!("{start}{line} /y"));
+        let line = format!("{start}{line}");
+        if asks {
+            let (kind, why) = refused(&CMD, &line);
+            assert_eq!(kind, NotUnderstood, "{line}");
+            assert!(why.contains("it asks whether to overwrite"), "{why}");
+        } else {
+            in_cmd(&line);
+        }
+    }
+}
+
+#[test]
 fn robocopys_exit_code_ends_the_line_that_does_not_see_to_it() {
     let line = r"mkdir C:\a\b && robocopy C:\a C:\c /E /NFL";
     assert_eq!(refused(&CMD, line).0, Fails);

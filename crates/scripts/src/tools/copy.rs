@@ -19,6 +19,7 @@ pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32> 
     let (switches, [from, to]) = read(words, |switch| XCOPY_IDLE.contains(&switch))?;
     let has = |name: &str| switches.iter().any(|switch| switch == name);
     let is_deep = has("/e") || has("/s");
+    let overwrites = has("/y");
     let target = machine.path(to)?;
     let is_folder = match machine.path_state(&target)? {
         PathState::Folder => true,
@@ -35,26 +36,67 @@ pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32> 
             PathState::Deferred => machine.apply(ImageAction::Unclear(target)).map(|()| 0),
             PathState::File if is_folder => {
                 let to = child(&target, last_name(&path))?;
-                copy_to(machine, path, to)
+                file_to(machine, path, to, overwrites)
             }
             PathState::File => {
                 error::unclear("it asks whether the destination is a file or a folder")
             }
             PathState::Folder if !is_folder && !has("/i") => Err(asks_for_folder()),
-            PathState::Folder if is_deep => tree_to(machine, path, target, has("/e")),
-            PathState::Folder => files_into(machine, &path, "*", &target),
+            PathState::Folder if is_deep => {
+                check_tree(machine, &path, &target, overwrites)?;
+                tree_to(machine, path, target, has("/e"))
+            }
+            PathState::Folder => files_into(machine, &path, "*", &target, overwrites),
         },
         Paths::Pattern { .. } if !is_folder && !has("/i") => Err(asks_for_folder()),
         Paths::Pattern { folder, pattern } => match (is_deep, pattern.as_str()) {
-            (true, "*" | "*.*") => tree_to(machine, folder, target, has("/e")),
+            (true, "*" | "*.*") => {
+                check_tree(machine, &folder, &target, overwrites)?;
+                tree_to(machine, folder, target, has("/e"))
+            }
             (true, _) => error::unclear("wildcards with /s or /e are not supported"),
-            (false, pattern) => files_into(machine, &folder, pattern, &target),
+            (false, pattern) => files_into(machine, &folder, pattern, &target, overwrites),
         },
     }
 }
 
 fn asks_for_folder() -> ScriptError {
     ScriptError::unclear("without /i it asks whether the destination is a folder")
+}
+
+/// Refuses a copy over a file, unless it does not ask.
+fn file_to(
+    machine: &mut Process<'_>,
+    from: ImagePath,
+    to: ImagePath,
+    overwrites: bool,
+) -> Result<i32> {
+    if !overwrites && machine.path_state(&to)? == PathState::File {
+        return Err(asks_to_overwrite(&to));
+    }
+    copy_to(machine, from, to)
+}
+
+/// Refuses a copy of a folder over one with the same files, unless it does not ask.
+fn check_tree(
+    machine: &mut Process<'_>,
+    from: &ImagePath,
+    to: &ImagePath,
+    overwrites: bool,
+) -> Result<()> {
+    if overwrites || machine.path_state(to)? != PathState::Folder {
+        return Ok(());
+    }
+    let mut seen = Comparison::default();
+    compare(machine, from, to, true, &mut seen)?;
+    if seen.has_both {
+        return Err(asks_to_overwrite(to));
+    }
+    Ok(())
+}
+
+fn asks_to_overwrite(path: &ImagePath) -> ScriptError {
+    ScriptError::unclear(format!("without /y it asks whether to overwrite {path}")).help("add /y")
 }
 
 /// Options of `robocopy` for retries and output.
@@ -91,7 +133,7 @@ pub(super) fn robocopy(machine: &mut Process<'_>, words: &[String]) -> Result<i3
     if is_deep {
         copy_to(machine, from, to)?;
     } else {
-        files_into(machine, &from, "*", &to)?;
+        files_into(machine, &from, "*", &to, true)?;
     }
     // Copied files make the exit code 1 or more, which fails a line that does not handle it.
     Ok(i32::from(seen.has_new) + 2 * i32::from(seen.has_more))
@@ -219,6 +261,7 @@ fn files_into(
     folder: &ImagePath,
     pattern: &str,
     target: &ImagePath,
+    overwrites: bool,
 ) -> Result<i32> {
     let Some(paths) = machine.glob(folder, pattern, Wildcards::Cmd)? else {
         machine.apply(ImageAction::Unclear(target.clone()))?;
@@ -229,7 +272,7 @@ fn files_into(
         match machine.path_state(&from)? {
             PathState::File => {
                 let to = child(target, last_name(&from))?;
-                copy_to(machine, from, to)?;
+                file_to(machine, from, to, overwrites)?;
             }
             PathState::Deferred => machine.apply(ImageAction::Unclear(target.clone()))?,
             PathState::Folder | PathState::Absent => {}
