@@ -65,6 +65,8 @@ async fn a_line_installs_a_package() {
     bench.write("a.msi", &package);
     for (shell, line) in [
         ("", r"msiexec /i C:\a.msi /qn /norestart INSTALLDIR=C:\own"),
+        // It has no dialogs.
+        ("", r"msiexec /i C:\a.msi INSTALLDIR=C:\own"),
         (
             "SHELL [\"powershell\", \"-Command\"]\n",
             r"Start-Process msiexec.exe -ArgumentList '/i','C:\a.msi','/qn','INSTALLDIR=C:\own' -Wait",
@@ -99,6 +101,10 @@ async fn what_only_windows_can_install_is_named() {
     let bench = Bench::new().await.indexed();
     bench.write("a.msi", make(folder.path(), ACTION));
     bench.write("b.msi", "not a package");
+    let mut dialogs = transform();
+    dialogs.add_table("Dialog", &[("Dialog", 0x2D48)]);
+    dialogs.add("Dialog", &[Cell::Text("Welcome")]);
+    bench.write("ui.mst", dialogs.bytes());
     let quiet = "SHELL [\"powershell\", \"-Command\"]\n";
     for (instructions, code, value) in [
         (
@@ -106,7 +112,16 @@ async fn what_only_windows_can_install_is_named() {
             "dockerfile/needs-windows",
             "Configure",
         ),
-        (r"RUN msiexec /i C:\a.msi", "dockerfile/refused", "/qn"),
+        (
+            r"RUN msiexec /i C:\a.msi",
+            "dockerfile/needs-windows",
+            "Configure",
+        ),
+        (
+            "COPY ui.mst C:/\nRUN msiexec /i C:\\a.msi TRANSFORMS=C:\\ui.mst",
+            "dockerfile/needs-windows",
+            "without /qn it opens the dialogs of the package",
+        ),
         (
             r"RUN msiexec /i C:\b.msi /qn",
             "dockerfile/refused",

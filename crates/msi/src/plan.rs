@@ -38,6 +38,9 @@ pub struct InstallPlan {
     /// Actions to leave out that the package does not have.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missing_actions: Vec<String>,
+    /// How an installation without `/qn` differs, if it does.
+    #[serde(skip)]
+    pub interactive: Option<String>,
     /// Questions about the image whose answers are unknown; assumed absent.
     pub unknown: Vec<String>,
     /// Notes for the reader.

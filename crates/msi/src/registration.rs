@@ -191,6 +191,7 @@ impl Session<'_> {
         Ok(Some(InstallPlan {
             product: self.product.clone(),
             missing_actions: self.missing_actions(),
+            interactive: self.interactive(),
             notes: std::mem::take(&mut self.notes),
             ..InstallPlan::default()
         }))

@@ -180,12 +180,14 @@ impl Session<'_> {
         }
         self.set_permissions(&mut plan)?;
         let missing_actions = self.missing_actions();
+        let interactive = self.interactive();
         let features = self.features.into_iter().filter(|(_, it)| *it);
         self.unknown.extend(self.unknown_values.into_inner());
         Ok(InstallPlan {
             product: self.product,
             features: features.map(|(name, _)| name).collect(),
             missing_actions,
+            interactive,
             unknown: self.unknown,
             notes: self.notes,
             ..plan.finish()?
@@ -224,6 +226,31 @@ impl Session<'_> {
                 && !self.database.has_rows(name)
         });
         missing.cloned().collect()
+    }
+
+    /// How an installation without `/qn` differs, if it does: it begins with the `InstallUISequence`.
+    pub(crate) fn interactive(&self) -> Option<String> {
+        let database = self.database;
+        if database.has_rows("Dialog") {
+            return Some("without /qn it opens the dialogs of the package".to_owned());
+        }
+        let is_only_there = |name: &str| {
+            database.find("CustomAction", "Action", name).is_some()
+                && database
+                    .find("InstallExecuteSequence", "Action", name)
+                    .is_none()
+        };
+        let mut rows = database.rows("InstallUISequence");
+        let own = rows.find(|row| {
+            row.number("Sequence").is_some_and(|it| it > 0) && is_only_there(row.text("Action"))
+        });
+        if let Some(own) = own {
+            return Some(format!("without /qn it also runs {}", own.text("Action")));
+        }
+        let mut rows = database.rows("InstallExecuteSequence");
+        let row = rows.find(|row| row.text("Condition").contains("UILevel"))?;
+        let action = row.text("Action");
+        Some(format!("without /qn the condition of {action} differs"))
     }
 
     fn refuse(&mut self, name: &str, condition: &str, runs: &str, plan: &mut Builder) {

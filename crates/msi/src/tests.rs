@@ -253,6 +253,48 @@ fn costing_is_complete_when_the_installation_is_validated() {
 }
 
 #[test]
+fn what_an_installation_without_qn_does_besides_is_named() {
+    let action = "CustomAction|Action|#Type|Source|Target\nOwn|51|A|1";
+    for (tables, expected) in [
+        (vec![], None),
+        (
+            vec!["InstallUISequence|Action|#Sequence\nCostFinalize|1"],
+            None,
+        ),
+        (
+            vec!["Dialog|Dialog|Title\nWelcome|Hello"],
+            Some("opens the dialogs"),
+        ),
+        (
+            vec![action, "InstallUISequence|Action|#Sequence\nOwn|1"],
+            Some("also runs Own"),
+        ),
+        (
+            vec![action, "InstallUISequence|Action|#Sequence\nOwn|-1"],
+            None,
+        ),
+        (
+            vec![
+                action,
+                "InstallUISequence|Action|#Sequence\nOwn|1",
+                "InstallExecuteSequence|Action|#Sequence\nOwn|1\nCostFinalize|2",
+            ],
+            None,
+        ),
+        (
+            vec!["InstallExecuteSequence|Action|#Sequence|Condition\nCostFinalize|1|UILevel < 5"],
+            Some("condition of CostFinalize"),
+        ),
+    ] {
+        let plan = plan("x64", &tables, TestSystem::default()).unwrap();
+        match (expected, &plan.interactive) {
+            (Some(expected), Some(why)) => assert!(why.contains(expected), "{why}"),
+            (expected, found) => assert_eq!(expected, found.as_deref(), "{tables:?}"),
+        }
+    }
+}
+
+#[test]
 fn folders_of_the_shell_are_those_of_the_user() {
     for (folder, name) in [
         ("NetHoodFolder", "Network Shortcuts"),

@@ -201,6 +201,8 @@ pub struct InstallAction {
     pub package: ImagePath,
     /// Properties of the command line.
     pub properties: Vec<(String, String)>,
+    /// True if it shows no dialogs.
+    pub is_quiet: bool,
 }
 
 /// Creation of a symbolic link.

@@ -108,7 +108,11 @@ fn describe(action: &ImageAction) -> String {
             unpack.overwrites
         ),
         ImageAction::Install(install) => {
-            format!("install {} {:?}", install.package, install.properties)
+            let quiet = if install.is_quiet { "" } else { ", not quiet" };
+            format!(
+                "install {} {:?}{quiet}",
+                install.package, install.properties
+            )
         }
         ImageAction::CopyPackage { file, path } => format!("package {file} to {path}"),
         ImageAction::Note(note) => format!("note {note}"),

@@ -41,6 +41,10 @@ fn packages_are_installed() {
         installs(r#"msiexec /i a.msi /qn /norestart InstallDir="C:\a b" X=1"#),
         r#"install C:\work\a.msi [("INSTALLDIR", "C:\\a b"), ("X", "1")]"#
     );
+    assert_eq!(
+        installs("msiexec /i a.msi"),
+        r"install C:\work\a.msi [], not quiet"
+    );
     let logged = in_cmd(&format!(
         "{get} && msiexec /i a.msi /qn /log i.log && type i.log && del i.log"
     ));
@@ -60,7 +64,6 @@ fn packages_are_installed() {
         assert_eq!(in_shell(line)[1], r"install C:\work\a.msi []", "{line}");
     }
     for (line, kind) in [
-        ("msiexec /i a.msi", Refused),
         ("msiexec /i none.msi /qn", Fails),
         (r#"msiexec /i a.msi /qn "X=C:\a b""#, Fails),
         ("msiexec /i a.msi /qn PATCH=b.msp", NeedsWindows),

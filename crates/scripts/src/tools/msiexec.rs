@@ -39,10 +39,6 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
     let Some(package) = package else {
         return error::unclear("only msiexec /i PACKAGE is supported");
     };
-    if !is_quiet {
-        let why = "without /qn it opens a window and waits for it";
-        return Err(ScriptError::refused(why).help("add /qn"));
-    }
     if package.contains("://") {
         let why = "it downloads the package through Windows Installer";
         return Err(ScriptError::unclear(why).help("download it with curl or ADD first"));
@@ -54,6 +50,7 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
     machine.apply(ImageAction::Install(InstallAction {
         package,
         properties,
+        is_quiet,
     }))?;
     if let Some(log) = log {
         skip_log(machine, &log, "msiexec")?;
@@ -89,6 +86,7 @@ pub(super) fn bundle(
     machine.apply(ImageAction::Install(InstallAction {
         package,
         properties: Vec::new(),
+        is_quiet,
     }))?;
     if let Some(log) = log {
         skip_log(machine, log, "the bundle")?;

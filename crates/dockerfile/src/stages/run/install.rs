@@ -82,6 +82,10 @@ impl RunState<'_> {
         let transforms = self.transforms(&options)?;
         let plan = package.plan_installation(&options, &ImageSystem(self));
         let plan = plan.map_err(|error| refused(&error))?;
+        if let (Some(why), false) = (&plan.interactive, install.is_quiet) {
+            let error = ScriptError::new(ScriptErrorKind::NeedsWindows, why);
+            return Err(error.help("add /qn"));
+        }
         check(&plan)?;
         let is_missing = |name: &String| plan.missing_actions.contains(name);
         options.skipped_actions.retain(|name| !is_missing(name));
