@@ -10,6 +10,8 @@ use wincimg_common::json::write_pretty;
 use wincimg_common::untrusted::{HIDDEN, Untrusted};
 use wincimg_dockerfile::lint::Severity;
 use wincimg_dockerfile::stages::{FailedLine, StageError};
+use wincimg_engine::docker::StepOutput;
+use wincimg_engine::hybrid::FailedStep;
 
 use super::output::{ReviewFormat, write_annotations};
 use super::{argument_passwords, program_name};
@@ -157,10 +159,10 @@ impl Failure {
 
     /// Prints the failure at the lines of a Dockerfile on stdout, for the checks of a pull request.
     pub(super) fn print_annotations(&self, format: ReviewFormat) {
-        let Some(error) = self.cause::<StageError>() else {
+        if self.cause::<StageError>().is_none() && self.cause::<FailedStep>().is_none() {
             return;
-        };
-        let lines = error.failed_lines().map(|line| Annotation {
+        }
+        let lines = self.lines_at_fault().map(|line| Annotation {
             file: line.file.trim_start_matches("./"),
             line: line.line,
             last_line: line.line,
@@ -173,10 +175,19 @@ impl Failure {
         let _ = write_annotations(format, &all, &mut std::io::stdout());
     }
 
-    /// The lines of a Dockerfile that cannot be evaluated.
+    /// The lines of a Dockerfile that cannot be evaluated, or the step that failed on Windows.
     fn lines_at_fault(&self) -> impl Iterator<Item = FailedLine<'_>> {
         let error = self.cause::<StageError>();
-        error.into_iter().flat_map(StageError::failed_lines)
+        let step = self.cause::<FailedStep>().map(|step| FailedLine {
+            file: &step.file,
+            line: step.line,
+            command: &step.command,
+            code: self.diagnosis.code,
+            message: &step.message,
+            hint: self.diagnosis.hint.as_deref(),
+        });
+        let lines = error.into_iter().flat_map(StageError::failed_lines);
+        lines.chain(step)
     }
 
     /// The same in JSON.
@@ -201,7 +212,12 @@ impl Failure {
         let _ = write!(text, " {}", Untrusted(&self.error));
         let causes = self.error.chain().skip(1);
         for cause in causes.filter(|cause| !is_layer(*cause)) {
-            let _ = write!(text, "\n  caused by: {}", Untrusted(cause));
+            let printed = cause.to_string();
+            // The lines of a program on Windows stay lines.
+            let has_lines = cause.is::<StepOutput>();
+            let lines = printed.split(|c: char| c == '\n' && has_lines);
+            let lines: Vec<String> = lines.map(|line| Untrusted(line).to_string()).collect();
+            let _ = write!(text, "\n  caused by: {}", lines.join("\n"));
         }
         if let Some(excerpt) = &self.diagnosis.excerpt {
             let _ = write!(text, "\n{}", excerpt.render(colour));

@@ -18,7 +18,7 @@ use wincimg_windows::version::WindowsVersion;
 
 use crate::build::joined::add_linux;
 use crate::failure::{Fails, Failure};
-use crate::hybrid::json_of;
+use crate::hybrid::{FROM, json_of};
 use crate::site::{Site, stderr};
 
 const VERSION: WindowsVersion = WindowsVersion::new(17763, 973);
@@ -374,15 +374,34 @@ async fn what_is_no_context_is_refused_by_name_before_the_daemon_is_asked() {
     assert!(windows.asked("/build").is_empty());
 }
 
+#[test(multi_thread = 2)]
+async fn a_result_of_steps_that_the_daemon_cannot_push_is_not_a_failed_step() {
+    let site = site();
+    let windows = windows(&site).await;
+    site.write("app/Dockerfile", format!("{FROM}\nRUN x.exe\n"));
+    let denied = "denied: requested access to the resource is denied";
+    windows.script(|script| {
+        let message = json!({"error": denied, "errorDetail": {"message": denied}});
+        script.push = Box::new(move |_| vec![message.clone()]);
+    });
+    let (host, daemon) = (site.host(), windows.host());
+    let mut command = wincimg(&site, &["build", "./app", "--host-build", "17763.973"]);
+    command.args(["--docker-host", &daemon, "--registry", &host, "--push"]);
+    let failure = command.fails(3, "daemon/refused", &["push", &host, denied, "line 2"]);
+    assert!(!failure.message.contains("cannot run"), "{failure:#?}");
+    assert!(!failure.stderr.contains("the next build"), "{failure:#?}");
+    assert_eq!(failure.line, None);
+}
+
 #[test]
 fn a_linux_daemon_is_refused_as_such() {
     let daemon = Dockerd::start();
     let site = site();
     let output = build(&site, &["--docker-host", &daemon.host(), "--format=json"]);
-    assert_eq!(output.status.code(), Some(3));
+    assert_eq!(output.status.code(), Some(4));
     Failure::of(&output)
         .is("windows/needed", &["linux", "windows"])
-        .advises(&["--engine direct"]);
+        .advises(&["--docker-host"]);
 
     let mut command = wincimg(&site, &["doctor", "--docker-host", &daemon.host()]);
     let output = command.args(["--format", "json"]).output().unwrap();

@@ -14,6 +14,7 @@ use wincimg_oci::document::{
 };
 use wincimg_oci::remote::{RegistryClient, RegistryOptions};
 use wincimg_oci::store::Source;
+use wincimg_testkit::dockerd::Dockerd;
 use wincimg_testkit::layout::entries_of;
 use wincimg_testkit::test_bases::image_of;
 use wincimg_testkit::windows_base::StandIn;
@@ -336,14 +337,59 @@ async fn a_failed_step_is_named_by_its_line_and_what_is_below_is_kept() {
             &["Dockerfile:6: ", "exit code 7", "cannot install"],
         )
         .on_line(6);
-    assert!(
-        failure.stderr.contains(&format!("{host}/app")),
-        "{failure:#?}"
-    );
+    for part in [&format!("{host}/app"), "layers before line 6"] {
+        assert!(failure.stderr.contains(part), "{failure:#?}");
+    }
     assert_eq!(windows.builds().len(), 2);
+
+    // The lines of the program stay lines, and the checks of a pull request get the line.
+    let annotated = |format: &str| {
+        let mut command = site.command(&["build", "./app", "--host-build", "17763.973"]);
+        command.args(["--base-registry", &format!("{host}/mcr")]);
+        let output = command.args(arguments).args(["--format", format]).output();
+        let output = output.unwrap();
+        assert_contains!(stderr(&output), "\n    | cannot install\n");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let place = "file=app/Dockerfile,line=6,endLine=6,title=daemon/step::step ";
+    assert_contains!(annotated("github"), place);
+    let report: Value = serde_json::from_str(&annotated("gitlab")).unwrap();
+    assert_eq!(report[0]["location"]["lines"]["begin"], 6);
+    let described = report[0]["description"].as_str().unwrap();
+    assert_contains!(described, "cannot install");
+    let failed: Value = serde_json::from_slice(&build(&site, &arguments).stdout).unwrap();
+    let step = &failed["error"]["lines"][0];
+    assert_eq!(step["line"], 6);
+    assert_eq!(step["command"], "RUN [\"/Files/tool\", \"fail\"]");
+    assert_eq!(step["command"], failed["error"]["command"]);
+
     dockerfile("two");
     json_of(&build(&site, &arguments));
-    assert_eq!(windows.builds().len(), 3);
+    assert_eq!(windows.builds().len(), 6);
+}
+
+#[test(multi_thread = 2)]
+async fn a_daemon_that_does_not_run_the_steps_is_told_before_anything_is_pushed() {
+    let site = site();
+    let text = format!("{FROM}\nCOPY site C:/site/\nRUN x.exe\n");
+    site.write("app/Dockerfile", text);
+    let (host, linux) = (site.host(), Dockerd::start());
+    let nowhere = "unix:///nonexistent/docker.sock".to_owned();
+    for (daemon, exit, code) in [
+        (nowhere, 3, "daemon/unreachable"),
+        (linux.host(), 4, "windows/needed"),
+    ] {
+        let arguments = ["--docker-host", &daemon, "--registry", &host, "--push"];
+        let output = build(&site, &arguments);
+        assert_eq!(output.status.code(), Some(exit));
+        let failure = Failure::of(&output).is(code, &[&daemon]);
+        let failure = failure.advises(&["--docker-host"]);
+        assert!(!failure.hint.contains("--engine"), "{failure:#?}");
+        assert!(!failure.stderr.contains("on Windows, on"), "{failure:#?}");
+    }
+    let mut pushed = site.registry.with(|stored| stored.requests().to_vec());
+    pushed.retain(|request| !request.starts_with("GET ") && !request.starts_with("HEAD "));
+    assert!(pushed.is_empty(), "{pushed:?}");
 }
 
 /// The image of an output.

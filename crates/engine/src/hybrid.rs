@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::future::join_all;
 use tokio::sync::OnceCell;
-use wincimg_common::diagnose::{BoxError, Excerpt, Problem};
+use wincimg_common::diagnose::{BoxError, Diagnose, Excerpt, Problem, error_chain};
 use wincimg_common::digest::{Digest, sha256};
 use wincimg_common::lock;
 use wincimg_dockerfile::stages::{SegmentStep, Stages, WindowsSegment};
@@ -34,6 +34,7 @@ use crate::base_contents::{Purpose, load_contents};
 use crate::build::{BuildContext, EngineOptions};
 use crate::delivery::DeliveryTarget;
 use crate::direct::deliver_directly;
+use crate::docker::one_line;
 use crate::downloads::DownloadSet;
 use crate::plans::{BuildRequest, PlannedBase, PlannedImage};
 use crate::publication::{NamingOptions, Publication};
@@ -99,6 +100,22 @@ impl fmt::Display for CacheRepository {
             Err(_) => f.write_str(&self.name),
         }
     }
+}
+
+/// Error for a step of a Dockerfile that failed on Windows.
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[error("{file}:{line}: Windows cannot run the step")]
+#[diagnose(forward, excerpt = Some(Excerpt::from_quoted(*line, command, "fails on Windows").in_file(file)))]
+pub struct FailedStep {
+    /// The Dockerfile.
+    pub file: String,
+    /// Its first line there, from 1.
+    pub line: usize,
+    /// Its lines.
+    pub command: String,
+    /// Its failure and its last output, on one line.
+    pub message: String,
+    source: Problem,
 }
 
 /// Runs all segments of the images' Dockerfile that have no result yet.
@@ -167,6 +184,7 @@ impl HybridBuild<'_> {
         segment: &WindowsSegment,
         supply: &DownloadSet,
     ) -> Result<PlannedBase, BoxError> {
+        self.connect_first(image, segment).await?;
         let ground = self.ground_of(image, segment, supply).await?;
         let key = segment_key(ground.base.image.config().digest(), segment);
         let tag = format!("windows-{}", digits(&key));
@@ -190,12 +208,12 @@ impl HybridBuild<'_> {
             ));
             return Ok(known);
         }
+        let worker = self.worker(image, &ground.base).await?;
         let run = if is_one { "runs" } else { "run" };
         let base = ground.base.display_name();
         self.ctx
             .reporter
             .note(&format_args!("{lines} {run} on Windows, on {base}"));
-        let worker = self.worker(image, &ground.base).await?;
         let build = WindowsBuild {
             ground: &ground,
             segment,
@@ -211,6 +229,44 @@ impl HybridBuild<'_> {
             }
             None => worker.docker()?.save(&tag, &ground.base, self).await,
         }
+    }
+
+    /// Connects to the worker before an image is made for it, unless an earlier build pushed that:
+    /// then a result may be there, too, and no worker is required.
+    async fn connect_first(
+        &self,
+        image: &PlannedImage,
+        segment: &WindowsSegment,
+    ) -> Result<(), BoxError> {
+        let Some(base) = image.stages.bases.get(&segment.base) else {
+            return Ok(());
+        };
+        let is_made = segment.below.is_some() || !is_placed(base);
+        if is_made && !self.is_begun(segment, base).await? {
+            self.worker(image, base).await?;
+        }
+        Ok(())
+    }
+
+    /// Returns true if a repository has the image below a segment, of this or an earlier content.
+    async fn is_begun(
+        &self,
+        segment: &WindowsSegment,
+        base: &PlannedBase,
+    ) -> Result<bool, BoxError> {
+        if self.request.options.docker.no_cache {
+            return Ok(false);
+        }
+        let tag = below_tag(base, segment);
+        for repository in self.repositories() {
+            let place = Location::Registry(repository.reference(&tag)?);
+            // What it refuses is reported by the push.
+            let found = Source::find(&place, false, &self.ctx.registry).await;
+            if matches!(found, Ok(Some(_))) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The worker for the steps of an image on another.
@@ -248,8 +304,7 @@ impl HybridBuild<'_> {
         let plan = host.map_or_else(Plan::default, |host| base.plan_of(&image.plan.name, host));
         let mut planned = PlannedImage::new(host.cloned(), base.clone(), plan);
         // A base in no registry is pushed as it is, or loaded.
-        let is_placed = base.reference().is_some() || base.interim.is_some();
-        let unpushed = (!is_placed).then(|| Instructions {
+        let unpushed = (!is_placed(base)).then(|| Instructions {
             steps: Vec::new(),
             container: base.image.config().config.clone(),
             author: None,
@@ -278,9 +333,7 @@ impl HybridBuild<'_> {
         planned: &PlannedImage,
         segment: &WindowsSegment,
     ) -> Result<Reference, BoxError> {
-        // The same tag in the next build, whose unchanged layers are then not written again.
-        let stage = format!("{} {} {}", planned.base.digest(), segment.stage, segment.id);
-        let tag = format!("windows-base-{}", digits(&sha256(stage.as_bytes())));
+        let tag = below_tag(&planned.base, segment);
         let naming = NamingOptions::tagged(&cache.name, &tag);
         let publication = Publication::new(std::slice::from_ref(planned), &naming)?;
         let target = DeliveryTarget::registry_only(naming, &cache.registry, &|_| Ok(()));
@@ -291,18 +344,23 @@ impl HybridBuild<'_> {
         cache.reference(&format!("{tag}@{}", digest.unwrap_or_default()))
     }
 
+    /// The repositories that may have images of earlier builds.
+    fn repositories(&self) -> impl Iterator<Item = CacheRepository> {
+        let more = self.request.options.reuse.iter().flatten();
+        let more = more.filter_map(|place| match place {
+            Location::Registry(reference) => CacheRepository::of_reference(reference),
+            _ => None,
+        });
+        self.steps.cache.iter().cloned().chain(more)
+    }
+
     /// The result of a segment in a repository, unless all steps are to be run again. What is not on
     /// the image below is ignored.
     async fn find(&self, tag: &str, below: &PlannedBase) -> Result<Option<PlannedBase>, BoxError> {
         if self.request.options.docker.no_cache {
             return Ok(None);
         }
-        let more = self.request.options.reuse.iter().flatten();
-        let more = more.filter_map(|place| match place {
-            Location::Registry(reference) => CacheRepository::of_reference(reference),
-            _ => None,
-        });
-        for repository in self.steps.cache.iter().cloned().chain(more) {
+        for repository in self.repositories() {
             let reference = repository.reference(tag)?;
             let place = Location::Registry(reference.clone());
             let found = Source::find(&place, false, &self.ctx.registry).await?;
@@ -337,31 +395,49 @@ impl HybridBuild<'_> {
         Ok(below.with_image(Some(place), image))
     }
 
-    /// Error for a segment that failed, with the line of the Dockerfile.
+    /// Error for a segment without a result, with the line of the Dockerfile if a step failed.
     fn failed(&self, segment: &WindowsSegment, error: BoxError) -> BoxError {
-        let number = worker::failed_step(error.as_ref());
-        let step = number.and_then(|number| segment.step(number));
         let file = self.request.design.stages().map(Stages::file);
         let file = file.map_or_else(String::new, |file| file.display().to_string());
-        let what = match step {
-            Some(step) => format!("{file}:{}: Windows cannot run the step", step.line),
-            None => format!("{file}: Windows cannot run {}", lines_of(segment).0),
-        };
         let place = self.steps.place(&self.request.options);
-        if let Some(place) = place.filter(|_| segment.below.is_some()) {
+        if let (Some(place), Some(first), true) =
+            (place, segment.steps.first(), segment.below.is_some())
+        {
+            let line = first.line;
             self.ctx.reporter.note(&format_args!(
-                "the next build does not repeat the steps before it: their images are in {place}"
+                "the next build reuses the layers before line {line}, which are in {place}"
             ));
         }
-        let marked = step.map(|step| {
-            let at_fault = "fails on Windows";
-            Excerpt::from_quoted(step.line, &step.text, at_fault).in_file(&file)
-        });
-        match marked {
-            Some(marked) => Problem::context(what, error).excerpt(Some(marked)).into(),
-            None => Problem::context(what, error).into(),
+        let failure = worker::failed_step(error.as_ref());
+        let step = failure.and_then(|failure| segment.step(failure.step.number));
+        match (failure, step) {
+            (Some(failure), Some(step)) => FailedStep {
+                file,
+                line: step.line,
+                command: step.shown(),
+                message: one_line(&error_chain(failure)),
+                source: Problem::from_diagnosed(error),
+            }
+            .into(),
+            _ => {
+                let lines = lines_of(segment).0;
+                let what = format!("{file}: Windows returned no image for {lines}");
+                Problem::context(what, error).into()
+            }
         }
     }
+}
+
+/// Returns true if a daemon has a base, or can pull it.
+fn is_placed(base: &PlannedBase) -> bool {
+    base.reference().is_some() || base.interim.is_some()
+}
+
+/// Tag of the image below a segment: the same in the next build, whose unchanged layers are then not
+/// written again.
+fn below_tag(base: &PlannedBase, segment: &WindowsSegment) -> String {
+    let stage = format!("{} {} {}", base.digest(), segment.stage, segment.id);
+    format!("windows-base-{}", digits(&sha256(stage.as_bytes())))
 }
 
 /// An image that a worker or this program pushed.

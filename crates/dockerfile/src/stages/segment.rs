@@ -83,6 +83,13 @@ pub struct SegmentStep {
     declares: Vec<String>,
 }
 
+impl SegmentStep {
+    /// Its lines without passwords in URLs.
+    pub fn shown(&self) -> String {
+        without_passwords(&self.text)
+    }
+}
+
 impl WindowsSegment {
     /// Its Dockerfile on an image.
     pub fn dockerfile(&self, image: &str) -> RenderedDockerfile {

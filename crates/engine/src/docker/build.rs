@@ -75,15 +75,9 @@ pub(crate) struct StepError {
     pub(crate) output: StepOutput,
 }
 
-/// Number of the failed step, if that is the error.
-pub(crate) fn step_number(error: &(dyn std::error::Error + 'static)) -> Option<usize> {
-    let error = error.downcast_ref::<StepError>()?;
-    Some(error.step.number)
-}
-
-/// Output about a failed step.
+/// Output about a failed step, whose lines begin with a bar.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct StepOutput {
+pub struct StepOutput {
     /// The daemon's message.
     pub(crate) message: String,
     /// The last lines of the step's program.

@@ -117,6 +117,7 @@ pub enum DockerError {
     },
     /// The connection ended too early.
     #[error("cannot {what}: lost connection to the Docker daemon")]
+    #[diagnose(hint = "see the daemon's log, and run the same command again")]
     Broken {
         /// The operation.
         what: String,
@@ -193,10 +194,7 @@ fn unreachable_hint(source: &io::Error) -> String {
             "add yourself to the group docker with `sudo usermod -aG docker $USER`, and log in again"
         }
         io::ErrorKind::Unsupported if !cfg!(windows) => return from_elsewhere(),
-        _ => {
-            "start the daemon, or name another one with --docker-host; `wincimg build --engine direct` \
-             requires none unless the recipe has commands"
-        }
+        _ => "start the daemon, or name another one with --docker-host",
     };
     hint.to_owned()
 }

@@ -34,8 +34,8 @@ mod trust;
 mod upload;
 
 pub use api::Info;
-pub use build::DockerBuildOptions;
-pub(crate) use build::{StepError, StepOutput, step_number};
+pub(crate) use build::StepError;
+pub use build::{DockerBuildOptions, StepOutput};
 pub use daemon::Daemon;
 pub(crate) use delivery::{connect_windows, deliver_by_docker};
 pub(crate) use endpoint::is_loopback;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use wincimg_common::diagnose::Problem;
+use wincimg_common::diagnose::{Blame, Problem};
 use wincimg_oci::remote::Protocol;
 use wincimg_windows::compat::{CompatVerdict, Isolation, VerdictOutcome, check};
 use wincimg_windows::version::WindowsVersion;
@@ -36,11 +36,12 @@ impl<'a> Preflight<'a> {
         let (daemon, os) = (self.daemon(), self.info.os());
         let problem =
             format!("the Docker daemon at {daemon} runs {os} containers: expected windows");
-        Err(Problem::new("windows/needed", problem).hint(
-            "name a daemon on Windows with --docker-host, or build with --engine direct, which \
-             requires none unless the recipe has commands; to switch Docker Desktop to Windows \
-             containers: `DockerCli.exe -SwitchDaemon`",
-        ))
+        Err(Problem::new("windows/needed", problem)
+            .blame(Blame::Windows)
+            .hint(
+                "name a daemon on Windows with --docker-host; to switch Docker Desktop to Windows \
+                 containers: `DockerCli.exe -SwitchDaemon`",
+            ))
     }
 
     /// Checks that steps on a base can run there. Passes with the verdict if that is unknown.

@@ -44,6 +44,7 @@ impl BuildkitWorker {
             let problem =
                 format!("BuildKit at {address} runs {systems} containers: expected windows");
             return Err(Problem::new("windows/needed", problem)
+                .blame(Blame::Windows)
                 .hint("name BuildKit on Windows with --builder, or a Docker daemon with --docker-host")
                 .into());
         };

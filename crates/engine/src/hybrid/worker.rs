@@ -11,7 +11,7 @@ use super::CacheRepository;
 use super::buildkit::BuildkitWorker;
 use super::in_daemon::{NAME, NOT_KEPT, no_place, not_loaded};
 use crate::build::{BuildContext, EngineOptions};
-use crate::docker::{Daemon, DockerBuildOptions, DockerEngine, Info, connect_windows, step_number};
+use crate::docker::{Daemon, DockerBuildOptions, DockerEngine, Info, StepError, connect_windows};
 use crate::plans::PlannedImage;
 use crate::publication::{NamingOptions, Publication};
 
@@ -180,7 +180,7 @@ impl DockerWorker {
     }
 }
 
-/// Number of the failed step in a worker's Dockerfile, if one failed.
-pub(super) fn failed_step(error: &(dyn std::error::Error + 'static)) -> Option<usize> {
-    std::iter::successors(Some(error), |error| error.source()).find_map(step_number)
+/// The failure of a step of a worker's Dockerfile, if one failed.
+pub(super) fn failed_step(error: &(dyn std::error::Error + 'static)) -> Option<&StepError> {
+    std::iter::successors(Some(error), |error| error.source()).find_map(|it| it.downcast_ref())
 }
