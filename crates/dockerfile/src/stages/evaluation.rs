@@ -372,7 +372,8 @@ impl<'a> Evaluation<'a> {
                 state.has_failed |= there.has_failed;
                 state.is_postponed |= there.is_postponed;
                 let name = &stages.all[there.index].name;
-                check_drive(there, name, copy)?;
+                let is_of_windows = self.is_of_windows_steps(&there.base_name);
+                check_drive(there, name, copy, is_of_windows)?;
                 &*made_there.insert(StageSource {
                     tree: &there.tree,
                     name,
@@ -556,13 +557,22 @@ fn check_user(state: &StageState, written: &str, name: &str) -> Result<(), StepE
     error.map_or(Ok(()), Err)
 }
 
-/// Refuses a source that requires listing the whole drive of a stage's base.
-fn check_drive(state: &StageState, name: &str, copy: &CopyInstruction) -> Result<(), StepError> {
+/// Refuses a source that requires listing the whole drive of a stage's base, or of what Windows
+/// made, which is never listed.
+fn check_drive(
+    state: &StageState,
+    name: &str,
+    copy: &CopyInstruction,
+    is_of_windows: bool,
+) -> Result<(), StepError> {
     for source in &copy.sources {
         let pattern = paths::source(source)?;
         if pattern.is_empty() {
             let problem = format!("{source:?} is the whole drive of the stage {name:?}");
-            return Err(StepError::hinted(problem, "specify a folder"));
+            return Err(StepError {
+                is_independent: true,
+                ..StepError::hinted(problem, "specify a folder")
+            });
         }
         let listed = state.tree.list_known(&ImagePath::drive());
         let listed = listed.map_err(|error| error_chain(&error))?;
@@ -570,8 +580,14 @@ fn check_drive(state: &StageState, name: &str, copy: &CopyInstruction) -> Result
             let problem = format!(
                 "what {source:?} matches is unknown: the stage {name:?} has the drive of its base"
             );
+            let workaround = if is_of_windows {
+                Workaround::None
+            } else {
+                Workaround::IndexBase(state.index)
+            };
             return Err(StepError {
-                workaround: Workaround::IndexBase(state.index),
+                workaround,
+                is_independent: is_of_windows,
                 ..StepError::hinted(problem, "specify a folder or file")
             });
         }

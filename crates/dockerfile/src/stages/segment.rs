@@ -231,7 +231,7 @@ impl Evaluation<'_> {
     }
 
     /// Returns true if a name stands for the result of a segment.
-    fn is_of_windows_steps(&self, name: &str) -> bool {
+    pub(super) fn is_of_windows_steps(&self, name: &str) -> bool {
         let windows = self.inputs.windows.as_ref();
         let mut results = windows.into_iter().flat_map(|it| it.results.values());
         name == OPEN || self.pending.contains(name) || results.any(|known| known == name)
@@ -577,6 +577,22 @@ mod tests {
             .into()
         );
         assert_eq!(result.base, BASE);
+    }
+
+    #[test]
+    fn the_whole_drive_of_what_windows_made_is_refused_in_the_plan() {
+        for (source, is_refused) in [("/*.dll", true), ("/", true), ("/d/*.dll", false)] {
+            let text = format!(
+                "FROM {BASE} AS one\nRUN one.exe\nFROM {BASE}\nCOPY --from=one {source} C:/y/\n"
+            );
+            let stages = read(&text, &[]);
+            let result = stages.evaluate_without_contents(&inputs(&stages));
+            let lines = result.err().map(|error| {
+                let lines = error.failed_lines().map(|it| it.line);
+                lines.collect::<Vec<_>>()
+            });
+            assert_eq!(lines, is_refused.then(|| vec![4]), "{source}");
+        }
     }
 
     #[test]
