@@ -199,7 +199,6 @@ impl BuildRequest {
             load_contents(images, purpose, ctx).await?;
             let reported = notes(images);
             let lacking = self.evaluate(images, true, supply, ctx).await?;
-            report_missing(&lacking, supply, ctx.reporter);
             for note in notes(images).difference(&reported) {
                 ctx.reporter.note(note);
             }
@@ -216,6 +215,7 @@ impl BuildRequest {
                 }
             }
             if !images.iter().any(|image| image.stages.requires_contents) {
+                report_missing(&lacking, supply, ctx.reporter);
                 return Ok(());
             }
         }

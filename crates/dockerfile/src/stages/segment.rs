@@ -304,6 +304,7 @@ impl Evaluation<'_> {
             first: open.first,
             last: open.last,
         };
+        self.place_settings(id);
         let windows = self.inputs.windows.as_ref();
         let result = windows.and_then(|windows| windows.results.get(&id));
         let base = result.and_then(|name| self.inputs.bases.get(name));
@@ -350,6 +351,18 @@ impl Evaluation<'_> {
             directive: (self.stages.escape == Escape::Backtick).then_some("# escape=`\n"),
         });
         name
+    }
+
+    /// Records that Windows applies the settings of a segment.
+    fn place_settings(&mut self, id: SegmentId) {
+        let steps = &self.stages.all[id.stage].steps[id.first..=id.last];
+        let lines: BTreeSet<usize> = steps.iter().map(|step| step.line).collect();
+        let placed = self.result.placements.iter_mut();
+        let settings = placed.filter(|it| it.engine == StepEngine::Direct);
+        for setting in settings.filter(|it| lines.contains(&it.line)) {
+            setting.engine = StepEngine::Windows;
+            setting.reason = Some("it is sent with a line that runs there".to_owned());
+        }
     }
 
     /// Records where a step runs.
@@ -747,13 +760,14 @@ mod tests {
             }
             let result = evaluated(&text);
             let found: Vec<Vec<usize>> = result.segments.iter().map(lines).collect();
-            prop_assert_eq!(found, expected);
+            prop_assert_eq!(&found, &expected);
             let placed: Vec<(usize, bool)> = result
                 .placements
                 .iter()
                 .map(|step| (step.line, step.engine == StepEngine::Windows))
                 .collect();
-            let all = kinds.iter().enumerate().map(|(index, kind)| (index + 2, *kind == 0));
+            let is_sent = |line: usize| found.iter().flatten().any(|sent| *sent == line);
+            let all = (2..kinds.len() + 2).map(|line| (line, is_sent(line)));
             prop_assert_eq!(placed, all.collect::<Vec<_>>());
         }
     }

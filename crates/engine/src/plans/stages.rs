@@ -205,7 +205,7 @@ impl EvaluationPass<'_> {
         lacking.files.extend(self.supply.missing(outcome.wants));
         if image.stages.inputs.omits_unread {
             image.stages.left_out = outcome.unclear;
-        } else {
+        } else if self.supply.is_offline() {
             lacking.needs_download.extend(outcome.unclear);
         }
         let known = &mut image.plan.notes;
