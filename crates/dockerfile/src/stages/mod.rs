@@ -310,7 +310,8 @@ impl Stages {
     }
 
     /// Checks all required stages, as far as possible without the bases. Steps that require Windows
-    /// are errors unless it can run them; those that require Linux always are.
+    /// are errors unless it can run them, or another step may be one, too; those that require Linux
+    /// always are.
     pub fn check(&self, has_windows: bool) -> Result<(), StageError> {
         let mut errors = Vec::new();
         let mut failures = Vec::new();
@@ -331,6 +332,10 @@ impl Stages {
                 }
             }
         }
+        // With the file of an installer, all such lines are known.
+        let before = failures.len();
+        failures.retain(|(_, _, failure)| failure.kind != ScriptErrorKind::NotKnown);
+        let is_later = has_windows || failures.len() < before;
         // A line of Linux tells what the other lines on its base are for, if its name does not.
         let of_linux: BTreeSet<&str> = failures
             .iter()
@@ -344,7 +349,7 @@ impl Stages {
             if of_linux.contains(base) || !has_windows && names_linux(base) {
                 failure.kind = ScriptErrorKind::NeedsLinux;
             }
-            if !has_windows || failure.kind == ScriptErrorKind::NeedsLinux {
+            if !is_later || failure.kind == ScriptErrorKind::NeedsLinux {
                 let error = self.run_error(index, &failure);
                 errors.push((step.line, self.error(step, error)));
             }

@@ -431,7 +431,8 @@ mod tests {
     use wincimg_oci::document::ContainerConfig;
 
     use super::super::{
-        DockerfileRequest, EvaluationResult, Inputs, StageBase, StageReplacement, Stages,
+        DockerfileRequest, EvaluationResult, Inputs, StageBase, StageError, StageReplacement,
+        Stages,
     };
     use super::*;
 
@@ -590,6 +591,32 @@ mod tests {
             .into()
         );
         assert_eq!(result.base, BASE);
+    }
+
+    #[test]
+    fn an_installer_that_is_known_only_with_its_file_does_not_hide_behind_other_lines() {
+        for (run, checked) in [
+            (r"C:\app\setup.exe", true),
+            (r"C:\app\setup.exe /quiet", false),
+        ] {
+            let text = format!("FROM {BASE}\nRUN {run}\nRUN three.exe\n");
+            let stages = read(&text, &[]);
+            let without_windows = Inputs {
+                windows: None,
+                ..inputs(&stages)
+            };
+            let lines = |error: StageError| {
+                let lines = error.failed_lines().map(|it| it.line);
+                lines.collect::<Vec<_>>()
+            };
+            let found = stages.check(false).map_err(lines);
+            assert_eq!(found.is_err(), checked, "{run}");
+            let found = found.and_then(|()| {
+                let evaluated = stages.evaluate(&without_windows);
+                evaluated.map(|_| ()).map_err(lines)
+            });
+            assert_eq!(found, Err(vec![2, 3]), "{run}");
+        }
     }
 
     #[test]

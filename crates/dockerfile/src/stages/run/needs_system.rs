@@ -1,5 +1,7 @@
 //! Lines that require Windows, or Linux, on any base.
 
+use std::cell::Cell;
+
 use wincimg_recipe::CommandForm;
 use wincimg_registry::{KeyPath, RegistryData};
 use wincimg_scripts::{
@@ -12,8 +14,8 @@ use super::command;
 use crate::stages::choco_feed::ChocoFeed;
 use crate::stages::state::StageState;
 
-/// Error for a line that requires Windows on any base and, if the shell is unknown, in any shell; or
-/// one that requires Linux.
+/// Error for a line that requires Windows on any base and, if the shell is unknown, in any shell; one
+/// that requires Linux; or one whose installer is known only with its file.
 pub(in crate::stages) fn needs_system(
     program: &CommandForm,
     shell: Option<&[String]>,
@@ -30,10 +32,15 @@ pub(in crate::stages) fn needs_system(
             folders: &[],
             is_draft: true,
             feed,
+            has_installer: Cell::new(false),
         };
         let result = run_line(command(program, shell), setting, &mut image);
         let failure = result.err();
-        failure.filter(|it| needs_windows(it) || needs_linux(it))
+        failure.filter(|it| match it.kind {
+            ScriptErrorKind::NeedsWindows | ScriptErrorKind::NeedsLinux => true,
+            ScriptErrorKind::NotKnown => image.has_installer.get(),
+            _ => false,
+        })
     };
     if let Some(shell) = shell {
         return asked(shell);
@@ -46,10 +53,11 @@ pub(in crate::stages) fn needs_system(
     };
     let in_cmd = asked(&words(&["cmd", "/S", "/C"]));
     let in_powershell = asked(&words(&["powershell", "-Command"]));
+    // What one shell says is enough.
     if let Some(found) = [&in_cmd, &in_powershell]
         .into_iter()
         .flatten()
-        .find(|it| needs_linux(it))
+        .find(|it| it.kind != ScriptErrorKind::NeedsWindows)
     {
         return Some(found.clone());
     }
@@ -62,14 +70,6 @@ pub(in crate::stages) fn needs_system(
     let is_script =
         name.starts_with(['$', '[', '&']) || name.contains('-') && !name.contains(['.', '\\']);
     Some(if is_script { in_powershell } else { in_cmd })
-}
-
-fn needs_windows(failure: &ScriptError) -> bool {
-    failure.kind == ScriptErrorKind::NeedsWindows
-}
-
-fn needs_linux(failure: &ScriptError) -> bool {
-    failure.kind == ScriptErrorKind::NeedsLinux
 }
 
 /// Error of a line on an image that has these folders and unknown other contents.
@@ -89,6 +89,7 @@ pub(crate) fn script_error(
         folders,
         is_draft: false,
         feed: None,
+        has_installer: Cell::new(false),
     };
     run_line(command(program, shell), setting, &mut image).err()
 }
@@ -99,6 +100,8 @@ struct KnownFolders<'a> {
     /// True if the line is evaluated again once the contents are known.
     is_draft: bool,
     feed: Option<&'a ChocoFeed>,
+    /// True if a line runs a program that may be an installer.
+    has_installer: Cell<bool>,
 }
 
 impl ImageState for KnownFolders<'_> {
@@ -135,6 +138,7 @@ impl ImageState for KnownFolders<'_> {
 
     fn setup_program(&self, _: &ImagePath) -> Lookup<InstallerProgram> {
         if self.is_draft {
+            self.has_installer.set(true);
             Lookup::Unknown
         } else {
             Lookup::Absent
