@@ -33,7 +33,8 @@ impl BuildArguments {
         let value = match (self.argument(name), default) {
             (Some(given), _) => Some(given),
             (None, Some(text)) => Some(self.expand(text, escape)?.text),
-            (None, None) => None,
+            // BuildKit keeps what it has, also a predefined value.
+            (None, None) => self.global(name),
         };
         self.global.insert(name.to_owned(), value);
         Ok(())
@@ -86,5 +87,36 @@ impl BuildArguments {
             _ => return None,
         };
         Some(self.argument(name).unwrap_or_else(|| always.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_argument_that_is_declared_without_a_value_keeps_its_own() {
+        let given = [("TARGETARCH".to_owned(), "arm64".to_owned())];
+        let mut arguments = BuildArguments::new(given.to_vec());
+        for (name, default) in [
+            ("TARGETPLATFORM", None),
+            ("TARGETARCH", None),
+            ("TARGETOS", Some("other")),
+            ("OWN", Some("1")),
+            ("OWN", None),
+            ("NONE", None),
+        ] {
+            let declared = arguments.declare(name, default, Escape::Backslash);
+            declared.unwrap();
+        }
+        for (name, expected) in [
+            ("TARGETPLATFORM", Some("windows/amd64")),
+            ("TARGETARCH", Some("arm64")),
+            ("TARGETOS", Some("other")),
+            ("OWN", Some("1")),
+            ("NONE", None),
+        ] {
+            assert_eq!(arguments.global(name).as_deref(), expected, "{name}");
+        }
     }
 }
