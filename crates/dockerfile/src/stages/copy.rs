@@ -18,18 +18,41 @@ use super::paths::{self, CopyTarget};
 use super::state::StageState;
 use crate::instruction::CopyInstruction;
 
-/// Target of a `COPY` or `ADD` in a stage.
+/// Target of a `COPY` or `ADD` in a stage, as all builders take it.
 pub(crate) fn target(state: &StageState, copy: &CopyInstruction) -> Result<CopyTarget, String> {
-    let mut target = paths::target(&state.working_dir()?, &copy.target)?;
-    if copy.sources.len() + copy.documents.len() > 1 && !target.is_folder {
-        return Err(format!(
-            "several files are copied to {:?}: end it with a separator, as in {:?}",
-            copy.target,
-            format!("{}/", copy.target)
-        ));
+    match any_target(state, copy)? {
+        (target, false) => Ok(target),
+        (_, true) => Err(several_files(copy)),
     }
+}
+
+/// Target of a `COPY` or `ADD` in a stage; true if only `BuildKit` takes it: several files into a
+/// folder of the image that is not written as one.
+pub(super) fn any_target(
+    state: &StageState,
+    copy: &CopyInstruction,
+) -> Result<(CopyTarget, bool), String> {
+    let working_dir = state.working_dir()?;
+    let mut target = paths::target(&working_dir, &copy.target)?;
     target.is_folder |= target.path.components().is_empty();
-    Ok(target)
+    if target.is_folder || copy.sources.len() + copy.documents.len() < 2 {
+        return Ok((target, false));
+    }
+    let is_there = key(&target.path) == key(&working_dir)
+        || kind_below(&state.tree, &target.path)? == Presence::Present(PathKind::Folder);
+    if !is_there {
+        return Err(several_files(copy));
+    }
+    target.is_folder = true;
+    Ok((target, true))
+}
+
+fn several_files(copy: &CopyInstruction) -> String {
+    format!(
+        "several files are copied to {:?}: end it with a separator, as in {:?}",
+        copy.target,
+        format!("{}/", copy.target)
+    )
 }
 
 /// Entries of one instruction under construction.

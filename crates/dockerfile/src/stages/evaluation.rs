@@ -18,6 +18,7 @@ use super::copy::Draft;
 use super::drive::Tree;
 use super::error::{StepError, Workaround};
 use super::files::{Files, Folder, ImageSource, fixed_part};
+use super::paths::CopyTarget;
 use super::run::BaseFiles;
 use super::segment::StepEngine;
 use super::stage_files::StageSource;
@@ -351,7 +352,7 @@ impl<'a> Evaluation<'a> {
     ) -> Result<(), StepError> {
         let stages = self.stages;
         let index = state.index;
-        let target = copy::target(state, copy).map_err(StepError::independent)?;
+        let target = self.copy_target(state, step, copy)?;
         let excluded = IgnoreRules::read(&copy.excluded.join("\n"), Path::new("--exclude"))
             .map_err(|error| error_chain(&error))?;
         let origin = self.copy_origin(index, copy)?;
@@ -417,6 +418,25 @@ impl<'a> Evaluation<'a> {
         };
         state.add_layer(copy_history(copy), layer);
         Ok(())
+    }
+
+    /// The target of a copy, with a note if only `BuildKit` takes it.
+    fn copy_target(
+        &mut self,
+        state: &StageState,
+        step: &ParsedInstruction,
+        copy: &CopyInstruction,
+    ) -> Result<CopyTarget, StepError> {
+        let target = copy::any_target(state, copy).map_err(StepError::independent)?;
+        let (target, is_for_buildkit) = target;
+        if is_for_buildkit {
+            let (place, written) = (self.position(step), &copy.target);
+            self.result.notes.push(format!(
+                "{place}: several files to the folder {written:?} require BuildKit: end it with a \
+                 separator"
+            ));
+        }
+        Ok(target)
     }
 
     /// The files of another image; `None` if some must be extracted first, which is recorded.

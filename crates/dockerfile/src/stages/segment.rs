@@ -594,6 +594,29 @@ mod tests {
     }
 
     #[test]
+    fn several_files_are_copied_into_a_folder_that_exists() {
+        for (before, target, is_there) in [
+            ("WORKDIR C:/x", "C:/X", true),
+            ("COPY a.txt C:/x/y/a.txt", "/x", true),
+            ("ENV A=1", "C:/x", false),
+        ] {
+            let text = format!("FROM {BASE}\n{before}\nCOPY a.txt Dockerfile {target}\n");
+            let stages = read(&text, &[]);
+            let result = stages.evaluate(&inputs(&stages));
+            assert_eq!(result.is_ok(), is_there, "{before}");
+            let Ok(result) = result else { continue };
+            assert!(result.notes.iter().any(|note| note.contains("BuildKit")));
+            let layers = result.instructions.layers();
+            let paths = layers.flat_map(|layer| &layer.entries);
+            let paths: Vec<String> = paths.map(|it| it.path.to_string()).collect();
+            for name in ["a.txt", "Dockerfile"] {
+                let is_copied = |path: &String| path.eq_ignore_ascii_case(&format!(r"C:\x\{name}"));
+                assert!(paths.iter().any(is_copied), "{before}: {paths:?}");
+            }
+        }
+    }
+
+    #[test]
     fn an_installer_that_is_known_only_with_its_file_does_not_hide_behind_other_lines() {
         for (run, checked) in [
             (r"C:\app\setup.exe", true),
