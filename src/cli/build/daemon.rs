@@ -62,7 +62,9 @@ fn builder(text: &str) -> Result<Builder, String> {
     if BuildkitAddress::is_meant(text) {
         return text.parse().map(Builder::Buildkit);
     }
-    text.parse().map(Builder::Nodes)
+    let nodes: Result<BuilderName, String> = text.parse();
+    let nodes = nodes.map_err(|error| format!("{error} or buildkit://HOST:PORT"));
+    nodes.map(Builder::Nodes)
 }
 
 impl fmt::Display for Builder {
@@ -172,6 +174,13 @@ fn read_bytes(text: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_invalid_builder_names_both_kinds() {
+        let error = builder("foo").unwrap_err();
+        assert!(error.contains("kube://") && error.contains("buildkit://"), "{error}");
+        assert!(builder("kube://apps/windows").is_ok() && builder("buildkit://a:1").is_ok());
+    }
 
     #[test]
     fn memory_is_read_as_docker_reads_it() {

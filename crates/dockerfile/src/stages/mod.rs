@@ -32,7 +32,7 @@ pub use error::{FailedLine, StageError};
 use error::{Heading, StepError, Workaround};
 use evaluation::Evaluation;
 pub use files::ExtractedFiles;
-use files::Folder;
+use files::{Files as _, Folder};
 pub use image_copy::ImageCopy;
 pub(crate) use paths::{source as source_path, target as image_path};
 pub(crate) use read::context_file;
@@ -315,13 +315,14 @@ impl Stages {
     pub fn check(&self, has_windows: bool) -> Result<(), StageError> {
         let mut errors = Vec::new();
         let mut failures = Vec::new();
+        let scripts = self.batch_files();
         for (index, stage) in self.needed().filter(|(_, stage)| stage.folder.is_none()) {
             let mut shell = self.shell_under(index);
             for step in &stage.steps {
                 match &step.kind {
                     InstructionKind::Shell(words) => shell = Some(words),
                     InstructionKind::Run(line) => {
-                        let failure = self.needs_system(index, line, shell);
+                        let failure = self.needs_system(index, line, shell, &scripts);
                         failures.extend(failure.map(|failure| (index, step, failure)));
                     }
                     InstructionKind::Copy(copy) => {
@@ -365,8 +366,10 @@ impl Stages {
         index: usize,
         line: &RunInstruction,
         shell: Option<&[String]>,
+        scripts: &BTreeSet<String>,
     ) -> Option<ScriptError> {
-        let failure = run::needs_system(&line.program, shell, self.feed.as_ref());
+        let feed = self.feed.as_ref();
+        let failure = run::needs_system(&line.program, shell, feed, scripts);
         let is_of_linux = failure
             .as_ref()
             .is_some_and(|it| it.kind == ScriptErrorKind::NeedsLinux);
@@ -374,6 +377,17 @@ impl Stages {
             return failure;
         }
         run::check_flags(line).err().or(failure)
+    }
+
+    /// Names of batch files, in lower case, that the file names or the context has at its top: a line
+    /// may run them without the extension.
+    fn batch_files(&self) -> BTreeSet<String> {
+        let at_top = self.context.list_paths("").unwrap_or_default();
+        let at_top = at_top.iter().map(|(path, _)| path.as_str());
+        let ends_name = |c: char| c.is_whitespace() || r#""',/\()[]&|;:="#.contains(c);
+        let names = at_top.chain(self.text.split(ends_name));
+        let is_batch = |name: &String| [".bat", ".cmd"].iter().any(|end| name.ends_with(end));
+        names.map(str::to_lowercase).filter(is_batch).collect()
     }
 
     /// Initial shell of a stage, if one of its base stages sets it.

@@ -594,6 +594,20 @@ mod tests {
     }
 
     #[test]
+    fn a_batch_file_may_be_run_without_its_extension() {
+        let text = format!("FROM {BASE}\nCOPY a.txt C:/Setup.bat\nRUN setup\nRUN build /x\n");
+        let stages = read(&text, &[]);
+        let checked = |stages: &Stages| {
+            let error = stages.check(false).err();
+            let lines = error.iter().flat_map(StageError::failed_lines);
+            lines.map(|it| it.line).collect::<Vec<_>>()
+        };
+        assert_eq!(checked(&stages), [4]);
+        fs::write(stages.request.context.join("build.cmd"), "").unwrap();
+        assert_eq!(checked(&stages), [0; 0]);
+    }
+
+    #[test]
     fn several_files_are_copied_into_a_folder_that_exists() {
         for (before, target, is_there) in [
             ("WORKDIR C:/x", "C:/X", true),

@@ -1,6 +1,7 @@
 //! Lines that require Windows, or Linux, on any base.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 
 use wincimg_recipe::CommandForm;
 use wincimg_registry::{KeyPath, RegistryData};
@@ -20,6 +21,7 @@ pub(in crate::stages) fn needs_system(
     program: &CommandForm,
     shell: Option<&[String]>,
     feed: Option<&ChocoFeed>,
+    scripts: &BTreeSet<String>,
 ) -> Option<ScriptError> {
     let folder = ImagePath::drive();
     let setting = RunEnvironment {
@@ -31,6 +33,7 @@ pub(in crate::stages) fn needs_system(
         let mut image = KnownFolders {
             folders: &[],
             is_draft: true,
+            scripts,
             feed,
             has_installer: Cell::new(false),
         };
@@ -88,6 +91,7 @@ pub(crate) fn script_error(
     let mut image = KnownFolders {
         folders,
         is_draft: false,
+        scripts: &BTreeSet::new(),
         feed: None,
         has_installer: Cell::new(false),
     };
@@ -99,6 +103,8 @@ struct KnownFolders<'a> {
     folders: &'a [ImagePath],
     /// True if the line is evaluated again once the contents are known.
     is_draft: bool,
+    /// Names of batch files that it may have anywhere, in lower case.
+    scripts: &'a BTreeSet<String>,
     feed: Option<&'a ChocoFeed>,
     /// True if a line runs a program that may be an installer.
     has_installer: Cell<bool>,
@@ -112,6 +118,10 @@ impl ImageState for KnownFolders<'_> {
             .any(|folder| folder.strip_prefix(path).is_some())
         {
             return Lookup::Present(EntryKind::Folder);
+        }
+        let name = path.components().last().map(|name| name.to_lowercase());
+        if name.is_some_and(|name| self.scripts.contains(&name)) {
+            return Lookup::Present(EntryKind::File(()));
         }
         Lookup::Unknown
     }
