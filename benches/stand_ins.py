@@ -182,7 +182,8 @@ def kind_of(image):
         flavours.add("iis")
     if re.search(r"/(aspnet|wcf)$", name) and not is_nano:
         flavours.add("aspnet")
-    if "/dotnet/framework" in name and build_of(tag) <= USUAL:
+    # The Dockerfiles of runtime set no SHELL.
+    if re.search(r"/dotnet/framework/(?!runtime$)", name) and build_of(tag) <= USUAL:
         flavours.add("powershell")
     library = re.search(r"docker\.io/library/(golang|python|openjdk|eclipse-temurin|mongo|ruby)$", name)
     if library and not is_nano:

@@ -135,6 +135,8 @@ fn the_published_images_shells_are_known_and_others_are_not() {
         "mcr.microsoft.com/windows/servercore/iis:windowsservercore-ltsc2019",
         "mcr.microsoft.com/dotnet/framework/aspnet:4.8-windowsservercore-ltsc2022",
         "mcr.microsoft.com/dotnet/framework/sdk:4.8.1",
+        "mcr.microsoft.com/dotnet/framework/runtime:4.8-windowsservercore-ltsc2019",
+        "mcr.microsoft.com/dotnet/framework/runtime:4.8",
         "mcr.microsoft.com/windows/nanoserver:ltsc2022",
         "mcr.microsoft.com/dotnet/aspnet:8.0-nanoserver-1809",
     ] {
