@@ -167,7 +167,10 @@ impl Parser {
             if matches!(self.peek(), None | Some(')')) {
                 break;
             }
-            nodes.push(self.sequence(true)?);
+            match self.sequence(true)? {
+                CmdNode::Sequence(more) => nodes.extend(more),
+                node => nodes.push(node),
+            }
             if self.peek() != Some('\n') {
                 break;
             }
