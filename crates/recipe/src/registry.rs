@@ -133,14 +133,24 @@ impl Recipe {
     ) -> Result<RegFile, Problem> {
         let offset = entry.span().start;
         let entry = entry.get_ref();
-        let key_text = match (&entry.key, &entry.import) {
-            (Some(key), None) => key,
-            (None, Some(import)) => return self.import(entry, import),
+        let (text, changes) = match (&entry.key, &entry.import) {
+            (Some(key), None) => (key, self.changes_of_key(entry, key)?),
+            (None, Some(import)) => (import, self.import(entry, import)?),
             _ => {
                 let problem = "a registry entry requires either key or import";
                 return Err(self.origin.error_at(offset, problem));
             }
         };
+        match changes.edits.iter().find_map(RegistryEdit::lost_key) {
+            None => Ok(changes),
+            Some(key) => {
+                let problem = format!("Windows needs {key}: it cannot be deleted or replaced");
+                Err(self.error(text, problem))
+            }
+        }
+    }
+
+    fn changes_of_key(&self, entry: &RegistryEntry, key_text: &Text) -> Result<RegFile, Problem> {
         let (key, link) = KeyPath::parse(&key_text.value)
             .map_err(|problem| self.error(key_text, problem.to_string()))?;
         let edits = self.edits_of_key(entry, key_text, key)?;

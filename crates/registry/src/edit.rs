@@ -89,6 +89,18 @@ impl RegistryEdit {
         }
     }
 
+    /// The key, if the edit deletes one without which Windows does not run.
+    pub fn lost_key(&self) -> Option<&KeyPath> {
+        match self {
+            Self::DeleteKey { key }
+            | Self::CreateKey {
+                key,
+                mode: KeyMode::Replace,
+            } if key.is_essential() => Some(key),
+            _ => None,
+        }
+    }
+
     /// The edited key, mutable.
     pub fn key_mut(&mut self) -> &mut KeyPath {
         match self {

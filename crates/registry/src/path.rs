@@ -65,6 +65,22 @@ pub const MAX_KEY_NAME: usize = 255;
 /// `\REGISTRY\MACHINE\SYSTEM` are three.
 pub const MAX_COMPONENTS: usize = 509;
 
+/// Keys without which Windows does not run, except for the roots of the hives.
+const ESSENTIAL: [(Root, &[&str]); 9] = [
+    (Root::System, &["ControlSet001"]),
+    (Root::System, &["ControlSet001", "Control"]),
+    (Root::System, &["ControlSet001", "Services"]),
+    (Root::Software, &["Classes"]),
+    (Root::Software, &["Microsoft"]),
+    (Root::Software, &["Microsoft", "Windows"]),
+    (Root::Software, &["Microsoft", "Windows", "CurrentVersion"]),
+    (Root::Software, &["Microsoft", "Windows NT"]),
+    (
+        Root::Software,
+        &["Microsoft", "Windows NT", "CurrentVersion"],
+    ),
+];
+
 /// A key of one of an image's hives, as read from `HKLM\SYSTEM\CurrentControlSet\Services\x`.
 ///
 /// `CurrentControlSet` is `ControlSet001`, the only name in an image's hives. A path through a
@@ -126,6 +142,17 @@ impl KeyPath {
     /// The names from the hive's root down to the key; none for the root itself.
     pub fn components(&self) -> &[String] {
         &self.components
+    }
+
+    /// Returns true if it is a key without which Windows does not run.
+    pub fn is_essential(&self) -> bool {
+        let own = &self.components;
+        let is_own = |names: &[&str]| {
+            let mut pairs = own.iter().zip(names);
+            names.len() == own.len() && pairs.all(|(own, name)| eq_ignore_case(own, name))
+        };
+        let mut keys = ESSENTIAL.iter();
+        own.is_empty() || keys.any(|(root, names)| *root == self.root && is_own(names))
     }
 
     /// The key of that name below this one.

@@ -217,3 +217,27 @@ fn type_names_are_read_in_both_spellings() {
     assert_eq!(DataType::from_name("string"), None);
     assert_eq!(DataType(0x20).to_string(), "type 0x20");
 }
+
+#[test]
+fn keys_that_windows_needs_are_lost_if_they_are_deleted_or_replaced() {
+    for (text, is_needed) in [
+        (r"HKLM\SOFTWARE", true),
+        (r"HKLM\SYSTEM\CurrentControlSet", true),
+        (r"HKLM\SYSTEM\ControlSet001\services", true),
+        (r"HKLM\SOFTWARE\Microsoft\Windows NT\CurrentVersion", true),
+        (r"HKLM\SYSTEM\CurrentControlSet\Services\DiagTrack", false),
+        (r"HKLM\SOFTWARE\Microsoft\Rpc", false),
+        (r"HKU\.DEFAULT\Microsoft", false),
+    ] {
+        let key = path(text);
+        let create = |mode| RegistryEdit::CreateKey {
+            key: key.clone(),
+            mode,
+        };
+        let deleted = RegistryEdit::DeleteKey { key: key.clone() };
+        for edit in [deleted, create(KeyMode::Replace)] {
+            assert_eq!(edit.lost_key().is_some(), is_needed, "{edit}");
+        }
+        assert_eq!(create(KeyMode::Merge).lost_key(), None, "{text}");
+    }
+}
