@@ -7,12 +7,15 @@ use std::path::Path;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use bytes::Bytes;
 use wincimg_layer::{LayerReader, Limits};
+use wincimg_oci::document::{Descriptor, History, ManifestFormat, sha256};
 use wincimg_registry::security::SecurityDescriptor;
 use wincimg_testkit::fake_registry::FakeRegistry;
+use wincimg_testkit::image_locations::put_at;
 use wincimg_testkit::layout::layers_in;
 use wincimg_testkit::test_bases::{
-    FILE, FOLDER, LayerTar, USER_FOLDER, bottom_layer, image_of, made_software, made_system,
+    FILE, FOLDER, LayerTar, USER_FOLDER, bottom_layer, gzip, image_of, made_software, made_system,
 };
 use wincimg_testkit::windows_base::StandIn;
 
@@ -163,4 +166,99 @@ COPY a.txt C:/data/logs/
     // A deleted file that is added again is new.
     let last = own.len() - 1;
     assert_eq!(of(last, "Files/data/logs"), new);
+}
+
+const PRIVATE: &str = "O:BAG:SYD:PAI(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)";
+
+/// A base of one's own, whose folder `app` only administrators may read. Its history says how it was
+/// made.
+fn own_base(created_by: &str) -> StandIn {
+    let mut base = image_of(VERSION, vec![layer_with_data("16").tar()]);
+    let mut layer = LayerTar::default();
+    layer
+        .folder("Files/app", Some(PRIVATE))
+        .folder(
+            "Files/app/sub",
+            Some("O:BAG:SYD:AI(A;OICIID;FA;;;SY)(A;OICIID;FA;;;BA)"),
+        )
+        .file("Files/app/y", b"y", Some(FILE));
+    let tar = layer.tar();
+    let bytes = Bytes::from(gzip(&tar));
+    let media_type = ManifestFormat::Docker.layer_gzip();
+    let blob = Descriptor::new(media_type, sha256(&bytes), bytes.len() as u64);
+    let history = History {
+        created_by: Some(created_by.to_owned()),
+        ..History::default()
+    };
+    base.append(blob, &tar, bytes, history);
+    base
+}
+
+/// The topmost layer of a build of the folder `app`.
+fn built_on(
+    machine: &Machine,
+    host: &str,
+) -> (BTreeMap<String, (Option<String>, String)>, Vec<u8>) {
+    let out = machine.0.path().join("out");
+    let _ = fs::remove_dir_all(&out);
+    let mut build = vec!["build", "./app", "--output", "oci:out"];
+    build.extend(["--host-build", "17763.973", "--base-registry", host]);
+    machine.run(&build).success();
+    let layers = layers_in(&out);
+    let last = layers.last().unwrap();
+    (entries_of(last), fs::read(last).unwrap())
+}
+
+fn printed(sddl: &str) -> String {
+    let descriptor: SecurityDescriptor = sddl.parse().unwrap();
+    descriptor.to_string()
+}
+
+#[test(multi_thread)]
+async fn rights_that_the_history_of_a_base_names_are_kept_without_an_index() {
+    let server = FakeRegistry::start();
+    let host = server.host();
+    let machine = Machine::new();
+    let reference = format!("{host}/own/app:1");
+    put_at(
+        &own_base(r"cmd /S /C icacls C:\app /inheritance:r"),
+        &reference,
+    )
+    .await;
+    let app = machine.0.path().join("app");
+    fs::create_dir(&app).unwrap();
+    fs::write(app.join("a.txt"), "a").unwrap();
+    let lines = format!("FROM {reference}\nWORKDIR C:/app\nCOPY a.txt .\n");
+    fs::write(app.join("Dockerfile"), lines).unwrap();
+    let (found, bytes) = built_on(&machine, &host);
+    assert_eq!(found["Files/app"].0, Some(printed(PRIVATE)));
+    let inherited = "O:BAG:SYD:AI(A;ID;FA;;;SY)(A;ID;FA;;;BA)";
+    assert_eq!(found["Files/app/a.txt"].0, Some(printed(inherited)));
+    // A look into the base changes nothing.
+    machine.json(&["base", "index", &reference]);
+    assert_eq!(built_on(&machine, &host).1, bytes);
+}
+
+#[test(multi_thread)]
+async fn rights_are_granted_on_a_folder_of_the_base_that_is_the_working_directory() {
+    let server = FakeRegistry::start();
+    let host = server.host();
+    let machine = Machine::new();
+    let reference = format!("{host}/own/app:1");
+    put_at(&own_base("COPY dir /app"), &reference).await;
+    let app = machine.0.path().join("app");
+    fs::create_dir(&app).unwrap();
+    let access = "[[access]]\npath = 'C:\\app'\ngrant = { ContainerUser = \"modify\" }\n";
+    for made in [
+        "working_dir = 'C:\\app'\n",
+        "[[layers]]\nname = \"one\"\nfolders = ['C:\\app']\n",
+    ] {
+        let recipe = format!("name = \"app\"\nbase_image = \"{reference}\"\n{made}{access}");
+        fs::write(app.join("recipe.toml"), recipe).unwrap();
+        let (found, _) = built_on(&machine, &host);
+        let granted = format!("{PRIVATE}(A;OICI;0x1301bf;;;S-1-5-93-2-2)");
+        assert_eq!(found["Files/app"].0, Some(printed(&granted)), "{made}");
+        let below = found["Files/app/sub"].0.as_ref().unwrap();
+        assert_contains!(below, "(A;OICIID;0x1301bf;;;S-1-5-93-2-2)");
+    }
 }

@@ -35,10 +35,27 @@ const OF_MARKS: Allowed = Allowed {
     reason: "BuildKit marks every CMD as ready; Docker's builder for Windows does not",
 };
 
+const OF_WINDOWS: &str = "BuildKit gives folders of Windows the rights of others";
+
 /// Known differences with their reasons. Each must occur.
-const ALLOWED: [Allowed; 7] = [
+const ALLOWED: [Allowed; 10] = [
     OF_WORKING_DIRS,
     OF_MARKS,
+    Allowed {
+        what: "descriptor of Files/Windows*",
+        is: |direct, buildkit| !direct.is_empty() && direct != buildkit,
+        reason: OF_WINDOWS,
+    },
+    Allowed {
+        what: "descriptor of Files/inetpub*",
+        is: |direct, buildkit| !direct.is_empty() && direct != buildkit,
+        reason: OF_WINDOWS,
+    },
+    Allowed {
+        what: "descriptor of Files/ProgramData*",
+        is: |direct, buildkit| !direct.is_empty() && direct != buildkit,
+        reason: OF_WINDOWS,
+    },
     Allowed {
         what: "config Env",
         is: |direct, buildkit| {
@@ -70,6 +87,7 @@ const ALLOWED: [Allowed; 7] = [
 ];
 
 struct Allowed {
+    /// With a star at its end, also what begins with it.
     what: &'static str,
     /// Returns true for the known values, of the direct engine and of `BuildKit`.
     is: fn(&str, &str) -> bool,
@@ -544,8 +562,11 @@ impl KnownDifferences {
     fn classify(&mut self, name: &str, found: Vec<Difference>) {
         for difference in found {
             let known = self.allowed.iter().position(|allowed| {
-                difference.what == allowed.what
-                    && (allowed.is)(&difference.direct, &difference.buildkit)
+                let is_meant = match allowed.what.strip_suffix('*') {
+                    Some(start) => difference.what.starts_with(start),
+                    None => difference.what == allowed.what,
+                };
+                is_meant && (allowed.is)(&difference.direct, &difference.buildkit)
             });
             match known {
                 Some(place) => {

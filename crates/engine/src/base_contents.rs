@@ -121,7 +121,7 @@ fn bases(images: &[PlannedImage], purpose: Purpose) -> Vec<(PlannedBase, BaseReq
     let mut bases: Vec<(PlannedBase, BaseRequirements)> = Vec::new();
     let own = images
         .iter()
-        .map(|image| (image.ground(), image.plan.base_requirements()));
+        .map(|image| (image.ground(), image.base_requirements()));
     let of_stages = images.iter().flat_map(|image| image.stages.required());
     for (planned, mut needs) in own.chain(of_stages) {
         let is_stored = planned.place.is_some() || planned.interim.is_some();

@@ -11,8 +11,8 @@ mod stages;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-pub(crate) use base::InterimImage;
 pub use base::PlannedBase;
+pub(crate) use base::{InterimImage, changes_rights};
 use futures_util::future::try_join_all;
 pub(crate) use host::HostGroups;
 pub use host::TargetHost;
@@ -29,6 +29,7 @@ use wincimg_inspect::bases::{
 use wincimg_oci::store::Location;
 use wincimg_recipe::{DownloadRequests, FileSource, Plan, PlanBase, Recipe};
 use wincimg_registry::{KeyPath, Presence, Root};
+use wincimg_windows::base_contents::BaseRequirements;
 
 use super::bases::{BaseSearch, FoundBase};
 use super::build::{BuildContext, EngineOptions};
@@ -106,6 +107,14 @@ impl PlannedImage {
     /// The image that the plan's layers are on: what Windows made of the base, or the base.
     pub(crate) fn ground(&self) -> &PlannedBase {
         self.windows.as_ref().unwrap_or(&self.base)
+    }
+
+    /// The content of the image below that the build requires. A folder that a layer repeats keeps
+    /// its rights, which are those of every such folder unless somebody changed them.
+    pub(crate) fn base_requirements(&self) -> BaseRequirements {
+        let mut needs = self.plan.base_requirements();
+        needs.files |= self.plan.has_entries() && self.ground().has_own_rights();
+        needs
     }
 
     /// The version of its host, for reports.

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use wincimg_common::diagnose::Problem;
 use wincimg_windows::access::{Access, AccessAccount, AccountError, Grant, Inherit, Rights};
+use wincimg_windows::known_folders::is_known_folder;
 use wincimg_windows::path::ImagePath;
 
 use super::text::{Field, Text};
@@ -105,9 +106,19 @@ impl Plan {
         if is_file {
             return false;
         }
-        let is_created = entries()
-            .any(|entry| is_same(&entry.path, path) && entry.content == PlannedContent::Folder);
-        path.is_of_windows() || !is_created && !self.base.is_windows_alone()
+        path.is_of_windows() || !self.base.is_windows_alone()
+    }
+
+    /// Returns true if a layer makes a folder in `Windows`, where the base may have it, with rights
+    /// that no other folder has.
+    pub(super) fn makes_folder_of_windows(&self) -> bool {
+        let entries = self.entries_by_layer().flatten();
+        let folders = entries.filter(|entry| entry.content == PlannedContent::Folder);
+        let mut folders = folders.map(|entry| &entry.path).chain(&self.working_dir);
+        folders.any(|path| {
+            let top = path.components().first();
+            top.is_some_and(|top| top.eq_ignore_ascii_case("Windows")) && !is_known_folder(path)
+        })
     }
 }
 

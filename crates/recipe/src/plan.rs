@@ -244,6 +244,13 @@ impl Plan {
         entries.chain([self.files.as_slice()])
     }
 
+    /// Returns true if a layer has files or folders of its own.
+    pub fn has_entries(&self) -> bool {
+        self.working_dir.is_some()
+            || self.iis.is_some()
+            || self.entries_by_layer().any(|entries| !entries.is_empty())
+    }
+
     /// Returns true if the plan changes the server configuration of IIS.
     pub fn changes_server(&self) -> bool {
         let settings = self.iis.as_ref();
@@ -303,7 +310,7 @@ impl Plan {
         for layer in self.instruction_layers().chain([&own]) {
             needs.hives.extend(hive::required_hives(&layer.registry));
         }
-        needs.files |= self.grants_on_base();
+        needs.files |= self.grants_on_base() || self.makes_folder_of_windows();
         if self.path.is_some() {
             needs.hives.insert(Root::System);
         }

@@ -24,6 +24,7 @@ pub mod certificate;
 pub mod compat;
 pub mod invalid;
 mod keys;
+pub mod known_folders;
 pub mod missing_fixes;
 pub mod node;
 pub mod path;

@@ -8,11 +8,14 @@ use wincimg_oci::document::{Image, ManifestFormat, Platform};
 use wincimg_recipe::{Plan, PlannedEntry, PlannedLayer, add_entries, copy_metadata};
 use wincimg_registry::hive::{FileTime, empty_hive, layer_hives, required_hives, unchanged_hives};
 use wincimg_registry::{BaseKey, BaseKeys, BaseReadError, KeyPath, Presence, UnknownBase};
+use wincimg_windows::access::AccessChange;
 use wincimg_windows::base_contents::{BaseContents, BaseFile, FileKind};
+use wincimg_windows::known_folders::WindowsBase;
 use wincimg_windows::path::ImagePath;
 
 use super::error::DirectError;
 use super::iis;
+use crate::plans::changes_rights;
 
 /// Entries of at least this size get a layer of their own: they take longer to write and to send
 /// than another layer costs.
@@ -29,11 +32,8 @@ pub(super) struct DescribedStep {
 /// Checks whether a plan's layers can be written, as far as that does not depend on its base.
 pub(super) fn check_describable(plan: &Plan) -> Result<(), DirectError> {
     let image = &Image::empty(ManifestFormat::Oci, Platform::windows(""))?;
-    let inside: &dyn BaseContents = if is_bottom(plan, image) {
-        &EmptyBase
-    } else {
-        &UnknownBase
-    };
+    let windows = WindowsBase(&UnknownBase);
+    let inside = ground(plan, image, &windows);
     // What depends on the contents of the base is checked with them.
     let is_read_first = plan.base_requirements().files;
     let mut plan = plan.clone();
@@ -73,7 +73,8 @@ pub(super) fn describe_steps(
     timestamp: u64,
 ) -> Result<Vec<DescribedStep>, DirectError> {
     let is_bottom = is_bottom(plan, image);
-    let mut below = BaseOverlay::over(if is_bottom { &EmptyBase } else { inside });
+    let windows = WindowsBase(inside);
+    let mut below = BaseOverlay::over(ground(plan, image, &windows));
     let mut described = Vec::new();
     for step in plan.instructions.iter().flat_map(|all| &all.steps) {
         let layer = match &step.layer {
@@ -83,9 +84,10 @@ pub(super) fn describe_steps(
         if let Some(layer) = &layer {
             below.lay(layer)?;
         }
+        let access = step.layer.iter().flat_map(|layer| &layer.access);
         described.push(DescribedStep {
             what: plan.name.clone(),
-            created_by: step.created_by.clone(),
+            created_by: with_rights(step.created_by.clone(), access.map(AccessChange::path)),
             layer,
         });
     }
@@ -100,8 +102,9 @@ pub(super) fn describe_steps(
             continue;
         }
         let what = place.map_or_else(|| plan.name.clone(), |at| format!("{}: {at}", plan.name));
+        let text = format!("wincimg build {what}");
         described.push(DescribedStep {
-            created_by: format!("wincimg build {what}"),
+            created_by: with_rights(text, plan.access.iter().map(|access| &access.path)),
             what,
             layer: Some(Arc::new(layer)),
         });
@@ -119,6 +122,16 @@ pub(super) fn describe_steps(
         step.layer.take_if(|layer| layer.is_empty());
     }
     Ok(described)
+}
+
+/// Adds the paths whose rights a step changes to its text in the history, where builds on the image
+/// look for them.
+fn with_rights<'p>(text: String, changed: impl Iterator<Item = &'p ImagePath>) -> String {
+    let changed: Vec<String> = changed.map(ToString::to_string).collect();
+    if changed.is_empty() || changes_rights(&text) {
+        return text;
+    }
+    format!("{text}, icacls {}", changed.join(", "))
 }
 
 /// Gives all layers hives if one of them has some.
@@ -206,6 +219,15 @@ fn is_bottom(plan: &Plan, image: &Image) -> bool {
     plan.base.os_version.is_none() && image.manifest().layers.is_empty()
 }
 
+/// The content below the layers of a plan.
+fn ground<'a>(plan: &Plan, image: &Image, windows: &'a WindowsBase<'_>) -> &'a dyn BaseContents {
+    match plan.base.os_version {
+        Some(_) => windows,
+        None if is_bottom(plan, image) => &EmptyBase,
+        None => windows.0,
+    }
+}
+
 /// Adds what Windows requires in the bottom layer of an image: all its hives, even if empty. A
 /// `HostProcess` container reads the host's.
 fn bottom(layer: &mut Layer, time: FileTime) -> Result<(), DirectError> {
@@ -258,8 +280,7 @@ impl BaseContents for EmptyBase {
 
 /// The working directory, if the layer has to create it: a Dockerfile's `WORKDIR` does, while
 /// Windows starts no program in a missing folder. An entry for an existing folder would replace its
-/// descriptor, so on a base with unknown contents the base's own working directory and Windows'
-/// folders are left alone.
+/// descriptor, so on a base with unknown contents the base's own working directory is left alone.
 fn working_dir_to_make<'a>(
     plan: &'a Plan,
     below: &BaseOverlay<'_>,
@@ -268,15 +289,14 @@ fn working_dir_to_make<'a>(
     let Some(folder) = folder.filter(|folder| !folder.components().is_empty()) else {
         return Ok(None);
     };
-    match below.file(folder).map_err(LayerError::Inside)? {
-        Presence::Unknown => {}
-        Presence::Present(found) if found.kind == FileKind::Link(()) => return Ok(None),
-        // Folders of the base, and of layers below, get no entry.
-        Presence::Absent | Presence::Present(_) => return Ok(Some(folder)),
-    }
     let of_base = plan.base.container.working_dir.as_deref();
     let is_base = of_base.is_some_and(|path| path.eq_ignore_ascii_case(&folder.to_string()));
-    Ok((!folder.is_of_windows() && !is_base).then_some(folder))
+    Ok(match below.file(folder).map_err(LayerError::Inside)? {
+        Presence::Unknown => (!is_base).then_some(folder),
+        Presence::Present(found) if found.kind == FileKind::Link(()) => None,
+        // Folders of the base, and of layers below, get no entry.
+        Presence::Absent | Presence::Present(_) => Some(folder),
+    })
 }
 
 #[cfg(test)]

@@ -19,6 +19,15 @@ use wincimg_windows::version::WindowsVersion;
 use super::TargetHost;
 use crate::direct::AddedLayer;
 
+/// Commands that change rights, as in the history of images, in lower case.
+const OF_RIGHTS: [&str; 4] = ["cacls", "takeown", "set-acl", "setaccesscontrol"];
+
+/// Returns true if a step of an image's history changes rights.
+pub(crate) fn changes_rights(created_by: &str) -> bool {
+    let lower = created_by.to_ascii_lowercase();
+    OF_RIGHTS.iter().any(|command| lower.contains(command))
+}
+
 /// The base of an image.
 #[derive(Debug, Clone)]
 pub struct PlannedBase {
@@ -127,6 +136,16 @@ impl PlannedBase {
         self.image.digest()
     }
 
+    /// Returns true if its folders may have rights that somebody changed: its history names a command
+    /// that does, or fewer layers than there are.
+    pub(crate) fn has_own_rights(&self) -> bool {
+        let config = self.image.config();
+        let steps = config.history.iter().filter(|step| !step.empty_layer);
+        let texts: Vec<Option<&str>> = steps.map(|step| step.created_by.as_deref()).collect();
+        texts.len() < config.rootfs.diff_ids.len()
+            || texts.into_iter().flatten().any(changes_rights)
+    }
+
     /// Its version, for reports.
     pub fn version_text(&self) -> Option<String> {
         self.os_version.map(|version| version.os_version())
@@ -191,5 +210,58 @@ impl From<BaseImage> for PlannedBase {
             matched: Some(base.matched),
             ..Self::new(Some(Location::Registry(base.reference)), base.image)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wincimg_oci::document::{Descriptor, History, ManifestFormat, Platform, sha256};
+
+    use super::*;
+
+    /// A base with these steps, each with true for a layer.
+    fn base(steps: &[(&str, bool)]) -> PlannedBase {
+        let platform = Platform::windows("10.0.17763.973");
+        let mut image = Image::empty(ManifestFormat::Oci, platform).unwrap();
+        for (text, has_layer) in steps {
+            let history = History {
+                created_by: Some((*text).to_owned()),
+                empty_layer: !has_layer,
+                ..History::default()
+            };
+            let layer = Descriptor::new("application/x", sha256(text.as_bytes()), 1);
+            image = if *has_layer {
+                image.append_layer(layer, sha256(text.as_bytes()), history)
+            } else {
+                image.edit_config(|config| config.history.push(history))
+            }
+            .unwrap();
+        }
+        PlannedBase::new(None, image)
+    }
+
+    #[test]
+    fn a_base_has_rights_of_its_own_if_its_history_says_so_or_not_enough() {
+        const WINDOWS: (&str, bool) = ("Apply image 10.0.17763.973", true);
+        for (step, expected) in [
+            (("COPY dir /app # buildkit", true), false),
+            (("ENV A=1", false), false),
+            (("wincimg build app", true), false),
+            ((r"RUN cmd /S /C icacls C:\app /grant Users:M", true), true),
+            ((r"cmd /S /C CACLS C:\app /E /G Users:C", true), true),
+            ((r"powershell -Command Set-Acl C:\app $acl", true), true),
+            ((r"wincimg build app, icacls C:\app\data", true), true),
+        ] {
+            assert_eq!(
+                base(&[WINDOWS, step]).has_own_rights(),
+                expected,
+                "{step:?}"
+            );
+        }
+        let squashed = base(&[WINDOWS, ("COPY dir /app", true)]);
+        let image = squashed
+            .image
+            .edit_config(|config| config.history.truncate(1));
+        assert!(PlannedBase::new(None, image.unwrap()).has_own_rights());
     }
 }

@@ -106,11 +106,31 @@ fn rights_on_a_folder_that_the_base_may_have_need_a_look_into_it_whatever_is_put
         (r"C:\inetpub\wwwroot\x.htm", [false, true], [false, true]),
         (r"C:\app", [false, true], [true, true]),
         (r"C:\DATA", [false, false], [true, true]),
-        (r"C:\made", [false, false], [false, false]),
+        // The base may have a folder that a recipe creates.
+        (r"C:\made", [false, true], [false, true]),
         (r"C:\Windows\made", [true, true], [true, true]),
     ] {
         let bases = ["mcr.microsoft.com/windows/nanoserver:1809", "acme/app:1"];
         let found = bases.map(|base| needs(base, path));
         assert_eq!(found, [nano, other], "{path}");
+    }
+}
+
+#[test]
+fn a_folder_in_windows_needs_a_look_into_the_base_and_one_in_program_files_none() {
+    let needs = |text: &str| plan(text).unwrap().base_requirements().files;
+    for (path, expected) in [
+        (r"C:\Windows\app", true),
+        (r"C:\windows\system32\app", true),
+        (r"C:\Windows\Temp", false),
+        (r"C:\Program Files\App", false),
+        (r"C:\ProgramData\App\logs", false),
+        (r"C:\inetpub\site", false),
+        (r"C:\Users\ContainerUser\app", false),
+        (r"C:\app", false),
+    ] {
+        let working_dir = needs(&format!("working_dir = '{path}'\n"));
+        let folder = needs(&format!("[[layers]]\nfolders = ['{path}']\n"));
+        assert_eq!([working_dir, folder], [expected; 2], "{path}");
     }
 }

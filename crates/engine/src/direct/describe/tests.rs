@@ -440,3 +440,83 @@ proptest! {
         prop_assert_eq!(&meanings[0], &meanings[1]);
     }
 }
+
+/// The descriptors of the layers' entries, as text, the topmost of each path.
+fn descriptors(plan: &Plan, inside: &dyn BaseContents) -> BTreeMap<String, String> {
+    let image = Image::empty(ManifestFormat::Oci, Platform::windows("10.0.17763.973")).unwrap();
+    let mut found = BTreeMap::new();
+    for step in describe_steps(plan, &image, inside, 1).unwrap() {
+        let mut blob = Vec::new();
+        let Some(layer) = step.layer else { continue };
+        layer.write(&mut blob, &WriteOptions::default()).unwrap();
+        let mut reader = LayerReader::new(blob.as_slice(), Limits::default()).unwrap();
+        while let Some(entry) = reader.next_entry().unwrap() {
+            let mut records = reader.pax();
+            if let Some((_, value)) = records.find(|(key, _)| *key == b"MSWINDOWS.rawsd") {
+                let bytes = BASE64_STANDARD.decode(value).unwrap();
+                let descriptor = SecurityDescriptor::from_bytes(&bytes).unwrap();
+                let path = entry.path.trim_start_matches("Files/").to_owned();
+                found.insert(path, descriptor.to_string());
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn a_working_directory_among_windows_folders_is_made_with_their_rights() {
+    let mut plan = plan(Vec::new());
+    for (folder, of_parent, of_own) in [
+        (
+            r"C:\Program Files\App", "(A;OICIIO;GA;;;CO)", "(A;ID;0x1200a9;;;BU)",
+        ),
+        (
+            r"C:\ProgramData\App", "(A;CI;DCLCRPCR;;;BU)", "(A;CIID;DCLCRPCR;;;BU)",
+        ),
+        (
+            r"C:\Users\ContainerUser\app",
+            "(A;OICI;FA;;;S-1-5-93-2-2)",
+            "(A;OICIID;FA;;;S-1-5-93-2-2)",
+        ),
+        (
+            r"C:\inetpub\site", "(A;OICIIO;GXGR;;;BU)", "(A;ID;0x1200a9;;;BU)",
+        ),
+    ] {
+        plan.working_dir = Some(folder.parse().unwrap());
+        let found = descriptors(&plan, &UnknownBase);
+        let own = folder.replace(r"C:\", "").replace('\\', "/");
+        let (parent, _) = own.rsplit_once('/').unwrap();
+        // In the spelling of this program's own descriptors.
+        let has = |path: &str, entry: &str| {
+            let list: SecurityDescriptor = format!("D:{entry}").parse().unwrap();
+            let entry = list.to_string().replace("D:", "");
+            found[path].contains(&entry)
+        };
+        assert!(has(parent, of_parent), "{folder}: {found:?}");
+        assert!(has(&own, of_own), "{folder}: {found:?}");
+    }
+    for folder in [r"C:\Windows\Temp", r"C:\Program Files", r"C:\"] {
+        plan.working_dir = Some(folder.parse().unwrap());
+        assert!(descriptors(&plan, &UnknownBase).is_empty(), "{folder}");
+    }
+}
+
+#[test]
+fn the_history_names_what_gets_rights() {
+    let granted = |created_by: &str| {
+        let mut plan = plan(vec![PlannedLayer {
+            entries: vec![PlannedEntry::folder("/data".parse().unwrap())],
+            access: vec![grant("data", "Everyone", Rights::Read, Inherit::All, false)],
+            ..PlannedLayer::default()
+        }]);
+        let steps = &mut plan.instructions.as_mut().unwrap().steps;
+        created_by.clone_into(&mut steps[0].created_by);
+        let image = Image::empty(ManifestFormat::Oci, Platform::windows("10.0.17763.973"));
+        let steps = describe_steps(&plan, &image.unwrap(), &UnknownBase, 1).unwrap();
+        steps[0].created_by.clone()
+    };
+    let named = granted("wincimg build app: data");
+    assert_eq!(named, r"wincimg build app: data, icacls C:\data");
+    let line = r"RUN ICACLS C:\data /grant Everyone:R";
+    assert_eq!(granted(line), line);
+}
