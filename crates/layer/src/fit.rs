@@ -9,7 +9,8 @@
 //! keeps its descriptor, as when a program writes to it.
 //!
 //! For an unknown base the entries have the descriptors that `BuildKit` sets, except in folders of
-//! earlier layers, which are known: see [`BaseOverlay`](super::BaseOverlay).
+//! earlier layers and of every Windows, which are known: see [`BaseOverlay`](super::BaseOverlay) and
+//! [`WindowsBase`](wincimg_windows::known_folders::WindowsBase).
 
 use std::collections::{HashMap, HashSet};
 
@@ -190,7 +191,8 @@ impl Walk<'_> {
     fn take<'i>(&mut self, item: &TarItem<'i>) -> Result<FittedEntry<'i>, LayerError> {
         let inside = item.name.strip_prefix("Files/").unwrap_or_default();
         let (folder, mut name) = inside.rsplit_once('/').unwrap_or(("", inside));
-        if matches!(item.content, EntryContent::Deletion) {
+        let is_deletion = matches!(item.content, EntryContent::Deletion);
+        if is_deletion {
             name = name.strip_prefix(WHITEOUT_PREFIX).unwrap_or(name);
         }
         while self.open.last().is_some_and(|open| open.name != folder) {
@@ -213,12 +215,13 @@ impl Walk<'_> {
             Presence::Absent => Presence::Absent,
             Presence::Present(_) => Presence::Present(()),
         };
-        let base = found
-            .present()
-            .filter(|base| is_same_kind(base, item.content));
-        let is_owned = || {
-            self.owned.contains(&fold(inside)) && !matches!(item.content, EntryContent::Deletion)
+        let found = found.present();
+        let written = match &found {
+            Some(found) if !found.name.is_empty() => join(&parent.written, &found.name),
+            _ => path,
         };
+        let base = found.filter(|base| is_same_kind(base, item.content));
+        let is_owned = || !is_deletion && self.owned.contains(&fold(inside));
         let security = match (&base, item.security) {
             (_, Some(own)) => Some(own.clone()),
             (Some(base), None) => base.security.as_deref().map(Security::from),
@@ -226,10 +229,6 @@ impl Walk<'_> {
                 None if is_owned() => default_folder().to(child, self.owner),
                 passed_on => passed_on,
             },
-        };
-        let written = match base.as_ref().map(|base| base.name.as_str()) {
-            Some(spelled) if !spelled.is_empty() => join(&parent.written, spelled),
-            _ => path,
         };
         let settled = FittedEntry {
             path: written.clone(),
@@ -296,7 +295,7 @@ fn check(path: &str, content: &EntryContent, found: &Presence<BaseFile>) -> Resu
     };
     let path = path.replace('/', r"\");
     Err(LayerError::Refused(format!(
-        r"C:\{path} is {found} in the base, but {wanted} in the image"
+        r"C:\{path} is {found} in the layers below, but {wanted} in the image"
     )))
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use wincimg_registry::UnknownBase;
 use wincimg_registry::testing::{read_descriptor, security};
+use wincimg_windows::known_folders::WindowsBase;
 use wincimg_windows::testing::TestBaseContents;
 
 use super::*;
@@ -178,6 +179,48 @@ fn a_file_that_takes_the_place_of_one_keeps_its_descriptor() {
 }
 
 #[test]
+fn a_deletion_has_the_spelling_of_the_base() {
+    let mut deleted = Layer::new(0);
+    deleted.delete(path("USERS/HOSTS"));
+    let found = fit_and_list(&base(), deleted);
+    let names: Vec<&str> = found.keys().map(String::as_str).collect();
+    assert_eq!(names, ["Users", "Users/.wh.hosts"]);
+}
+
+#[test]
+fn folders_of_every_windows_keep_their_rights_in_an_unknown_base() {
+    let found = fit_and_list(
+        &WindowsBase(&UnknownBase),
+        layer(&["app/a.txt", "users/ContainerUser/app/a.txt", "ProgramData"]),
+    );
+    let names: Vec<&str> = found.keys().map(String::as_str).collect();
+    assert_eq!(
+        names,
+        [
+            "Users",
+            "Users/ContainerUser",
+            "Users/ContainerUser/app",
+            "Users/ContainerUser/app/a.txt",
+            "app",
+            "app/a.txt"
+        ]
+    );
+    let descriptor = |name: &str| found[name].1.as_deref().map(read_descriptor);
+    let full = "(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;FA;;;S-1-5-93-2-2)";
+    assert_eq!(
+        descriptor("Users/ContainerUser"),
+        Some(format!("O:SYG:SYD:P{full}").parse().unwrap())
+    );
+    let inherited = full.replace("OICI;", "OICIID;");
+    assert_eq!(
+        descriptor("Users/ContainerUser/app"),
+        Some(format!("O:BAG:SYD:AI{inherited}").parse().unwrap())
+    );
+    // Of other folders nothing is known.
+    assert_eq!(found["app"], (None, None));
+}
+
+#[test]
 fn a_descriptor_that_was_asked_for_counts_and_is_passed_on() {
     let own = OWN.parse::<SecurityDescriptor>().unwrap();
     for inside in [&base() as &dyn BaseContents, &UnknownBase] {
@@ -219,15 +262,15 @@ fn what_is_in_the_way_is_reported_before_anything_is_written() {
     for (mut layer, printed) in [
         (
             layer(&["users/HOSTS/x.txt"]),
-            r"C:\Users\HOSTS is a file in the base, but a folder in the image",
+            r"C:\Users\HOSTS is a file in the layers below, but a folder in the image",
         ),
         (
             layer(&["Users/All Users/x.txt"]),
-            r"C:\Users\All Users is a link in the base, but a folder in the image",
+            r"C:\Users\All Users is a link in the layers below, but a folder in the image",
         ),
         (
             linked,
-            r"C:\Users\ContainerUser is a folder in the base, but a link in the image",
+            r"C:\Users\ContainerUser is a folder in the layers below, but a link in the image",
         ),
     ] {
         assert_eq!(layer.fit_to_base(&base()).unwrap_err().to_string(), printed);
@@ -238,7 +281,7 @@ fn what_is_in_the_way_is_reported_before_anything_is_written() {
         ContentSource::Bytes("x".into()),
     );
     let error = file.fit_to_base(&base()).unwrap_err().to_string();
-    assert!(error.contains("in the base, but a file"), "{error}");
+    assert!(error.contains("in the layers below, but a file"), "{error}");
 }
 
 proptest! {
