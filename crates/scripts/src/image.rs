@@ -32,6 +32,11 @@ pub trait ImageState {
     /// Lists the names in a folder.
     fn names(&self, folder: &ImagePath) -> Lookup<Vec<String>>;
 
+    /// Attributes of a file or folder, the bits of Windows; none where they are unknown.
+    fn attributes(&self, _path: &ImagePath) -> u32 {
+        0
+    }
+
     /// Reads a small file.
     fn content(&self, file: &ImagePath) -> Lookup<Vec<u8>>;
 

@@ -16,6 +16,13 @@ const DEPTH: usize = 8;
 /// Maximum number of commands of a line.
 const STEPS: usize = 10_000;
 
+/// Attribute of files that are replaced and deleted only by force.
+pub(super) const READ_ONLY: u32 = 0x1;
+/// Attribute of what PowerShell leaves out of lists.
+pub(super) const HIDDEN: u32 = 0x2;
+/// Attributes of what cmd leaves out of lists.
+pub(super) const UNSEEN: u32 = HIDDEN | 0x4;
+
 pub(super) struct Process<'a> {
     pub(super) image: &'a mut dyn ImageState,
     pub(super) variables: Variables<'a>,
@@ -259,6 +266,39 @@ impl<'a> Process<'a> {
         ))
     }
 
+    /// Returns true if a file or folder has one of these attributes.
+    pub(super) fn has_attribute(&self, path: &ImagePath, attributes: u32) -> bool {
+        self.image.attributes(path) & attributes != 0
+    }
+
+    /// The first path at or below another that has one of these attributes.
+    pub(super) fn first_with(
+        &self,
+        path: &ImagePath,
+        attributes: u32,
+    ) -> Result<Option<ImagePath>> {
+        let mut pending = vec![path.clone()];
+        while let Some(path) = pending.pop() {
+            if self.has_attribute(&path, attributes) {
+                return Ok(Some(path));
+            }
+            if let Lookup::Present(names) = self.image.names(&path) {
+                for name in names {
+                    pending.push(child(&path, &name)?);
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Fails if a file that is written has one of these attributes.
+    pub(super) fn check_attributes(&self, path: &ImagePath, denied: u32) -> Result<()> {
+        if self.has_attribute(path, denied) {
+            return error::fails(access_denied(path));
+        }
+        Ok(())
+    }
+
     /// Resolves a path without wildcards.
     pub(super) fn path(&self, text: &str) -> Result<ImagePath> {
         resolve(text, &self.folder)
@@ -295,16 +335,18 @@ impl<'a> Process<'a> {
         })
     }
 
-    /// Finds the paths that match a pattern of one or more names; `None` if a download decides.
+    /// Finds the paths that match a pattern of one or more names, except those with one of these
+    /// attributes; `None` if a download decides.
     pub(super) fn glob(
         &self,
         folder: &ImagePath,
         pattern: &str,
         wildcards: Wildcards,
+        except: u32,
     ) -> Result<Option<Vec<ImagePath>>> {
         let mut names = pattern.split(['\\', '/']).filter(|name| !name.is_empty());
         let first = names.next().unwrap_or("*");
-        let Some(mut found) = self.glob_folder(folder, first, wildcards)? else {
+        let Some(mut found) = self.glob_folder(folder, first, wildcards, except)? else {
             return Ok(None);
         };
         for name in names {
@@ -319,7 +361,7 @@ impl<'a> Process<'a> {
                     }
                     continue;
                 }
-                let Some(paths) = self.glob_folder(&folder, name, wildcards)? else {
+                let Some(paths) = self.glob_folder(&folder, name, wildcards, except)? else {
                     return Ok(None);
                 };
                 below.extend(paths);
@@ -329,19 +371,20 @@ impl<'a> Process<'a> {
         Ok(Some(found))
     }
 
-    /// Files in a folder and below it that match a pattern, each folder before those in it; `None` if
-    /// a download decides.
+    /// Files in a folder and below it that match a pattern, each folder before those in it, except
+    /// those with one of these attributes; `None` if a download decides.
     pub(super) fn files_below(
         &mut self,
         top: ImagePath,
         pattern: &str,
+        except: u32,
     ) -> Result<Option<Vec<ImagePath>>> {
         let mut pending = vec![top];
         let mut files = Vec::new();
         while let Some(folder) = pending.pop() {
             self.step()?;
-            let all = self.glob(&folder, "*", Wildcards::Cmd)?;
-            let matching = self.glob(&folder, pattern, Wildcards::Cmd)?;
+            let all = self.glob(&folder, "*", Wildcards::Cmd, except)?;
+            let matching = self.glob(&folder, pattern, Wildcards::Cmd, except)?;
             let (Some(all), Some(matching)) = (all, matching) else {
                 return Ok(None);
             };
@@ -364,6 +407,7 @@ impl<'a> Process<'a> {
         folder: &ImagePath,
         pattern: &str,
         wildcards: Wildcards,
+        except: u32,
     ) -> Result<Option<Vec<ImagePath>>> {
         let names = match self.image.names(folder) {
             Lookup::Present(names) => names,
@@ -391,7 +435,9 @@ impl<'a> Process<'a> {
                 let path = folder.join(&name).map_err(|error| {
                     ScriptError::unclear(format!("unsupported file name: {error}"))
                 })?;
-                paths.push(path);
+                if !self.has_attribute(&path, except) {
+                    paths.push(path);
+                }
             }
         }
         Ok(Some(paths))
@@ -431,6 +477,11 @@ impl<'a> Process<'a> {
             })
         })
     }
+}
+
+/// What Windows says of a file that is not replaced.
+pub(super) fn access_denied(path: &ImagePath) -> String {
+    format!("access to {path} is denied: it is read-only or hidden")
 }
 
 /// Parent folder; `None` for the root.

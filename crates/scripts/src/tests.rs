@@ -1,5 +1,6 @@
 //! Effects and errors of RUN lines.
 
+mod attributes;
 mod chocolatey;
 mod cmd;
 mod downloads;

@@ -62,7 +62,7 @@ impl Cmd<'_, '_> {
                 }
             },
             Paths::Pattern { folder, pattern } => {
-                let Some(paths) = self.machine.glob(&folder, &pattern, Wildcards::Cmd)? else {
+                let Some(paths) = self.machine.glob(&folder, &pattern, Wildcards::Cmd, 0)? else {
                     return error::later("it depends on a file that is downloaded later");
                 };
                 if paths.is_empty()

@@ -5,8 +5,8 @@ use wincimg_windows::path::ImagePath;
 use super::super::error::{self, Result, ScriptError};
 use super::super::image::{Deferred, EntryKind, ImageAction, Lookup};
 use super::super::process::{
-    PathState, Paths, Wildcards, child, is_everything, is_nul, is_same, is_within, last_name,
-    parent,
+    HIDDEN, PathState, Paths, READ_ONLY, UNSEEN, Wildcards, access_denied, child, is_everything,
+    is_nul, is_same, is_within, last_name, parent,
 };
 use super::Cmd;
 use super::builtins::Words;
@@ -73,7 +73,7 @@ impl Cmd<'_, '_> {
                         continue;
                     }
                     PathState::File => {
-                        self.machine.apply(ImageAction::Delete(path))?;
+                        self.delete_file(path, words)?;
                         continue;
                     }
                     PathState::Absent => {
@@ -93,13 +93,16 @@ impl Cmd<'_, '_> {
                     continue;
                 }
             }
-            let Some(paths) = self.machine.glob(&folder, &pattern, Wildcards::Cmd)? else {
+            let paths = self
+                .machine
+                .glob(&folder, &pattern, Wildcards::Cmd, UNSEEN)?;
+            let Some(paths) = paths else {
                 self.machine.apply(ImageAction::Unclear(folder))?;
                 continue;
             };
             for path in paths {
                 match self.machine.path_state(&path)? {
-                    PathState::File => self.machine.apply(ImageAction::Delete(path))?,
+                    PathState::File => self.delete_file(path, words)?,
                     PathState::Deferred => self.machine.apply(ImageAction::Unclear(path))?,
                     PathState::Folder | PathState::Absent => {}
                 }
@@ -108,18 +111,35 @@ impl Cmd<'_, '_> {
         Ok(code)
     }
 
-    /// Files that an operand matches; `None` if a download decides.
+    /// Deletes a file. Without `/a`, what is hidden is not found.
+    fn delete_file(&mut self, path: ImagePath, words: &Words) -> Result<()> {
+        if self.machine.has_attribute(&path, UNSEEN) {
+            return Ok(());
+        }
+        if self.machine.has_attribute(&path, READ_ONLY) && !words.has("/f") {
+            // The exit code is that of success, and the file stays.
+            return Err(ScriptError::refused(access_denied(&path)).help("add /f"));
+        }
+        self.machine.apply(ImageAction::Delete(path))
+    }
+
+    /// Files that an operand matches, except hidden ones; `None` if a download decides.
     fn files(&self, operand: &str) -> Result<Option<Vec<ImagePath>>> {
         let (folder, pattern) = match self.machine.paths(operand, Wildcards::Cmd)? {
             Paths::One(path) => match self.machine.path_state(&path)? {
-                PathState::File => return Ok(Some(vec![path])),
-                PathState::Absent => return Ok(Some(Vec::new())),
+                PathState::File if !self.machine.has_attribute(&path, UNSEEN) => {
+                    return Ok(Some(vec![path]));
+                }
+                PathState::File | PathState::Absent => return Ok(Some(Vec::new())),
                 PathState::Deferred => return Ok(None),
                 PathState::Folder => (path, "*".to_owned()),
             },
             Paths::Pattern { folder, pattern } => (folder, pattern),
         };
-        let Some(paths) = self.machine.glob(&folder, &pattern, Wildcards::Cmd)? else {
+        let Some(paths) = self
+            .machine
+            .glob(&folder, &pattern, Wildcards::Cmd, UNSEEN)?
+        else {
             return Ok(None);
         };
         let mut files = Vec::new();
@@ -159,10 +179,9 @@ impl Cmd<'_, '_> {
             PathState::Folder => {
                 for file in files {
                     let to = child(&target, last_name(&file))?;
-                    if is_same(&file, &to) {
+                    if is_same(&file, &to) || self.transfer(file, to, true)? != 0 {
                         return Ok(1);
                     }
-                    self.transfer(file, to, true)?;
                 }
             }
             PathState::Deferred => self.machine.apply(ImageAction::Unclear(target))?,
@@ -187,7 +206,7 @@ impl Cmd<'_, '_> {
                 if is_same(file, &target) {
                     return Ok(1);
                 }
-                self.transfer(file.clone(), target, true)?;
+                return self.transfer(file.clone(), target, true);
             }
         }
         Ok(0)
@@ -196,6 +215,9 @@ impl Cmd<'_, '_> {
     /// Copies `NUL`, which creates or empties a file.
     fn copy_nothing(&mut self, to: &str) -> Result<i32> {
         let path = self.machine.path(to)?;
+        if self.machine.has_attribute(&path, READ_ONLY | HIDDEN) {
+            return Ok(self.machine.fail(1, access_denied(&path)));
+        }
         self.machine.apply(match self.machine.path_state(&path)? {
             PathState::Folder => {
                 return error::unclear("NUL cannot be copied into a folder");
@@ -209,12 +231,24 @@ impl Cmd<'_, '_> {
         Ok(0)
     }
 
-    fn transfer(&mut self, from: ImagePath, to: ImagePath, is_copy: bool) -> Result<()> {
-        match self.machine.path_state(&to)? {
-            PathState::Folder => error::fails(format!("{to} is a folder")),
-            _ if is_copy => self.machine.apply(ImageAction::Copy { from, to }),
-            _ => self.machine.apply(ImageAction::Move { from, to }),
+    fn transfer(&mut self, from: ImagePath, to: ImagePath, is_copy: bool) -> Result<i32> {
+        if self.machine.path_state(&to)? == PathState::Folder {
+            return error::fails(format!("{to} is a folder"));
         }
+        let denied = if is_copy {
+            READ_ONLY | HIDDEN
+        } else {
+            READ_ONLY
+        };
+        if self.machine.has_attribute(&to, denied) {
+            return Ok(self.machine.fail(1, access_denied(&to)));
+        }
+        self.machine.apply(if is_copy {
+            ImageAction::Copy { from, to }
+        } else {
+            ImageAction::Move { from, to }
+        })?;
+        Ok(0)
     }
 
     pub(super) fn move_files(&mut self, words: &Words) -> Result<i32> {
@@ -245,7 +279,9 @@ impl Cmd<'_, '_> {
             PathState::Folder => {
                 for file in source {
                     let to = child(&target, last_name(&file))?;
-                    self.transfer(file, to, false)?;
+                    if self.transfer(file, to, false)? != 0 {
+                        return Ok(1);
+                    }
                 }
             }
             PathState::Deferred => return self.moved_later(source[0].clone(), target),
@@ -260,7 +296,7 @@ impl Cmd<'_, '_> {
                 if at_target == PathState::File && !words.has("/y") {
                     return error::unclear("without /y it may ask for confirmation");
                 }
-                self.transfer(file.clone(), target, false)?;
+                return self.transfer(file.clone(), target, false);
             }
         }
         Ok(0)
@@ -371,7 +407,10 @@ impl Cmd<'_, '_> {
                 }
                 Lookup::Deferred(Deferred) => return Ok(true),
                 Lookup::Present(EntryKind::Folder) | Lookup::Unknown => (path, "*".to_owned()),
-                Lookup::Present(EntryKind::File(())) if wanted != Some(PathState::Folder) => {
+                Lookup::Present(EntryKind::File(()))
+                    if wanted != Some(PathState::Folder)
+                        && !self.machine.has_attribute(&path, left_out(words)) =>
+                {
                     return Ok(true);
                 }
                 Lookup::Present(EntryKind::File(())) | Lookup::Absent if !words.has("/s") => {
@@ -392,7 +431,7 @@ impl Cmd<'_, '_> {
                 return Ok(true);
             }
         }
-        self.has_match(folder, &pattern, wanted, words.has("/s"))
+        self.has_match(folder, &pattern, wanted, words)
     }
 
     /// Returns true if a folder, or one below it, has an entry that matches a pattern.
@@ -401,11 +440,15 @@ impl Cmd<'_, '_> {
         folder: ImagePath,
         pattern: &str,
         wanted: Option<PathState>,
-        is_deep: bool,
+        words: &Words,
     ) -> Result<bool> {
+        let except = left_out(words);
         let mut pending = vec![folder];
         while let Some(folder) = pending.pop() {
-            let Some(paths) = self.machine.glob(&folder, pattern, Wildcards::Cmd)? else {
+            let paths = self
+                .machine
+                .glob(&folder, pattern, Wildcards::Cmd, except)?;
+            let Some(paths) = paths else {
                 return Ok(true);
             };
             for path in paths {
@@ -414,10 +457,10 @@ impl Cmd<'_, '_> {
                     return Ok(true);
                 }
             }
-            if !is_deep {
+            if !words.has("/s") {
                 continue;
             }
-            let all = self.machine.glob(&folder, "*", Wildcards::Cmd)?;
+            let all = self.machine.glob(&folder, "*", Wildcards::Cmd, except)?;
             for path in all.unwrap_or_default() {
                 if self.machine.path_state(&path)? == PathState::Folder {
                     pending.push(path);
@@ -425,5 +468,15 @@ impl Cmd<'_, '_> {
             }
         }
         Ok(false)
+    }
+}
+
+/// Attributes of what `dir` leaves out.
+fn left_out(words: &Words) -> u32 {
+    let shows_all = |switch: &String| switch.starts_with("/a");
+    if words.switches.iter().any(shows_all) {
+        0
+    } else {
+        UNSEEN
     }
 }

@@ -3,7 +3,7 @@
 use wincimg_windows::path::ImagePath;
 
 use super::super::error::{self, Result, ScriptError};
-use super::super::process::{PathState, Paths, Wildcards, last_name};
+use super::super::process::{PathState, Paths, UNSEEN, Wildcards, last_name};
 use super::super::traced_text::TracedText;
 use super::Cmd;
 use super::expand::check_length;
@@ -103,7 +103,7 @@ impl Cmd<'_, '_> {
                 self.machine.path(&name)?
             }
         };
-        match self.machine.files_below(top, pattern)? {
+        match self.machine.files_below(top, pattern, UNSEEN)? {
             Some(files) => Ok(files.iter().map(ImagePath::to_string).collect()),
             None => error::later(LATER),
         }
@@ -121,7 +121,10 @@ impl Cmd<'_, '_> {
             return Ok(Vec::new());
         };
         let prefix = item.rfind(['\\', '/']).map_or("", |at| &item[..=at]);
-        let Some(paths) = self.machine.glob(&folder, &pattern, Wildcards::Cmd)? else {
+        let Some(paths) = self
+            .machine
+            .glob(&folder, &pattern, Wildcards::Cmd, UNSEEN)?
+        else {
             return error::later(LATER);
         };
         let mut values = Vec::new();

@@ -4,7 +4,7 @@ use wincimg_windows::path::ImagePath;
 
 use super::super::error::{self, Result, ScriptError};
 use super::super::image::ImageAction;
-use super::super::process::{PathState, is_nul};
+use super::super::process::{PathState, READ_ONLY, UNSEEN, is_nul};
 use super::super::traced_text::TracedText;
 use super::Cmd;
 use super::parse::{Redirect, RedirectTarget};
@@ -65,6 +65,9 @@ impl Cmd<'_, '_> {
         if self.machine.path_state(&path)? == PathState::Folder {
             return error::fails(format!("{path} is a folder"));
         }
+        // cmd opens a file that it replaces like a new one.
+        let denied = if append { 0 } else { UNSEEN };
+        self.machine.check_attributes(&path, READ_ONLY | denied)?;
         self.machine.apply(if append {
             ImageAction::Append { path, content }
         } else {

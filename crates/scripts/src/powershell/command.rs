@@ -9,6 +9,7 @@ use super::super::traced_text::TracedText;
 use super::ast::{Argument, CommandAst, Element, Expression, Pipeline, Redirect};
 use super::chocolatey::FUNCTIONS;
 use super::cmdlets::is_cmdlet;
+use super::content::WriteMode;
 use super::eval::{ErrorAction, Shell};
 use super::has_word;
 use super::script_file::is_script;
@@ -277,7 +278,11 @@ impl Shell<'_, '_> {
                 return error::unclear("redirecting errors to a file is not supported");
             }
             let output = std::mem::replace(&mut value, PsValue::Null);
-            self.out_file(&file.text()?, &output, *append, None)?;
+            let mode = WriteMode {
+                appends: *append,
+                is_forced: false,
+            };
+            self.out_file(&file.text()?, &output, mode, None)?;
         }
         Ok(value)
     }

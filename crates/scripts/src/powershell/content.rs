@@ -2,7 +2,7 @@
 
 use super::super::error::{self, Result, ScriptError};
 use super::super::image::{Deferred, EntryKind, ImageAction, Lookup};
-use super::super::process::{PathState, is_same};
+use super::super::process::{PathState, READ_ONLY, is_same};
 use super::ast::CommandAst;
 use super::drive::{Drive, path_of};
 use super::eval::Shell;
@@ -20,6 +20,14 @@ const GET: ParameterSet = ParameterSet("[path] literalpath=pspath=lp encoding ra
 
 /// Windows PowerShell may wrap longer lines when it writes output to a file.
 const WIDTH: usize = 79;
+
+/// How a cmdlet writes to an existing file.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WriteMode {
+    pub(super) appends: bool,
+    /// True if it writes to a read-only file.
+    pub(super) is_forced: bool,
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Encoding {
@@ -74,8 +82,9 @@ impl Shell<'_, '_> {
         file: &str,
         text: &str,
         encoding: Encoding,
-        appends: bool,
+        mode: WriteMode,
     ) -> Result<()> {
+        let appends = mode.appends;
         let Drive::File(file) = self.drive(file)? else {
             return error::unclear("it does not write to a file");
         };
@@ -90,6 +99,10 @@ impl Shell<'_, '_> {
             .help("put the part that reads the file in parentheses"));
         }
         self.machine.ensure_parent(&path, false)?;
+        if !mode.is_forced {
+            let checked = self.machine.check_attributes(&path, READ_ONLY);
+            checked.map_err(|error| error.help("add -Force"))?;
+        }
         let now = if appends {
             self.machine.path_state(&path)?
         } else {
@@ -144,7 +157,11 @@ impl Shell<'_, '_> {
             return error::unclear("appending with an encoding is not supported");
         }
         let text = lines(&value, !given.has("nonewline"))?;
-        self.write_text(&file, &text, encoding, appends)?;
+        let mode = WriteMode {
+            appends,
+            is_forced: given.has("force"),
+        };
+        self.write_text(&file, &text, encoding, mode)?;
         Ok(PsValue::Null)
     }
 
@@ -167,7 +184,11 @@ impl Shell<'_, '_> {
             return error::option("-NoNewline");
         }
         let encoding = given.text("encoding")?;
-        self.out_file(&file, &value, given.has("append"), encoding.as_deref())?;
+        let mode = WriteMode {
+            appends: given.has("append"),
+            is_forced: given.has("force"),
+        };
+        self.out_file(&file, &value, mode, encoding.as_deref())?;
         Ok(PsValue::Null)
     }
 
@@ -176,7 +197,7 @@ impl Shell<'_, '_> {
         &mut self,
         file: &str,
         value: &PsValue,
-        appends: bool,
+        mode: WriteMode,
         name: Option<&str>,
     ) -> Result<()> {
         let encoding = Encoding::named(name, self.is_core, Encoding::Utf16)?;
@@ -186,7 +207,7 @@ impl Shell<'_, '_> {
                 "lines of this length may be wrapped in the file; use Set-Content",
             );
         }
-        self.write_text(file, &text, encoding, appends)
+        self.write_text(file, &text, encoding, mode)
     }
 
     pub(super) fn get_content(&mut self, command: &CommandAst) -> Result<PsValue> {

@@ -6,7 +6,8 @@ use wincimg_windows::path::ImagePath;
 use super::super::error::{self, Result, ScriptError};
 use super::super::image::{Deferred, ImageAction, Lookup};
 use super::super::process::{
-    PathState, Paths, Wildcards, child, is_like, is_same, is_within, last_name, parent,
+    HIDDEN, PathState, Paths, READ_ONLY, UNSEEN, Wildcards, access_denied, child, is_like, is_same,
+    is_within, last_name, parent,
 };
 use super::ast::CommandAst;
 use super::drive::{Drive, path_of};
@@ -59,15 +60,23 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// The paths of a source; `None` if a download decides.
-    fn resolved(&self, source: &str, wild: bool) -> Result<Option<Vec<ImagePath>>> {
+    /// The paths of a source; `None` if a download decides. Wildcards match what is hidden only by
+    /// force.
+    fn resolved(
+        &self,
+        source: &str,
+        wild: bool,
+        is_forced: bool,
+    ) -> Result<Option<Vec<ImagePath>>> {
         if !wild {
             return Ok(Some(vec![self.machine.path(source)?]));
         }
         match self.machine.paths(source, Wildcards::PowerShell)? {
             Paths::One(path) => Ok(Some(vec![path])),
             Paths::Pattern { folder, pattern } => {
-                self.machine.glob(&folder, &pattern, Wildcards::PowerShell)
+                let except = left_out(is_forced);
+                self.machine
+                    .glob(&folder, &pattern, Wildcards::PowerShell, except)
             }
         }
     }
@@ -106,12 +115,27 @@ impl Shell<'_, '_> {
         on_error: ErrorAction,
     ) -> Result<()> {
         let is_wild = Self::is_wild(source, wild);
-        let Some(paths) = self.resolved(source, wild)? else {
+        let is_forced = given.has("force");
+        let Some(paths) = self.resolved(source, wild, is_forced)? else {
             let folder = self.folder_of(source)?;
             return self.apply(ImageAction::Unclear(folder));
         };
         for path in paths {
-            match self.machine.path_state(&path)? {
+            let state = self.machine.path_state(&path)?;
+            if !is_forced && let Some(kept) = self.machine.first_with(&path, READ_ONLY | UNSEEN)? {
+                let error = ScriptError::fails(format!(
+                    "cannot remove {kept}: You do not have sufficient access rights to perform this \
+                     operation"
+                ));
+                let error = error.help("add -Force");
+                if state == PathState::Folder {
+                    // The rest of it goes.
+                    return Err(error);
+                }
+                self.handle_error(on_error, error)?;
+                continue;
+            }
+            match state {
                 PathState::Absent if is_wild => {}
                 PathState::Absent => {
                     let error = ScriptError::fails(format!("{path} not found"));
@@ -205,7 +229,7 @@ impl Shell<'_, '_> {
             let Drive::File(source) = self.drive(&source)? else {
                 return error::unclear("only files are supported");
             };
-            let Some(paths) = self.resolved(&source, wild)? else {
+            let Some(paths) = self.resolved(&source, wild, mode.is_forced)? else {
                 self.unclear(self.folder_of(&source)?, to.path.clone(), is_move)?;
                 continue;
             };
@@ -271,6 +295,11 @@ impl Shell<'_, '_> {
                     self.apply(ImageAction::Copy { from, to })?;
                 }
                 Err(error.help("add -Force"))
+            }
+            (_, PathState::File)
+                if !mode.is_forced && self.machine.has_attribute(&to, READ_ONLY | HIDDEN) =>
+            {
+                Err(ScriptError::fails(access_denied(&to)).help("add -Force"))
             }
             _ => self.apply(ImageAction::Copy { from, to }),
         }
@@ -418,13 +447,9 @@ impl Shell<'_, '_> {
         if self.machine.path_state(&top)? == PathState::Absent {
             return error::fails(format!("{top} not found"));
         }
-        if !given.has("force") && may_have_hidden(&top) {
-            return error::unclear(format!(
-                "without -Force it leaves out what is hidden in {top}"
-            ));
-        }
+        let except = left_out(given.has("force"));
         let pattern = given.text("filter")?.unwrap_or_else(|| "*".to_owned());
-        let files = match self.machine.files_below(top, &pattern) {
+        let files = match self.machine.files_below(top, &pattern, except) {
             Ok(Some(files)) => files,
             Ok(None) => return Ok(listed_later()),
             Err(error) => return Ok(PsValue::Opaque(error)),
@@ -444,7 +469,8 @@ impl Shell<'_, '_> {
         wildcards: Wildcards,
         given: &BoundParameters,
     ) -> Result<PsValue> {
-        let paths = match self.machine.glob(folder, pattern, wildcards) {
+        let except = left_out(given.has("force"));
+        let paths = match self.machine.glob(folder, pattern, wildcards, except) {
             Ok(Some(paths)) => paths,
             Ok(None) => return Ok(listed_later()),
             Err(error) => return Ok(PsValue::Opaque(error)),
@@ -473,15 +499,7 @@ fn listed_later() -> PsValue {
     ))
 }
 
-/// Returns true for a folder of Windows that has hidden files or folders.
-fn may_have_hidden(path: &ImagePath) -> bool {
-    const OF_WINDOWS: [&str; 4] = ["Windows", "Users", "ProgramData", "Recovery"];
-    let is = |name: &str, known: &[&str]| known.iter().any(|one| one.eq_ignore_ascii_case(name));
-    match path.components() {
-        [] => true,
-        [only] => {
-            is(only, &["Program Files", "Program Files (x86)", "inetpub"]) || is(only, &OF_WINDOWS)
-        }
-        [first, ..] => is(first, &OF_WINDOWS),
-    }
+/// Attributes of what wildcards and lists leave out.
+fn left_out(is_forced: bool) -> u32 {
+    if is_forced { 0 } else { HIDDEN }
 }

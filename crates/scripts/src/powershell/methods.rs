@@ -4,7 +4,7 @@ use wincimg_registry::RegistryData;
 
 use super::super::error::{self, Result, ScriptError};
 use super::super::image::{Deferred, ImageAction, Lookup};
-use super::super::process::PathState;
+use super::super::process::{PathState, READ_ONLY};
 use super::super::tools;
 use super::super::variables::machine_variable;
 use super::eval::Shell;
@@ -214,6 +214,7 @@ impl Shell<'_, '_> {
             ("io.file", "writealltext", [text]) => {
                 let path = path(self)?;
                 self.machine.ensure_parent(&path, false)?;
+                self.machine.check_attributes(&path, READ_ONLY)?;
                 let content = text.text()?.into_bytes();
                 self.machine.apply(ImageAction::Write { path, content })?;
                 Ok(PsValue::Null)

@@ -2,7 +2,7 @@
 
 use super::super::error::{self, Result, ScriptError};
 use super::super::image::{Deferred, EntryKind, Lookup};
-use super::super::process::{PathState, Paths, Wildcards};
+use super::super::process::{HIDDEN, PathState, Paths, Wildcards};
 use super::super::tools;
 use super::ast::CommandAst;
 use super::drive::{Drive, path_of};
@@ -144,7 +144,7 @@ impl Shell<'_, '_> {
         };
         let found = self
             .machine
-            .glob(&folder, &pattern, Wildcards::PowerShell)?;
+            .glob(&folder, &pattern, Wildcards::PowerShell, HIDDEN)?;
         match found.as_deref() {
             None => error::later("which file matches is known only after a download"),
             Some([path]) => Ok(path.to_string()),

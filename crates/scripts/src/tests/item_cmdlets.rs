@@ -183,7 +183,6 @@ fn files_below_a_folder_are_listed() {
         [r"delete C:\t\a\z.txt"]
     );
     for line in [
-        r"gci C:\Windows -Recurse -File",
         r"gci C:\t -Recurse",
         r"gci C:\t -Include *.log",
         r"gci C:\t\* -Recurse -File",

@@ -36,6 +36,8 @@ pub(super) struct Tree {
     archives: BTreeMap<String, Vec<(String, String)>>,
     /// Paths that the user of the lines created.
     pub(super) own: BTreeSet<String>,
+    /// Attributes other than the usual ones.
+    attributes: BTreeMap<String, u32>,
 }
 
 const FOLDERS: [&str; 12] = [
@@ -88,6 +90,13 @@ impl Tree {
 
     pub(super) fn file(&mut self, path: &str, content: Option<Vec<u8>>) {
         self.put(&path.parse().unwrap(), Node::File(content));
+    }
+
+    /// Adds a file with attributes.
+    pub(super) fn file_with(&mut self, path: &str, attributes: u32) {
+        self.file(path, Some(b"x".to_vec()));
+        self.attributes
+            .insert(lower(&path.parse::<ImagePath>().unwrap()), attributes);
     }
 
     pub(super) fn folder(&mut self, path: &ImagePath) {
@@ -240,6 +249,11 @@ impl ImageState for Tree {
                 .map(|(path, _)| path.components()[depth - 1].clone())
                 .collect(),
         )
+    }
+
+    fn attributes(&self, path: &ImagePath) -> u32 {
+        let found = self.attributes.get(&lower(path));
+        found.copied().unwrap_or_default()
     }
 
     fn content(&self, file: &ImagePath) -> Lookup<Vec<u8>> {

@@ -3,13 +3,29 @@
 use wincimg_windows::path::ImagePath;
 
 use super::super::error::{self, Result, ScriptError};
-use super::super::image::{Deferred, ImageAction, Lookup};
-use super::super::process::{PathState, Paths, Process, Wildcards, child, is_within, last_name};
+use super::super::image::{Deferred, EntryKind, ImageAction, Lookup};
+use super::super::process::{
+    PathState, Paths, Process, READ_ONLY, UNSEEN, Wildcards, access_denied, child, is_within,
+    last_name,
+};
 
 /// Options of `xcopy` that do not change the copied files.
 const XCOPY_IDLE: [&str; 12] = [
     "/e", "/s", "/i", "/y", "/q", "/c", "/h", "/k", "/r", "/f", "/v", "/j",
 ];
+
+/// What a program copies.
+#[derive(Debug, Clone, Copy, Default)]
+struct CopyMode {
+    /// True if folders without files are copied, too.
+    with_empty: bool,
+    /// Attributes of what stays behind.
+    except: u32,
+    /// Attributes of files that are not replaced.
+    denied: u32,
+    /// True if it asks before it replaces a file.
+    asks: bool,
+}
 
 pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
     if let Some(word) = words.iter().find(|word| word.find('/') > Some(0)) {
@@ -19,7 +35,12 @@ pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32> 
     let (switches, [from, to]) = read(words, |switch| XCOPY_IDLE.contains(&switch))?;
     let has = |name: &str| switches.iter().any(|switch| switch == name);
     let is_deep = has("/e") || has("/s");
-    let overwrites = has("/y");
+    let mode = CopyMode {
+        with_empty: has("/e"),
+        except: if has("/h") { 0 } else { UNSEEN },
+        denied: if has("/r") { 0 } else { READ_ONLY },
+        asks: !has("/y"),
+    };
     let target = machine.path(to)?;
     let is_folder = match machine.path_state(&target)? {
         PathState::Folder => true,
@@ -34,65 +55,29 @@ pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32> 
         Paths::One(path) => match machine.path_state(&path)? {
             PathState::Absent => Ok(4),
             PathState::Deferred => machine.apply(ImageAction::Unclear(target)).map(|()| 0),
+            PathState::File if machine.has_attribute(&path, mode.except) => Ok(4),
             PathState::File if is_folder => {
                 let to = child(&target, last_name(&path))?;
-                file_to(machine, path, to, overwrites)
+                copy_to(machine, path, to, mode)
             }
             PathState::File => {
                 error::unclear("it asks whether the destination is a file or a folder")
             }
             PathState::Folder if !is_folder && !has("/i") => Err(asks_for_folder()),
-            PathState::Folder if is_deep => {
-                check_tree(machine, &path, &target, overwrites)?;
-                tree_to(machine, path, target, has("/e"))
-            }
-            PathState::Folder => files_into(machine, &path, "*", &target, overwrites),
+            PathState::Folder if is_deep => tree_to(machine, path, target, mode),
+            PathState::Folder => files_into(machine, &path, "*", &target, mode),
         },
         Paths::Pattern { .. } if !is_folder && !has("/i") => Err(asks_for_folder()),
         Paths::Pattern { folder, pattern } => match (is_deep, pattern.as_str()) {
-            (true, "*" | "*.*") => {
-                check_tree(machine, &folder, &target, overwrites)?;
-                tree_to(machine, folder, target, has("/e"))
-            }
+            (true, "*" | "*.*") => tree_to(machine, folder, target, mode),
             (true, _) => error::unclear("wildcards with /s or /e are not supported"),
-            (false, pattern) => files_into(machine, &folder, pattern, &target, overwrites),
+            (false, pattern) => files_into(machine, &folder, pattern, &target, mode),
         },
     }
 }
 
 fn asks_for_folder() -> ScriptError {
     ScriptError::unclear("without /i it asks whether the destination is a folder")
-}
-
-/// Refuses a copy over a file, unless it does not ask.
-fn file_to(
-    machine: &mut Process<'_>,
-    from: ImagePath,
-    to: ImagePath,
-    overwrites: bool,
-) -> Result<i32> {
-    if !overwrites && machine.path_state(&to)? == PathState::File {
-        return Err(asks_to_overwrite(&to));
-    }
-    copy_to(machine, from, to)
-}
-
-/// Refuses a copy of a folder over one with the same files, unless it does not ask.
-fn check_tree(
-    machine: &mut Process<'_>,
-    from: &ImagePath,
-    to: &ImagePath,
-    overwrites: bool,
-) -> Result<()> {
-    if overwrites || machine.path_state(to)? != PathState::Folder {
-        return Ok(());
-    }
-    let mut seen = Comparison::default();
-    compare(machine, from, to, true, &mut seen)?;
-    if seen.has_both {
-        return Err(asks_to_overwrite(to));
-    }
-    Ok(())
 }
 
 fn asks_to_overwrite(path: &ImagePath) -> ScriptError {
@@ -130,10 +115,11 @@ pub(super) fn robocopy(machine: &mut Process<'_>, words: &[String]) -> Result<i3
             "whether it copies the files that {to} has depends on their times, and its exit code on that"
         ));
     }
+    let mode = CopyMode::default();
     if is_deep {
-        copy_to(machine, from, to)?;
+        copy_to(machine, from, to, mode)?;
     } else {
-        files_into(machine, &from, "*", &to, true)?;
+        files_into(machine, &from, "*", &to, mode)?;
     }
     // Copied files make the exit code 1 or more, which fails a line that does not handle it.
     Ok(i32::from(seen.has_new) + 2 * i32::from(seen.has_more))
@@ -209,19 +195,22 @@ fn read(words: &[String], is_known: impl Fn(&str) -> bool) -> Result<(Vec<String
     }
 }
 
-/// Copies a folder with all in it. Without `with_empty`, folders without files stay behind: a tree
-/// that has one is refused.
+/// Copies a folder with all in it. If folders without files would stay behind, a tree that has one is
+/// refused.
 fn tree_to(
     machine: &mut Process<'_>,
     from: ImagePath,
     to: ImagePath,
-    with_empty: bool,
+    mode: CopyMode,
 ) -> Result<i32> {
-    let mut pending = vec![from.clone()];
-    while let Some(folder) = pending.pop().filter(|_| !with_empty) {
-        machine.step()?;
+    let mut pending = vec![(from.clone(), to.clone())];
+    // The copies, if something stays behind.
+    let mut single = Vec::new();
+    let mut is_partial = false;
+    while let Some((folder, target)) = pending.pop() {
         let names = match machine.image.names(&folder) {
             Lookup::Present(names) => names,
+            _ if mode.with_empty => return copy_to(machine, from, to, mode),
             Lookup::Deferred(Deferred) => {
                 return machine.apply(ImageAction::Unclear(to)).map(|()| 0);
             }
@@ -229,31 +218,95 @@ fn tree_to(
                 return error::unknown(format!("the content of {folder} is unknown"));
             }
         };
-        if names.is_empty() {
+        let mut has_some = mode.with_empty;
+        single.push((None, target.clone()));
+        for name in names {
+            let (path, copy) = (child(&folder, &name)?, child(&target, &name)?);
+            if machine.has_attribute(&path, mode.except) {
+                is_partial = true;
+                continue;
+            }
+            has_some = true;
+            match machine.entry(&path) {
+                Lookup::Present(EntryKind::Folder) => pending.push((path, copy)),
+                Lookup::Deferred(Deferred) if !mode.with_empty => {
+                    return machine.apply(ImageAction::Unclear(to)).map(|()| 0);
+                }
+                _ => single.push((Some(path), copy)),
+            }
+        }
+        if !has_some {
             return error::unclear(format!(
                 "/s without /e does not copy empty folders such as {folder}"
             ));
         }
-        for name in names {
-            let path = child(&folder, &name)?;
-            match machine.path_state(&path)? {
-                PathState::Folder => pending.push(path),
-                PathState::Deferred => {
-                    return machine.apply(ImageAction::Unclear(to)).map(|()| 0);
-                }
-                PathState::File | PathState::Absent => {}
-            }
+    }
+    if !is_partial || is_within(&to, &from) {
+        return copy_to(machine, from, to, mode);
+    }
+    for (from, to) in single {
+        let code = match from {
+            Some(from) => copy_to(machine, from, to, mode)?,
+            None => machine.apply(ImageAction::MakeFolder(to)).map(|()| 0)?,
+        };
+        if code != 0 {
+            return Ok(code);
         }
     }
-    copy_to(machine, from, to)
+    Ok(0)
 }
 
-fn copy_to(machine: &mut Process<'_>, from: ImagePath, to: ImagePath) -> Result<i32> {
+fn copy_to(
+    machine: &mut Process<'_>,
+    from: ImagePath,
+    to: ImagePath,
+    mode: CopyMode,
+) -> Result<i32> {
     if is_within(&to, &from) {
         return error::unclear("a folder would be copied into itself");
     }
+    if let Some(kept) = kept_file(machine, &from, &to, mode)? {
+        if mode.asks {
+            return Err(asks_to_overwrite(&kept));
+        }
+        return Ok(machine.fail(4, access_denied(&kept)));
+    }
     machine.apply(ImageAction::Copy { from, to })?;
     Ok(0)
+}
+
+/// The first file that a copy would replace, but does not as it is.
+fn kept_file(
+    machine: &Process<'_>,
+    from: &ImagePath,
+    to: &ImagePath,
+    mode: CopyMode,
+) -> Result<Option<ImagePath>> {
+    if !mode.asks && mode.denied == 0 {
+        return Ok(None);
+    }
+    let mut pending = vec![(from.clone(), to.clone())];
+    while let Some((from, to)) = pending.pop() {
+        match machine.entry(&to) {
+            Lookup::Present(EntryKind::File(()))
+                if mode.asks || machine.has_attribute(&to, mode.denied) =>
+            {
+                return Ok(Some(to));
+            }
+            Lookup::Present(EntryKind::Folder) => {
+                if let Lookup::Present(names) = machine.image.names(&from) {
+                    for name in names {
+                        pending.push((child(&from, &name)?, child(&to, &name)?));
+                    }
+                }
+            }
+            Lookup::Unknown if mode.asks => {
+                return error::unknown(format!("whether {to} exists is unknown"));
+            }
+            _ => {}
+        }
+    }
+    Ok(None)
 }
 
 fn files_into(
@@ -261,9 +314,9 @@ fn files_into(
     folder: &ImagePath,
     pattern: &str,
     target: &ImagePath,
-    overwrites: bool,
+    mode: CopyMode,
 ) -> Result<i32> {
-    let Some(paths) = machine.glob(folder, pattern, Wildcards::Cmd)? else {
+    let Some(paths) = machine.glob(folder, pattern, Wildcards::Cmd, mode.except)? else {
         machine.apply(ImageAction::Unclear(target.clone()))?;
         return Ok(0);
     };
@@ -272,7 +325,10 @@ fn files_into(
         match machine.path_state(&from)? {
             PathState::File => {
                 let to = child(target, last_name(&from))?;
-                file_to(machine, from, to, overwrites)?;
+                let code = copy_to(machine, from, to, mode)?;
+                if code != 0 {
+                    return Ok(code);
+                }
             }
             PathState::Deferred => machine.apply(ImageAction::Unclear(target.clone()))?,
             PathState::Folder | PathState::Absent => {}
