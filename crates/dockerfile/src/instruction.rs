@@ -2,6 +2,7 @@
 
 use wincimg_common::diagnose::closest_match;
 use wincimg_recipe::{CommandForm, check_keyword, check_trigger};
+use wincimg_windows::access::AccessAccount;
 use wincimg_windows::quoting::Escape;
 
 use super::source::{Dockerfile, HereDocument, Instruction};
@@ -115,6 +116,8 @@ pub struct InstructionError {
     pub message: String,
     /// True if it is valid for Linux.
     pub is_of_windows: bool,
+    /// Hint.
+    pub hint: Option<String>,
 }
 
 impl InstructionError {
@@ -122,6 +125,7 @@ impl InstructionError {
         Self {
             message,
             is_of_windows: true,
+            hint: None,
         }
     }
 }
@@ -131,6 +135,7 @@ impl From<String> for InstructionError {
         Self {
             message,
             is_of_windows: false,
+            hint: None,
         }
     }
 }
@@ -345,7 +350,11 @@ fn copy(instruction: &Instruction, flags: &Flags<'_>) -> Result<CopyInstruction,
     ] {
         if flags.all(flag).next().is_some() && flags.is_set(flag) != Ok(Some(false)) {
             let message = format!("{keyword} --{flag} is unsupported: {why}");
-            return Err(InstructionError::of_windows(message));
+            let owner = flags.all("chown").last();
+            return Err(InstructionError {
+                hint: owner.map(|owner| owner_hint(owner, list(instruction).ok())),
+                ..InstructionError::of_windows(message)
+            });
         }
     }
     flags.is_set("link")?;
@@ -370,6 +379,22 @@ fn copy(instruction: &Instruction, flags: &Flags<'_>) -> Result<CopyInstruction,
         checksum: flags.value("checksum")?.map(str::to_owned),
         unpack: flags.is_set("unpack")?,
     })
+}
+
+/// What gives an account rights on copied files, without owning them.
+fn owner_hint(owner: &str, arguments: Option<Vec<String>>) -> String {
+    let name = owner.split(':').next().unwrap_or_default();
+    let name = match name.parse::<AccessAccount>() {
+        Ok(_) => name,
+        Err(_) => "ContainerUser",
+    };
+    let target = arguments.and_then(|mut words| words.pop());
+    let target = target.unwrap_or_default().replace('/', "\\");
+    let target = match target.trim_end_matches('\\') {
+        "" => ".",
+        target => target,
+    };
+    format!("remove the flag, and add below: RUN icacls {target} /grant {name}:(OI)(CI)M")
 }
 
 /// Arguments as a JSON array, if they are one.

@@ -453,8 +453,7 @@ pub(super) fn check_copy_flags(step: &LintStep<'_>, message: &str) -> Finding {
         && owner.chars().all(is_name)
         && !is_user_of_linux(&owner.to_ascii_lowercase());
     if is_account && step.instruction.flag("chmod").is_none() {
-        let message = "BuildKit and wincimg do not set owners on Windows, only Docker's own builder \
-            does: use icacls";
+        let message = "wincimg sets no owners, nor does BuildKit outside of Windows: use icacls";
         return step.finding(message).of(rule).warning();
     }
     let head = step.instruction.head();

@@ -13,7 +13,7 @@ use super::choco_feed::ChocoFeed;
 use super::error::StepError;
 use super::files::{Files as _, Folder};
 use super::{BuildArguments, Stage, StageBaseImage, StageError, Stages};
-use crate::instruction::{FromInstruction, InstructionKind, ParsedInstruction};
+use crate::instruction::{FromInstruction, InstructionError, InstructionKind, ParsedInstruction};
 use crate::lint::{JOINED, advice_on_join};
 use crate::source::{Dockerfile, Instruction, is_keyword};
 
@@ -78,7 +78,11 @@ pub fn local_image(text: &str, above: &Path) -> Option<String> {
 }
 
 /// Error of an instruction that cannot be read, which the lines around it may explain.
-fn unreadable(file: &Dockerfile<'_>, instruction: &Instruction, problem: String) -> StepError {
+fn unreadable(
+    file: &Dockerfile<'_>,
+    instruction: &Instruction,
+    error: InstructionError,
+) -> StepError {
     if let Some(hint) = advice_on_join(file, instruction) {
         return StepError::hinted(JOINED, hint);
     }
@@ -86,9 +90,12 @@ fn unreadable(file: &Dockerfile<'_>, instruction: &Instruction, problem: String)
     if is_continuation && file.lacks_directive(instruction.lines().0) {
         let why = "the line above does not continue here";
         let hint = "begin the file with the line # escape=`";
-        return StepError::hinted(format!("{problem}: {why}"), hint);
+        return StepError::hinted(format!("{}: {why}", error.message), hint);
     }
-    problem.into()
+    StepError {
+        hint: error.hint,
+        ..error.message.into()
+    }
 }
 
 impl Stages {
@@ -124,7 +131,7 @@ impl Stages {
         for instruction in &file.instructions {
             let line = instruction.lines().0 + 1;
             let step = ParsedInstruction::read(instruction, file.escape).map_err(|error| {
-                let error = unreadable(&file, instruction, error.message);
+                let error = unreadable(&file, instruction, error);
                 StageError::at(&request.file, line, instruction.full_text(), error)
             })?;
             let hint = advice_on_join(&file, instruction);
