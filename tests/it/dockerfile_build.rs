@@ -783,6 +783,38 @@ fn what_is_wrong_is_reported_with_its_line() {
             &["etc/passwd"],
         ),
         ("COPY a.txt /x\nCOPY d /x", 3, "dockerfile/invalid", &["x"]),
+        (
+            "COPY a.txt /x\nCOPY b.txt /X/b",
+            3,
+            "dockerfile/invalid",
+            &[r"C:\X is a file that an earlier instruction made"],
+        ),
+        (
+            "COPY a.txt /x\nWORKDIR /X",
+            3,
+            "dockerfile/invalid",
+            &[r"C:\X is a file that an earlier instruction made"],
+        ),
+        (
+            "COPY a.txt /x\nWORKDIR /x/y",
+            3,
+            "dockerfile/invalid",
+            &[r"C:\x is a file that an earlier instruction made"],
+        ),
+        (
+            "USER ContainerAdministrator\nRUN mkdir C:\\app1 && mklink /d C:\\cur C:\\app1\n\
+             COPY a.txt C:/cur/",
+            4,
+            "dockerfile/invalid",
+            &[r"C:\cur is a link that an earlier instruction made"],
+        ),
+        (
+            "USER ContainerAdministrator\nRUN mkdir C:\\app1 && mklink /d C:\\cur C:\\app1\n\
+             WORKDIR C:/cur/sub",
+            4,
+            "dockerfile/invalid",
+            &[r"C:\cur is a link that an earlier instruction made"],
+        ),
         ("COPY --from=9 a.txt /x", 2, "dockerfile/invalid", &["9"]),
         ("FROM scratch", 2, "dockerfile/invalid", &["scratch"]),
         ("FROM ${NONE}", 2, "dockerfile/invalid", &["NONE"]),
@@ -799,6 +831,15 @@ fn what_is_wrong_is_reported_with_its_line() {
             .names(&[&place])
             .on_line(line);
     }
+    refused("COPY --chown=ContainerUser a.txt C:/app/", &[])
+        .advises(&[r"RUN icacls C:\app /grant ContainerUser:(OI)(CI)M"]);
+    refused("COPY --chown=1000:1000 a.txt .", &[])
+        .advises(&["RUN icacls . /grant ContainerUser:(OI)(CI)M"]);
+    let marked = site("COPY d /d", &["d/.wh.x"]);
+    let mut marked = build(&marked, &["--dry-run"]);
+    marked
+        .fails(2, "dockerfile/invalid", &[r"C:\d\.wh.x", ".dockerignore"])
+        .on_line(2);
     let unlooked = site("RUN del C:\\Windows\\a.txt", &[]);
     let output = build(&unlooked, &["--dry-run"]).output().unwrap();
     let found = stderr(&output);

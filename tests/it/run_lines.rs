@@ -435,7 +435,21 @@ async fn folders_that_windows_needs_stay() {
     bench
         .refused("RUN rd /s /q C:\\Windows")
         .names(&["Dockerfile:3: ", "cannot be deleted: Windows needs it"]);
+    for (line, key) in [
+        (
+            r"reg delete HKLM\SYSTEM\CurrentControlSet /f",
+            r"HKLM\SYSTEM\ControlSet001",
+        ),
+        (r"reg delete HKLM\SOFTWARE /f", r"HKLM\SOFTWARE"),
+    ] {
+        bench
+            .refused(&format!("RUN {line}"))
+            .is("dockerfile/refused", &[&format!("{key} cannot be deleted")])
+            .on_line(3);
+    }
     for entry in [
+        "[[registry]]\nkey = 'HKLM\\SYSTEM\\CurrentControlSet'\ndelete = true\n",
+        "[[registry]]\nkey = 'HKLM\\SOFTWARE\\microsoft'\nmode = \"replace\"\n",
         "[[files]]\ncontent = \"x\"\nto = 'C:\\Windows'\n",
         "[[layers]]\nname = \"one\"\ndeletes = ['C:\\windows\\SYSTEM32']\n",
     ] {
@@ -624,6 +638,32 @@ RUN (Get-Content C:\moved\config.txt) -replace 'two', '2' | Set-Content C:\moved
 }
 
 #[test(multi_thread)]
+async fn attributes_of_the_base_count_as_on_windows() {
+    let bench = Bench::new().await;
+    let copied = r"RUN copy C:\inetpub\app\fixed.txt C:\data2\";
+    for (lines, line) in [
+        (r"RUN del C:\inetpub\app\fixed.txt".to_owned(), 3),
+        (format!("{copied}\nRUN del C:\\data2\\fixed.txt"), 4),
+    ] {
+        bench
+            .refused(&lines)
+            .is("dockerfile/refused", &["fixed.txt is denied"])
+            .advises(&["/f"])
+            .on_line(line);
+    }
+    bench
+        .refused(r"RUN echo x> C:\inetpub\app\fixed.txt")
+        .is("dockerfile/fails", &["fixed.txt is denied"]);
+    let layers = bench.layers(
+        "RUN xcopy C:\\data C:\\q\\ /e\nRUN xcopy C:\\data C:\\r\\ /e /h\n\
+         RUN del /f C:\\inetpub\\app\\fixed.txt",
+    );
+    assert_eq!(names(&layers[0], "q/"), ["", "apart/", "own.txt"]);
+    assert_eq!(names(&layers[1], "r/"), ["", "Logs/", "apart/", "own.txt"]);
+    assert_eq!(names(&layers[2], "inetpub/app/"), ["", ".wh.fixed.txt"]);
+}
+
+#[test(multi_thread)]
 async fn a_plan_lists_what_is_left_of_its_files_and_what_goes_of_the_base() {
     let bench = Bench::new().await.indexed();
     let instructions = "COPY a.txt b.txt C:/d/sub/\nRUN del C:\\d\\sub\\a.txt\n\
@@ -654,7 +694,7 @@ async fn another_stage_is_copied_from_as_its_lines_left_its_base() {
         let bench = if is_known { bench.indexed() } else { bench };
         let begin = format!(
             "# escape=`\nFROM {BASE} AS core\nCOPY a.txt C:/inetpub/app/deep/\n\
-             RUN del C:\\inetpub\\app\\fixed.txt && rd /s /q C:\\inetpub\\linked\nFROM {BASE}\n"
+             RUN del /f C:\\inetpub\\app\\fixed.txt && rd /s /q C:\\inetpub\\linked\nFROM {BASE}\n"
         );
         bench
             .build_file(&format!(

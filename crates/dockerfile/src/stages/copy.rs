@@ -4,6 +4,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
 use wincimg_common::diagnose::error_chain;
+use wincimg_layer::Whiteout;
 use wincimg_layer::archive::{
     ArchiveError, ArchiveFormat, Archives, UnpackSelection, UnpackedEntry,
 };
@@ -61,6 +62,8 @@ pub(super) struct Draft<'a> {
     target: CopyTarget,
     excluded: IgnoreRules,
     entries: BTreeMap<String, PlannedEntry>,
+    /// The folder of the last entry, in which entries can be created.
+    checked: Option<ImagePath>,
     /// Target of a file at which the base may have a folder, which then is the target.
     pub(super) unknown: Option<ImagePath>,
 }
@@ -108,6 +111,7 @@ impl<'a> Draft<'a> {
             target,
             excluded,
             entries: BTreeMap::new(),
+            checked: None,
             unknown: None,
         }
     }
@@ -142,6 +146,7 @@ impl<'a> Draft<'a> {
                 _ => Err("a file cannot replace the drive itself".to_owned()),
             };
         }
+        self.check_folder_of(&path)?;
         let is_folder = content == PlannedContent::Folder;
         let place = self.entries.entry(key(&path));
         let kind = match &place {
@@ -155,6 +160,9 @@ impl<'a> Draft<'a> {
             Presence::Present(PathKind::File(())) if is_folder => {
                 return Err(format!("{path} is a file, which a folder cannot replace"));
             }
+            Presence::Present(PathKind::Link(())) if is_folder => {
+                return Err(format!("{path} is a link, which a folder cannot replace"));
+            }
             _ => {}
         }
         match place {
@@ -162,6 +170,23 @@ impl<'a> Draft<'a> {
             Entry::Vacant(place) => {
                 place.insert(PlannedEntry { path, content });
             }
+        }
+        Ok(())
+    }
+
+    /// Refuses a path that a layer cannot have, or where something else than a folder is above it.
+    fn check_folder_of(&mut self, path: &ImagePath) -> Result<(), String> {
+        let names = path.components();
+        if names.iter().any(|name| Whiteout::from_name(name).is_some()) {
+            return Err(format!(
+                "{path} would be a deletion in the layer, as its name begins with .wh.: leave it out \
+                 with .dockerignore"
+            ));
+        }
+        let folder = path.up_to(names.len() - 1);
+        if self.checked.as_ref() != Some(&folder) {
+            self.tree.check_folders_above(path)?;
+            self.checked = Some(folder);
         }
         Ok(())
     }
@@ -174,8 +199,14 @@ impl<'a> Draft<'a> {
             return inside();
         }
         let kind = self.kind(path)?;
-        if kind == Presence::Present(PathKind::Folder) {
-            return inside();
+        match kind {
+            Presence::Present(PathKind::Folder) => return inside(),
+            // Docker copies to its target.
+            Presence::Present(PathKind::Link(())) => {
+                let of = self.tree.origin(path);
+                return Err(format!("{path} is a link {of}: copy to its target"));
+            }
+            _ => {}
         }
         // The same extension is that of a file.
         if kind == Presence::Unknown && !has_extension_of(path, name) {

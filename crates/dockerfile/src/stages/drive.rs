@@ -3,28 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use wincimg_recipe::{PlannedContent, PlannedEntry};
+use wincimg_common::diagnose::error_chain;
+use wincimg_recipe::{CopiedEntry, PlannedContent, PlannedEntry};
 use wincimg_registry::{BaseReadError, Presence};
 use wincimg_windows::base_contents::{BaseContents, BaseFile, FileKind};
-use wincimg_windows::path::{ImagePath, TOP_FOLDERS, fold};
+use wincimg_windows::known_folders::is_known_folder;
+use wincimg_windows::path::{ImagePath, fold};
 
 use crate::lint::names_nano_server;
-
-/// Folders that exist in every Windows.
-const WELL_KNOWN: [&str; 12] = [
-    r"inetpub\wwwroot",
-    r"ProgramData\Microsoft",
-    r"Users\ContainerAdministrator",
-    r"Users\ContainerUser",
-    r"Users\Default",
-    r"Users\Public",
-    r"Windows\Fonts",
-    r"Windows\Microsoft.NET",
-    r"Windows\System32",
-    r"Windows\SysWOW64",
-    r"Windows\System32\drivers\etc",
-    r"Windows\Temp",
-];
 
 /// Possible names on the drive of a plain Windows base.
 const OF_PLAIN_WINDOWS: [&str; 16] = [
@@ -74,6 +60,8 @@ pub(super) struct Tree {
     pub(super) later: BTreeSet<String>,
     /// Files that only Windows writes: they exist, and have no entry.
     pub(super) logs: BTreeSet<String>,
+    /// Attributes of moved and copied entries.
+    attributes: BTreeMap<String, u32>,
     base: Arc<dyn BaseContents>,
     is_plain_windows: bool,
     is_nano_server: bool,
@@ -92,6 +80,7 @@ impl Tree {
             deleted: BTreeSet::new(),
             later: BTreeSet::new(),
             logs: BTreeSet::new(),
+            attributes: BTreeMap::new(),
             base,
         }
     }
@@ -161,6 +150,8 @@ impl Tree {
                 let below = format!("{key}\0");
                 self.made.retain(|known, _| !known.starts_with(&below));
                 self.logs.retain(|known| !known.starts_with(&below));
+                self.attributes
+                    .retain(|known, _| *known != key && !known.starts_with(&below));
                 self.deleted.insert(key.clone());
                 made_above.clear();
             }
@@ -304,14 +295,48 @@ impl Tree {
         })
     }
 
-    /// Returns true if a working directory must be created: not if it exists, nor in Windows' own
-    /// folders with unknown contents.
-    pub(super) fn needs_working_dir(&self, path: &ImagePath) -> Result<bool, BaseReadError> {
-        Ok(match self.kind(path)? {
-            Presence::Present(_) => false,
-            Presence::Absent => true,
-            Presence::Unknown => !path.components().is_empty() && !path.is_of_windows(),
-        })
+    /// Records the attributes that a moved or copied entry keeps.
+    pub(super) fn keep(&mut self, kept: &CopiedEntry) {
+        if let Ok(Presence::Present(was)) = self.base.file(&kept.from) {
+            self.attributes.insert(key(&kept.path), was.attributes);
+        }
+    }
+
+    /// Attributes of the entry at a path, as far as they are known. A file that replaces one of the
+    /// base keeps them.
+    pub(super) fn attributes(&self, path: &ImagePath) -> u32 {
+        if let Some(kept) = self.attributes.get(&key(path)) {
+            return *kept;
+        }
+        match self.base.file(path) {
+            Ok(Presence::Present(file)) if !self.hides_base(path) => file.attributes,
+            _ => 0,
+        }
+    }
+
+    /// Refuses a path below a file or a link, where an instruction can create nothing.
+    pub(super) fn check_folders_above(&self, path: &ImagePath) -> Result<(), String> {
+        for depth in 1..path.components().len() {
+            let above = path.up_to(depth);
+            let kind = match self.kind(&above).map_err(|error| error_chain(&error))? {
+                Presence::Present(PathKind::File(())) => "file",
+                Presence::Present(PathKind::Link(())) => "link",
+                Presence::Present(PathKind::Folder) | Presence::Absent | Presence::Unknown => {
+                    continue;
+                }
+            };
+            let of = self.origin(&above);
+            return Err(format!("{above} is a {kind} {of}, not a folder"));
+        }
+        Ok(())
+    }
+
+    /// Where an existing entry is from.
+    pub(super) fn origin(&self, path: &ImagePath) -> &'static str {
+        match self.created_entry(path) {
+            Some(_) => "that an earlier instruction made",
+            None => "of the base",
+        }
     }
 }
 
@@ -339,10 +364,10 @@ pub(super) fn kind_of(content: &PlannedContent) -> Presence<PathKind> {
     }
 }
 
+/// Returns true for a folder of every Windows. Without IIS, there is no `inetpub`.
 fn is_well_known(path: &ImagePath) -> bool {
-    let inside = path.components().join("\\");
-    let mut known = TOP_FOLDERS[1..].iter().chain(&WELL_KNOWN);
-    known.any(|known| known.eq_ignore_ascii_case(&inside))
+    let is_inetpub = matches!(path.components(), [only] if only.eq_ignore_ascii_case("inetpub"));
+    is_known_folder(path) && !is_inetpub
 }
 
 /// Key shared by all spellings of a path; a folder's contents sort after it.

@@ -393,6 +393,10 @@ impl ImageState for RunState<'_> {
         }
     }
 
+    fn attributes(&self, path: &ImagePath) -> u32 {
+        self.tree.attributes(path)
+    }
+
     fn content(&self, file: &ImagePath) -> Lookup<Vec<u8>> {
         if self.is_log(file) {
             return Lookup::Unknown;
@@ -477,10 +481,16 @@ impl ImageState for RunState<'_> {
                 self.delete(&from)
             }
             ImageAction::Delete(path) => self.delete(&path),
-            ImageAction::Registry(edit) => {
-                self.registry.edits.push(edit);
-                Ok(())
-            }
+            ImageAction::Registry(edit) => match edit.lost_key() {
+                Some(key) => {
+                    let why = format!("{key} cannot be deleted: Windows needs it");
+                    Err(ScriptError::refused(why))
+                }
+                None => {
+                    self.registry.edits.push(edit);
+                    Ok(())
+                }
+            },
             ImageAction::Skip(command) => {
                 self.changes.notes.push(format!("{command} is skipped"));
                 Ok(())

@@ -10,10 +10,10 @@ use wincimg_recipe::{
     CommandForm, HEALTH_TIMES, PlannedEntry, PlannedLayer, PlannedStep, check_absolute,
     check_stop_signal, check_volume,
 };
-use wincimg_registry::UnknownBase;
+use wincimg_registry::{Presence, UnknownBase};
 use wincimg_windows::path::ImagePath;
 
-use super::drive::{Tree, key};
+use super::drive::{PathKind, Tree, key};
 use super::segment::OpenSegment;
 use super::{BuildArguments, paths};
 use crate::expand::{ExpandedWord, Lexer};
@@ -294,6 +294,7 @@ impl StageState {
     /// Adds a layer and applies it to the drive.
     pub(super) fn add_layer(&mut self, created_by: String, layer: PlannedLayer) {
         self.tree.apply(&layer.entries);
+        layer.kept.iter().for_each(|kept| self.tree.keep(kept));
         for entry in &layer.entries {
             self.makers.remove(&key(&entry.path));
         }
@@ -364,10 +365,7 @@ impl StageState {
         }
         check_absolute(text)?;
         let folder = paths::target(&self.working_dir()?, text)?.path;
-        let is_new = self
-            .tree
-            .needs_working_dir(&folder)
-            .map_err(|error| error_chain(&error))?;
+        let is_new = self.makes_working_dir(&folder)?;
         let entries = is_new.then(|| PlannedEntry::folder(folder.clone()));
         let layer = PlannedLayer {
             entries: entries.into_iter().collect(),
@@ -376,6 +374,22 @@ impl StageState {
         self.add_layer(format!("WORKDIR {folder}"), layer);
         self.config.working_dir = Some(folder.to_string());
         Ok(())
+    }
+
+    /// Returns true if a working directory must be created. That it exists may be known only later:
+    /// then its entry is left out of the layer.
+    fn makes_working_dir(&self, folder: &ImagePath) -> Result<bool, String> {
+        let kind = self.tree.kind(folder);
+        let kind = kind.map_err(|error| error_chain(&error))?;
+        // Lines above that are left out may change that.
+        if !self.tree.is_later(folder) {
+            self.tree.check_folders_above(folder)?;
+            if kind == Presence::Present(PathKind::File(())) {
+                let of = self.tree.origin(folder);
+                return Err(format!("{folder} is a file {of}, not a folder"));
+            }
+        }
+        Ok(!matches!(kind, Presence::Present(_)))
     }
 
     fn shell(&mut self, words: Vec<String>) {
@@ -534,6 +548,23 @@ mod tests {
         for name in ["A", "a"] {
             assert_eq!(state.value(name, &[]).as_deref(), Some("5"));
             assert_eq!(state.variable(name).as_deref(), Some("5"));
+        }
+    }
+
+    #[test]
+    fn a_working_directory_is_made_unless_every_windows_has_it() {
+        for (folder, is_made) in [
+            (r"C:\app", true),
+            (r"C:\Program Files\App", true),
+            (r"C:\ProgramData\App\logs", true),
+            (r"C:\Windows\app", true),
+            (r"C:\windows\TEMP", false),
+            (r"C:\inetpub\wwwroot", false),
+            ("C:/", false),
+        ] {
+            let mut state = StageState::unknown("x");
+            state.workdir(folder).unwrap();
+            assert_eq!(state.steps[0].layer.is_some(), is_made, "{folder}");
         }
     }
 }

@@ -178,6 +178,7 @@ impl RunState<'_> {
                 from: origin,
                 is_moved,
             };
+            self.tree.keep(&kept);
             self.changes.kept.insert(key(&kept.path), kept);
         }
     }
