@@ -265,7 +265,10 @@ impl PlannedBuild<'_> {
         if target.is_not_pushed() {
             ctx.reporter.note(&"nothing is pushed without --push");
         }
-        tracing::info!("engine {}", engine.name());
+        match &obstacle {
+            Some(why) => tracing::info!("engine {}: {why}", engine.name()),
+            None => tracing::info!("engine {}", engine.name()),
+        }
         // What will be published, before anything is built. Missing images can join later.
         let naming = target.naming.joinable(!self.unserved.is_empty());
         let publication = Publication::new(&self.images, &naming)?;

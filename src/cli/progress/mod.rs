@@ -28,6 +28,9 @@ const SIZED: &str =
 const UNSIZED: &str = "{name} {binary_bytes:>27} {binary_bytes_per_sec:>13} {elapsed:>4}";
 /// Width of what follows the name in both.
 const FIGURES: usize = 46;
+/// A running task on a narrow terminal, where the name needs the room.
+const NARROW: &str = "{name} {binary_bytes:>11} {binary_bytes_per_sec:>13} {elapsed:>4}";
+const NARROW_FIGURES: usize = 30;
 
 /// The progress display of this run: bars on a terminal, otherwise lines for a log; nothing with
 /// `-q`.
@@ -79,11 +82,17 @@ impl Progress for Bars {
             Some(total) => (ProgressBar::new(total), SIZED),
             None => (ProgressBar::no_length(), UNSIZED),
         };
+        let is_narrow = width() < USUAL_WIDTH;
+        let (template, figures) = if is_narrow {
+            (NARROW, NARROW_FIGURES)
+        } else {
+            (template, FIGURES)
+        };
         let bar = Bar {
             drawn: self.0.add(bar),
             label: Untrusted(label).to_string().into(),
         };
-        bar.draw_as(template);
+        bar.draw_as(template, figures);
         bar.drawn.enable_steady_tick(Duration::from_millis(250));
         Arc::new(bar)
     }
@@ -96,11 +105,11 @@ impl Progress for Bars {
 
 impl Bar {
     /// Draws the line from now on, with a name that fits the current width of the terminal.
-    fn draw_as(&self, template: &str) {
+    fn draw_as(&self, template: &str, figures: usize) {
         let label = Arc::clone(&self.label);
         let write = move |_: &ProgressState, out: &mut dyn fmt::Write| {
             // Terminals wrap in their last column.
-            let room = width().saturating_sub(FIGURES + 2).max(SHORTEST_NAME);
+            let room = width().saturating_sub(figures + 2).max(SHORTEST_NAME);
             // The writer is a buffer, which cannot fail.
             let _ = write!(out, "{:<room$}", line::name(&label, room));
         };
@@ -121,8 +130,11 @@ impl Task for Bar {
     }
 
     fn done(&self, outcome: &str) {
-        self.drawn.set_message(Untrusted(outcome).to_string());
-        self.draw_as("{name} {msg}");
+        let outcome = Untrusted(outcome).to_string();
+        let length = outcome.chars().count();
+        self.drawn.set_message(outcome);
+        // Outcomes are aligned in a column if the names leave room.
+        self.draw_as("{name} {msg}", length.max(FIGURES.min(width() / 2)));
         self.drawn.finish();
     }
 }
