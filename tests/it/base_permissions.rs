@@ -21,8 +21,11 @@ use wincimg_testkit::windows_base::StandIn;
 
 use crate::inside::{BASE_PATH, Machine, NAME, VERSION, publish};
 
+/// The descriptor and the attributes of each entry of a layer.
+pub(crate) type LayerEntries = BTreeMap<String, (Option<String>, String)>;
+
 /// Descriptors and attributes of a layer's entries, from its PAX records.
-pub(crate) fn entries_of(layer: &Path) -> BTreeMap<String, (Option<String>, String)> {
+pub(crate) fn entries_of(layer: &Path) -> LayerEntries {
     let blob = fs::File::open(layer).unwrap();
     let mut reader = LayerReader::new(blob, Limits::default()).unwrap();
     let mut found = BTreeMap::new();
@@ -109,7 +112,7 @@ async fn rights_on_a_folder_of_the_base_are_added_to_what_it_has() {
                 "32",
             ));
         }
-        let expected: BTreeMap<String, (Option<String>, String)> = expected
+        let expected: LayerEntries = expected
             .into_iter()
             .map(|(path, sddl, attributes)| {
                 let descriptor: SecurityDescriptor = sddl.parse().unwrap();
@@ -195,10 +198,7 @@ fn own_base(created_by: &str) -> StandIn {
 }
 
 /// The topmost layer of a build of the folder `app`.
-fn built_on(
-    machine: &Machine,
-    host: &str,
-) -> (BTreeMap<String, (Option<String>, String)>, Vec<u8>) {
+fn built_on(machine: &Machine, host: &str) -> (LayerEntries, Vec<u8>) {
     let out = machine.0.path().join("out");
     let _ = fs::remove_dir_all(&out);
     let mut build = vec!["build", "./app", "--output", "oci:out"];

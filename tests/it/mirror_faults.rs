@@ -147,8 +147,9 @@ async fn a_registry_that_refuses_foreign_layers_is_asked_once() {
     world.publish(name, &base).await;
     let image = world.image(name);
     let source = Source::Registry(world.registry.repository(&image));
-    let plan = CopyPlan::new(&source, Some("1809"), &CopyOptions::default());
-    let plan = plan.await.unwrap();
+    let options = CopyOptions::default();
+    let plan = CopyPlan::new(&source, Some("1809"), &options).await;
+    let plan = plan.unwrap();
     let target = parse_reference(&format!("{}/{name}", world.proxy.host())).unwrap();
     let target = Sink::Registry(world.registry.repository(&target));
     let copier = Copier::new(world.registry.clone(), Arc::new(Silent), 2);

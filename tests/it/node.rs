@@ -310,7 +310,7 @@ fn containerd_reads_a_draft_and_gets_its_old_settings_back_if_it_does_not_start(
     assert_in_order(function(&text, "Save-Containerd("), &steps);
 }
 
-/// containerd takes credentials beside its config_path.
+/// containerd takes credentials beside its `config_path`.
 #[test]
 fn only_settings_that_containerd_refuses_end_the_script() {
     let text = any_script();

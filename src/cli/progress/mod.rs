@@ -134,7 +134,7 @@ impl Task for Bar {
         let length = outcome.chars().count();
         self.drawn.set_message(outcome);
         // Outcomes are aligned in a column if the names leave room.
-        self.draw_as("{name} {msg}", length.max(FIGURES.min(width() / 2)));
+        self.draw_as("{name} {msg}", length.max(FIGURES.min(width() * 2 / 5)));
         self.drawn.finish();
     }
 }

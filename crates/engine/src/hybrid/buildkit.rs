@@ -1,6 +1,6 @@
 //! `BuildKit` as a worker.
 
-use wincimg_common::diagnose::{BoxError, Problem};
+use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_common::untrusted::password;
 use wincimg_oci::reference::{Reference, repository_of};
 use wincimg_oci::remote::DaemonCredential;

@@ -181,6 +181,8 @@ impl DockerWorker {
 }
 
 /// The failure of a step of a worker's Dockerfile, if one failed.
-pub(super) fn failed_step(error: &(dyn std::error::Error + 'static)) -> Option<&StepError> {
+pub(super) fn failed_step<'a>(
+    error: &'a (dyn std::error::Error + 'static),
+) -> Option<&'a StepError> {
     std::iter::successors(Some(error), |error| error.source()).find_map(|it| it.downcast_ref())
 }
